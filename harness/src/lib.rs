@@ -1,0 +1,3 @@
+//! svclab: Kubernetes Service traffic on a real kernel.
+
+pub mod scenario;

@@ -1,0 +1,272 @@
+//! The resolved scenario: every reference looked up, every default filled in.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
+
+/// A place in an input file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The file, as the user named it.
+    pub file: PathBuf,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1.
+    pub column: usize,
+}
+
+/// A scenario that can be built and run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// What the scenario shows, in a sentence.
+    pub name: String,
+    /// The file it was read from.
+    pub file: PathBuf,
+    /// The cluster as it is before the first step.
+    pub cluster: Cluster,
+    /// How pods are connected.
+    pub cni: Cni,
+    /// Machines outside of the cluster.
+    pub hosts: Vec<Host>,
+    /// Kernel settings of single nodes, on top of those that kube-proxy makes; by node, then by dotted name.
+    pub sysctls: BTreeMap<String, BTreeMap<String, String>>,
+    /// Rules that are not the generator's.
+    pub rules: Vec<ForeignRules>,
+    /// What is tried, in order. Later tests see the connections of earlier ones.
+    pub tests: Vec<Test>,
+}
+
+/// How pods of a node are connected with it, and nodes with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cni {
+    /// Between pod and node.
+    pub kind: CniKind,
+    /// Between nodes.
+    pub overlay: Overlay,
+}
+
+/// The link between a pod and its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CniKind {
+    /// A veth pair and a host route for each pod (kindnet, calico).
+    #[default]
+    Ptp,
+    /// Ports of a bridge `cni0` that has the range's first address (flannel, the bridge plugin).
+    Bridge {
+        /// Whether a port sends packets back to where they came from.
+        hairpin: bool,
+        /// `net.bridge.bridge-nf-call-iptables` (and its IPv6 twin).
+        nf_call_iptables: bool,
+    },
+}
+
+/// How a pod's packet gets to another node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overlay {
+    /// By a route over the nodes' own network.
+    #[default]
+    None,
+    /// Inside VXLAN, as flannel does it (VNI 1, UDP port 8472).
+    Vxlan,
+}
+
+/// A machine outside of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its addresses, at most one of each family.
+    pub ips: Vec<IpAddr>,
+}
+
+/// Rules from a file or from the scenario's own text, for one namespace and family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignRules {
+    /// Whose namespace they are installed in.
+    pub place: Place,
+    /// The family that the rules are for.
+    pub family: Family,
+    /// In iptables-save form.
+    pub text: String,
+    /// Where the text stands: its first line is this line.
+    pub origin: Span,
+    /// Their order relative to the generated rules.
+    pub install: Install,
+}
+
+/// A network namespace that rules can be installed in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// A node's.
+    Node(String),
+    /// A pod's own.
+    Pod(ObjectName),
+}
+
+/// The order of foreign rules relative to the generated ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Install {
+    /// There are no generated rules.
+    Instead,
+    /// In chains that both have, the foreign rules come first.
+    Before,
+    /// In chains that both have, the foreign rules come last.
+    After,
+}
+
+/// A named sequence of steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Test {
+    /// Its name; unique in the scenario.
+    pub name: String,
+    /// Where it stands.
+    pub span: Span,
+    /// What is done, in order; at least one step is a probe.
+    pub steps: Vec<Step>,
+}
+
+/// A step of a test.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// The cluster's objects become these; rules are synced on every node.
+    Apply(Box<Cluster>),
+    /// Packets are sent and what comes of them is judged.
+    Probe(Box<Probe>, Expectation),
+}
+
+/// Packets to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// Where the step stands.
+    pub span: Span,
+    /// Who sends.
+    pub from: Vantage,
+    /// To where.
+    pub to: Destination,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The sender's port; a fresh one for each flow where `None`.
+    pub source_port: Option<u16>,
+    /// How many flows.
+    pub flows: Flows,
+}
+
+/// Who sends a probe.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Vantage {
+    /// A pod; a pod with `hostNetwork` sends as its node does.
+    Pod(ObjectName),
+    /// A process on a node.
+    Node(String),
+    /// A process on a node that connects from the loopback address.
+    Localhost(String),
+    /// A machine outside of the cluster.
+    Host(String),
+}
+
+/// Where a probe is sent to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// As the user wrote it: `service/nginx:80`.
+    pub label: String,
+    /// The address on the wire.
+    pub address: IpAddr,
+    /// The port on the wire.
+    pub port: u16,
+    /// The node that a load balancer's address leads to, where the user chose one.
+    pub via: Option<String>,
+}
+
+/// How many flows a probe has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flows {
+    /// This many, at least one.
+    Exactly(u64),
+    /// As many as the balance test needs.
+    Auto,
+}
+
+/// What an author says must happen. Every part that is `Some` must hold.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Expectation {
+    /// What becomes of the packet.
+    pub outcome: Option<OutcomeExpectation>,
+    /// The source that the receiver sees.
+    pub source: Option<SourceExpectation>,
+    /// What the sender sees of the answer.
+    pub reply: Option<ReplyExpectation>,
+    /// How flows spread over endpoints.
+    pub balance: Option<Balance>,
+    /// True: all flows of one client go to one endpoint. False: they do not.
+    pub affinity: Option<bool>,
+}
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OutcomeExpectation {
+    /// It comes out at one of these.
+    Delivered(Vec<Target>),
+    /// The sender is told that it is refused.
+    Rejected(RejectKind),
+    /// It comes out nowhere, and nobody is told.
+    Dropped,
+}
+
+/// Where a packet can come out.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Target {
+    /// As the user wrote it: `pod/nginx:80`.
+    pub label: String,
+    /// Whose address it is.
+    pub address: IpAddr,
+    /// The port; any where `None`.
+    pub port: Option<u16>,
+}
+
+/// How a packet is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectKind {
+    /// In any way.
+    Any,
+    /// By a TCP segment with RST.
+    TcpReset,
+    /// By an SCTP ABORT.
+    SctpAbort,
+    /// By ICMP or ICMPv6 port unreachable.
+    PortUnreachable,
+    /// By another ICMP or ICMPv6 destination unreachable.
+    OtherUnreachable,
+}
+
+/// The source address that the receiver sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceExpectation {
+    /// The sender's own.
+    Preserved,
+    /// One of a node's own addresses.
+    Masqueraded,
+    /// This one.
+    Address(IpAddr),
+}
+
+/// The answer as the sender sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyExpectation {
+    /// It comes from the address and port that the probe was sent to.
+    FromVip,
+    /// It comes from this address.
+    From(IpAddr),
+    /// None comes.
+    Nothing,
+}
+
+/// The shares of endpoints.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Balance {
+    /// All expected targets get the same.
+    Even,
+    /// Each of these gets this share; shares add up to 1.
+    Shares(Vec<(Target, f64)>),
+}

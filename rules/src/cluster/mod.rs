@@ -1,0 +1,59 @@
+//! Kubernetes facts: what nodes, pods, services and endpoints there are, and how kube-proxy is configured.
+//!
+//! Every stage after parsing starts from a [`Cluster`]. The types hold what decides on Service traffic and
+//! nothing else; names of fields follow the Kubernetes API.
+
+mod endpoints;
+mod names;
+mod node;
+mod pod;
+mod proxy;
+mod service;
+
+pub use endpoints::{Endpoint, EndpointPort, EndpointSlice};
+pub use names::{Family, ObjectName, Protocol, UnknownProtocol};
+pub use node::Node;
+pub use pod::{ContainerPort, Pod};
+pub use proxy::{DetectLocal, ProxyConfig, ProxyMode};
+pub use service::{
+    ExternalTrafficPolicy, InternalTrafficPolicy, IpMode, LoadBalancerIngress, Service, ServicePort, ServiceType,
+};
+
+/// All objects of one cluster, and the configuration that every node's kube-proxy runs with.
+///
+/// The order of the lists is the order of the input. Names are unique in their list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cluster {
+    /// The machines that run kube-proxy.
+    pub nodes: Vec<Node>,
+    /// The pods, wherever they run.
+    pub pods: Vec<Pod>,
+    /// The services, headless and ExternalName ones included.
+    pub services: Vec<Service>,
+    /// The endpoint slices of all services.
+    pub slices: Vec<EndpointSlice>,
+    /// kube-proxy's configuration.
+    pub proxy: ProxyConfig,
+}
+
+impl Cluster {
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// The pod of this name.
+    pub fn pod(&self, name: &ObjectName) -> Option<&Pod> {
+        self.pods.iter().find(|pod| &pod.name == name)
+    }
+
+    /// The service of this name.
+    pub fn service(&self, name: &ObjectName) -> Option<&Service> {
+        self.services.iter().find(|service| &service.name == name)
+    }
+
+    /// The slices that belong to a service.
+    pub fn slices_of<'a>(&'a self, service: &'a ObjectName) -> impl Iterator<Item = &'a EndpointSlice> {
+        self.slices.iter().filter(move |slice| &slice.service == service)
+    }
+}

@@ -1,0 +1,74 @@
+//! kube-proxy's configuration.
+
+use std::collections::BTreeMap;
+
+use ipnet::IpNet;
+
+/// The fields of a KubeProxyConfiguration that decide on rules; the defaults are kube-proxy's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyConfig {
+    /// `mode`.
+    pub mode: ProxyMode,
+    /// The release whose rules are written, as `1.30`. Parsed by [`crate::profile`].
+    pub version: String,
+    /// `clusterCIDR`, split at commas.
+    pub cluster_cidrs: Vec<IpNet>,
+    /// `detectLocalMode` with its argument.
+    pub detect_local: DetectLocal,
+    /// `iptables.masqueradeAll` (or `nftables.masqueradeAll`).
+    pub masquerade_all: bool,
+    /// `iptables.masqueradeBit`, 0 to 31.
+    pub masquerade_bit: u8,
+    /// `iptables.localhostNodePorts`.
+    pub localhost_node_ports: bool,
+    /// `nodePortAddresses`; the word `primary` becomes an empty list with `primary_node_ports`.
+    pub node_port_addresses: Vec<IpNet>,
+    /// True where `nodePortAddresses` is `[primary]`.
+    pub primary_node_ports: bool,
+    /// `conntrack.tcpBeLiberal`: then no rule drops INVALID packets (from 1.29 on).
+    pub tcp_be_liberal: bool,
+    /// `featureGates`.
+    pub feature_gates: BTreeMap<String, bool>,
+}
+
+impl Default for ProxyConfig {
+    fn default() -> Self {
+        Self {
+            mode: ProxyMode::Iptables,
+            version: "1.30".to_owned(),
+            cluster_cidrs: Vec::new(),
+            detect_local: DetectLocal::ClusterCidr,
+            masquerade_all: false,
+            masquerade_bit: 14,
+            localhost_node_ports: true,
+            node_port_addresses: Vec::new(),
+            primary_node_ports: false,
+            tcp_be_liberal: false,
+            feature_gates: BTreeMap::new(),
+        }
+    }
+}
+
+/// Which backend kube-proxy writes rules for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ProxyMode {
+    /// iptables and ip6tables.
+    #[default]
+    Iptables,
+    /// nftables.
+    Nftables,
+}
+
+/// How kube-proxy tells traffic of local pods from other traffic (`detectLocalMode`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum DetectLocal {
+    /// By source address in `clusterCIDR`.
+    #[default]
+    ClusterCidr,
+    /// By source address in the node's `podCIDRs`.
+    NodeCidr,
+    /// By the incoming interface, the bridge of this name.
+    BridgeInterface(String),
+    /// By the incoming interface, one whose name starts so.
+    InterfaceNamePrefix(String),
+}

@@ -1,0 +1,104 @@
+//! What the lab saw: plain values, from probing to judging to reports.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use svclab_rules::cluster::Protocol;
+
+use crate::scenario::RejectKind;
+
+/// What came of one probe.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Observation {
+    /// One flow, followed packet by packet.
+    Flow(Box<FlowObservation>),
+    /// Many flows, counted.
+    Tally(Tally),
+}
+
+/// What came of one flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowObservation {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The source as the sender sent it.
+    pub source: SocketAddr,
+    /// The destination as the sender sent it.
+    pub destination: SocketAddr,
+    /// What became of the packet.
+    pub outcome: Observed,
+    /// The answer that reached the sender, with its source as the sender saw it.
+    pub reply: Option<SocketAddr>,
+    /// Where the packet and its answer were seen, in order.
+    pub path: Vec<Sighting>,
+}
+
+/// What became of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Observed {
+    /// It came out.
+    Delivered(Delivery),
+    /// It came out at several places, or more than once at one.
+    Doubled(Vec<Delivery>),
+    /// The sender was told that it is refused.
+    Rejected {
+        /// How.
+        kind: RejectKind,
+        /// What the sender got, in words: `ICMP port unreachable (type 3, code 3)`.
+        what: String,
+        /// Who said so.
+        by: IpAddr,
+    },
+    /// It came out nowhere: a marker sent after it had passed every queue, and no packet was left under way.
+    Dropped,
+}
+
+/// A packet as its receiver got it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Who got it, as a scenario names it: `pod/nginx`, `node/worker`, `host/outside`.
+    pub at: String,
+    /// The source that the receiver saw.
+    pub source: SocketAddr,
+    /// The destination that the receiver saw.
+    pub destination: SocketAddr,
+}
+
+/// A packet at a point of its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    /// Where: `pod/client`, `node/worker`, `underlay`.
+    pub place: String,
+    /// The interface.
+    pub interface: String,
+    /// Whether it came in or went out there.
+    pub direction: Direction,
+    /// The packet in words: `10.244.1.3:37328 > 10.96.34.82:80 tcp [S]`.
+    pub packet: String,
+}
+
+/// The direction of a packet at an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Received.
+    In,
+    /// Sent.
+    Out,
+}
+
+/// The sum of many flows. Every flow sent is in exactly one of the counts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Flows sent, each a fresh 5-tuple.
+    pub sent: u64,
+    /// Flows that came out exactly once, by the destination that the receiver saw.
+    pub delivered: BTreeMap<SocketAddr, u64>,
+    /// Flows that came out exactly once, by the source address that the receiver saw.
+    pub sources: BTreeMap<IpAddr, u64>,
+    /// Flows that came out more than once.
+    pub doubled: u64,
+    /// Flows that came out nowhere, whatever the sender was told.
+    pub lost: u64,
+    /// Packets that came out and belong to no flow that was sent.
+    pub unattributed: u64,
+}

@@ -6,6 +6,7 @@
 mod endpoints;
 mod names;
 mod node;
+pub mod objects;
 mod pod;
 mod proxy;
 mod service;

@@ -48,6 +48,32 @@ pub struct Service {
     pub traffic_distribution: Option<String>,
 }
 
+/// Labels with which a Service or EndpointSlice is none of kube-proxy's business.
+pub(crate) const NOT_FOR_KUBE_PROXY: [&str; 2] =
+    ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
+
+impl Service {
+    /// Why kube-proxy writes no rules for this service, if it does not.
+    pub fn skipped(&self) -> Option<&'static str> {
+        if self.labels.contains_key(NOT_FOR_KUBE_PROXY[0]) {
+            Some("its label service.kubernetes.io/service-proxy-name gives it to another proxy")
+        } else if self.kind == ServiceType::ExternalName {
+            Some("it is an ExternalName service, a DNS alias")
+        } else if self.headless || self.labels.contains_key(NOT_FOR_KUBE_PROXY[1]) {
+            Some("it is headless: clients get the endpoints' addresses from DNS")
+        } else if self.cluster_ips.is_empty() {
+            Some("it has no clusterIP")
+        } else {
+            None
+        }
+    }
+
+    /// The service's own address of a family.
+    pub fn cluster_ip(&self, family: Family) -> Option<IpAddr> {
+        self.cluster_ips.iter().copied().find(|ip| Family::of(*ip) == family)
+    }
+}
+
 /// What a Service is published as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ServiceType {

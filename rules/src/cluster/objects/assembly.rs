@@ -1,0 +1,206 @@
+//! A cluster from all of its objects.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::hash::Hash;
+
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::discovery::v1 as discovery;
+use serde::Deserialize;
+
+use super::super::{Cluster, ObjectName, Protocol, ProxyConfig};
+use super::checker::{Checker, FieldError, name_of};
+use super::notes::{Note, Reading, notes};
+
+/// An object of one of the kinds that decide on Service traffic, or a list of objects.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "kind")]
+#[expect(missing_docs, reason = "the kinds are the API's own")]
+pub enum Object {
+    Node(Box<core::Node>),
+    Pod(Box<core::Pod>),
+    Service(Box<core::Service>),
+    Endpoints(Box<core::Endpoints>),
+    EndpointSlice(Box<discovery::EndpointSlice>),
+    List {
+        items: Vec<Object>,
+    },
+    /// An object of another kind.
+    #[serde(other)]
+    Other,
+}
+
+/// A cluster, and what of its objects has no effect.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Assembly {
+    /// The facts.
+    pub cluster: Cluster,
+    /// What was left out, or will be left out by kube-proxy.
+    pub notes: Vec<Note>,
+}
+
+/// The cluster that objects make up, under a configuration of kube-proxy.
+///
+/// An Endpoints object counts only where its service has no EndpointSlices and, like the mirroring controller has
+/// it, unless the label `endpointslice.kubernetes.io/skip-mirror` forbids it.
+///
+/// # Errors
+///
+/// The mistakes of every object, then those that [`check`] finds.
+pub fn assemble(objects: &[Object], proxy: ProxyConfig) -> Result<Assembly, Vec<FieldError>> {
+    let mut builder = Builder::default();
+    builder.assembly.cluster.proxy = proxy;
+    objects.iter().for_each(|object| builder.add(object));
+    builder.finish()
+}
+
+#[derive(Default)]
+struct Builder<'a> {
+    assembly: Assembly,
+    endpoints: Vec<&'a core::Endpoints>,
+    errors: Vec<FieldError>,
+}
+
+impl<'a> Builder<'a> {
+    fn add(&mut self, object: &'a Object) {
+        match object {
+            Object::Node(object) => {
+                if let Some(node) = self.sound(super::node(object)) {
+                    self.assembly.cluster.nodes.push(node);
+                }
+            }
+            Object::Service(object) => {
+                if let Some(service) = self.sound(super::service(object)) {
+                    self.assembly.cluster.services.push(service);
+                }
+            }
+            Object::Pod(object) => {
+                if let Some(pod) = self.kept(super::pod(object)) {
+                    self.assembly.cluster.pods.push(pod);
+                }
+            }
+            Object::EndpointSlice(object) => {
+                if let Some(slice) = self.kept(super::endpoint_slice(object)) {
+                    self.assembly.cluster.slices.push(slice);
+                }
+            }
+            Object::Endpoints(object) => self.endpoints.push(object),
+            Object::List { items } => items.iter().for_each(|item| self.add(item)),
+            Object::Other => {}
+        }
+    }
+
+    fn finish(mut self) -> Result<Assembly, Vec<FieldError>> {
+        self.mirror();
+        self.errors.extend(check(&self.assembly.cluster));
+        self.assembly.notes.extend(notes(&self.assembly.cluster));
+        if self.errors.is_empty() { Ok(self.assembly) } else { Err(self.errors) }
+    }
+
+    /// Turns those Endpoints into slices whose services have none.
+    fn mirror(&mut self) {
+        let sliced: HashSet<ObjectName> =
+            self.assembly.cluster.slices.iter().map(|slice| slice.service.clone()).collect();
+        for object in std::mem::take(&mut self.endpoints) {
+            let Some(slices) = self.sound(super::endpoints(object)) else { continue };
+            let name = name_of(&object.metadata);
+            let skip = object.metadata.labels.iter().flatten().any(|(label, value)| label == SKIP && value == "true");
+            let reason = if sliced.contains(&name) {
+                Some("its service has EndpointSlices".to_owned())
+            } else {
+                skip.then(|| format!("its label {SKIP} forbids mirroring"))
+            };
+            match reason {
+                Some(reason) => self.assembly.notes.push(Note::new(format!("Endpoints {name}"), reason)),
+                None => self.assembly.cluster.slices.extend(slices),
+            }
+        }
+    }
+
+    fn sound<T>(&mut self, result: Result<T, Vec<FieldError>>) -> Option<T> {
+        result.map_err(|errors| self.errors.extend(errors)).ok()
+    }
+
+    fn kept<T>(&mut self, result: Result<Reading<T>, Vec<FieldError>>) -> Option<T> {
+        match self.sound(result)? {
+            Reading::Kept(value) => Some(value),
+            Reading::Ignored(note) => {
+                self.assembly.notes.push(note);
+                None
+            }
+        }
+    }
+}
+
+const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
+
+/// What the API server would refuse of objects that are sound each by itself: names, cluster IPs and node ports that
+/// are taken twice.
+pub fn check(cluster: &Cluster) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    unique_names(&mut errors, "Node", cluster.nodes.iter().map(|node| &node.name));
+    unique_names(&mut errors, "Pod", cluster.pods.iter().map(|pod| &pod.name));
+    unique_names(&mut errors, "Service", cluster.services.iter().map(|service| &service.name));
+    unique_names(&mut errors, "EndpointSlice", cluster.slices.iter().map(|slice| &slice.name));
+    cluster_ips(&mut errors, cluster);
+    node_ports(&mut errors, cluster);
+    errors
+}
+
+fn unique_names<'a, T: Hash + Eq + Display + 'a>(
+    errors: &mut Vec<FieldError>,
+    kind: &str,
+    names: impl Iterator<Item = &'a T>,
+) {
+    let mut seen = HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            let mut checker = Checker::new(kind, name);
+            let help = format!("Give every {kind} a name of its own in its namespace.");
+            checker.refuse("metadata.name", "there are two objects of this name", help);
+            errors.extend(checker.into_errors());
+        }
+    }
+}
+
+fn cluster_ips(errors: &mut Vec<FieldError>, cluster: &Cluster) {
+    let mut taken = HashMap::new();
+    for service in &cluster.services {
+        let mut checker = Checker::new("Service", &service.name);
+        for (index, ip) in service.cluster_ips.iter().enumerate() {
+            if let Some(other) = taken.insert(ip, &service.name) {
+                let message = format!("{ip} is taken by service {other}");
+                checker.refuse(format!("spec.clusterIPs[{index}]"), message, "Give every service its own clusterIP.");
+            }
+        }
+        errors.extend(checker.into_errors());
+    }
+}
+
+/// Health check ports are allocated from the node ports too, as TCP ones.
+fn node_ports(errors: &mut Vec<FieldError>, cluster: &Cluster) {
+    let mut taken = HashMap::new();
+    for service in &cluster.services {
+        let mut checker = Checker::new("Service", &service.name);
+        let ports = service.ports.iter().enumerate().filter_map(|(index, port)| {
+            let path = format!("spec.ports[{index}].nodePort");
+            Some((path, port.protocol, port.node_port?))
+        });
+        let health = service.health_check_node_port.map(|port| {
+            let path = "spec.healthCheckNodePort".to_owned();
+            (path, Protocol::Tcp, port)
+        });
+        for (path, protocol, port) in ports.chain(health) {
+            match taken.get(&(protocol, port)) {
+                Some(other) => {
+                    let message = format!("node port {port}/{protocol} is taken by service {other}");
+                    checker.refuse(path, message, "Give every port of every service its own node port.");
+                }
+                None => {
+                    taken.insert((protocol, port), &service.name);
+                }
+            }
+        }
+        errors.extend(checker.into_errors());
+    }
+}

@@ -1,0 +1,193 @@
+//! Collects the mistakes of one object.
+
+use std::fmt::Display;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::super::{Family, ObjectName, Protocol};
+use super::syntax::{self, Syntax};
+
+/// A field with a value that the API server would refuse.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{object}: {path}: {message}")]
+pub struct FieldError {
+    /// The object, as `Service default/web`.
+    pub object: String,
+    /// The field inside of it, as `spec.ports[0].nodePort`.
+    pub path: String,
+    /// What is wrong, as a lower-case fragment.
+    pub message: String,
+    /// How to mend it, as a sentence.
+    pub help: String,
+}
+
+/// The mistakes found so far in one object.
+pub(super) struct Checker {
+    object: String,
+    errors: Vec<FieldError>,
+}
+
+impl Checker {
+    /// A checker for an object of a kind, with its name for messages.
+    pub(super) fn new(kind: &str, name: impl Display) -> Self {
+        Self { object: format!("{kind} {name}"), errors: Vec::new() }
+    }
+
+    /// Notes a mistake.
+    pub(super) fn refuse(&mut self, path: impl Into<String>, message: impl Into<String>, help: impl Into<String>) {
+        let error =
+            FieldError { object: self.object.clone(), path: path.into(), message: message.into(), help: help.into() };
+        self.errors.push(error);
+    }
+
+    /// The value, if nothing was wrong.
+    pub(super) fn finish<T>(self, value: T) -> Result<T, Vec<FieldError>> {
+        if self.errors.is_empty() { Ok(value) } else { Err(self.errors) }
+    }
+
+    /// The mistakes.
+    pub(super) fn into_errors(self) -> Vec<FieldError> {
+        self.errors
+    }
+
+    /// Checks the form of a name.
+    pub(super) fn name(&mut self, path: impl Into<String>, text: &str, syntax: Syntax) {
+        if let Some(fault) = syntax.fault(text) {
+            self.refuse(path, format!("`{text}` {fault}"), syntax.help());
+        }
+    }
+
+    /// Checks the namespace of an object and its name.
+    pub(super) fn object_name(&mut self, name: &ObjectName, syntax: Syntax) {
+        self.name("metadata.name", &name.name, syntax);
+        self.name("metadata.namespace", &name.namespace, Syntax::Dns1123Label);
+    }
+
+    /// An address.
+    pub(super) fn address(&mut self, path: impl Into<String>, text: &str) -> Option<IpAddr> {
+        let address = text.parse().ok();
+        if address.is_none() {
+            let help = "Write an IPv4 address as 10.96.0.10, without leading zeros, or an IPv6 address as fd00::10.";
+            self.refuse(path, format!("`{text}` is no IP address"), help);
+        }
+        address
+    }
+
+    /// An address that other machines can send packets to (`ValidateNonSpecialIP` of the API server).
+    pub(super) fn reachable_address(&mut self, path: impl Into<String>, text: &str) -> Option<IpAddr> {
+        let path = path.into();
+        let address = self.address(path.as_str(), text)?;
+        if let Some(kind) = special(address) {
+            let help = "Use an address that a packet can be sent to from other nodes.";
+            self.refuse(path, format!("`{address}` is a {kind} address"), help);
+        }
+        Some(address)
+    }
+
+    /// A range of addresses.
+    pub(super) fn range(&mut self, path: impl Into<String>, text: &str) -> Option<IpNet> {
+        let range = text.parse().ok();
+        if range.is_none() {
+            let help = "Write an address and the length of its prefix, as 10.244.0.0/16 or fd00:244::/48.";
+            self.refuse(path, format!("`{text}` is no CIDR"), help);
+        }
+        range
+    }
+
+    /// A port from 1 to 65535.
+    pub(super) fn port(&mut self, path: impl Into<String>, number: i32) -> Option<u16> {
+        let port = u16::try_from(number).ok().filter(|port| *port != 0);
+        if port.is_none() {
+            self.refuse(path, format!("port {number} is out of range"), "Ports are numbers from 1 to 65535.");
+        }
+        port
+    }
+
+    /// A port from the range of node ports.
+    pub(super) fn node_port(&mut self, path: impl Into<String>, number: i32) -> Option<u16> {
+        let port = u16::try_from(number).ok().filter(|port| syntax::NODE_PORTS.contains(port));
+        if port.is_none() {
+            let (first, last) = (syntax::NODE_PORTS.start(), syntax::NODE_PORTS.end());
+            let message = format!("node port {number} is not in the range {first}-{last}");
+            self.refuse(path, message, format!("Take a port from {first} to {last}, or leave the field out."));
+        }
+        port
+    }
+
+    /// A protocol, TCP where none is given.
+    pub(super) fn protocol(&mut self, path: impl Into<String>, text: Option<&str>) -> Protocol {
+        let found = match text {
+            None | Some("TCP") => Some(Protocol::Tcp),
+            Some("UDP") => Some(Protocol::Udp),
+            Some("SCTP") => Some(Protocol::Sctp),
+            Some(_) => None,
+        };
+        found.unwrap_or_else(|| {
+            let message = format!("unknown protocol `{}`", text.unwrap_or_default());
+            self.refuse(path, message, "Protocols are TCP, UDP and SCTP, in capitals.");
+            Protocol::Tcp
+        })
+    }
+
+    /// One of several words; the first where none is given.
+    pub(super) fn choice<T: Copy>(&mut self, path: impl Into<String>, text: Option<&str>, words: &[(&str, T)]) -> T {
+        let found = match text {
+            None | Some("") => words.first(),
+            Some(text) => words.iter().find(|(word, _)| *word == text),
+        };
+        match (found, words.first()) {
+            (Some((_, value)), _) => *value,
+            (None, Some((_, default))) => {
+                let known = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+                let message = format!("unknown value `{}`", text.unwrap_or_default());
+                self.refuse(path, message, format!("Known values are {known}."));
+                *default
+            }
+            (None, None) => unreachable!("a choice has words"),
+        }
+    }
+
+    /// Refuses a second address or range of a family in a list that takes one of each.
+    pub(super) fn one_of_each_family(&mut self, path: &str, families: &[Family]) {
+        if families.len() > 2 || (families.len() == 2 && families[0] == families[1]) {
+            let count = families.len();
+            let message =
+                if count > 2 { format!("{count} entries") } else { "two entries of the same family".to_owned() };
+            self.refuse(path, message, "At most one IPv4 and one IPv6 entry can stand here.");
+        }
+    }
+}
+
+/// Namespace and name of an object, `default` where it has no namespace.
+pub(super) fn name_of(metadata: &ObjectMeta) -> ObjectName {
+    let namespace = metadata.namespace.as_deref().unwrap_or("default");
+    ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())
+}
+
+/// The pod that a reference is to.
+pub(super) fn pod_of(target: Option<&ObjectReference>) -> Option<ObjectName> {
+    let target = target.filter(|target| target.kind.as_deref() == Some("Pod"))?;
+    let namespace = target.namespace.as_deref().unwrap_or("default");
+    Some(ObjectName::new(namespace, target.name.as_deref()?))
+}
+
+fn special(ip: IpAddr) -> Option<&'static str> {
+    let link_local = match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    if ip.is_unspecified() {
+        Some("wildcard")
+    } else if ip.is_loopback() {
+        Some("loopback")
+    } else if link_local {
+        Some("link-local")
+    } else if ip.is_multicast() {
+        Some("multicast")
+    } else {
+        None
+    }
+}

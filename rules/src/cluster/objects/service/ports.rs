@@ -1,0 +1,82 @@
+//! The ports of a service.
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::*;
+
+/// `spec.ports`.
+pub(super) fn ports(
+    checker: &mut Checker,
+    spec: &core::ServiceSpec,
+    kind: ServiceType,
+    headless: bool,
+) -> Vec<ServicePort> {
+    let listed = spec.ports.as_deref().unwrap_or_default();
+    if listed.is_empty() && !headless && kind != ServiceType::ExternalName {
+        checker.refuse("spec.ports", "are missing", "Give the service at least one port.");
+    }
+    let mut ports: Vec<ServicePort> = Vec::new();
+    for (index, given) in listed.iter().enumerate() {
+        let path = format!("spec.ports[{index}]");
+        let name = given.name.clone().unwrap_or_default();
+        port_name(checker, &path, &name, listed.len() > 1, &ports);
+        let protocol = checker.protocol(format!("{path}.protocol"), given.protocol.as_deref());
+        let target_port = target_port(checker, &path, given);
+        let node_port = node_port(checker, &path, given, kind);
+        let Some(number) = checker.port(format!("{path}.port"), given.port) else { continue };
+        let port = ServicePort { name, protocol, port: number, node_port, target_port };
+        collisions(checker, &path, &port, &ports);
+        ports.push(port);
+    }
+    ports
+}
+
+fn port_name(checker: &mut Checker, path: &str, name: &str, several: bool, before: &[ServicePort]) {
+    let path = format!("{path}.name");
+    if name.is_empty() {
+        if several {
+            checker.refuse(path, "is missing", "Name every port where a service has more than one.");
+        }
+        return;
+    }
+    checker.name(path.as_str(), name, Syntax::Dns1123Label);
+    if before.iter().any(|port| port.name == name) {
+        let message = format!("the name `{name}` is taken by another port of this service");
+        checker.refuse(path, message, "Give every port a name of its own.");
+    }
+}
+
+fn collisions(checker: &mut Checker, path: &str, port: &ServicePort, before: &[ServicePort]) {
+    let ServicePort { protocol, port: number, node_port, .. } = port;
+    let mut of_protocol = before.iter().filter(|other| other.protocol == *protocol);
+    if of_protocol.clone().any(|other| other.port == *number) {
+        let message = format!("port {number}/{protocol} is listed twice");
+        checker.refuse(format!("{path}.port"), message, "Remove one of the two, or change its port or protocol.");
+    }
+    if node_port.is_some() && of_protocol.any(|other| other.node_port == *node_port) {
+        let message = format!("node port {}/{protocol} is listed twice", node_port.unwrap_or_default());
+        checker.refuse(format!("{path}.nodePort"), message, "Give every port a node port of its own.");
+    }
+}
+
+fn target_port(checker: &mut Checker, path: &str, given: &core::ServicePort) -> Option<String> {
+    let path = format!("{path}.targetPort");
+    match given.target_port.as_ref()? {
+        IntOrString::Int(0) => None,
+        IntOrString::Int(number) => checker.port(path, *number).map(|port| port.to_string()),
+        IntOrString::String(name) => {
+            checker.name(path, name, Syntax::PortName);
+            Some(name.clone())
+        }
+    }
+}
+
+fn node_port(checker: &mut Checker, path: &str, given: &core::ServicePort, kind: ServiceType) -> Option<u16> {
+    let number = given.node_port.filter(|number| *number != 0)?;
+    let path = format!("{path}.nodePort");
+    if !matches!(kind, ServiceType::NodePort | ServiceType::LoadBalancer) {
+        let help = "Leave it out, or set spec.type to NodePort or LoadBalancer.";
+        checker.refuse(path.as_str(), "is given for a service that has no node ports", help);
+    }
+    checker.node_port(path, number)
+}

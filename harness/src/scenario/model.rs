@@ -38,6 +38,17 @@ pub struct Scenario {
     pub tests: Vec<Test>,
 }
 
+impl Scenario {
+    /// The states that the cluster has one after the other: at first, then after each `apply`.
+    pub fn states(&self) -> impl Iterator<Item = &Cluster> {
+        let applied = self.tests.iter().flat_map(|test| &test.steps).filter_map(|step| match step {
+            Step::Apply(state) => Some(&**state),
+            Step::Probe(..) => None,
+        });
+        std::iter::once(&self.cluster).chain(applied)
+    }
+}
+
 /// How pods of a node are connected with it, and nodes with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cni {

@@ -1,0 +1,78 @@
+//! How a lab knows that no packet is under way any more.
+//!
+//! A packet that crosses a veth pair, the loopback or a bridge is queued in the backlog of the processor that sent it,
+//! and the backlog is worked off in order. A lab sends everything from one processor. So when a marker that was queued
+//! after a packet comes out, the packet has got one hop further or has ended. After as many markers as a way has hops
+//! without anybody seeing a packet, there is none.
+
+use std::time::{Duration, Instant};
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
+use super::LabError;
+use super::channel::Channel;
+use super::namespaces::Namespace;
+
+/// EtherType of markers: the first for local experiments (IEEE 802).
+const MARKER: [u8; 2] = [0x88, 0xb5];
+/// The loopback's index.
+const LOOPBACK: u32 = 1;
+/// After how long the kernel is taken to be stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Sends markers through the backlog of the lab's processor.
+pub(crate) struct Fence {
+    channel: Channel,
+    count: u64,
+}
+
+impl Fence {
+    /// Opens the marker's channel on a loopback that is up, and keeps the calling thread on one processor.
+    pub(super) fn open(namespace: &Namespace) -> Result<Self, LabError> {
+        stay_on_one_processor().map_err(|errno| LabError::Socket {
+            space: namespace.name().to_owned(),
+            what: "binding the lab to a processor",
+            source: errno.into(),
+        })?;
+        Ok(Self { channel: Channel::open(namespace, LOOPBACK)?, count: 0 })
+    }
+
+    /// Waits until everything that was queued before has been worked off.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Stalled`] where the marker does not come back within five seconds.
+    pub(crate) fn pass(&mut self) -> Result<(), LabError> {
+        self.count += 1;
+        let mut marker = [0; 60];
+        marker[12..14].copy_from_slice(&MARKER);
+        marker[14..22].copy_from_slice(&self.count.to_be_bytes());
+        self.channel.send(&marker)?;
+        let begin = Instant::now();
+        let mut buffer = [0; 64];
+        while begin.elapsed() < PATIENCE {
+            match self.channel.receive(&mut buffer)? {
+                Some(seen) if !seen.outgoing && buffer[12..22] == marker[12..22] => return Ok(()),
+                Some(_) => {}
+                None => std::thread::yield_now(),
+            }
+        }
+        Err(LabError::Stalled { millis: PATIENCE.as_millis(), what: "the backlog of the lab's processor".to_owned() })
+    }
+}
+
+/// Binds the calling thread to the processor that it may run on whose number its thread id falls on.
+fn stay_on_one_processor() -> nix::Result<()> {
+    let this_thread = Pid::from_raw(0);
+    let allowed = sched_getaffinity(this_thread)?;
+    let processors: Vec<usize> = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect();
+    let Some(last) = processors.len().checked_sub(1) else { return Ok(()) };
+    if last == 0 {
+        return Ok(());
+    }
+    let pick = usize::try_from(nix::unistd::gettid().as_raw()).unwrap_or_default() % processors.len();
+    let mut one = CpuSet::new();
+    one.set(processors[pick])?;
+    sched_setaffinity(this_thread, &one)
+}

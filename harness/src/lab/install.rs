@@ -1,0 +1,135 @@
+//! Rules into namespaces, by the programs that administrators use.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use svclab_rules::cluster::{Family, ProxyMode};
+
+use super::LabError;
+use super::namespaces::Namespace;
+
+/// One document of rules for one namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// The namespace's name.
+    pub space: String,
+    /// The family.
+    pub family: Family,
+    /// The language that the text is in.
+    pub mode: ProxyMode,
+    /// The whole text, as `iptables-restore` or `nft -f` reads it.
+    pub text: String,
+}
+
+/// Which of the two implementations of iptables installs rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Backend {
+    /// The one that the system's `iptables-restore` is.
+    #[default]
+    System,
+    /// iptables-nft.
+    Nft,
+    /// iptables-legacy.
+    Legacy,
+}
+
+impl Backend {
+    /// The program that installs a document.
+    pub fn program(self, mode: ProxyMode, family: Family) -> &'static str {
+        match (mode, family, self) {
+            (ProxyMode::Nftables, ..) => "nft",
+            (_, Family::Ipv4, Self::System) => "iptables-restore",
+            (_, Family::Ipv6, Self::System) => "ip6tables-restore",
+            (_, Family::Ipv4, Self::Nft) => "iptables-nft-restore",
+            (_, Family::Ipv6, Self::Nft) => "ip6tables-nft-restore",
+            (_, Family::Ipv4, Self::Legacy) => "iptables-legacy-restore",
+            (_, Family::Ipv6, Self::Legacy) => "ip6tables-legacy-restore",
+        }
+    }
+}
+
+/// Installs documents, each in place of what stands in its tables, all at the same time and while `meanwhile` runs: an
+/// installation mostly waits for the kernel.
+///
+/// # Errors
+///
+/// [`LabError::Rules`] with the program's message and the rule that it is about, [`LabError::Missing`], and those of
+/// `meanwhile`.
+pub(super) fn install_all(
+    namespaces: &[Namespace],
+    documents: &[Document],
+    backend: Backend,
+    meanwhile: impl FnOnce() -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    thread::scope(|scope| {
+        let installing: Vec<_> = documents
+            .iter()
+            .filter_map(|document| {
+                let namespace = namespaces.iter().find(|namespace| namespace.name() == document.space)?;
+                Some(scope.spawn(move || install(namespace, document, backend)))
+            })
+            .collect();
+        let meanwhile = meanwhile();
+        let installed: Vec<Result<(), LabError>> = installing.into_iter().map(join).collect();
+        meanwhile.and_then(|()| installed.into_iter().collect())
+    })
+}
+
+fn join(thread: thread::ScopedJoinHandle<'_, Result<(), LabError>>) -> Result<(), LabError> {
+    match thread.join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
+    let program = backend.program(document.mode, document.family);
+    let mut command = Command::new(program);
+    if document.mode == ProxyMode::Nftables {
+        command.args(["-f", "-"]);
+    }
+    let output = namespace.run(|| feed(&mut command, document.text.as_bytes()))?;
+    let output = output.map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => LabError::Missing { program: program.to_owned() },
+        _ => LabError::Socket { space: document.space.clone(), what: "running a program", source },
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let rule = line_number(&message).and_then(|number| document.text.lines().nth(number - 1)).map(str::to_owned);
+    let rule = rule.filter(|line| line.trim() != "COMMIT");
+    Err(LabError::Rules { program: program.to_owned(), space: document.space.clone(), message, rule })
+}
+
+/// Runs a program with a text as its input.
+fn feed(command: &mut Command, input: &[u8]) -> std::io::Result<std::process::Output> {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that refuses its input closes it early; what it says then is the better message.
+        let _ = stdin.write_all(input);
+    }
+    child.wait_with_output()
+}
+
+/// The line that a message of iptables-restore names: `line 7 failed`, `Error occurred at line: 7`.
+fn line_number(message: &str) -> Option<usize> {
+    let after = message.split("line").nth(1)?.trim_start_matches([':', ' ']);
+    let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok().filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_number;
+
+    #[rstest::rstest]
+    #[case("iptables-restore v1.8.9 (nf_tables): \nline 12: RULE_APPEND failed (No such file or directory)", Some(12))]
+    #[case("iptables-restore: line 7 failed", Some(7))]
+    #[case("Error occurred at line: 3\nTry `iptables-restore -h'", Some(3))]
+    #[case("Permission denied (you must be root)", None)]
+    fn names_the_line(#[case] message: &str, #[case] expected: Option<usize>) {
+        assert_eq!(line_number(message), expected);
+    }
+}

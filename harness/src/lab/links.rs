@@ -1,0 +1,179 @@
+//! Interfaces, addresses, neighbours and routes: from the plan to netlink requests.
+
+use std::net::IpAddr;
+
+use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use rtnetlink::packet_route::link::{InfoBridge, InfoBridgePort, InfoData, InfoVeth, LinkMessage};
+use rtnetlink::packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
+};
+use rtnetlink::packet_route::route::{RouteMessage, RouteScope};
+use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
+use rtnetlink::{
+    AddressMessageBuilder, LinkBridge, LinkBridgePort, LinkMessageBuilder, LinkUnspec, LinkVeth, LinkVxlan,
+    RouteMessageBuilder,
+};
+
+use super::LabError;
+use super::namespaces::Namespace;
+use super::netlink::Netlink;
+use crate::topology::{Fdb, Interface, InterfaceKind, Neighbour, Route, Space, Topology};
+
+/// UDP port of flannel's VXLAN.
+const VXLAN_PORT: u16 = 8472;
+/// VXLAN network identifier of flannel.
+const VXLAN_VNI: u32 = 1;
+
+/// Makes the interfaces that a namespace owns and brings all of its interfaces up.
+///
+/// The other ends of its veth pairs come into being in their namespaces, still down.
+pub(super) async fn make_interfaces(
+    netlink: &mut Netlink,
+    topology: &Topology,
+    space: &Space,
+    namespaces: &[Namespace],
+) -> Result<(), LabError> {
+    let up = LinkUnspec::new_with_index(1).up().build();
+    netlink.change("bringing lo up".to_owned(), RouteNetlinkMessage::SetLink(up)).await?;
+    for interface in &space.interfaces {
+        match &interface.kind {
+            InterfaceKind::VethPeer(_) => {
+                let up = LinkUnspec::new_with_index(interface.index).up().build();
+                netlink.change(format!("bringing {} up", interface.name), RouteNetlinkMessage::SetLink(up)).await?;
+            }
+            kind => {
+                let message = new_link(topology, interface, kind, namespaces);
+                let operation = format!("making interface {}", interface.name);
+                netlink.create(operation, RouteNetlinkMessage::NewLink(message)).await?;
+                if interface.hairpin {
+                    hairpin(netlink, interface).await?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sets addresses, neighbours, forwarding entries and routes.
+pub(super) async fn configure(netlink: &mut Netlink, space: &Space) -> Result<(), LabError> {
+    for (index, prefix) in &space.addresses {
+        let message = RouteNetlinkMessage::NewAddress(address(*index, prefix.addr(), prefix.prefix_len()));
+        netlink.create(format!("adding address {prefix}"), message).await?;
+    }
+    for neighbour in &space.neighbours {
+        let message = RouteNetlinkMessage::NewNeighbour(permanent_neighbour(neighbour));
+        netlink.replace(format!("adding neighbour {}", neighbour.address), message).await?;
+    }
+    for entry in &space.fdb {
+        let message = RouteNetlinkMessage::NewNeighbour(forwarding_entry(entry));
+        netlink.replace(format!("adding forwarding entry {}", entry.mac), message).await?;
+    }
+    for entry in &space.routes {
+        let operation = format!("adding route {}", entry.destination);
+        let message = route(entry).map_err(|error| netlink.broken(&format_args!("{operation}: {error}")))?;
+        netlink.replace(operation, RouteNetlinkMessage::NewRoute(message)).await?;
+    }
+    Ok(())
+}
+
+fn new_link(topology: &Topology, interface: &Interface, kind: &InterfaceKind, namespaces: &[Namespace]) -> LinkMessage {
+    let name = &interface.name;
+    match kind {
+        InterfaceKind::VethOwner(end) => {
+            let mut peer =
+                LinkMessageBuilder::<LinkUnspec>::new().index(end.index).setns_by_fd(namespaces[end.space].fd());
+            if let Some(other) = topology.spaces[end.space].interface(end.index) {
+                peer = peer.name(other.name.clone()).address(other.mac.0.to_vec());
+            }
+            let veth = InfoData::Veth(InfoVeth::Peer(peer.build()));
+            common(LinkVeth::new(name, "").set_info_data(veth), interface)
+        }
+        InterfaceKind::Vxlan { over, local } => {
+            let device = LinkVxlan::new(name, VXLAN_VNI).dev(*over).port(VXLAN_PORT).learning(false);
+            let device = match local {
+                IpAddr::V4(local) => device.local(*local),
+                IpAddr::V6(local) => device.local6(*local),
+            };
+            common(device, interface)
+        }
+        InterfaceKind::Bridge | InterfaceKind::VethPeer(_) => {
+            let quiet = InfoData::Bridge(vec![InfoBridge::MulticastSnooping(false)]);
+            common(LinkBridge::new(name).set_info_data(quiet), interface)
+        }
+    }
+}
+
+fn common<T: Default>(builder: LinkMessageBuilder<T>, interface: &Interface) -> LinkMessage {
+    let builder = builder.index(interface.index).address(interface.mac.0.to_vec()).up();
+    match interface.bridge {
+        Some(bridge) => builder.controller(bridge).build(),
+        None => builder.build(),
+    }
+}
+
+async fn hairpin(netlink: &mut Netlink, interface: &Interface) -> Result<(), LabError> {
+    let port = LinkBridgePort::new(interface.index).append_info_data(InfoBridgePort::HairpinMode(true)).build();
+    let operation = format!("switching hairpin mode on for {}", interface.name);
+    netlink.change(operation, RouteNetlinkMessage::NewLink(port)).await
+}
+
+fn address(index: u32, address: IpAddr, prefix_length: u8) -> AddressMessage {
+    let mut message = match address {
+        IpAddr::V4(v4) => {
+            AddressMessageBuilder::<std::net::Ipv4Addr>::new().index(index).address(v4, prefix_length).build()
+        }
+        IpAddr::V6(v6) => {
+            AddressMessageBuilder::<std::net::Ipv6Addr>::new().index(index).address(v6, prefix_length).build()
+        }
+    };
+    // Without duplicate address detection an address can be used at once.
+    message.header.flags |= AddressHeaderFlags::Nodad;
+    message.attributes.retain(|attribute| !matches!(attribute, AddressAttribute::Broadcast(_)));
+    message
+}
+
+fn permanent_neighbour(neighbour: &Neighbour) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    let (family, destination) = match neighbour.address {
+        IpAddr::V4(v4) => (AddressFamily::Inet, NeighbourAddress::Inet(v4)),
+        IpAddr::V6(v6) => (AddressFamily::Inet6, NeighbourAddress::Inet6(v6)),
+    };
+    message.header.family = family;
+    message.header.ifindex = neighbour.interface;
+    message.header.state = NeighbourState::Permanent;
+    message.attributes.push(NeighbourAttribute::Destination(destination));
+    message.attributes.push(NeighbourAttribute::LinkLayerAddress(neighbour.mac.0.to_vec()));
+    message
+}
+
+fn forwarding_entry(entry: &Fdb) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.family = AddressFamily::Bridge;
+    message.header.ifindex = entry.interface;
+    message.header.state = NeighbourState::Permanent;
+    message.attributes.push(NeighbourAttribute::LinkLayerAddress(entry.mac.0.to_vec()));
+    // A bridge keeps the entry of a port with the bridge, a VXLAN device with itself.
+    message.header.flags = match entry.remote {
+        None => NeighbourFlags::Controller,
+        Some(_) => NeighbourFlags::Own,
+    };
+    if let Some(remote) = entry.remote {
+        let remote = match remote {
+            IpAddr::V4(v4) => NeighbourAddress::Inet(v4),
+            IpAddr::V6(v6) => NeighbourAddress::Inet6(v6),
+        };
+        message.attributes.push(NeighbourAttribute::Destination(remote));
+    }
+    message
+}
+
+fn route(entry: &Route) -> Result<RouteMessage, impl std::fmt::Display> {
+    let builder = RouteMessageBuilder::<IpAddr>::new()
+        .output_interface(entry.interface)
+        .destination_prefix(entry.destination.network(), entry.destination.prefix_len())?;
+    match entry.via {
+        // The next hop need not be in a range of the link: nodes have single addresses.
+        Some(via) => builder.gateway(via).map(|builder| builder.onlink().build()),
+        None => Ok(builder.scope(RouteScope::Link).build()),
+    }
+}

@@ -1,0 +1,145 @@
+//! The lab: a plan made real in the kernel.
+//!
+//! [`with_lab`] builds a [`Lab`] in a thread of its own, hands it to a function and takes it down. Everything that a lab
+//! has hangs on file descriptors and on the mount namespace of that thread: when the thread ends, or the process is
+//! killed, the kernel removes all of it.
+
+mod channel;
+mod error;
+mod fence;
+mod install;
+mod links;
+mod namespaces;
+mod netlink;
+mod sandbox;
+mod settings;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub use error::LabError;
+pub use install::{Backend, Document};
+pub use sandbox::{become_privileged, is_privileged};
+
+pub(crate) use channel::Channel;
+pub(crate) use fence::Fence;
+
+use crate::topology::{Role, SpaceId, Topology, UNDERLAY};
+use namespaces::Namespace;
+use netlink::Netlink;
+
+/// A running lab. It belongs to the thread that it was made in.
+pub struct Lab {
+    topology: Topology,
+    namespaces: Vec<Namespace>,
+    backend: Backend,
+    fence: Fence,
+}
+
+/// Builds a lab, lets a function use it, and takes it down.
+///
+/// # Errors
+///
+/// What the environment lacks or the kernel refuses while the lab is built.
+pub fn with_lab<T: Send>(
+    topology: &Topology,
+    documents: &[Document],
+    backend: Backend,
+    function: impl FnOnce(&mut Lab) -> T + Send,
+) -> Result<T, LabError> {
+    let body = || Ok(function(&mut Lab::materialize(topology.clone(), documents, backend)?));
+    thread::scope(|scope| match scope.spawn(body).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+impl Lab {
+    /// Makes a topology real in the calling thread, which is from then on in a mount namespace of its own.
+    fn materialize(topology: Topology, documents: &[Document], backend: Backend) -> Result<Self, LabError> {
+        sandbox::hide_run()?;
+        let mut namespaces = Vec::with_capacity(topology.spaces.len());
+        for space in &topology.spaces {
+            let namespace = Namespace::new(&space.name)?;
+            namespace.run(|| settings::write(space))??;
+            namespaces.push(namespace);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| LabError::Sandbox { what: "starting the runtime", source })?;
+        install::install_all(&namespaces, documents, backend, || runtime.block_on(link_up(&topology, &namespaces)))?;
+        let fence = Fence::open(&namespaces[UNDERLAY])?;
+        Ok(Self { topology, namespaces, backend, fence })
+    }
+
+    /// The plan that this lab was built from.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Installs documents, each in place of what stands in its tables.
+    ///
+    /// # Errors
+    ///
+    /// As [`LabError::Rules`] says; the other documents are installed all the same.
+    pub fn install(&self, documents: &[Document]) -> Result<(), LabError> {
+        install::install_all(&self.namespaces, documents, self.backend, || Ok(()))
+    }
+
+    /// Runs a function with the calling thread inside a namespace of the lab.
+    pub(crate) fn inside<T>(&self, space: SpaceId, function: impl FnOnce() -> T) -> Result<T, LabError> {
+        self.namespaces[space].run(function)
+    }
+
+    /// Opens a packet socket on an interface of a namespace, or on all with index 0.
+    pub(crate) fn channel(&self, space: SpaceId, interface: u32) -> Result<Channel, LabError> {
+        Channel::open(&self.namespaces[space], interface)
+    }
+
+    /// The lab's fence.
+    pub(crate) fn fence(&mut self) -> &mut Fence {
+        &mut self.fence
+    }
+}
+
+/// Makes and configures all interfaces: the underlay's first, whose links the nodes have their ends of, then the nodes',
+/// then those of pods and hosts.
+async fn link_up(topology: &Topology, namespaces: &[Namespace]) -> Result<(), LabError> {
+    let mut connections = namespaces.iter().map(Netlink::connect).collect::<Result<Vec<_>, _>>()?;
+    let rank = |id: SpaceId| match topology.spaces[id].role {
+        Role::Underlay => 0,
+        Role::Node => 1,
+        Role::Pod | Role::RoutingPod | Role::Host => 2,
+    };
+    for stage in 0..=2 {
+        for id in (0..namespaces.len()).filter(|id| rank(*id) == stage) {
+            links::make_interfaces(&mut connections[id], topology, &topology.spaces[id], namespaces).await?;
+        }
+        for netlink in &mut connections {
+            netlink.finish().await?;
+        }
+    }
+    for (netlink, space) in connections.iter_mut().zip(&topology.spaces) {
+        links::configure(netlink, space).await?;
+    }
+    for netlink in &mut connections {
+        netlink.finish().await?;
+    }
+    for (netlink, space) in connections.iter_mut().zip(&topology.spaces).filter(|(_, space)| space.forwards()) {
+        wait_until_up(netlink, &space.name).await?;
+    }
+    Ok(())
+}
+
+/// Waits until all interfaces of a namespace can send.
+async fn wait_until_up(netlink: &mut Netlink, space: &str) -> Result<(), LabError> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let begin = Instant::now();
+    while !netlink.all_up().await? {
+        if begin.elapsed() > PATIENCE {
+            let what = format!("the interfaces of {space} did not come up");
+            return Err(LabError::Stalled { millis: PATIENCE.as_millis(), what });
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Named network namespaces in the private `/run`.
+
+use std::path::PathBuf;
+
+use netns_rs::{Env, NetNs};
+
+use super::LabError;
+use super::sandbox::NAMESPACES;
+
+/// Tells netns-rs where namespaces are named.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PrivateRun;
+
+impl Env for PrivateRun {
+    fn persist_dir(&self) -> PathBuf {
+        PathBuf::from(NAMESPACES)
+    }
+
+    /// The directory stands already, and its mount is private to the lab: nothing is shared with the host.
+    fn init(&self) -> netns_rs::Result<()> {
+        Ok(())
+    }
+}
+
+/// A namespace that is held open.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    name: String,
+    inner: NetNs<PrivateRun>,
+}
+
+impl Namespace {
+    /// Makes a namespace; `ip netns exec` in the lab's mount namespace knows it by this name with `-` for `/`.
+    pub(super) fn new(name: &str) -> Result<Self, LabError> {
+        let inner = NetNs::new_with_env(file_name(name), PrivateRun)
+            .map_err(|source| LabError::Namespace { space: name.to_owned(), source })?;
+        Ok(Self { name: name.to_owned(), inner })
+    }
+
+    /// The scenario's name of it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs a function with the calling thread inside the namespace.
+    pub(super) fn run<T>(&self, function: impl FnOnce() -> T) -> Result<T, LabError> {
+        self.inner.run(|_| function()).map_err(|source| LabError::Namespace { space: self.name.clone(), source })
+    }
+
+    /// The file descriptor that stands for it in netlink messages.
+    pub(super) fn fd(&self) -> std::os::fd::RawFd {
+        use std::os::fd::AsRawFd;
+        self.inner.file().as_raw_fd()
+    }
+}
+
+/// The name of a namespace as a file's name.
+pub(super) fn file_name(space: &str) -> String {
+    space.replace('/', "-")
+}

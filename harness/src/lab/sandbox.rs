@@ -1,0 +1,60 @@
+//! The lab's place on the host: privileges, and a mount namespace with a `/run` of its own.
+
+use std::fs;
+use std::io;
+
+use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{getegid, geteuid};
+
+use super::LabError;
+
+/// Where named network namespaces stand; inside of the private `/run`.
+pub(super) const NAMESPACES: &str = "/run/netns";
+
+/// Gives the process the privileges that a lab needs, by a user namespace where it is not root already.
+///
+/// Must be called while the process has a single thread: the kernel gives a user namespace to no other. It does nothing
+/// when it is called again.
+///
+/// # Errors
+///
+/// [`LabError::Privileges`] where user namespaces are forbidden.
+pub fn become_privileged() -> Result<(), LabError> {
+    let error = |what| move |source| LabError::Privileges { what, source };
+    if is_privileged() {
+        return Ok(());
+    }
+    let (uid, gid) = (geteuid(), getegid());
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(io::Error::from).map_err(error("making a user namespace"))?;
+    fs::write("/proc/self/setgroups", "deny").map_err(error("writing /proc/self/setgroups"))?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(error("writing /proc/self/uid_map"))?;
+    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(error("writing /proc/self/gid_map"))?;
+    Ok(())
+}
+
+/// True where the process may make network and mount namespaces.
+pub fn is_privileged() -> bool {
+    const CAP_NET_ADMIN: u32 = 12;
+    const CAP_NET_RAW: u32 = 13;
+    const CAP_SYS_ADMIN: u32 = 21;
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    [CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN].iter().all(|cap| bits & (1 << cap) != 0)
+}
+
+/// Moves the calling thread into a mount namespace with an empty `/run`, which dies with the lab.
+///
+/// Named namespaces and the lock file of iptables-legacy live there, so nothing of a lab is ever on the host.
+pub(super) fn hide_run() -> Result<(), LabError> {
+    let error = |what| move |source| LabError::Sandbox { what, source };
+    let errno = |what| move |errno: Errno| LabError::Sandbox { what, source: errno.into() };
+    unshare(CloneFlags::CLONE_NEWNS).map_err(errno("making a mount namespace"))?;
+    let none = None::<&str>;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(errno("making mounts private"))?;
+    mount(Some("svclab"), "/run", Some("tmpfs"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some("mode=755"))
+        .map_err(errno("mounting a tmpfs over /run"))?;
+    fs::create_dir(NAMESPACES).map_err(error("making /run/netns"))
+}

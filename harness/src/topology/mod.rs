@@ -1,0 +1,94 @@
+//! The plan of a lab: which namespaces there are, how they are linked, and what is set in each.
+//!
+//! [`plan`] turns a scenario into a [`Topology`] without touching the kernel. The shape is always the same:
+//!
+//! - `underlay`, a namespace with a bridge `br0` that all nodes and outside hosts are plugged into; it also routes between
+//!   them, and leads external and load-balancer addresses to a node;
+//! - one namespace a node, with `eth0` towards the underlay and an interface (or a bridge port) a pod;
+//! - one namespace a pod and one an outside host, with `eth0`.
+//!
+//! Pods and outside hosts have no address in their own kernel: their packets are made and answered by svclab on their
+//! interface, so no kernel sends a stray RST. Only a pod with rules of its own has a full stack.
+
+mod model;
+mod node;
+mod pod;
+mod underlay;
+
+pub use model::{
+    ETH0, Fdb, Interface, InterfaceKind, LinkEnd, Mac, Neighbour, Role, Route, Space, SpaceId, Topology, UNDERLAY,
+};
+
+use std::net::IpAddr;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use svclab_rules::cluster::{Cluster, Family};
+
+use crate::scenario::{Host, Place, Scenario};
+
+/// Plans the namespaces of a scenario, for the pods of the given cluster state.
+///
+/// A scenario whose steps add pods is planned with all pods that any step has (see [`all_pods`]), so that nothing
+/// has to be rebuilt between steps.
+pub fn plan(scenario: &Scenario) -> Topology {
+    let cluster = all_pods(scenario);
+    let mut topology = Topology::default();
+    underlay::plan(&mut topology, scenario, &cluster);
+    for node in &cluster.nodes {
+        node::plan(&mut topology, scenario, &cluster, node);
+    }
+    for pod in cluster.pods.iter().filter(|pod| !pod.host_network) {
+        let has_stack = scenario.rules.iter().any(|rules| rules.place == Place::Pod(pod.name.clone()));
+        pod::plan(&mut topology, scenario, &cluster, pod, has_stack);
+    }
+    for host in &scenario.hosts {
+        plan_host(&mut topology, host);
+    }
+    pod::introduce_routing_pods(&mut topology);
+    topology
+}
+
+/// The cluster of the scenario's start, with the pods and service addresses of all its later states added.
+fn all_pods(scenario: &Scenario) -> Cluster {
+    let mut cluster = scenario.cluster.clone();
+    for state in scenario.states() {
+        for pod in &state.pods {
+            if cluster.pod(&pod.name).is_none() {
+                cluster.pods.push(pod.clone());
+            }
+        }
+        for service in &state.services {
+            match cluster.services.iter_mut().find(|known| known.name == service.name) {
+                None => cluster.services.push(service.clone()),
+                Some(known) => {
+                    known.external_ips.extend(&service.external_ips);
+                    known.load_balancer.extend(service.load_balancer.iter().cloned());
+                }
+            }
+        }
+    }
+    cluster
+}
+
+fn plan_host(topology: &mut Topology, host: &Host) {
+    let mut space = Space::new(format!("host/{}", host.name), Role::Host);
+    space.addresses_on_wire.clone_from(&host.ips);
+    space.silence();
+    space.gateway = Some(underlay::router_mac());
+    let id = topology.add(space);
+    topology.owners.extend(host.ips.iter().map(|ip| (*ip, id)));
+    underlay::plug_in(topology, id, &host.ips);
+}
+
+/// The prefix that holds a single address.
+fn host_prefix(ip: IpAddr) -> IpNet {
+    IpNet::from(ip)
+}
+
+/// The prefix that holds every address of a family.
+fn everything(family: Family) -> IpNet {
+    match family {
+        Family::Ipv4 => IpNet::V4(Ipv4Net::default()),
+        Family::Ipv6 => IpNet::V6(Ipv6Net::default()),
+    }
+}

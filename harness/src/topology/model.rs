@@ -1,0 +1,272 @@
+//! The plan as plain values.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+/// All namespaces of a lab.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Topology {
+    /// The namespaces; a [`SpaceId`] is an index of this list. The underlay is the first.
+    pub spaces: Vec<Space>,
+    /// Who has an address outside of the nodes' kernels: the pod or outside host.
+    pub owners: HashMap<IpAddr, SpaceId>,
+}
+
+/// An index into [`Topology::spaces`].
+pub type SpaceId = usize;
+
+/// The index of `eth0` in every namespace that has one.
+pub const ETH0: u32 = 2;
+
+/// The underlay's index.
+pub const UNDERLAY: SpaceId = 0;
+
+/// What a namespace stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The network between the nodes.
+    Underlay,
+    /// A node.
+    Node,
+    /// A pod whose packets svclab makes and answers on the wire.
+    Pod,
+    /// A pod with addresses, routes and rules in its own kernel.
+    RoutingPod,
+    /// A machine outside of the cluster, made and answered on the wire as a pod is.
+    Host,
+}
+
+/// One network namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Space {
+    /// `underlay`, `node/worker`, `pod/nginx` (`pod/other/nginx` outside of the namespace `default`), `host/outside`.
+    pub name: String,
+    /// What it stands for.
+    pub role: Role,
+    /// Interfaces in the order of their creation, the loopback left out.
+    pub interfaces: Vec<Interface>,
+    /// Addresses that the kernel has, by interface index.
+    pub addresses: Vec<(u32, IpNet)>,
+    /// Addresses that svclab sends from and answers for on `eth0`.
+    pub addresses_on_wire: Vec<IpAddr>,
+    /// Routes.
+    pub routes: Vec<Route>,
+    /// Permanent neighbours.
+    pub neighbours: Vec<Neighbour>,
+    /// Permanent forwarding entries of bridges and VXLAN devices.
+    pub fdb: Vec<Fdb>,
+    /// Kernel settings as dotted names below `net`, in the order of writing, before interfaces are made.
+    pub sysctls: Vec<(String, String)>,
+    /// Ranges that are on the link of `eth0`, for packets made on the wire.
+    pub on_link: Vec<IpNet>,
+    /// Where packets made on the wire go that are not for the link.
+    pub gateway: Option<Mac>,
+}
+
+/// A network interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// The interface index, unique in its namespace, from 2.
+    pub index: u32,
+    /// The interface's name.
+    pub name: String,
+    /// The hardware address.
+    pub mac: Mac,
+    /// What kind of device it is.
+    pub kind: InterfaceKind,
+    /// The index of the bridge that it is a port of.
+    pub bridge: Option<u32>,
+    /// Whether, as a bridge's port, it sends packets back to where they came from.
+    pub hairpin: bool,
+}
+
+/// The kind of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InterfaceKind {
+    /// The end of a veth pair that makes the pair.
+    VethOwner(LinkEnd),
+    /// The end that comes with it.
+    VethPeer(LinkEnd),
+    /// A bridge.
+    Bridge,
+    /// A VXLAN device over an interface.
+    Vxlan {
+        /// The index of the interface that carries it.
+        over: u32,
+        /// The source of the outer packets.
+        local: IpAddr,
+    },
+}
+
+/// The other end of a veth pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkEnd {
+    /// Its namespace.
+    pub space: SpaceId,
+    /// Its index there.
+    pub index: u32,
+}
+
+/// A route in the main table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Where to.
+    pub destination: IpNet,
+    /// The next hop; `None` where the destination is on the link.
+    pub via: Option<IpAddr>,
+    /// The index of the interface.
+    pub interface: u32,
+}
+
+/// A permanent neighbour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbour {
+    /// The index of the interface.
+    pub interface: u32,
+    /// Its address.
+    pub address: IpAddr,
+    /// Its hardware address.
+    pub mac: Mac,
+}
+
+/// A permanent forwarding entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fdb {
+    /// The index of the bridge's port or of the VXLAN device.
+    pub interface: u32,
+    /// The hardware address behind it.
+    pub mac: Mac,
+    /// With VXLAN, the node that has it.
+    pub remote: Option<IpAddr>,
+}
+
+/// A hardware address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Mac(pub [u8; 6]);
+
+impl Mac {
+    /// The address of an interface of a namespace: locally administered and unique in the lab.
+    pub fn of(space: SpaceId, index: u32) -> Self {
+        let [_, _, .., high, middle, low] = (space as u64).to_be_bytes();
+        let [.., index_high, index_low] = index.to_be_bytes();
+        Self([0x02, high, middle, low, index_high, index_low])
+    }
+}
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl Topology {
+    /// Adds a namespace.
+    pub(super) fn add(&mut self, space: Space) -> SpaceId {
+        self.spaces.push(space);
+        self.spaces.len() - 1
+    }
+
+    /// The namespace of this name.
+    pub fn find(&self, name: &str) -> Option<SpaceId> {
+        self.spaces.iter().position(|space| space.name == name)
+    }
+
+    /// Joins two namespaces by a veth pair; returns the index of the owner's end and of the peer's.
+    pub(super) fn link(&mut self, owner: (SpaceId, String), peer: (SpaceId, &str)) -> (u32, u32) {
+        let (owner_index, peer_index) = (self.spaces[owner.0].next_index(), self.spaces[peer.0].next_index());
+        let end = |space, index, name: String, kind| (space, Interface::new(space, index, name, kind));
+        let ends = [
+            end(owner.0, owner_index, owner.1, InterfaceKind::VethOwner(LinkEnd { space: peer.0, index: peer_index })),
+            end(
+                peer.0,
+                peer_index,
+                peer.1.to_owned(),
+                InterfaceKind::VethPeer(LinkEnd { space: owner.0, index: owner_index }),
+            ),
+        ];
+        for (space, interface) in ends {
+            self.spaces[space].interfaces.push(interface);
+        }
+        (owner_index, peer_index)
+    }
+
+    /// The hardware address that a packet made on the wire of a namespace is sent to.
+    pub fn next_hop(&self, from: SpaceId, destination: IpAddr) -> Option<Mac> {
+        let space = self.spaces.get(from)?;
+        let neighbour =
+            self.owners.get(&destination).filter(|_| space.on_link.iter().any(|net| net.contains(&destination)));
+        neighbour.map(|owner| Mac::of(*owner, ETH0)).or(space.gateway)
+    }
+
+    /// The namespace that a packet gets into which leaves a namespace by an interface.
+    pub fn behind(&self, space: SpaceId, index: u32) -> Option<SpaceId> {
+        match self.spaces.get(space)?.interface(index)?.kind {
+            InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end) => Some(end.space),
+            InterfaceKind::Bridge | InterfaceKind::Vxlan { .. } => None,
+        }
+    }
+}
+
+impl Space {
+    /// A namespace with nothing in it.
+    pub(super) fn new(name: String, role: Role) -> Self {
+        Self {
+            name,
+            role,
+            interfaces: Vec::new(),
+            addresses: Vec::new(),
+            addresses_on_wire: Vec::new(),
+            routes: Vec::new(),
+            neighbours: Vec::new(),
+            fdb: Vec::new(),
+            sysctls: Vec::new(),
+            on_link: Vec::new(),
+            gateway: None,
+        }
+    }
+
+    /// The index that the next interface gets: 1 is the loopback's.
+    pub(super) fn next_index(&self) -> u32 {
+        self.interfaces.last().map_or(1, |last| last.index) + 1
+    }
+
+    /// Adds a kernel setting.
+    pub(super) fn set(&mut self, name: impl Into<String>, value: impl ToString) {
+        self.sysctls.push((name.into(), value.to_string()));
+    }
+
+    /// Keeps the kernel from saying anything by itself: no IPv6 address, no router solicitation.
+    pub(super) fn silence(&mut self) {
+        self.set("ipv6.conf.default.disable_ipv6", 1);
+    }
+
+    /// IPv6 without what only takes time: no duplicate address detection, no link-local address, no autoconfiguration.
+    pub(super) fn quiet_ipv6(&mut self) {
+        self.set("ipv6.conf.default.accept_dad", 0);
+        self.set("ipv6.conf.all.accept_dad", 0);
+        self.set("ipv6.conf.default.addr_gen_mode", 1);
+        self.set("ipv6.conf.default.accept_ra", 0);
+        self.set("ipv6.conf.default.router_solicitations", 0);
+    }
+
+    /// True where the namespace's own kernel passes packets on.
+    pub fn forwards(&self) -> bool {
+        matches!(self.role, Role::Underlay | Role::Node | Role::RoutingPod)
+    }
+
+    /// The interface with this index.
+    pub fn interface(&self, index: u32) -> Option<&Interface> {
+        self.interfaces.iter().find(|interface| interface.index == index)
+    }
+}
+
+impl Interface {
+    /// An interface with the address that its place gives it.
+    pub(super) fn new(space: SpaceId, index: u32, name: String, kind: InterfaceKind) -> Self {
+        Self { index, name, mac: Mac::of(space, index), kind, bridge: None, hairpin: false }
+    }
+}

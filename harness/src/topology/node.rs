@@ -1,0 +1,129 @@
+//! A node's namespace.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node};
+
+use super::underlay::{self, router, router_mac};
+use super::{
+    ETH0, Fdb, Interface, InterfaceKind, Mac, Neighbour, Role, Route, Space, SpaceId, Topology, everything, host_prefix,
+};
+use crate::scenario::{CniKind, Overlay, Scenario};
+
+/// Plans a node, without its pods.
+pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster, node: &Node) {
+    let mut space = Space::new(format!("node/{}", node.name), Role::Node);
+    settings(&mut space, scenario, cluster, node);
+    let id = topology.add(space);
+    let addresses: Vec<IpAddr> = node.addresses().collect();
+    let eth0 = underlay::plug_in(topology, id, &addresses);
+    let space = &mut topology.spaces[id];
+    for address in addresses {
+        space.addresses.push((eth0, host_prefix(address)));
+    }
+    for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
+        space.neighbours.push(Neighbour { interface: eth0, address: router(family), mac: router_mac() });
+        space.routes.push(Route { destination: everything(family), via: Some(router(family)), interface: eth0 });
+    }
+    ways_to_other_nodes(space, cluster, node, eth0);
+    if scenario.cni.overlay == Overlay::Vxlan {
+        plan_vxlan(space, id, cluster, node, eth0);
+    } else {
+        for (_, via, pod_cidr) in remote_ranges(cluster, node) {
+            space.routes.push(Route { destination: pod_cidr, via: Some(via), interface: eth0 });
+        }
+    }
+    if let CniKind::Bridge { .. } = scenario.cni.kind {
+        plan_bridge(space, id, cluster, node);
+    }
+}
+
+/// The namespace of a node: nodes come right after the underlay, in the order of the cluster.
+pub(super) fn space_of(cluster: &Cluster, node: &str) -> Option<SpaceId> {
+    cluster.nodes.iter().position(|candidate| candidate.name == node).map(|position| position + 1)
+}
+
+/// The kernel settings: what kubelet, kube-proxy and CNI plugins make of a node, then the scenario's own.
+fn settings(space: &mut Space, scenario: &Scenario, cluster: &Cluster, node: &Node) {
+    space.quiet_ipv6();
+    space.set("ipv4.ip_forward", 1);
+    space.set("ipv6.conf.all.forwarding", 1);
+    space.set("ipv6.conf.default.forwarding", 1);
+    for scope in ["all", "default"] {
+        space.set(format!("ipv4.conf.{scope}.rp_filter"), 0);
+        space.set(format!("ipv4.conf.{scope}.send_redirects"), 0);
+    }
+    if cluster.proxy.localhost_node_ports {
+        space.set("ipv4.conf.all.route_localnet", 1);
+    }
+    space.set("netfilter.nf_conntrack_tcp_be_liberal", u8::from(cluster.proxy.tcp_be_liberal));
+    if let CniKind::Bridge { nf_call_iptables, .. } = scenario.cni.kind {
+        space.set("bridge.bridge-nf-call-iptables", u8::from(nf_call_iptables));
+        space.set("bridge.bridge-nf-call-ip6tables", u8::from(nf_call_iptables));
+    }
+    for (name, value) in scenario.sysctls.get(&node.name).into_iter().flatten() {
+        space.set(name.strip_prefix("net.").unwrap_or(name), value);
+    }
+}
+
+fn ways_to_other_nodes(space: &mut Space, cluster: &Cluster, node: &Node, eth0: u32) {
+    for other in cluster.nodes.iter().filter(|other| other.name != node.name) {
+        let Some(mac) = eth0_of(cluster, other) else { continue };
+        for address in other.internal_ips.iter().copied() {
+            space.routes.push(Route { destination: host_prefix(address), via: None, interface: eth0 });
+            space.neighbours.push(Neighbour { interface: eth0, address, mac });
+        }
+    }
+}
+
+/// The pod ranges of other nodes: the node, its address of that family, the range.
+fn remote_ranges<'a>(cluster: &'a Cluster, node: &'a Node) -> impl Iterator<Item = (&'a Node, IpAddr, IpNet)> {
+    let others = cluster.nodes.iter().filter(|other| other.name != node.name);
+    others.flat_map(|other| {
+        other.pod_cidrs.iter().filter_map(move |cidr| Some((other, other.internal_ip(Family::of(cidr.addr()))?, *cidr)))
+    })
+}
+
+/// `flannel.1`: one VXLAN device, and for each other node a neighbour with the range's first address behind its address.
+fn plan_vxlan(space: &mut Space, id: SpaceId, cluster: &Cluster, node: &Node, eth0: u32) {
+    let Some(local) = node.internal_ip(Family::Ipv4).or_else(|| node.internal_ip(Family::Ipv6)) else { return };
+    let index = space.next_index();
+    let kind = InterfaceKind::Vxlan { over: eth0, local };
+    space.interfaces.push(Interface::new(id, index, "flannel.1".to_owned(), kind));
+    for cidr in &node.pod_cidrs {
+        space.addresses.push((index, host_prefix(cidr.network())));
+    }
+    for (other, _, pod_cidr) in remote_ranges(cluster, node) {
+        let Some(remote) = other.internal_ip(Family::of(local)) else { continue };
+        let Some(other_id) = space_of(cluster, &other.name) else { continue };
+        let mac = Mac::of(other_id, index);
+        let gateway = pod_cidr.network();
+        space.routes.push(Route { destination: pod_cidr, via: Some(gateway), interface: index });
+        space.neighbours.push(Neighbour { interface: index, address: gateway, mac });
+        let entry = Fdb { interface: index, mac, remote: Some(remote) };
+        if !space.fdb.contains(&entry) {
+            space.fdb.push(entry);
+        }
+    }
+}
+
+/// `cni0` with the first address of each of the node's ranges.
+fn plan_bridge(space: &mut Space, id: SpaceId, cluster: &Cluster, node: &Node) {
+    let name = match &cluster.proxy.detect_local {
+        DetectLocal::BridgeInterface(name) => name.clone(),
+        _ => "cni0".to_owned(),
+    };
+    let index = space.next_index();
+    space.interfaces.push(Interface::new(id, index, name, InterfaceKind::Bridge));
+    for cidr in &node.pod_cidrs {
+        if let Some(gateway) = cidr.hosts().next() {
+            space.addresses.push((index, IpNet::new_assert(gateway, cidr.prefix_len())));
+        }
+    }
+}
+
+/// The hardware address of a node's `eth0`, its first interface.
+fn eth0_of(cluster: &Cluster, node: &Node) -> Option<Mac> {
+    space_of(cluster, &node.name).map(|id| Mac::of(id, ETH0))
+}

@@ -1,0 +1,107 @@
+//! A pod's namespace and its link to the node.
+
+use std::net::IpAddr;
+
+use svclab_rules::cluster::{Cluster, DetectLocal, Family, Pod};
+
+use super::node::space_of;
+use super::underlay::router;
+use super::{ETH0, Fdb, InterfaceKind, Mac, Neighbour, Role, Route, Space, SpaceId, Topology, everything, host_prefix};
+use crate::scenario::{CniKind, Scenario};
+
+/// The scenario's name of a pod: `pod/NAME`, with the Kubernetes namespace where that is not `default`.
+pub(crate) fn label(pod: &svclab_rules::cluster::ObjectName) -> String {
+    if pod.namespace == "default" { format!("pod/{}", pod.name) } else { format!("pod/{}/{}", pod.namespace, pod.name) }
+}
+
+/// Plans a pod and plugs it into its node.
+pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster, pod: &Pod, has_stack: bool) {
+    let Some(node) = space_of(cluster, &pod.node) else { return };
+    let role = if has_stack { Role::RoutingPod } else { Role::Pod };
+    let mut space = Space::new(label(&pod.name), role);
+    match role {
+        Role::RoutingPod => forwarding(&mut space),
+        _ => {
+            space.silence();
+            space.addresses_on_wire.clone_from(&pod.ips);
+        }
+    }
+    let id = topology.add(space);
+    let prefix = match &cluster.proxy.detect_local {
+        DetectLocal::InterfaceNamePrefix(prefix) => prefix.as_str(),
+        _ => "veth",
+    };
+    let (port, eth0) = topology.link((node, format!("{prefix}{id}")), (id, "eth0"));
+    let bridge = match scenario.cni.kind {
+        CniKind::Ptp => None,
+        CniKind::Bridge { hairpin, .. } => into_bridge(topology, node, port, Mac::of(id, eth0), hairpin),
+    };
+    let carrier = bridge.unwrap_or(port);
+    let gateway = Mac::of(node, carrier);
+    for &address in &pod.ips {
+        let node_space = &mut topology.spaces[node];
+        node_space.neighbours.push(Neighbour { interface: carrier, address, mac: Mac::of(id, eth0) });
+        if bridge.is_none() {
+            node_space.routes.push(Route { destination: host_prefix(address), via: None, interface: port });
+        }
+    }
+    if role == Role::RoutingPod {
+        stack(&mut topology.spaces[id], &pod.ips, eth0, gateway);
+    }
+    topology.owners.extend(pod.ips.iter().map(|ip| (*ip, id)));
+    let space = &mut topology.spaces[id];
+    space.gateway = Some(gateway);
+    if bridge.is_some() {
+        space.on_link = cluster.node(&pod.node).map(|node| node.pod_cidrs.clone()).unwrap_or_default();
+    }
+}
+
+/// Makes the newest link of a node a port of its bridge; returns the bridge's index.
+fn into_bridge(topology: &mut Topology, node: SpaceId, port: u32, pod_mac: Mac, hairpin: bool) -> Option<u32> {
+    let space = &mut topology.spaces[node];
+    let bridge = space.interfaces.iter().find(|interface| interface.kind == InterfaceKind::Bridge)?.index;
+    let interface = space.interfaces.last_mut()?;
+    interface.bridge = Some(bridge);
+    interface.hairpin = hairpin;
+    space.fdb.push(Fdb { interface: port, mac: pod_mac, remote: None });
+    Some(bridge)
+}
+
+/// Tells pods with a stack of their own who is on their link: the pods on the same bridge.
+pub(super) fn introduce_routing_pods(topology: &mut Topology) {
+    for id in 0..topology.spaces.len() {
+        if topology.spaces[id].role != Role::RoutingPod {
+            continue;
+        }
+        let on_link = topology.spaces[id].on_link.clone();
+        let reachable = |ip: &IpAddr| on_link.iter().any(|net| net.contains(ip));
+        let met: Vec<(IpAddr, SpaceId)> =
+            topology.owners.iter().map(|(ip, owner)| (*ip, *owner)).filter(|(ip, _)| reachable(ip)).collect();
+        for (address, owner) in met.into_iter().filter(|(_, owner)| *owner != id) {
+            let space = &mut topology.spaces[id];
+            space.routes.push(Route { destination: host_prefix(address), via: None, interface: ETH0 });
+            space.neighbours.push(Neighbour { interface: ETH0, address, mac: Mac::of(owner, ETH0) });
+        }
+    }
+}
+
+/// Settings of a pod that forwards packets, as klipper-lb makes them.
+fn forwarding(space: &mut Space) {
+    space.quiet_ipv6();
+    space.set("ipv4.ip_forward", 1);
+    space.set("ipv6.conf.all.forwarding", 1);
+    for scope in ["all", "default"] {
+        space.set(format!("ipv4.conf.{scope}.rp_filter"), 0);
+        space.set(format!("ipv4.conf.{scope}.send_redirects"), 0);
+    }
+}
+
+/// Addresses, the default route and the gateway of a pod with a stack.
+fn stack(space: &mut Space, ips: &[IpAddr], eth0: u32, gateway: Mac) {
+    for &address in ips {
+        space.addresses.push((eth0, host_prefix(address)));
+        let via = router(Family::of(address));
+        space.neighbours.push(Neighbour { interface: eth0, address: via, mac: gateway });
+        space.routes.push(Route { destination: everything(Family::of(address)), via: Some(via), interface: eth0 });
+    }
+}

@@ -1,0 +1,105 @@
+//! The network between nodes and outside hosts: one bridge, which is also their router.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use svclab_rules::cluster::{Cluster, ExternalTrafficPolicy, Family, Node, Service};
+
+use super::{Interface, InterfaceKind, Mac, Neighbour, Role, Route, Space, SpaceId, Topology, UNDERLAY, host_prefix};
+use crate::scenario::Scenario;
+
+/// The router's address on the link, used only as a next hop: nobody sends from it.
+pub(super) const ROUTER_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1));
+/// The router's IPv6 address on the link.
+pub(super) const ROUTER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1));
+/// What the router signs its ICMP errors with: the dummy address of RFC 7600.
+const ROUTER_NAME_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 0, 8));
+/// And in IPv6: the discard-only prefix of RFC 6666.
+const ROUTER_NAME_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 8));
+/// The index of `br0`.
+const BRIDGE: u32 = 2;
+
+/// The router's address of a family on the link.
+pub(super) fn router(family: Family) -> IpAddr {
+    match family {
+        Family::Ipv4 => ROUTER_V4,
+        Family::Ipv6 => ROUTER_V6,
+    }
+}
+
+/// The router's hardware address.
+pub(super) fn router_mac() -> Mac {
+    Mac::of(UNDERLAY, BRIDGE)
+}
+
+/// Plans the underlay with nothing plugged in, and the ways to addresses that are no machine's own.
+pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster) {
+    let mut space = Space::new("underlay".to_owned(), Role::Underlay);
+    space.quiet_ipv6();
+    space.set("ipv4.ip_forward", 1);
+    space.set("ipv6.conf.all.forwarding", 1);
+    space.set("ipv6.conf.default.forwarding", 1);
+    for scope in ["all", "default"] {
+        space.set(format!("ipv4.conf.{scope}.rp_filter"), 0);
+        space.set(format!("ipv4.conf.{scope}.send_redirects"), 0);
+    }
+    space.interfaces.push(Interface::new(UNDERLAY, BRIDGE, "br0".to_owned(), InterfaceKind::Bridge));
+    space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V4)));
+    space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V6)));
+    for (address, node) in routed_addresses(scenario, cluster) {
+        if let Some(via) = node.internal_ip(Family::of(address)) {
+            space.routes.push(Route { destination: host_prefix(address), via: Some(via), interface: BRIDGE });
+        }
+    }
+    topology.add(space);
+}
+
+/// Plugs a machine into the bridge: its `eth0`, and the router's ways to its addresses.
+///
+/// Returns the index of its `eth0`.
+pub(super) fn plug_in(topology: &mut Topology, space: SpaceId, addresses: &[IpAddr]) -> u32 {
+    let port_name = format!("port{space}");
+    let (port, eth0) = topology.link((UNDERLAY, port_name), (space, "eth0"));
+    let mac = Mac::of(space, eth0);
+    let underlay = &mut topology.spaces[UNDERLAY];
+    if let Some(interface) = underlay.interfaces.last_mut() {
+        interface.bridge = Some(BRIDGE);
+    }
+    underlay.fdb.push(super::Fdb { interface: port, mac, remote: None });
+    for &address in addresses {
+        underlay.routes.push(Route { destination: host_prefix(address), via: None, interface: BRIDGE });
+        underlay.neighbours.push(Neighbour { interface: BRIDGE, address, mac });
+    }
+    eth0
+}
+
+/// Service addresses that the network leads to a node, with that node.
+fn routed_addresses<'a>(scenario: &Scenario, cluster: &'a Cluster) -> Vec<(IpAddr, &'a Node)> {
+    let owned = |ip: &IpAddr| {
+        cluster.nodes.iter().any(|node| node.addresses().any(|own| own == *ip))
+            || scenario.hosts.iter().any(|host| host.ips.contains(ip))
+    };
+    let mut routed: Vec<(IpAddr, &Node)> = Vec::new();
+    for service in &cluster.services {
+        let Some(node) = entry_node(cluster, service) else { continue };
+        let addresses = service.external_ips.iter().copied().chain(service.load_balancer.iter().map(|lb| lb.ip));
+        for address in addresses.filter(|ip| !owned(ip)) {
+            if !routed.iter().any(|(known, _)| *known == address) {
+                routed.push((address, node));
+            }
+        }
+    }
+    routed
+}
+
+/// The node that a load balancer would choose: the first, or with the policy Local the first that has an endpoint.
+fn entry_node<'a>(cluster: &'a Cluster, service: &Service) -> Option<&'a Node> {
+    let has_endpoint = |node: &&Node| {
+        let mut endpoints = cluster.slices_of(&service.name).flat_map(|slice| &slice.endpoints);
+        endpoints.any(|endpoint| endpoint.ready && endpoint.node.as_deref() == Some(&node.name))
+    };
+    let local = match service.external_traffic_policy {
+        ExternalTrafficPolicy::Local => cluster.nodes.iter().find(has_endpoint),
+        ExternalTrafficPolicy::Cluster => None,
+    };
+    local.or(cluster.nodes.first())
+}

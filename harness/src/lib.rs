@@ -3,4 +3,8 @@
 pub mod lab;
 pub mod observation;
 pub mod scenario;
+<<<<<<< Updated upstream
 pub mod topology;
+=======
+pub mod wire;
+>>>>>>> Stashed changes

@@ -1,0 +1,283 @@
+//! Packets as values.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use svclab_rules::cluster::Protocol;
+
+use super::{Flow, Tag};
+
+/// An Ethernet address, shown as `02:00:00:00:00:01`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Mac(pub [u8; 6]);
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// A packet with the Ethernet addresses it has on one link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The sender's address.
+    pub source: Mac,
+    /// The receiver's address.
+    pub destination: Mac,
+    /// What is in it.
+    pub packet: Packet,
+}
+
+/// An IPv4 or IPv6 packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    /// The source address.
+    pub source: IpAddr,
+    /// The destination address, of the source's family.
+    pub destination: IpAddr,
+    /// Time to live, or hop limit.
+    pub ttl: u8,
+    /// What is in it.
+    pub transport: Transport,
+}
+
+/// What an IP packet carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// A TCP segment.
+    Tcp(Tcp),
+    /// A UDP datagram.
+    Udp(Udp),
+    /// An SCTP packet.
+    Sctp(Sctp),
+    /// An ICMP or ICMPv6 message, by the family of the addresses.
+    Icmp(Icmp),
+    /// A UDP datagram to a VXLAN port that holds a frame.
+    Vxlan(Vxlan),
+    /// The beginning of a TCP, UDP or SCTP header, cut off behind the ports: what an ICMP error may quote.
+    Truncated {
+        /// The protocol.
+        protocol: Protocol,
+        /// The source port.
+        source_port: u16,
+        /// The destination port.
+        destination_port: u16,
+    },
+    /// A fragment of a larger packet.
+    Fragment {
+        /// The number of the protocol.
+        protocol: u8,
+    },
+    /// Anything else.
+    Other {
+        /// The number of the protocol.
+        protocol: u8,
+    },
+}
+
+/// A TCP segment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tcp {
+    /// The source port.
+    pub source_port: u16,
+    /// The destination port.
+    pub destination_port: u16,
+    /// The sequence number.
+    pub sequence: u32,
+    /// The acknowledgment number; meaningful with [`TcpFlags::ACK`].
+    pub acknowledgment: u32,
+    /// The flags.
+    pub flags: TcpFlags,
+    /// The window, unscaled.
+    pub window: u16,
+    /// The options that svclab reads and writes.
+    pub options: TcpOptions,
+    /// The data.
+    pub payload: Vec<u8>,
+}
+
+/// The flags of a TCP segment, shown as tcpdump shows them: `S.` is SYN and ACK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct TcpFlags(pub u8);
+
+impl TcpFlags {
+    /// The sender has sent all its data.
+    pub const FIN: Self = Self(0x01);
+    /// A connection is opened.
+    pub const SYN: Self = Self(0x02);
+    /// The connection is refused or aborted.
+    pub const RST: Self = Self(0x04);
+    /// Data should be handed on at once.
+    pub const PSH: Self = Self(0x08);
+    /// The acknowledgment number counts.
+    pub const ACK: Self = Self(0x10);
+
+    /// Whether all of these are set.
+    pub const fn contains(self, flags: Self) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+
+    /// These and those.
+    pub const fn with(self, flags: Self) -> Self {
+        Self(self.0 | flags.0)
+    }
+}
+
+/// The options of a TCP segment that svclab reads and writes; others are skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TcpOptions {
+    /// Maximum segment size, in bytes.
+    pub maximum_segment_size: Option<u16>,
+    /// Selective acknowledgments are permitted.
+    pub selective_acknowledgments: bool,
+    /// Timestamp value and echo.
+    pub timestamps: Option<(u32, u32)>,
+}
+
+/// A UDP datagram.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Udp {
+    /// The source port.
+    pub source_port: u16,
+    /// The destination port.
+    pub destination_port: u16,
+    /// The data.
+    pub payload: Vec<u8>,
+}
+
+/// An SCTP packet, up to its first chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sctp {
+    /// The source port.
+    pub source_port: u16,
+    /// The destination port.
+    pub destination_port: u16,
+    /// The verification tag.
+    pub verification_tag: u32,
+    /// The first chunk, where there is one.
+    pub chunk: Option<Chunk>,
+}
+
+/// An SCTP chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chunk {
+    /// An association is asked for.
+    Init(Init),
+    /// The answer to that; encoded with a state cookie, as the protocol demands.
+    InitAck(Init),
+    /// The association is refused or aborted.
+    Abort,
+    /// A chunk of another type, or one that is cut off.
+    Other(u8),
+}
+
+/// The body of INIT and INIT ACK (RFC 9260, section 3.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Init {
+    /// The verification tag that the other side has to use; not 0.
+    pub initiate_tag: u32,
+    /// The window, in bytes.
+    pub receiver_window: u32,
+    /// Streams outbound; not 0.
+    pub outbound_streams: u16,
+    /// Streams inbound; not 0.
+    pub inbound_streams: u16,
+    /// The first transmission sequence number.
+    pub initial_tsn: u32,
+}
+
+/// An ICMP or ICMPv6 message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Icmp {
+    /// An echo request.
+    EchoRequest(Echo),
+    /// An echo reply.
+    EchoReply(Echo),
+    /// An error about another packet.
+    Error(IcmpError),
+    /// A message of another type.
+    Other {
+        /// The type.
+        icmp_type: u8,
+        /// The code.
+        code: u8,
+    },
+}
+
+/// An echo request or reply.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Echo {
+    /// The identifier; conntrack treats it as a port.
+    pub identifier: u16,
+    /// The sequence number.
+    pub sequence: u16,
+    /// The data.
+    pub payload: Vec<u8>,
+}
+
+/// An ICMP or ICMPv6 error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IcmpError {
+    /// The type: 3 in ICMP and 1 in ICMPv6 mean destination unreachable.
+    pub icmp_type: u8,
+    /// The code.
+    pub code: u8,
+    /// The packet that it is about, as far as it is quoted and can be read.
+    pub quoted: Option<Box<Packet>>,
+}
+
+/// A frame inside VXLAN (RFC 7348).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vxlan {
+    /// The outer source port.
+    pub source_port: u16,
+    /// The outer destination port: 8472 or 4789.
+    pub destination_port: u16,
+    /// The network identifier, of 24 bits.
+    pub vni: u32,
+    /// The frame; `None` where it is not IP, or nested too deep.
+    pub inner: Option<Box<Frame>>,
+}
+
+impl Packet {
+    /// Protocol, addresses and ports; `None` for what has no ports, and for VXLAN.
+    pub fn flow(&self) -> Option<Flow> {
+        let (protocol, source, destination) = match &self.transport {
+            Transport::Tcp(tcp) => (Protocol::Tcp, tcp.source_port, tcp.destination_port),
+            Transport::Udp(udp) => (Protocol::Udp, udp.source_port, udp.destination_port),
+            Transport::Sctp(sctp) => (Protocol::Sctp, sctp.source_port, sctp.destination_port),
+            Transport::Truncated { protocol, source_port, destination_port } => {
+                (*protocol, *source_port, *destination_port)
+            }
+            Transport::Icmp(_) | Transport::Vxlan(_) | Transport::Fragment { .. } | Transport::Other { .. } => {
+                return None;
+            }
+        };
+        Some(Flow {
+            protocol,
+            source: SocketAddr::new(self.source, source),
+            destination: SocketAddr::new(self.destination, destination),
+        })
+    }
+
+    /// The tag of a probe or of its answer; `None` for everything else, also for refusals.
+    pub fn tag(&self) -> Option<Tag> {
+        match &self.transport {
+            Transport::Tcp(tcp) if tcp.flags == TcpFlags::SYN => {
+                Tag::from_words(tcp.sequence, tcp.options.timestamps?.0)
+            }
+            Transport::Tcp(tcp) if tcp.flags == TcpFlags::SYN.with(TcpFlags::ACK) => {
+                Tag::from_words(tcp.acknowledgment.wrapping_sub(1), tcp.options.timestamps?.1)
+            }
+            Transport::Udp(udp) => super::probe::read_payload(&udp.payload).map(|(_, tag)| tag),
+            Transport::Sctp(Sctp { chunk: Some(Chunk::Init(init)), .. }) => {
+                Tag::from_words(init.initiate_tag, init.initial_tsn)
+            }
+            Transport::Sctp(Sctp { chunk: Some(Chunk::InitAck(init)), verification_tag, .. }) => {
+                Tag::from_words(*verification_tag, init.initial_tsn)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Whether a packet says that a flow is refused.
+
+use std::net::IpAddr;
+
+use super::describe::{error_words, version};
+use super::{Chunk, Flow, Icmp, IcmpError, Packet, TcpFlags, Transport};
+use crate::scenario::RejectKind;
+
+/// What the sender of a flow was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// How the flow was refused.
+    pub kind: RejectKind,
+    /// In words: `ICMP port unreachable (type 3, code 3)`.
+    pub what: String,
+    /// Who said so.
+    pub by: IpAddr,
+}
+
+/// Reads a packet that the sender of a flow received as a refusal of it: a TCP segment with RST, an SCTP ABORT, or an
+/// ICMP or ICMPv6 destination unreachable that quotes the flow as it was sent. "Fragmentation needed" refuses a
+/// packet's size, not the flow.
+pub fn refusal(packet: &Packet, flow: &Flow) -> Option<Refusal> {
+    let by = packet.source;
+    let answers = packet.flow() == Some(flow.reversed());
+    match &packet.transport {
+        Transport::Tcp(tcp) if answers && tcp.flags.contains(TcpFlags::RST) => {
+            Some(Refusal { kind: RejectKind::TcpReset, what: format!("TCP [{}]", tcp.flags), by })
+        }
+        Transport::Sctp(sctp) if answers && sctp.chunk == Some(Chunk::Abort) => {
+            Some(Refusal { kind: RejectKind::SctpAbort, what: "SCTP [ABORT]".to_owned(), by })
+        }
+        Transport::Icmp(Icmp::Error(error)) if error.quoted.as_ref()?.flow() == Some(*flow) => {
+            let kind = unreachable_kind(error, by.is_ipv4())?;
+            Some(Refusal { kind, what: format!("{} {}", version(by), error_words(error, by.is_ipv4())), by })
+        }
+        _ => None,
+    }
+}
+
+fn unreachable_kind(error: &IcmpError, ipv4: bool) -> Option<RejectKind> {
+    match (error.icmp_type, error.code, ipv4) {
+        (3, 3, true) | (1, 4, false) => Some(RejectKind::PortUnreachable),
+        (3, 4, true) => None,
+        (3, _, true) | (1, _, false) => Some(RejectKind::OtherUnreachable),
+        _ => None,
+    }
+}

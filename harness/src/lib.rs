@@ -2,9 +2,7 @@
 
 pub mod lab;
 pub mod observation;
+pub mod probe;
 pub mod scenario;
-<<<<<<< Updated upstream
 pub mod topology;
-=======
 pub mod wire;
->>>>>>> Stashed changes

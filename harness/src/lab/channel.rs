@@ -1,11 +1,13 @@
 //! Packet sockets: where frames are put on an interface and where they are captured.
 
-use std::io;
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, LinkAddr, SockFlag, SockType, recvfrom, socket};
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockType, recvmsg, setsockopt, socket, sockopt,
+};
 use pnet::datalink::{self, DataLinkSender, NetworkInterface};
 
 use super::LabError;
@@ -19,7 +21,7 @@ pub(crate) struct Channel {
     space: String,
     sender: Box<dyn DataLinkSender>,
     /// The socket that pnet bound, once more: for reading with the interface's index, and for sending many at once.
-    socket: Option<OwnedFd>,
+    socket: OwnedFd,
 }
 
 /// A frame as a packet socket saw it.
@@ -31,6 +33,8 @@ pub(crate) struct Seen {
     pub interface: u32,
     /// True where the interface sent it.
     pub outgoing: bool,
+    /// When the kernel saw it, since 1970.
+    pub time: Duration,
 }
 
 impl Channel {
@@ -43,7 +47,7 @@ impl Channel {
             what: "opening a packet socket",
             source,
         })?;
-        Ok(Self { space, sender, socket: Some(socket) })
+        Ok(Self { space, sender, socket })
     }
 
     /// Puts a frame on the interface.
@@ -54,19 +58,34 @@ impl Channel {
 
     /// The next frame that was seen, or `None` where there is none now.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<Option<Seen>, LabError> {
-        match recvfrom::<LinkAddr>(self.fd(), buffer) {
-            Ok((length, Some(from))) => {
-                let interface = u32::try_from(from.ifindex()).unwrap_or_default();
-                Ok(Some(Seen { length, interface, outgoing: from.pkttype() == PACKET_OUTGOING }))
-            }
-            Ok((_, None)) | Err(Errno::EAGAIN) => Ok(None),
-            Err(errno) => Err(self.error("receiving a frame", errno.into())),
-        }
+        let mut control = nix::cmsg_space!(nix::libc::timespec);
+        let mut slices = [IoSliceMut::new(buffer)];
+        let received = match recvmsg::<LinkAddr>(self.fd(), &mut slices, Some(&mut control), MsgFlags::MSG_TRUNC) {
+            Ok(received) => received,
+            Err(Errno::EAGAIN) => return Ok(None),
+            Err(errno) => return Err(self.error("receiving a frame", errno.into())),
+        };
+        let Some(from) = received.address else { return Ok(None) };
+        let time = received.cmsgs().into_iter().flatten().find_map(|message| match message {
+            ControlMessageOwned::ScmTimestampns(time) => Some(Duration::from(time)),
+            _ => None,
+        });
+        Ok(Some(Seen {
+            length: received.bytes,
+            interface: u32::try_from(from.ifindex()).unwrap_or_default(),
+            outgoing: from.pkttype() == PACKET_OUTGOING,
+            time: time.unwrap_or_default(),
+        }))
     }
 
     /// The socket's file descriptor, for sending and receiving many frames at once.
-    pub(crate) fn fd(&self) -> i32 {
-        self.socket.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    pub(crate) fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// The socket, for its options.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     /// An error of this socket.
@@ -75,29 +94,14 @@ impl Channel {
     }
 }
 
-impl Drop for Channel {
-    /// Closing a packet socket waits for all processors to pass a quiet state, 10 ms and more. All sockets of a lab wait at
-    /// the same time, each in a thread of its own; the process need not wait for any.
-    fn drop(&mut self) {
-        let sender = std::mem::replace(&mut self.sender, Box::new(Closed));
-        let socket = self.socket.take();
-        let closing = std::thread::Builder::new().name("close".to_owned()).spawn(move || drop((sender, socket)));
-        // Without a thread to be had, the closure and the sockets in it were dropped here.
-        drop(closing);
-    }
-}
-
-/// Stands in for the sender of a channel that is being closed.
-struct Closed;
-
-impl DataLinkSender for Closed {
-    fn build_and_send(&mut self, _: usize, _: usize, _: &mut dyn FnMut(&mut [u8])) -> Option<io::Result<()>> {
-        None
-    }
-
-    fn send_to(&mut self, _: &[u8], _: Option<NetworkInterface>) -> Option<io::Result<()>> {
-        None
-    }
+/// Closing a packet socket waits for all processors to pass a quiet state, 10 ms and more. All sockets of a lab wait at the
+/// same time, each in a thread of its own.
+pub(crate) fn close_all(channels: impl IntoIterator<Item = Channel>) {
+    std::thread::scope(|scope| {
+        for channel in channels {
+            scope.spawn(move || drop(channel));
+        }
+    });
 }
 
 /// Makes a packet socket and lets pnet bind it. The socket is made for no protocol: one that receives from the start
@@ -105,6 +109,7 @@ impl DataLinkSender for Closed {
 fn bind(index: u32) -> io::Result<(Box<dyn DataLinkSender>, OwnedFd)> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None)?;
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
     let own = socket.try_clone()?;
     let interface = NetworkInterface {
         name: String::new(),

@@ -22,7 +22,7 @@ const LOOPBACK: u32 = 1;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sends markers through the backlog of the lab's processor.
-pub(crate) struct Fence {
+pub(super) struct Fence {
     channel: Channel,
     count: u64,
 }
@@ -38,12 +38,17 @@ impl Fence {
         Ok(Self { channel: Channel::open(namespace, LOOPBACK)?, count: 0 })
     }
 
+    /// Ends the fence; its channel is to be closed.
+    pub(super) fn into_channel(self) -> Channel {
+        self.channel
+    }
+
     /// Waits until everything that was queued before has been worked off.
     ///
     /// # Errors
     ///
     /// [`LabError::Stalled`] where the marker does not come back within five seconds.
-    pub(crate) fn pass(&mut self) -> Result<(), LabError> {
+    pub(super) fn pass(&mut self) -> Result<(), LabError> {
         self.count += 1;
         let mut marker = [0; 60];
         marker[12..14].copy_from_slice(&MARKER);

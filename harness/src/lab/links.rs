@@ -150,12 +150,12 @@ fn forwarding_entry(entry: &Fdb) -> NeighbourMessage {
     let mut message = NeighbourMessage::default();
     message.header.family = AddressFamily::Bridge;
     message.header.ifindex = entry.interface;
-    message.header.state = NeighbourState::Permanent;
     message.attributes.push(NeighbourAttribute::LinkLayerAddress(entry.mac.0.to_vec()));
-    // A bridge keeps the entry of a port with the bridge, a VXLAN device with itself.
-    message.header.flags = match entry.remote {
-        None => NeighbourFlags::Controller,
-        Some(_) => NeighbourFlags::Own,
+    // A bridge keeps the entry of a port with the bridge, a VXLAN device with itself. To a bridge, "permanent" would mean
+    // that the address is its own.
+    (message.header.flags, message.header.state) = match entry.remote {
+        None => (NeighbourFlags::Controller, NeighbourState::Noarp),
+        Some(_) => (NeighbourFlags::Own, NeighbourState::Permanent),
     };
     if let Some(remote) = entry.remote {
         let remote = match remote {

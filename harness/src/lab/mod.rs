@@ -5,6 +5,7 @@
 //! killed, the kernel removes all of it.
 
 mod channel;
+mod conntrack;
 mod error;
 mod fence;
 mod install;
@@ -22,9 +23,9 @@ pub use install::{Backend, Document};
 pub use sandbox::{become_privileged, is_privileged};
 
 pub(crate) use channel::Channel;
-pub(crate) use fence::Fence;
 
 use crate::topology::{Role, SpaceId, Topology, UNDERLAY};
+use fence::Fence;
 use namespaces::Namespace;
 use netlink::Netlink;
 
@@ -33,7 +34,8 @@ pub struct Lab {
     topology: Topology,
     namespaces: Vec<Namespace>,
     backend: Backend,
-    fence: Fence,
+    fence: Option<Fence>,
+    retired: Vec<Channel>,
 }
 
 /// Builds a lab, lets a function use it, and takes it down.
@@ -57,7 +59,7 @@ pub fn with_lab<T: Send>(
 impl Lab {
     /// Makes a topology real in the calling thread, which is from then on in a mount namespace of its own.
     fn materialize(topology: Topology, documents: &[Document], backend: Backend) -> Result<Self, LabError> {
-        sandbox::hide_run()?;
+        sandbox::leave_host()?;
         let mut namespaces = Vec::with_capacity(topology.spaces.len());
         for space in &topology.spaces {
             let namespace = Namespace::new(&space.name)?;
@@ -68,7 +70,7 @@ impl Lab {
         let runtime = runtime.map_err(|source| LabError::Sandbox { what: "starting the runtime", source })?;
         install::install_all(&namespaces, documents, backend, || runtime.block_on(link_up(&topology, &namespaces)))?;
         let fence = Fence::open(&namespaces[UNDERLAY])?;
-        Ok(Self { topology, namespaces, backend, fence })
+        Ok(Self { topology, namespaces, backend, fence: Some(fence), retired: Vec::new() })
     }
 
     /// The plan that this lab was built from.
@@ -95,9 +97,27 @@ impl Lab {
         Channel::open(&self.namespaces[space], interface)
     }
 
-    /// The lab's fence.
-    pub(crate) fn fence(&mut self) -> &mut Fence {
-        &mut self.fence
+    /// Waits until everything that was queued in the kernel before has been worked off: see [`fence`].
+    pub(crate) fn pass_fence(&mut self) -> Result<(), LabError> {
+        self.fence.as_mut().map_or(Ok(()), Fence::pass)
+    }
+
+    /// Empties the connection tables of all nodes.
+    pub(crate) fn flush_connections(&self) -> Result<(), LabError> {
+        let nodes = self.namespaces.iter().zip(&self.topology.spaces).filter(|(_, space)| space.forwards());
+        conntrack::flush(nodes.map(|(namespace, _)| namespace))
+    }
+
+    /// Takes channels that are not used any more; they are closed with the lab.
+    pub(crate) fn retire(&mut self, channels: impl IntoIterator<Item = Channel>) {
+        self.retired.extend(channels);
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let channels = std::mem::take(&mut self.retired).into_iter();
+        channel::close_all(channels.chain(self.fence.take().map(Fence::into_channel)));
     }
 }
 

@@ -45,13 +45,15 @@ pub fn is_privileged() -> bool {
     [CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN].iter().all(|cap| bits & (1 << cap) != 0)
 }
 
-/// Moves the calling thread into a mount namespace with an empty `/run`, which dies with the lab.
+/// Moves the calling thread into a mount namespace with an empty `/run`, and into an empty network namespace; both die
+/// with the lab.
 ///
-/// Named namespaces and the lock file of iptables-legacy live there, so nothing of a lab is ever on the host.
-pub(super) fn hide_run() -> Result<(), LabError> {
+/// Named namespaces and the lock file of iptables-legacy live there, so nothing of a lab is ever on the host. And the
+/// thread is never in the host's network: a mistake of svclab would not reach it.
+pub(super) fn leave_host() -> Result<(), LabError> {
     let error = |what| move |source| LabError::Sandbox { what, source };
     let errno = |what| move |errno: Errno| LabError::Sandbox { what, source: errno.into() };
-    unshare(CloneFlags::CLONE_NEWNS).map_err(errno("making a mount namespace"))?;
+    unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET).map_err(errno("making a mount namespace"))?;
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(errno("making mounts private"))?;
     mount(Some("svclab"), "/run", Some("tmpfs"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some("mode=755"))

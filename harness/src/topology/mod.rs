@@ -15,8 +15,10 @@ mod node;
 mod pod;
 mod underlay;
 
+pub(crate) use pod::label as pod_label;
+
 pub use model::{
-    ETH0, Fdb, Interface, InterfaceKind, LinkEnd, Mac, Neighbour, Role, Route, Space, SpaceId, Topology, UNDERLAY,
+    ETH0, Fdb, Interface, InterfaceKind, LinkEnd, Neighbour, Role, Route, Space, SpaceId, Topology, UNDERLAY, mac_of,
 };
 
 use std::net::IpAddr;

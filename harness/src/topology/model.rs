@@ -1,10 +1,11 @@
 //! The plan as plain values.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+
+use crate::wire::Mac;
 
 /// All namespaces of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -143,24 +144,11 @@ pub struct Fdb {
     pub remote: Option<IpAddr>,
 }
 
-/// A hardware address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Mac(pub [u8; 6]);
-
-impl Mac {
-    /// The address of an interface of a namespace: locally administered and unique in the lab.
-    pub fn of(space: SpaceId, index: u32) -> Self {
-        let [_, _, .., high, middle, low] = (space as u64).to_be_bytes();
-        let [.., index_high, index_low] = index.to_be_bytes();
-        Self([0x02, high, middle, low, index_high, index_low])
-    }
-}
-
-impl fmt::Display for Mac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
+/// The hardware address of an interface of a namespace: locally administered and unique in the lab.
+pub fn mac_of(space: SpaceId, index: u32) -> Mac {
+    let [.., high, middle, low] = space.to_be_bytes();
+    let [.., index_high, index_low] = index.to_be_bytes();
+    Mac([0x02, high, middle, low, index_high, index_low])
 }
 
 impl Topology {
@@ -199,7 +187,7 @@ impl Topology {
         let space = self.spaces.get(from)?;
         let neighbour =
             self.owners.get(&destination).filter(|_| space.on_link.iter().any(|net| net.contains(&destination)));
-        neighbour.map(|owner| Mac::of(*owner, ETH0)).or(space.gateway)
+        neighbour.map(|owner| mac_of(*owner, ETH0)).or(space.gateway)
     }
 
     /// The namespace that a packet gets into which leaves a namespace by an interface.
@@ -267,6 +255,6 @@ impl Space {
 impl Interface {
     /// An interface with the address that its place gives it.
     pub(super) fn new(space: SpaceId, index: u32, name: String, kind: InterfaceKind) -> Self {
-        Self { index, name, mac: Mac::of(space, index), kind, bridge: None, hairpin: false }
+        Self { index, name, mac: mac_of(space, index), kind, bridge: None, hairpin: false }
     }
 }

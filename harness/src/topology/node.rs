@@ -7,9 +7,11 @@ use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node};
 
 use super::underlay::{self, router, router_mac};
 use super::{
-    ETH0, Fdb, Interface, InterfaceKind, Mac, Neighbour, Role, Route, Space, SpaceId, Topology, everything, host_prefix,
+    ETH0, Fdb, Interface, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Topology, everything, host_prefix,
+    mac_of,
 };
 use crate::scenario::{CniKind, Overlay, Scenario};
+use crate::wire::Mac;
 
 /// Plans a node, without its pods.
 pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster, node: &Node) {
@@ -97,7 +99,7 @@ fn plan_vxlan(space: &mut Space, id: SpaceId, cluster: &Cluster, node: &Node, et
     for (other, _, pod_cidr) in remote_ranges(cluster, node) {
         let Some(remote) = other.internal_ip(Family::of(local)) else { continue };
         let Some(other_id) = space_of(cluster, &other.name) else { continue };
-        let mac = Mac::of(other_id, index);
+        let mac = mac_of(other_id, index);
         let gateway = pod_cidr.network();
         space.routes.push(Route { destination: pod_cidr, via: Some(gateway), interface: index });
         space.neighbours.push(Neighbour { interface: index, address: gateway, mac });
@@ -125,5 +127,5 @@ fn plan_bridge(space: &mut Space, id: SpaceId, cluster: &Cluster, node: &Node) {
 
 /// The hardware address of a node's `eth0`, its first interface.
 fn eth0_of(cluster: &Cluster, node: &Node) -> Option<Mac> {
-    space_of(cluster, &node.name).map(|id| Mac::of(id, ETH0))
+    space_of(cluster, &node.name).map(|id| mac_of(id, ETH0))
 }

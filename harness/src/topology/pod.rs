@@ -6,8 +6,11 @@ use svclab_rules::cluster::{Cluster, DetectLocal, Family, Pod};
 
 use super::node::space_of;
 use super::underlay::router;
-use super::{ETH0, Fdb, InterfaceKind, Mac, Neighbour, Role, Route, Space, SpaceId, Topology, everything, host_prefix};
+use super::{
+    ETH0, Fdb, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Topology, everything, host_prefix, mac_of,
+};
 use crate::scenario::{CniKind, Scenario};
+use crate::wire::Mac;
 
 /// The scenario's name of a pod: `pod/NAME`, with the Kubernetes namespace where that is not `default`.
 pub(crate) fn label(pod: &svclab_rules::cluster::ObjectName) -> String {
@@ -34,13 +37,13 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     let (port, eth0) = topology.link((node, format!("{prefix}{id}")), (id, "eth0"));
     let bridge = match scenario.cni.kind {
         CniKind::Ptp => None,
-        CniKind::Bridge { hairpin, .. } => into_bridge(topology, node, port, Mac::of(id, eth0), hairpin),
+        CniKind::Bridge { hairpin, .. } => into_bridge(topology, node, port, mac_of(id, eth0), hairpin),
     };
     let carrier = bridge.unwrap_or(port);
-    let gateway = Mac::of(node, carrier);
+    let gateway = mac_of(node, carrier);
     for &address in &pod.ips {
         let node_space = &mut topology.spaces[node];
-        node_space.neighbours.push(Neighbour { interface: carrier, address, mac: Mac::of(id, eth0) });
+        node_space.neighbours.push(Neighbour { interface: carrier, address, mac: mac_of(id, eth0) });
         if bridge.is_none() {
             node_space.routes.push(Route { destination: host_prefix(address), via: None, interface: port });
         }
@@ -80,7 +83,7 @@ pub(super) fn introduce_routing_pods(topology: &mut Topology) {
         for (address, owner) in met.into_iter().filter(|(_, owner)| *owner != id) {
             let space = &mut topology.spaces[id];
             space.routes.push(Route { destination: host_prefix(address), via: None, interface: ETH0 });
-            space.neighbours.push(Neighbour { interface: ETH0, address, mac: Mac::of(owner, ETH0) });
+            space.neighbours.push(Neighbour { interface: ETH0, address, mac: mac_of(owner, ETH0) });
         }
     }
 }

@@ -4,8 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use svclab_rules::cluster::{Cluster, ExternalTrafficPolicy, Family, Node, Service};
 
-use super::{Interface, InterfaceKind, Mac, Neighbour, Role, Route, Space, SpaceId, Topology, UNDERLAY, host_prefix};
+use super::{
+    Interface, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Topology, UNDERLAY, host_prefix, mac_of,
+};
 use crate::scenario::Scenario;
+use crate::wire::Mac;
 
 /// The router's address on the link, used only as a next hop: nobody sends from it.
 pub(super) const ROUTER_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1));
@@ -28,7 +31,7 @@ pub(super) fn router(family: Family) -> IpAddr {
 
 /// The router's hardware address.
 pub(super) fn router_mac() -> Mac {
-    Mac::of(UNDERLAY, BRIDGE)
+    mac_of(UNDERLAY, BRIDGE)
 }
 
 /// Plans the underlay with nothing plugged in, and the ways to addresses that are no machine's own.
@@ -59,7 +62,7 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
 pub(super) fn plug_in(topology: &mut Topology, space: SpaceId, addresses: &[IpAddr]) -> u32 {
     let port_name = format!("port{space}");
     let (port, eth0) = topology.link((UNDERLAY, port_name), (space, "eth0"));
-    let mac = Mac::of(space, eth0);
+    let mac = mac_of(space, eth0);
     let underlay = &mut topology.spaces[UNDERLAY];
     if let Some(interface) = underlay.interfaces.last_mut() {
         interface.bridge = Some(BRIDGE);

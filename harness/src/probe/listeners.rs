@@ -1,0 +1,144 @@
+//! Processes that listen on nodes: what pods with `hostNetwork` serve.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
+use svclab_rules::cluster::{Cluster, Protocol};
+
+use super::sender::transport_bytes;
+use crate::lab::{Lab, LabError};
+use crate::topology::{SpaceId, pod_label};
+use crate::wire::{self, Packet};
+
+/// How many connections may wait for a listener.
+const BACKLOG: i32 = 4096;
+
+/// All listeners of a lab.
+#[derive(Default)]
+pub(super) struct Listeners {
+    open: HashMap<(SpaceId, Protocol, SocketAddr), Listener>,
+}
+
+struct Listener {
+    socket: Socket,
+    /// Whose it is, as a scenario names it.
+    owner: String,
+}
+
+impl Listeners {
+    /// Opens what a cluster's host-network pods serve: their container ports and the endpoints at their nodes' addresses.
+    ///
+    /// What was open before stays open only if it is served still.
+    pub(super) fn open(lab: &Lab, cluster: &Cluster) -> Result<Self, LabError> {
+        let mut listeners = Self::default();
+        for node in &cluster.nodes {
+            let Some(space) = lab.topology().find(&format!("node/{}", node.name)) else { continue };
+            for ip in node.addresses() {
+                let owner = owner_of(cluster, &node.name, ip);
+                let mut served = served_at(cluster, ip);
+                served.sort_unstable();
+                served.dedup();
+                for (protocol, port) in served {
+                    listeners.listen(lab, space, protocol, SocketAddr::new(ip, port), owner.clone())?;
+                }
+            }
+        }
+        Ok(listeners)
+    }
+
+    fn listen(
+        &mut self,
+        lab: &Lab,
+        space: SpaceId,
+        protocol: Protocol,
+        at: SocketAddr,
+        owner: String,
+    ) -> Result<(), LabError> {
+        let socket = lab.inside(space, || bind(protocol, at))?.map_err(|source| LabError::Socket {
+            space: lab.topology().spaces[space].name.clone(),
+            what: "listening for a host-network pod",
+            source,
+        })?;
+        self.open.insert((space, protocol, at), Listener { socket, owner });
+        Ok(())
+    }
+
+    /// The namespaces that have a listener.
+    pub(super) fn spaces(&self) -> impl Iterator<Item = SpaceId> {
+        self.open.keys().map(|(space, ..)| *space)
+    }
+
+    /// Whose listener a packet is for that a node received.
+    pub(super) fn owner(&self, space: SpaceId, protocol: Protocol, at: SocketAddr) -> Option<&str> {
+        self.open.get(&(space, protocol, at)).map(|listener| listener.owner.as_str())
+    }
+
+    /// Answers a packet that is for a listener. TCP is answered by the kernel; the connection is accepted and reset.
+    pub(super) fn answer(&self, space: SpaceId, protocol: Protocol, packet: &Packet, at: SocketAddr) -> io::Result<()> {
+        let Some(listener) = self.open.get(&(space, protocol, at)) else { return Ok(()) };
+        match protocol {
+            Protocol::Tcp => {
+                while let Ok((connection, _)) = listener.socket.accept() {
+                    connection.set_linger(Some(Duration::ZERO))?;
+                }
+            }
+            Protocol::Udp => {
+                if let Some(answer) = wire::answer(packet)
+                    && let (wire::Transport::Udp(udp), Some(flow)) = (&answer.transport, answer.flow())
+                {
+                    ignore_refusal(listener.socket.send_to(&udp.payload, &flow.destination.into()))?;
+                }
+            }
+            Protocol::Sctp => {
+                if let Some(answer) = wire::answer(packet) {
+                    let to = SockAddr::from(SocketAddr::new(answer.destination, 0));
+                    ignore_refusal(listener.socket.send_to(&transport_bytes(&answer)?, &to))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A kernel that will not send an answer (a DROP in OUTPUT) is a finding of the probe, not a failure of the lab.
+fn ignore_refusal(sent: io::Result<usize>) -> io::Result<()> {
+    match sent {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+fn bind(protocol: Protocol, at: SocketAddr) -> io::Result<Socket> {
+    let (kind, number) = match protocol {
+        Protocol::Tcp => (Type::STREAM, SocketProtocol::TCP),
+        Protocol::Udp => (Type::DGRAM, SocketProtocol::UDP),
+        Protocol::Sctp => (Type::RAW, SocketProtocol::from(i32::from(protocol.number()))),
+    };
+    let socket = Socket::new(Domain::for_address(at), kind, Some(number))?;
+    socket.set_nonblocking(true)?;
+    let port = if protocol == Protocol::Sctp { 0 } else { at.port() };
+    socket.set_reuse_address(true)?;
+    socket.bind(&SocketAddr::new(at.ip(), port).into())?;
+    if protocol == Protocol::Tcp {
+        socket.listen(BACKLOG)?;
+    }
+    Ok(socket)
+}
+
+/// Who serves at a node's address: its host-network pod, where there is one.
+fn owner_of(cluster: &Cluster, node: &str, ip: std::net::IpAddr) -> String {
+    let pod = cluster.pods.iter().find(|pod| pod.host_network && pod.node == node && pod.ips.contains(&ip));
+    pod.map_or_else(|| format!("node/{node}"), |pod| pod_label(&pod.name))
+}
+
+/// The ports that are served at a node's address.
+fn served_at(cluster: &Cluster, ip: std::net::IpAddr) -> Vec<(Protocol, u16)> {
+    let host_pods = cluster.pods.iter().filter(|pod| pod.host_network && pod.ips.contains(&ip));
+    let containers = host_pods.flat_map(|pod| &pod.ports).map(|port| (port.protocol, port.port));
+    let slices = cluster.slices.iter().filter(|slice| slice.endpoints.iter().any(|end| end.addresses.contains(&ip)));
+    let endpoints = slices.flat_map(|slice| &slice.ports).filter_map(|port| Some((port.protocol, port.port?)));
+    containers.chain(endpoints).collect()
+}

@@ -1,0 +1,175 @@
+//! Who sends a probe, and how its first packet gets into the kernel.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use nix::errno::Errno;
+use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
+use svclab_rules::cluster::{Cluster, Family, Protocol};
+
+use super::ears::any_address;
+use crate::lab::{Lab, LabError};
+use crate::scenario::Vantage;
+use crate::topology::{Role, SpaceId, Topology, pod_label};
+use crate::wire::{self, Flow, Packet, Tag};
+
+/// A vantage point in a lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sender {
+    /// Packets are put on the `eth0` of a pod or an outside host.
+    Wire(SpaceId),
+    /// A process sends through its kernel.
+    Process(SpaceId),
+    /// A process sends through its kernel, from the loopback address.
+    Loopback(SpaceId),
+}
+
+/// What a process holds open while its flow is followed.
+pub(super) struct Started {
+    /// The flow as it was sent; the kernel has chosen the source.
+    pub flow: Flow,
+    /// The kernel refused to send: nothing went out.
+    pub refused: Option<io::Error>,
+    socket: Socket,
+}
+
+impl Sender {
+    /// The vantage point of a scenario in a lab; `None` where the lab has no such place.
+    pub(super) fn find(vantage: &Vantage, topology: &Topology, cluster: &Cluster) -> Option<Self> {
+        match vantage {
+            Vantage::Node(node) => topology.find(&format!("node/{node}")).map(Self::Process),
+            Vantage::Localhost(node) => topology.find(&format!("node/{node}")).map(Self::Loopback),
+            Vantage::Host(host) => topology.find(&format!("host/{host}")).map(Self::Wire),
+            Vantage::Pod(name) => {
+                if let Some(pod) = cluster.pod(name).filter(|pod| pod.host_network) {
+                    return topology.find(&format!("node/{}", pod.node)).map(Self::Process);
+                }
+                let space = topology.find(&pod_label(name))?;
+                let routing = topology.spaces[space].role == Role::RoutingPod;
+                Some(if routing { Self::Process(space) } else { Self::Wire(space) })
+            }
+        }
+    }
+
+    /// The namespace that it is in.
+    pub(super) fn space(self) -> SpaceId {
+        match self {
+            Self::Wire(space) | Self::Process(space) | Self::Loopback(space) => space,
+        }
+    }
+
+    /// The address that a process binds to before it connects.
+    fn bind_address(self, destination: IpAddr, port: u16) -> SocketAddr {
+        match (self, destination) {
+            (Self::Loopback(_), IpAddr::V4(_)) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
+            (Self::Loopback(_), IpAddr::V6(_)) => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port),
+            _ => any_address(destination, port),
+        }
+    }
+
+    /// The address that packets to a destination have as their source.
+    pub(super) fn source_address(self, lab: &Lab, destination: SocketAddr) -> Result<Option<IpAddr>, LabError> {
+        match self {
+            Self::Wire(space) => {
+                let own = &lab.topology().spaces[space].addresses_on_wire;
+                Ok(own.iter().copied().find(|ip| ip.is_ipv4() == destination.is_ipv4()))
+            }
+            Self::Process(space) | Self::Loopback(space) => lab.inside(space, || {
+                let socket = Socket::new(Domain::for_address(destination), Type::DGRAM, None).ok()?;
+                socket.bind(&self.bind_address(destination.ip(), 0).into()).ok()?;
+                socket.connect(&destination.into()).ok()?;
+                Some(socket.local_addr().ok()?.as_socket()?.ip())
+            }),
+        }
+    }
+
+    /// Sends the first packet of a flow as a process does.
+    ///
+    /// # Errors
+    ///
+    /// Where the port is taken or no socket can be had. A kernel that will not send (no route, a DROP in OUTPUT) is no error
+    /// here but part of the answer.
+    pub(super) fn start(
+        self,
+        lab: &Lab,
+        to: SocketAddr,
+        protocol: Protocol,
+        port: u16,
+        tag: Tag,
+    ) -> Result<Started, LabError> {
+        let space = self.space();
+        let bind = self.bind_address(to.ip(), port);
+        let started = lab.inside(space, || match protocol {
+            Protocol::Tcp => start_tcp(bind, to),
+            Protocol::Udp => start_udp(bind, to, tag),
+            Protocol::Sctp => start_sctp(bind, to, tag),
+        })?;
+        started.map_err(|source| LabError::Socket {
+            space: lab.topology().spaces[space].name.clone(),
+            what: "opening a socket for a probe",
+            source,
+        })
+    }
+}
+
+impl Started {
+    fn new(protocol: Protocol, socket: Socket, bind: SocketAddr, to: SocketAddr, sent: io::Result<()>) -> Self {
+        let source = socket.local_addr().ok().and_then(|local| local.as_socket()).unwrap_or(bind);
+        let source = SocketAddr::new(source.ip(), bind.port());
+        let in_progress = |error: &io::Error| error.raw_os_error() == Some(Errno::EINPROGRESS as i32);
+        let refused = sent.err().filter(|error| !in_progress(error));
+        Self { flow: Flow { protocol, source, destination: to }, refused, socket }
+    }
+
+    /// Ends the flow: a TCP connection is reset, so that conntrack forgets it.
+    pub(super) fn end(self) {
+        // Without a connection there is nothing to reset, and closing is all that is left to do.
+        let _ = self.socket.set_linger(Some(std::time::Duration::ZERO));
+    }
+}
+
+fn start_tcp(bind: SocketAddr, to: SocketAddr) -> io::Result<Started> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(SocketProtocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&bind.into())?;
+    let sent = socket.connect(&to.into());
+    Ok(Started::new(Protocol::Tcp, socket, bind, to, sent))
+}
+
+fn start_udp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started> {
+    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(SocketProtocol::UDP))?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&bind.into())?;
+    let packet = wire::probe(&Flow::udp(bind, to), tag);
+    let payload = match packet.transport {
+        wire::Transport::Udp(udp) => udp.payload,
+        _ => Vec::new(),
+    };
+    let sent = socket.connect(&to.into()).and_then(|()| socket.send(&payload).map(drop));
+    Ok(Started::new(Protocol::Udp, socket, bind, to, sent))
+}
+
+/// SCTP goes through a raw IP socket: kernels without SCTP can send it too.
+fn start_sctp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started> {
+    let protocol = SocketProtocol::from(i32::from(Protocol::Sctp.number()));
+    let socket = Socket::new(Domain::for_address(to), Type::RAW, Some(protocol))?;
+    socket.set_nonblocking(true)?;
+    let portless = |address: SocketAddr| SockAddr::from(SocketAddr::new(address.ip(), 0));
+    socket.bind(&portless(bind))?;
+    let sent = socket
+        .connect(&portless(to))
+        .and_then(|()| transport_bytes(&wire::probe(&Flow::sctp(bind, to), tag)))
+        .and_then(|bytes| socket.send(&bytes).map(drop));
+    Ok(Started::new(Protocol::Sctp, socket, bind, to, sent))
+}
+
+/// A packet without its IP header, as a raw socket sends it.
+pub(super) fn transport_bytes(packet: &Packet) -> io::Result<Vec<u8>> {
+    let header = match Family::of(packet.source) {
+        Family::Ipv4 => 20,
+        Family::Ipv6 => 40,
+    };
+    let mut bytes = packet.encode().map_err(io::Error::other)?;
+    Ok(bytes.split_off(header.min(bytes.len())))
+}

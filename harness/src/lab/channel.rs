@@ -94,6 +94,16 @@ impl Channel {
     }
 }
 
+/// Makes the kernel stamp packets with the time that it sees them, for as long as the result lives.
+///
+/// A kernel starts stamping a moment after the first socket asks for it; until then a packet has the time at which it was
+/// read. So a lab asks at once when its building begins.
+pub(super) fn start_stamping() -> io::Result<OwnedFd> {
+    let asks = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    setsockopt(&asks, sockopt::ReceiveTimestampns, &true)?;
+    Ok(asks)
+}
+
 /// Closing a packet socket waits for all processors to pass a quiet state, 10 ms and more. All sockets of a lab wait at the
 /// same time, each in a thread of its own.
 pub(crate) fn close_all(channels: impl IntoIterator<Item = Channel>) {

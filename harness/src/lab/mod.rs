@@ -15,6 +15,7 @@ mod netlink;
 mod sandbox;
 mod settings;
 
+use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,7 @@ pub struct Lab {
     backend: Backend,
     fence: Option<Fence>,
     retired: Vec<Channel>,
+    _stamping: OwnedFd,
 }
 
 /// Builds a lab, lets a function use it, and takes it down.
@@ -60,6 +62,8 @@ impl Lab {
     /// Makes a topology real in the calling thread, which is from then on in a mount namespace of its own.
     fn materialize(topology: Topology, documents: &[Document], backend: Backend) -> Result<Self, LabError> {
         sandbox::leave_host()?;
+        let stamping = channel::start_stamping();
+        let stamping = stamping.map_err(|source| LabError::Sandbox { what: "switching time stamps on", source })?;
         let mut namespaces = Vec::with_capacity(topology.spaces.len());
         for space in &topology.spaces {
             let namespace = Namespace::new(&space.name)?;
@@ -70,7 +74,7 @@ impl Lab {
         let runtime = runtime.map_err(|source| LabError::Sandbox { what: "starting the runtime", source })?;
         install::install_all(&namespaces, documents, backend, || runtime.block_on(link_up(&topology, &namespaces)))?;
         let fence = Fence::open(&namespaces[UNDERLAY])?;
-        Ok(Self { topology, namespaces, backend, fence: Some(fence), retired: Vec::new() })
+        Ok(Self { topology, namespaces, backend, fence: Some(fence), retired: Vec::new(), _stamping: stamping })
     }
 
     /// The plan that this lab was built from.

@@ -4,5 +4,6 @@ pub mod lab;
 pub mod observation;
 pub mod probe;
 pub mod scenario;
+pub mod stats;
 pub mod topology;
 pub mod wire;

@@ -1,0 +1,177 @@
+//! Whether counts fit exact shares.
+
+use super::binomial::{Interval, interval, two_sided};
+use super::multinomial;
+use super::rate::FalseAlarmRate;
+
+/// What a goodness-of-fit test found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// How many flows were counted.
+    pub flows: u64,
+    /// Each endpoint, in the order of the input.
+    pub cells: Vec<Cell>,
+    /// All endpoints together.
+    pub global: Global,
+    /// The probability that right shares look at least this wrong, corrected for the number of endpoints; never stated
+    /// too small.
+    pub p_value: f64,
+    /// The false-alarm rate that was asked for.
+    pub rate: FalseAlarmRate,
+    /// Whether the shares can be right: the p-value is greater than the rate.
+    pub held: bool,
+}
+
+/// One endpoint of a [`Fit`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// Flows that reached it.
+    pub count: u64,
+    /// Its exact share.
+    pub share: f64,
+    /// The probability of a count at least as far from the expected one, for this endpoint alone.
+    pub p_value: f64,
+    /// The shares that fit the count. At the rate of the whole test, the intervals of all endpoints are right together.
+    pub interval: Interval,
+}
+
+/// All counts held against all shares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Global {
+    /// By the exact multinomial test.
+    Exact {
+        /// The probability of an outcome that is no more likely.
+        p_value: f64,
+    },
+    /// By the likelihood ratio statistic, where there are too many outcomes to enumerate.
+    LikelihoodRatio {
+        /// G, twice the sum of observed · ln(observed / expected).
+        statistic: f64,
+        /// An upper bound on the probability of a G as great, at any number of flows.
+        p_value: f64,
+    },
+}
+
+impl Global {
+    /// The probability of counts at least as far from the shares, or a bound on it.
+    pub fn p_value(&self) -> f64 {
+        match self {
+            Self::Exact { p_value } | Self::LikelihoodRatio { p_value, .. } => *p_value,
+        }
+    }
+}
+
+impl Cell {
+    /// The count that the share makes expected.
+    pub fn expected(&self, flows: u64) -> f64 {
+        self.share * flows as f64
+    }
+
+    /// The greatest relative bias that fits the count: 0.04 means that the real share may be 4 % more or less.
+    pub fn greatest_bias(&self) -> f64 {
+        if self.share <= 0.0 {
+            return 0.0;
+        }
+        (self.interval.high / self.share - 1.0).max(1.0 - self.interval.low / self.share)
+    }
+}
+
+impl Fit {
+    /// The greatest relative bias of any endpoint that fits the counts.
+    pub fn greatest_bias(&self) -> f64 {
+        self.cells.iter().map(Cell::greatest_bias).fold(0.0, f64::max)
+    }
+}
+
+/// Why a question about shares has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum StatsError {
+    /// Not a count for each share.
+    #[error("{counts} counts for {shares} shares")]
+    Lengths {
+        /// Number of counts.
+        counts: usize,
+        /// Number of shares.
+        shares: usize,
+    },
+    /// A share lies outside of 0 to 1.
+    #[error("a share is {0}; it must lie between 0 and 1")]
+    Share(f64),
+    /// The shares do not make a whole.
+    #[error("the shares add up to {0}, not to 1")]
+    Sum(f64),
+    /// Nothing was counted.
+    #[error("no flow was counted")]
+    NoFlows,
+    /// A bias or a power that no test can have.
+    #[error("{name} is {value}; it must be {range}")]
+    Goal {
+        /// Which.
+        name: &'static str,
+        /// As given.
+        value: f64,
+        /// What it may be.
+        range: &'static str,
+    },
+}
+
+/// How far the sum of shares may be from 1 by rounding.
+const ROUNDING: f64 = 1e-6;
+
+/// Refuses shares that are no distribution.
+pub(super) fn check_shares(shares: &[f64]) -> Result<(), StatsError> {
+    if let Some(share) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
+        return Err(StatsError::Share(*share));
+    }
+    let sum: f64 = shares.iter().sum();
+    if (sum - 1.0).abs() > ROUNDING { Err(StatsError::Sum(sum)) } else { Ok(()) }
+}
+
+/// Holds counts against exact shares. A share of 0 is a place where no flow may come.
+///
+/// With right shares the test fails at most at the rate given, whatever the number of flows. Half of the rate is spent
+/// on single endpoints and half on the whole, so that both one bad endpoint and many small shifts are found.
+///
+/// # Errors
+///
+/// Where lists differ in length, shares are no distribution, or nothing was counted.
+pub fn fit(counts: &[u64], shares: &[f64], rate: FalseAlarmRate) -> Result<Fit, StatsError> {
+    if counts.len() != shares.len() {
+        return Err(StatsError::Lengths { counts: counts.len(), shares: shares.len() });
+    }
+    check_shares(shares)?;
+    let flows: u64 = counts.iter().sum();
+    if flows == 0 {
+        return Err(StatsError::NoFlows);
+    }
+    // Endpoints without a share cannot raise a false alarm, so they take no part of the rate.
+    let possible = shares.iter().filter(|share| **share > 0.0).count();
+    let each = rate.shared_by(2 * possible);
+    let cells: Vec<Cell> = counts
+        .iter()
+        .zip(shares)
+        .map(|(&count, &share)| Cell {
+            count,
+            share,
+            p_value: two_sided(flows, count, share),
+            interval: interval(flows, count, each.get()),
+        })
+        .collect();
+    let global = fit_whole(counts, shares);
+    let smallest = cells.iter().map(|cell| cell.p_value).fold(1.0, f64::min);
+    let p_value = (2.0 * (smallest * possible as f64).min(global.p_value())).min(1.0);
+    Ok(Fit { flows, cells, global, p_value, rate, held: p_value > rate.get() })
+}
+
+fn fit_whole(counts: &[u64], shares: &[f64]) -> Global {
+    let (counts, shares): (Vec<u64>, Vec<f64>) =
+        counts.iter().zip(shares).filter(|(count, share)| **share > 0.0 || **count > 0).unzip();
+    if shares.contains(&0.0) {
+        return Global::Exact { p_value: 0.0 };
+    }
+    if let Some(p_value) = multinomial::exact(&counts, &shares) {
+        return Global::Exact { p_value };
+    }
+    let statistic = multinomial::likelihood_ratio(&counts, &shares);
+    Global::LikelihoodRatio { statistic, p_value: multinomial::bound(statistic, counts.len()) }
+}

@@ -1,0 +1,41 @@
+//! Statistics of load balancing: do counts fit exact shares, and how many flows does it take to know?
+//!
+//! Every statement has a false-alarm rate that is kept at any number of flows, not only in the limit:
+//!
+//! - each endpoint's count is held against its share by an exact binomial test ([`fit`]);
+//! - all counts together are held against all shares by an exact multinomial test where the outcomes can be
+//!   enumerated, and else by a likelihood ratio whose chance has a proven bound ([`Global`]);
+//! - half of the false-alarm rate goes to the endpoints, shared out evenly (Bonferroni), and half to the whole.
+//!
+//! The familiar [`chi_square`] is there to be shown. It decides nothing: at a rate of 1e-6 its approximation is off by
+//! orders of magnitude where fewer than some hundred flows are expected.
+//!
+//! ```
+//! use svclab::stats::{FalseAlarmRate, Goal, fit, sample_size};
+//!
+//! let shares = [1.0 / 3.0; 3];
+//! let flows = sample_size(&shares, &Goal::default())?;
+//! assert_eq!(flows, 56_244);
+//!
+//! let fit = fit(&[18_500, 18_610, 18_421], &shares, FalseAlarmRate::DEFAULT)?;
+//! assert!(fit.held);
+//! # Ok::<(), svclab::stats::StatsError>(())
+//! ```
+
+mod binomial;
+mod chi_square;
+mod fit;
+mod multinomial;
+mod rate;
+mod sample;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use binomial::{Interval, interval, two_sided};
+pub use chi_square::{ChiSquare, chi_square};
+pub use fit::{Cell, Fit, Global, StatsError, fit};
+pub use rate::{FalseAlarmRate, Goal};
+pub use sample::{detectable_bias, sample_size};
+pub use words::{grouped, percent};

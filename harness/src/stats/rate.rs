@@ -1,0 +1,60 @@
+//! Error rates that a user states.
+
+use std::fmt;
+
+/// How often a test may fail although all is right: more than 0, less than 1.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct FalseAlarmRate(f64);
+
+impl FalseAlarmRate {
+    /// Once in a million.
+    pub const DEFAULT: Self = Self(1e-6);
+
+    /// A rate; `None` unless it lies between 0 and 1, both excluded.
+    pub fn new(rate: f64) -> Option<Self> {
+        (rate > 0.0 && rate < 1.0).then_some(Self(rate))
+    }
+
+    /// The rate as a number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+
+    /// The rate of each of several tests of which none may fail by chance more often than this in all
+    /// (Bonferroni's correction). Holds whether or not the tests depend on each other.
+    #[must_use]
+    pub fn shared_by(self, tests: usize) -> Self {
+        Self((self.0 / tests.max(1) as f64).max(f64::MIN_POSITIVE))
+    }
+}
+
+impl Default for FalseAlarmRate {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl fmt::Display for FalseAlarmRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 0.001 { write!(f, "{}", super::words::power_of_ten(self.0)) } else { write!(f, "{}", self.0) }
+    }
+}
+
+/// What a test must be able to find, and how rarely it may be wrong.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Goal {
+    /// The smallest relative bias of one endpoint's share that must be found: 0.05 means 5 % more or less than its
+    /// share. More than 0.
+    pub relative_bias: f64,
+    /// The probability that it is found: more than 0, less than 1.
+    pub power: f64,
+    /// The probability of a failure although all is right.
+    pub false_alarm: FalseAlarmRate,
+}
+
+impl Default for Goal {
+    /// 5 %, found with probability 0.999, at a false alarm in a million runs.
+    fn default() -> Self {
+        Self { relative_bias: 0.05, power: 0.999, false_alarm: FalseAlarmRate::DEFAULT }
+    }
+}

@@ -1,0 +1,127 @@
+//! How many flows it takes, and what a number of flows can show.
+
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use super::binomial::{lower_tail, upper_tail};
+use super::fit::{StatsError, check_shares};
+use super::rate::{FalseAlarmRate, Goal};
+
+/// More flows than any lab can send; where a goal needs more, this is the answer.
+const MOST_FLOWS: u64 = 1_000_000_000_000;
+
+/// The number of flows after which [`fit`](super::fit()) finds a biased endpoint as surely as the goal says, whichever
+/// endpoint it is and in whichever direction.
+///
+/// Starts from the normal approximation (Fleiss, Levin and Paik, *Statistical Methods for Rates and Proportions*,
+/// section 2.5) and grows until the power of the exact test suffices. At most 10^12.
+///
+/// # Errors
+///
+/// Where shares are no distribution, or bias or power lie outside of their ranges.
+pub fn sample_size(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
+    check(shares, goal.power)?;
+    if goal.relative_bias.is_nan() || goal.relative_bias <= 0.0 {
+        return Err(StatsError::Goal { name: "relative bias", value: goal.relative_bias, range: "more than 0" });
+    }
+    // A small share is known worst; a great one may go furthest beyond its bounds.
+    let side = side(shares, goal.false_alarm);
+    let needed = extremes(shares).map(|share| {
+        let mut flows = approximate(share, goal, side).max(1);
+        while flows < MOST_FLOWS && power(flows, share, goal.relative_bias, side) < goal.power {
+            flows += flows / 200 + 1;
+        }
+        flows.min(MOST_FLOWS)
+    });
+    Ok(needed.max().unwrap_or(1))
+}
+
+/// The smallest relative bias of one endpoint that so many flows reveal with this probability, whichever endpoint it
+/// is; `None` where they would not even reveal an endpoint that gets nothing, 0 where all flows go to one.
+///
+/// # Errors
+///
+/// As [`sample_size`].
+pub fn detectable_bias(
+    shares: &[f64],
+    flows: u64,
+    wanted: f64,
+    rate: FalseAlarmRate,
+) -> Result<Option<f64>, StatsError> {
+    check(shares, wanted)?;
+    let side = side(shares, rate);
+    if extremes(shares).next().is_none() {
+        return Ok(Some(0.0));
+    }
+    let suffices = |bias: f64| extremes(shares).all(|share| power(flows, share, bias, side) >= wanted);
+    if !suffices(1.0) {
+        return Ok(None);
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    while high - low > 1e-4 * high {
+        let middle = f64::midpoint(low, high);
+        if suffices(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(Some(high))
+}
+
+fn check(shares: &[f64], power: f64) -> Result<(), StatsError> {
+    check_shares(shares)?;
+    if power > 0.0 && power < 1.0 {
+        Ok(())
+    } else {
+        Err(StatsError::Goal { name: "power", value: power, range: "between 0 and 1" })
+    }
+}
+
+/// The rate of one side of one endpoint's test: half of the whole rate is for endpoints, each has two sides.
+fn side(shares: &[f64], rate: FalseAlarmRate) -> f64 {
+    rate.shared_by(4 * shares.iter().filter(|share| **share > 0.0).count()).get()
+}
+
+/// The smallest and the greatest share that can be biased at all.
+fn extremes(shares: &[f64]) -> impl Iterator<Item = f64> {
+    let possible = shares.iter().copied().filter(|share| *share > 0.0 && *share < 1.0);
+    let smallest = possible.clone().min_by(f64::total_cmp);
+    let greatest = possible.max_by(f64::total_cmp);
+    let greatest = greatest.filter(|share| Some(*share) != smallest);
+    smallest.into_iter().chain(greatest)
+}
+
+/// Somewhat fewer flows than are needed, by the normal approximation.
+fn approximate(share: f64, goal: &Goal, side: f64) -> u64 {
+    let normal = Normal::standard();
+    let (z_alarm, z_power) = (-normal.inverse_cdf(side), normal.inverse_cdf(goal.power).max(0.0));
+    let biased = share * (1.0 - goal.relative_bias.min(1.0));
+    let deviations = z_alarm * (share * (1.0 - share)).sqrt() + z_power * (biased * (1.0 - biased)).sqrt();
+    (0.9 * (deviations / (share - biased)).powi(2)) as u64
+}
+
+/// The probability that one endpoint's exact test finds it biased, in the direction that is harder to find.
+fn power(flows: u64, share: f64, bias: f64, side: f64) -> f64 {
+    let mean = flows as f64 * share;
+    // The least count that is too great, and the greatest that is too small.
+    let too_many = partition(mean as u64, flows + 1, |count| upper_tail(flows, count, share) <= side);
+    let enough = partition(0, mean as u64 + 1, |count| lower_tail(flows, count, share) > side);
+    let less = share * (1.0 - bias);
+    let found_less = if enough == 0 { 0.0 } else { lower_tail(flows, enough - 1, less.max(0.0)) };
+    let more = share * (1.0 + bias);
+    // More than all cannot happen, so it need not be found.
+    if more > 1.0 { found_less } else { found_less.min(upper_tail(flows, too_many, more)) }
+}
+
+/// The first number of a range at which a condition that once it holds, holds on, is true; the end where it never is.
+fn partition(mut low: u64, mut high: u64, condition: impl Fn(u64) -> bool) -> u64 {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if condition(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}

@@ -1,0 +1,179 @@
+//! Stated error rates, measured on simulated draws with fixed seeds.
+
+use rstest::rstest;
+
+use super::*;
+
+/// SplitMix64 (Steele, Lea and Flood, 2014): small, and good enough to draw flows.
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Spreads flows over shares.
+    fn counts(&mut self, flows: u64, shares: &[f64]) -> Vec<u64> {
+        let mut counts = vec![0; shares.len()];
+        for _ in 0..flows {
+            let mut point = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+            let cell = shares.iter().position(|share| {
+                point -= share;
+                point < 0.0
+            });
+            counts[cell.unwrap_or(shares.len() - 1)] += 1;
+        }
+        counts
+    }
+
+    /// How many of so many tests fail.
+    fn failures(&mut self, tests: u64, flows: u64, real: &[f64], stated: &[f64], rate: FalseAlarmRate) -> u64 {
+        (0..tests).filter(|_| !fit(&self.counts(flows, real), stated, rate).unwrap().held).count() as u64
+    }
+}
+
+fn rate(rate: f64) -> FalseAlarmRate {
+    FalseAlarmRate::new(rate).unwrap()
+}
+
+/// The first share is off by a relative bias; the others make up for it.
+fn biased(shares: &[f64], bias: f64) -> Vec<f64> {
+    let first = shares[0] * (1.0 + bias);
+    let rest = (1.0 - first) / (1.0 - shares[0]);
+    shares.iter().enumerate().map(|(at, share)| if at == 0 { first } else { share * rest }).collect()
+}
+
+#[rstest]
+#[case::coin(&[0.5, 0.5], 40)]
+#[case::three(&[1.0 / 3.0; 3], 500)]
+#[case::uneven(&[0.01, 0.04, 0.95], 300)]
+#[case::many(&[0.05; 20], 400)]
+fn right_shares_fail_no_more_often_than_stated(#[case] shares: &[f64], #[case] flows: u64) {
+    let (tests, stated) = (4_000, 0.05);
+    let failures = Draws(17).failures(tests, flows, shares, shares, rate(stated)) as f64 / tests as f64;
+    // Discrete counts and Bonferroni's correction make the real rate smaller; three standard deviations are 0.0103.
+    assert!(failures <= stated + 0.0103, "{failures}");
+    assert!(failures > 0.002, "a test that never fails shows nothing: {failures}");
+}
+
+#[test]
+fn at_the_default_rate_no_right_shares_fail() {
+    assert_eq!(Draws(5).failures(10_000, 300, &[0.2; 5], &[0.2; 5], FalseAlarmRate::DEFAULT), 0);
+}
+
+#[rstest]
+#[case::more(&[1.0 / 3.0; 3], 0.2)]
+#[case::less(&[1.0 / 3.0; 3], -0.2)]
+#[case::small(&[0.05, 0.25, 0.7], 0.3)]
+#[case::great(&[0.6, 0.2, 0.2], -0.1)]
+fn a_bias_is_found_as_often_as_promised(#[case] shares: &[f64], #[case] bias: f64) {
+    let goal = Goal { relative_bias: bias.abs(), power: 0.95, false_alarm: rate(0.01) };
+    let flows = sample_size(shares, &goal).unwrap();
+    let tests = 1_000;
+    let found = Draws(3).failures(tests, flows, &biased(shares, bias), shares, goal.false_alarm) as f64 / tests as f64;
+    // Three standard deviations are 0.021.
+    assert!(found >= goal.power - 0.021, "{found} with {flows} flows");
+}
+
+#[rstest]
+#[case(&[1.0 / 3.0; 3], 0.2)]
+#[case(&[0.1; 10], 0.3)]
+fn not_many_more_flows_are_asked_for_than_needed(#[case] shares: &[f64], #[case] bias: f64) {
+    let goal = Goal { relative_bias: bias, power: 0.95, false_alarm: rate(0.01) };
+    let flows = sample_size(shares, &goal).unwrap() * 8 / 10;
+    let found = Draws(4).failures(1_000, flows, &biased(shares, bias), shares, goal.false_alarm) as f64 / 1_000.0;
+    assert!(found < goal.power, "{found} with {flows} flows");
+}
+
+#[test]
+fn small_shifts_of_many_endpoints_are_found_together() {
+    // Even endpoints 12 % up, odd ones 12 % down: each alone is within its interval.
+    let shares = [0.02; 50];
+    let real: Vec<f64> = (0..50).map(|at| if at % 2 == 0 { 0.0224 } else { 0.0176 }).collect();
+    let counts = Draws(9).counts(40_000, &real);
+    let fit = fit(&counts, &shares, FalseAlarmRate::DEFAULT).unwrap();
+    assert!(!fit.held);
+    assert!(fit.global.p_value() < 1e-9, "{:?}", fit.global);
+}
+
+#[rstest]
+// The normal approximation gives 27,172, 55,869 and 1,550,800.
+#[case::two(2, 27_172, 27_500)]
+#[case::three(3, 55_869, 56_500)]
+#[case::fifty(50, 1_550_800, 1_570_000)]
+fn flows_for_the_default_goal(#[case] endpoints: usize, #[case] least: u64, #[case] most: u64) {
+    let flows = sample_size(&vec![1.0 / endpoints as f64; endpoints], &Goal::default()).unwrap();
+    assert!((least..=most).contains(&flows), "{flows}");
+}
+
+#[test]
+fn what_can_be_found_fits_what_is_needed() {
+    let shares = [0.25; 4];
+    let goal = Goal::default();
+    let flows = sample_size(&shares, &goal).unwrap();
+    let bias = detectable_bias(&shares, flows, goal.power, goal.false_alarm).unwrap().unwrap();
+    assert!((0.049..=0.0501).contains(&bias), "{bias}");
+    assert_eq!(detectable_bias(&shares, 10, goal.power, goal.false_alarm), Ok(None));
+    assert_eq!(detectable_bias(&[1.0], 10, goal.power, goal.false_alarm), Ok(Some(0.0)));
+    assert_eq!(sample_size(&[1.0, 0.0], &goal), Ok(1));
+}
+
+#[rstest]
+#[case(&[1, 2], &[1.0], StatsError::Lengths { counts: 2, shares: 1 })]
+#[case(&[1, 2], &[0.5, 0.6], StatsError::Sum(1.1))]
+#[case(&[1, 2], &[-0.5, 1.5], StatsError::Share(-0.5))]
+#[case(&[0, 0], &[0.5, 0.5], StatsError::NoFlows)]
+fn questions_without_an_answer(#[case] counts: &[u64], #[case] shares: &[f64], #[case] error: StatsError) {
+    assert_eq!(fit(counts, shares, FalseAlarmRate::DEFAULT), Err(error));
+}
+
+#[test]
+fn goals_that_no_test_can_have() {
+    for (relative_bias, power) in [(0.0, 0.9), (f64::NAN, 0.9), (0.1, 1.0), (0.1, f64::NAN)] {
+        let goal = Goal { relative_bias, power, false_alarm: FalseAlarmRate::DEFAULT };
+        assert!(matches!(sample_size(&[0.5; 2], &goal), Err(StatsError::Goal { .. })), "{goal:?}");
+    }
+    for bad in [0.0, 1.0, -1.0, f64::NAN] {
+        assert_eq!(FalseAlarmRate::new(bad), None);
+    }
+}
+
+fn words(counts: &[u64], shares: &[f64]) -> String {
+    fit(counts, shares, FalseAlarmRate::DEFAULT).unwrap().words(|at| format!("pod/{at}")).join("\n")
+}
+
+#[rstest]
+#[case::held(
+    words(&[20_600, 20_600], &[0.5; 2]),
+    "no endpoint is off by more than 2.5 % (relative), at a false-alarm rate of 1e-6; 41,200 flows"
+)]
+#[case::only(words(&[100], &[1.0]), "all of 100 flows went to the only endpoint")]
+#[case::nothing_due(words(&[99, 1], &[1.0, 0.0]), "pod/0 got 99 of 100 flows (99.0 %), should get 100 (100 %); chance: none\npod/1 got 1 of 100 flows, should get none")]
+fn results_in_words(#[case] words: String, #[case] expected: &str) {
+    assert_eq!(words, expected);
+}
+
+#[rstest]
+#[case(0.333_333, "33.3 %")]
+#[case(0.0412, "4.1 %")]
+#[case(0.005, "0.50 %")]
+#[case(0.000_051_7, "0.0052 %")]
+#[case(1.0, "100 %")]
+#[case(0.0, "0 %")]
+fn percents(#[case] share: f64, #[case] text: &str) {
+    assert_eq!(percent(share), text);
+}
+
+#[rstest]
+#[case(7, "7")]
+#[case(999, "999")]
+#[case(1_000, "1,000")]
+#[case(41_200, "41,200")]
+#[case(1_234_567, "1,234,567")]
+fn groups(#[case] number: u64, #[case] text: &str) {
+    assert_eq!(grouped(number), text);
+}

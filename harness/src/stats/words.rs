@@ -1,0 +1,97 @@
+//! Results in words.
+
+use super::fit::{Cell, Fit, Global};
+
+impl Fit {
+    /// What the test showed, in a sentence for each finding. Endpoints are named by the caller, by their index.
+    ///
+    /// `no endpoint is off by more than 4.1 % (relative), at a false-alarm rate of 1e-6; 41,200 flows`
+    pub fn words(&self, name: impl Fn(usize) -> String) -> Vec<String> {
+        if self.held {
+            return vec![self.shown()];
+        }
+        let possible = self.cells.iter().filter(|cell| cell.share > 0.0).count() as f64;
+        // Every endpoint that fails by itself; where none does, the whole does.
+        let guilty = |cell: &Cell| cell.p_value * possible * 2.0 <= self.rate.get();
+        let single = self.cells.iter().enumerate().filter(|(_, cell)| guilty(cell));
+        let mut words: Vec<String> = single.map(|(at, cell)| self.off(&name(at), cell)).collect();
+        if words.is_empty() {
+            words.push(self.off_together());
+        }
+        words
+    }
+
+    fn shown(&self) -> String {
+        let (flows, rate) = (grouped(self.flows), self.rate);
+        match self.cells.iter().filter(|cell| cell.share > 0.0).count() {
+            1 => format!("all of {flows} flows went to the only endpoint"),
+            _ => format!(
+                "no endpoint is off by more than {} (relative), at a false-alarm rate of {rate}; {flows} flows",
+                percent(self.greatest_bias())
+            ),
+        }
+    }
+
+    fn off(&self, name: &str, cell: &Cell) -> String {
+        if cell.share <= 0.0 {
+            return format!("{name} got {} of {} flows, should get none", grouped(cell.count), grouped(self.flows));
+        }
+        format!(
+            "{name} got {} of {} flows ({}), should get {} ({}); chance: {}",
+            grouped(cell.count),
+            grouped(self.flows),
+            percent(cell.count as f64 / self.flows as f64),
+            grouped(cell.expected(self.flows).round() as u64),
+            percent(cell.share),
+            chance(cell.p_value)
+        )
+    }
+
+    fn off_together(&self) -> String {
+        let how = match self.global {
+            Global::Exact { p_value } => format!("exact multinomial test; chance: {}", chance(p_value)),
+            Global::LikelihoodRatio { statistic, p_value } => {
+                format!("likelihood ratio G = {statistic:.1}; chance: at most {}", chance(p_value))
+            }
+        };
+        format!("the counts of all {} endpoints together do not fit the shares ({how})", self.cells.len())
+    }
+}
+
+/// A probability in words: `0.03`, `1 in 4e7`, `none`.
+fn chance(p_value: f64) -> String {
+    match p_value {
+        p if p <= 0.0 => "none".to_owned(),
+        p if p < 0.001 => format!("1 in {}", power_of_ten(1.0 / p)),
+        p => format!("{p:.2}"),
+    }
+}
+
+/// A very great or small number with one digit: `1e-6`, `4e7`.
+pub(super) fn power_of_ten(number: f64) -> String {
+    format!("{number:.0e}")
+}
+
+/// A number with its thousands grouped: `41,200`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share in percent, with as many digits as it takes to see it: `33.3 %`, `4.1 %`, `0.52 %`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let decimals = match percent.abs() {
+        size if size >= 100.0 || size == 0.0 => 0,
+        size if size >= 1.0 => 1,
+        size => ((1.0 - size.log10().floor()) as usize).min(12),
+    };
+    format!("{percent:.decimals$} %")
+}

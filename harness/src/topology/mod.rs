@@ -13,6 +13,8 @@
 mod model;
 mod node;
 mod pod;
+#[cfg(test)]
+mod tests;
 mod underlay;
 
 pub(crate) use pod::label as pod_label;

@@ -1,0 +1,220 @@
+//! What is planned for small scenarios.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use rstest::rstest;
+use svclab_rules::cluster::{
+    Cluster, Endpoint, EndpointSlice, ExternalTrafficPolicy, InternalTrafficPolicy, IpMode, LoadBalancerIngress, Node,
+    ObjectName, Pod, Service, ServiceType,
+};
+
+use super::*;
+use crate::scenario::{Cni, CniKind, ForeignRules, Install, Overlay, Span};
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+/// Two nodes with a pod each, and an outside host.
+fn scenario(kind: CniKind, overlay: Overlay) -> Scenario {
+    let node = |name: &str, number: u8| Node {
+        name: name.to_owned(),
+        internal_ips: vec![ip(&format!("172.18.0.{number}")), ip(&format!("fd00:18::{number}"))],
+        pod_cidrs: vec![
+            format!("10.244.{number}.0/24").parse().expect("a range"),
+            format!("fd00:244:{number}::/64").parse().expect("a range"),
+        ],
+        ..Node::default()
+    };
+    let pod = |name: &str, node: &str, address: &str| Pod {
+        name: ObjectName::new("default", name),
+        node: node.to_owned(),
+        ips: vec![ip(address)],
+        host_network: false,
+        labels: BTreeMap::new(),
+        ports: Vec::new(),
+    };
+    let cluster = Cluster {
+        nodes: vec![node("a", 2), node("b", 3)],
+        pods: vec![
+            pod("client", "a", "10.244.2.5"),
+            pod("sibling", "a", "10.244.2.6"),
+            pod("server", "b", "10.244.3.5"),
+        ],
+        ..Cluster::default()
+    };
+    Scenario {
+        name: "a plan".to_owned(),
+        file: "plan.yaml".into(),
+        cluster,
+        cni: Cni { kind, overlay },
+        hosts: vec![Host { name: "outside".to_owned(), ips: vec![ip("203.0.113.10")] }],
+        sysctls: BTreeMap::new(),
+        rules: Vec::new(),
+        tests: Vec::new(),
+    }
+}
+
+fn service(external_traffic_policy: ExternalTrafficPolicy) -> Service {
+    Service {
+        name: ObjectName::new("default", "web"),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        kind: ServiceType::LoadBalancer,
+        cluster_ips: vec![ip("10.96.0.1")],
+        headless: false,
+        families: Vec::new(),
+        ports: Vec::new(),
+        selector: BTreeMap::new(),
+        external_ips: Vec::new(),
+        load_balancer: vec![LoadBalancerIngress { ip: ip("198.51.100.1"), mode: IpMode::Vip }],
+        source_ranges: Vec::new(),
+        external_traffic_policy,
+        internal_traffic_policy: InternalTrafficPolicy::Cluster,
+        affinity_seconds: None,
+        health_check_node_port: None,
+        publish_not_ready_addresses: false,
+        traffic_distribution: None,
+    }
+}
+
+fn endpoint_on(node: &str) -> EndpointSlice {
+    let endpoint = Endpoint {
+        addresses: vec![ip("10.244.3.5")],
+        ready: true,
+        serving: true,
+        terminating: false,
+        node: Some(node.to_owned()),
+        zone: None,
+        zone_hints: None,
+        node_hints: None,
+        pod: None,
+    };
+    EndpointSlice {
+        name: ObjectName::new("default", "web-1"),
+        service: ObjectName::new("default", "web"),
+        family: Family::Ipv4,
+        ports: Vec::new(),
+        endpoints: vec![endpoint],
+    }
+}
+
+fn space<'a>(topology: &'a Topology, name: &str) -> &'a Space {
+    &topology.spaces[topology.find(name).expect("the namespace is planned")]
+}
+
+/// Every link is known to both of its ends, and indices are unique where they are used.
+fn assert_consistent(topology: &Topology) {
+    for (id, space) in topology.spaces.iter().enumerate() {
+        let mut indices: Vec<u32> = space.interfaces.iter().map(|interface| interface.index).collect();
+        indices.dedup();
+        assert_eq!(indices.len(), space.interfaces.len(), "indices of {}", space.name);
+        for interface in &space.interfaces {
+            if let InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end) = &interface.kind {
+                assert_eq!(topology.behind(end.space, end.index), Some(id), "{} of {}", interface.name, space.name);
+            }
+        }
+        let known = |index: u32| index == 1 || space.interface(index).is_some();
+        assert!(space.routes.iter().all(|route| known(route.interface)), "routes of {}", space.name);
+        assert!(space.neighbours.iter().all(|neighbour| known(neighbour.interface)), "neighbours of {}", space.name);
+        assert!(space.fdb.iter().all(|entry| known(entry.interface)), "forwarding entries of {}", space.name);
+    }
+}
+
+#[rstest]
+fn every_machine_has_a_namespace(
+    #[values(CniKind::Ptp, CniKind::Bridge { hairpin: true, nf_call_iptables: true })] kind: CniKind,
+    #[values(Overlay::None, Overlay::Vxlan)] overlay: Overlay,
+) {
+    let topology = plan(&scenario(kind, overlay));
+    let names: Vec<&str> = topology.spaces.iter().map(|space| space.name.as_str()).collect();
+    assert_eq!(names, ["underlay", "node/a", "node/b", "pod/client", "pod/sibling", "pod/server", "host/outside"]);
+    assert_consistent(&topology);
+}
+
+#[test]
+fn a_ptp_pod_has_a_host_route_and_no_address() {
+    let topology = plan(&scenario(CniKind::Ptp, Overlay::None));
+    let (node, pod) = (space(&topology, "node/a"), space(&topology, "pod/client"));
+    let route = node.routes.iter().find(|route| route.destination == IpNet::from(ip("10.244.2.5"))).expect("a route");
+    assert_eq!(topology.behind(1, route.interface), topology.find("pod/client"));
+    assert!(pod.addresses.is_empty());
+    assert_eq!(pod.addresses_on_wire, [ip("10.244.2.5")]);
+}
+
+#[test]
+fn nodes_reach_each_others_pods_through_the_node() {
+    let topology = plan(&scenario(CniKind::Ptp, Overlay::None));
+    let routes = &space(&topology, "node/a").routes;
+    let to_b = routes.iter().find(|route| route.destination.to_string() == "10.244.3.0/24").expect("a route");
+    assert_eq!(to_b.via, Some(ip("172.18.0.3")));
+    let to_b = routes.iter().find(|route| route.destination.to_string() == "fd00:244:3::/64").expect("a route");
+    assert_eq!(to_b.via, Some(ip("fd00:18::3")));
+}
+
+#[test]
+fn a_tunnel_leads_to_the_node_that_has_the_range() {
+    let topology = plan(&scenario(CniKind::Ptp, Overlay::Vxlan));
+    let node = space(&topology, "node/a");
+    let device = node.interfaces.iter().find(|interface| interface.name == "flannel.1").expect("a device");
+    let route = node.routes.iter().find(|route| route.destination.to_string() == "10.244.3.0/24").expect("a route");
+    assert_eq!(route.interface, device.index);
+    let gateway = node.neighbours.iter().find(|neighbour| Some(neighbour.address) == route.via).expect("a gateway");
+    let entry = node.fdb.iter().find(|entry| entry.mac == gateway.mac).expect("a forwarding entry");
+    assert_eq!(entry.remote, Some(ip("172.18.0.3")));
+}
+
+#[test]
+fn pods_on_a_bridge_meet_directly_and_others_through_the_node() {
+    let topology = plan(&scenario(CniKind::Bridge { hairpin: false, nf_call_iptables: true }, Overlay::None));
+    let find = |name| topology.find(name).expect("planned");
+    let (client, sibling) = (find("pod/client"), find("pod/sibling"));
+    assert_eq!(topology.next_hop(client, ip("10.244.2.6")), Some(mac_of(sibling, ETH0)));
+    let node = space(&topology, "node/a");
+    let bridge = node.interfaces.iter().find(|interface| interface.name == "cni0").expect("a bridge");
+    assert_eq!(topology.next_hop(client, ip("10.244.3.5")), Some(bridge.mac));
+    assert_eq!(topology.next_hop(client, ip("10.96.0.1")), Some(bridge.mac));
+    assert!(node.addresses.contains(&(bridge.index, "10.244.2.1/24".parse().expect("a prefix"))));
+}
+
+#[rstest]
+#[case::first_node(ExternalTrafficPolicy::Cluster, "172.18.0.2")]
+#[case::node_with_an_endpoint(ExternalTrafficPolicy::Local, "172.18.0.3")]
+fn a_load_balancer_address_leads_to(#[case] policy: ExternalTrafficPolicy, #[case] node: &str) {
+    let mut scenario = scenario(CniKind::Ptp, Overlay::None);
+    scenario.cluster.services.push(service(policy));
+    scenario.cluster.slices.push(endpoint_on("b"));
+    let topology = plan(&scenario);
+    let routes = &topology.spaces[UNDERLAY].routes;
+    let route = routes.iter().find(|route| route.destination == IpNet::from(ip("198.51.100.1"))).expect("a route");
+    assert_eq!(route.via, Some(ip(node)));
+}
+
+#[test]
+fn a_pod_with_rules_has_a_stack() {
+    let mut scenario = scenario(CniKind::Ptp, Overlay::None);
+    scenario.rules.push(ForeignRules {
+        place: Place::Pod(ObjectName::new("default", "client")),
+        family: Family::Ipv4,
+        text: String::new(),
+        origin: Span { file: "plan.yaml".into(), line: 1, column: 1 },
+        install: Install::Instead,
+    });
+    let topology = plan(&scenario);
+    let pod = space(&topology, "pod/client");
+    assert_eq!(pod.role, Role::RoutingPod);
+    assert_eq!(pod.addresses, [(ETH0, IpNet::from(ip("10.244.2.5")))]);
+    assert!(pod.sysctls.contains(&("ipv4.ip_forward".to_owned(), "1".to_owned())));
+}
+
+#[test]
+fn pods_of_later_steps_are_planned_at_once() {
+    let mut scenario = scenario(CniKind::Ptp, Overlay::None);
+    let mut later = scenario.cluster.clone();
+    later.pods[0].name.name = "newcomer".to_owned();
+    let span = Span { file: "plan.yaml".into(), line: 1, column: 1 };
+    let steps = vec![crate::scenario::Step::Apply(Box::new(later))];
+    scenario.tests.push(crate::scenario::Test { name: "grows".to_owned(), span, steps });
+    assert!(plan(&scenario).find("pod/newcomer").is_some());
+}

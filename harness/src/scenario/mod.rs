@@ -1,8 +1,30 @@
 //! Scenarios: what a user wrote, checked and resolved.
+//!
+//! 1. `document`: text → a tree that knows the place of every value, within bounds;
+//! 2. `decode`: tree → the types of `raw`, with all mistakes at once;
+//! 3. `resolve`: references looked up, defaults filled in, steps made whole → [`Scenario`].
+//!
+//! Mistakes are [`Diagnostics`]: every one with file, line, column, what is wrong and how to put it right.
 
+mod decode;
+mod diagnostics;
+mod document;
+mod limits;
 mod model;
+mod raw;
+mod read;
+mod resolve;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod tree;
 
+pub use diagnostics::{Diagnostic, Diagnostics, Label};
+pub use limits::FILE_BYTES;
 pub use model::{
-    Balance, Cni, CniKind, Destination, Expectation, Flows, ForeignRules, Host, Install, OutcomeExpectation, Overlay,
-    Place, Probe, RejectKind, ReplyExpectation, Scenario, SourceExpectation, Span, Step, Target, Test, Vantage,
+    Balance, Cni, CniKind, Destination, Expectation, Flows, ForeignRules, Host, Install, Note, OutcomeExpectation,
+    Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, SourceExpectation, Span, Step, Target, Test,
+    Vantage,
 };
+pub use read::{load, parse, read_file};
+pub use schema::schema;

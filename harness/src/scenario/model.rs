@@ -1,20 +1,38 @@
 //! The resolved scenario: every reference looked up, every default filled in.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use serde::Serialize;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
 
-/// A place in an input file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A place in an input file, shown as `file:line:column`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Span {
     /// The file, as the user named it.
     pub file: PathBuf,
     /// Line, from 1.
     pub line: usize,
-    /// Column, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file.display(), self.line, self.column)
+    }
+}
+
+/// Something worth knowing that is no mistake: an object that was left out, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// Where the object stands.
+    #[serde(flatten)]
+    pub span: Span,
+    /// What and why: a fragment in lower case.
+    pub message: String,
 }
 
 /// A scenario that can be built and run.
@@ -36,6 +54,8 @@ pub struct Scenario {
     pub rules: Vec<ForeignRules>,
     /// What is tried, in order. Later tests see the connections of earlier ones.
     pub tests: Vec<Test>,
+    /// Objects that were left out.
+    pub notes: Vec<Note>,
 }
 
 impl Scenario {

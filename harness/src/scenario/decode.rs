@@ -1,0 +1,164 @@
+//! Tree → typed values, with all mistakes at once.
+//!
+//! serde ends at the first mistake. So a mistake is reported at its place, the value there is taken out of the tree,
+//! and what remains is decoded again, until nothing is wrong or a bound is reached.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_path_to_error::{Path as SerdePath, Segment};
+
+use super::diagnostics::Diagnostic;
+use super::document::value;
+use super::limits;
+use super::tree::{At, Hop, Node, Place};
+
+/// What decoding a tree gave.
+pub(crate) struct Decoded<T> {
+    /// The value made from what was right; `None` where that was not enough.
+    pub(crate) value: Option<T>,
+    /// The tree without the values that were wrong: its lists are as long as those of the value.
+    pub(crate) tree: Arc<Node>,
+    /// What was wrong.
+    pub(crate) mistakes: Vec<Diagnostic>,
+}
+
+/// Decodes a tree.
+pub(crate) fn decode<T: DeserializeOwned>(file: &std::path::Path, tree: &Arc<Node>) -> Decoded<T> {
+    let mut tree = tree.clone();
+    let mut mistakes = Vec::new();
+    let mut budget = limits::RECOVERY_VALUES.max(tree.size.saturating_mul(2));
+    loop {
+        budget = budget.saturating_sub(tree.size);
+        let error = match serde_path_to_error::deserialize(&value(&tree)) {
+            Ok(value) => return Decoded { value: Some(value), tree, mistakes },
+            Err(error) => error,
+        };
+        let path = hops(error.path());
+        let at = follow(At::root(file, &tree), &path);
+        mistakes.push(explain(at, &path, &error.inner().to_string()));
+        if path.is_empty() || mistakes.len() >= limits::MISTAKES || budget < tree.size {
+            return Decoded { value: None, tree, mistakes };
+        }
+        Node::prune(&mut tree, &path);
+    }
+}
+
+fn hops(path: &SerdePath) -> Vec<Hop> {
+    path.iter()
+        .filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(Hop::Item(*index)),
+            Segment::Map { key } => Some(Hop::Field(key.clone())),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        })
+        .collect()
+}
+
+fn follow<'a>(root: At<'a>, path: &[Hop]) -> At<'a> {
+    path.iter().fold(root, |at, hop| match hop {
+        Hop::Field(name) => at.field(name),
+        Hop::Item(index) => at.item(*index),
+    })
+}
+
+/// Puts serde's message into the words of somebody who writes YAML.
+fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
+    if let Some(rest) = message.strip_prefix("unknown field ") {
+        let names = quoted(rest);
+        let (field, known) = names.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
+        let help = match nearest(field, known) {
+            Some(near) => format!("Did you mean `{near}`?"),
+            None if known.is_empty() => "No fields are known here.".to_owned(),
+            None => format!("The fields known here are {}.", listed(known)),
+        };
+        return at.key().mistake(format!("unknown field `{field}`")).help(help);
+    }
+    if let Some(rest) = message.strip_prefix("unknown variant ") {
+        let names = quoted(rest);
+        let (found, known) = names.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
+        let near = nearest(found, known).map(|near| format!("Did you mean `{near}`? ")).unwrap_or_default();
+        let help = format!("{near}Write one of {}.", listed(known));
+        return at.mistake(format!("`{found}` is not known here")).help(help);
+    }
+    if let Some(rest) = message.strip_prefix("missing field ") {
+        let field = quoted(rest).first().copied().unwrap_or_default();
+        return at.mistake(format!("`{field}` is missing")).help(format!("Add `{field}: ...` here."));
+    }
+    let place = match path.last() {
+        Some(Hop::Field(name)) => format!("`{name}`: "),
+        _ => String::new(),
+    };
+    let mismatch = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    if let Some((found, expected)) = mismatch.and_then(|rest| rest.rsplit_once(", expected ")) {
+        let expected = in_words(expected);
+        return at
+            .mistake(format!("{place}expected {expected}, found {}", in_words(found)))
+            .help(format!("Write {expected} here."));
+    }
+    at.mistake(format!("{place}{message}"))
+}
+
+/// The words of a message that stand in backticks.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Names as a reader likes them: `` `a`, `b` and `c` ``.
+pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    let mut text = String::new();
+    for (index, name) in names.iter().enumerate() {
+        let before = match index {
+            0 => "",
+            _ if index + 1 == names.len() => " and ",
+            _ => ", ",
+        };
+        text.push_str(before);
+        text.push('`');
+        text.push_str(name.as_ref());
+        text.push('`');
+    }
+    text
+}
+
+/// The known name that a mistyped one was probably meant to be.
+pub(crate) fn nearest<'a, S: AsRef<str>>(name: &str, known: &'a [S]) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    known
+        .iter()
+        .map(AsRef::as_ref)
+        .map(|known| (strsim::damerau_levenshtein(&lower, &known.to_lowercase()), known))
+        .filter(|(distance, known)| *distance * 3 <= known.len().max(name.len()))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// serde's names of types, as YAML writers know them.
+fn in_words(serde: &str) -> String {
+    let fixed = match serde {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" | "u64" | "usize" => "a whole number, not negative",
+        "i32" | "i64" => "a whole number",
+        "f64" => "a number",
+        "a string" => "text",
+        "a sequence" => "a list",
+        "a boolean" => "true or false",
+        "unit value" => "nothing",
+        "sequence" => "a list",
+        "map" => "a map",
+        other if other.starts_with("struct ") => "a map",
+        _ => "",
+    };
+    if !fixed.is_empty() {
+        return fixed.to_owned();
+    }
+    if let Some(text) = serde.strip_prefix("string ") {
+        return format!("the text {text}");
+    }
+    for kind in ["integer ", "floating point ", "boolean "] {
+        if let Some(literal) = serde.strip_prefix(kind) {
+            return literal.to_owned();
+        }
+    }
+    serde.to_owned()
+}

@@ -1,0 +1,87 @@
+//! What is wrong with an input, and where.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::model::Span;
+
+/// One mistake.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// Where it is.
+    #[serde(flatten)]
+    pub span: Span,
+    /// How many characters from there on belong to it; at least one.
+    pub length: usize,
+    /// What is wrong: a fragment in lower case.
+    pub message: String,
+    /// How to put it right: a sentence.
+    pub help: Option<String>,
+    /// Another place that has to do with it.
+    pub also: Option<Label>,
+}
+
+/// A place with a remark.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Label {
+    /// The place.
+    #[serde(flatten)]
+    pub span: Span,
+    /// How many characters from there on are meant; at least one.
+    pub length: usize,
+    /// The remark: a fragment in lower case.
+    pub text: String,
+}
+
+/// All mistakes of an input, in the order of files and lines, with the texts that they stand in.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Diagnostics {
+    /// The mistakes; never empty in an error.
+    pub errors: Vec<Diagnostic>,
+    /// The text of every file that was read.
+    #[serde(skip)]
+    pub sources: BTreeMap<PathBuf, Arc<str>>,
+}
+
+impl Diagnostics {
+    /// The text of a file that a diagnostic points into; `None` where it could not be read.
+    pub fn source(&self, file: &Path) -> Option<&str> {
+        self.sources.get(file).map(AsRef::as_ref)
+    }
+
+    /// True where there is nothing to report.
+    pub fn is_empty(&self) -> bool {
+        self.errors.is_empty()
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.span, self.message)?;
+        if let Some(also) = &self.also {
+            write!(f, "\n  {}: {}", also.span, also.text)?;
+        }
+        if let Some(help) = &self.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.errors.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostics {}

@@ -1,0 +1,276 @@
+//! Text → trees: YAML is parsed once, within bounds, and every value keeps its place.
+//!
+//! `saphyr-parser` gives the events with their places; what a scalar without quotes means is decided by
+//! `serde_yaml`, so that a value reads here exactly as it would there.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as Range, Tag};
+use serde_yaml::{Mapping, Value};
+
+use super::diagnostics::{Diagnostic, Label};
+use super::limits;
+use super::model::Span;
+use super::tree::{Entry, Kind, Mark, Node};
+
+/// Reads all documents of a text. With the documents come the mistakes; a syntax error ends the reading, so it is
+/// the last, and the document that it stands in is missing.
+pub(crate) fn read(text: &str, file: &Path) -> (Vec<Arc<Node>>, Vec<Diagnostic>) {
+    let mut builder = Builder::new(text, file);
+    if text.len() > limits::FILE_BYTES {
+        builder.mistake(
+            Mark { line: 1, column: 1, length: 1 },
+            format!("the file has {} MiB; at most {} are read", text.len() >> 20, limits::FILE_BYTES >> 20),
+            "Split it, or keep only the objects that the scenario needs.",
+        );
+        return (Vec::new(), builder.mistakes);
+    }
+    for event in Parser::new_from_str(text) {
+        let result = match event {
+            Ok((event, range)) => builder.take(event, range),
+            Err(error) => {
+                builder.syntax_error(&error);
+                Err(Stop)
+            }
+        };
+        if result.is_err() || builder.mistakes.len() >= limits::MISTAKES {
+            break;
+        }
+    }
+    (builder.documents, builder.mistakes)
+}
+
+/// The value as `serde_yaml` knows it, aliases written out.
+pub(crate) fn value(node: &Node) -> Value {
+    match &node.kind {
+        Kind::Scalar { text, plain: false, .. } => Value::String(text.clone()),
+        Kind::Scalar { text, .. } => plain_scalar(text),
+        Kind::List(items) => Value::Sequence(items.iter().map(|item| value(item)).collect()),
+        Kind::Map(entries) => Value::Mapping(
+            entries.iter().map(|entry| (Value::String(entry.name.clone()), value(&entry.value))).collect::<Mapping>(),
+        ),
+    }
+}
+
+/// What a scalar without quotes means. Names and addresses, nearly all of them, are told by their looks.
+fn plain_scalar(text: &str) -> Value {
+    let word = |first: u8| first.is_ascii_alphabetic() && !b"tTfFnN".contains(&first);
+    let is_string = text.as_bytes().first().is_some_and(|first| word(*first))
+        || text.matches('.').count() > 1
+        || text.contains([':', '/', '-']) && text.len() > 8;
+    if is_string {
+        return Value::String(text.to_owned());
+    }
+    if text.is_empty() {
+        return Value::Null;
+    }
+    match serde_yaml::from_str(text) {
+        Ok(value @ (Value::Null | Value::Bool(_) | Value::Number(_))) => value,
+        _ => Value::String(text.to_owned()),
+    }
+}
+
+/// The reading cannot go on.
+struct Stop;
+
+/// A list or map that has not ended yet.
+struct Open {
+    mark: Mark,
+    anchor: usize,
+    size: usize,
+    items: Vec<Arc<Node>>,
+    /// Of a map: its entries, and the key whose value comes next.
+    entries: Option<Vec<Entry>>,
+    key: Option<(String, Mark)>,
+    keys: HashMap<String, Mark>,
+}
+
+struct Builder<'a> {
+    file: &'a Path,
+    lines: Vec<&'a str>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Arc<Node>>,
+    aliased: usize,
+    documents: Vec<Arc<Node>>,
+    mistakes: Vec<Diagnostic>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(text: &'a str, file: &'a Path) -> Self {
+        Self {
+            file,
+            lines: text.lines().collect(),
+            open: Vec::new(),
+            anchors: HashMap::new(),
+            aliased: 0,
+            documents: Vec::new(),
+            mistakes: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, range: Range) -> Result<(), Stop> {
+        match event {
+            Event::DocumentStart(_) => self.anchors.clear(),
+            Event::Scalar(text, style, anchor, tag) => {
+                let text_tag = self.is_text(tag.as_deref(), range);
+                let plain = style == ScalarStyle::Plain && !text_tag;
+                let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                let kind = Kind::Scalar { text: text.into_owned(), plain, block };
+                self.close(Node { mark: self.mark(range), kind, size: 1 }, anchor);
+            }
+            Event::SequenceStart(anchor, tag) => self.start(range, anchor, tag.as_deref(), None)?,
+            Event::MappingStart(anchor, tag) => self.start(range, anchor, tag.as_deref(), Some(Vec::new()))?,
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some(open) = self.open.pop() {
+                    let kind = match open.entries {
+                        Some(entries) => Kind::Map(entries),
+                        None => Kind::List(open.items),
+                    };
+                    self.close(Node { mark: open.mark, kind, size: open.size }, open.anchor);
+                }
+            }
+            Event::Alias(anchor) => self.alias(anchor, range)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, range: Range, anchor: usize, tag: Option<&Tag>, map: Option<Vec<Entry>>) -> Result<(), Stop> {
+        let mark = self.mark(range);
+        self.is_text(tag, range);
+        if self.open.len() >= limits::DEPTH {
+            self.mistake(
+                mark,
+                format!("more than {} lists and maps inside of each other", limits::DEPTH),
+                "No Kubernetes object is that deep: look for brackets that are not closed.",
+            );
+            return Err(Stop);
+        }
+        if self.open.last().is_some_and(|open| open.entries.is_some() && open.key.is_none()) {
+            self.mistake(mark, "a list or map stands where a key must be".into(), "Write the key as plain text.");
+            return Err(Stop);
+        }
+        self.open.push(Open {
+            mark,
+            anchor,
+            size: 1,
+            items: Vec::new(),
+            entries: map,
+            key: None,
+            keys: HashMap::new(),
+        });
+        Ok(())
+    }
+
+    fn alias(&mut self, anchor: usize, range: Range) -> Result<(), Stop> {
+        let mark = self.mark(range);
+        let Some(node) = self.anchors.get(&anchor).cloned() else {
+            self.mistake(mark, "the alias stands inside of the value that it names".into(), "Write the value out.");
+            return Err(Stop);
+        };
+        self.aliased = self.aliased.saturating_add(node.size);
+        if self.aliased > limits::ALIASED_VALUES {
+            self.mistake(
+                mark,
+                format!("aliases blow the file up to more than {} values", limits::ALIASED_VALUES),
+                "Write the values out, or use `replicas:` for many pods of one kind.",
+            );
+            return Err(Stop);
+        }
+        self.place(node);
+        Ok(())
+    }
+
+    /// Ends a value: remembers its anchor and puts it where it belongs.
+    fn close(&mut self, node: Node, anchor: usize) {
+        let node = Arc::new(node);
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        self.place(node);
+    }
+
+    fn place(&mut self, node: Arc<Node>) {
+        let Some(open) = self.open.last_mut() else {
+            self.documents.push(node);
+            return;
+        };
+        open.size = open.size.saturating_add(node.size);
+        let Some(entries) = &mut open.entries else {
+            open.items.push(node);
+            return;
+        };
+        let Some((name, mark)) = open.key.take() else {
+            open.key = Some((node.text().unwrap_or_default().to_owned(), node.mark));
+            return;
+        };
+        if let Some(first) = open.keys.insert(name.clone(), mark) {
+            self.duplicate(&name, mark, first);
+        } else {
+            // An empty value has no place of its own.
+            let empty = node.text().is_some_and(str::is_empty);
+            let value = if empty { Arc::new(Node { mark, ..(*node).clone() }) } else { node };
+            entries.push(Entry { name, mark, value });
+        }
+    }
+
+    fn duplicate(&mut self, name: &str, mark: Mark, first: Mark) {
+        let also =
+            Label { span: self.span(first), length: first.length as usize, text: "it stands here already".into() };
+        self.mistake(mark, format!("the key `{name}` stands twice in the same map"), "Remove one of the two.");
+        if let Some(mistake) = self.mistakes.last_mut() {
+            mistake.also = Some(also);
+        }
+    }
+
+    /// True for the tag `!!str`. Tags that are not YAML's own are mistakes.
+    fn is_text(&mut self, tag: Option<&Tag>, range: Range) -> bool {
+        match tag {
+            Some(tag) if tag.is_yaml_core_schema() => tag.suffix == "str",
+            Some(tag) => {
+                let mark = self.mark(range);
+                self.mistake(mark, format!("the tag `{tag}` means nothing here"), "Remove it.");
+                false
+            }
+            None => false,
+        }
+    }
+
+    fn syntax_error(&mut self, error: &ScanError) {
+        let marker = error.marker();
+        let line = marker.line().clamp(1, self.lines.len().max(1));
+        let column = marker.col() as u32 + 1;
+        let tab = self.lines.get(line - 1).is_some_and(|text| text.trim_start_matches(' ').starts_with('\t'));
+        let help = if tab {
+            "YAML does not allow tabs as indentation: use spaces."
+        } else {
+            "Look at this line and the one above: indentation, a missing colon or quote, brackets that are not closed."
+        };
+        self.mistake(Mark { line: line as u32, column, length: 1 }, format!("no valid YAML: {}", error.info()), help);
+    }
+
+    fn mistake(&mut self, mark: Mark, message: String, help: &str) {
+        let span = self.span(mark);
+        let length = mark.length as usize;
+        self.mistakes.push(Diagnostic { span, length, message, help: Some(help.to_owned()), also: None });
+    }
+
+    fn span(&self, mark: Mark) -> Span {
+        Span { file: self.file.to_owned(), line: mark.line as usize, column: mark.column as usize }
+    }
+
+    /// The first line of a range, without what follows the value there.
+    fn mark(&self, range: Range) -> Mark {
+        let (start, end) = (range.start, range.end);
+        let length = if end.line() == start.line() && end.col() > start.col() {
+            end.col() - start.col()
+        } else {
+            let line = self.lines.get(start.line().saturating_sub(1)).copied().unwrap_or_default();
+            let line = line.split(" #").next().unwrap_or_default().trim_end();
+            line.chars().count().saturating_sub(start.col())
+        };
+        Mark { line: start.line() as u32, column: start.col() as u32 + 1, length: length.max(1) as u32 }
+    }
+}

@@ -1,0 +1,22 @@
+//! Bounds on what is read, so that hostile input ends quickly. Far above what a real cluster needs.
+
+/// Bytes of one file. A cluster of 10,000 Services with 50,000 endpoints has about 30 MB of YAML.
+pub const FILE_BYTES: usize = 64 << 20;
+
+/// Lists and maps inside of each other. A Pod with everything that the API knows needs about 20.
+pub(super) const DEPTH: usize = 64;
+
+/// Values that aliases (`*name`) may add to those that are written out.
+pub(super) const ALIASED_VALUES: usize = 100_000;
+
+/// Mistakes of one document that are looked for before reading it is given up.
+pub(super) const MISTAKES: usize = 50;
+
+/// Values that may be looked at again and again to find further mistakes.
+pub(super) const RECOVERY_VALUES: usize = 5_000_000;
+
+/// Pods that one `replicas:` may ask for.
+pub(super) const REPLICAS: u32 = 10_000;
+
+/// Flows that one probe may ask for.
+pub(super) const FLOWS: u64 = 100_000_000;

@@ -1,0 +1,95 @@
+//! What a user writes: the types that YAML is decoded into, and that the JSON Schema is made from.
+//!
+//! The doc comments are shown by editors, so they speak to the author of a scenario. Names of fields are those of
+//! Kubernetes. Nothing is looked up or filled in here.
+
+mod cluster;
+mod objects;
+mod tests;
+mod values;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) use cluster::{RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
+pub(crate) use objects::{
+    RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawHost, RawIngress, RawNamed, RawNode,
+    RawPod, RawPodPort, RawService, RawServicePort, Scalar,
+};
+pub(crate) use tests::{RawApply, RawBalance, RawExpect, RawFlows, RawProbe, RawRejectKind, RawRejected, RawTest};
+pub(crate) use values::{OneOrMany, Version};
+
+/// A scenario: a cluster, and what must become of packets in it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawScenario {
+    /// What the scenario shows, in a sentence.
+    pub(crate) name: String,
+    /// The network of pods and kube-proxy's configuration.
+    #[serde(default)]
+    pub(crate) cluster: RawCluster,
+    /// The machines that run kube-proxy.
+    #[serde(default)]
+    pub(crate) nodes: Vec<RawNode>,
+    /// The pods.
+    #[serde(default)]
+    pub(crate) pods: Vec<RawPod>,
+    /// The Services.
+    #[serde(default)]
+    pub(crate) services: Vec<RawService>,
+    /// The endpoints of Services. A Service with a selector and no entry here has the pods that match.
+    #[serde(default)]
+    pub(crate) endpoints: Vec<RawEndpoints>,
+    /// Machines that do not belong to the cluster.
+    #[serde(default)]
+    pub(crate) hosts: Vec<RawHost>,
+    /// Files with plain Kubernetes objects, relative to this file.
+    #[serde(default)]
+    pub(crate) manifests: Vec<String>,
+    /// Rules that svclab does not generate, by node name or `pod/NAME`.
+    #[serde(default)]
+    pub(crate) rules: BTreeMap<String, OneOrMany<RawRules>>,
+    /// What is tried, in order.
+    #[serde(default)]
+    pub(crate) tests: Vec<RawTest>,
+}
+
+/// Rules in iptables-save form; either `file` or `text`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawRules {
+    /// A file, relative to the scenario.
+    pub(crate) file: Option<String>,
+    /// The rules themselves.
+    pub(crate) text: Option<String>,
+    /// Where they go: instead of kube-proxy's rules, or before or after those that stand in the same chains.
+    pub(crate) install: RawInstall,
+    /// The family that they are for.
+    #[serde(default)]
+    pub(crate) family: RawFamily,
+}
+
+/// The order of foreign rules relative to kube-proxy's.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RawInstall {
+    /// There are no rules of kube-proxy.
+    Instead,
+    /// In chains that both have, these come first.
+    Before,
+    /// In chains that both have, these come last.
+    After,
+}
+
+/// An address family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RawFamily {
+    /// IPv4.
+    #[default]
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}

@@ -1,0 +1,227 @@
+//! The section `tests:`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::{OneOrMany, RawEndpoints, RawFamily, RawNode, RawPod, RawService};
+
+/// Something that is tried: a probe with what must become of it, or a sequence of steps.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawTest {
+    /// What must hold, in a sentence.
+    pub(crate) name: String,
+    /// What is sent.
+    pub(crate) probe: Option<RawProbe>,
+    /// What must become of it.
+    pub(crate) expect: Option<RawExpect>,
+    /// Instead of one probe: what is done, in order.
+    pub(crate) steps: Option<Vec<RawStep>>,
+}
+
+/// A step: either objects that change, or a probe with what must become of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawStep {
+    /// Objects that change; kube-proxy's rules are written again on every node.
+    pub(crate) apply: Option<RawApply>,
+    /// What is sent.
+    pub(crate) probe: Option<RawProbe>,
+    /// What must become of it.
+    pub(crate) expect: Option<RawExpect>,
+}
+
+/// Objects that change. They are matched by name, and the fields that are given replace those of the object; an
+/// object that is not there yet is added; `delete: true` takes one away. Nodes and pods must be there already.
+/// The entries of `endpoints` replace all endpoints of their Services.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawApply {
+    /// Nodes: their labels.
+    pub(crate) nodes: Vec<RawNode>,
+    /// Pods: their labels and ports.
+    pub(crate) pods: Vec<RawPod>,
+    /// Services.
+    pub(crate) services: Vec<RawService>,
+    /// Endpoints.
+    pub(crate) endpoints: Vec<RawEndpoints>,
+    /// Files with plain Kubernetes objects, which replace those of the same kind and name.
+    pub(crate) manifests: Vec<String>,
+}
+
+/// What is sent.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawProbe {
+    /// Who sends: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
+    pub(crate) from: String,
+    /// To where: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `loadbalancer/NAME:PORT`, `externalip/NAME:PORT`,
+    /// `pod/NAME:PORT`, `ADDRESS:PORT` or `[IPV6]:PORT`. PORT is a number or the name of a port.
+    pub(crate) to: String,
+    /// tcp, udp or sctp. Default: the protocol of the Service's port, else tcp.
+    #[schemars(extend("enum" = ["tcp", "udp", "sctp", null]))]
+    pub(crate) protocol: Option<String>,
+    /// The sender's port. Default: a fresh one.
+    #[schemars(range(min = 1, max = 65535))]
+    pub(crate) source_port: Option<u16>,
+    /// How many flows, each with a fresh source port; `auto` for as many as the test of the balance needs. Default: 1.
+    pub(crate) flows: Option<RawFlows>,
+    /// Only this family. Default: every family that both ends have.
+    pub(crate) family: Option<RawFamily>,
+}
+
+/// How many flows a probe has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum RawFlows {
+    /// This many.
+    Count(u64),
+    /// As many as the test of the balance needs.
+    Auto(RawAuto),
+}
+
+/// The word `auto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RawAuto {
+    /// As many as needed.
+    Auto,
+}
+
+impl<'de> Deserialize<'de> for RawFlows {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct CountOrAuto;
+
+        impl Visitor<'_> for CountOrAuto {
+            type Value = RawFlows;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number or `auto`")
+            }
+
+            fn visit_u64<E: Error>(self, count: u64) -> Result<RawFlows, E> {
+                Ok(RawFlows::Count(count))
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<RawFlows, E> {
+                if word == "auto" {
+                    Ok(RawFlows::Auto(RawAuto::Auto))
+                } else {
+                    Err(E::unknown_variant(word, &["auto"]))
+                }
+            }
+        }
+
+        deserializer.deserialize_any(CountOrAuto)
+    }
+}
+
+/// What must become of a probe. Everything that is written must hold.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawExpect {
+    /// Where it comes out: one of `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT`, `ADDRESS:PORT`.
+    /// The port can be left out. `pod/NAME` of several replicas is any of them.
+    pub(crate) delivered: Option<OneOrMany<String>>,
+    /// The sender is told that it is refused: true for in any way, or how.
+    pub(crate) rejected: Option<RawRejected>,
+    /// True: it comes out nowhere and nobody is told.
+    pub(crate) dropped: Option<bool>,
+    /// The source address that the receiver sees: `preserved`, `masqueraded` (one of a node's) or an address.
+    pub(crate) source: Option<String>,
+    /// Where the answer comes from in the sender's eyes: `from-vip` (the probe's destination), an address, or `none`.
+    pub(crate) reply: Option<String>,
+    /// How flows spread: `even`, or the share of each target.
+    pub(crate) balance: Option<RawBalance>,
+    /// True: all flows of the sender go to one endpoint. False: they do not.
+    pub(crate) affinity: Option<bool>,
+}
+
+/// How a probe is refused.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum RawRejected {
+    /// In any way.
+    Any(bool),
+    /// In this way.
+    How(RawRejectKind),
+}
+
+/// The ways of refusing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawRejectKind {
+    /// In any way.
+    Any,
+    /// A TCP segment with RST.
+    TcpReset,
+    /// An SCTP ABORT.
+    SctpAbort,
+    /// ICMP or ICMPv6 port unreachable.
+    IcmpPortUnreachable,
+    /// Another ICMP or ICMPv6 destination unreachable.
+    IcmpOtherUnreachable,
+}
+
+impl<'de> Deserialize<'de> for RawRejected {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TrueOrKind;
+
+        impl Visitor<'_> for TrueOrKind {
+            type Value = RawRejected;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true or a way of refusing")
+            }
+
+            fn visit_bool<E: Error>(self, any: bool) -> Result<RawRejected, E> {
+                Ok(RawRejected::Any(any))
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<RawRejected, E> {
+                RawRejectKind::deserialize(serde::de::value::StrDeserializer::new(word)).map(RawRejected::How)
+            }
+        }
+
+        deserializer.deserialize_any(TrueOrKind)
+    }
+}
+
+/// How flows spread over endpoints.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum RawBalance {
+    /// `even`: all targets get the same.
+    Word(String),
+    /// The share of each target; together 1.
+    Shares(BTreeMap<String, f64>),
+}
+
+impl<'de> Deserialize<'de> for RawBalance {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordOrShares;
+
+        impl<'de> Visitor<'de> for WordOrShares {
+            type Value = RawBalance;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`even` or a map of targets and their shares")
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<RawBalance, E> {
+                Ok(RawBalance::Word(word.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawBalance, A::Error> {
+                BTreeMap::deserialize(MapAccessDeserializer::new(map)).map(RawBalance::Shares)
+            }
+        }
+
+        deserializer.deserialize_any(WordOrShares)
+    }
+}

@@ -1,0 +1,182 @@
+//! From a file to a scenario.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::decode::decode;
+use super::diagnostics::{Diagnostic, Diagnostics};
+use super::document;
+use super::limits::FILE_BYTES;
+use super::model::{Scenario, Span};
+use super::raw::RawScenario;
+use super::resolve::{Findings, Input, Manifests, RuleFiles, resolve};
+use super::tree::{At, Node, Place};
+
+/// Reads a scenario and the files that it names.
+///
+/// # Errors
+///
+/// All mistakes of the scenario and its manifests, or the reason why it could not be read.
+pub fn load(path: &Path) -> Result<Scenario, Diagnostics> {
+    match read_file(path) {
+        Ok(text) => parse(&text, path, &read_file),
+        Err(error) => {
+            let span = Span { file: path.to_owned(), line: 1, column: 1 };
+            let message = format!("the file cannot be read: {error}");
+            let help = Some("Check the path and its permissions.".to_owned());
+            Err(Diagnostics {
+                errors: vec![Diagnostic { span, length: 1, message, help, also: None }],
+                sources: BTreeMap::new(),
+            })
+        }
+    }
+}
+
+/// The text of a file.
+///
+/// # Errors
+///
+/// That of the system, or `InvalidData` for a file that is longer than [`FILE_BYTES`] or no UTF-8.
+pub fn read_file(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let limit = FILE_BYTES as u64 + 1;
+    File::open(path)?.take(limit).read_to_string(&mut text)?;
+    if text.len() as u64 == limit {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {} MiB", FILE_BYTES >> 20)));
+    }
+    Ok(text)
+}
+
+/// Turns a scenario's text into a scenario. `path` is its file's name; other files that it names, relative to that
+/// one, are read with `read`.
+///
+/// # Errors
+///
+/// All mistakes of the scenario and its manifests.
+pub fn parse(text: &str, path: &Path, read: &dyn Fn(&Path) -> io::Result<String>) -> Result<Scenario, Diagnostics> {
+    let mut findings = Findings::default();
+    let mut sources = BTreeMap::from([(path.to_owned(), Arc::from(text))]);
+    let scenario = parse_into(text, path, read, &mut sources, &mut findings);
+    match scenario {
+        Some(scenario) if findings.mistakes.is_empty() => Ok(scenario),
+        _ => {
+            let mut errors = findings.mistakes;
+            errors.sort_by(|a, b| (&a.span, &a.message).cmp(&(&b.span, &b.message)));
+            Err(Diagnostics { errors, sources })
+        }
+    }
+}
+
+fn parse_into(
+    text: &str,
+    path: &Path,
+    read: &dyn Fn(&Path) -> io::Result<String>,
+    sources: &mut BTreeMap<PathBuf, Arc<str>>,
+    findings: &mut Findings,
+) -> Option<Scenario> {
+    let (documents, mistakes) = document::read(text, path);
+    let readable = mistakes.is_empty();
+    mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    let tree = only_document(&documents, path, readable, findings)?;
+    let decoded = decode::<RawScenario>(path, tree);
+    decoded.mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    let raw = decoded.value?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut files = Files { folder, read, sources, findings };
+    let (manifests, rules) = files.named_by(&raw, At::root(path, &decoded.tree));
+    let input = Input {
+        raw: &raw,
+        at: At::root(path, &decoded.tree),
+        written: At::root(path, tree),
+        manifests: &manifests,
+        rules: &rules,
+        folder,
+    };
+    Some(resolve(&input, findings))
+}
+
+/// The document of a scenario: there must be exactly one.
+fn only_document<'a>(
+    documents: &'a [Arc<Node>],
+    path: &Path,
+    readable: bool,
+    findings: &mut Findings,
+) -> Option<&'a Arc<Node>> {
+    let [first, rest @ ..] = documents else {
+        if readable {
+            let span = Span { file: path.to_owned(), line: 1, column: 1 };
+            let message = "the file is empty".to_owned();
+            let help = Some("Start with `name:`, a sentence that says what the scenario shows.".to_owned());
+            findings.add(Diagnostic { span, length: 1, message, help, also: None });
+        }
+        return None;
+    };
+    if let Some(second) = rest.first() {
+        let mistake = At::root(path, second).mistake("a second document starts here");
+        findings.add(
+            mistake.help(
+                "Write one scenario a file; Kubernetes objects go into files of their own, named in `manifests:`.",
+            ),
+        );
+    }
+    Some(first)
+}
+
+/// Reads the files that a scenario names.
+struct Files<'f> {
+    folder: &'f Path,
+    read: &'f dyn Fn(&Path) -> io::Result<String>,
+    sources: &'f mut BTreeMap<PathBuf, Arc<str>>,
+    findings: &'f mut Findings,
+}
+
+impl Files<'_> {
+    fn named_by(&mut self, raw: &RawScenario, at: At<'_>) -> (Manifests, RuleFiles) {
+        let mut manifests = Manifests::default();
+        self.manifests(&raw.manifests, at.field("manifests"), &mut manifests);
+        for (test, raw) in raw.tests.iter().enumerate() {
+            for (step, raw) in raw.steps.iter().flatten().enumerate() {
+                let at = at.field("tests").item(test).field("steps").item(step).field("apply").field("manifests");
+                let named = raw.apply.as_ref().map(|apply| apply.manifests.as_slice()).unwrap_or_default();
+                self.manifests(named, at, &mut manifests);
+            }
+        }
+        let mut rules = RuleFiles::new();
+        for (owner, list) in &raw.rules {
+            for (index, raw) in list.0.iter().enumerate() {
+                let at = at.field("rules").field(owner).item(index).field("file");
+                if let Some((path, text)) = raw.file.as_ref().and_then(|file| self.text(file, at)) {
+                    rules.insert(path, text);
+                }
+            }
+        }
+        (manifests, rules)
+    }
+
+    fn manifests(&mut self, named: &[String], at: At<'_>, manifests: &mut Manifests) {
+        for (index, file) in named.iter().enumerate() {
+            if let Some((path, text)) = self.text(file, at.item(index)) {
+                let mistakes = manifests.add(&path, &text);
+                mistakes.into_iter().for_each(|mistake| self.findings.add(mistake));
+            }
+        }
+    }
+
+    fn text(&mut self, file: &str, at: At<'_>) -> Option<(PathBuf, String)> {
+        let path = self.folder.join(file);
+        match (self.read)(&path) {
+            Ok(text) => {
+                self.sources.insert(path.clone(), Arc::from(text.as_str()));
+                Some((path, text))
+            }
+            Err(error) => {
+                let help = format!("The path is relative to the scenario: {} was tried.", path.display());
+                self.findings.wrong(at, format!("`{file}` cannot be read: {error}"), help);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Changes of nodes and pods by a step. Both must be there from the start: a step changes what Kubernetes says of
+//! them, not the network that they are in.
+
+use super::super::raw::{RawNode, RawPod};
+use super::super::tree::At;
+use super::endpoints::object_name;
+use super::findings::Findings;
+use super::located::Located;
+use super::objects::Objects;
+use super::pods::{self, Draft};
+
+/// Changes a node's labels.
+pub(crate) fn node(objects: &mut Objects<'_>, raw: &RawNode, at: At<'_>, findings: &mut Findings) {
+    let fixed = ["ip", "ips", "externalIP", "externalIPs", "podCIDR", "podCIDRs", "sysctls"];
+    fixed_fields(at, &fixed, "node", findings);
+    if objects.node(&raw.name).is_none() {
+        objects.missing_node(&raw.name, at.field("name"), findings);
+    }
+    for node in objects.nodes.iter_mut().filter(|node| node.value.name == raw.name) {
+        if let Some(labels) = &raw.labels {
+            node.value.labels.clone_from(labels);
+        }
+    }
+}
+
+/// Changes a pod, or all replicas that were written under its name.
+pub(crate) fn pod(objects: &mut Objects<'_>, raw: &RawPod, at: At<'_>, findings: &mut Findings) {
+    let fixed = ["node", "nodes", "ip", "ips", "replicas", "hostNetwork", "ports"];
+    fixed_fields(at, &fixed, "pod", findings);
+    let name = object_name(&match &raw.namespace {
+        Some(namespace) => format!("{namespace}/{}", raw.name),
+        None => raw.name.clone(),
+    });
+    let names: Vec<_> = pods::named(&objects.pods, &name).iter().map(|pod| pod.value.pod.name.clone()).collect();
+    if names.is_empty() {
+        objects.missing_pod(&name, at.field("name"), findings);
+    }
+    if raw.delete == Some(true) {
+        objects.pods.retain(|pod| !names.contains(&pod.value.pod.name));
+    }
+    for pod in objects.pods.iter_mut().filter(|pod| names.contains(&pod.value.pod.name)) {
+        let state = &mut pod.value;
+        if let Some(labels) = &raw.labels {
+            state.pod.labels.clone_from(labels);
+        }
+        state.terminating = raw.terminating.unwrap_or(state.terminating);
+        state.ready = raw.ready.unwrap_or(state.ready) && !state.terminating;
+    }
+}
+
+/// Changes a pod by its Kubernetes object.
+pub(crate) fn pod_object(objects: &mut Objects<'_>, draft: &Located<'_, Draft>, findings: &mut Findings) {
+    let (name, labels, ready, terminating) = pods::changed(&draft.value);
+    match objects.pods.iter_mut().find(|pod| pod.value.pod.name == name) {
+        Some(pod) => {
+            pod.value.pod.labels = labels;
+            pod.value.ready = ready;
+            pod.value.terminating = terminating;
+        }
+        None => objects.missing_pod(&name, draft.field("metadata.name"), findings),
+    }
+}
+
+fn fixed_fields(at: At<'_>, fields: &[&str], what: &str, findings: &mut Findings) {
+    for field in fields.iter().filter(|field| at.has(field)) {
+        let message = format!("a step cannot change `{field}` of a {what}");
+        findings.wrong(at.field(field).key(), message, format!("Set it where the {what} stands, before the tests."));
+    }
+}

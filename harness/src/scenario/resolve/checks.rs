@@ -1,0 +1,112 @@
+//! What only the whole of a scenario shows: addresses that are used twice, or stand where they cannot be.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use svclab_rules::cluster::{Cluster, Family};
+
+use super::super::model::Host;
+use super::super::tree::{At, Place};
+use super::addresses::family;
+use super::findings::Findings;
+use super::located::Located;
+use super::objects::Objects;
+
+/// Checks the addresses of all machines.
+pub(crate) fn addresses(
+    objects: &Objects<'_>,
+    hosts: &[Located<'_, Host>],
+    cluster: &Cluster,
+    findings: &mut Findings,
+) {
+    let mut used: HashMap<IpAddr, (String, At<'_>)> = HashMap::new();
+    for node in &objects.nodes {
+        let at = node.at.first_of(&["ip", "ips"]);
+        for ip in node.value.addresses() {
+            claim(&mut used, ip, format!("node {}", node.value.name), at, findings);
+        }
+        families(&node.value.internal_ips, at, findings);
+    }
+    for pod in &objects.pods {
+        let at = pod.at.first_of(&["ip", "ips"]);
+        let name = super::objects::short_name(&pod.value.pod.name);
+        if !pod.value.pod.host_network {
+            for ip in &pod.value.pod.ips {
+                claim(&mut used, *ip, format!("pod {name}"), at, findings);
+            }
+        }
+        in_range(objects, pod, at, findings);
+    }
+    for host in hosts {
+        for ip in &host.value.ips {
+            claim(&mut used, *ip, format!("host {}", host.value.name), host.at.first_of(&["ip", "ips"]), findings);
+        }
+    }
+    for service in &cluster.services {
+        for ip in &service.cluster_ips {
+            if let Some((owner, at)) = used.get(ip) {
+                let message = format!("{ip} of {owner} is also the cluster IP of service {}", service.name);
+                findings.wrong(*at, message, "Give one of the two another address.");
+            }
+        }
+    }
+}
+
+fn claim<'a>(
+    used: &mut HashMap<IpAddr, (String, At<'a>)>,
+    ip: IpAddr,
+    owner: String,
+    at: At<'a>,
+    findings: &mut Findings,
+) {
+    if let Some((other, first)) = used.get(&ip) {
+        let mistake = at.mistake(format!("{ip} of {owner} is already the address of {other}"));
+        findings.add(mistake.help("Give every machine an address of its own.").also(first.label("used here first")));
+    } else {
+        used.insert(ip, (owner, at));
+    }
+}
+
+/// Refuses a second address of a family, which the lab would have no use for.
+fn families(ips: &[IpAddr], at: At<'_>, findings: &mut Findings) {
+    for family in Family::ALL {
+        if ips.iter().filter(|ip| Family::of(**ip) == family).count() > 2 {
+            findings.wrong(at, format!("more than two {family} addresses"), "Give at most two of each family.");
+        }
+    }
+}
+
+/// A pod's address must be one that its node hands out; with hostNetwork, the node's own.
+fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, at: At<'_>, findings: &mut Findings) {
+    let pod = &pod.value.pod;
+    let Some(node) = objects.node(&pod.node) else { return };
+    for ip in &pod.ips {
+        if pod.host_network {
+            if !node.internal_ips.contains(ip) {
+                let message = format!("{ip} is no address of node {}, whose network the pod uses", node.name);
+                findings.wrong(at, message, "Leave the address out: with hostNetwork it is the node's.");
+            }
+            continue;
+        }
+        let Some(range) = node.pod_cidrs.iter().find(|range| range.contains(ip)) else {
+            let ranges = node.pod_cidrs.iter().filter(|range| family(**range) == Family::of(*ip));
+            let ranges = ranges.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let (message, help) = if ranges.is_empty() {
+                let family = Family::of(*ip);
+                (
+                    format!("node {} has no {family} range for {ip}", node.name),
+                    "Add one to the node's `podCIDR`.".to_owned(),
+                )
+            } else {
+                let message = format!("{ip} is outside of the range of node {}, {ranges}", node.name);
+                (message, format!("Use an address of {ranges}, leave it out, or move the pod to another node."))
+            };
+            findings.wrong(at, message, help);
+            continue;
+        };
+        if range.hosts().next() == Some(*ip) {
+            let message = format!("{ip} is the node's own address in its range {range}");
+            findings.wrong(at, message, "Use the address after it, or a later one.");
+        }
+    }
+}

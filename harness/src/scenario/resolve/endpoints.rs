@@ -1,0 +1,271 @@
+//! Endpoints: from short entries, or from the pods that a Service's selector matches.
+
+use std::net::IpAddr;
+
+use svclab_rules::cluster::{
+    ContainerPort, Endpoint, EndpointPort, EndpointSlice, Family, Node, ObjectName, Pod, Protocol, Service, ServicePort,
+};
+
+use super::super::raw::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
+use super::super::tree::At;
+use super::findings::Findings;
+use super::located::Located;
+use super::objects::Objects;
+use super::pods::{PodState, named};
+
+/// An endpoint with the ports that it serves.
+struct Member {
+    endpoint: Endpoint,
+    ports: Vec<EndpointPort>,
+}
+
+/// Namespace and name of the Service that an entry belongs to.
+pub(crate) fn service_of(raw: &RawEndpoints) -> ObjectName {
+    object_name(&raw.service)
+}
+
+/// `NAME` or `NAMESPACE/NAME`.
+pub(crate) fn object_name(text: &str) -> ObjectName {
+    match text.split_once('/') {
+        Some((namespace, name)) => ObjectName::new(namespace, name),
+        None => ObjectName::new("default", text),
+    }
+}
+
+/// The slices of a Service that is not described by manifests.
+pub(crate) fn slices(
+    objects: &Objects<'_>,
+    service: &Located<'_, Service>,
+    entries: &[&Located<'_, &RawEndpoints>],
+    findings: &mut Findings,
+) -> Vec<EndpointSlice> {
+    let lookup = Lookup { objects, service };
+    let mut members = Vec::new();
+    if entries.is_empty() {
+        members.extend(lookup.selected(findings));
+    }
+    for entry in entries {
+        members.extend(lookup.entry(entry.value, entry.at, findings));
+    }
+    into_slices(&service.value.name, members)
+}
+
+struct Lookup<'s, 'a> {
+    objects: &'s Objects<'a>,
+    service: &'s Located<'s, Service>,
+}
+
+impl Lookup<'_, '_> {
+    /// The pods that the selector matches, as the EndpointSlice controller finds them.
+    fn selected(&self, findings: &mut Findings) -> Vec<Member> {
+        let service = &self.service.value;
+        if service.selector.is_empty() {
+            return Vec::new();
+        }
+        let matches = |pod: &Pod| {
+            pod.name.namespace == service.name.namespace
+                && service.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value))
+        };
+        let pods: Vec<_> = self.objects.pods.iter().filter(|pod| matches(&pod.value.pod)).collect();
+        if pods.is_empty() {
+            findings
+                .note(self.service.field("spec.selector"), format!("no pod matches the selector of {}", service.name));
+        }
+        pods.into_iter()
+            .flat_map(|pod| self.of_pod(&pod.value, &RawEndpoint::default(), self.service.at, findings))
+            .collect()
+    }
+
+    fn entry(&self, raw: &RawEndpoints, at: At<'_>, findings: &mut Findings) -> Vec<Member> {
+        let mut members = Vec::new();
+        let shared = RawEndpoint {
+            addresses: None,
+            pod: None,
+            conditions: raw.conditions,
+            node_name: raw.node_name.clone(),
+            zone: raw.zone.clone(),
+            hints: raw.hints.clone(),
+        };
+        for (index, name) in raw.pods.iter().flatten().enumerate() {
+            members.extend(self.pod(name, &shared, at.field("pods").item(index), findings));
+        }
+        for (index, address) in raw.addresses.iter().flatten().enumerate() {
+            let at = at.field("addresses").item(index);
+            members.extend(self.addresses(std::slice::from_ref(address), &shared, at, findings));
+        }
+        for (index, own) in raw.endpoints.iter().flatten().enumerate() {
+            let at = at.field("endpoints").item(index);
+            match (&own.pod, &own.addresses) {
+                (Some(pod), None) => members.extend(self.pod(pod, own, at.field("pod"), findings)),
+                (None, Some(list)) => members.extend(self.addresses(list, own, at.field("addresses"), findings)),
+                _ => findings.wrong(at, "an endpoint needs either `addresses` or `pod`", "Write one of the two."),
+            }
+        }
+        if let Some(ports) = &raw.ports {
+            let ports = explicit_ports(ports, at.field("ports"), findings);
+            members.iter_mut().for_each(|member| member.ports.clone_from(&ports));
+        } else {
+            let unnamed = members.iter().position(|member| member.ports.len() < self.service.value.ports.len());
+            if let Some(port) = unnamed.and_then(|index| self.unresolved(&members[index])) {
+                let message = format!("the targetPort `{port}` is a name that not every endpoint here has as a port");
+                findings.wrong(at, message, "Give the pods a port of this name, or list the `ports` of the endpoints.");
+            }
+        }
+        members
+    }
+
+    /// The targetPort of the first port that a member does not serve.
+    fn unresolved(&self, member: &Member) -> Option<String> {
+        let served = |name: &str| member.ports.iter().any(|port| port.name == name);
+        let port = self.service.value.ports.iter().find(|port| !served(&port.name))?;
+        port.target_port.clone()
+    }
+
+    /// The endpoints that a pod's name stands for.
+    fn pod(&self, name: &str, own: &RawEndpoint, at: At<'_>, findings: &mut Findings) -> Vec<Member> {
+        let wanted = match name.split_once('/') {
+            Some((namespace, name)) => ObjectName::new(namespace, name),
+            None => ObjectName::new(&self.service.value.name.namespace, name),
+        };
+        let pods = named(&self.objects.pods, &wanted);
+        if pods.is_empty() {
+            self.objects.missing_pod(&wanted, at, findings);
+        }
+        pods.into_iter().flat_map(|pod| self.of_pod(&pod.value, own, at, findings)).collect()
+    }
+
+    /// The endpoints of a pod, one for each family that the Service has.
+    fn of_pod(&self, state: &PodState, own: &RawEndpoint, at: At<'_>, findings: &mut Findings) -> Vec<Member> {
+        let families = self.families();
+        let ports = target_ports(&self.service.value, Some(&state.pod));
+        let implied = RawConditions {
+            ready: Some(state.ready || self.service.value.publish_not_ready_addresses),
+            serving: Some(state.ready),
+            terminating: Some(state.terminating),
+        };
+        let conditions = own.conditions.unwrap_or(implied);
+        let of_family = state.pod.ips.iter().filter(|ip| families.contains(&Family::of(**ip)));
+        of_family
+            .map(|ip| {
+                let own = RawEndpoint { conditions: Some(conditions), ..own.clone() };
+                let endpoint = self.endpoint(vec![*ip], Some(&state.pod), &own, at, findings);
+                Member { endpoint, ports: ports.clone() }
+            })
+            .collect()
+    }
+
+    /// One endpoint with these addresses; it is a pod's where the first address is.
+    fn addresses(&self, texts: &[String], own: &RawEndpoint, at: At<'_>, findings: &mut Findings) -> Option<Member> {
+        let parse = |(index, text): (usize, &String)| {
+            findings.parsed::<IpAddr>(at.item(index), text, "IP address", "10.244.1.5 or fd00:244::5")
+        };
+        let addresses: Vec<IpAddr> = texts.iter().enumerate().filter_map(parse).collect();
+        let first = *addresses.first()?;
+        let owner =
+            self.objects.pods.iter().find(|pod| !pod.value.pod.host_network && pod.value.pod.ips.contains(&first));
+        let pod = owner.map(|pod| &pod.value.pod);
+        let endpoint = self.endpoint(addresses, pod, own, at, findings);
+        Some(Member { endpoint, ports: target_ports(&self.service.value, pod) })
+    }
+
+    fn endpoint(
+        &self,
+        addresses: Vec<IpAddr>,
+        pod: Option<&Pod>,
+        own: &RawEndpoint,
+        at: At<'_>,
+        findings: &mut Findings,
+    ) -> Endpoint {
+        let conditions = own.conditions.unwrap_or_default();
+        let terminating = conditions.terminating.unwrap_or(false);
+        let ready = conditions.ready.unwrap_or(!terminating);
+        let node = own.node_name.clone().or_else(|| pod.map(|pod| pod.node.clone()));
+        let known: Option<&Node> = node.as_ref().and_then(|name| self.objects.node(name));
+        if let (Some(name), None) = (&own.node_name, known) {
+            self.objects.missing_node(name, at, findings);
+        }
+        let names = |list: &Option<Vec<RawNamed>>| {
+            list.as_ref().map(|list| list.iter().map(|entry| entry.name.clone()).collect())
+        };
+        let hints: Option<&RawHints> = own.hints.as_ref();
+        Endpoint {
+            addresses,
+            ready,
+            serving: conditions.serving.unwrap_or(ready),
+            terminating,
+            zone: own.zone.clone().or_else(|| known.and_then(|node| node.zone()).map(str::to_owned)),
+            node,
+            zone_hints: hints.and_then(|hints| names(&hints.for_zones)),
+            node_hints: hints.and_then(|hints| names(&hints.for_nodes)),
+            pod: pod.map(|pod| pod.name.clone()),
+        }
+    }
+
+    /// The families of the Service.
+    fn families(&self) -> Vec<Family> {
+        let service = &self.service.value;
+        let of_ips: Vec<Family> = service.cluster_ips.iter().copied().map(Family::of).collect();
+        let given = if of_ips.is_empty() { service.families.clone() } else { of_ips };
+        if given.is_empty() { Family::ALL.to_vec() } else { given }
+    }
+}
+
+fn explicit_ports(raw: &[RawEndpointPort], at: At<'_>, findings: &mut Findings) -> Vec<EndpointPort> {
+    let mut ports = Vec::new();
+    for (index, given) in raw.iter().enumerate() {
+        let at = at.item(index);
+        let port = u16::try_from(given.port).ok().filter(|port| *port != 0);
+        if port.is_none() {
+            let message = format!("port {} is out of range", given.port);
+            findings.wrong(at.field("port"), message, "Ports are numbers from 1 to 65535.");
+        }
+        let protocol = match given.protocol.as_deref() {
+            None => Protocol::Tcp,
+            Some(text) => {
+                findings.parsed(at.field("protocol"), text, "protocol", "TCP, UDP or SCTP").unwrap_or_default()
+            }
+        };
+        ports.push(EndpointPort { name: given.name.clone().unwrap_or_default(), protocol, port });
+    }
+    ports
+}
+
+/// The ports of an endpoint by the Service's targetPorts. A name that the pod has no port of is left out, as the
+/// EndpointSlice controller does.
+fn target_ports(service: &Service, pod: Option<&Pod>) -> Vec<EndpointPort> {
+    let resolve = |port: &ServicePort| {
+        let number = match port.target_port.as_deref() {
+            None => Some(port.port),
+            Some(text) => text.parse().ok().or_else(|| {
+                let of_name = |own: &&ContainerPort| own.name.as_deref() == Some(text) && own.protocol == port.protocol;
+                pod?.ports.iter().find(of_name).map(|own| own.port)
+            }),
+        };
+        number.map(|number| EndpointPort { name: port.name.clone(), protocol: port.protocol, port: Some(number) })
+    };
+    service.ports.iter().filter_map(resolve).collect()
+}
+
+/// Groups endpoints by family and ports, as a slice demands.
+fn into_slices(service: &ObjectName, members: Vec<Member>) -> Vec<EndpointSlice> {
+    let mut slices: Vec<EndpointSlice> = Vec::new();
+    for Member { endpoint, ports } in members {
+        let Some(family) = endpoint.addresses.first().copied().map(Family::of) else { continue };
+        let fits = |slice: &&mut EndpointSlice| slice.family == family && slice.ports == ports;
+        match slices.iter_mut().find(fits) {
+            Some(slice) => slice.endpoints.push(endpoint),
+            None => {
+                let suffix = if family == Family::Ipv4 { "ipv4" } else { "ipv6" };
+                let name = format!("{}-{suffix}-{}", service.name, slices.len());
+                slices.push(EndpointSlice {
+                    name: ObjectName::new(&service.namespace, name),
+                    service: service.clone(),
+                    family,
+                    ports,
+                    endpoints: vec![endpoint],
+                });
+            }
+        }
+    }
+    slices
+}

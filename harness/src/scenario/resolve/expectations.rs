@@ -1,0 +1,213 @@
+//! What must become of a probe.
+
+use svclab_rules::cluster::Family;
+
+use super::super::model::{
+    Balance, Expectation, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, SourceExpectation, Target,
+};
+use super::super::raw::{RawBalance, RawExpect, RawRejectKind, RawRejected};
+use super::super::tree::{At, Place};
+use super::ends::Scene;
+use super::findings::Findings;
+use super::probes::Aimed;
+
+/// The expectation of a probe of one family.
+pub(crate) fn expectation(
+    raw: &RawExpect,
+    at: At<'_>,
+    aimed: &Aimed,
+    scene: &Scene<'_, '_>,
+    findings: &mut Findings,
+) -> Expectation {
+    let family = Family::of(aimed.probe.to.address);
+    contradictions(raw, at, findings);
+    many_flows(raw, at, aimed.probe.flows, findings);
+    let mut outcome = outcome(raw, at, family, scene, findings);
+    let balance = balance(raw, at, family, scene, findings);
+    if balance.is_some() && outcome.is_none() {
+        outcome = Some(OutcomeExpectation::Delivered(match &balance {
+            Some(Balance::Shares(shares)) => shares.iter().map(|(target, _)| target.clone()).collect(),
+            _ => endpoints(aimed, family, at, scene, findings),
+        }));
+    }
+    Expectation {
+        outcome,
+        source: raw.source.as_deref().and_then(|text| source(text, at.field("source"), findings)),
+        reply: raw.reply.as_deref().and_then(|text| reply(text, at.field("reply"), findings)),
+        balance,
+        affinity: raw.affinity,
+    }
+}
+
+fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
+    let outcomes = ["delivered", "rejected", "dropped"];
+    let given: Vec<&str> = outcomes.into_iter().filter(|outcome| at.has(outcome)).collect();
+    if let [first, second, ..] = given.as_slice() {
+        let message = format!("a packet cannot be both {first} and {second}");
+        findings.wrong(at.field(second).key(), message, "Keep the one that must happen.");
+    }
+    for outcome in ["rejected", "dropped"] {
+        let no = outcome == "dropped" && raw.dropped == Some(false)
+            || outcome == "rejected" && raw.rejected == Some(RawRejected::Any(false));
+        if no {
+            let message = format!("`{outcome}: false` does not say what must happen");
+            findings.wrong(at.field(outcome), message, "Write `delivered: pod/NAME:PORT` with the place instead.");
+        }
+    }
+    let nothing_arrives = raw.dropped.is_some() || raw.rejected.is_some();
+    for field in ["source", "balance", "affinity"].into_iter().filter(|field| nothing_arrives && at.has(field)) {
+        let message = format!("`{field}` is about packets that arrive, but none must");
+        findings.wrong(at.field(field).key(), message, "Leave it out, or expect `delivered`.");
+    }
+    let fields = ["delivered", "rejected", "dropped", "source", "reply", "balance", "affinity"];
+    if !fields.iter().any(|field| at.has(field)) {
+        findings.wrong(at, "nothing is expected", "Write at least one of `delivered`, `rejected` and `dropped`.");
+    }
+}
+
+/// Some things can only be judged of one flow, others only of many.
+fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings) {
+    if flows == Flows::Exactly(1) {
+        for field in ["balance", "affinity"].into_iter().filter(|field| at.has(field)) {
+            let message = format!("`{field}` cannot be seen from one flow");
+            findings.wrong(at.field(field).key(), message, "Add `flows: auto`, or a number, to the probe.");
+        }
+        return;
+    }
+    if flows == Flows::Auto && raw.balance.is_none() {
+        let message = "`flows: auto` is as many as a balance test needs, but no `balance` is expected";
+        findings.wrong(at, message, "Write the number of flows, or expect a `balance`.");
+    }
+    for field in ["reply", "rejected"].into_iter().filter(|field| at.has(field)) {
+        let message = format!("`{field}` is judged of a single flow, not of many");
+        findings.wrong(at.field(field).key(), message, "Put it into a test of its own, without `flows`.");
+    }
+}
+
+fn outcome(
+    raw: &RawExpect,
+    at: At<'_>,
+    family: Family,
+    scene: &Scene<'_, '_>,
+    findings: &mut Findings,
+) -> Option<OutcomeExpectation> {
+    if let Some(listed) = &raw.delivered {
+        let at = at.field("delivered");
+        let of = |(index, text): (usize, &String)| scene.targets(text, family, at.item(index), findings);
+        let known = listed.0.iter().enumerate().flat_map(of).collect::<Vec<Target>>();
+        if known.is_empty() && findings.mistakes.is_empty() {
+            let message = format!("none of these places has an {family} address, and the probe is sent with {family}");
+            findings.wrong(at, message, "Set `family` in the probe, or give the place such an address.");
+        }
+        return Some(OutcomeExpectation::Delivered(known));
+    }
+    match raw.rejected {
+        Some(RawRejected::Any(_) | RawRejected::How(RawRejectKind::Any)) => {
+            return Some(OutcomeExpectation::Rejected(RejectKind::Any));
+        }
+        Some(RawRejected::How(kind)) => {
+            let kind = match kind {
+                RawRejectKind::TcpReset => RejectKind::TcpReset,
+                RawRejectKind::SctpAbort => RejectKind::SctpAbort,
+                RawRejectKind::IcmpPortUnreachable => RejectKind::PortUnreachable,
+                RawRejectKind::IcmpOtherUnreachable => RejectKind::OtherUnreachable,
+                RawRejectKind::Any => RejectKind::Any,
+            };
+            return Some(OutcomeExpectation::Rejected(kind));
+        }
+        None => {}
+    }
+    (raw.dropped == Some(true)).then_some(OutcomeExpectation::Dropped)
+}
+
+fn source(text: &str, at: At<'_>, findings: &mut Findings) -> Option<SourceExpectation> {
+    match text {
+        "preserved" => Some(SourceExpectation::Preserved),
+        "masqueraded" => Some(SourceExpectation::Masqueraded),
+        address => findings
+            .parsed(at, address, "source", "`preserved`, `masqueraded` or an address")
+            .map(SourceExpectation::Address),
+    }
+}
+
+fn reply(text: &str, at: At<'_>, findings: &mut Findings) -> Option<ReplyExpectation> {
+    match text {
+        "from-vip" => Some(ReplyExpectation::FromVip),
+        "none" => Some(ReplyExpectation::Nothing),
+        address => {
+            findings.parsed(at, address, "reply", "`from-vip`, `none` or an address").map(ReplyExpectation::From)
+        }
+    }
+}
+
+fn balance(
+    raw: &RawExpect,
+    at: At<'_>,
+    family: Family,
+    scene: &Scene<'_, '_>,
+    findings: &mut Findings,
+) -> Option<Balance> {
+    let at = at.field("balance");
+    match raw.balance.as_ref()? {
+        RawBalance::Word(word) if word == "even" => Some(Balance::Even),
+        RawBalance::Word(word) => {
+            let help = match word.as_str() {
+                "promised" => {
+                    "What the Service API promises is not worked out yet: write `even`, or each target's share."
+                }
+                _ => "Write `even`, or a map of targets and their shares.",
+            };
+            findings.wrong(at, format!("the balance `{word}` is not known"), help);
+            None
+        }
+        RawBalance::Shares(shares) => {
+            let mut known = Vec::new();
+            for (name, share) in shares {
+                let at = at.field(name);
+                if !(0.0..=1.0).contains(share) {
+                    findings.wrong(at, format!("{share} is no share"), "Write a number from 0 to 1.");
+                }
+                let targets = scene.targets(name, family, at, findings);
+                let each = *share / targets.len().max(1) as f64;
+                known.extend(targets.into_iter().map(|target| (target, each)));
+            }
+            let sum: f64 = shares.values().sum();
+            if (sum - 1.0).abs() > 1e-6 {
+                let message = format!("the shares add up to {sum}");
+                findings.wrong(at.key(), message, "Shares are parts of 1: make them add up to it.");
+            }
+            Some(Balance::Shares(known))
+        }
+    }
+}
+
+/// The ready endpoints of the Service port that a probe is sent to: among these an even balance is expected.
+fn endpoints(aimed: &Aimed, family: Family, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<Target> {
+    let Some((service, port)) = &aimed.service else {
+        let mistake = at.field("balance").mistake("it is not known among which places the flows must be balanced");
+        findings.add(mistake.help("List them with `delivered: [...]`, or give each its share."));
+        return Vec::new();
+    };
+    let mut targets: Vec<Target> = Vec::new();
+    let cluster = scene.now.1;
+    for slice in cluster.slices_of(service).filter(|slice| slice.family == family) {
+        let of_port = slice.ports.iter().find(|own| own.name == port.name && own.protocol == port.protocol);
+        let Some(number) = of_port.and_then(|own| own.port) else { continue };
+        for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.ready) {
+            let Some(address) = endpoint.addresses.first().copied() else { continue };
+            let label = match &endpoint.pod {
+                Some(pod) => format!("pod/{}:{number}", super::objects::short_name(pod)),
+                None => std::net::SocketAddr::new(address, number).to_string(),
+            };
+            let target = Target { label, address, port: Some(number) };
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+    }
+    if targets.is_empty() {
+        let message = format!("service `{}` has no ready {family} endpoint to balance over", service.name);
+        findings.wrong(at.field("balance"), message, "Give it endpoints, or expect `rejected` or `dropped`.");
+    }
+    targets
+}

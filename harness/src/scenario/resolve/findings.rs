@@ -1,0 +1,63 @@
+//! What resolving found to say.
+
+use std::collections::HashSet;
+
+use super::super::decode::nearest;
+use super::super::diagnostics::Diagnostic;
+use super::super::model::{Note, Span};
+use super::super::tree::{At, Place};
+
+/// Mistakes and notes, in the order in which they were found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    known: HashSet<(Span, String)>,
+    /// What is wrong.
+    pub(crate) mistakes: Vec<Diagnostic>,
+    /// What was left out.
+    pub(crate) notes: Vec<Note>,
+}
+
+impl Findings {
+    /// Records a mistake. The same one again, as a later step may find it, is kept once.
+    pub(crate) fn add(&mut self, mistake: Diagnostic) {
+        if self.known.insert((mistake.span.clone(), mistake.message.clone())) {
+            self.mistakes.push(mistake);
+        }
+    }
+
+    /// Records a mistake with the way out.
+    pub(crate) fn wrong(&mut self, place: impl Place, message: impl Into<String>, help: impl Into<String>) {
+        self.add(place.mistake(message).help(help));
+    }
+
+    /// Records a reference that leads nowhere, with the known name that was probably meant.
+    pub(crate) fn dangling<S: AsRef<str>>(&mut self, at: At<'_>, what: &str, name: &str, known: &[S]) {
+        let help = match nearest(name, known) {
+            Some(near) => format!("Did you mean `{near}`?"),
+            None if known.is_empty() => format!("Add a {what} of this name: there is none at all."),
+            None => {
+                let some: Vec<&str> = known.iter().map(AsRef::as_ref).take(8).collect();
+                let more = if known.len() > some.len() { ", ..." } else { "" };
+                format!("Add a {what} of this name, or use one of these: {}{more}.", some.join(", "))
+            }
+        };
+        self.wrong(at, format!("there is no {what} `{name}`"), help);
+    }
+
+    /// Parses a value, or records why it is none.
+    pub(crate) fn parsed<T: std::str::FromStr>(&mut self, at: At<'_>, text: &str, what: &str, like: &str) -> Option<T> {
+        let value = text.trim().parse().ok();
+        if value.is_none() {
+            self.wrong(at, format!("`{text}` is no {what}"), format!("Write it like {like}."));
+        }
+        value
+    }
+
+    /// Records an object that was left out.
+    pub(crate) fn note(&mut self, at: At<'_>, message: impl Into<String>) {
+        let note = Note { span: at.span(), message: message.into() };
+        if self.known.insert((note.span.clone(), note.message.clone())) {
+            self.notes.push(note);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Objects with the place that they were written at.
+
+use svclab_rules::cluster::objects::FieldError;
+
+use super::super::tree::{At, Place};
+use super::findings::Findings;
+
+/// An object and where it was written.
+#[derive(Debug, Clone)]
+pub(crate) struct Located<'a, T> {
+    /// The object.
+    pub(crate) value: T,
+    /// Where it stands.
+    pub(crate) at: At<'a>,
+    /// The form that it is written in.
+    pub(crate) form: Form,
+}
+
+/// How an object is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As an item of the scenario's lists.
+    Short,
+    /// As a Kubernetes object.
+    Manifest,
+}
+
+impl<'a, T> Located<'a, T> {
+    /// An item of the scenario's lists.
+    pub(crate) fn short(value: T, at: At<'a>) -> Self {
+        Self { value, at, form: Form::Short }
+    }
+
+    /// A Kubernetes object.
+    pub(crate) fn manifest(value: T, at: At<'a>) -> Self {
+        Self { value, at, form: Form::Manifest }
+    }
+
+    /// The same place with another value.
+    pub(crate) fn with<U>(&self, value: U) -> Located<'a, U> {
+        Located { value, at: self.at, form: self.form }
+    }
+
+    /// The place of a field, which is named as in the Kubernetes object.
+    pub(crate) fn field(&self, path: &str) -> At<'a> {
+        match self.form {
+            Form::Manifest => self.at.walk(path),
+            Form::Short => short_field(self.at, path),
+        }
+    }
+}
+
+/// Records the mistakes of an object at its fields; gives the value where there are none.
+pub(crate) fn sound<U, T>(
+    source: &Located<'_, T>,
+    result: Result<U, Vec<FieldError>>,
+    findings: &mut Findings,
+) -> Option<U> {
+    match result {
+        Ok(value) => Some(value),
+        Err(errors) => {
+            report(source, errors, findings);
+            None
+        }
+    }
+}
+
+/// Records mistakes of an object at its fields.
+pub(crate) fn report<T>(source: &Located<'_, T>, errors: Vec<FieldError>, findings: &mut Findings) {
+    for error in errors {
+        let path = match source.form {
+            Form::Short => error.path.trim_start_matches("spec.").trim_start_matches("metadata."),
+            Form::Manifest => &error.path,
+        };
+        let verb = ["is ", "are ", "has "].iter().any(|verb| error.message.starts_with(verb));
+        let colon = if verb { "" } else { ":" };
+        let mistake = source.field(&error.path).mistake(format!("`{path}`{colon} {}", error.message));
+        findings.add(mistake.help(error.help));
+    }
+}
+
+/// The place of a Kubernetes field in the short form, where names are the same but the levels `metadata`, `spec`,
+/// `status` and `containers` are left out.
+fn short_field<'a>(at: At<'a>, path: &str) -> At<'a> {
+    if let Some(rest) = path.strip_prefix("status.loadBalancer.ingress") {
+        let index = rest.split(']').next().unwrap_or_default();
+        let short = at.has("loadBalancerIPs");
+        return if short { at.field("loadBalancerIPs").walk(&format!("{index}]")) } else { at.walk(path) };
+    }
+    if let Some(index) = path.strip_prefix("status.addresses[").and_then(|rest| rest.split(']').next()) {
+        let (index, internal) = (index.parse().unwrap_or(0), at.first_of(&["ips", "ip"]));
+        let count = internal.node().items().len().max(1);
+        let external = || at.first_of(&["externalIPs", "externalIP"]);
+        return if index < count { internal.item(index) } else { external().item(index - count) };
+    }
+    if let Some(rest) = path.strip_prefix("status.podIPs") {
+        return at.first_of(&["ips", "ip"]).walk(rest);
+    }
+    if path.starts_with("status.podIP") {
+        return at.first_of(&["ip", "ips"]);
+    }
+    if path.starts_with("spec.podCIDR") {
+        let index = path.find('[').map_or("", |at| &path[at..]);
+        return at.first_of(&["podCIDRs", "podCIDR"]).walk(index);
+    }
+    if let Some(rest) = path.strip_prefix("spec.containers[0].") {
+        return at.walk(rest);
+    }
+    if path == "spec.nodeName" {
+        return at.first_of(&["node", "nodes"]);
+    }
+    let path = ["metadata.", "spec."].iter().find_map(|level| path.strip_prefix(level)).unwrap_or(path);
+    at.walk(path)
+}

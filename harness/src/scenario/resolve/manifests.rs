@@ -1,0 +1,114 @@
+//! Plain Kubernetes objects: single, several documents, lists.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::discovery::v1 as discovery;
+use serde::de::DeserializeOwned;
+
+use super::super::decode::decode;
+use super::super::diagnostics::Diagnostic;
+use super::super::document;
+use super::super::tree::{At, Kind, Node, Place};
+use super::findings::Findings;
+use super::located::Located;
+
+/// An object of a kind that decides on Service traffic.
+#[derive(Debug, Clone)]
+pub(crate) enum Object {
+    /// A node.
+    Node(Box<core::Node>),
+    /// A pod.
+    Pod(Box<core::Pod>),
+    /// A Service.
+    Service(Box<core::Service>),
+    /// Endpoints in the older form.
+    Endpoints(Box<core::Endpoints>),
+    /// Endpoints.
+    EndpointSlice(Box<discovery::EndpointSlice>),
+}
+
+/// The files that a scenario names, read and parsed, by their path.
+#[derive(Debug, Default)]
+pub(crate) struct Manifests(BTreeMap<PathBuf, Vec<Arc<Node>>>);
+
+impl Manifests {
+    /// Parses a file.
+    pub(crate) fn add(&mut self, file: &Path, text: &str) -> Vec<Diagnostic> {
+        let (documents, mistakes) = document::read(text, file);
+        self.0.insert(file.to_owned(), documents);
+        mistakes
+    }
+
+    /// The objects of a file. Kinds that have no effect are left out with a note; false where an object could not
+    /// be read.
+    pub(crate) fn objects<'a>(&'a self, file: &Path, findings: &mut Findings) -> (Vec<Located<'a, Object>>, bool) {
+        let mut reader = Reader { objects: Vec::new(), sound: true, findings };
+        if let Some((file, documents)) = self.0.get_key_value(file) {
+            for document in documents {
+                reader.object(At::root(file, document), document, 0);
+            }
+        }
+        (reader.objects, reader.sound)
+    }
+}
+
+struct Reader<'f, 'a> {
+    objects: Vec<Located<'a, Object>>,
+    sound: bool,
+    findings: &'f mut Findings,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn object(&mut self, at: At<'a>, tree: &Arc<Node>, depth: usize) {
+        if tree.text().is_some_and(str::is_empty) {
+            return;
+        }
+        let Kind::Map(_) = tree.kind else {
+            self.wrong(at, "this is no Kubernetes object", "Write a map with `apiVersion`, `kind` and `metadata`.");
+            return;
+        };
+        let Some(kind) = tree.get("kind").and_then(|entry| entry.value.text()) else {
+            self.wrong(at, "`kind` is missing", "Add the kind of the object, as `kind: Service`.");
+            return;
+        };
+        match kind {
+            "Node" => self.take(at, tree, Object::Node),
+            "Pod" => self.take(at, tree, Object::Pod),
+            "Service" => self.take(at, tree, Object::Service),
+            "Endpoints" => self.take(at, tree, Object::Endpoints),
+            "EndpointSlice" => self.take(at, tree, Object::EndpointSlice),
+            list if list.ends_with("List") && depth == 0 => {
+                let items = tree.get("items").map(|entry| entry.value.items()).unwrap_or_default();
+                for (index, item) in items.iter().enumerate() {
+                    self.object(at.field("items").item(index), item, depth + 1);
+                }
+            }
+            other => {
+                let help = match other {
+                    "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => ": list its pods instead",
+                    _ => "",
+                };
+                let name = at.field("metadata").field("name").node().text().unwrap_or_default();
+                self.findings.note(at.field("kind"), format!("{other} {name} is left out: it changes no rule{help}"));
+            }
+        }
+    }
+
+    fn take<T: DeserializeOwned>(&mut self, at: At<'a>, tree: &Arc<Node>, wrap: fn(Box<T>) -> Object) {
+        let decoded = decode::<T>(at.file(), tree);
+        let sound = decoded.mistakes.is_empty();
+        decoded.mistakes.into_iter().for_each(|mistake| self.findings.add(mistake));
+        match decoded.value {
+            Some(value) if sound => self.objects.push(Located::manifest(wrap(Box::new(value)), at)),
+            _ => self.sound = false,
+        }
+    }
+
+    fn wrong(&mut self, at: At<'_>, message: &str, help: &str) {
+        self.sound = false;
+        self.findings.add(at.mistake(message).help(help));
+    }
+}

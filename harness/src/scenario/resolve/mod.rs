@@ -1,0 +1,88 @@
+//! What was written → the model: references are looked up, defaults filled in, steps made whole.
+//!
+//! Every stage records its mistakes and goes on with what is right, so that all of them come out in one go.
+
+mod addresses;
+mod changes;
+mod checks;
+mod endpoints;
+mod ends;
+mod expectations;
+mod findings;
+mod located;
+mod manifests;
+mod network;
+mod nodes;
+mod objects;
+mod pods;
+mod probes;
+mod services;
+mod surroundings;
+mod tests;
+
+use std::path::Path;
+
+use super::model::Scenario;
+use super::raw::RawScenario;
+use super::tree::At;
+use addresses::Pool;
+pub(crate) use findings::Findings;
+pub(crate) use manifests::Manifests;
+use objects::{Objects, Source};
+pub(crate) use surroundings::RuleFiles;
+
+/// What is resolved.
+pub(crate) struct Input<'a> {
+    /// What was decoded.
+    pub(crate) raw: &'a RawScenario,
+    /// The tree that it was decoded from.
+    pub(crate) at: At<'a>,
+    /// The tree as it was written, with what could not be decoded.
+    pub(crate) written: At<'a>,
+    /// The manifests that the scenario names, steps included.
+    pub(crate) manifests: &'a Manifests,
+    /// The rule files that it names.
+    pub(crate) rules: &'a RuleFiles,
+    /// What paths are relative to.
+    pub(crate) folder: &'a Path,
+}
+
+/// Resolves a scenario. It can be used only where `findings` has no mistakes afterwards.
+pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
+    let Input { raw, at, .. } = *input;
+    let network = network::network(&raw.cluster, at.field("cluster"), findings);
+    let mut pool = Pool::default();
+    let hosts = surroundings::hosts(&raw.hosts, at.field("hosts"), &network.families(), &mut pool, findings);
+    let source = Source::scenario(raw, at, input.folder);
+    let objects = Objects::start(&source, input.manifests, &network, pool, input.written, findings);
+    if raw.nodes.is_empty() && raw.manifests.is_empty() && !input.written.has("nodes") {
+        findings.wrong(at, "the scenario has no nodes", "Add `nodes:` with at least one node.");
+    }
+    let cluster = objects.cluster(&network, findings);
+    checks::addresses(&objects, &hosts, &cluster, findings);
+    let rules = surroundings::rules(&raw.rules, at.field("rules"), input.folder, input.rules, &objects, findings);
+    let stage = tests::Stage {
+        objects: &objects,
+        cluster: &cluster,
+        hosts: &hosts,
+        network: &network,
+        manifests: input.manifests,
+        folder: input.folder,
+    };
+    let tests = tests::tests(&raw.tests, at.field("tests"), &stage, findings);
+    if raw.tests.is_empty() && !input.written.has("tests") {
+        let help = "Add `tests:` with at least one `probe` and its `expect`.";
+        findings.wrong(at.field("name").key(), "the scenario has no tests", help);
+    }
+    Scenario {
+        name: raw.name.clone(),
+        file: at.file().to_owned(),
+        sysctls: surroundings::sysctls(&raw.nodes),
+        hosts: hosts.into_iter().map(|host| host.value).collect(),
+        cni: network.cni,
+        cluster,
+        rules,
+        tests,
+        notes: findings.notes.clone(),
+    }
+}

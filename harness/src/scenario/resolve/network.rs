@@ -1,0 +1,150 @@
+//! The section `cluster:`: ranges, the network of pods, kube-proxy's configuration.
+
+use ipnet::IpNet;
+use svclab_rules::cluster::objects::{
+    ConntrackConfiguration, DetectLocalConfiguration, KubeProxyConfiguration, MasqueradeConfiguration, proxy_config,
+};
+use svclab_rules::cluster::{Family, ProxyConfig};
+
+use super::super::model::{Cni, CniKind, Overlay};
+use super::super::raw::{OneOrMany, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
+use super::super::tree::At;
+use super::addresses::{family, overlap};
+use super::findings::Findings;
+use super::located::{Located, report};
+
+/// The release whose rules are written where none is named.
+const VERSION: &str = "1.30";
+
+/// What the section says.
+#[derive(Debug, Clone)]
+pub(crate) struct Network {
+    /// The range of pods, at most one of each family, the primary one first.
+    pub(crate) pod_cidrs: Vec<IpNet>,
+    /// Where cluster IPs come from, at most one of each family.
+    pub(crate) service_cidrs: Vec<IpNet>,
+    /// How pods are connected.
+    pub(crate) cni: Cni,
+    /// kube-proxy's configuration.
+    pub(crate) proxy: ProxyConfig,
+}
+
+impl Network {
+    /// The families of pods, the primary one first.
+    pub(crate) fn families(&self) -> Vec<Family> {
+        self.pod_cidrs.iter().copied().map(family).collect()
+    }
+}
+
+/// Resolves the section; `at` is its place.
+pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> Network {
+    let pod_cidrs = ranges(&raw.pod_cidr, at.field("podCIDR"), "10.244.0.0/16", findings);
+    let pod_cidrs = if pod_cidrs.is_empty() { parsed(&["10.244.0.0/16"]) } else { pod_cidrs };
+    let mut service_cidrs = ranges(&raw.service_cidr, at.field("serviceCIDR"), "10.96.0.0/12", findings);
+    for default in parsed(&["10.96.0.0/12", "fd00:10:96::/112"]) {
+        if !service_cidrs.iter().any(|given| family(*given) == family(default)) {
+            service_cidrs.push(default);
+        }
+    }
+    for (pods, services) in pod_cidrs.iter().flat_map(|pods| service_cidrs.iter().map(move |other| (pods, other))) {
+        if overlap(*pods, *services) {
+            let message = format!("the range of pods {pods} and the range of cluster IPs {services} overlap");
+            findings.wrong(at.field("podCIDR"), message, "Choose another `podCIDR`, or set `serviceCIDR`.");
+        }
+    }
+    let proxy = proxy(&raw.proxy, &pod_cidrs, at.field("proxy"), findings);
+    Network { cni: cni(raw, at.field("cni"), findings), pod_cidrs, service_cidrs, proxy }
+}
+
+fn parsed(ranges: &[&str]) -> Vec<IpNet> {
+    ranges.iter().filter_map(|range| range.parse().ok()).collect()
+}
+
+fn ranges(raw: &OneOrMany<String>, at: At<'_>, like: &str, findings: &mut Findings) -> Vec<IpNet> {
+    let mut ranges: Vec<IpNet> = Vec::new();
+    for (index, text) in raw.0.iter().enumerate() {
+        let at = at.item(index);
+        let Some(range) = findings.parsed::<IpNet>(at, text, "range of addresses", like) else { continue };
+        if range != range.trunc() {
+            let message = format!("`{range}` has bits set beyond its prefix");
+            findings.wrong(at, message, format!("Write {}.", range.trunc()));
+        }
+        if ranges.iter().any(|other| family(*other) == family(range)) {
+            let message = format!("a second {} range", family(range));
+            findings.wrong(at, message, "Give at most one range of each family.");
+        } else {
+            ranges.push(range.trunc());
+        }
+    }
+    ranges
+}
+
+fn cni(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> Cni {
+    let (name, hairpin, nf_call) = match &raw.cni {
+        RawCni::Name(name) => (*name, None, None),
+        RawCni::Map(map) => (map.kind, map.hairpin_mode, map.bridge_nf_call_iptables),
+    };
+    let kind = match name {
+        RawCniName::Bridge => {
+            CniKind::Bridge { hairpin: hairpin.unwrap_or(true), nf_call_iptables: nf_call.unwrap_or(true) }
+        }
+        RawCniName::Ptp => {
+            for (given, field) in [(hairpin, "hairpinMode"), (nf_call, "bridgeNfCallIptables")] {
+                if given.is_some() {
+                    let message = format!("`{field}` is given for a network without a bridge");
+                    findings.wrong(at.field(field).key(), message, "Set `kind: bridge`, or leave it out.");
+                }
+            }
+            CniKind::Ptp
+        }
+    };
+    let overlay = match raw.overlay {
+        RawOverlay::None => Overlay::None,
+        RawOverlay::Vxlan => Overlay::Vxlan,
+    };
+    Cni { kind, overlay }
+}
+
+/// kube-proxy's configuration; `clusterCIDR` defaults to the range of pods.
+pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &mut Findings) -> ProxyConfig {
+    let nft = raw.mode.as_deref() == Some("nftables");
+    let bit = |long: Option<u8>| long.or(raw.masquerade_bit).map(i32::from);
+    let joined = pod_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let masquerade = |all: Option<bool>, long: Option<u8>, localhost: Option<bool>| MasqueradeConfiguration {
+        masquerade_all: all.or(raw.masquerade_all),
+        masquerade_bit: bit(long),
+        localhost_node_ports: localhost.or(raw.localhost_node_ports),
+    };
+    let ipt = &raw.iptables;
+    let given = KubeProxyConfiguration {
+        mode: raw.mode.clone(),
+        cluster_cidr: Some(raw.cluster_cidr.clone().unwrap_or(joined)),
+        detect_local_mode: raw.detect_local_mode.clone(),
+        detect_local: DetectLocalConfiguration {
+            bridge_interface: raw.detect_local.bridge_interface.clone(),
+            interface_name_prefix: raw.detect_local.interface_name_prefix.clone(),
+        },
+        iptables: masquerade(ipt.masquerade_all, ipt.masquerade_bit, ipt.localhost_node_ports),
+        nftables: masquerade(raw.nftables.masquerade_all, raw.nftables.masquerade_bit, None),
+        node_port_addresses: raw.node_port_addresses.clone(),
+        conntrack: ConntrackConfiguration { tcp_be_liberal: raw.conntrack.tcp_be_liberal },
+        feature_gates: Some(raw.feature_gates.clone()),
+    };
+    let version = raw.version.as_ref().map_or(VERSION, |version| version.0.as_str());
+    let place = Located::manifest((), at);
+    match proxy_config(&given, version) {
+        Ok(config) => config,
+        Err(errors) => {
+            // The short forms of the section `iptables` stand one level higher.
+            let section = if nft { "nftables." } else { "iptables." };
+            let short = errors.into_iter().map(|mut error| {
+                if !at.has(section.trim_end_matches('.')) {
+                    error.path = error.path.trim_start_matches(section).to_owned();
+                }
+                error
+            });
+            report(&place, short.collect(), findings);
+            ProxyConfig::default()
+        }
+    }
+}

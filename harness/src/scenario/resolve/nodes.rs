@@ -1,0 +1,106 @@
+//! Nodes: short forms and manifests, with addresses and ranges filled in.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1 as core;
+use svclab_rules::cluster::{Family, Node, objects};
+
+use super::super::raw::{OneOrMany, RawNode};
+use super::super::tree::At;
+use super::addresses::{Pool, family, node_range, overlap};
+use super::findings::Findings;
+use super::located::{Located, sound};
+use super::network::Network;
+
+/// The nodes' own network, as kind has it.
+const UNDERLAY: [&str; 2] = ["172.18.0.0/16", "fd00:172:18::/64"];
+
+/// The Kubernetes object of a short form.
+fn object(raw: &RawNode) -> core::Node {
+    let listed = |kind: &str, lists: [&Option<OneOrMany<String>>; 2]| {
+        let address = |address: String| core::NodeAddress { address, type_: kind.to_owned() };
+        one_of(lists).into_iter().map(address).collect::<Vec<_>>()
+    };
+    let mut addresses = listed("InternalIP", [&raw.ips, &raw.ip]);
+    addresses.extend(listed("ExternalIP", [&raw.external_ips, &raw.external_ip]));
+    let mut node = core::Node::default();
+    node.metadata.name = Some(raw.name.clone());
+    node.metadata.labels.clone_from(&raw.labels);
+    let ranges = one_of([&raw.pod_cidrs, &raw.pod_cidr]);
+    node.spec = Some(core::NodeSpec { pod_cidrs: Some(ranges), ..Default::default() });
+    node.status = Some(core::NodeStatus { addresses: Some(addresses), ..Default::default() });
+    node
+}
+
+/// The values of the first list that is given.
+pub(crate) fn one_of(lists: [&Option<OneOrMany<String>>; 2]) -> Vec<String> {
+    lists.into_iter().flatten().next().map(|list| list.0.clone()).unwrap_or_default()
+}
+
+/// Records where a value is given in two ways.
+pub(crate) fn only_one(at: At<'_>, fields: [&str; 2], findings: &mut Findings) {
+    if fields.iter().all(|field| at.has(field)) {
+        let message = format!("both `{}` and `{}` are given", fields[0], fields[1]);
+        findings.wrong(at.field(fields[1]).key(), message, "Keep one of the two.");
+    }
+}
+
+/// A node of the scenario's list.
+pub(crate) fn short<'a>(raw: &RawNode, at: At<'a>, findings: &mut Findings) -> Option<Located<'a, Node>> {
+    for fields in [["ip", "ips"], ["externalIP", "externalIPs"], ["podCIDR", "podCIDRs"]] {
+        only_one(at, fields, findings);
+    }
+    let source = Located::short((), at);
+    sound(&source, objects::node(&object(raw)), findings).map(|node| source.with(node))
+}
+
+/// Gives addresses and pod ranges to those that have none, and checks the ranges.
+pub(crate) fn complete(nodes: &mut [Located<'_, Node>], network: &Network, pool: &mut Pool, findings: &mut Findings) {
+    pool.take(nodes.iter().flat_map(|node| node.value.addresses()));
+    for node in nodes.iter_mut().filter(|node| node.value.internal_ips.is_empty()) {
+        node.value.internal_ips = defaults(UNDERLAY, &network.families(), 2, pool);
+    }
+    let mut taken: Vec<IpNet> = nodes.iter().flat_map(|node| node.value.pod_cidrs.clone()).collect();
+    for node in nodes.iter_mut().filter(|node| node.value.pod_cidrs.is_empty()) {
+        for range in &network.pod_cidrs {
+            let Some(part) = node_range(*range, &taken) else {
+                let message = format!("the cluster's podCIDR {range} has no room for the range of this node");
+                findings.wrong(node.at, message, "Make `cluster.podCIDR` larger, or give the node a `podCIDR`.");
+                continue;
+            };
+            taken.push(part);
+            node.value.pod_cidrs.push(part);
+        }
+    }
+    ranges(nodes, network, findings);
+}
+
+/// The next free address of a default range, for each family.
+pub(crate) fn defaults(ranges: [&str; 2], families: &[Family], first: u128, pool: &mut Pool) -> Vec<IpAddr> {
+    let ranges: Vec<IpNet> = ranges.iter().filter_map(|range| range.parse().ok()).collect();
+    let of = |wanted: Family| ranges.iter().copied().find(|range| family(*range) == wanted);
+    families.iter().filter_map(|family| pool.address(of(*family)?, first)).collect()
+}
+
+fn ranges(nodes: &[Located<'_, Node>], network: &Network, findings: &mut Findings) {
+    for (index, node) in nodes.iter().enumerate() {
+        for range in &node.value.pod_cidrs {
+            let at = node.field("spec.podCIDR");
+            let same_family = network.pod_cidrs.iter().find(|cluster| family(**cluster) == family(*range));
+            if same_family.is_none_or(|cluster| !cluster.contains(range)) {
+                let all = network.pod_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let message = format!("the node's range {range} is outside of the cluster's podCIDR {all}");
+                findings.wrong(at, message, "Set `cluster.podCIDR` to a range that holds those of all nodes.");
+            }
+            for other in &nodes[..index] {
+                if let Some(common) = other.value.pod_cidrs.iter().find(|common| overlap(**common, *range)) {
+                    use super::super::tree::Place;
+                    let message = format!("the range {range} overlaps with {common} of node {}", other.value.name);
+                    let mistake = at.mistake(message).help("Give every node a range of its own.");
+                    findings.add(mistake.also(other.field("spec.podCIDR").label("the other range")));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! The objects of the cluster while a scenario is resolved: as they are at the start, and after each step.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1 as core;
+use svclab_rules::cluster::objects::{self, Reading};
+use svclab_rules::cluster::{Cluster, EndpointSlice, Node, ObjectName, Service};
+
+use super::super::raw::{RawApply, RawEndpoints, RawNode, RawPod, RawScenario, RawService};
+use super::super::tree::{At, Place};
+use super::addresses::Pool;
+use super::changes;
+use super::endpoints::{self, service_of};
+use super::findings::Findings;
+use super::located::{Located, report, sound};
+use super::manifests::{Manifests, Object};
+use super::network::Network;
+use super::nodes;
+use super::pods::{self, PodState};
+use super::services;
+
+/// The objects of the cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct Objects<'a> {
+    /// The nodes.
+    pub(crate) nodes: Vec<Located<'a, Node>>,
+    /// The pods.
+    pub(crate) pods: Vec<Located<'a, PodState>>,
+    services: Vec<Located<'a, core::Service>>,
+    /// Slices from manifests, those made of Endpoints included.
+    slices: Vec<Located<'a, EndpointSlice>>,
+    entries: Vec<Located<'a, &'a RawEndpoints>>,
+    pool: Pool,
+    /// The scenario as it was written, with the items that could not be read.
+    written: At<'a>,
+    /// False where an object of a manifest could not be read, so that it is unknown what there is.
+    complete: bool,
+}
+
+/// Where objects come from that are read in one go.
+pub(crate) struct Source<'a> {
+    /// Short forms.
+    pub(crate) nodes: &'a [RawNode],
+    /// Short forms.
+    pub(crate) pods: &'a [RawPod],
+    /// Short forms.
+    pub(crate) services: &'a [RawService],
+    /// Short forms.
+    pub(crate) endpoints: &'a [RawEndpoints],
+    /// Files.
+    pub(crate) manifests: Vec<PathBuf>,
+    /// Where the lists stand.
+    pub(crate) at: At<'a>,
+}
+
+impl<'a> Source<'a> {
+    /// The lists of a scenario; paths are relative to `folder`.
+    pub(crate) fn scenario(raw: &'a RawScenario, at: At<'a>, folder: &Path) -> Self {
+        let manifests = raw.manifests.iter().map(|file| folder.join(file)).collect();
+        let RawScenario { nodes, pods, services, endpoints, .. } = raw;
+        Self { nodes, pods, services, endpoints, manifests, at }
+    }
+
+    /// The lists of a step.
+    pub(crate) fn step(raw: &'a RawApply, at: At<'a>, folder: &Path) -> Self {
+        let manifests = raw.manifests.iter().map(|file| folder.join(file)).collect();
+        let RawApply { nodes, pods, services, endpoints, .. } = raw;
+        Self { nodes, pods, services, endpoints, manifests, at }
+    }
+}
+
+impl<'a> Objects<'a> {
+    /// The objects at the start. `pool` knows the addresses that are taken outside of the cluster.
+    pub(crate) fn start(
+        source: &Source<'a>,
+        manifests: &'a Manifests,
+        network: &Network,
+        pool: Pool,
+        written: At<'a>,
+        findings: &mut Findings,
+    ) -> Self {
+        let mut objects = Self {
+            nodes: Vec::new(),
+            pods: Vec::new(),
+            services: Vec::new(),
+            slices: Vec::new(),
+            entries: Vec::new(),
+            pool,
+            written,
+            complete: true,
+        };
+        let mut drafts = objects.read_manifests(source, manifests, findings);
+        for (index, raw) in source.nodes.iter().enumerate() {
+            objects.nodes.extend(nodes::short(raw, source.at.field("nodes").item(index), findings));
+        }
+        unique(&mut objects.nodes, "node", |node| node.name.clone(), findings);
+        nodes::complete(&mut objects.nodes, network, &mut objects.pool, findings);
+        for (index, raw) in source.pods.iter().enumerate() {
+            let at = source.at.field("pods").item(index);
+            drafts.extend(pods::short(raw, at, &objects.nodes, findings));
+        }
+        objects.pods = pods::complete(drafts, &objects.nodes, &mut objects.pool, findings);
+        unique(&mut objects.pods, "pod", |pod| pod.pod.name.to_string(), findings);
+        objects.lay_over(source, network, findings);
+        objects
+    }
+
+    /// The objects after a step.
+    pub(crate) fn apply(
+        &self,
+        source: &Source<'a>,
+        manifests: &'a Manifests,
+        network: &Network,
+        findings: &mut Findings,
+    ) -> Self {
+        let mut objects = self.clone();
+        for draft in objects.read_manifests(source, manifests, findings) {
+            changes::pod_object(&mut objects, &draft, findings);
+        }
+        for (index, raw) in source.nodes.iter().enumerate() {
+            changes::node(&mut objects, raw, source.at.field("nodes").item(index), findings);
+        }
+        for (index, raw) in source.pods.iter().enumerate() {
+            changes::pod(&mut objects, raw, source.at.field("pods").item(index), findings);
+        }
+        let replaced: Vec<ObjectName> = source.endpoints.iter().map(service_of).collect();
+        objects.entries.retain(|entry| !replaced.contains(&service_of(entry.value)));
+        objects.slices.retain(|slice| !replaced.contains(&slice.value.service));
+        objects.lay_over(source, network, findings);
+        objects
+    }
+
+    /// Takes over the objects of files; pods come back, since they may need addresses.
+    fn read_manifests(
+        &mut self,
+        source: &Source<'a>,
+        manifests: &'a Manifests,
+        findings: &mut Findings,
+    ) -> Vec<Located<'a, pods::Draft>> {
+        let mut drafts = Vec::new();
+        for file in &source.manifests {
+            let (objects, complete) = manifests.objects(file, findings);
+            self.complete &= complete;
+            for object in objects {
+                let place = object.with(());
+                match object.value {
+                    Object::Pod(pod) => drafts.push(pods::manifest(*pod, place.at)),
+                    Object::Service(service) => self.put_service(place.with(*service)),
+                    Object::Node(node) => {
+                        let node = sound(&place, objects::node(&node), findings);
+                        self.complete &= node.is_some();
+                        self.nodes.extend(node.map(|node| place.with(node)));
+                    }
+                    Object::EndpointSlice(slice) => match sound(&place, objects::endpoint_slice(&slice), findings) {
+                        Some(Reading::Kept(slice)) => {
+                            self.slices.retain(|other| other.value.name != slice.name);
+                            self.slices.push(place.with(slice));
+                        }
+                        Some(Reading::Ignored(note)) => left_out(place.at, &note, findings),
+                        None => {}
+                    },
+                    Object::Endpoints(endpoints) => {
+                        let slices = sound(&place, objects::endpoints(&endpoints), findings).unwrap_or_default();
+                        self.put_mirrored(place, slices, findings);
+                    }
+                }
+            }
+        }
+        drafts
+    }
+
+    /// The slices of an Endpoints object count where the Service has none of its own.
+    fn put_mirrored(&mut self, place: Located<'a, ()>, slices: Vec<EndpointSlice>, findings: &mut Findings) {
+        let Some(service) = slices.first().map(|slice| slice.service.clone()) else { return };
+        if self.slices.iter().any(|slice| slice.value.service == service) {
+            findings.note(place.at, format!("Endpoints {service} is left out: its service has EndpointSlices"));
+        } else {
+            self.slices.extend(slices.into_iter().map(|slice| place.with(slice)));
+        }
+    }
+
+    fn put_service(&mut self, service: Located<'a, core::Service>) {
+        let name = services::object_name(&service.value);
+        match self.services.iter_mut().find(|other| services::object_name(&other.value) == name) {
+            Some(other) => *other = service,
+            None => self.services.push(service),
+        }
+    }
+
+    /// Lays Services and endpoints in short form over what there is.
+    fn lay_over(&mut self, source: &Source<'a>, network: &Network, findings: &mut Findings) {
+        let mut seen = BTreeSet::new();
+        for (index, raw) in source.services.iter().enumerate() {
+            let at = source.at.field("services").item(index);
+            let name = services::name_of(raw);
+            if !seen.insert(name.clone()) {
+                findings.wrong(
+                    at.field("name"),
+                    format!("there are two services `{name}` here"),
+                    "Rename one of the two.",
+                );
+            } else if raw.delete == Some(true) {
+                self.remove_service(&name, at, findings);
+            } else {
+                let known = self.services.iter_mut().find(|other| services::object_name(&other.value) == name);
+                let mut object = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
+                services::overlay(raw, &mut object);
+                self.put_service(Located::short(object, at));
+            }
+        }
+        services::complete(&mut self.services, network, &mut self.pool, findings);
+        for (index, raw) in source.endpoints.iter().enumerate() {
+            let at = source.at.field("endpoints").item(index);
+            let name = service_of(raw);
+            if raw.delete == Some(true) && (raw.pods.is_some() || raw.addresses.is_some() || raw.endpoints.is_some()) {
+                let help = "Leave `delete` out: the endpoints that are listed replace those of before.";
+                findings.wrong(at.field("delete").key(), "an entry either lists endpoints or deletes them", help);
+            }
+            if self.services.iter().any(|service| services::object_name(&service.value) == name) {
+                self.entries.push(Located::short(raw, at));
+            } else {
+                self.missing_service(&name, at.field("service"), findings);
+            }
+        }
+    }
+
+    fn remove_service(&mut self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
+        if !self.services.iter().any(|service| services::object_name(&service.value) == *name) {
+            self.missing_service(name, at.field("name"), findings);
+        }
+        self.services.retain(|service| services::object_name(&service.value) != *name);
+        self.entries.retain(|entry| service_of(entry.value) != *name);
+        self.slices.retain(|slice| slice.value.service != *name);
+    }
+
+    /// The facts.
+    pub(crate) fn cluster(&self, network: &Network, findings: &mut Findings) -> Cluster {
+        let mut facts: Vec<Located<'_, Service>> = Vec::new();
+        for service in &self.services {
+            facts.extend(sound(service, objects::service(&service.value), findings).map(|fact| service.with(fact)));
+        }
+        let mut slices: Vec<EndpointSlice> = self.slices.iter().map(|slice| slice.value.clone()).collect();
+        for service in &facts {
+            let name = &service.value.name;
+            let entries: Vec<_> = self.entries.iter().filter(|entry| service_of(entry.value) == *name).collect();
+            let described = self.slices.iter().any(|slice| slice.value.service == *name);
+            if !entries.is_empty() || !described {
+                slices.extend(endpoints::slices(self, service, &entries, findings));
+            }
+        }
+        let cluster = Cluster {
+            nodes: self.nodes.iter().map(|node| node.value.clone()).collect(),
+            pods: self.pods.iter().map(|pod| pod.value.pod.clone()).collect(),
+            services: facts.into_iter().map(|service| service.value).collect(),
+            slices,
+            proxy: network.proxy.clone(),
+        };
+        self.check(&cluster, findings);
+        cluster
+    }
+
+    /// What the API server refuses of Services that are sound each by itself, and what has no effect.
+    fn check(&self, cluster: &Cluster, findings: &mut Findings) {
+        let service = |object: &str| {
+            let name = object.strip_prefix("Service ")?;
+            self.services.iter().find(|service| services::object_name(&service.value).to_string() == name)
+        };
+        for error in objects::check(cluster) {
+            if let Some(service) = service(&error.object) {
+                report(service, vec![error], findings);
+            }
+        }
+        for note in objects::notes(cluster) {
+            let slice =
+                || self.slices.iter().find(|slice| note.object == format!("EndpointSlice {}", slice.value.name));
+            let at = service(&note.object).map(|service| service.at).or_else(|| slice().map(|slice| slice.at));
+            if let Some(at) = at {
+                left_out(at, &note, findings);
+            }
+        }
+    }
+
+    /// The node of a name.
+    pub(crate) fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().map(|node| &node.value).find(|node| node.name == name)
+    }
+
+    /// Records a reference to a node that is not there.
+    pub(crate) fn missing_node(&self, name: &str, at: At<'_>, findings: &mut Findings) {
+        let known: Vec<&str> = self.nodes.iter().map(|node| node.value.name.as_str()).collect();
+        self.missing("node", "nodes", name, at, &known, findings);
+    }
+
+    /// Records a reference to a pod that is not there.
+    pub(crate) fn missing_pod(&self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
+        let known: Vec<String> = self.pods.iter().map(|pod| short_name(&pod.value.pod.name)).collect();
+        self.missing("pod", "pods", &short_name(name), at, &known, findings);
+    }
+
+    /// Records a reference to a Service that is not there.
+    pub(crate) fn missing_service(&self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
+        let known: Vec<String> =
+            self.services.iter().map(|service| short_name(&services::object_name(&service.value))).collect();
+        self.missing("service", "services", &short_name(name), at, &known, findings);
+    }
+
+    /// Records a reference that leads nowhere, unless the object is written down but could not be read, which has
+    /// been recorded already.
+    fn missing<S: AsRef<str>>(
+        &self,
+        what: &str,
+        list: &str,
+        name: &str,
+        at: At<'_>,
+        known: &[S],
+        findings: &mut Findings,
+    ) {
+        let bare = name.rsplit('/').next();
+        let items = self.written.node().get(list).map(|entry| entry.value.items()).unwrap_or_default();
+        let written = items.iter().any(|item| item.get("name").and_then(|name| name.value.text()) == bare);
+        if self.complete && !written {
+            findings.dangling(at, what, name, known);
+        }
+    }
+}
+
+/// A name as authors write it: without the default namespace.
+pub(crate) fn short_name(name: &ObjectName) -> String {
+    if name.namespace == "default" { name.name.clone() } else { name.to_string() }
+}
+
+fn left_out(at: At<'_>, note: &objects::Note, findings: &mut Findings) {
+    findings.note(at, format!("{} has no rules: {}", note.object, note.reason));
+}
+
+/// Takes away the second of two objects with the same name.
+fn unique<T>(list: &mut Vec<Located<'_, T>>, what: &str, name: impl Fn(&T) -> String, findings: &mut Findings) {
+    let mut seen: std::collections::HashMap<String, At<'_>> = Default::default();
+    list.retain(|object| {
+        let name = name(&object.value);
+        let Some(first) = seen.insert(name.clone(), object.at) else { return true };
+        let short = name.strip_prefix("default/").unwrap_or(&name);
+        let mistake = object.field("metadata.name").mistake(format!("there are two {what}s `{short}`"));
+        findings.add(mistake.help("Rename one of the two.").also(first.field("name").label("the first one")));
+        seen.insert(name, first);
+        false
+    });
+}

@@ -1,0 +1,224 @@
+//! Pods: short forms and manifests, with replicas written out and addresses filled in.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1 as core;
+use svclab_rules::cluster::objects::{self, Reading};
+use svclab_rules::cluster::{Family, Node, ObjectName, Pod};
+
+use super::super::limits;
+use super::super::raw::RawPod;
+use super::super::tree::At;
+use super::addresses::Pool;
+use super::findings::Findings;
+use super::located::{Located, sound};
+use super::nodes::{one_of, only_one};
+
+/// A pod, and what only svclab wants to know of it.
+#[derive(Debug, Clone)]
+pub(crate) struct PodState {
+    /// The facts.
+    pub(crate) pod: Pod,
+    /// The name that it was written under, where that stands for several pods.
+    pub(crate) group: Option<String>,
+    /// Whether it is ready.
+    pub(crate) ready: bool,
+    /// Whether it is being taken down.
+    pub(crate) terminating: bool,
+}
+
+/// A pod whose addresses may still be missing.
+pub(crate) struct Draft {
+    object: core::Pod,
+    group: Option<String>,
+    terminating: bool,
+}
+
+/// The pods that an item of the scenario's list stands for.
+pub(crate) fn short<'a>(
+    raw: &RawPod,
+    at: At<'a>,
+    nodes: &[Located<'_, Node>],
+    findings: &mut Findings,
+) -> Vec<Located<'a, Draft>> {
+    only_one(at, ["ip", "ips"], findings);
+    only_one(at, ["node", "nodes"], findings);
+    let replicas = raw.replicas.unwrap_or(1);
+    if !(1..=limits::REPLICAS).contains(&replicas) {
+        let message = format!("{replicas} replicas");
+        findings.wrong(at.field("replicas"), message, format!("Ask for 1 to {} pods.", limits::REPLICAS));
+        return Vec::new();
+    }
+    let addresses = one_of([&raw.ips, &raw.ip]);
+    if replicas > 1 && !addresses.is_empty() {
+        let message = "several pods cannot have the same address";
+        findings.wrong(at.first_of(&["ip", "ips"]), message, "Leave `ip` out: each pod gets the next free one.");
+    }
+    let hosts = hosts(raw, at, nodes, findings);
+    let group = (replicas > 1).then(|| raw.name.clone());
+    let name = |number: u32| if group.is_some() { format!("{}-{number}", raw.name) } else { raw.name.clone() };
+    let terminating = raw.terminating.unwrap_or(false);
+    let draft = |(number, node): (u32, &String)| {
+        let object = object(raw, name(number), node, &addresses);
+        Located::short(Draft { object, group: group.clone(), terminating }, at)
+    };
+    (1..=replicas).zip(hosts.iter().cycle()).map(draft).collect()
+}
+
+/// The nodes that the pods of an item are spread over.
+fn hosts(raw: &RawPod, at: At<'_>, nodes: &[Located<'_, Node>], findings: &mut Findings) -> Vec<String> {
+    if let Some(node) = &raw.node {
+        return vec![node.clone()];
+    }
+    let several = raw.nodes.as_ref().is_some_and(|nodes| !nodes.is_empty());
+    if let Some(nodes) = raw.nodes.as_ref().filter(|_| several) {
+        return nodes.clone();
+    }
+    if raw.replicas.unwrap_or(1) == 1 && nodes.len() > 1 {
+        findings.wrong(at, format!("pod `{}` is on no node", raw.name), "Add `node: ...` with the name of a node.");
+        return Vec::new();
+    }
+    nodes.iter().map(|node| node.value.name.clone()).collect()
+}
+
+/// The Kubernetes object of a short form.
+fn object(raw: &RawPod, name: String, node: &str, addresses: &[String]) -> core::Pod {
+    let port = |port: &super::super::raw::RawPodPort| core::ContainerPort {
+        name: port.name.clone(),
+        container_port: port.container_port,
+        protocol: port.protocol.clone(),
+        host_port: port.host_port,
+        ..Default::default()
+    };
+    let ports = raw.ports.as_ref().map(|ports| ports.iter().map(port).collect());
+    let ready = if raw.ready.unwrap_or(true) { "True" } else { "False" };
+    let mut pod = core::Pod::default();
+    pod.metadata.name = Some(name);
+    pod.metadata.namespace.clone_from(&raw.namespace);
+    pod.metadata.labels.clone_from(&raw.labels);
+    pod.spec = Some(core::PodSpec {
+        node_name: Some(node.to_owned()),
+        host_network: raw.host_network,
+        containers: vec![core::Container { ports, ..Default::default() }],
+        ..Default::default()
+    });
+    pod.status = Some(core::PodStatus {
+        pod_ips: Some(addresses.iter().map(|ip| core::PodIP { ip: ip.clone() }).collect()),
+        conditions: Some(vec![core::PodCondition {
+            type_: "Ready".to_owned(),
+            status: ready.to_owned(),
+            ..Default::default()
+        }]),
+        ..Default::default()
+    });
+    pod
+}
+
+/// A pod of a manifest.
+pub(crate) fn manifest(object: core::Pod, at: At<'_>) -> Located<'_, Draft> {
+    let terminating = object.metadata.deletion_timestamp.is_some();
+    Located::manifest(Draft { object, group: None, terminating }, at)
+}
+
+/// The addresses that the author gave.
+pub(crate) fn given(draft: &Draft) -> impl Iterator<Item = IpAddr> {
+    texts(&draft.object).into_iter().filter_map(|text| text.parse().ok())
+}
+
+fn texts(object: &core::Pod) -> Vec<&str> {
+    let Some(status) = &object.status else { return Vec::new() };
+    let listed = status.pod_ips.iter().flatten().map(|ip| ip.ip.as_str());
+    listed.chain(status.pod_ip.as_deref()).filter(|text| !text.is_empty()).collect()
+}
+
+/// Turns drafts into facts: looks up their nodes and gives addresses to those that have none.
+pub(crate) fn complete<'a>(
+    drafts: Vec<Located<'a, Draft>>,
+    nodes: &[Located<'_, Node>],
+    pool: &mut Pool,
+    findings: &mut Findings,
+) -> Vec<Located<'a, PodState>> {
+    pool.take(drafts.iter().flat_map(|draft| given(&draft.value)));
+    let names: Vec<&str> = nodes.iter().map(|node| node.value.name.as_str()).collect();
+    let mut pods = Vec::new();
+    for mut draft in drafts {
+        let wanted = draft.value.object.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+        let node = nodes.iter().find(|node| node.value.name == wanted);
+        if let Some(node) = node {
+            fill(&mut draft, &node.value, pool, findings);
+        } else if !wanted.is_empty() {
+            let at = place_of_node(&draft, &wanted);
+            findings.dangling(at, "node", &wanted, &names);
+        }
+        let Some(reading) = sound(&draft, objects::pod(&draft.value.object), findings) else { continue };
+        match (reading, node) {
+            (Reading::Kept(pod), Some(_)) => pods.push(draft.with(state(pod, &draft.value))),
+            (Reading::Ignored(note), _) => {
+                findings.note(draft.at, format!("{} is left out: {}", note.object, note.reason))
+            }
+            (Reading::Kept(_), None) => {}
+        }
+    }
+    pods
+}
+
+fn place_of_node<'a>(draft: &Located<'a, Draft>, wanted: &str) -> At<'a> {
+    let at = draft.field("spec.nodeName");
+    let index = at.node().items().iter().position(|item| item.text() == Some(wanted));
+    index.map_or(at, |index| at.item(index))
+}
+
+fn state(pod: Pod, draft: &Draft) -> PodState {
+    let (ready, terminating) = conditions(draft);
+    PodState { pod, group: draft.group.clone(), ready, terminating }
+}
+
+/// Whether a pod is ready, and whether it is being taken down.
+fn conditions(draft: &Draft) -> (bool, bool) {
+    let listed = draft.object.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let unready = listed.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "False");
+    (!unready && !draft.terminating, draft.terminating)
+}
+
+/// What a step can change of a pod by its Kubernetes object: name, labels, ready, terminating.
+pub(crate) fn changed(draft: &Draft) -> (ObjectName, BTreeMap<String, String>, bool, bool) {
+    let metadata = &draft.object.metadata;
+    let namespace = metadata.namespace.as_deref().unwrap_or("default");
+    let name = ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default());
+    let (ready, terminating) = conditions(draft);
+    (name, metadata.labels.clone().unwrap_or_default(), ready, terminating)
+}
+
+/// Fills in the addresses: the node's own, or the next free ones of its ranges.
+fn fill(draft: &mut Located<'_, Draft>, node: &Node, pool: &mut Pool, findings: &mut Findings) {
+    let object = &draft.value.object;
+    let ended = object.status.as_ref().and_then(|status| status.phase.as_deref());
+    if !texts(object).is_empty() || matches!(ended, Some("Succeeded" | "Failed")) {
+        return;
+    }
+    let on_host = object.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or_default();
+    let addresses: Vec<IpAddr> = if on_host {
+        Family::ALL.into_iter().filter_map(|family| node.internal_ip(family)).collect()
+    } else {
+        node.pod_cidrs.iter().filter_map(|range| pool.address(*range, 2)).collect()
+    };
+    if addresses.len() < node.pod_cidrs.len() && !on_host {
+        let message = format!("the range of node {} has no address left for this pod", node.name);
+        findings.wrong(draft.at, message, "Give the node a larger `podCIDR`, or spread the pods over more nodes.");
+    }
+    let status = draft.value.object.status.get_or_insert_default();
+    status.pod_ips = Some(addresses.iter().map(|ip| core::PodIP { ip: ip.to_string() }).collect());
+}
+
+/// The pods that a name means: the one of that name, or the replicas written under it.
+pub(crate) fn named<'s, 'a>(pods: &'s [Located<'a, PodState>], name: &ObjectName) -> Vec<&'s Located<'a, PodState>> {
+    let exact: Vec<_> = pods.iter().filter(|pod| &pod.value.pod.name == name).collect();
+    if !exact.is_empty() {
+        return exact;
+    }
+    let in_group = |pod: &&Located<'_, PodState>| {
+        pod.value.group.as_deref() == Some(&name.name) && pod.value.pod.name.namespace == name.namespace
+    };
+    pods.iter().filter(in_group).collect()
+}

@@ -1,0 +1,115 @@
+//! Probes: who sends what to where, once for each address family.
+
+use std::net::SocketAddr;
+
+use svclab_rules::cluster::{Family, ObjectName, Protocol, ServicePort};
+
+use super::super::limits;
+use super::super::model::{Destination, Flows, Probe, Vantage};
+use super::super::raw::{RawFlows, RawProbe};
+use super::super::tree::{At, Place};
+use super::ends::{Ends, Scene};
+use super::findings::Findings;
+use super::surroundings::family;
+
+/// A probe of one family, and the Service that it goes to.
+pub(crate) struct Aimed {
+    /// The probe.
+    pub(crate) probe: Probe,
+    /// The Service and its port, where the destination is one of a Service's addresses.
+    pub(crate) service: Option<(ObjectName, ServicePort)>,
+}
+
+/// The probes that one section stands for.
+pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<Aimed> {
+    let from = scene.vantage(&raw.from, at.field("from"), findings);
+    let to = scene.destination(&raw.to, at.field("to"), findings);
+    let flows = flows(raw, at, findings);
+    let (Some((from, sources)), Some(to)) = (from, to) else { return Vec::new() };
+    check_loopback(&from, &to, at, findings);
+    let Some(protocol) = protocol(raw, &to, at, findings) else { return Vec::new() };
+    let sources: Vec<Family> = sources.into_iter().map(Family::of).collect();
+    let chosen = choose(raw, &sources, &to, at, findings);
+    let aim = |address: SocketAddr| Aimed {
+        probe: Probe {
+            span: at.span(),
+            from: from.clone(),
+            to: Destination { label: raw.to.clone(), address: address.ip(), port: address.port(), via: to.via.clone() },
+            protocol,
+            source_port: raw.source_port,
+            flows,
+        },
+        service: to.service.clone(),
+    };
+    chosen.into_iter().map(aim).collect()
+}
+
+/// The addresses that both ends have a family for.
+fn choose(raw: &RawProbe, sources: &[Family], to: &Ends, at: At<'_>, findings: &mut Findings) -> Vec<SocketAddr> {
+    let wanted = |address: &&SocketAddr| raw.family.is_none_or(|wanted| family(wanted) == Family::of(address.ip()));
+    let common = |address: &&SocketAddr| sources.contains(&Family::of(address.ip()));
+    let chosen: Vec<SocketAddr> = to.addresses.iter().filter(common).filter(wanted).copied().collect();
+    if chosen.is_empty() {
+        let of = |families: &mut dyn Iterator<Item = Family>| {
+            let names: Vec<String> = families.map(|family| family.to_string()).collect();
+            if names.is_empty() { "no address".to_owned() } else { names.join(" and ") }
+        };
+        let destination = of(&mut to.addresses.iter().map(|address| Family::of(address.ip())));
+        let mut senders = sources.to_vec();
+        senders.dedup();
+        let sender = of(&mut senders.into_iter());
+        let message = format!("`{}` has {sender}, `{}` has {destination}", raw.from, raw.to);
+        let help = match raw.family {
+            Some(wanted) => format!("Give both an {} address, or leave `family` out.", family(wanted)),
+            None => "Give both ends an address of the same family.".to_owned(),
+        };
+        findings.wrong(at.first_of(&["family", "to"]), message, help);
+    }
+    chosen
+}
+
+fn protocol(raw: &RawProbe, to: &Ends, at: At<'_>, findings: &mut Findings) -> Option<Protocol> {
+    if let Some(text) = &raw.protocol {
+        return findings.parsed(at.field("protocol"), text, "protocol", "tcp, udp or sctp");
+    }
+    let mut offered = to.protocols.clone();
+    offered.dedup();
+    if offered.len() > 1 {
+        let names = offered.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+        let message = format!("`{}` is offered for {names}", raw.to);
+        findings.wrong(at.field("to"), message, "Choose one with `protocol:`, or write the name of the port.");
+        return None;
+    }
+    Some(offered.first().copied().unwrap_or_default())
+}
+
+fn flows(raw: &RawProbe, at: At<'_>, findings: &mut Findings) -> Flows {
+    let flows = match raw.flows {
+        None => Flows::Exactly(1),
+        Some(RawFlows::Auto(_)) => Flows::Auto,
+        Some(RawFlows::Count(count)) => {
+            if !(1..=limits::FLOWS).contains(&count) {
+                let help = format!("Write 1 to {}, or `auto`.", limits::FLOWS);
+                findings.wrong(at.field("flows"), format!("{count} flows cannot be sent"), help);
+            }
+            Flows::Exactly(count)
+        }
+    };
+    if raw.source_port == Some(0) {
+        findings.wrong(at.field("sourcePort"), "port 0 is out of range", "Ports are numbers from 1 to 65535.");
+    }
+    if raw.source_port.is_some() && flows != Flows::Exactly(1) {
+        let message = "many flows cannot all have the same source port";
+        findings.wrong(at.field("sourcePort").key(), message, "Leave out `sourcePort`, or `flows`.");
+    }
+    flows
+}
+
+/// Only a process on a node can send to its loopback address.
+fn check_loopback(from: &Vantage, to: &Ends, at: At<'_>, findings: &mut Findings) {
+    let on_node = matches!(from, Vantage::Node(_) | Vantage::Localhost(_));
+    if to.loopback && !on_node {
+        let mistake = at.field("to").mistake("only a process on a node can reach its loopback address");
+        findings.add(mistake.help("Send from `node/NAME` or `localhost@NODE`."));
+    }
+}

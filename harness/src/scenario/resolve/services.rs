@@ -1,0 +1,188 @@
+//! Services: short forms laid over what is there, with cluster IPs and node ports filled in.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::core::v1 as core;
+use svclab_rules::cluster::{Family, ObjectName};
+
+use super::super::raw::{RawIngress, RawService, RawServicePort};
+use super::addresses::{Pool, family};
+use super::findings::Findings;
+use super::located::Located;
+use super::network::Network;
+
+/// Namespace and name of a short form.
+pub(crate) fn name_of(raw: &RawService) -> ObjectName {
+    ObjectName::new(raw.namespace.as_deref().unwrap_or("default"), &raw.name)
+}
+
+/// Namespace and name of an object.
+pub(crate) fn object_name(object: &core::Service) -> ObjectName {
+    let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
+    ObjectName::new(namespace, object.metadata.name.as_deref().unwrap_or_default())
+}
+
+/// Sets what is given; what is left out stays.
+fn set<T: Clone>(field: &mut Option<T>, given: &Option<T>) {
+    if given.is_some() {
+        field.clone_from(given);
+    }
+}
+
+/// Lays a short form over an object: fields that are given replace those of the object.
+pub(crate) fn overlay(raw: &RawService, object: &mut core::Service) {
+    object.metadata.name = Some(raw.name.clone());
+    set(&mut object.metadata.namespace, &raw.namespace);
+    set(&mut object.metadata.labels, &raw.labels);
+    set(&mut object.metadata.annotations, &raw.annotations);
+    let spec = object.spec.get_or_insert_default();
+    set(&mut spec.type_, &raw.kind);
+    if raw.cluster_ip.is_some() || raw.cluster_ips.is_some() {
+        spec.cluster_ip.clone_from(&raw.cluster_ip);
+        spec.cluster_ips.clone_from(&raw.cluster_ips);
+    }
+    set(&mut spec.ip_families, &raw.ip_families);
+    set(&mut spec.ip_family_policy, &raw.ip_family_policy);
+    set(&mut spec.ports, &raw.ports.as_ref().map(|ports| ports.iter().map(port).collect()));
+    set(&mut spec.selector, &raw.selector);
+    set(&mut spec.external_ips, &raw.external_ips);
+    set(&mut spec.external_name, &raw.external_name);
+    set(&mut spec.external_traffic_policy, &raw.external_traffic_policy);
+    set(&mut spec.internal_traffic_policy, &raw.internal_traffic_policy);
+    set(&mut spec.session_affinity, &raw.session_affinity);
+    let affinity = raw.session_affinity_config.as_ref().map(|config| core::SessionAffinityConfig {
+        client_ip: config
+            .client_ip
+            .as_ref()
+            .map(|client| core::ClientIPConfig { timeout_seconds: client.timeout_seconds }),
+    });
+    set(&mut spec.session_affinity_config, &affinity);
+    set(&mut spec.load_balancer_source_ranges, &raw.load_balancer_source_ranges);
+    set(&mut spec.load_balancer_ip, &raw.load_balancer_ip);
+    set(&mut spec.load_balancer_class, &raw.load_balancer_class);
+    set(&mut spec.allocate_load_balancer_node_ports, &raw.allocate_load_balancer_node_ports);
+    set(&mut spec.health_check_node_port, &raw.health_check_node_port);
+    set(&mut spec.publish_not_ready_addresses, &raw.publish_not_ready_addresses);
+    set(&mut spec.traffic_distribution, &raw.traffic_distribution);
+    if let Some(ingress) = ingress(raw) {
+        let balancer = core::LoadBalancerStatus { ingress: Some(ingress) };
+        object.status = Some(core::ServiceStatus { load_balancer: Some(balancer), ..Default::default() });
+    }
+}
+
+fn port(raw: &RawServicePort) -> core::ServicePort {
+    core::ServicePort {
+        name: raw.name.clone(),
+        protocol: raw.protocol.clone(),
+        app_protocol: raw.app_protocol.clone(),
+        port: raw.port,
+        target_port: raw.target_port.clone(),
+        node_port: raw.node_port,
+    }
+}
+
+/// The load balancer's addresses, from the short list or from the status.
+fn ingress(raw: &RawService) -> Option<Vec<core::LoadBalancerIngress>> {
+    let address = |ip: &String| core::LoadBalancerIngress { ip: Some(ip.clone()), ..Default::default() };
+    let reported = |ingress: &RawIngress| core::LoadBalancerIngress {
+        ip: ingress.ip.clone(),
+        hostname: ingress.hostname.clone(),
+        ip_mode: ingress.ip_mode.clone(),
+        ..Default::default()
+    };
+    let short = raw.load_balancer_ips.as_ref().map(|ips| ips.iter().map(address).collect());
+    short.or_else(|| {
+        let balancer = raw.status.as_ref()?.load_balancer.as_ref()?;
+        balancer.ingress.as_ref().map(|list| list.iter().map(reported).collect())
+    })
+}
+
+/// Fills in cluster IPs and node ports as the API server would.
+pub(crate) fn complete(
+    services: &mut [Located<'_, core::Service>],
+    network: &Network,
+    pool: &mut Pool,
+    findings: &mut Findings,
+) {
+    let specs = || services.iter().filter_map(|service| service.value.spec.as_ref());
+    pool.take(
+        specs()
+            .flat_map(|spec| spec.cluster_ip.iter().chain(spec.cluster_ips.iter().flatten()))
+            .filter_map(|ip| ip.parse().ok()),
+    );
+    let mut node_ports: HashSet<i32> = specs()
+        .flat_map(|spec| {
+            spec.ports.iter().flatten().filter_map(|port| port.node_port).chain(spec.health_check_node_port)
+        })
+        .collect();
+    for service in services {
+        let place = service.with(());
+        let spec = service.value.spec.get_or_insert_default();
+        if spec.type_.as_deref() == Some("ExternalName") {
+            continue;
+        }
+        if spec.cluster_ip.is_none() && spec.cluster_ips.is_none() {
+            cluster_ips(spec, &place, network, pool, findings);
+        }
+        allocate_node_ports(spec, &mut node_ports);
+    }
+}
+
+fn cluster_ips(
+    spec: &mut core::ServiceSpec,
+    place: &Located<'_, ()>,
+    network: &Network,
+    pool: &mut Pool,
+    findings: &mut Findings,
+) {
+    let cluster = network.families();
+    let known = |word: &String| match word.as_str() {
+        "IPv4" => Some(Family::Ipv4),
+        "IPv6" => Some(Family::Ipv6),
+        _ => None,
+    };
+    let mut families: Vec<Family> = spec.ip_families.iter().flatten().filter_map(known).collect();
+    let policy = spec.ip_family_policy.as_deref();
+    if families.is_empty() {
+        families.extend(cluster.first());
+    }
+    if matches!(policy, Some("PreferDualStack" | "RequireDualStack")) {
+        families.extend(cluster.iter().filter(|family| !families.contains(family)).copied().collect::<Vec<_>>());
+    }
+    for wanted in families.iter().filter(|family| !cluster.contains(family)) {
+        let message = format!("the service asks for {wanted}, but the cluster has no {wanted} range");
+        findings.wrong(place.field("spec.ipFamilies"), message, "Add such a range to `cluster.podCIDR`.");
+    }
+    if policy == Some("RequireDualStack") && cluster.len() < 2 {
+        let message = "the service requires dual-stack, but the cluster has one family";
+        findings.wrong(place.field("spec.ipFamilyPolicy"), message, "Give `cluster.podCIDR` a list of two ranges.");
+    }
+    let range = |wanted: Family| network.service_cidrs.iter().copied().find(|range| family(*range) == wanted);
+    let drawn: Vec<String> = families
+        .iter()
+        .filter_map(|family| pool.address(range(*family)?, 10))
+        .map(|address| address.to_string())
+        .collect();
+    if drawn.len() < families.len() {
+        findings.wrong(place.at, "no cluster IP is left for this service", "Set a larger `cluster.serviceCIDR`.");
+    }
+    spec.cluster_ip = drawn.first().cloned();
+    spec.cluster_ips = Some(drawn);
+}
+
+/// Gives node ports to those ports that need one: the next free ones from 30000 on.
+fn allocate_node_ports(spec: &mut core::ServiceSpec, taken: &mut HashSet<i32>) {
+    let allocate = match spec.type_.as_deref() {
+        Some("NodePort") => true,
+        Some("LoadBalancer") => spec.allocate_load_balancer_node_ports.unwrap_or(true),
+        _ => false,
+    };
+    if !allocate {
+        return;
+    }
+    for port in spec.ports.iter_mut().flatten().filter(|port| port.node_port.is_none()) {
+        let free = (30_000..=32_767).find(|number| !taken.contains(number));
+        taken.extend(free);
+        port.node_port = free;
+    }
+}

@@ -1,0 +1,150 @@
+//! What stands around the cluster's objects: outside hosts, kernel settings, foreign rules.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use svclab_rules::cluster::Family;
+
+use super::super::model::{ForeignRules, Host, Install, Place as Namespace, Span};
+use super::super::raw::{OneOrMany, RawFamily, RawHost, RawInstall, RawNode, RawRules, Scalar};
+use super::super::tree::At;
+use super::addresses::Pool;
+use super::endpoints::object_name;
+use super::findings::Findings;
+use super::located::Located;
+use super::nodes::{defaults, one_of, only_one};
+use super::objects::Objects;
+use super::pods;
+
+/// Addresses for documentation (RFC 5737, RFC 3849), which no real machine has.
+const OUTSIDE: [&str; 2] = ["203.0.113.0/24", "2001:db8:113::/64"];
+
+/// The hosts, with addresses of the given families where none are given.
+pub(crate) fn hosts<'a>(
+    raw: &[RawHost],
+    at: At<'a>,
+    cluster: &[Family],
+    pool: &mut Pool,
+    findings: &mut Findings,
+) -> Vec<Located<'a, Host>> {
+    let mut hosts: Vec<Located<'a, Host>> = Vec::new();
+    for (index, raw) in raw.iter().enumerate() {
+        let at = at.item(index);
+        only_one(at, ["ip", "ips"], findings);
+        let mut ips: Vec<IpAddr> = Vec::new();
+        let place = at.first_of(&["ip", "ips"]);
+        for (index, text) in one_of([&raw.ips, &raw.ip]).iter().enumerate() {
+            let Some(ip) = findings.parsed(place.item(index), text, "IP address", "203.0.113.10") else { continue };
+            if ips.iter().any(|other| Family::of(*other) == Family::of(ip)) {
+                let message = format!("a second {} address", Family::of(ip));
+                findings.wrong(place.item(index), message, "Give a host at most one address of each family.");
+            } else {
+                ips.push(ip);
+            }
+        }
+        if hosts.iter().any(|other| other.value.name == raw.name) {
+            findings.wrong(at.field("name"), format!("there are two hosts `{}`", raw.name), "Rename one of the two.");
+        } else {
+            hosts.push(Located::short(Host { name: raw.name.clone(), ips }, at));
+        }
+    }
+    pool.take(hosts.iter().flat_map(|host| host.value.ips.clone()));
+    for host in hosts.iter_mut().filter(|host| host.value.ips.is_empty()) {
+        host.value.ips = defaults(OUTSIDE, cluster, 10, pool);
+    }
+    hosts
+}
+
+/// The kernel settings of nodes.
+pub(crate) fn sysctls(raw: &[RawNode]) -> BTreeMap<String, BTreeMap<String, String>> {
+    let text = |value: &Scalar| match value {
+        Scalar::Number(number) => number.to_string(),
+        Scalar::Bool(value) => u8::from(*value).to_string(),
+        Scalar::Text(text) => text.clone(),
+    };
+    let of_node = |node: &RawNode| {
+        let settings = node.sysctls.as_ref()?;
+        Some((node.name.clone(), settings.iter().map(|(name, value)| (name.clone(), text(value))).collect()))
+    };
+    raw.iter().filter_map(of_node).collect()
+}
+
+/// The texts of files that rules are in, by their path.
+pub(crate) type RuleFiles = BTreeMap<PathBuf, String>;
+
+/// The foreign rules.
+pub(crate) fn rules(
+    raw: &BTreeMap<String, OneOrMany<RawRules>>,
+    at: At<'_>,
+    folder: &Path,
+    files: &RuleFiles,
+    objects: &Objects<'_>,
+    findings: &mut Findings,
+) -> Vec<ForeignRules> {
+    let mut all = Vec::new();
+    for (owner, list) in raw {
+        let at = at.field(owner);
+        let Some(place) = namespace(owner, at, objects, findings) else { continue };
+        for (index, raw) in list.0.iter().enumerate() {
+            let at = at.item(index);
+            let (text, origin) = match (&raw.file, &raw.text) {
+                (Some(file), None) => {
+                    let file = folder.join(file);
+                    // A file that could not be read has been reported already.
+                    let Some(text) = files.get(&file) else { continue };
+                    (text.clone(), Span { file, line: 1, column: 1 })
+                }
+                (None, Some(text)) => (text.clone(), at.field("text").text_span()),
+                _ => {
+                    findings.wrong(at, "rules need either `file` or `text`", "Write one of the two.");
+                    continue;
+                }
+            };
+            let install = match raw.install {
+                RawInstall::Instead => Install::Instead,
+                RawInstall::Before => Install::Before,
+                RawInstall::After => Install::After,
+            };
+            all.push(ForeignRules { place: place.clone(), family: family(raw.family), text, origin, install });
+        }
+    }
+    all
+}
+
+/// The family that a word means.
+pub(crate) fn family(raw: RawFamily) -> Family {
+    match raw {
+        RawFamily::Ipv4 => Family::Ipv4,
+        RawFamily::Ipv6 => Family::Ipv6,
+    }
+}
+
+fn namespace(owner: &str, at: At<'_>, objects: &Objects<'_>, findings: &mut Findings) -> Option<Namespace> {
+    if let Some(pod) = owner.strip_prefix("pod/") {
+        let name = object_name(pod);
+        let pods = pods::named(&objects.pods, &name);
+        match pods.as_slice() {
+            [] => objects.missing_pod(&name, at, findings),
+            [pod] if pod.value.pod.host_network => {
+                let node = &pod.value.pod.node;
+                let message = format!("pod `{name}` has no rules of its own: it uses the network of node {node}");
+                findings.wrong(at.key(), message, format!("Write `{node}` instead."));
+            }
+            [pod] => return Some(Namespace::Pod(pod.value.pod.name.clone())),
+            [first, ..] => {
+                let message = format!("`{owner}` means {} pods", pods.len());
+                findings.wrong(at.key(), message, format!("Name one of them, as `pod/{}`.", first.value.pod.name.name));
+            }
+        }
+        return None;
+    }
+    let node = owner.strip_prefix("node/").unwrap_or(owner);
+    match objects.node(node) {
+        Some(node) => Some(Namespace::Node(node.name.clone())),
+        None => {
+            objects.missing_node(node, at, findings);
+            None
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Tests: sequences of changes and probes.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use svclab_rules::cluster::Cluster;
+
+use super::super::model::{Host, Step, Test};
+use super::super::raw::{RawExpect, RawProbe, RawTest};
+use super::super::tree::At;
+use super::ends::Scene;
+use super::expectations::expectation;
+use super::findings::Findings;
+use super::located::Located;
+use super::manifests::Manifests;
+use super::network::Network;
+use super::objects::{Objects, Source};
+use super::probes::probes;
+
+/// What tests are resolved against.
+pub(crate) struct Stage<'s, 'a> {
+    /// The objects at the start.
+    pub(crate) objects: &'s Objects<'a>,
+    /// The facts at the start.
+    pub(crate) cluster: &'s Cluster,
+    /// Machines outside of the cluster.
+    pub(crate) hosts: &'s [Located<'a, Host>],
+    /// The section `cluster:`.
+    pub(crate) network: &'s Network,
+    /// The files that steps name.
+    pub(crate) manifests: &'a Manifests,
+    /// What their paths are relative to.
+    pub(crate) folder: &'s Path,
+}
+
+/// Resolves all tests. Each starts from what the one before has left behind.
+pub(crate) fn tests<'a>(raw: &'a [RawTest], at: At<'a>, stage: &Stage<'_, 'a>, findings: &mut Findings) -> Vec<Test> {
+    let mut names = HashSet::new();
+    let mut tests = Vec::new();
+    let mut now = (stage.objects.clone(), stage.cluster.clone());
+    for (index, raw) in raw.iter().enumerate() {
+        let at = at.item(index);
+        if !names.insert(&raw.name) {
+            let message = format!("there are two tests `{}`", raw.name);
+            findings.wrong(at.field("name"), message, "Give every test a name of its own.");
+        }
+        let mut run = Run { stage, now: &mut now, steps: Vec::new(), findings };
+        run.test(raw, at);
+        tests.push(Test { name: raw.name.clone(), span: at.span(), steps: run.steps });
+    }
+    tests
+}
+
+struct Run<'r, 's, 'a> {
+    stage: &'r Stage<'s, 'a>,
+    now: &'r mut (Objects<'a>, Cluster),
+    steps: Vec<Step>,
+    findings: &'r mut Findings,
+}
+
+impl<'a> Run<'_, '_, 'a> {
+    fn test(&mut self, raw: &'a RawTest, at: At<'a>) {
+        match (&raw.probe, &raw.steps) {
+            (Some(probe), None) => self.probe(probe, raw.expect.as_ref(), at),
+            (None, Some(steps)) => {
+                if raw.expect.is_some() {
+                    let message = "`expect` stands beside `steps`";
+                    self.findings.wrong(at.field("expect").key(), message, "Put it into the step with the probe.");
+                }
+                for (index, step) in steps.iter().enumerate() {
+                    let at = at.field("steps").item(index);
+                    match (&step.apply, &step.probe) {
+                        (Some(apply), None) => self.apply(&Source::step(apply, at.field("apply"), self.stage.folder)),
+                        (None, Some(probe)) => self.probe(probe, step.expect.as_ref(), at),
+                        _ => {
+                            let help = "Write each as a step of its own.";
+                            self.findings.wrong(at, "a step is either an `apply` or a `probe`", help);
+                        }
+                    }
+                }
+                if !steps.iter().any(|step| step.probe.is_some()) {
+                    let help = "Add a step with `probe` and `expect`.";
+                    self.findings.wrong(at.field("steps").key(), "no step sends a packet", help);
+                }
+            }
+            _ => {
+                let help = "Write `probe` and `expect` for one probe, or `steps` for several.";
+                self.findings.wrong(at, "a test needs either a `probe` or `steps`", help);
+            }
+        }
+    }
+
+    fn apply(&mut self, source: &Source<'a>) {
+        let objects = self.now.0.apply(source, self.stage.manifests, self.stage.network, self.findings);
+        let cluster = objects.cluster(self.stage.network, self.findings);
+        self.steps.push(Step::Apply(Box::new(cluster.clone())));
+        *self.now = (objects, cluster);
+    }
+
+    fn probe(&mut self, raw: &RawProbe, expect: Option<&RawExpect>, at: At<'a>) {
+        let scene = Scene {
+            now: (&self.now.0, &self.now.1),
+            start: (self.stage.objects, self.stage.cluster),
+            hosts: self.stage.hosts,
+        };
+        let aimed = probes(raw, at.field("probe"), &scene, self.findings);
+        let Some(expect) = expect else {
+            let help = "Add `expect:` with at least one of `delivered`, `rejected` and `dropped`.";
+            self.findings.wrong(at.field("probe").key(), "the probe has no expectation", help);
+            return;
+        };
+        for aimed in aimed {
+            let expectation = expectation(expect, at.field("expect"), &aimed, &scene, self.findings);
+            self.steps.push(Step::Probe(Box::new(aimed.probe), expectation));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Whole scenarios, from text to model.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+
+use svclab_rules::cluster::{ObjectName, Protocol};
+
+use super::*;
+
+/// The example of the format's description.
+const EXAMPLE: &str = "\
+name: a ClusterIP reaches a pod on another node
+cluster:
+  podCIDR: 10.244.0.0/16
+  cni: ptp
+  proxy: {mode: iptables, version: \"1.30\", detectLocalMode: ClusterCIDR}
+nodes:
+  - {name: worker,  ip: 172.18.0.2, podCIDR: 10.244.1.0/24}
+  - {name: worker2, ip: 172.18.0.3, podCIDR: 10.244.2.0/24, labels: {topology.kubernetes.io/zone: b}}
+pods:
+  - {name: client, node: worker,  ip: 10.244.1.3}
+  - {name: nginx,  node: worker2, ip: 10.244.2.2, replicas: 1}
+  - {name: nginx-new, node: worker2}
+services:
+  - {name: nginx, clusterIP: 10.96.34.82, ports: [{port: 80}]}
+endpoints:
+  - {service: nginx, pods: [nginx]}
+hosts:
+  - {name: outside, ip: 203.0.113.10}
+rules:
+  worker:
+    text: |
+      *filter
+      COMMIT
+    install: before
+tests:
+  - name: the packet is translated, its source kept
+    probe: {from: pod/client, to: service/nginx:80}
+    expect: {delivered: \"pod/nginx:80\", source: preserved, reply: from-vip}
+  - name: each replica gets its share
+    probe: {from: pod/client, to: service/nginx:80, flows: auto}
+    expect: {balance: even}
+  - name: after a rolling update, no flow reaches the old pod
+    steps:
+      - apply: {endpoints: [{service: nginx, pods: [nginx-new]}]}
+      - probe: {from: pod/client, to: service/nginx:80, sourcePort: 40000}
+        expect: {delivered: \"pod/nginx-new:80\"}
+";
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn no_files(_: &Path) -> io::Result<String> {
+    Err(io::ErrorKind::NotFound.into())
+}
+
+fn parsed(text: &str) -> Result<Scenario, Diagnostics> {
+    parse(text, Path::new("test.yaml"), &no_files)
+}
+
+fn scenario(text: &str) -> Scenario {
+    parsed(text).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn steps(scenario: &Scenario) -> Vec<&Step> {
+    scenario.tests.iter().flat_map(|test| &test.steps).collect()
+}
+
+fn probe<'s>(step: &&'s Step) -> Option<(&'s Probe, &'s Expectation)> {
+    match step {
+        Step::Probe(probe, expectation) => Some((probe, expectation)),
+        Step::Apply(_) => None,
+    }
+}
+
+#[test]
+fn the_example_becomes_a_model() {
+    let scenario = scenario(EXAMPLE);
+    assert_eq!(scenario.cluster.pod(&ObjectName::new("default", "nginx-new")).unwrap().ips, [ip("10.244.2.3")]);
+    assert_eq!(scenario.rules[0].text, "*filter\nCOMMIT\n");
+    assert_eq!(scenario.rules[0].origin.to_string(), "test.yaml:22:1");
+    let nginx =
+        |name: &str, ip_of: &str| Target { label: format!("pod/{name}:80"), address: ip(ip_of), port: Some(80) };
+    let steps = steps(&scenario);
+    let probes: Vec<_> = steps.iter().filter_map(probe).collect();
+    assert_eq!(
+        probes[0].0,
+        &Probe {
+            span: Span { file: "test.yaml".into(), line: 27, column: 12 },
+            from: Vantage::Pod(ObjectName::new("default", "client")),
+            to: Destination { label: "service/nginx:80".into(), address: ip("10.96.34.82"), port: 80, via: None },
+            protocol: Protocol::Tcp,
+            source_port: None,
+            flows: Flows::Exactly(1),
+        }
+    );
+    assert_eq!(
+        probes[0].1,
+        &Expectation {
+            outcome: Some(OutcomeExpectation::Delivered(vec![nginx("nginx", "10.244.2.2")])),
+            source: Some(SourceExpectation::Preserved),
+            reply: Some(ReplyExpectation::FromVip),
+            balance: None,
+            affinity: None,
+        }
+    );
+    assert_eq!(probes[1].1.balance, Some(Balance::Even));
+    assert_eq!(probes[1].1.outcome, probes[0].1.outcome);
+    let Step::Apply(after) = steps[2] else { panic!("the third step is a change") };
+    assert_eq!(after.slices[0].endpoints[0].addresses, [ip("10.244.2.3")]);
+    assert_eq!(probes[2].1.outcome, Some(OutcomeExpectation::Delivered(vec![nginx("nginx-new", "10.244.2.3")])));
+}

@@ -1,0 +1,258 @@
+//! YAML with the place of every value.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::diagnostics::{Diagnostic, Label};
+use super::model::Span;
+
+/// A stretch of text on one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Line, from 1.
+    pub(crate) line: u32,
+    /// Column in characters, from 1.
+    pub(crate) column: u32,
+    /// Characters; at least one.
+    pub(crate) length: u32,
+}
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    /// Where it stands; of a list or map, its first line.
+    pub(crate) mark: Mark,
+    /// What it is.
+    pub(crate) kind: Kind,
+    /// How many values it has, aliases written out and itself counted.
+    pub(crate) size: usize,
+}
+
+/// The three kinds of YAML values.
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    /// A string, number, truth value or null.
+    Scalar {
+        /// The text without quotes.
+        text: String,
+        /// True where it stands without quotes, so that it may be other than a string.
+        plain: bool,
+        /// True for a block scalar (`|` or `>`), whose text starts on the next line.
+        block: bool,
+    },
+    /// A list.
+    List(Vec<Arc<Node>>),
+    /// A map, in the order of the text.
+    Map(Vec<Entry>),
+}
+
+/// A key and its value.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    /// The key.
+    pub(crate) name: String,
+    /// Where the key stands.
+    pub(crate) mark: Mark,
+    /// The value.
+    pub(crate) value: Arc<Node>,
+}
+
+/// A step from a value to one inside of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Hop {
+    /// The value of a key.
+    Field(String),
+    /// The item of a list, from 0.
+    Item(usize),
+}
+
+impl Node {
+    /// The value of a key; `None` where this is no map or has no such key.
+    pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
+        match &self.kind {
+            Kind::Map(entries) => entries.iter().find(|entry| entry.name == name),
+            _ => None,
+        }
+    }
+
+    /// The items of a list; a value that is no list counts as the only item of one.
+    pub(crate) fn items(&self) -> &[Arc<Node>] {
+        match &self.kind {
+            Kind::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The text of a scalar.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Takes away the value that a path leads to; of a path that leads nowhere, the last value on it.
+    pub(crate) fn prune(node: &mut Arc<Self>, path: &[Hop]) {
+        let Some((step, rest)) = path.split_first() else { return };
+        let node = Arc::make_mut(node);
+        match (&mut node.kind, step) {
+            (Kind::Map(entries), Hop::Field(name)) => {
+                let Some(at) = entries.iter().position(|entry| entry.name == *name) else { return };
+                if rest.is_empty() {
+                    entries.remove(at);
+                } else {
+                    Self::prune(&mut entries[at].value, rest);
+                }
+            }
+            (Kind::List(items), Hop::Item(at)) if *at < items.len() => {
+                if rest.is_empty() {
+                    items.remove(*at);
+                } else {
+                    Self::prune(&mut items[*at], rest);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A place in a tree, for reports. Steps to values that are not there stay where they are, so that there is
+/// always something to point at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At<'a> {
+    file: &'a Path,
+    node: &'a Node,
+    key: Option<Mark>,
+}
+
+impl<'a> At<'a> {
+    /// The root of a file's tree.
+    pub(crate) fn root(file: &'a Path, node: &'a Node) -> Self {
+        Self { file, node, key: None }
+    }
+
+    /// The value of a field.
+    pub(crate) fn field(self, name: &str) -> Self {
+        match self.node.get(name) {
+            Some(entry) => Self { node: &entry.value, key: Some(entry.mark), ..self },
+            None => self,
+        }
+    }
+
+    /// True where there is such a field.
+    pub(crate) fn has(self, name: &str) -> bool {
+        self.node.get(name).is_some()
+    }
+
+    /// The value of the first of these fields that is there.
+    pub(crate) fn first_of(self, names: &[&str]) -> Self {
+        names.iter().find(|name| self.has(name)).map_or(self, |name| self.field(name))
+    }
+
+    /// An item of a list; a single value counts as a list of one.
+    pub(crate) fn item(self, index: usize) -> Self {
+        match self.node.items().get(index) {
+            Some(node) => Self { node, key: None, ..self },
+            None => self,
+        }
+    }
+
+    /// The value that a path like `spec.ports[0].nodePort` leads to.
+    pub(crate) fn walk(self, path: &str) -> Self {
+        parse_path(path).iter().fold(self, |at, step| match step {
+            Hop::Field(name) => at.field(name),
+            Hop::Item(index) => at.item(*index),
+        })
+    }
+
+    /// The key of this value, or the value itself where it has none.
+    pub(crate) fn key(self) -> Key<'a> {
+        Key(self)
+    }
+
+    /// The tree below.
+    pub(crate) fn node(self) -> &'a Node {
+        self.node
+    }
+
+    /// The file.
+    pub(crate) fn file(self) -> &'a Path {
+        self.file
+    }
+
+    /// The place as a plain value.
+    pub(crate) fn span(self) -> Span {
+        self.span_of(self.node.mark)
+    }
+
+    /// The place of a block scalar's (`|`) first line of text, which starts at its first column for the tools that
+    /// read it.
+    pub(crate) fn text_span(self) -> Span {
+        let block = matches!(self.node.kind, Kind::Scalar { block: true, .. });
+        let span = self.span();
+        if block { Span { column: 1, ..span } } else { span }
+    }
+
+    /// A remark on this place.
+    pub(crate) fn label(self, text: impl Into<String>) -> Label {
+        Label { span: self.span(), length: self.node.mark.length as usize, text: text.into() }
+    }
+
+    fn span_of(self, mark: Mark) -> Span {
+        Span { file: self.file.to_owned(), line: mark.line as usize, column: mark.column as usize }
+    }
+}
+
+/// The key of a value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key<'a>(At<'a>);
+
+/// What a mistake can be reported at.
+pub(crate) trait Place {
+    /// A mistake here.
+    fn mistake(self, message: impl Into<String>) -> Diagnostic;
+}
+
+impl Place for At<'_> {
+    fn mistake(self, message: impl Into<String>) -> Diagnostic {
+        diagnostic(self.span(), self.node.mark, message.into())
+    }
+}
+
+impl Place for Key<'_> {
+    fn mistake(self, message: impl Into<String>) -> Diagnostic {
+        let mark = self.0.key.unwrap_or(self.0.node.mark);
+        diagnostic(self.0.span_of(mark), mark, message.into())
+    }
+}
+
+fn diagnostic(span: Span, mark: Mark, message: String) -> Diagnostic {
+    Diagnostic { span, length: mark.length as usize, message, help: None, also: None }
+}
+
+impl Diagnostic {
+    /// Adds how to put it right.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Adds another place that has to do with it.
+    pub(crate) fn also(mut self, label: Label) -> Self {
+        self.also = Some(label);
+        self
+    }
+}
+
+/// The steps of a path like `spec.ports[0].nodePort`.
+fn parse_path(path: &str) -> Vec<Hop> {
+    let mut steps = Vec::new();
+    for part in path.split('.').filter(|part| !part.is_empty()) {
+        let mut pieces = part.split('[');
+        if let Some(name) = pieces.next().filter(|name| !name.is_empty()) {
+            steps.push(Hop::Field(name.to_owned()));
+        }
+        steps.extend(pieces.filter_map(|piece| piece.trim_end_matches(']').parse().ok()).map(Hop::Item));
+    }
+    steps
+}

@@ -1,0 +1,100 @@
+//! Judging one flow.
+
+use std::net::SocketAddr;
+
+use super::words::{expected_reply, expected_source, observed_outcome, outcome_words};
+use super::{Context, Field, Findings, check_source};
+use crate::observation::{Delivery, FlowObservation, Observed};
+use crate::scenario::{Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, SourceExpectation};
+
+/// Judges all parts. Source and reply are judged only where the outcome itself is as expected: else they follow from it.
+pub(super) fn judge(
+    probe: &Probe,
+    expectation: &Expectation,
+    seen: &FlowObservation,
+    context: &Context,
+    findings: &mut Findings,
+) {
+    if let Observed::Doubled(_) = &seen.outcome {
+        let reason = "a flow must come out exactly once";
+        findings.differ(Field::Flows, "one delivery", observed_outcome(&seen.outcome), reason);
+    } else if let Some(expected) = &expectation.outcome
+        && let Err(reason) = check_outcome(expected, &seen.outcome)
+    {
+        findings.differ(Field::Outcome, outcome_words(expected), observed_outcome(&seen.outcome), reason);
+    }
+    if findings.differences.is_empty() {
+        if let Some(expected) = expectation.source {
+            judge_source(expected, seen, context, findings);
+        }
+        if let Some(expected) = expectation.reply {
+            judge_reply(expected, probe, seen, findings);
+        }
+    }
+    for (field, wanted) in
+        [(Field::Balance, expectation.balance.is_some()), (Field::Affinity, expectation.affinity.is_some())]
+    {
+        if wanted {
+            findings.differ(field, "many flows", "one flow", "one flow shows no distribution: ask for `flows: auto`");
+        }
+    }
+}
+
+fn check_outcome(expected: &OutcomeExpectation, seen: &Observed) -> Result<(), String> {
+    match (expected, seen) {
+        (OutcomeExpectation::Delivered(targets), Observed::Delivered(delivery)) => {
+            if targets.iter().any(|target| super::words::is_at(target, delivery.destination)) {
+                return Ok(());
+            }
+            let address = targets.iter().any(|target| target.address == delivery.destination.ip());
+            Err(if address { "it came out at the right place, but at another port" } else { "it came out elsewhere" }
+                .to_owned())
+        }
+        (OutcomeExpectation::Rejected(kind), Observed::Rejected { kind: seen, .. }) => {
+            let held = *kind == RejectKind::Any || kind == seen;
+            if held { Ok(()) } else { Err("it was refused in another way".to_owned()) }
+        }
+        (OutcomeExpectation::Dropped, Observed::Dropped) => Ok(()),
+        (_, Observed::Delivered(_)) => Err("it came out, although it should not".to_owned()),
+        (_, Observed::Rejected { by, .. }) => Err(format!("{by} refused it")),
+        (_, Observed::Dropped) => Err("it came out nowhere, and nobody was told".to_owned()),
+        (_, Observed::Doubled(_)) => Err("it came out more than once".to_owned()),
+    }
+}
+
+fn judge_source(expected: SourceExpectation, seen: &FlowObservation, context: &Context, findings: &mut Findings) {
+    let sender = [seen.source.ip()];
+    let words = expected_source(expected, &sender);
+    match &seen.outcome {
+        Observed::Delivered(Delivery { source, .. }) => {
+            if let Err(reason) = check_source(expected, source.ip(), &sender, context) {
+                findings.differ(Field::Source, words, source.ip().to_string(), reason);
+            }
+        }
+        other => findings.differ(Field::Source, words, observed_outcome(other), "no receiver saw a source"),
+    }
+}
+
+fn judge_reply(expected: ReplyExpectation, probe: &Probe, seen: &FlowObservation, findings: &mut Findings) {
+    let vip = SocketAddr::new(probe.to.address, probe.to.port);
+    let held = match (expected, seen.reply) {
+        (ReplyExpectation::FromVip, Some(reply)) => reply == vip,
+        (ReplyExpectation::From(address), Some(reply)) => reply.ip() == address,
+        (ReplyExpectation::Nothing, reply) => reply.is_none(),
+        (_, None) => false,
+    };
+    if held {
+        return;
+    }
+    let observed = seen.reply.map_or("no answer".to_owned(), |reply| format!("an answer from {reply}"));
+    let reason = match (seen.reply, &seen.outcome) {
+        (None, Observed::Delivered(_)) => "the packet came out, but its answer did not come back",
+        (None, _) => "nothing came out that could be answered",
+        (Some(reply), Observed::Delivered(delivery)) if reply == delivery.destination && reply != vip => {
+            "the answer was not translated back: it bears the endpoint's own address"
+        }
+        (Some(_), _) if expected == ReplyExpectation::Nothing => "an answer came, although none should",
+        (Some(_), _) => "the answer bears another address",
+    };
+    findings.differ(Field::Reply, expected_reply(expected, vip), observed, reason);
+}

@@ -1,0 +1,169 @@
+//! Expectations and observations become verdicts, with reasons.
+//!
+//! [`judge`] holds every part of an [`Expectation`] against what the lab saw. A part that does not hold is a
+//! [`Difference`]: what was expected, what was observed, and what that means. Whatever is expected, a flow that came
+//! out twice, flows that are missing and packets that belong to no flow are differences: nothing is ever ignored.
+
+mod flow;
+mod tally;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::observation::Observation;
+use crate::scenario::{Expectation, Probe, SourceExpectation};
+use crate::stats::{FalseAlarmRate, Fit};
+
+pub use words::{expected_parts, observed_words, reject_words};
+
+/// What judging must know beside expectation and observation.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Context {
+    /// Every address of every node, on all its interfaces, by the node's name.
+    pub nodes: BTreeMap<String, Vec<IpAddr>>,
+    /// The addresses that the probe was sent from.
+    pub sender: Vec<IpAddr>,
+    /// How often this one judgement may fail although all is right. Of a run's rate it is the share of one test: see
+    /// [`FalseAlarmRate::shared_by`].
+    pub rate: FalseAlarmRate,
+}
+
+impl Context {
+    /// The node that has an address.
+    fn node_of(&self, address: IpAddr) -> Option<&str> {
+        self.nodes.iter().find(|(_, own)| own.contains(&address)).map(|(name, _)| name.as_str())
+    }
+}
+
+/// Whether an observation is as expected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Whether everything was as expected: there is no difference.
+    pub held: bool,
+    /// What was not.
+    pub differences: Vec<Difference>,
+    /// What statistics showed, in words; empty for single flows.
+    pub shown: Vec<String>,
+    /// How the counts of a balance test fit their shares, one cell for each name.
+    pub balance: Option<Shares>,
+}
+
+/// The counts of a balance test and what they mean.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shares {
+    /// The endpoints, as the scenario names them, in the order of the test's cells.
+    pub names: Vec<String>,
+    /// The test.
+    pub fit: Fit,
+}
+
+/// A part of an expectation that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Which part.
+    pub field: Field,
+    /// What was expected: `delivered to pod/nginx:80`.
+    pub expected: String,
+    /// What was observed: `dropped`.
+    pub observed: String,
+    /// What that means, in words.
+    pub reason: String,
+}
+
+/// A part of an expectation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Field {
+    /// Whether every flow that was sent is accounted for, exactly once.
+    Flows,
+    /// What becomes of the packet.
+    Outcome,
+    /// The source that the receiver sees.
+    Source,
+    /// What the sender sees of the answer.
+    Reply,
+    /// How flows spread over endpoints.
+    Balance,
+    /// Whether a client stays with its endpoint.
+    Affinity,
+}
+
+impl Field {
+    /// The name that scenarios use, where they have one.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Flows => "flows",
+            Self::Outcome => "outcome",
+            Self::Source => "source",
+            Self::Reply => "reply",
+            Self::Balance => "balance",
+            Self::Affinity => "affinity",
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, expected, observed, reason } = self;
+        write!(f, "{field}: expected {expected}, observed {observed}: {reason}")
+    }
+}
+
+/// Holds an observation against every part of an expectation.
+pub fn judge(probe: &Probe, expectation: &Expectation, observation: &Observation, context: &Context) -> Verdict {
+    let mut findings = Findings::default();
+    match observation {
+        Observation::Flow(seen) => flow::judge(probe, expectation, seen, context, &mut findings),
+        Observation::Tally(tally) => tally::judge(expectation, tally, context, &mut findings),
+    }
+    let Findings { differences, shown, balance } = findings;
+    Verdict { held: differences.is_empty(), differences, shown, balance }
+}
+
+/// What judging has found so far.
+#[derive(Debug, Default)]
+struct Findings {
+    differences: Vec<Difference>,
+    shown: Vec<String>,
+    balance: Option<Shares>,
+}
+
+impl Findings {
+    fn differ(
+        &mut self,
+        field: Field,
+        expected: impl Into<String>,
+        observed: impl Into<String>,
+        reason: impl Into<String>,
+    ) {
+        let (expected, observed, reason) = (expected.into(), observed.into(), reason.into());
+        self.differences.push(Difference { field, expected, observed, reason });
+    }
+}
+
+/// Whether a receiver may see this source; else what it means that it did.
+fn check_source(expected: SourceExpectation, seen: IpAddr, sender: &[IpAddr], context: &Context) -> Result<(), String> {
+    let node = context.node_of(seen);
+    let own = sender.contains(&seen);
+    let held = match expected {
+        SourceExpectation::Preserved => own,
+        SourceExpectation::Masqueraded => node.is_some(),
+        SourceExpectation::Address(address) => seen == address,
+    };
+    match (held, own, node) {
+        (true, ..) => Ok(()),
+        (false, true, _) => Err("the packet kept the sender's own address".to_owned()),
+        (false, false, Some(node)) => Err(format!("the packet was masqueraded as node/{node}")),
+        (false, false, None) => Err("neither the sender nor a node has this address".to_owned()),
+    }
+}

@@ -1,0 +1,181 @@
+//! Judging many flows.
+
+use std::net::SocketAddr;
+
+use super::words::{self, expected_source, is_at, label};
+use super::{Context, Field, Findings, Shares, check_source};
+use crate::observation::Tally;
+use crate::scenario::{Balance, Expectation, OutcomeExpectation, SourceExpectation, Target};
+use crate::stats::{FalseAlarmRate, fit, grouped};
+
+pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context, findings: &mut Findings) {
+    let targets: &[Target] = match &expectation.outcome {
+        Some(OutcomeExpectation::Delivered(targets)) => targets,
+        _ => &[],
+    };
+    judge_accounts(expectation.outcome.as_ref(), tally, findings);
+    judge_outcome(expectation.outcome.as_ref(), tally, findings);
+    if let Some(expected) = expectation.source {
+        judge_sources(expected, tally, context, findings);
+    }
+    if let Some(expected) = expectation.reply {
+        let words = words::expected_reply_alone(expected);
+        findings.differ(
+            Field::Reply,
+            words,
+            "not recorded",
+            "answers are followed for single flows only: leave `flows` out",
+        );
+    }
+    if let Some(balance) = &expectation.balance {
+        judge_balance(balance, targets, tally, context.rate, findings);
+    }
+    if let Some(expected) = expectation.affinity {
+        judge_affinity(expected, targets, tally, findings);
+    }
+}
+
+/// Every flow sent is delivered once, doubled or lost; nothing else came out.
+fn judge_accounts(outcome: Option<&OutcomeExpectation>, tally: &Tally, findings: &mut Findings) {
+    let sent = format!("{} sent", flows(tally.sent));
+    if tally.sent == 0 {
+        findings.differ(Field::Flows, "at least one flow", "none was sent", "nothing was tried");
+    }
+    let may_be_lost = matches!(outcome, Some(OutcomeExpectation::Dropped | OutcomeExpectation::Rejected(_)));
+    let delivered: u64 = tally.delivered.values().sum();
+    let accounts = [
+        (tally.lost, !may_be_lost, "came out nowhere", "no flow may be lost"),
+        (tally.doubled, true, "came out more than once", "a flow must come out exactly once"),
+    ];
+    for (count, matters, what, reason) in accounts {
+        if matters && count > 0 {
+            findings.differ(Field::Flows, format!("all of {sent}"), format!("{} {what}", flows(count)), reason);
+        }
+    }
+    if tally.unattributed > 0 {
+        let observed = format!("{} packets that no flow explains", grouped(tally.unattributed));
+        findings.differ(Field::Flows, "only what was sent", observed, "a packet that came out must belong to a flow");
+    }
+    let counted = delivered + tally.lost + tally.doubled;
+    if counted != tally.sent || tally.sources.values().sum::<u64>() != delivered {
+        let observed = format!("{} counted", flows(counted));
+        findings.differ(Field::Flows, sent, observed, "the counts contradict each other");
+    }
+}
+
+fn judge_outcome(outcome: Option<&OutcomeExpectation>, tally: &Tally, findings: &mut Findings) {
+    let Some(outcome) = outcome else { return };
+    let expected = words::outcome_words(outcome);
+    match outcome {
+        OutcomeExpectation::Delivered(targets) => {
+            let elsewhere = tally.delivered.iter().filter(|(at, _)| !targets.iter().any(|target| is_at(target, **at)));
+            for (at, count) in elsewhere {
+                let observed = format!("{} delivered to {at}", flows(*count));
+                findings.differ(Field::Outcome, &expected, observed, "they came out elsewhere");
+            }
+        }
+        OutcomeExpectation::Dropped | OutcomeExpectation::Rejected(_) => {
+            for (at, count) in &tally.delivered {
+                let observed = format!("{} delivered to {at}", flows(*count));
+                findings.differ(Field::Outcome, &expected, observed, "they came out, although they should not");
+            }
+        }
+    }
+    if let OutcomeExpectation::Rejected(_) = outcome {
+        let reason = "refusals are followed for single flows only: leave `flows` out";
+        findings.differ(Field::Outcome, expected, "not recorded", reason);
+    }
+}
+
+fn judge_sources(expected: SourceExpectation, tally: &Tally, context: &Context, findings: &mut Findings) {
+    for (source, count) in &tally.sources {
+        if let Err(reason) = check_source(expected, *source, &context.sender, context) {
+            let observed = format!("{source} in {}", flows(*count));
+            findings.differ(Field::Source, expected_source(expected, &context.sender), observed, reason);
+        }
+    }
+    if tally.sources.is_empty() {
+        findings.differ(
+            Field::Source,
+            expected_source(expected, &context.sender),
+            "nothing",
+            "no receiver saw a source",
+        );
+    }
+}
+
+fn judge_balance(balance: &Balance, targets: &[Target], tally: &Tally, rate: FalseAlarmRate, findings: &mut Findings) {
+    let shares: Vec<(&Target, f64)> = match balance {
+        Balance::Even => targets.iter().map(|target| (target, 1.0 / targets.len() as f64)).collect(),
+        Balance::Shares(shares) => shares.iter().map(|(target, share)| (target, *share)).collect(),
+    };
+    let expected = words::balance_words(balance, targets);
+    if shares.is_empty() {
+        let reason = "no endpoints are named that could get the same: say `delivered`";
+        findings.differ(Field::Balance, expected, "not judged", reason);
+        return;
+    }
+    let mut names: Vec<String> = shares.iter().map(|(target, _)| target.label.clone()).collect();
+    let mut counts = vec![0; shares.len()];
+    let mut stated: Vec<f64> = shares.iter().map(|(_, share)| *share).collect();
+    for (at, count) in &tally.delivered {
+        match shares.iter().position(|(target, _)| is_at(target, *at)) {
+            Some(cell) => counts[cell] += count,
+            // A place without a share: no flow may come there.
+            None => {
+                names.push(at.to_string());
+                counts.push(*count);
+                stated.push(0.0);
+            }
+        }
+    }
+    match fit(&counts, &stated, rate) {
+        Ok(fit) => {
+            let words = fit.words(|cell| names[cell].clone());
+            if fit.held {
+                findings.shown.extend(words);
+            } else {
+                let summary = words::counts_words(&names, &counts);
+                findings.differ(Field::Balance, expected, summary, words.join("; "));
+            }
+            findings.balance = Some(Shares { names, fit });
+        }
+        Err(error) => findings.differ(Field::Balance, expected, "not judged", error.to_string()),
+    }
+}
+
+fn judge_affinity(expected: bool, targets: &[Target], tally: &Tally, findings: &mut Findings) {
+    let reached: Vec<&SocketAddr> = tally.delivered.keys().collect();
+    let words = if expected { "all flows at one endpoint" } else { "flows at several endpoints" };
+    let names: Vec<String> = reached.iter().map(|at| label(targets, **at)).collect();
+    let needed = flows_to_tell(targets.len());
+    if reached.is_empty() {
+        findings.differ(Field::Affinity, words, "nothing", "no flow came out");
+    } else if tally.sent < needed {
+        let reason = format!("so few flows may meet at one endpoint by chance: ask for at least {}", grouped(needed));
+        findings.differ(Field::Affinity, words, flows(tally.sent), reason);
+    } else if expected && reached.len() > 1 {
+        findings.differ(Field::Affinity, words, words::list(&names), "the client did not stay with its endpoint");
+    } else if !expected && reached.len() == 1 {
+        findings.differ(Field::Affinity, words, words::list(&names), "the client stayed with one endpoint");
+    }
+}
+
+/// How often flows may meet at one endpoint by chance. So rarely that a thousand tests of affinity stay within a run's
+/// false-alarm rate; not shared by the tests of a run, for then a scenario would need more flows beside others than alone.
+const BY_CHANCE: f64 = 1e-9;
+
+/// The number of flows that meet at one of so many even endpoints rarely enough: the least n with k · k^-n ≤ 1e-9. Where
+/// the number of endpoints is not known it is taken to be two, the worst case; where there is but one, nothing can be
+/// told, and one flow is as good as many.
+fn flows_to_tell(endpoints: usize) -> u64 {
+    match endpoints {
+        1 => 1,
+        0 => flows_to_tell(2),
+        k => 1 + (-BY_CHANCE.ln() / (k as f64).ln()).ceil() as u64,
+    }
+}
+
+fn flows(count: u64) -> String {
+    format!("{} flow{}", grouped(count), if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,165 @@
+//! Expectations and observations in words.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::Field;
+use crate::observation::{Delivery, Observation, Observed, Tally};
+use crate::scenario::{
+    Balance, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, SourceExpectation, Target,
+};
+use crate::stats::{grouped, percent};
+
+/// Names that a list shows before it says how many more there are.
+const LISTED: usize = 6;
+
+/// Every part of an expectation in words, for a probe from these addresses.
+pub fn expected_parts(probe: &Probe, expectation: &Expectation, sender: &[IpAddr]) -> Vec<(Field, String)> {
+    let vip = SocketAddr::new(probe.to.address, probe.to.port);
+    let targets: &[Target] = match &expectation.outcome {
+        Some(OutcomeExpectation::Delivered(targets)) => targets,
+        _ => &[],
+    };
+    let outcome = expectation.outcome.as_ref().map(|outcome| (Field::Outcome, outcome_words(outcome)));
+    let source = expectation.source.map(|source| (Field::Source, expected_source(source, sender)));
+    let reply = expectation.reply.map(|reply| (Field::Reply, expected_reply(reply, vip)));
+    let balance = expectation.balance.as_ref().map(|balance| (Field::Balance, balance_words(balance, targets)));
+    let affinity = expectation.affinity.map(|affinity| {
+        (Field::Affinity, if affinity { "all flows at one endpoint" } else { "flows at several endpoints" }.to_owned())
+    });
+    [outcome, source, reply, balance, affinity].into_iter().flatten().collect()
+}
+
+/// An observation in a line: `delivered to pod/nginx at 10.244.2.2:80 from 10.244.1.3:37328, answered from 10.96.34.82:80`.
+pub fn observed_words(observation: &Observation) -> String {
+    match observation {
+        Observation::Flow(seen) => {
+            let outcome = observed_outcome(&seen.outcome);
+            match seen.reply {
+                Some(reply) => format!("{outcome}, answered from {reply}"),
+                None => outcome,
+            }
+        }
+        Observation::Tally(tally) => tally_words(tally),
+    }
+}
+
+fn tally_words(tally: &Tally) -> String {
+    let delivered: u64 = tally.delivered.values().sum();
+    let mut words = format!("{} of {} flows delivered to", grouped(delivered), grouped(tally.sent));
+    words += &match tally.delivered.len() {
+        1 => " one endpoint".to_owned(),
+        several => format!(" {several} endpoints"),
+    };
+    let rest = [(tally.lost, "lost"), (tally.doubled, "doubled"), (tally.unattributed, "unattributed")];
+    for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
+        words += &format!(", {} {what}", grouped(count));
+    }
+    words
+}
+
+/// What becomes of a packet, in words.
+pub(super) fn outcome_words(outcome: &OutcomeExpectation) -> String {
+    match outcome {
+        OutcomeExpectation::Delivered(targets) => {
+            let labels: Vec<String> = targets.iter().map(|target| target.label.clone()).collect();
+            match labels.as_slice() {
+                [] => "delivered".to_owned(),
+                [one] => format!("delivered to {one}"),
+                _ => format!("delivered to one of {}", list(&labels)),
+            }
+        }
+        OutcomeExpectation::Rejected(kind) => reject_words(*kind).to_owned(),
+        OutcomeExpectation::Dropped => "dropped".to_owned(),
+    }
+}
+
+/// A refusal in words.
+pub fn reject_words(kind: RejectKind) -> &'static str {
+    match kind {
+        RejectKind::Any => "rejected",
+        RejectKind::TcpReset => "rejected by TCP RST",
+        RejectKind::SctpAbort => "rejected by SCTP ABORT",
+        RejectKind::PortUnreachable => "rejected by ICMP port unreachable",
+        RejectKind::OtherUnreachable => "rejected by an ICMP unreachable other than of the port",
+    }
+}
+
+pub(super) fn observed_outcome(outcome: &Observed) -> String {
+    match outcome {
+        Observed::Delivered(delivery) => delivery_words(delivery),
+        Observed::Doubled(deliveries) => {
+            let words: Vec<String> = deliveries.iter().map(delivery_words).collect();
+            list(&words)
+        }
+        Observed::Rejected { what, by, .. } => format!("rejected by {by}: {what}"),
+        Observed::Dropped => "dropped".to_owned(),
+    }
+}
+
+fn delivery_words(delivery: &Delivery) -> String {
+    format!("delivered to {} at {} from {}", delivery.at, delivery.destination, delivery.source)
+}
+
+pub(super) fn expected_source(expected: SourceExpectation, sender: &[IpAddr]) -> String {
+    match (expected, sender) {
+        (SourceExpectation::Preserved, [own]) => format!("{own}, the sender's own"),
+        (SourceExpectation::Preserved, _) => "the sender's own".to_owned(),
+        (SourceExpectation::Masqueraded, _) => "a node's address".to_owned(),
+        (SourceExpectation::Address(address), _) => address.to_string(),
+    }
+}
+
+pub(super) fn expected_reply(expected: ReplyExpectation, vip: SocketAddr) -> String {
+    match expected {
+        ReplyExpectation::FromVip => format!("an answer from {vip}"),
+        other => expected_reply_alone(other),
+    }
+}
+
+pub(super) fn expected_reply_alone(expected: ReplyExpectation) -> String {
+    match expected {
+        ReplyExpectation::FromVip => "an answer from the address that was probed".to_owned(),
+        ReplyExpectation::From(address) => format!("an answer from {address}"),
+        ReplyExpectation::Nothing => "no answer".to_owned(),
+    }
+}
+
+pub(super) fn balance_words(balance: &Balance, targets: &[Target]) -> String {
+    match balance {
+        Balance::Even => match targets.len() {
+            0 | 1 => "even".to_owned(),
+            count => format!("{} for each of {count} endpoints", percent(1.0 / count as f64)),
+        },
+        Balance::Shares(shares) => {
+            let words: Vec<String> =
+                shares.iter().map(|(target, share)| format!("{} {}", target.label, percent(*share))).collect();
+            list(&words)
+        }
+    }
+}
+
+/// Counts as a list: `pod/a 13,700, pod/b 27,500`.
+pub(super) fn counts_words(names: &[String], counts: &[u64]) -> String {
+    let words: Vec<String> =
+        names.iter().zip(counts).map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
+    list(&words)
+}
+
+/// A list that does not run on for ever: `a, b, c` or `a, b, c, d, e, f and 44 more`.
+pub(super) fn list(items: &[String]) -> String {
+    match items.len() {
+        // "and 1 more" is no shorter than the last item.
+        count if count > LISTED + 1 => format!("{} and {} more", items[..LISTED].join(", "), count - LISTED),
+        _ => items.join(", "),
+    }
+}
+
+/// Whether a target is at an address and port.
+pub(super) fn is_at(target: &Target, at: SocketAddr) -> bool {
+    target.address == at.ip() && target.port.is_none_or(|port| port == at.port())
+}
+
+/// What the scenario calls an address.
+pub(super) fn label(targets: &[Target], at: SocketAddr) -> String {
+    targets.iter().find(|target| is_at(target, at)).map_or_else(|| at.to_string(), |target| target.label.clone())
+}

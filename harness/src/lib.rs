@@ -1,5 +1,6 @@
 //! svclab: Kubernetes Service traffic on a real kernel.
 
+pub mod cli;
 pub mod judge;
 pub mod lab;
 pub mod observation;

@@ -1,3 +1,7 @@
 //! The `svclab` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    svclab::cli::main()
+}

@@ -9,6 +9,7 @@
 mod decode;
 mod diagnostics;
 mod document;
+mod find;
 mod limits;
 mod model;
 mod raw;
@@ -20,6 +21,7 @@ mod tests;
 mod tree;
 
 pub use diagnostics::{Diagnostic, Diagnostics, Label};
+pub use find::{FindError, find};
 pub use limits::FILE_BYTES;
 pub use model::{
     Balance, Cni, CniKind, Destination, Expectation, Flows, ForeignRules, Host, Install, Note, OutcomeExpectation,

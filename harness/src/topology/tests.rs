@@ -53,6 +53,7 @@ fn scenario(kind: CniKind, overlay: Overlay) -> Scenario {
         sysctls: BTreeMap::new(),
         rules: Vec::new(),
         tests: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -1,0 +1,113 @@
+//! Mistakes of an input, shown with the lines that they are in.
+
+use std::fmt;
+
+use miette::{LabeledSpan, MietteHandler, MietteHandlerOpts, NamedSource, ReportHandler, SourceCode};
+
+use super::console::Console;
+use crate::scenario::{Diagnostic, Diagnostics, Span};
+
+/// Shows all mistakes on standard error.
+pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
+    let handler = MietteHandlerOpts::new()
+        .color(console.error_color)
+        .unicode(true)
+        .terminal_links(false)
+        .context_lines(1)
+        .build();
+    for error in &diagnostics.errors {
+        let source = diagnostics.source(&error.span.file);
+        match source {
+            Some(text) => console.complain(Shown { handler: &handler, mistake: Mistake::new(error, text) }),
+            None => console.complain(error),
+        }
+    }
+}
+
+/// A mistake as miette wants it.
+#[derive(Debug)]
+struct Mistake<'d> {
+    error: &'d Diagnostic,
+    source: NamedSource<String>,
+    labels: Vec<LabeledSpan>,
+}
+
+impl<'d> Mistake<'d> {
+    fn new(error: &'d Diagnostic, text: &str) -> Self {
+        let mut labels = vec![LabeledSpan::new_primary_with_span(None, range(&error.span, error.length, text))];
+        if let Some(also) = error.also.as_ref().filter(|also| also.span.file == error.span.file) {
+            labels.push(LabeledSpan::new_with_span(Some(also.text.clone()), range(&also.span, also.length, text)));
+        }
+        let source = NamedSource::new(error.span.file.display().to_string(), text.to_owned());
+        Self { error, source, labels }
+    }
+}
+
+impl fmt::Display for Mistake<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.error.message)
+    }
+}
+
+impl std::error::Error for Mistake<'_> {}
+
+impl miette::Diagnostic for Mistake<'_> {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let elsewhere = self.error.also.as_ref().filter(|also| also.span.file != self.error.span.file);
+        let elsewhere = elsewhere.map(|also| format!("{}: {}\n", also.span, also.text)).unwrap_or_default();
+        self.error.help.as_ref().map(|help| Box::new(format!("{elsewhere}{help}")) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        Some(Box::new(self.labels.iter().cloned()))
+    }
+}
+
+/// The bytes of a place: offset and length.
+fn range(span: &Span, length: usize, text: &str) -> (usize, usize) {
+    let start = match span.line {
+        0 | 1 => 0,
+        line => text.match_indices('\n').nth(line - 2).map_or(text.len(), |(at, _)| at + 1),
+    };
+    let line = text[start..].lines().next().unwrap_or_default();
+    let bytes = |characters: usize| line.char_indices().nth(characters).map_or(line.len(), |(at, _)| at);
+    let first = bytes(span.column.saturating_sub(1));
+    let last = bytes(span.column.saturating_sub(1) + length);
+    (start + first, last.saturating_sub(first))
+}
+
+struct Shown<'h, 'd> {
+    handler: &'h MietteHandler,
+    mistake: Mistake<'d>,
+}
+
+impl fmt::Display for Shown<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handler.debug(&self.mistake, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::first_line((1, 1), 2, "ab")]
+    #[case::later_line((2, 3), 1, "é")]
+    #[case::after_wide_letters((2, 4), 2, "cd")]
+    #[case::beyond_the_line((1, 9), 3, "")]
+    #[case::beyond_the_text((9, 1), 3, "")]
+    #[case::long((3, 1), 99, "ef")]
+    fn ranges_are_bytes(#[case] (line, column): (usize, usize), #[case] length: usize, #[case] expected: &str) {
+        let text = "abc\r\nxxécd\nef";
+        let span = Span { file: "f".into(), line, column };
+        let (start, length) = range(&span, length, text);
+        assert_eq!(&text[start..start + length], expected);
+    }
+}

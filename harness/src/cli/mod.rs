@@ -1,0 +1,67 @@
+//! The command line: one file a subcommand.
+
+mod check;
+mod completions;
+mod console;
+mod mistakes;
+mod schema;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use console::{Console, OutputArgs};
+
+/// How a command ended. The numbers are part of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All held.
+    Held = 0,
+    /// An expectation failed.
+    Failed = 1,
+    /// The input is wrong: usage, scenario, dump.
+    Input = 2,
+    /// The environment lacks something.
+    Environment = 3,
+    /// svclab itself failed.
+    Internal = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// What a Linux kernel does with Kubernetes Service traffic: packets through kube-proxy's rules, without a cluster.
+#[derive(Debug, Parser)]
+#[command(name = "svclab", version, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 all held; 1 an expectation failed; 2 the input is wrong; 3 the environment lacks something; \
+4 svclab itself failed.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Args),
+    Schema(schema::Args),
+    Completions(completions::Args),
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let console = Console::new(&cli.output);
+    let exit = match cli.command {
+        Command::Check(args) => check::run(&args, &console),
+        Command::Schema(args) => schema::run(&args, &console),
+        Command::Completions(args) => completions::run(&args, &console),
+    };
+    exit.into()
+}

@@ -1,0 +1,70 @@
+//! The names of the chains that belong to a service port or an endpoint.
+//!
+//! kube-proxy hashes what a chain is for, so that names are short enough (28 characters) and stay the same from one
+//! sync to the next: `base32(sha256(text))`, of which the first 16 characters follow the prefix
+//! (`portProtoHash` and `servicePortEndpointChainName` in kube-proxy's `pkg/proxy/iptables/proxier.go`).
+
+use data_encoding::BASE32;
+use sha2::{Digest, Sha256};
+
+use super::ast::ChainName;
+use crate::cluster::Protocol;
+
+/// The part of a chain's name behind the prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ChainHash([u8; 16]);
+
+impl ChainHash {
+    /// The hash of a service port, which kube-proxy calls `namespace/name:port`.
+    pub fn of_service_port(name: &str, protocol: Protocol) -> Self {
+        Self::of(&[name, protocol.as_str()])
+    }
+
+    /// The hash of an endpoint, as `10.244.1.2:8080` or `[fd00::2]:8080`, of a service port.
+    pub fn of_endpoint(name: &str, protocol: Protocol, endpoint: &str) -> Self {
+        Self::of(&[name, protocol.as_str(), endpoint])
+    }
+
+    fn of(parts: &[&str]) -> Self {
+        let mut hasher = Sha256::new();
+        parts.iter().for_each(|part| hasher.update(part));
+        let digest = hasher.finalize();
+        let mut text = [0; 16];
+        // Ten bytes are sixteen characters of five bits.
+        BASE32.encode_mut(&digest[..10], &mut text);
+        Self(text)
+    }
+
+    /// The name of the chain with this hash, of a kind as `KUBE-SVC-`.
+    pub fn chain(self, prefix: &str) -> ChainName {
+        let mut name = String::with_capacity(prefix.len() + self.0.len());
+        name.push_str(prefix);
+        name.extend(self.0.map(char::from));
+        ChainName::from(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// From dumps of real clusters.
+    #[rstest]
+    #[case::coredns_metrics("kube-system/coredns:metrics", Protocol::Tcp, "KUBE-SVC-QKJQYQZXY3DRLPVB")]
+    #[case::kubernetes("default/kubernetes:https", Protocol::Tcp, "KUBE-SVC-NPX46M4PTMTKRN6Y")]
+    #[case::unnamed_port("default/nginx", Protocol::Tcp, "KUBE-SVC-2CMXP7HKUVJN7L6M")]
+    #[case::dns("kube-system/kube-dns:dns", Protocol::Udp, "KUBE-SVC-TCOU7JCQXEZGVUNU")]
+    fn service_ports(#[case] name: &str, #[case] protocol: Protocol, #[case] chain: &str) {
+        assert_eq!(&*ChainHash::of_service_port(name, protocol).chain("KUBE-SVC-"), chain);
+    }
+
+    #[rstest]
+    #[case("default/nginx", "10.244.2.2:80", "KUBE-SEP-HUXRPHBUO34UVPEF")]
+    #[case("traefik-ns/traefik:keycloak", "10.42.2.245:8087", "KUBE-SEP-AFDBSPUPSG7DXKN6")]
+    #[case("default/sleep:tcp-80-80-8r4el", "10.123.32.5:80", "KUBE-SEP-GZIIAEF444AZU3YY")]
+    fn endpoints(#[case] name: &str, #[case] endpoint: &str, #[case] chain: &str) {
+        assert_eq!(&*ChainHash::of_endpoint(name, Protocol::Tcp, endpoint).chain("KUBE-SEP-"), chain);
+    }
+}

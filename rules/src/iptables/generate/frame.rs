@@ -1,0 +1,301 @@
+//! The chains that stand there whatever services there are, and the jumps to them from the kernel's own chains.
+
+use std::mem::take;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+use super::super::ast::{Chain, Negatable, Network, Rule, RuleSet, TableName};
+use super::super::matches::{Masked, Match, States};
+use super::super::target::Target;
+use super::Generator;
+use super::rule::{commented, rule};
+use crate::cluster::Family;
+
+/// The kubelet's mark for packets to be dropped.
+const DROP_MARK: u32 = 0x8000;
+
+/// The kubelet's own mark for packets to be masqueraded, where kube-proxy does not run.
+const KUBELET_MASQUERADE_MARK: u32 = 0x4000;
+
+const PORTALS: &str = "kubernetes service portals";
+const EXTERNAL_PORTALS: &str = "kubernetes externally-visible service portals";
+const LOAD_BALANCER_FIREWALL: &str = "kubernetes load balancer firewall";
+const NODE_PORTS: &str = "kubernetes service nodeports; NOTE: this must be the last rule in this chain";
+const REPLIES: States = States::RELATED.and(States::ESTABLISHED);
+
+impl Generator<'_> {
+    /// The whole document, around the rules of services.
+    pub(super) fn frame(&mut self) -> RuleSet {
+        let mut rules = RuleSet::new(self.family);
+        if self.profile.canary() {
+            put(&mut rules, TableName::Mangle, vec![chain("KUBE-PROXY-CANARY", vec![])]);
+        }
+        let filter = self.filter_table();
+        put(&mut rules, TableName::Filter, filter);
+        let nat = self.nat_table();
+        put(&mut rules, TableName::Nat, nat);
+        rules
+    }
+
+    /// What the kubelet writes for a family that kube-proxy leaves alone.
+    pub(super) fn kubelet_only(&self) -> RuleSet {
+        let mut rules = RuleSet::new(self.family);
+        let jump = || rule().jump_to("KUBE-FIREWALL");
+        let filter =
+            vec![chain("INPUT", vec![jump()]), chain("OUTPUT", vec![jump()]), chain("KUBE-FIREWALL", self.firewall())];
+        put(&mut rules, TableName::Filter, filter);
+        let nat = vec![
+            chain("POSTROUTING", vec![commented("kubernetes postrouting rules").jump_to("KUBE-POSTROUTING")]),
+            chain("KUBE-MARK-DROP", vec![set_mark(DROP_MARK)]),
+            chain("KUBE-MARK-MASQ", vec![set_mark(KUBELET_MASQUERADE_MARK)]),
+            chain("KUBE-POSTROUTING", self.postrouting(KUBELET_MASQUERADE_MARK)),
+        ];
+        put(&mut rules, TableName::Nat, nat);
+        rules
+    }
+
+    fn filter_table(&mut self) -> Vec<Chain> {
+        let mut chains = vec![
+            chain("INPUT", self.input()),
+            chain("FORWARD", self.forward()),
+            chain("OUTPUT", self.output()),
+            chain("KUBE-FIREWALL", self.firewall()),
+            chain("KUBE-FORWARD", self.forwarding()),
+            chain("KUBE-SERVICES", take(&mut self.filter.services)),
+            chain("KUBE-EXTERNAL-SERVICES", take(&mut self.filter.external_services)),
+        ];
+        if self.profile.accepts_health_checks() {
+            chains.push(chain("KUBE-NODEPORTS", take(&mut self.filter.node_ports)));
+        }
+        if self.profile.firewall_in_filter() {
+            chains.push(chain("KUBE-PROXY-FIREWALL", take(&mut self.filter.proxy_firewall)));
+        }
+        if self.profile.canary() {
+            chains.push(chain("KUBE-PROXY-CANARY", vec![]));
+        }
+        chains
+    }
+
+    fn input(&self) -> Vec<Rule> {
+        let new = |comment: &str, chain: &str| {
+            rule().in_state(States::NEW).with(Match::Comment(comment.into())).jump_to(chain)
+        };
+        let profile = self.profile;
+        [
+            profile.proxy_firewall_chain().then(|| rule().jump_to("KUBE-FIREWALL")),
+            profile.firewall_in_filter().then(|| new(LOAD_BALANCER_FIREWALL, "KUBE-PROXY-FIREWALL")),
+            profile
+                .accepts_health_checks()
+                .then(|| commented("kubernetes health check service ports").jump_to("KUBE-NODEPORTS")),
+            profile.input_visits_services().then(|| new(PORTALS, "KUBE-SERVICES")),
+            Some(new(EXTERNAL_PORTALS, "KUBE-EXTERNAL-SERVICES")),
+            profile.kubelet_chains().then(|| rule().jump_to("KUBE-FIREWALL")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn forward(&self) -> Vec<Rule> {
+        let new = |comment: &str, chain: &str| {
+            rule().in_state(States::NEW).with(Match::Comment(comment.into())).jump_to(chain)
+        };
+        let profile = self.profile;
+        [
+            profile.firewall_in_filter().then(|| new(LOAD_BALANCER_FIREWALL, "KUBE-PROXY-FIREWALL")),
+            Some(commented("kubernetes forwarding rules").jump_to("KUBE-FORWARD")),
+            profile.forward_visits_services().then(|| new(PORTALS, "KUBE-SERVICES")),
+            profile.forward_visits_external_services().then(|| new(EXTERNAL_PORTALS, "KUBE-EXTERNAL-SERVICES")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn output(&self) -> Vec<Rule> {
+        let new = |comment: &str, chain: &str| {
+            rule().in_state(States::NEW).with(Match::Comment(comment.into())).jump_to(chain)
+        };
+        let profile = self.profile;
+        [
+            profile.proxy_firewall_chain().then(|| rule().jump_to("KUBE-FIREWALL")),
+            profile.firewall_in_filter().then(|| new(LOAD_BALANCER_FIREWALL, "KUBE-PROXY-FIREWALL")),
+            Some(new(PORTALS, "KUBE-SERVICES")),
+            profile.kubelet_chains().then(|| rule().jump_to("KUBE-FIREWALL")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// `KUBE-FIREWALL`: the kubelet's drop of marked packets, and the guard of loopback services, which from 1.27 on
+    /// is kube-proxy's, who needs it only where it opened loopback to node ports.
+    fn firewall(&self) -> Vec<Rule> {
+        let profile = self.profile;
+        let marked =
+            || commented("kubernetes firewall for dropping marked packets").marked(DROP_MARK).then(Target::Drop);
+        let opened = profile.kubelet_chains() || self.opens_loopback();
+        let guard = self.family == Family::Ipv4 && profile.drops_foreign_localnet() && opened;
+        [profile.kubelet_chains().then(marked), guard.then(|| self.localnet_guard())].into_iter().flatten().collect()
+    }
+
+    fn localnet_guard(&self) -> Rule {
+        let loopback = || self.loopback();
+        let known = REPLIES.and(States::DNAT);
+        let mut rule = commented("block incoming localnet connections")
+            .with(Match::State { old_name: false, states: Negatable::not(known) })
+            .then(Target::Drop);
+        rule.source = Some(Negatable::not(loopback()));
+        rule.destination = Some(Negatable::is(loopback()));
+        rule
+    }
+
+    /// The addresses of the loopback interface: 127.0.0.0/8 or `::1`.
+    pub(super) fn loopback(&self) -> Network {
+        Network::range(match self.family {
+            Family::Ipv4 => IpNet::new_assert(IpAddr::V4(Ipv4Addr::LOCALHOST), 8),
+            Family::Ipv6 => IpNet::from(IpAddr::V6(Ipv6Addr::LOCALHOST)),
+        })
+    }
+
+    fn forwarding(&self) -> Vec<Rule> {
+        let replies = |comment: &str| commented(comment).in_state(REPLIES).then(Target::Accept);
+        let mut rules = Vec::new();
+        if self.profile.drops_invalid(self.config) {
+            rules.push(rule().in_state(States::INVALID).then(Target::Drop));
+        }
+        rules.push(commented("kubernetes forwarding rules").marked(self.masquerade_mark()).then(Target::Accept));
+        if self.profile.one_forwarding_rule() {
+            rules.push(replies("kubernetes forwarding conntrack rule"));
+            return rules;
+        }
+        let mut from_pods = replies("kubernetes forwarding conntrack pod source rule");
+        let mut to_pods = replies("kubernetes forwarding conntrack pod destination rule");
+        if self.profile.forwarding_rules_know_cluster_cidr() {
+            let Some(range) = self.local.source() else { return rules };
+            from_pods.source = Some(Negatable::is(range.clone()));
+            to_pods.destination = Some(Negatable::is(range.clone()));
+        }
+        rules.extend([from_pods, to_pods]);
+        rules
+    }
+
+    fn nat_table(&mut self) -> Vec<Chain> {
+        let portals = || vec![commented(PORTALS).jump_to("KUBE-SERVICES")];
+        let mut services = take(&mut self.nat.services);
+        services.extend(self.node_port_jumps());
+        let mut chains = take(&mut self.nat.chains);
+        chains.extend([
+            chain("PREROUTING", portals()),
+            chain("OUTPUT", portals()),
+            chain("POSTROUTING", vec![commented("kubernetes postrouting rules").jump_to("KUBE-POSTROUTING")]),
+            chain("KUBE-SERVICES", services),
+            chain("KUBE-NODEPORTS", take(&mut self.nat.node_ports)),
+            chain("KUBE-POSTROUTING", self.postrouting(self.masquerade_mark())),
+            chain("KUBE-MARK-MASQ", vec![set_mark(self.masquerade_mark())]),
+        ]);
+        if self.profile.kubelet_chains() {
+            chains.push(chain("KUBE-MARK-DROP", vec![set_mark(DROP_MARK)]));
+        }
+        if self.profile.canary() {
+            chains.push(chain("KUBE-PROXY-CANARY", vec![]));
+        }
+        chains
+    }
+
+    fn masquerade_mark(&self) -> u32 {
+        1_u32.checked_shl(u32::from(self.config.masquerade_bit)).unwrap_or_default()
+    }
+
+    fn postrouting(&self, mark: u32) -> Vec<Rule> {
+        const COMMENT: &str = "kubernetes service traffic requiring SNAT";
+        let random_fully = self.profile.masquerades_random_fully();
+        let masquerade = Target::Masquerade { ports: None, random: false, random_fully };
+        if !self.profile.clears_mark() {
+            return vec![commented(COMMENT).marked(mark).then(masquerade)];
+        }
+        vec![
+            rule().with(Match::Mark(Negatable::not(Masked::bits(mark)))).then(Target::Return),
+            rule().then(Target::Mark(Masked { value: mark, mask: 0 })),
+            commented(COMMENT).then(masquerade),
+        ]
+    }
+
+    /// The end of `KUBE-SERVICES`: one rule for all addresses of the node, or one for each that `nodePortAddresses`
+    /// covers.
+    fn node_port_jumps(&self) -> Vec<Rule> {
+        let of_family = |range: &&IpNet| Family::of(range.addr()) == self.family;
+        let mut ranges: Vec<&IpNet> = self.config.node_port_addresses.iter().collect();
+        if self.profile.both_families() {
+            ranges.retain(of_family);
+        }
+        let jump = || commented(NODE_PORTS);
+        let everywhere = ranges.is_empty() || ranges.iter().any(|range| of_family(range) && range.prefix_len() == 0);
+        if everywhere && !self.config.primary_node_ports {
+            let mut rule = jump().sent_to_node().jump_to("KUBE-NODEPORTS");
+            if self.loopback_is_barred() {
+                rule.destination = Some(Negatable::not(self.loopback()));
+            }
+            return vec![rule];
+        }
+        let served = self.node_port_addresses(&ranges);
+        served.into_iter().map(|address| jump().sent_to(address).jump_to("KUBE-NODEPORTS")).collect()
+    }
+
+    /// The node's addresses that `nodePortAddresses` covers, loopback last.
+    fn node_port_addresses(&self, ranges: &[&IpNet]) -> Vec<IpAddr> {
+        if self.config.primary_node_ports {
+            return self.node.internal_ip(self.family).into_iter().collect();
+        }
+        let loopback: IpAddr = match self.family {
+            Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),
+            Family::Ipv6 => Ipv6Addr::LOCALHOST.into(),
+        };
+        let loopback = (!self.loopback_is_barred()).then_some(loopback);
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for address in self.node.addresses().chain(loopback) {
+            let served = Family::of(address) == self.family && ranges.iter().any(|range| range.contains(&address));
+            if served && !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        addresses
+    }
+
+    /// Whether rules leave out node ports on loopback addresses: they cannot work with `::1`, nor without
+    /// `localhostNodePorts`.
+    fn loopback_is_barred(&self) -> bool {
+        self.profile.knows_localhost_node_ports() && !self.opens_loopback()
+    }
+
+    /// Whether kube-proxy sets `route_localnet`, so that node ports work on 127.0.0.0/8.
+    fn opens_loopback(&self) -> bool {
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let mut ranges = self.config.node_port_addresses.iter().filter(|range| range.addr().is_ipv4()).peekable();
+        let served =
+            ranges.peek().is_none() || ranges.any(|range| range.addr().is_loopback() || range.contains(&loopback));
+        self.family == Family::Ipv4 && self.config.localhost_node_ports && served && !self.config.primary_node_ports
+    }
+}
+
+fn set_mark(bit: u32) -> Rule {
+    rule().then(Target::Mark(Masked::bits(bit)))
+}
+
+fn chain(name: &str, rules: Vec<Rule>) -> Chain {
+    Chain { rules, ..Chain::user(name) }
+}
+
+/// Adds a table: the kernel's chains by hook, those that are missing empty, then the others by name.
+fn put(rules: &mut RuleSet, table: TableName, mut chains: Vec<Chain>) {
+    let builtin = table.builtin_chains();
+    chains.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut sorted = Vec::with_capacity(chains.len() + builtin.len());
+    for name in builtin {
+        let given = chains.iter().position(|chain| &*chain.name == *name).map(|index| chains.remove(index));
+        sorted.push(Chain { rules: given.map(|chain| chain.rules).unwrap_or_default(), ..Chain::builtin(*name) });
+    }
+    sorted.append(&mut chains);
+    rules.table_mut(table).chains = sorted;
+}

@@ -1,0 +1,59 @@
+//! How traffic of this node's or cluster's pods is told from other traffic.
+
+use super::super::ast::{Negatable, Network, Rule};
+use crate::cluster::{DetectLocal, Family, Node, ProxyConfig};
+
+/// A condition that holds for packets from pods.
+pub(super) enum LocalDetector {
+    /// Nothing is known of pods: no rule depends on them.
+    None,
+    /// By source address.
+    Source(Network),
+    /// By the interface that a packet comes from, a name or with `+` the start of one.
+    Interface(Box<str>),
+}
+
+impl LocalDetector {
+    pub(super) fn new(config: &ProxyConfig, node: &Node, family: Family) -> Self {
+        let ranges = match &config.detect_local {
+            DetectLocal::ClusterCidr => &config.cluster_cidrs,
+            DetectLocal::NodeCidr => &node.pod_cidrs,
+            DetectLocal::BridgeInterface(name) => return Self::Interface(name.as_str().into()),
+            DetectLocal::InterfaceNamePrefix(prefix) => return Self::Interface(format!("{prefix}+").into()),
+        };
+        let range = ranges.iter().find(|range| Family::of(range.addr()) == family);
+        range.map_or(Self::None, |range| Self::Source(Network::range(*range)))
+    }
+
+    /// Whether pods can be told from others.
+    pub(super) fn is_implemented(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// The source range, where that is how it works.
+    pub(super) fn source(&self) -> Option<&Network> {
+        match self {
+            Self::Source(network) => Some(network),
+            Self::None | Self::Interface(_) => None,
+        }
+    }
+
+    /// The rule, for packets from pods only.
+    pub(super) fn if_local(&self, rule: Rule) -> Rule {
+        self.limit(rule, false)
+    }
+
+    /// The rule, for other packets only.
+    pub(super) fn if_not_local(&self, rule: Rule) -> Rule {
+        self.limit(rule, true)
+    }
+
+    fn limit(&self, mut rule: Rule, negated: bool) -> Rule {
+        match self {
+            Self::None => {}
+            Self::Source(network) => rule.source = Some(Negatable { negated, value: network.clone() }),
+            Self::Interface(name) => rule.in_interface = Some(Negatable { negated, value: name.clone() }),
+        }
+        rule
+    }
+}

@@ -1,0 +1,27 @@
+//! iptables: kube-proxy's rules in `iptables` mode, and rule text in general.
+//!
+//! [`generate`] makes a node's rules out of a cluster, [`print()`] shows them as `iptables-save` would, [`parse`] reads
+//! such text back, [`merge`] joins rules of others with the generated ones.
+
+mod ast;
+mod chain_name;
+mod generate;
+mod matches;
+mod merge;
+mod parse;
+mod print;
+mod target;
+
+pub use ast::{
+    Chain, ChainName, Counters, Negatable, Network, Policy, ProtocolNumber, Rule, RuleSet, Table, TableName,
+};
+pub use chain_name::ChainHash;
+pub use generate::generate;
+pub use matches::{
+    AddressType, IpSet, Masked, Match, Multiport, Other, Physdev, PortRange, Ports, Probability, Recent, RecentAction,
+    RouteType, Side, States, Statistic, TCP_FLAGS, TcpFlags,
+};
+pub use merge::{Order, merge};
+pub use parse::{ParseError, Parsed, SourceLines, parse, parse_rule};
+pub use print::{print, print_rule};
+pub use target::{Nat, RejectWith, Target};

@@ -1,0 +1,297 @@
+//! One rule: words, options, and whose options they are.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::super::ast::{ChainName, Counters, Negatable, ProtocolNumber, Rule};
+use super::super::matches::{Match, Other};
+use super::super::target::Target;
+use super::conditions::{Kind, condition};
+use super::options::{Given, Options};
+use super::target::{built_in, extension};
+use super::values;
+use crate::cluster::Family;
+
+/// What is wrong at a place of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// The byte where it stands, from 0.
+    pub(super) column: usize,
+    pub(super) message: String,
+}
+
+impl Fault {
+    pub(super) fn new(column: usize, message: impl Into<String>) -> Self {
+        Self { column, message: message.into() }
+    }
+}
+
+/// A word of a line.
+#[derive(Debug, Clone)]
+pub(super) struct Word<'a> {
+    /// Its text without quotes.
+    pub(super) text: Cow<'a, str>,
+    /// As it stands in the line.
+    pub(super) raw: &'a str,
+    pub(super) column: usize,
+}
+
+impl Word<'_> {
+    /// Whether it can be an option's name or a `!`: those are never quoted.
+    fn is_syntax(&self) -> bool {
+        let option = self.raw.starts_with('-') && self.raw[1..].starts_with(|c: char| c == '-' || c.is_alphabetic());
+        option || self.raw == "!"
+    }
+}
+
+/// Whose an option is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The match at this position.
+    Match(usize),
+    /// The target.
+    Target,
+}
+
+/// A `-m` that was read.
+struct Loaded<'a> {
+    name: &'a str,
+    kind: Option<Kind>,
+}
+
+/// Reads rules; keeps its buffers from one line to the next.
+#[derive(Default)]
+pub(super) struct RuleReader<'a> {
+    words: Vec<Word<'a>>,
+    given: Vec<Given>,
+    loaded: Vec<Loaded<'a>>,
+}
+
+impl<'a> RuleReader<'a> {
+    /// Reads the conditions and the target that stand in a line from a byte on. Jumps share the names of the chains.
+    pub(super) fn read(
+        &mut self,
+        line: &'a str,
+        start: usize,
+        family: Family,
+        chains: &HashMap<ChainName, usize>,
+    ) -> Result<Rule, Fault> {
+        self.words.clear();
+        self.given.clear();
+        self.loaded.clear();
+        split(line, start, &mut self.words)?;
+        let mut rule = Rule::default();
+        let target = self.scan(&mut rule)?;
+        rule.matches.reserve_exact(self.loaded.len());
+        for (index, loaded) in self.loaded.iter().enumerate() {
+            let options = Options { words: &self.words, given: &self.given, owner: Owner::Match(index), family };
+            let modelled = loaded.kind.map(|kind| condition(kind, &options)).transpose()?.flatten();
+            rule.matches.push(
+                modelled
+                    .unwrap_or_else(|| Match::Other(Other { name: loaded.name.into(), text: options.text().into() })),
+            );
+        }
+        let options = Options { words: &self.words, given: &self.given, owner: Owner::Target, family };
+        rule.target = match target {
+            None => None,
+            Some((word, goto)) => Some(target_of(&self.words[word].text, goto, &options, chains)?),
+        };
+        Ok(rule)
+    }
+
+    /// Goes through the words: sets the conditions of the rule itself, collects matches and options. Gives the position
+    /// of the target's name, and whether it is a `-g`.
+    fn scan(&mut self, rule: &mut Rule) -> Result<Option<(usize, bool)>, Fault> {
+        let mut target = None;
+        let mut at = 0;
+        while at < self.words.len() {
+            let negated = self.words[at].raw == "!";
+            at += usize::from(negated);
+            let Some(word) = self.words.get(at).filter(|word| word.is_syntax() && word.raw != "!") else {
+                let place = self.words.get(at).or(self.words.last());
+                let column = place.map_or(0, |word| word.column);
+                return Err(Fault::new(column, "an option must stand here"));
+            };
+            let (name, column) = (word.raw, word.column);
+            let end = self.end_of_arguments(at + 1);
+            match name {
+                "-m" | "--match" => {
+                    let extension = self.argument(at, end)?;
+                    self.loaded.push(Loaded { name: extension, kind: Kind::of(extension) });
+                }
+                "-j" | "--jump" | "-g" | "--goto" => {
+                    self.argument(at, end)?;
+                    target = Some((at + 1, matches!(name, "-g" | "--goto")));
+                }
+                "-4" | "-6" | "--ipv4" | "--ipv6" => {}
+                _ if name.starts_with("--") && !is_general(name) => {
+                    let owner = self.owner(name, column, target.is_some(), rule)?;
+                    self.given.push(Given { owner, negated, name: at, end });
+                }
+                _ => self.general(rule, name, negated, at, end)?,
+            }
+            at = end;
+        }
+        Ok(target)
+    }
+
+    fn end_of_arguments(&self, from: usize) -> usize {
+        let rest = &self.words[from..];
+        from + rest.iter().position(Word::is_syntax).unwrap_or(rest.len())
+    }
+
+    /// The single argument of the option at a position.
+    fn argument(&self, at: usize, end: usize) -> Result<&'a str, Fault> {
+        let option = &self.words[at];
+        match end - at {
+            2 => Ok(self.words[at + 1].raw.trim_matches('"')),
+            1 => Err(Fault::new(option.column, format!("`{}` needs a value", option.raw))),
+            _ => Err(Fault::new(self.words[at + 2].column, "an option must stand here")),
+        }
+    }
+
+    /// Whose an option is: the target's behind `-j`, else the last match's that knows it. A protocol brings its match
+    /// along, as `-p tcp --dport 80` does.
+    fn owner(&mut self, name: &str, column: usize, behind_target: bool, rule: &Rule) -> Result<Owner, Fault> {
+        if behind_target {
+            return Ok(Owner::Target);
+        }
+        let knows = |loaded: &Loaded<'_>| loaded.kind.is_none_or(|kind| kind.knows(name));
+        if let Some(index) = self.loaded.iter().rposition(knows) {
+            return Ok(Owner::Match(index));
+        }
+        let transport = rule.protocol.filter(|protocol| !protocol.negated).and_then(|p| p.value.transport());
+        if let Some(kind) = transport.map(Kind::Ports).filter(|kind| kind.knows(name)) {
+            self.loaded.push(Loaded { name: transport.map_or("", |protocol| protocol.as_str()), kind: Some(kind) });
+            return Ok(Owner::Match(self.loaded.len() - 1));
+        }
+        match self.loaded.len() {
+            0 => Err(Fault::new(column, format!("unknown option `{name}`"))),
+            count => Ok(Owner::Match(count - 1)),
+        }
+    }
+
+    /// An option of the rule itself.
+    fn general(&self, rule: &mut Rule, name: &str, negated: bool, at: usize, end: usize) -> Result<(), Fault> {
+        if matches!(name, "-f" | "--fragment") {
+            rule.fragment = Some(Negatable { negated, value: () });
+            return Ok(());
+        }
+        if matches!(name, "-c" | "--set-counters") {
+            let number = |offset: usize| self.words.get(at + offset).and_then(|word| word.text.parse().ok());
+            let (Some(packets), Some(bytes), 3) = (number(1), number(2), end - at) else {
+                return Err(Fault::new(self.words[at].column, "`-c` needs packets and bytes"));
+            };
+            rule.counters = Some(Counters { packets, bytes });
+            return Ok(());
+        }
+        let text = self.argument(at, end)?;
+        let fault = |what: &str| Fault::new(self.words[at + 1].column, format!("`{text}` is no {what}"));
+        let interface = || Some(Negatable { negated, value: Box::from(text) });
+        let network = || {
+            let value = values::network(text).ok_or_else(|| fault("address or range"))?;
+            Ok(Some(Negatable { negated, value }))
+        };
+        match name {
+            "-s" | "--source" | "--src" => rule.source = network()?,
+            "-d" | "--destination" | "--dst" => rule.destination = network()?,
+            "-i" | "--in-interface" => rule.in_interface = interface(),
+            "-o" | "--out-interface" => rule.out_interface = interface(),
+            "-p" | "--protocol" | "--proto" => {
+                let value = ProtocolNumber::parse(text).ok_or_else(|| fault("protocol"))?;
+                rule.protocol = Some(Negatable { negated, value });
+            }
+            _ => return Err(Fault::new(self.words[at].column, format!("unknown option `{name}`"))),
+        }
+        Ok(())
+    }
+}
+
+fn is_general(name: &str) -> bool {
+    matches!(
+        name,
+        "--source"
+            | "--src"
+            | "--destination"
+            | "--dst"
+            | "--in-interface"
+            | "--out-interface"
+            | "--protocol"
+            | "--proto"
+            | "--fragment"
+            | "--set-counters"
+    )
+}
+
+fn target_of(
+    name: &str,
+    goto: bool,
+    options: &Options<'_>,
+    chains: &HashMap<ChainName, usize>,
+) -> Result<Target, Fault> {
+    let chain = || chains.get_key_value(name).map_or_else(|| ChainName::from(name), |(chain, _)| chain.clone());
+    if goto {
+        return Ok(Target::Goto(chain()));
+    }
+    if let Some(target) = built_in(name) {
+        return Ok(target);
+    }
+    if let Some(target) = extension(name, options)? {
+        return Ok(target);
+    }
+    if options.is_empty() && !super::target::is_known_extension(name) {
+        return Ok(Target::Jump(chain()));
+    }
+    Ok(Target::Other(Other { name: name.into(), text: options.text().into() }))
+}
+
+/// Splits a line at blanks, outside of quotes.
+fn split<'a>(line: &'a str, start: usize, words: &mut Vec<Word<'a>>) -> Result<(), Fault> {
+    let bytes = line.as_bytes();
+    let mut at = start;
+    loop {
+        while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
+            at += 1;
+        }
+        let Some(first) = bytes.get(at) else { return Ok(()) };
+        let from = at;
+        if matches!(first, b'"' | b'\'') {
+            let (end, escaped) = closing_quote(bytes, at).ok_or_else(|| Fault::new(from, "a quote without its end"))?;
+            let inner = &line[from + 1..end];
+            let text = if escaped { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) };
+            words.push(Word { text, raw: &line[from..=end], column: from });
+            at = end + 1;
+        } else {
+            while bytes.get(at).is_some_and(|byte| !byte.is_ascii_whitespace()) {
+                at += 1;
+            }
+            let raw = &line[from..at];
+            words.push(Word { text: Cow::Borrowed(raw), raw, column: from });
+        }
+    }
+}
+
+/// The position of the quote that ends the one at a position, and whether there is a backslash between them.
+fn closing_quote(bytes: &[u8], open: usize) -> Option<(usize, bool)> {
+    let mut at = open + 1;
+    let mut escaped = false;
+    loop {
+        match bytes.get(at)? {
+            b'\\' => {
+                escaped = true;
+                at += 2;
+            }
+            byte if *byte == bytes[open] => return Some((at, escaped)),
+            _ => at += 1,
+        }
+    }
+}
+
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        out.extend(if character == '\\' { characters.next() } else { Some(character) });
+    }
+    out
+}

@@ -1,0 +1,292 @@
+//! Rule text read back: what `iptables-save` shows, with counters or without, and what `iptables-restore` takes.
+
+mod conditions;
+mod line;
+mod options;
+mod target;
+mod values;
+
+use std::collections::HashMap;
+
+use self::line::{Fault, RuleReader};
+use super::ast::{Chain, ChainName, Counters, Policy, Rule, RuleSet, Table, TableName};
+use crate::cluster::Family;
+
+/// A line that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct ParseError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, in characters.
+    pub column: usize,
+    /// The whole line.
+    pub text: String,
+    /// What is wrong, as a lower-case fragment.
+    pub message: String,
+}
+
+/// A rule set, and where its rules stood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parsed {
+    /// The rules.
+    pub rules: RuleSet,
+    /// The line of every rule.
+    pub lines: SourceLines,
+}
+
+/// The lines that rules were read from, laid out as their rule set is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceLines(Vec<Vec<Vec<usize>>>);
+
+impl SourceLines {
+    /// The line, from 1, of a rule given by the positions of its table, its chain in that, and itself in that.
+    pub fn line(&self, table: usize, chain: usize, rule: usize) -> Option<usize> {
+        self.0.get(table)?.get(chain)?.get(rule).copied()
+    }
+}
+
+/// Reads a document.
+///
+/// Rules stay in the order of their chain. A match or target that is not modelled is kept as text
+/// ([`super::Match::Other`], [`super::Target::Other`]). What `iptables-restore` understands as commands is carried out:
+/// `-A`, `-I`, `-N`, `-P`, `-F`, `-X`.
+///
+/// # Errors
+///
+/// Every line that cannot be read: a rule outside of a table or for a chain that is not declared, a value that is
+/// none, an option that belongs to no match.
+pub fn parse(text: &str, family: Family) -> Result<Parsed, Vec<ParseError>> {
+    let mut document = Document::new(family);
+    let mut errors = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if let Err(fault) = document.line(index + 1, line) {
+            let column = line.get(..fault.column).map_or(0, |before| before.chars().count()) + 1;
+            errors.push(ParseError { line: index + 1, column, text: line.to_owned(), message: fault.message });
+        }
+    }
+    if errors.is_empty() { Ok(Parsed { rules: document.rules, lines: document.lines }) } else { Err(errors) }
+}
+
+/// Reads the conditions and target of one rule, as they stand behind `-A CHAIN`.
+///
+/// # Errors
+///
+/// The first thing in it that cannot be read, as line 1.
+pub fn parse_rule(text: &str, family: Family) -> Result<Rule, ParseError> {
+    let chains = HashMap::new();
+    let mut reader = RuleReader::default();
+    reader.read(text, 0, family, &chains).map_err(|fault| {
+        let column = text.get(..fault.column).map_or(0, |before| before.chars().count()) + 1;
+        ParseError { line: 1, column, text: text.to_owned(), message: fault.message }
+    })
+}
+
+/// The document read so far.
+struct Document<'a> {
+    rules: RuleSet,
+    lines: SourceLines,
+    reader: RuleReader<'a>,
+    /// The position of the current table.
+    table: Option<usize>,
+    /// The positions of every table's chains.
+    chains: Vec<HashMap<ChainName, usize>>,
+    /// The chain of the last rule: the next one is mostly for the same.
+    last: Option<(usize, usize)>,
+}
+
+impl<'a> Document<'a> {
+    fn new(family: Family) -> Self {
+        Self {
+            rules: RuleSet::new(family),
+            lines: SourceLines::default(),
+            reader: RuleReader::default(),
+            table: None,
+            chains: Vec::new(),
+            last: None,
+        }
+    }
+
+    fn line(&mut self, number: usize, line: &'a str) -> Result<(), Fault> {
+        let start = line.len() - line.trim_start().len();
+        let text = line.trim();
+        match text.as_bytes().first() {
+            None | Some(b'#') => Ok(()),
+            Some(b'*') => self.open_table(&text[1..], start + 1),
+            Some(b':') => self.declare(&text[1..], start + 1),
+            Some(b'[') => {
+                let Some((counters, rest)) = text.split_once("] ") else {
+                    return Err(Fault::new(start, "counters without a rule"));
+                };
+                let counters = counters_of(&counters[1..]).ok_or_else(|| Fault::new(start, "no counters"))?;
+                self.command(number, line, start + text.len() - rest.len(), Some(counters))
+            }
+            _ if text == "COMMIT" => {
+                self.table = None;
+                Ok(())
+            }
+            _ => self.command(number, line, start, None),
+        }
+    }
+
+    fn open_table(&mut self, name: &str, column: usize) -> Result<(), Fault> {
+        let name = TableName::ALL
+            .into_iter()
+            .find(|table| table.as_str() == name.trim())
+            .ok_or_else(|| Fault::new(column, format!("unknown table `{name}`")))?;
+        let known = self.rules.tables.iter().position(|table| table.name == name);
+        self.table = Some(known.unwrap_or_else(|| {
+            self.rules.tables.push(Table { name, chains: Vec::new() });
+            self.lines.0.push(Vec::new());
+            self.chains.push(HashMap::new());
+            self.rules.tables.len() - 1
+        }));
+        self.last = None;
+        Ok(())
+    }
+
+    /// `:CHAIN POLICY [packets:bytes]`.
+    fn declare(&mut self, text: &str, column: usize) -> Result<(), Fault> {
+        let mut words = text.split_whitespace();
+        let (Some(name), Some(policy)) = (words.next(), words.next()) else {
+            return Err(Fault::new(column, "a chain is declared as `:NAME POLICY [packets:bytes]`"));
+        };
+        let policy = policy_of(policy).ok_or_else(|| Fault::new(column, format!("unknown policy `{policy}`")))?;
+        let counters = words.next().and_then(|word| counters_of(word.trim_matches(['[', ']'])));
+        let chain = self.chain_or_new(name, column)?;
+        chain.policy = policy;
+        chain.counters = counters.unwrap_or_default();
+        Ok(())
+    }
+
+    fn command(&mut self, number: usize, line: &'a str, start: usize, counters: Option<Counters>) -> Result<(), Fault> {
+        let text = &line[start..];
+        let (command, rest) = text.split_once(' ').unwrap_or((text, ""));
+        self.current_table(start)?;
+        let rest = rest.trim_start();
+        let chain_column = line.len() - rest.len();
+        let (chain, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        let chain = chain.trim_matches('"');
+        let after_column = line.len() - after.len();
+        match command {
+            "-A" | "--append" => {
+                let place = self.chain_of_rule(chain, chain_column)?;
+                self.add(number, place, line, after_column, None, counters)
+            }
+            "-I" | "--insert" => {
+                let (position, column) = match after.split_once(' ') {
+                    Some((word, rest)) if word.parse::<usize>().is_ok() => {
+                        (word.parse().unwrap_or(1), line.len() - rest.len())
+                    }
+                    _ => (1, after_column),
+                };
+                let place = self.chain_of_rule(chain, chain_column)?;
+                self.add(number, place, line, column, Some(position), counters)
+            }
+            "-N" | "--new-chain" => self.chain_or_new(chain, chain_column).map(|_| ()),
+            "-P" | "--policy" => {
+                let word = after.split_whitespace().next().unwrap_or_default();
+                let policy = policy_of(word).ok_or_else(|| Fault::new(after_column, "unknown policy"))?;
+                self.chain_or_new(chain, chain_column)?.policy = policy;
+                Ok(())
+            }
+            "-F" | "--flush" => self.clear(chain, chain_column),
+            "-X" | "--delete-chain" => self.remove(chain, chain_column),
+            _ => Err(Fault::new(start, format!("unknown command `{command}`"))),
+        }
+    }
+
+    fn add(
+        &mut self,
+        number: usize,
+        (table, index): (usize, usize),
+        line: &'a str,
+        column: usize,
+        position: Option<usize>,
+        counters: Option<Counters>,
+    ) -> Result<(), Fault> {
+        let rule = self.reader.read(line, column, self.rules.family, &self.chains[table])?;
+        let rule = Rule { counters: counters.or(rule.counters), ..rule };
+        let rules = &mut self.rules.tables[table].chains[index].rules;
+        let at = position.map_or(rules.len(), |position| position.saturating_sub(1).min(rules.len()));
+        rules.insert(at, rule);
+        self.lines.0[table][index].insert(at, number);
+        Ok(())
+    }
+
+    fn current_table(&self, column: usize) -> Result<usize, Fault> {
+        self.table.ok_or_else(|| Fault::new(column, "outside of a table: a line `*filter` or the like must come first"))
+    }
+
+    /// The chain that a rule is for: the last one, a declared one, or one of the kernel's.
+    fn chain_of_rule(&mut self, name: &str, column: usize) -> Result<(usize, usize), Fault> {
+        let table = self.current_table(column)?;
+        if let Some(last) = self.last.filter(|(_, index)| *self.rules.tables[table].chains[*index].name == *name) {
+            return Ok(last);
+        }
+        let builtin = self.rules.tables[table].name.builtin_chains().contains(&name);
+        let index = match self.chains[table].get(name) {
+            Some(index) => *index,
+            None if builtin => {
+                self.chain_or_new(name, column)?.policy = Some(Policy::Accept);
+                self.chains[table].len() - 1
+            }
+            None => return Err(Fault::new(column, format!("chain `{name}` is not declared"))),
+        };
+        self.last = Some((table, index));
+        Ok((table, index))
+    }
+
+    fn chain_or_new(&mut self, name: &str, column: usize) -> Result<&mut Chain, Fault> {
+        let table = self.current_table(column)?;
+        if name.is_empty() {
+            return Err(Fault::new(column, "a chain without a name"));
+        }
+        let chains = &mut self.rules.tables[table].chains;
+        let index = match self.chains[table].get(name) {
+            Some(index) => *index,
+            None => {
+                let chain = Chain::user(name);
+                self.chains[table].insert(chain.name.clone(), chains.len());
+                self.lines.0[table].push(Vec::new());
+                chains.push(chain);
+                chains.len() - 1
+            }
+        };
+        Ok(&mut chains[index])
+    }
+
+    fn clear(&mut self, name: &str, column: usize) -> Result<(), Fault> {
+        let (table, index) = self.chain_of_rule(name, column)?;
+        self.rules.tables[table].chains[index].rules.clear();
+        self.lines.0[table][index].clear();
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str, column: usize) -> Result<(), Fault> {
+        let (table, index) = self.chain_of_rule(name, column)?;
+        self.rules.tables[table].chains.remove(index);
+        self.lines.0[table].remove(index);
+        self.chains[table].remove(name);
+        self.chains[table].values_mut().filter(|other| **other > index).for_each(|other| *other -= 1);
+        self.last = None;
+        Ok(())
+    }
+}
+
+fn policy_of(word: &str) -> Option<Option<Policy>> {
+    match word {
+        "ACCEPT" => Some(Some(Policy::Accept)),
+        "DROP" => Some(Some(Policy::Drop)),
+        "-" => Some(None),
+        _ => None,
+    }
+}
+
+fn counters_of(text: &str) -> Option<Counters> {
+    let (packets, bytes) = text.split_once(':')?;
+    Some(Counters { packets: packets.parse().ok()?, bytes: bytes.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! Which kube-proxy release's rules are written.
+//!
+//! Every difference between releases is a named predicate of [`Profile`]; nothing else asks for a version. How sure
+//! each release is:
+//!
+//! | releases | iptables rules |
+//! | --- | --- |
+//! | 1.10 to 1.13 | by description: the layout of rules that users showed (`KUBE-FW` straight to `KUBE-SVC`) |
+//! | 1.14 to 1.17 | by description |
+//! | 1.18 | by recording |
+//! | 1.19, 1.20 | by description |
+//! | 1.21 | by recording |
+//! | 1.22 to 1.24 | by description |
+//! | 1.25 | by recording |
+//! | 1.26 to 1.29 | by description |
+//! | 1.30 | by recording |
+//! | 1.31 and later | by description: the layout did not change |
+//!
+//! A version without a patch number is the newest patch release of its minor one, with what was backported to it.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use crate::cluster::ProxyConfig;
+
+/// The minor releases of Kubernetes 1 that are known.
+const KNOWN: RangeInclusive<u8> = 10..=37;
+
+/// A kube-proxy release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Profile {
+    minor: u8,
+    patch: Option<u8>,
+}
+
+/// A version that is no kube-proxy release, or none that is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown kube-proxy version `{0}`: known are 1.{first} to 1.{last}", first = KNOWN.start(), last = KNOWN.end())]
+pub struct UnknownVersion(pub String);
+
+impl FromStr for Profile {
+    type Err = UnknownVersion;
+
+    /// Reads `1.30`, `v1.30` or `1.30.2`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || UnknownVersion(text.to_owned());
+        let mut parts = text.trim_start_matches('v').split('.');
+        let (major, minor, patch) = (parts.next(), parts.next(), parts.next());
+        let minor = minor.and_then(|part| part.parse().ok()).filter(|minor| KNOWN.contains(minor));
+        let patch = patch.map(|part| part.parse().map_err(|_| unknown())).transpose()?;
+        match (major, minor, parts.next()) {
+            (Some("1"), Some(minor), None) => Ok(Self { minor, patch }),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1.{}", self.minor)?;
+        self.patch.map_or(Ok(()), |patch| write!(f, ".{patch}"))
+    }
+}
+
+/// Names and comments.
+impl Profile {
+    /// An unnamed port is called `namespace/name:`, with a colon that nothing follows (up to 1.18).
+    pub fn unnamed_port_has_colon(self) -> bool {
+        self.minor <= 18
+    }
+
+    /// Balancing rules say which endpoint they lead to: `default/web:http -> 10.244.1.2:80` (from 1.24).
+    pub fn comments_name_endpoint(self) -> bool {
+        self.minor >= 24
+    }
+
+    /// Digits of a probability behind the point: 5 up to 1.16, then 10.
+    pub fn probability_digits(self) -> usize {
+        if self.minor <= 16 { 5 } else { 10 }
+    }
+}
+
+/// Chains and rules that stand there whatever services there are.
+impl Profile {
+    /// kube-proxy writes rules of both families on any node (dual-stack on by default, from 1.21); before, only those
+    /// of the node's own.
+    pub fn both_families(self) -> bool {
+        self.minor >= 21
+    }
+
+    /// A chain `KUBE-PROXY-CANARY` in three tables tells when somebody flushes them (from 1.17).
+    pub fn canary(self) -> bool {
+        self.minor >= 17
+    }
+
+    /// The kubelet makes `KUBE-MARK-DROP`, `KUBE-FIREWALL` and its own copy of the masquerade chains (up to 1.26).
+    pub fn kubelet_chains(self) -> bool {
+        self.minor <= 26
+    }
+
+    /// kube-proxy makes `KUBE-FIREWALL` itself (from 1.27).
+    pub fn proxy_firewall_chain(self) -> bool {
+        !self.kubelet_chains()
+    }
+
+    /// `KUBE-FIREWALL` drops what comes to 127.0.0.0/8 from elsewhere (from 1.18.4, 1.17.7, 1.16.11; CVE-2020-8558).
+    pub fn drops_foreign_localnet(self) -> bool {
+        self.minor >= 19 || self.has_backport(&[(18, 4), (17, 7), (16, 11)])
+    }
+
+    /// `KUBE-POSTROUTING` takes the mark away before it masquerades, so that a packet inside a tunnel is not
+    /// masqueraded twice (from 1.19, 1.18.6, 1.17.9, 1.16.13; kubernetes#92035).
+    pub fn clears_mark(self) -> bool {
+        self.minor >= 19 || self.has_backport(&[(18, 6), (17, 9), (16, 13)])
+    }
+
+    /// `MASQUERADE --random-fully` (from 1.16).
+    pub fn masquerades_random_fully(self) -> bool {
+        self.minor >= 16
+    }
+
+    /// `KUBE-FORWARD` drops INVALID packets (from 1.15; from 1.29 not with `conntrack.tcpBeLiberal`).
+    pub fn drops_invalid(self, config: &ProxyConfig) -> bool {
+        self.minor >= 15 && !(self.minor >= 29 && config.tcp_be_liberal)
+    }
+
+    /// One rule lets replies through (from 1.23); before, one for those from pods and one for those to pods.
+    pub fn one_forwarding_rule(self) -> bool {
+        self.minor >= 23
+    }
+
+    /// The two rules for replies compare with `clusterCIDR`, and are missing without it (up to 1.17).
+    pub fn forwarding_rules_know_cluster_cidr(self) -> bool {
+        self.minor <= 17
+    }
+
+    /// FORWARD jumps to the `KUBE-SERVICES` of `filter` (from 1.14).
+    pub fn forward_visits_services(self) -> bool {
+        self.minor >= 14
+    }
+
+    /// INPUT jumps to the `KUBE-SERVICES` of `filter` (1.14 to 1.17).
+    pub fn input_visits_services(self) -> bool {
+        (14..=17).contains(&self.minor)
+    }
+
+    /// FORWARD jumps to `KUBE-EXTERNAL-SERVICES`, where the rejects of load-balancer addresses stand (from 1.18; the
+    /// recordings of 1.18 have it, although it came with 1.20). Before, they stand in `KUBE-SERVICES`.
+    pub fn forward_visits_external_services(self) -> bool {
+        self.minor >= 18
+    }
+
+    /// `filter` has a chain `KUBE-NODEPORTS` that lets health checks in (from 1.21).
+    pub fn accepts_health_checks(self) -> bool {
+        self.minor >= 21
+    }
+
+    /// `filter` has `KUBE-PROXY-FIREWALL` for what source ranges forbid (from 1.25); before, `KUBE-FW` sets
+    /// the kubelet's mark 0x8000.
+    pub fn firewall_in_filter(self) -> bool {
+        self.minor >= 25
+    }
+
+    /// The rule that leads to `KUBE-NODEPORTS` leaves out loopback addresses that cannot work: `::1`, and
+    /// 127.0.0.0/8 without `iptables.localhostNodePorts` (from 1.26).
+    pub fn knows_localhost_node_ports(self) -> bool {
+        self.minor >= 26
+    }
+}
+
+/// Rules of a service.
+impl Profile {
+    /// External traffic has a chain of its own, `KUBE-EXT`, and local endpoints have `KUBE-SVL` (from 1.24); before,
+    /// `KUBE-XLB` is both.
+    pub fn external_chains(self) -> bool {
+        self.minor >= 24
+    }
+
+    /// Every load-balancer address leads to a `KUBE-FW` chain, source ranges or not (up to 1.23).
+    pub fn firewall_for_every_load_balancer(self) -> bool {
+        !self.external_chains()
+    }
+
+    /// Rules that mark for masquerading stand in the service's own chain (from 1.22); before, in `KUBE-SERVICES` and
+    /// `KUBE-NODEPORTS`.
+    pub fn marks_in_service_chain(self) -> bool {
+        self.minor >= 22
+    }
+
+    /// External addresses serve only packets that do not come from a bridge or this node, or that are for it
+    /// (up to 1.20).
+    pub fn guards_external_ips(self) -> bool {
+        self.minor <= 20
+    }
+
+    /// Local external traffic has rules for packets of the node itself (from 1.15).
+    pub fn local_chains_serve_the_node(self) -> bool {
+        self.minor >= 15
+    }
+
+    /// `KUBE-NODEPORTS` masquerades what comes from loopback for node ports with local policy (1.14 to 1.23).
+    pub fn masquerades_loopback_node_ports(self) -> bool {
+        (14..=23).contains(&self.minor)
+    }
+
+    /// `externalTrafficPolicy` counts for every service that is reached from outside, those with only `externalIPs`
+    /// too (from 1.26).
+    pub fn external_policy_covers_external_ips(self) -> bool {
+        self.minor >= 26
+    }
+
+    /// `internalTrafficPolicy` counts (from 1.22).
+    pub fn internal_policy(self) -> bool {
+        self.minor >= 22
+    }
+
+    /// Without a local endpoint, traffic with local policy is dropped in `filter` (from 1.25); in 1.24 by the mark
+    /// 0x8000.
+    pub fn drops_local_in_filter(self) -> bool {
+        self.minor >= 25
+    }
+
+    /// A last rule in `KUBE-FW` says what will become of other traffic (from 1.27).
+    pub fn firewall_placeholder(self) -> bool {
+        self.minor >= 27
+    }
+
+    /// The node's own address is known to the source ranges of a load balancer. From 1.21 to 1.28 a dual-stack
+    /// kube-proxy takes it for 0.0.0.0 and `::`.
+    pub fn source_ranges_know_node(self) -> bool {
+        !(21..=28).contains(&self.minor)
+    }
+
+    /// Load-balancer addresses with `ipMode: Proxy` are left alone (alpha in 1.29, on by default from 1.30).
+    pub fn ip_mode(self, config: &ProxyConfig) -> bool {
+        self.gate(config, "LoadBalancerIPMode", 29, 30)
+    }
+}
+
+/// Which endpoints serve.
+impl Profile {
+    /// Endpoints are listed by address, as their Endpoints object has them (up to 1.18); from EndpointSlices, they are
+    /// sorted with their port, so that `10.0.0.10:80` stands behind `10.0.0.100:80`.
+    pub fn sorts_endpoints_by_address(self) -> bool {
+        self.minor <= 18
+    }
+
+    /// Terminating endpoints serve where no ready one is left (alpha in 1.22, on by default from 1.26).
+    pub fn terminating_endpoints(self, config: &ProxyConfig) -> bool {
+        self.gate(config, "ProxyTerminatingEndpoints", 22, 26)
+    }
+
+    /// Zone hints count (alpha in 1.21, on by default from 1.24).
+    pub fn zone_hints(self, config: &ProxyConfig) -> bool {
+        self.gate(config, "TopologyAwareHints", 21, 24)
+    }
+
+    /// Hints count without the annotation that asks for them (alpha in 1.30, on by default from 1.31).
+    pub fn hints_without_annotation(self, config: &ProxyConfig) -> bool {
+        self.gate(config, "ServiceTrafficDistribution", 30, 31)
+    }
+
+    /// The annotation may be `service.kubernetes.io/topology-mode`, and any value but `Disabled` asks for hints (from
+    /// 1.27); before, it is `topology-aware-hints` with the value `Auto`.
+    pub fn topology_mode_annotation(self) -> bool {
+        self.minor >= 27
+    }
+
+    /// Hints can name nodes (alpha in 1.33, on by default from 1.34).
+    pub fn node_hints(self, config: &ProxyConfig) -> bool {
+        self.gate(config, "PreferSameTrafficDistribution", 33, 34)
+    }
+
+    /// Whether a feature gate is on: never before its alpha release, then as configured, else by default.
+    fn gate(self, config: &ProxyConfig, name: &str, alpha: u8, default_on: u8) -> bool {
+        let configured = config.feature_gates.get(name).copied();
+        self.minor >= alpha && configured.unwrap_or(self.minor >= default_on)
+    }
+
+    /// Whether this is a patch release, of one of these minor ones, that is not older.
+    fn has_backport(self, since: &[(u8, u8)]) -> bool {
+        let patch = self.patch.unwrap_or(u8::MAX);
+        since.iter().any(|(minor, first)| self.minor == *minor && patch >= *first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("1.30", "1.30")]
+    #[case("v1.18", "1.18")]
+    #[case("1.18.3", "1.18.3")]
+    fn versions_are_read(#[case] text: &str, #[case] shown: &str) {
+        assert_eq!(text.parse::<Profile>().unwrap().to_string(), shown);
+    }
+
+    #[rstest]
+    #[case("1.9")]
+    #[case("1.99")]
+    #[case("2.0")]
+    #[case("1")]
+    #[case("1.30.x")]
+    #[case("1.30.1.1")]
+    #[case("latest")]
+    fn unknown_versions_name_the_known_ones(#[case] text: &str) {
+        let error = text.parse::<Profile>().unwrap_err().to_string();
+        assert_eq!(error, format!("unknown kube-proxy version `{text}`: known are 1.10 to 1.37"));
+    }
+
+    #[rstest]
+    #[case("1.18.3", false)]
+    #[case("1.18.4", true)]
+    #[case("1.18", true)]
+    #[case("1.17.6", false)]
+    #[case("1.15.12", false)]
+    #[case("1.19.0", true)]
+    fn backports_count_from_their_patch_release(#[case] version: &str, #[case] drops: bool) {
+        assert_eq!(version.parse::<Profile>().unwrap().drops_foreign_localnet(), drops);
+    }
+
+    #[rstest]
+    #[case::before_alpha("1.28", Some(true), false)]
+    #[case::alpha("1.29", None, false)]
+    #[case::alpha_on("1.29", Some(true), true)]
+    #[case::default_on("1.30", None, true)]
+    #[case::default_off("1.30", Some(false), false)]
+    fn feature_gates(#[case] version: &str, #[case] configured: Option<bool>, #[case] on: bool) {
+        let mut config = ProxyConfig::default();
+        config.feature_gates.extend(configured.map(|on| ("LoadBalancerIPMode".to_owned(), on)));
+        assert_eq!(version.parse::<Profile>().unwrap().ip_mode(&config), on);
+    }
+}

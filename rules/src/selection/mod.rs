@@ -1,0 +1,12 @@
+//! What every mode of kube-proxy works with: service ports as one family's proxy sees them, and which endpoints
+//! serve them.
+//!
+//! [`service_ports`] joins services with their slices; [`ServicePortView::select`] decides which of the endpoints
+//! traffic goes to, by traffic policy, topology hints and conditions.
+
+mod endpoints;
+mod hints;
+mod service_port;
+
+pub use endpoints::{EndpointView, Selected};
+pub use service_port::{ServicePortView, service_ports};

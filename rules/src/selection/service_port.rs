@@ -1,0 +1,112 @@
+//! Service ports as one family's proxy sees them.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::endpoints::{EndpointView, join};
+use crate::cluster::{
+    Cluster, EndpointSlice, ExternalTrafficPolicy, Family, InternalTrafficPolicy, IpMode, Node, ObjectName, Service,
+    ServicePort, ServiceType,
+};
+use crate::profile::Profile;
+
+/// One port of one service, with what of it belongs to one family.
+#[derive(Debug, Clone)]
+pub struct ServicePortView<'a> {
+    /// The service.
+    pub service: &'a Service,
+    /// The port.
+    pub port: &'a ServicePort,
+    /// The service's own address.
+    pub cluster_ip: IpAddr,
+    /// `externalIPs` of the family, in order.
+    pub external_ips: Vec<IpAddr>,
+    /// Load-balancer addresses of the family that nodes serve themselves, in order.
+    pub load_balancer_ips: Vec<IpAddr>,
+    /// Source ranges of the family, in order.
+    pub source_ranges: Vec<IpNet>,
+    /// True with `externalTrafficPolicy: Local`, where it counts.
+    pub external_local: bool,
+    /// True with `internalTrafficPolicy: Local`, where it counts.
+    pub internal_local: bool,
+    /// All endpoints, each address and port once, sorted by their text.
+    pub endpoints: Vec<EndpointView<'a>>,
+}
+
+impl ServicePortView<'_> {
+    /// Whether it is reached by more than its cluster IP.
+    pub fn externally_accessible(&self) -> bool {
+        self.port.node_port.is_some() || !self.load_balancer_ips.is_empty() || !self.external_ips.is_empty()
+    }
+
+    /// `namespace/name:port`, how kube-proxy calls it.
+    pub fn name(&self, profile: Profile) -> String {
+        let ObjectName { namespace, name } = &self.service.name;
+        let port = self.port.name.as_str();
+        let colon = if port.is_empty() && !profile.unnamed_port_has_colon() { "" } else { ":" };
+        format!("{namespace}/{name}{colon}{port}")
+    }
+}
+
+/// All service ports of a family, sorted by namespace, name, port name and protocol. The order of the cluster's lists
+/// does not matter.
+///
+/// kube-proxy walks hash maps there, so that its order is random; this one is stable.
+pub fn service_ports<'a>(
+    cluster: &'a Cluster,
+    node: &'a Node,
+    family: Family,
+    profile: Profile,
+) -> Vec<ServicePortView<'a>> {
+    let mut slices: HashMap<&ObjectName, Vec<&EndpointSlice>> = HashMap::with_capacity(cluster.services.len());
+    for slice in cluster.slices.iter().filter(|slice| slice.family == family) {
+        slices.entry(&slice.service).or_default().push(slice);
+    }
+    slices.values_mut().for_each(|slices| slices.sort_by(|a, b| a.name.cmp(&b.name)));
+    let mut views = Vec::with_capacity(cluster.services.len());
+    for service in cluster.services.iter().filter(|service| service.skipped().is_none()) {
+        let Some(cluster_ip) = service.cluster_ip(family) else { continue };
+        let slices = slices.get(&service.name).map(Vec::as_slice).unwrap_or_default();
+        for port in &service.ports {
+            views.push(ServicePortView {
+                service,
+                port,
+                cluster_ip,
+                external_ips: service.external_ips.iter().copied().filter(|ip| Family::of(*ip) == family).collect(),
+                load_balancer_ips: load_balancer_ips(cluster, service, family, profile),
+                source_ranges: source_ranges(service, family),
+                external_local: external_local(service, profile),
+                internal_local: profile.internal_policy()
+                    && service.internal_traffic_policy == InternalTrafficPolicy::Local,
+                endpoints: join(slices, port, node, profile),
+            });
+        }
+    }
+    views.sort_by(|a, b| {
+        let key = |view: &ServicePortView<'a>| (&view.service.name, &view.port.name, view.port.protocol);
+        key(a).cmp(&key(b))
+    });
+    views
+}
+
+fn load_balancer_ips(cluster: &Cluster, service: &Service, family: Family, profile: Profile) -> Vec<IpAddr> {
+    if service.kind != ServiceType::LoadBalancer {
+        return Vec::new();
+    }
+    let served = service.load_balancer.iter().filter(|entry| {
+        Family::of(entry.ip) == family && !(profile.ip_mode(&cluster.proxy) && entry.mode == IpMode::Proxy)
+    });
+    served.map(|entry| entry.ip).collect()
+}
+
+fn source_ranges(service: &Service, family: Family) -> Vec<IpNet> {
+    service.source_ranges.iter().copied().filter(|range| Family::of(range.addr()) == family).collect()
+}
+
+fn external_local(service: &Service, profile: Profile) -> bool {
+    let published = matches!(service.kind, ServiceType::NodePort | ServiceType::LoadBalancer)
+        || (profile.external_policy_covers_external_ips() && !service.external_ips.is_empty());
+    published && service.external_traffic_policy == ExternalTrafficPolicy::Local
+}

@@ -1,10 +1,12 @@
 //! svclab: Kubernetes Service traffic on a real kernel.
 
 pub mod cli;
+pub mod documents;
 pub mod judge;
 pub mod lab;
 pub mod observation;
 pub mod probe;
+pub mod run;
 pub mod scenario;
 pub mod stats;
 pub mod topology;

@@ -91,6 +91,8 @@ pub enum Direction {
 pub struct Tally {
     /// Flows sent, each a fresh 5-tuple.
     pub sent: u64,
+    /// The address that they were sent from.
+    pub sender: Option<IpAddr>,
     /// Flows that came out exactly once, by the destination that the receiver saw.
     pub delivered: BTreeMap<SocketAddr, u64>,
     /// Flows that came out exactly once, by the source address that the receiver saw.

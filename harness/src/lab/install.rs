@@ -8,19 +8,7 @@ use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::LabError;
 use super::namespaces::Namespace;
-
-/// One document of rules for one namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
-    /// The namespace's name.
-    pub space: String,
-    /// The family.
-    pub family: Family,
-    /// The language that the text is in.
-    pub mode: ProxyMode,
-    /// The whole text, as `iptables-restore` or `nft -f` reads it.
-    pub text: String,
-}
+use crate::documents::Document;
 
 /// Which of the two implementations of iptables installs rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]

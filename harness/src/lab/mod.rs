@@ -20,11 +20,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use error::LabError;
-pub use install::{Backend, Document};
+pub use install::Backend;
 pub use sandbox::{become_privileged, is_privileged};
 
 pub(crate) use channel::Channel;
 
+use crate::documents::Document;
 use crate::topology::{Role, SpaceId, Topology, UNDERLAY};
 use fence::Fence;
 use namespaces::Namespace;

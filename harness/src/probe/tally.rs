@@ -74,7 +74,7 @@ impl Prober<'_> {
         self.drain(&mut count)?;
         self.count_only(false)?;
         self.lab.flush_connections()?;
-        Ok(count.finish(sent))
+        Ok(Tally { sender: Some(source), ..count.finish(sent) })
     }
 
     /// The socket that flows are written to, and what is written. The socket of a process lives as long as the last part.

@@ -1,0 +1,155 @@
+//! One scenario, from its plan to its last verdict.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Instant;
+
+use svclab_rules::cluster::Cluster;
+
+use super::{Options, ProbeOutcome, RunError, TestOutcome, matching_rules};
+use crate::documents::{self, Document};
+use crate::judge::{Context, judge};
+use crate::lab::{Lab, with_lab};
+use crate::observation::Observation;
+use crate::probe::Prober;
+use crate::scenario::{Balance, Expectation, Flows, OutcomeExpectation, Probe, Scenario, Step, Test};
+use crate::stats::{FalseAlarmRate, Goal, StatsError, sample_size};
+use crate::topology::{self, Role, Topology};
+
+/// The tests of a scenario in their lab.
+struct Session<'lab, 'scenario> {
+    scenario: &'scenario Scenario,
+    prober: Prober<'lab>,
+    cluster: Cluster,
+    documents: Vec<Document>,
+    goal: Goal,
+}
+
+/// Builds a scenario's lab and carries out its tests; what came of each is added to `tests` as it is known.
+pub(super) fn carry_out(
+    scenario: &Scenario,
+    options: &Options,
+    rate: FalseAlarmRate,
+    tests: &mut Vec<TestOutcome>,
+) -> Result<(), RunError> {
+    let chosen = |test: &&Test| options.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()));
+    let chosen: Vec<&Test> = scenario.tests.iter().filter(chosen).collect();
+    if chosen.is_empty() {
+        return Ok(());
+    }
+    let documents = documents::generate(scenario, &scenario.cluster)?;
+    let topology = topology::plan(scenario);
+    let goal = Goal { false_alarm: rate, ..options.goal };
+    with_lab(&topology, &documents, options.backend, |lab| {
+        let mut session = Session::open(scenario, lab, documents.clone(), goal)?;
+        chosen.into_iter().try_for_each(|test| {
+            tests.push(session.test(test)?);
+            Ok(())
+        })
+    })?
+}
+
+impl<'lab, 'scenario> Session<'lab, 'scenario> {
+    fn open(
+        scenario: &'scenario Scenario,
+        lab: &'lab mut Lab,
+        documents: Vec<Document>,
+        goal: Goal,
+    ) -> Result<Self, RunError> {
+        let cluster = scenario.cluster.clone();
+        let span = || scenario.tests.first().map(|test| test.span.clone());
+        let prober = Prober::new(lab, &cluster).map_err(|source| match span() {
+            Some(span) => RunError::Probe { span, source },
+            None => RunError::Panic(source.to_string()),
+        })?;
+        Ok(Self { scenario, prober, cluster, documents, goal })
+    }
+
+    fn test(&mut self, test: &Test) -> Result<TestOutcome, RunError> {
+        let begin = Instant::now();
+        let mut probes = Vec::new();
+        for step in &test.steps {
+            match step {
+                Step::Apply(cluster) => self.apply(cluster, test)?,
+                Step::Probe(probe, expectation) => probes.push(self.probe(probe, expectation)?),
+            }
+        }
+        Ok(TestOutcome { name: test.name.clone(), span: test.span.clone(), probes, duration: begin.elapsed() })
+    }
+
+    /// Changes the cluster's objects, as an API server would, and lets every node sync its rules.
+    fn apply(&mut self, cluster: &Cluster, test: &Test) -> Result<(), RunError> {
+        let documents = documents::generate(self.scenario, cluster)?;
+        let changed: Vec<Document> = documents.iter().filter(|new| !self.documents.contains(new)).cloned().collect();
+        self.prober.lab().install(&changed)?;
+        self.prober.follow(cluster).map_err(|source| RunError::Probe { span: test.span.clone(), source })?;
+        self.documents = documents;
+        self.cluster = cluster.clone();
+        Ok(())
+    }
+
+    fn probe(&mut self, probe: &Probe, expectation: &Expectation) -> Result<ProbeOutcome, RunError> {
+        let begin = Instant::now();
+        let flows = flows(probe, expectation, &self.goal)
+            .map_err(|source| RunError::Flows { span: probe.span.clone(), source })?;
+        let observation =
+            self.prober.send(probe, flows).map_err(|source| RunError::Probe { span: probe.span.clone(), source })?;
+        let verdict = judge(probe, expectation, &observation, &self.context(&observation));
+        let rules = if verdict.held { Vec::new() } else { self.rules_on_the_way(probe, &observation) };
+        Ok(ProbeOutcome {
+            probe: probe.clone(),
+            expectation: expectation.clone(),
+            observation,
+            verdict,
+            rules,
+            duration: begin.elapsed(),
+        })
+    }
+
+    /// What judging needs to know of the lab.
+    fn context(&mut self, observation: &Observation) -> Context {
+        let sender = match observation {
+            Observation::Flow(flow) => vec![flow.source.ip()],
+            Observation::Tally(tally) => tally.sender.into_iter().collect(),
+        };
+        Context { nodes: node_addresses(self.prober.lab().topology()), sender, rate: self.goal.false_alarm }
+    }
+
+    /// The rules that the nodes on a packet's way have for it; those of all nodes where it was seen at none.
+    fn rules_on_the_way(&self, probe: &Probe, observation: &Observation) -> Vec<(String, Vec<String>)> {
+        let seen_at = |space: &str| match observation {
+            Observation::Flow(flow) => flow.path.iter().any(|sighting| sighting.place == space),
+            Observation::Tally(_) => false,
+        };
+        let anywhere = self.documents.iter().any(|document| seen_at(&document.space));
+        let on_the_way = self.documents.iter().filter(|document| !anywhere || seen_at(&document.space));
+        let matching = on_the_way.map(|document| {
+            (document.space.clone(), matching_rules(document, probe.to.address, probe.to.port, probe.protocol))
+        });
+        matching.filter(|(_, lines)| !lines.is_empty()).collect()
+    }
+}
+
+/// How many flows a probe has: what its author says, or what its balance test needs.
+fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Result<u64, StatsError> {
+    let shares = match (probe.flows, &expectation.balance, &expectation.outcome) {
+        (Flows::Exactly(number), ..) => return Ok(number),
+        (Flows::Auto, Some(Balance::Shares(shares)), _) => shares.iter().map(|(_, share)| *share).collect(),
+        (Flows::Auto, _, Some(OutcomeExpectation::Delivered(targets))) => {
+            vec![1.0 / targets.len().max(1) as f64; targets.len()]
+        }
+        (Flows::Auto, ..) => vec![1.0],
+    };
+    sample_size(&shares, goal)
+}
+
+/// The addresses that the kernels of nodes have, by node.
+fn node_addresses(topology: &Topology) -> BTreeMap<String, Vec<IpAddr>> {
+    let nodes = topology.spaces.iter().filter(|space| space.role == Role::Node);
+    nodes
+        .map(|space| {
+            let name = space.name.strip_prefix("node/").unwrap_or(&space.name);
+            (name.to_owned(), space.addresses.iter().map(|(_, prefix)| prefix.addr()).collect())
+        })
+        .collect()
+}

@@ -4,6 +4,7 @@ mod check;
 mod completions;
 mod console;
 mod mistakes;
+mod run;
 mod schema;
 
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ Exit codes: 0 all held; 1 an expectation failed; 2 the input is wrong; 3 the env
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::Args),
     Check(check::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -59,6 +61,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let console = Console::new(&cli.output);
     let exit = match cli.command {
+        Command::Run(args) => run::run(&args, &console),
         Command::Check(args) => check::run(&args, &console),
         Command::Schema(args) => schema::run(&args, &console),
         Command::Completions(args) => completions::run(&args, &console),

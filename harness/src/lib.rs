@@ -9,5 +9,6 @@ pub mod probe;
 pub mod run;
 pub mod scenario;
 pub mod stats;
+pub mod testing;
 pub mod topology;
 pub mod wire;

@@ -15,7 +15,7 @@ use crate::judge::Verdict;
 use crate::lab::{Backend, LabError};
 use crate::observation::Observation;
 use crate::probe::ProbeError;
-use crate::scenario::{Expectation, Flows, Probe, Scenario, Span, Step};
+use crate::scenario::{Expectation, Probe, Scenario, Span, Step};
 use crate::stats::{FalseAlarmRate, Goal, StatsError};
 
 pub use matching::matching_rules;
@@ -89,7 +89,7 @@ pub enum RunError {
         /// Where the probe stands.
         span: Span,
         /// Why.
-        source: ProbeError,
+        source: Box<ProbeError>,
     },
     /// The number of flows for a balance test cannot be found.
     #[error("{span}: {source}")]
@@ -171,9 +171,4 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 fn statistical_tests(scenario: &Scenario) -> usize {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps);
     steps.filter(|step| matches!(step, Step::Probe(_, expectation) if expectation.balance.is_some())).count()
-}
-
-/// Whether a probe follows one flow or counts many.
-pub(crate) fn is_single(flows: Flows) -> bool {
-    flows == Flows::Exactly(1)
 }

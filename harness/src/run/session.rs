@@ -59,7 +59,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let cluster = scenario.cluster.clone();
         let span = || scenario.tests.first().map(|test| test.span.clone());
         let prober = Prober::new(lab, &cluster).map_err(|source| match span() {
-            Some(span) => RunError::Probe { span, source },
+            Some(span) => RunError::Probe { span, source: Box::new(source) },
             None => RunError::Panic(source.to_string()),
         })?;
         Ok(Self { scenario, prober, cluster, documents, goal })
@@ -82,7 +82,9 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let documents = documents::generate(self.scenario, cluster)?;
         let changed: Vec<Document> = documents.iter().filter(|new| !self.documents.contains(new)).cloned().collect();
         self.prober.lab().install(&changed)?;
-        self.prober.follow(cluster).map_err(|source| RunError::Probe { span: test.span.clone(), source })?;
+        self.prober
+            .follow(cluster)
+            .map_err(|source| RunError::Probe { span: test.span.clone(), source: Box::new(source) })?;
         self.documents = documents;
         self.cluster = cluster.clone();
         Ok(())
@@ -92,8 +94,10 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let begin = Instant::now();
         let flows = flows(probe, expectation, &self.goal)
             .map_err(|source| RunError::Flows { span: probe.span.clone(), source })?;
-        let observation =
-            self.prober.send(probe, flows).map_err(|source| RunError::Probe { span: probe.span.clone(), source })?;
+        let observation = self
+            .prober
+            .send(probe, flows)
+            .map_err(|source| RunError::Probe { span: probe.span.clone(), source: Box::new(source) })?;
         let verdict = judge(probe, expectation, &observation, &self.context(&observation));
         let rules = if verdict.held { Vec::new() } else { self.rules_on_the_way(probe, &observation) };
         Ok(ProbeOutcome {

@@ -6,6 +6,7 @@ pub mod judge;
 pub mod lab;
 pub mod observation;
 pub mod probe;
+pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod stats;

@@ -56,7 +56,10 @@ fn check_outcome(expected: &OutcomeExpectation, seen: &Observed) -> Result<(), S
         }
         (OutcomeExpectation::Dropped, Observed::Dropped) => Ok(()),
         (_, Observed::Delivered(_)) => Err("it came out, although it should not".to_owned()),
-        (_, Observed::Rejected { by, .. }) => Err(format!("{by} refused it")),
+        (OutcomeExpectation::Dropped, Observed::Rejected { .. }) => {
+            Err("the sender was told, although it should not be".to_owned())
+        }
+        (_, Observed::Rejected { .. }) => Err("it was refused instead".to_owned()),
         (_, Observed::Dropped) => Err("it came out nowhere, and nobody was told".to_owned()),
         (_, Observed::Doubled(_)) => Err("it came out more than once".to_owned()),
     }

@@ -134,7 +134,7 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 #[case::rejected(
     all_parts(),
     rejected(RejectKind::PortUnreachable),
-    "outcome: expected delivered to pod/nginx-2:80, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): 172.18.0.2 refused it"
+    "outcome: expected delivered to pod/nginx-2:80, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): it was refused instead"
 )]
 #[case::elsewhere(
     delivered_to([7, 8]),
@@ -190,6 +190,11 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
     outcome(OutcomeExpectation::Rejected(RejectKind::TcpReset)),
     rejected(RejectKind::PortUnreachable),
     "outcome: expected rejected by TCP RST, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): it was refused in another way"
+)]
+#[case::told(
+    outcome(OutcomeExpectation::Dropped),
+    rejected(RejectKind::PortUnreachable),
+    "outcome: expected dropped, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the sender was told, although it should not be"
 )]
 #[case::not_dropped(
     outcome(OutcomeExpectation::Dropped),
@@ -310,12 +315,12 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::biased(
     balanced(Balance::Even, [1, 2]),
     counted(&[(1, 6_000), (2, 4_000)]),
-    "balance: expected 50.0 % for each of 2 endpoints, observed pod/nginx-1:80 6,000, pod/nginx-2:80 4,000: pod/nginx-1:80 got 6,000 of 10,000 flows (60.0 %), should get 5,000 (50.0 %); chance: 1 in 6e88; pod/nginx-2:80 got 4,000 of 10,000 flows (40.0 %), should get 5,000 (50.0 %); chance: 1 in 6e88"
+    "balance: expected 50.0 % for each of 2 endpoints, observed pod/nginx-1:80 6,000, pod/nginx-2:80 4,000: pod/nginx-1:80 got 6,000 of 10,000 flows (60.0 %), should get 5,000 (50.0 %), chance 1 in 6e88; pod/nginx-2:80 got 4,000 of 10,000 flows (40.0 %), should get 5,000 (50.0 %), chance 1 in 6e88"
 )]
 #[case::starved(
     balanced(Balance::Even, [1, 2, 3]),
     counted(&[(1, 100), (2, 100)]),
-    "balance: expected 33.3 % for each of 3 endpoints, observed pod/nginx-1:80 100, pod/nginx-2:80 100, pod/nginx-3:80 0: pod/nginx-3:80 got 0 of 200 flows (0 %), should get 67 (33.3 %); chance: 1 in 8e34"
+    "balance: expected 33.3 % for each of 3 endpoints, observed pod/nginx-1:80 100, pod/nginx-2:80 100, pod/nginx-3:80 0: pod/nginx-3:80 got 0 of 200 flows (0 %), should get 67 (33.3 %), chance 1 in 8e34"
 )]
 #[case::no_endpoints(
     Expectation { balance: Some(Balance::Even), ..Expectation::default() },
@@ -325,7 +330,7 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::no_share(
     Expectation { balance: Some(shares(&[(1, 1.0)])), ..Expectation::default() },
     counted(&[(1, 999), (2, 1)]),
-    "balance: expected pod/nginx-1:80 100 %, observed pod/nginx-1:80 999, 10.244.2.2:80 1: pod/nginx-1:80 got 999 of 1,000 flows (99.9 %), should get 1,000 (100 %); chance: none; 10.244.2.2:80 got 1 of 1,000 flows, should get none"
+    "balance: expected pod/nginx-1:80 100 %, observed pod/nginx-1:80 999, 10.244.2.2:80 1: pod/nginx-1:80 got 999 of 1,000 flows (99.9 %), should get 1,000 (100 %), chance none; 10.244.2.2:80 got 1 of 1,000 flows, should get none"
 )]
 #[case::bad_shares(
     Expectation { balance: Some(shares(&[(1, 0.5)])), ..Expectation::default() },

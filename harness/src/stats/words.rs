@@ -37,7 +37,7 @@ impl Fit {
             return format!("{name} got {} of {} flows, should get none", grouped(cell.count), grouped(self.flows));
         }
         format!(
-            "{name} got {} of {} flows ({}), should get {} ({}); chance: {}",
+            "{name} got {} of {} flows ({}), should get {} ({}), chance {}",
             grouped(cell.count),
             grouped(self.flows),
             percent(cell.count as f64 / self.flows as f64),
@@ -49,9 +49,9 @@ impl Fit {
 
     fn off_together(&self) -> String {
         let how = match self.global {
-            Global::Exact { p_value } => format!("exact multinomial test; chance: {}", chance(p_value)),
+            Global::Exact { p_value } => format!("exact multinomial test, chance {}", chance(p_value)),
             Global::LikelihoodRatio { statistic, p_value } => {
-                format!("likelihood ratio G = {statistic:.1}; chance: at most {}", chance(p_value))
+                format!("likelihood ratio G = {statistic:.1}, chance at most {}", chance(p_value))
             }
         };
         format!("the counts of all {} endpoints together do not fit the shares ({how})", self.cells.len())

@@ -1,0 +1,71 @@
+//! JUnit XML, which CI systems show as a table of tests.
+//!
+//! A scenario is a test suite, a test is a test case with the scenario's file as class. What the console says of a failure
+//! is the failure's text.
+
+use std::time::Duration;
+
+use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
+
+use super::console::{self, Options};
+use super::words::headline;
+use super::{RunReport, ScenarioReport, Status, TestReport};
+
+/// The report as an XML document.
+///
+/// # Errors
+///
+/// Where the XML writer fails; there is no input known that makes it.
+pub fn render(run: &RunReport) -> Result<String, SerializeError> {
+    let mut report = Report::new("svclab");
+    report.set_time(run.duration);
+    report.add_test_suites(run.scenarios.iter().map(suite));
+    report.to_string()
+}
+
+fn suite(scenario: &ScenarioReport) -> TestSuite {
+    let variant = scenario.variant.as_ref().map(|variant| format!(" [{variant}]")).unwrap_or_default();
+    let mut suite = TestSuite::new(format!("{}{variant}", scenario.name));
+    suite.set_time(scenario.duration);
+    for test in &scenario.tests {
+        suite.add_test_case(test_case(scenario, test));
+    }
+    if scenario.error.is_some() || scenario.tests.is_empty() {
+        let message = scenario.error.as_ref().map_or("there is no test", |error| error.message.as_str());
+        suite.add_test_case(case(scenario, "the lab", Duration::ZERO, not_ok(Status::Error, message, scenario)));
+    }
+    suite
+}
+
+fn test_case(scenario: &ScenarioReport, test: &TestReport) -> TestCase {
+    let status = match test.status() {
+        Status::Ok => TestCaseStatus::success(),
+        status => {
+            let alone = ScenarioReport { tests: vec![test.clone()], error: None, ..scenario.clone() };
+            not_ok(status, &headline(test).unwrap_or_default(), &alone)
+        }
+    };
+    let mut case = case(scenario, &test.name, test.duration, status);
+    case.set_assertions(test.probes.len());
+    let shown: Vec<&str> = test.probes.iter().flat_map(|probe| &probe.verdict.shown).map(String::as_str).collect();
+    if !shown.is_empty() {
+        case.set_system_out(shown.join("\n"));
+    }
+    case
+}
+
+fn case(scenario: &ScenarioReport, name: &str, time: Duration, status: TestCaseStatus) -> TestCase {
+    let mut case = TestCase::new(name, status);
+    case.set_classname(scenario.file.display().to_string());
+    case.set_time(time);
+    case
+}
+
+/// A test that did not hold, with the console's account of it.
+fn not_ok(status: Status, message: &str, account: &ScenarioReport) -> TestCaseStatus {
+    let kind = if status == Status::Error { NonSuccessKind::Error } else { NonSuccessKind::Failure };
+    let mut status = TestCaseStatus::non_success(kind);
+    status.set_message(message);
+    status.set_description(console::scenario(account, Options::default()));
+    status
+}

@@ -1,0 +1,197 @@
+//! What a run says: a tree of plain values, and renderers that turn it into text.
+//!
+//! ```text
+//! RunReport ── ScenarioReport ── TestReport ── ProbeReport (verdict, observation)
+//!     │
+//!     ├─ console   lines for a person, with or without colours
+//!     ├─ json      every value, with stable names
+//!     ├─ junit     XML that CI systems show as a table
+//!     └─ github    annotations at the lines of the scenarios
+//! ```
+//!
+//! Renderers are pure: what they need to know of terminal and environment the caller tells them.
+
+pub mod console;
+pub mod github;
+pub mod json;
+pub mod junit;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::judge::{Field, Verdict};
+use crate::observation::Observation;
+use crate::scenario::Span;
+
+pub use words::{duration, probe_words, vantage_words};
+
+/// A whole run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunReport {
+    /// The scenarios that were run, in the order of the input.
+    pub scenarios: Vec<ScenarioReport>,
+    /// Tests that a filter or a shard left out.
+    pub filtered: usize,
+    /// Wall-clock time.
+    pub duration: Duration,
+}
+
+/// One scenario.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ScenarioReport {
+    /// What the scenario shows, in a sentence.
+    pub name: String,
+    /// The file it was read from, as the user named it.
+    pub file: PathBuf,
+    /// Which way of several it was run: `IPv6`, `iptables-legacy`.
+    pub variant: Option<String>,
+    /// Its tests, in order.
+    pub tests: Vec<TestReport>,
+    /// Why there are no tests, or not all.
+    pub error: Option<Trouble>,
+    /// Wall-clock time, lab included.
+    pub duration: Duration,
+}
+
+/// One test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestReport {
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub span: Span,
+    /// What was probed, in order.
+    pub probes: Vec<ProbeReport>,
+    /// Why not all of it was probed.
+    pub error: Option<Trouble>,
+    /// Wall-clock time.
+    pub duration: Duration,
+}
+
+/// One probe.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProbeReport {
+    /// Where the step stands.
+    pub span: Span,
+    /// Who sent what where: `pod/client > service/nginx:80 tcp`, see [`probe_words`].
+    pub title: String,
+    /// What was expected, in words: see [`expected_parts`](crate::judge::expected_parts).
+    pub expected: Vec<(Field, String)>,
+    /// What was seen.
+    pub observation: Observation,
+    /// What that means.
+    pub verdict: Verdict,
+    /// Rules that the packet met, for a probe that failed.
+    pub rules: Vec<RuleExcerpt>,
+    /// The command that looks further, for a probe that failed.
+    pub look: Option<String>,
+    /// Wall-clock time.
+    pub duration: Duration,
+}
+
+/// Some rules of one namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleExcerpt {
+    /// Whose: `node/worker`.
+    pub place: String,
+    /// The rules, one a line.
+    pub lines: Vec<String>,
+}
+
+/// Something went wrong, so that there is nothing to judge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// What: a fragment in lower case; may have several lines.
+    pub message: String,
+    /// A sentence that names the fix.
+    pub help: Option<String>,
+    /// Where in the input.
+    pub span: Option<Span>,
+}
+
+/// What came of a test, a scenario or a run. The order is that of gravity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Status {
+    /// Everything was as expected.
+    Ok,
+    /// Something was not as expected.
+    Failed,
+    /// Something could not be tried.
+    Error,
+}
+
+impl Status {
+    /// The name in machine-readable reports: `ok`, `failed`, `error`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// How many tests came out how. A scenario that could not be tried counts as one test with an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Scenarios.
+    pub scenarios: usize,
+    /// Tests that held.
+    pub ok: usize,
+    /// Tests that did not hold.
+    pub failed: usize,
+    /// Tests that could not be tried.
+    pub errors: usize,
+}
+
+impl TestReport {
+    /// What came of it. A test that probed nothing has shown nothing: that is an error too.
+    pub fn status(&self) -> Status {
+        if self.error.is_some() || self.probes.is_empty() {
+            Status::Error
+        } else if self.probes.iter().all(|probe| probe.verdict.held) {
+            Status::Ok
+        } else {
+            Status::Failed
+        }
+    }
+}
+
+impl ScenarioReport {
+    /// What came of it: the worst of its tests. A scenario without tests is an error.
+    pub fn status(&self) -> Status {
+        if self.error.is_some() {
+            return Status::Error;
+        }
+        self.tests.iter().map(TestReport::status).max().unwrap_or(Status::Error)
+    }
+}
+
+impl RunReport {
+    /// What came of it: the worst of its scenarios; ok where there are none.
+    pub fn status(&self) -> Status {
+        self.scenarios.iter().map(ScenarioReport::status).max().unwrap_or(Status::Ok)
+    }
+
+    /// How many tests came out how.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts { scenarios: self.scenarios.len(), ..Counts::default() };
+        for scenario in &self.scenarios {
+            for test in &scenario.tests {
+                match test.status() {
+                    Status::Ok => counts.ok += 1,
+                    Status::Failed => counts.failed += 1,
+                    Status::Error => counts.errors += 1,
+                }
+            }
+            if scenario.error.is_some() || scenario.tests.is_empty() {
+                counts.errors += 1;
+            }
+        }
+        counts
+    }
+}

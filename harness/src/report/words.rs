@@ -1,0 +1,80 @@
+//! Words that several renderers use.
+
+use std::time::Duration;
+
+use svclab_rules::cluster::ObjectName;
+
+use super::{Counts, TestReport, Trouble};
+use crate::observation::Direction;
+use crate::scenario::{Probe, Vantage};
+use crate::stats::grouped;
+
+/// A probe in a line: `pod/client > service/nginx:80 tcp`.
+pub fn probe_words(probe: &Probe) -> String {
+    let port = probe.source_port.map(|port| format!(" from port {port}")).unwrap_or_default();
+    let via = probe.to.via.as_ref().filter(|node| !probe.to.label.ends_with(&format!("@{node}")));
+    let via = via.map(|node| format!(" by node/{node}")).unwrap_or_default();
+    format!("{} > {} {}{port}{via}", vantage_words(&probe.from), probe.to.label, probe.protocol)
+}
+
+/// A vantage point as scenarios write it: `pod/client`, `localhost@worker`.
+pub fn vantage_words(vantage: &Vantage) -> String {
+    match vantage {
+        Vantage::Pod(ObjectName { namespace, name }) if namespace == "default" => format!("pod/{name}"),
+        Vantage::Pod(name) => format!("pod/{name}"),
+        Vantage::Node(name) => format!("node/{name}"),
+        Vantage::Localhost(name) => format!("localhost@{name}"),
+        Vantage::Host(name) => format!("host/{name}"),
+    }
+}
+
+/// A duration for a person: `< 1 ms`, `84 ms`, `1.31 s`, `2 min 03 s`.
+pub fn duration(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    match millis {
+        0 => "< 1 ms".to_owned(),
+        1..1_000 => format!("{millis} ms"),
+        // Rounded like the text, so that no 60.00 s comes out.
+        1_000..59_995 => format!("{:.2} s", duration.as_secs_f64()),
+        _ => {
+            let seconds = duration.as_secs_f64().round() as u64;
+            format!("{} min {:02} s", seconds / 60, seconds % 60)
+        }
+    }
+}
+
+pub(super) fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::In => "in",
+        Direction::Out => "out",
+    }
+}
+
+/// `3 scenarios, 12 tests: 11 ok, 1 failed`
+pub(super) fn counts(counts: Counts) -> String {
+    let tests = counts.ok + counts.failed + counts.errors;
+    let mut words = format!("{}, {}: {} ok", plural(counts.scenarios, "scenario"), plural(tests, "test"), counts.ok);
+    if counts.failed > 0 {
+        words += &format!(", {} failed", counts.failed);
+    }
+    if counts.errors > 0 {
+        words += &format!(", {}", plural(counts.errors, "error"));
+    }
+    words
+}
+
+pub(super) fn plural(count: usize, what: &str) -> String {
+    format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
+}
+
+/// What to say of a test that probed nothing and does not say why.
+pub(super) fn trouble(test: &TestReport) -> Option<Trouble> {
+    let nothing = || Trouble { message: "nothing was probed".to_owned(), help: None, span: None };
+    test.error.clone().or_else(|| test.probes.is_empty().then(nothing))
+}
+
+/// What went wrong with a test in one line, for reports that have room for no more.
+pub(super) fn headline(test: &TestReport) -> Option<String> {
+    let differences = test.probes.iter().flat_map(|probe| &probe.verdict.differences);
+    trouble(test).map(|trouble| trouble.message).or_else(|| differences.map(ToString::to_string).next())
+}

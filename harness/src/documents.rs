@@ -27,7 +27,7 @@ pub enum DocumentError {
     #[error(transparent)]
     Version(#[from] UnknownVersion),
     /// Foreign rules that are to be merged cannot be read.
-    #[error("{origin}: {}", list(.errors))]
+    #[error("{}", list(.errors))]
     Foreign {
         /// Where they begin.
         origin: Span,
@@ -35,8 +35,18 @@ pub enum DocumentError {
         errors: Vec<ParseError>,
     },
     /// Foreign rules can be merged with generated iptables rules only.
-    #[error("{0}: rules can only stand before or after generated rules in iptables mode")]
+    #[error("rules can only stand before or after generated rules in iptables mode")]
     Mode(Span),
+}
+
+impl DocumentError {
+    /// Where in the input the mistake is.
+    pub fn origin(&self) -> Option<&Span> {
+        match self {
+            Self::Version(_) => None,
+            Self::Foreign { origin, .. } | Self::Mode(origin) => Some(origin),
+        }
+    }
 }
 
 fn list(errors: &[ParseError]) -> String {

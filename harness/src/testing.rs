@@ -20,7 +20,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::lab::{self, Backend};
-use crate::run::{Options, RunError, ScenarioOutcome, run};
+use crate::report::{Status, console};
+use crate::run::{Options, run};
 use crate::scenario::{self, Scenario};
 
 /// Set in the process that [`privileged`] starts, so that it starts no further one.
@@ -75,28 +76,8 @@ pub fn assert_holds(path: impl AsRef<Path>) {
 /// As [`assert_holds`].
 pub fn assert_scenario_holds(scenario: &Scenario, backend: Backend) {
     let options = Options { backend, ..Options::default() };
-    let outcomes = run(std::slice::from_ref(scenario), &options, &|_, _| {});
-    let failures: Vec<String> = outcomes.iter().flat_map(failures).collect();
-    let file = scenario.file.display();
-    assert!(failures.is_empty(), "{file}: {}\n{}", scenario.name, failures.join("\n"));
-    let tests: usize = outcomes.iter().map(|outcome| outcome.tests.len()).sum();
-    assert_eq!(tests, scenario.tests.len(), "{file}: every test is carried out");
-}
-
-/// What did not hold, a line each.
-fn failures(outcome: &ScenarioOutcome) -> Vec<String> {
-    let mut lines: Vec<String> = outcome.error.iter().map(ended).collect();
-    for test in outcome.tests.iter().filter(|test| !test.held()) {
-        lines.push(format!("{}: {}", test.span, test.name));
-        let probes = test.probes.iter().filter(|probe| !probe.verdict.held);
-        lines.extend(probes.flat_map(|probe| &probe.verdict.differences).map(|difference| format!("  {difference}")));
-    }
-    lines
-}
-
-fn ended(error: &RunError) -> String {
-    match error {
-        RunError::Lab(lab) => format!("{lab}\n  {}", lab.help()),
-        other => other.to_string(),
-    }
+    let report = run(std::slice::from_ref(scenario), &options, &|_| {});
+    let text = console::render(&report, console::Options::default());
+    assert!(report.status() == Status::Ok, "{text}");
+    assert_eq!(report.counts().ok, scenario.tests.len(), "every test is carried out:\n{text}");
 }

@@ -62,6 +62,11 @@ impl Console {
         let _ = writeln!(io::stdout().lock(), "{text}");
     }
 
+    /// Writes text that has its own line ends.
+    pub(crate) fn text(&self, text: impl Display) {
+        let _ = write!(io::stdout().lock(), "{text}");
+    }
+
     /// Writes a line that only informs; not with `--quiet`.
     pub(crate) fn inform(&self, text: impl Display) {
         if !self.quiet {

@@ -3,14 +3,17 @@
 mod check;
 mod completions;
 mod console;
+mod interrupt;
 mod mistakes;
 mod run;
 mod schema;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::scenario::{self, Scenario};
 use console::{Console, OutputArgs};
 
 /// How a command ended. The numbers are part of the interface.
@@ -46,7 +49,7 @@ struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 all held; 1 an expectation failed; 2 the input is wrong; 3 the environment lacks something; \
-4 svclab itself failed.";
+4 svclab itself failed; 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -54,6 +57,30 @@ enum Command {
     Check(check::Args),
     Schema(schema::Args),
     Completions(completions::Args),
+}
+
+/// Loads all scenarios of files and folders; where any has a mistake, shows all mistakes of all and nothing is run.
+fn load(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
+    let files = scenario::find(paths).map_err(|error| {
+        console.complain(error);
+        Exit::Input
+    })?;
+    if files.is_empty() {
+        console.complain("no scenario found: a scenario is a file *.yaml that is no Kubernetes object");
+        return Err(Exit::Input);
+    }
+    let mut scenarios = Vec::with_capacity(files.len());
+    let mut sound = true;
+    for file in &files {
+        match scenario::load(file) {
+            Ok(scenario) => scenarios.push(scenario),
+            Err(diagnostics) => {
+                mistakes::show(&diagnostics, console);
+                sound = false;
+            }
+        }
+    }
+    if sound { Ok(scenarios) } else { Err(Exit::Input) }
 }
 
 /// Runs the command that the process was started with.

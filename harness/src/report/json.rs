@@ -98,14 +98,15 @@ impl<'a> From<&'a ScenarioReport> for Scenario<'a> {
 
 #[derive(Serialize)]
 struct Error {
+    cause: &'static str,
     message: String,
     help: Option<String>,
     at: Option<Span>,
 }
 
 impl From<Trouble> for Error {
-    fn from(Trouble { message, help, span }: Trouble) -> Self {
-        Self { message, help, at: span }
+    fn from(Trouble { cause, message, help, span }: Trouble) -> Self {
+        Self { cause: cause.as_str(), message, help, at: span }
     }
 }
 

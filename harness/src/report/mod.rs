@@ -105,12 +105,36 @@ pub struct RuleExcerpt {
 /// Something went wrong, so that there is nothing to judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
+    /// Whose fault it is.
+    pub cause: Cause,
     /// What: a fragment in lower case; may have several lines.
     pub message: String,
     /// A sentence that names the fix.
     pub help: Option<String>,
     /// Where in the input.
     pub span: Option<Span>,
+}
+
+/// Whose fault a trouble is. The order is that of gravity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// The input is wrong.
+    Input,
+    /// The environment lacks something.
+    Environment,
+    /// svclab itself failed.
+    Internal,
+}
+
+impl Cause {
+    /// The name in machine-readable reports: `input`, `environment`, `internal`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Environment => "environment",
+            Self::Internal => "internal",
+        }
+    }
 }
 
 /// What came of a test, a scenario or a run. The order is that of gravity.
@@ -175,6 +199,13 @@ impl RunReport {
     /// What came of it: the worst of its scenarios; ok where there are none.
     pub fn status(&self) -> Status {
         self.scenarios.iter().map(ScenarioReport::status).max().unwrap_or(Status::Ok)
+    }
+
+    /// The gravest cause of what could not be tried.
+    pub fn cause(&self) -> Option<Cause> {
+        let tests = self.scenarios.iter().flat_map(|scenario| &scenario.tests).filter_map(|test| test.error.as_ref());
+        let scenarios = self.scenarios.iter().filter_map(|scenario| scenario.error.as_ref());
+        tests.chain(scenarios).map(|trouble| trouble.cause).max()
     }
 
     /// How many tests came out how.

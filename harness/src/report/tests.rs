@@ -163,7 +163,12 @@ fn scenario(tests: Vec<TestReport>) -> ScenarioReport {
 }
 
 fn trouble(message: &str, help: &str, line: Option<usize>) -> Trouble {
-    Trouble { message: message.to_owned(), help: Some(help.to_owned()), span: line.map(span) }
+    Trouble {
+        cause: Cause::Environment,
+        message: message.to_owned(),
+        help: Some(help.to_owned()),
+        span: line.map(span),
+    }
 }
 
 fn passing() -> RunReport {

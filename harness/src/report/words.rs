@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use svclab_rules::cluster::ObjectName;
 
-use super::{Counts, TestReport, Trouble};
+use super::{Cause, Counts, TestReport, Trouble};
 use crate::observation::Direction;
 use crate::scenario::{Probe, Vantage};
 use crate::stats::grouped;
@@ -69,7 +69,7 @@ pub(super) fn plural(count: usize, what: &str) -> String {
 
 /// What to say of a test that probed nothing and does not say why.
 pub(super) fn trouble(test: &TestReport) -> Option<Trouble> {
-    let nothing = || Trouble { message: "nothing was probed".to_owned(), help: None, span: None };
+    let nothing = || Trouble { cause: Cause::Input, message: "nothing was probed".to_owned(), help: None, span: None };
     test.error.clone().or_else(|| test.probes.is_empty().then(nothing))
 }
 

@@ -1,23 +1,22 @@
-//! A run: scenarios become labs, their tests are carried out and judged.
+//! A run: scenarios become labs, their tests are carried out, and what came of them becomes a report.
 
+mod error;
 mod matching;
 mod session;
 
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::documents::DocumentError;
-use crate::judge::Verdict;
-use crate::lab::{Backend, LabError};
-use crate::observation::Observation;
-use crate::probe::ProbeError;
-use crate::scenario::{Expectation, Probe, Scenario, Span, Step};
-use crate::stats::{FalseAlarmRate, Goal, StatsError};
+use crate::lab::Backend;
+use crate::report::{RunReport, ScenarioReport};
+use crate::scenario::{Scenario, Step, Test};
+use crate::stats::{FalseAlarmRate, Goal};
 
+pub use error::RunError;
 pub use matching::matching_rules;
 
 /// How scenarios are run.
@@ -33,125 +32,50 @@ pub struct Options {
     pub goal: Goal,
 }
 
-/// What came of one scenario.
-#[derive(Debug)]
-pub struct ScenarioOutcome {
-    /// Its tests, in order; those that were not carried out because of `error` are missing.
-    pub tests: Vec<TestOutcome>,
-    /// What ended it early.
-    pub error: Option<RunError>,
-    /// How long it took, from planning to the end of the lab.
-    pub duration: Duration,
-}
-
-/// What came of one test.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TestOutcome {
-    /// Its name.
-    pub name: String,
-    /// Where it stands.
-    pub span: Span,
-    /// Its probes, in order.
-    pub probes: Vec<ProbeOutcome>,
-    /// How long it took.
-    pub duration: Duration,
-}
-
-/// What came of one probe.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProbeOutcome {
-    /// What was sent.
-    pub probe: Probe,
-    /// What was expected.
-    pub expectation: Expectation,
-    /// What was seen.
-    pub observation: Observation,
-    /// Whether that is as expected.
-    pub verdict: Verdict,
-    /// Where it is not: the rules that the packet's nodes have for it, by node.
-    pub rules: Vec<(String, Vec<String>)>,
-    /// How long it took.
-    pub duration: Duration,
-}
-
-/// What ends a scenario early.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The rules cannot be written.
-    #[error(transparent)]
-    Rules(#[from] DocumentError),
-    /// The lab failed.
-    #[error(transparent)]
-    Lab(#[from] LabError),
-    /// A probe could not be sent.
-    #[error("{span}: {source}")]
-    Probe {
-        /// Where the probe stands.
-        span: Span,
-        /// Why.
-        source: Box<ProbeError>,
-    },
-    /// The number of flows for a balance test cannot be found.
-    #[error("{span}: {source}")]
-    Flows {
-        /// Where the probe stands.
-        span: Span,
-        /// Why.
-        source: StatsError,
-    },
-    /// svclab itself failed.
-    #[error("svclab failed: {0}")]
-    Panic(String),
-}
-
-impl ScenarioOutcome {
-    /// True where every expectation held and nothing ended the scenario early.
-    pub fn held(&self) -> bool {
-        self.error.is_none() && self.tests.iter().all(TestOutcome::held)
+impl Options {
+    /// Whether a test is to be carried out.
+    fn chooses(&self, test: &Test) -> bool {
+        self.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()))
     }
 }
 
-impl TestOutcome {
-    /// True where every expectation held.
-    pub fn held(&self) -> bool {
-        self.probes.iter().all(|probe| probe.verdict.held)
-    }
-}
-
-/// Runs scenarios, several at a time, and hands each outcome to `finished` as soon as it is there. The outcomes are returned
-/// in the order of the scenarios.
-pub fn run(
-    scenarios: &[Scenario],
-    options: &Options,
-    finished: &(dyn Fn(usize, &ScenarioOutcome) + Sync),
-) -> Vec<ScenarioOutcome> {
-    let rate = options.goal.false_alarm.shared_by(scenarios.iter().map(statistical_tests).sum::<usize>().max(1));
+/// Runs scenarios, several at a time, and hands each one's report to `finished` as soon as it is there.
+///
+/// The report has the scenarios in their order; those without a test that the filter chooses are left out.
+pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&ScenarioReport) + Sync)) -> RunReport {
+    let begin = Instant::now();
+    let chosen: Vec<&Scenario> =
+        scenarios.iter().filter(|scenario| scenario.tests.iter().any(|test| options.chooses(test))).collect();
+    let rate = options.goal.false_alarm.shared_by(chosen.iter().map(|one| judgements(one)).sum::<usize>().max(1));
     let next = AtomicUsize::new(0);
-    let outcomes: Mutex<Vec<Option<ScenarioOutcome>>> = Mutex::new(scenarios.iter().map(|_| None).collect());
+    let reports: Mutex<Vec<(usize, ScenarioReport)>> = Mutex::new(Vec::new());
     let work = || {
-        while let Some((index, scenario)) = take(&next, scenarios) {
-            let outcome = run_one(scenario, options, rate);
-            finished(index, &outcome);
-            outcomes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[index] = Some(outcome);
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(scenario) = chosen.get(index) else { break };
+            let report = run_one(scenario, options, rate);
+            finished(&report);
+            reports.lock().unwrap_or_else(PoisonError::into_inner).push((index, report));
         }
     };
     let jobs = options.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {
-        for _ in 0..jobs.min(scenarios.len()) {
+        for _ in 0..jobs.min(chosen.len()) {
             scope.spawn(work);
         }
     });
-    let outcomes = outcomes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    outcomes.into_iter().flatten().collect()
-}
-
-fn take<'a>(next: &AtomicUsize, scenarios: &'a [Scenario]) -> Option<(usize, &'a Scenario)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    scenarios.get(index).map(|scenario| (index, scenario))
+    let mut reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+    reports.sort_by_key(|(index, _)| *index);
+    let tests = scenarios.iter().flat_map(|scenario| &scenario.tests);
+    RunReport {
+        scenarios: reports.into_iter().map(|(_, report)| report).collect(),
+        filtered: tests.filter(|test| !options.chooses(test)).count(),
+        duration: begin.elapsed(),
+    }
 }
 
 /// Runs one scenario. A mistake of svclab's own ends this scenario, not the others.
-fn run_one(scenario: &Scenario, options: &Options, rate: FalseAlarmRate) -> ScenarioOutcome {
+fn run_one(scenario: &Scenario, options: &Options, rate: FalseAlarmRate) -> ScenarioReport {
     let begin = Instant::now();
     let mut tests = Vec::new();
     let ended = std::panic::catch_unwind(AssertUnwindSafe(|| session::carry_out(scenario, options, rate, &mut tests)));
@@ -159,7 +83,14 @@ fn run_one(scenario: &Scenario, options: &Options, rate: FalseAlarmRate) -> Scen
         Ok(result) => result.err(),
         Err(panic) => Some(RunError::Panic(panic_message(panic.as_ref()))),
     };
-    ScenarioOutcome { tests, error, duration: begin.elapsed() }
+    ScenarioReport {
+        name: scenario.name.clone(),
+        file: scenario.file.clone(),
+        variant: None,
+        tests,
+        error: error.map(|error| error.into_trouble()),
+        duration: begin.elapsed(),
+    }
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
@@ -168,7 +99,7 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// How many judgements of a scenario may fail by chance.
-fn statistical_tests(scenario: &Scenario) -> usize {
+fn judgements(scenario: &Scenario) -> usize {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps);
     steps.filter(|step| matches!(step, Step::Probe(_, expectation) if expectation.balance.is_some())).count()
 }

@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use svclab_rules::cluster::Cluster;
 
-use super::{Options, ProbeOutcome, RunError, TestOutcome, matching_rules};
+use super::{Options, RunError, matching_rules};
 use crate::documents::{self, Document};
-use crate::judge::{Context, judge};
+use crate::judge::{Context, expected_parts, judge};
 use crate::lab::{Lab, with_lab};
 use crate::observation::Observation;
 use crate::probe::Prober;
+use crate::report::{ProbeReport, RuleExcerpt, TestReport, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, OutcomeExpectation, Probe, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal, StatsError, sample_size};
 use crate::topology::{self, Role, Topology};
@@ -30,19 +31,14 @@ pub(super) fn carry_out(
     scenario: &Scenario,
     options: &Options,
     rate: FalseAlarmRate,
-    tests: &mut Vec<TestOutcome>,
+    tests: &mut Vec<TestReport>,
 ) -> Result<(), RunError> {
-    let chosen = |test: &&Test| options.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()));
-    let chosen: Vec<&Test> = scenario.tests.iter().filter(chosen).collect();
-    if chosen.is_empty() {
-        return Ok(());
-    }
     let documents = documents::generate(scenario, &scenario.cluster)?;
     let topology = topology::plan(scenario);
     let goal = Goal { false_alarm: rate, ..options.goal };
     with_lab(&topology, &documents, options.backend, |lab| {
         let mut session = Session::open(scenario, lab, documents.clone(), goal)?;
-        chosen.into_iter().try_for_each(|test| {
+        scenario.tests.iter().filter(|test| options.chooses(test)).try_for_each(|test| {
             tests.push(session.test(test)?);
             Ok(())
         })
@@ -65,7 +61,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok(Self { scenario, prober, cluster, documents, goal })
     }
 
-    fn test(&mut self, test: &Test) -> Result<TestOutcome, RunError> {
+    fn test(&mut self, test: &Test) -> Result<TestReport, RunError> {
         let begin = Instant::now();
         let mut probes = Vec::new();
         for step in &test.steps {
@@ -74,7 +70,13 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
                 Step::Probe(probe, expectation) => probes.push(self.probe(probe, expectation)?),
             }
         }
-        Ok(TestOutcome { name: test.name.clone(), span: test.span.clone(), probes, duration: begin.elapsed() })
+        Ok(TestReport {
+            name: test.name.clone(),
+            span: test.span.clone(),
+            probes,
+            error: None,
+            duration: begin.elapsed(),
+        })
     }
 
     /// Changes the cluster's objects, as an API server would, and lets every node sync its rules.
@@ -90,7 +92,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok(())
     }
 
-    fn probe(&mut self, probe: &Probe, expectation: &Expectation) -> Result<ProbeOutcome, RunError> {
+    fn probe(&mut self, probe: &Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
         let begin = Instant::now();
         let flows = flows(probe, expectation, &self.goal)
             .map_err(|source| RunError::Flows { span: probe.span.clone(), source })?;
@@ -98,16 +100,27 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             .prober
             .send(probe, flows)
             .map_err(|source| RunError::Probe { span: probe.span.clone(), source: Box::new(source) })?;
-        let verdict = judge(probe, expectation, &observation, &self.context(&observation));
+        let context = self.context(&observation);
+        let verdict = judge(probe, expectation, &observation, &context);
         let rules = if verdict.held { Vec::new() } else { self.rules_on_the_way(probe, &observation) };
-        Ok(ProbeOutcome {
-            probe: probe.clone(),
-            expectation: expectation.clone(),
+        let look = (!verdict.held).then(|| self.look_further(probe));
+        Ok(ProbeReport {
+            span: probe.span.clone(),
+            title: probe_words(probe),
+            expected: expected_parts(probe, expectation, &context.sender),
             observation,
             verdict,
             rules,
+            look,
             duration: begin.elapsed(),
         })
+    }
+
+    /// The command that shows every hop of the test again.
+    fn look_further(&self, probe: &Probe) -> String {
+        let test = self.scenario.tests.iter().rfind(|test| test.span.line <= probe.span.line);
+        let filter = test.map(|test| format!(" --filter '{}'", test.name.replace('\'', "'\\''"))).unwrap_or_default();
+        format!("svclab run {} -v{filter}", self.scenario.file.display())
     }
 
     /// What judging needs to know of the lab.
@@ -119,18 +132,22 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Context { nodes: node_addresses(self.prober.lab().topology()), sender, rate: self.goal.false_alarm }
     }
 
-    /// The rules that the nodes on a packet's way have for it; those of all nodes where it was seen at none.
-    fn rules_on_the_way(&self, probe: &Probe, observation: &Observation) -> Vec<(String, Vec<String>)> {
-        let seen_at = |space: &str| match observation {
-            Observation::Flow(flow) => flow.path.iter().any(|sighting| sighting.place == space),
+    /// The rules for a packet of the nodes that saw it as it was sent; those of all nodes where it was seen at none.
+    fn rules_on_the_way(&self, probe: &Probe, observation: &Observation) -> Vec<RuleExcerpt> {
+        let met = |document: &&Document| match observation {
+            Observation::Flow(flow) => {
+                let sent = format!("> {} ", flow.destination);
+                flow.path.iter().any(|sighting| sighting.place == document.space && sighting.packet.contains(&sent))
+            }
             Observation::Tally(_) => false,
         };
-        let anywhere = self.documents.iter().any(|document| seen_at(&document.space));
-        let on_the_way = self.documents.iter().filter(|document| !anywhere || seen_at(&document.space));
-        let matching = on_the_way.map(|document| {
-            (document.space.clone(), matching_rules(document, probe.to.address, probe.to.port, probe.protocol))
-        });
-        matching.filter(|(_, lines)| !lines.is_empty()).collect()
+        let nobody_met = !self.documents.iter().any(|document| met(&document));
+        let excerpts =
+            self.documents.iter().filter(|document| nobody_met || met(document)).map(|document| RuleExcerpt {
+                place: document.space.clone(),
+                lines: matching_rules(document, probe.to.address, probe.to.port, probe.protocol),
+            });
+        excerpts.filter(|excerpt| !excerpt.lines.is_empty()).collect()
     }
 }
 

@@ -1,0 +1,23 @@
+//! Ctrl-C and SIGTERM: the command ends at once, and the kernel takes every lab down with it.
+
+use std::io::Write;
+
+use nix::sys::signal::{SigSet, Signal};
+
+/// Waits for SIGINT and SIGTERM in a thread of its own, and then ends the process with 128 plus the signal's number, as
+/// shells do. Must be called before other threads are started: they inherit that the signals wait.
+pub(crate) fn exit_on_signals() {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGINT);
+    signals.add(Signal::SIGTERM);
+    if signals.thread_block().is_err() {
+        // Then the signals end the process as they do without this; only the message is missing.
+        return;
+    }
+    std::thread::spawn(move || {
+        if let Ok(signal) = signals.wait() {
+            let _ = writeln!(std::io::stderr(), "\ninterrupted: no verdict; the labs are gone, nothing is left behind");
+            std::process::exit(128 + signal as i32);
+        }
+    });
+}

@@ -1,0 +1,74 @@
+//! What ends a scenario early.
+
+use crate::documents::DocumentError;
+use crate::lab::LabError;
+use crate::probe::ProbeError;
+use crate::report::{Cause, Trouble};
+use crate::scenario::Span;
+use crate::stats::StatsError;
+
+/// What ends a scenario early.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The rules cannot be written.
+    #[error(transparent)]
+    Documents(#[from] DocumentError),
+    /// The lab failed.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// A probe could not be sent.
+    #[error("{source}")]
+    Probe {
+        /// Where the probe stands.
+        span: Span,
+        /// Why.
+        source: Box<ProbeError>,
+    },
+    /// The number of flows for a balance test cannot be found.
+    #[error("{source}")]
+    Flows {
+        /// Where the probe stands.
+        span: Span,
+        /// Why.
+        source: StatsError,
+    },
+    /// svclab itself failed.
+    #[error("svclab itself failed: {0}")]
+    Panic(String),
+}
+
+impl RunError {
+    /// As a report shows it.
+    pub(super) fn into_trouble(self) -> Trouble {
+        let message = match &self {
+            Self::Lab(LabError::Rules { rule: Some(rule), .. }) => format!("{self}\n{rule}"),
+            _ => self.to_string(),
+        };
+        let (cause, help, span) = match self {
+            Self::Documents(error) => (Cause::Input, None, error.origin().cloned()),
+            Self::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), None),
+            Self::Probe { span, source } => match *source {
+                ProbeError::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), Some(span)),
+                ProbeError::NoSender(_) | ProbeError::NoAddress(_) => (Cause::Input, None, Some(span)),
+                ProbeError::Endless => {
+                    let help = "Look for a route or a rule that sends packets in a circle.";
+                    (Cause::Input, Some(help.to_owned()), Some(span))
+                }
+            },
+            Self::Flows { span, .. } => (Cause::Input, None, Some(span)),
+            Self::Panic(_) => {
+                let help = "This is a mistake of svclab's: please report it with the scenario.";
+                (Cause::Internal, Some(help.to_owned()), None)
+            }
+        };
+        Trouble { cause, message, help, span }
+    }
+}
+
+/// Rules that are refused are the scenario's; all else that fails in a lab is the environment's.
+fn lab_cause(error: &LabError) -> Cause {
+    match error {
+        LabError::Rules { .. } => Cause::Input,
+        _ => Cause::Environment,
+    }
+}

@@ -40,7 +40,7 @@ impl ChainHash {
         let mut name = String::with_capacity(prefix.len() + self.0.len());
         name.push_str(prefix);
         name.extend(self.0.map(char::from));
-        ChainName::from(name)
+        ChainName::from(name.as_str())
     }
 }
 

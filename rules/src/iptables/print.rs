@@ -1,6 +1,6 @@
 //! Rule sets as text, in the form of `iptables-save` (1.8.9).
 
-use std::fmt::Write;
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::ast::{Chain, Counters, Negatable, Network, Policy, ProtocolNumber, Rule, RuleSet};
@@ -12,7 +12,7 @@ mod target;
 /// A rule set as `iptables-save` shows it and `iptables-restore` loads it: no comment lines, rules chain by chain.
 pub fn print(rules: &RuleSet) -> String {
     let count: usize = rules.tables.iter().flat_map(|table| &table.chains).map(|chain| chain.rules.len() + 1).sum();
-    let mut out = Printer { text: String::with_capacity(count * 144), family: rules.family };
+    let mut out = Printer { text: Vec::with_capacity(count * 144), family: rules.family };
     for table in &rules.tables {
         out.push("*");
         out.line(table.name.as_str());
@@ -22,30 +22,35 @@ pub fn print(rules: &RuleSet) -> String {
         }
         out.line("COMMIT");
     }
-    out.text
+    out.finish()
 }
 
 /// One rule of a chain, as a line without its end.
 pub fn print_rule(family: Family, chain: &str, rule: &Rule) -> String {
-    let mut out = Printer { text: String::new(), family };
+    let mut out = Printer { text: Vec::new(), family };
     out.rule(chain, rule);
-    out.text.truncate(out.text.len() - 1);
-    out.text
+    out.text.pop();
+    out.finish()
 }
 
 struct Printer {
-    text: String,
+    /// UTF-8. Bytes rather than a string, so that digits need no check.
+    text: Vec<u8>,
     family: Family,
 }
 
 impl Printer {
+    fn finish(self) -> String {
+        String::from_utf8(self.text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
+
     fn push(&mut self, text: &str) {
-        self.text.push_str(text);
+        self.text.extend_from_slice(text.as_bytes());
     }
 
     fn line(&mut self, text: &str) {
-        self.text.push_str(text);
-        self.text.push('\n');
+        self.push(text);
+        self.text.push(b'\n');
     }
 
     fn declaration(&mut self, chain: &Chain) {
@@ -57,7 +62,7 @@ impl Printer {
             None => " - ",
         });
         self.counters(chain.counters);
-        self.text.push('\n');
+        self.text.push(b'\n');
     }
 
     fn counters(&mut self, Counters { packets, bytes }: Counters) {
@@ -92,7 +97,7 @@ impl Printer {
         if let Some(target) = &rule.target {
             self.target(target);
         }
-        self.text.push('\n');
+        self.text.push(b'\n');
     }
 
     /// An option's name with its leading blank, behind a `!` where it is negated.
@@ -146,7 +151,7 @@ impl Printer {
         let [first, rest @ ..] = address.octets();
         self.number(u64::from(first));
         for octet in rest {
-            self.text.push('.');
+            self.text.push(b'.');
             self.number(u64::from(octet));
         }
     }
@@ -163,7 +168,7 @@ impl Printer {
                 break;
             }
         }
-        self.text.extend(digits[start..].iter().copied().map(char::from));
+        self.text.extend_from_slice(&digits[start..]);
     }
 
     fn hex(&mut self, number: u32) {
@@ -171,7 +176,7 @@ impl Printer {
     }
 
     fn display(&mut self, value: impl std::fmt::Display) {
-        // Writing to a string cannot fail.
+        // Writing to a buffer in memory cannot fail.
         let _ = write!(self.text, "{value}");
     }
 
@@ -183,11 +188,11 @@ impl Printer {
         }
         self.push("\"");
         if text.contains(['"', '\\', '\'']) {
-            for character in text.chars() {
-                if matches!(character, '"' | '\\' | '\'') {
-                    self.text.push('\\');
+            for byte in text.bytes() {
+                if matches!(byte, b'"' | b'\\' | b'\'') {
+                    self.text.push(b'\\');
                 }
-                self.text.push(character);
+                self.text.push(byte);
             }
         } else {
             self.push(text);

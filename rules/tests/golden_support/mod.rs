@@ -31,13 +31,13 @@ pub(crate) fn load(folder: &Path, version: &str) -> Cluster {
 /// Tables, declarations of chains, and chains sorted; in the chains that list services, service ports sorted, each with
 /// its rules in their order; the jumps to `KUBE-NODEPORTS` of single addresses sorted among themselves.
 pub(crate) fn normalize(text: &str) -> Vec<String> {
-    let mut tables: BTreeMap<&str, (Vec<&str>, BTreeMap<&str, Vec<&str>>)> = BTreeMap::new();
+    let mut tables: BTreeMap<&str, TableLines<'_>> = BTreeMap::new();
     let mut table = "";
     for line in text.lines() {
         if let Some(name) = line.strip_prefix('*') {
             table = name;
         }
-        let (declarations, chains) = tables.entry(table).or_default();
+        let TableLines { declarations, chains } = tables.entry(table).or_default();
         if line.starts_with(':') {
             declarations.push(line);
         } else if let Some(rule) = line.strip_prefix("-A ") {
@@ -47,7 +47,7 @@ pub(crate) fn normalize(text: &str) -> Vec<String> {
         }
     }
     let mut out = Vec::new();
-    for (table, (mut declarations, chains)) in tables {
+    for (table, TableLines { mut declarations, chains }) in tables {
         out.push(format!("*{table}"));
         declarations.sort_unstable();
         out.extend(declarations.into_iter().map(str::to_owned));
@@ -57,6 +57,13 @@ pub(crate) fn normalize(text: &str) -> Vec<String> {
         }
     }
     out
+}
+
+/// The lines of a table.
+#[derive(Default)]
+struct TableLines<'a> {
+    declarations: Vec<&'a str>,
+    chains: BTreeMap<&'a str, Vec<&'a str>>,
 }
 
 /// What a stretch of rules is about.

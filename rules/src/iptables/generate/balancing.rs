@@ -9,6 +9,17 @@ use super::super::target::{Nat, Target};
 use super::rule::{commented, rule};
 use super::{Generator, PortContext};
 use crate::cluster::Family;
+use crate::profile::Profile;
+
+/// The chance of one in n: what the kernel makes of the decimal number that kube-proxy writes. `None` where it is
+/// certain.
+pub(super) fn one_in(n: usize, profile: Profile) -> Option<Probability> {
+    if n < 2 {
+        return None;
+    }
+    let written = format!("{:.*}", profile.probability_digits(), 1.0 / n as f64);
+    written.parse().ok().and_then(Probability::from_number)
+}
 
 impl Generator<'_> {
     /// The names of the chains of a service port's endpoints, in the view's order.
@@ -43,14 +54,8 @@ impl Generator<'_> {
 
     /// The rule, with a chance of 1/n; always for the last.
     pub(super) fn one_of(&self, rule: Rule, n: usize) -> Rule {
-        if n <= 1 {
-            return rule;
-        }
-        // The kernel gets what kube-proxy writes, a decimal number of a few digits.
-        let written = format!("{:.*}", self.profile.probability_digits(), 1.0 / n as f64);
-        let probability = written.parse().ok().and_then(Probability::from_number);
-        match probability {
-            Some(probability) => rule.with(Match::Statistic(Statistic::Random(Negatable::is(probability)))),
+        match self.chances.get(n).copied().flatten() {
+            Some(chance) => rule.with(Match::Statistic(Statistic::Random(Negatable::is(chance)))),
             None => rule,
         }
     }

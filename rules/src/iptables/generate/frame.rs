@@ -290,7 +290,7 @@ fn chain(name: &str, rules: Vec<Rule>) -> Chain {
 /// Adds a table: the kernel's chains by hook, those that are missing empty, then the others by name.
 fn put(rules: &mut RuleSet, table: TableName, mut chains: Vec<Chain>) {
     let builtin = table.builtin_chains();
-    chains.sort_by(|a, b| a.name.cmp(&b.name));
+    chains.sort_by_cached_key(|chain| sort_key(&chain.name));
     let mut sorted = Vec::with_capacity(chains.len() + builtin.len());
     for name in builtin {
         let given = chains.iter().position(|chain| &*chain.name == *name).map(|index| chains.remove(index));
@@ -298,4 +298,11 @@ fn put(rules: &mut RuleSet, table: TableName, mut chains: Vec<Chain>) {
     }
     sorted.append(&mut chains);
     rules.table_mut(table).chains = sorted;
+}
+
+/// The name itself, which the kernel limits to 28 bytes, where sorting finds it without a look elsewhere.
+fn sort_key(name: &str) -> [u8; 32] {
+    let mut key = [0; 32];
+    key.iter_mut().zip(name.bytes()).for_each(|(place, byte)| *place = byte);
+    key
 }

@@ -13,9 +13,11 @@ mod xlb;
 
 use std::sync::Arc;
 
+use self::balancing::one_in;
 use self::local::LocalDetector;
 use super::ast::{Chain, ChainName, Rule, RuleSet};
 use super::chain_name::ChainHash;
+use super::matches::Probability;
 use crate::cluster::{Cluster, Family, Node, ProxyConfig};
 use crate::profile::{Profile, UnknownVersion};
 use crate::selection::{Selected, ServicePortView, service_ports};
@@ -56,6 +58,8 @@ struct Generator<'a> {
     profile: Profile,
     local: LocalDetector,
     large: bool,
+    /// The chance of one in n, at position n; those below two are not used.
+    chances: Vec<Option<Probability>>,
     names: Names,
     filter: FilterRules,
     nat: NatRules,
@@ -110,6 +114,7 @@ impl<'a> Generator<'a> {
             profile,
             local: LocalDetector::new(config, node, family),
             large: false,
+            chances: Vec::new(),
             names: Names { mark_masq: "KUBE-MARK-MASQ".into(), mark_drop: "KUBE-MARK-DROP".into() },
             filter: FilterRules::default(),
             nat: NatRules::default(),
@@ -121,6 +126,8 @@ impl<'a> Generator<'a> {
         let endpoints: usize = views.iter().map(|view| view.endpoints.len()).sum();
         self.large = endpoints > LARGE_CLUSTER;
         self.nat.chains.reserve(endpoints + views.len());
+        let most = views.iter().map(|view| view.endpoints.len()).max().unwrap_or_default();
+        self.chances = (0..=most).map(|n| one_in(n, self.profile)).collect();
         for view in &views {
             let name = view.name(self.profile);
             let port = PortContext {

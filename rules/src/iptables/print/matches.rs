@@ -142,15 +142,20 @@ impl Printer {
 
     /// A threshold out of 2^31 with eleven digits, rounded to the nearest (`%.11f`).
     fn fraction(&mut self, threshold: u32) {
-        const DIGITS: u128 = 100_000_000_000;
-        let scaled = u128::from(threshold) * DIGITS;
+        let scaled = u128::from(threshold) * 100_000_000_000;
         let half_even = {
             let (whole, rest) = (scaled >> 31, scaled & ((1 << 31) - 1));
             let half = 1_u128 << 30;
             whole + u128::from(rest > half || (rest == half && whole & 1 == 1))
         };
-        let (integer, fraction) = (half_even / DIGITS, half_even % DIGITS);
-        self.display(format_args!("{integer}.{fraction:011}"));
+        let mut digits = *b"0.00000000000";
+        // At most 10^11, which is the number one.
+        let mut rest = half_even as u64;
+        for place in digits.iter_mut().rev().filter(|place| **place != b'.') {
+            *place = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        self.text.extend_from_slice(&digits);
     }
 
     fn recent(&mut self, recent: &Recent) {

@@ -1,6 +1,5 @@
 //! The rules of a document that are about one destination.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use svclab_rules::cluster::{Family, Protocol};
@@ -10,7 +9,8 @@ use crate::documents::Document;
 /// Chains that every service jumps to and that say nothing about one.
 const COMMON: [&str; 3] = ["KUBE-MARK-MASQ", "KUBE-MARK-DROP", "KUBE-NODEPORTS"];
 
-/// The lines of a document that name a destination, and those of the chains that they lead to, in the document's order.
+/// The lines of a document that name a destination, each followed by those of the chains that it leads to: in the order in
+/// which a packet would meet them.
 ///
 /// This is a search in the text for a person to read, not a prediction: a line is listed where its address and port are
 /// the destination's, whatever else it asks for.
@@ -19,23 +19,30 @@ pub fn matching_rules(document: &Document, address: IpAddr, port: u16, protocol:
         return Vec::new();
     }
     let lines: Vec<&str> = document.text.lines().filter(|line| line.starts_with("-A ")).collect();
-    let direct = lines.iter().filter(|line| names(line, address, port, protocol));
-    let mut chains: BTreeSet<&str> = direct.filter_map(|line| jump(line)).collect();
-    loop {
-        let reached = lines.iter().filter(|line| chain(line).is_some_and(|name| chains.contains(name)));
-        let more: BTreeSet<&str> = reached.filter_map(|line| jump(line)).collect();
-        let before = chains.len();
-        chains.extend(more);
-        if chains.len() == before {
-            break;
+    let entry = |line: &&&str| names(line, address, port, protocol) && chain(line).is_some_and(is_entry);
+    let mut found = Vec::new();
+    for line in lines.iter().filter(entry) {
+        follow(line, &lines, &mut found);
+    }
+    found.into_iter().map(str::to_owned).collect()
+}
+
+/// Adds a line and, once, the lines of the chain that it jumps to.
+fn follow<'a>(line: &'a str, lines: &[&'a str], found: &mut Vec<&'a str>) {
+    found.push(line);
+    let Some(target) = jump(line) else { return };
+    let known = found.iter().any(|line| chain(line) == Some(target));
+    if !known {
+        for next in lines.iter().filter(|line| chain(line) == Some(target)) {
+            follow(next, lines, found);
         }
     }
-    let is_reached = |line: &str| chain(line).is_some_and(|name| chains.contains(name));
-    lines
-        .into_iter()
-        .filter(|line| names(line, address, port, protocol) || is_reached(line))
-        .map(str::to_owned)
-        .collect()
+}
+
+/// Chains that are looked through for every packet, and not only for those of one service.
+fn is_entry(chain: &str) -> bool {
+    const PER_SERVICE: [&str; 6] = ["KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-"];
+    !PER_SERVICE.iter().any(|prefix| chain.starts_with(prefix))
 }
 
 /// Whether a rule asks for this address and port, or for this port alone.
@@ -82,7 +89,7 @@ mod tests {
         };
         let rules = matching_rules(&document, "10.96.0.1".parse().expect("an address"), 80, Protocol::Tcp);
         let chains: Vec<&str> = rules.iter().filter_map(|line| chain(line)).collect();
-        assert_eq!(chains, ["KUBE-SEP-A", "KUBE-SERVICES", "KUBE-SVC-A", "KUBE-SVC-A"]);
+        assert_eq!(chains, ["KUBE-SERVICES", "KUBE-SVC-A", "KUBE-SVC-A", "KUBE-SEP-A"]);
         assert!(matching_rules(&document, "10.96.0.1".parse().expect("an address"), 80, Protocol::Udp).is_empty());
     }
 }

@@ -43,3 +43,29 @@ fn merge_chain(generated: &mut Chain, foreign: &Chain, order: Order) {
     generated.rules.splice(at..at, foreign.rules.iter().cloned());
     generated.policy = foreign.policy.or(generated.policy);
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::cluster::Family;
+    use crate::iptables::{parse, print};
+
+    const GENERATED: &str = "*filter\n:FORWARD ACCEPT [0:0]\n:KUBE-FORWARD - [0:0]\n\
+                             -A FORWARD -j KUBE-FORWARD\n-A KUBE-FORWARD -j ACCEPT\nCOMMIT\n";
+    const FOREIGN: &str = "*mangle\n:FORWARD ACCEPT [0:0]\nCOMMIT\n*filter\n:FORWARD DROP [3:180]\n:DOCKER - [0:0]\n\
+                           -A FORWARD -j DOCKER\n-A DOCKER -j RETURN\nCOMMIT\n";
+
+    #[rstest]
+    #[case::before(Order::Before, "-A FORWARD -j DOCKER\n-A FORWARD -j KUBE-FORWARD\n")]
+    #[case::after(Order::After, "-A FORWARD -j KUBE-FORWARD\n-A FORWARD -j DOCKER\n")]
+    fn one_document_holds_both(#[case] order: Order, #[case] forward: &str) {
+        let [generated, foreign] = [GENERATED, FOREIGN].map(|text| parse(text, Family::Ipv4).unwrap().rules);
+        let expected = format!(
+            "*mangle\n:FORWARD ACCEPT [0:0]\nCOMMIT\n*filter\n:FORWARD DROP [0:0]\n:KUBE-FORWARD - [0:0]\n:DOCKER - [0:0]\n\
+             {forward}-A KUBE-FORWARD -j ACCEPT\n-A DOCKER -j RETURN\nCOMMIT\n"
+        );
+        assert_eq!(print(&merge(generated, &foreign, order)), expected);
+    }
+}

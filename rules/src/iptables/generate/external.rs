@@ -47,7 +47,7 @@ impl Generator<'_> {
     fn plan(&self, port: &PortContext<'_>) -> Plan {
         let view = port.view;
         let any = port.selected.any;
-        // Up to 1.24 the chain of local endpoints drops what finds none.
+        // In 1.24 the chain of local endpoints is there without any, and drops.
         let local = !port.selected.local.is_empty() || (any && !self.profile.drops_local_in_filter());
         let cluster = !port.selected.cluster.is_empty();
         Plan {
@@ -192,10 +192,9 @@ impl Generator<'_> {
     fn policy_chains(&mut self, port: &PortContext<'_>, plan: &Plan) {
         let chains = self.endpoint_chains(port);
         let view = port.view;
-        let local = view.uses_local_endpoints() && (plan.internal || plan.external);
         let policies = [
             (&plan.cluster_chain, &port.selected.cluster, view.uses_cluster_endpoints(), !view.internal_local),
-            (&plan.local_chain, &port.selected.local, local, view.internal_local),
+            (&plan.local_chain, &port.selected.local, view.uses_local_endpoints(), view.internal_local),
         ];
         for (name, members, used, internal) in policies {
             let dropped = self.drops_without_local(port, name == &plan.local_chain && used && members.is_empty());

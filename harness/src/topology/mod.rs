@@ -32,8 +32,8 @@ use crate::scenario::{Host, Place, Scenario};
 
 /// Plans the namespaces of a scenario, for the pods of the given cluster state.
 ///
-/// A scenario whose steps add pods is planned with all pods that any step has (see [`all_pods`]), so that nothing
-/// has to be rebuilt between steps.
+/// A scenario whose steps add pods is planned with all pods that any step has, so that nothing has to be rebuilt between
+/// steps.
 pub fn plan(scenario: &Scenario) -> Topology {
     let cluster = all_pods(scenario);
     let mut topology = Topology::default();

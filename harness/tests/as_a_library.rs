@@ -1,0 +1,71 @@
+//! svclab in somebody else's tests: the example that README names.
+//!
+//! A test crate needs `svclab`, `svclab-rules` and `rstest` as dependencies, and root or user namespaces to run.
+
+use std::path::Path;
+
+use rstest::rstest;
+use svclab::lab::{Backend, with_lab};
+use svclab::observation::{Observation, Observed};
+use svclab::probe::Prober;
+use svclab::scenario::{self, Scenario, Step};
+use svclab::{documents, testing, topology};
+use svclab_rules::iptables;
+
+/// Two nodes, a client, a server with a service, and a machine outside.
+const CLUSTER: &str = "
+name: a cluster for tests
+cluster: {podCIDR: 10.244.0.0/16}
+nodes:
+  - {name: a, ip: 172.18.0.2}
+  - {name: b, ip: 172.18.0.3}
+pods:
+  - {name: client, node: a}
+  - {name: server, node: b}
+services:
+  - {name: web, type: NodePort, clusterIP: 10.96.0.80, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
+endpoints:
+  - {service: web, pods: [server]}
+hosts:
+  - {name: outside, ip: 203.0.113.10}
+";
+
+fn scenario(tests: &str) -> Scenario {
+    let no_files = |path: &Path| Err(std::io::Error::other(format!("{} is not read", path.display())));
+    scenario::parse(&format!("{CLUSTER}{tests}"), Path::new("inline.yaml"), &no_files).expect("a sound scenario")
+}
+
+/// A table of cases: each is a lab of its own, and the report of a failure is the panic's message.
+#[rstest]
+#[case::cluster_ip_from_a_pod("pod/client", "service/web:80", "preserved")]
+#[case::cluster_ip_from_a_node("node/a", "service/web:80", "masqueraded")]
+#[case::node_port_from_outside("host/outside", "nodeport/web:80@a", "masqueraded")]
+#[case::hairpin("pod/server", "service/web:80", "masqueraded")]
+fn the_server_is_reached(#[case] from: &str, #[case] to: &str, #[case] source: &str) {
+    let tests = format!(
+        "tests: [{{name: reached, probe: {{from: {from}, to: '{to}'}}, \
+         expect: {{delivered: 'pod/server:8080', source: {source}, reply: from-vip}}}}]"
+    );
+    testing::privileged(|| testing::assert_scenario_holds(&scenario(&tests), Backend::System));
+}
+
+/// The stages one by one: one's own rules in place of the generated ones, and the observation as a value.
+#[test]
+fn rules_can_be_replaced_before_they_are_installed() {
+    testing::privileged(|| {
+        let scenario =
+            scenario("tests: [{name: any, probe: {from: pod/client, to: 'service/web:80'}, expect: {dropped: true}}]");
+        let mut documents = documents::generate(&scenario, &scenario.cluster).expect("rules");
+        for document in &mut documents {
+            let without_endpoint = document.text.lines().filter(|line| !line.contains("--to-destination"));
+            document.text = without_endpoint.map(|line| format!("{line}\n")).collect();
+            assert!(iptables::parse(&document.text, document.family).is_ok());
+        }
+        let Some(Step::Probe(probe, _)) = scenario.tests[0].steps.first() else { panic!("the first step is a probe") };
+        let observation = with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
+            Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send(probe, 1))
+        });
+        let Observation::Flow(flow) = observation.expect("a lab").expect("a probe") else { panic!("one flow") };
+        assert_eq!(flow.outcome, Observed::Dropped, "nothing translates the address: {:#?}", flow.path);
+    });
+}

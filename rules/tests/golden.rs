@@ -34,5 +34,5 @@ fn open(recording: &Path) -> (svclab_rules::cluster::Cluster, Family, String) {
     let ipv6 = recording.file_name().is_some_and(|name| name == "ip6tables-save.txt");
     let family = if ipv6 { Family::Ipv6 } else { Family::Ipv4 };
     let folder = recording.parent().and_then(Path::parent).unwrap();
-    (load(folder, version), family, std::fs::read_to_string(recording).unwrap())
+    (load(&folder.join("cluster.yaml"), version), family, std::fs::read_to_string(recording).unwrap())
 }

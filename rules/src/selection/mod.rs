@@ -9,4 +9,5 @@ mod hints;
 mod service_port;
 
 pub use endpoints::{EndpointView, Selected};
+pub(crate) use service_port::endpoints_of;
 pub use service_port::{ServicePortView, service_ports};

@@ -91,6 +91,21 @@ pub fn service_ports<'a>(
     views
 }
 
+/// The endpoints that slices list for a port of a service, whether or not the cluster has that service.
+pub(crate) fn endpoints_of<'a>(
+    cluster: &'a Cluster,
+    service: &ObjectName,
+    port: &ServicePort,
+    node: &Node,
+    family: Family,
+    profile: Profile,
+) -> Vec<EndpointView<'a>> {
+    let of_service = |slice: &&EndpointSlice| slice.family == family && &slice.service == service;
+    let mut slices: Vec<&EndpointSlice> = cluster.slices.iter().filter(of_service).collect();
+    slices.sort_by(|a, b| a.name.cmp(&b.name));
+    join(&slices, port, node, profile)
+}
+
 fn load_balancer_ips(cluster: &Cluster, service: &Service, family: Family, profile: Profile) -> Vec<IpAddr> {
     if service.kind != ServiceType::LoadBalancer {
         return Vec::new();

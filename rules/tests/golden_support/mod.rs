@@ -18,12 +18,12 @@ const SHUFFLED: [(&str, &str); 6] = [
     ("filter", "KUBE-PROXY-FIREWALL"),
 ];
 
-/// The cluster of a folder, as a kube-proxy of a release sees it.
-pub(crate) fn load(folder: &Path, version: &str) -> Cluster {
-    let text = std::fs::read_to_string(folder.join("cluster.yaml")).unwrap();
+/// The cluster of a file of objects, as a kube-proxy of a release sees it with the configuration beside them.
+pub(crate) fn load(file: &Path, version: &str) -> Cluster {
+    let text = std::fs::read_to_string(file).unwrap();
     let documents = serde_yaml::Deserializer::from_str(&text);
     let objects: Vec<Object> = documents.map(|document| Object::deserialize(document).unwrap()).collect();
-    let config = std::fs::read_to_string(folder.join("proxy-config.yaml")).unwrap();
+    let config = std::fs::read_to_string(file.with_file_name("proxy-config.yaml")).unwrap();
     let proxy = proxy_config(&serde_yaml::from_str(&config).unwrap(), version).unwrap();
     assemble(&objects, proxy).unwrap().cluster
 }

@@ -113,6 +113,18 @@ impl Lab {
         conntrack::flush(nodes.map(|(namespace, _)| namespace))
     }
 
+    /// Runs `conntrack` in a namespace with each of several lists of arguments, as kube-proxy does after a change.
+    ///
+    /// # Errors
+    ///
+    /// Where the program is missing or refuses its arguments. That there was nothing to delete is no error.
+    pub fn conntrack(&self, space: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
+        let namespace = self.namespaces.iter().find(|namespace| namespace.name() == space);
+        namespace
+            .into_iter()
+            .try_for_each(|namespace| calls.iter().try_for_each(|arguments| conntrack::run(namespace, arguments)))
+    }
+
     /// Takes channels that are not used any more; they are closed with the lab.
     pub(crate) fn retire(&mut self, channels: impl IntoIterator<Item = Channel>) {
         self.retired.extend(channels);

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use svclab_rules::cluster::Cluster;
+use svclab_rules::conntrack::{Deletion, cleanup};
 
 use super::{Options, RunError, matching_rules};
-use crate::documents::{self, Document};
+use crate::documents::{self, Document, DocumentError};
 use crate::judge::{Context, expected_parts, judge};
 use crate::lab::{Lab, with_lab};
 use crate::observation::Observation;
@@ -79,11 +80,16 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         })
     }
 
-    /// Changes the cluster's objects, as an API server would, and lets every node sync its rules.
+    /// Changes the cluster's objects, as an API server would, and lets every node sync its rules and forget connections.
     fn apply(&mut self, cluster: &Cluster, test: &Test) -> Result<(), RunError> {
         let documents = documents::generate(self.scenario, cluster)?;
         let changed: Vec<Document> = documents.iter().filter(|new| !self.documents.contains(new)).cloned().collect();
         self.prober.lab().install(&changed)?;
+        for node in &cluster.nodes {
+            let deletions = cleanup(&self.cluster, cluster, node).map_err(DocumentError::from)?;
+            let calls: Vec<Vec<String>> = deletions.iter().map(Deletion::arguments).collect();
+            self.prober.lab().conntrack(&format!("node/{}", node.name), &calls)?;
+        }
         self.prober
             .follow(cluster)
             .map_err(|source| RunError::Probe { span: test.span.clone(), source: Box::new(source) })?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::lab::{Channel, Lab, LabError};
 use crate::observation::Direction;
-use crate::topology::{Role, SpaceId, Topology};
+use crate::topology::{InterfaceKind, Role, SpaceId, Topology};
 use crate::wire::{Frame, Packet};
 
 /// A packet socket on all interfaces of a namespace.
@@ -42,6 +42,10 @@ impl Tap {
             let space = &topology.spaces[self.space];
             // The loopback is heard by the ears; markers pass there.
             let Some(interface) = space.interface(seen.interface) else { continue };
+            // What passes a bridge passes its ports as well.
+            if interface.kind == InterfaceKind::Bridge {
+                continue;
+            }
             let Ok(frame) = Frame::decode(&buffer[..seen.length.min(buffer.len())]) else { continue };
             let receiver =
                 if seen.outgoing { receiver(topology, self.space, interface.index, &frame.packet) } else { None };

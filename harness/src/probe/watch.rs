@@ -13,7 +13,7 @@ pub(super) struct Watch {
     deliveries: Vec<Delivery>,
     refusal: Option<Refusal>,
     reply: Option<Packet>,
-    path: Vec<(Duration, Sighting)>,
+    path: Vec<(Duration, Packet, Sighting)>,
 }
 
 impl Watch {
@@ -30,7 +30,7 @@ impl Watch {
             direction: passing.direction,
             packet: passing.packet.to_string(),
         };
-        self.path.push((passing.time, sighting));
+        self.path.push((passing.time, passing.packet.clone(), sighting));
     }
 
     /// A packet came out at a receiver.
@@ -88,7 +88,10 @@ impl Watch {
     /// What was found out, when nothing is under way any more.
     pub(super) fn finish(self) -> FlowObservation {
         let (mut deliveries, mut path) = (self.deliveries, self.path);
-        path.sort_by_key(|(time, _)| *time);
+        if self.reply.is_some() {
+            path.retain(|(_, packet, _)| !is_closing(packet));
+        }
+        path.sort_by_key(|(time, ..)| *time);
         let outcome = match (deliveries.len(), self.refusal) {
             (0, Some(Refusal { kind, what, by })) => Observed::Rejected { kind, what, by },
             (0, None) => Observed::Dropped,
@@ -101,9 +104,18 @@ impl Watch {
             destination: self.flow.destination,
             outcome,
             reply: self.reply.and_then(|reply| reply.flow()).map(|flow| flow.source),
-            path: path.into_iter().map(|(_, sighting)| sighting).collect(),
+            path: path.into_iter().map(|(.., sighting)| sighting).collect(),
         }
     }
+}
+
+/// A segment by which a connection that is open is confirmed or ended: of an answered flow it tells nothing.
+fn is_closing(packet: &Packet) -> bool {
+    let innermost = match &packet.transport {
+        Transport::Vxlan(tunnel) => tunnel.inner.as_ref().map(|frame| &frame.packet.transport),
+        transport => Some(transport),
+    };
+    matches!(innermost, Some(Transport::Tcp(tcp)) if !tcp.flags.contains(TcpFlags::SYN))
 }
 
 /// What a sender says when its connection is open: it confirms and aborts, so that conntrack takes the flow for closed and a

@@ -163,6 +163,17 @@ impl Topology {
         self.spaces.iter().position(|space| space.name == name)
     }
 
+    /// A name for an interface of a namespace that leads to another: after that one's name where it is short enough and
+    /// not taken, else after its number.
+    pub(super) fn interface_name(&self, space: SpaceId, prefix: &str, to: SpaceId) -> String {
+        /// IFNAMSIZ of linux/if.h, without the closing zero.
+        const LONGEST: usize = 15;
+        let name = self.spaces[to].name.rsplit('/').next().unwrap_or_default();
+        let name = format!("{prefix}-{name}");
+        let is_taken = self.spaces[space].interfaces.iter().any(|interface| interface.name == name);
+        if is_taken || name.len() > LONGEST { format!("{prefix}{to}") } else { name }
+    }
+
     /// Joins two namespaces by a veth pair; returns the index of the owner's end and of the peer's.
     pub(super) fn link(&mut self, owner: (SpaceId, String), peer: (SpaceId, &str)) -> (u32, u32) {
         let (owner_index, peer_index) = (self.spaces[owner.0].next_index(), self.spaces[peer.0].next_index());

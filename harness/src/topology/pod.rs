@@ -34,7 +34,8 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
         DetectLocal::InterfaceNamePrefix(prefix) => prefix.as_str(),
         _ => "veth",
     };
-    let (port, eth0) = topology.link((node, format!("{prefix}{id}")), (id, "eth0"));
+    let name = topology.interface_name(node, prefix, id);
+    let (port, eth0) = topology.link((node, name), (id, "eth0"));
     let bridge = match scenario.cni.kind {
         CniKind::Ptp => None,
         CniKind::Bridge { hairpin, .. } => into_bridge(topology, node, port, mac_of(id, eth0), hairpin),

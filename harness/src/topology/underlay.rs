@@ -60,7 +60,7 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
 ///
 /// Returns the index of its `eth0`.
 pub(super) fn plug_in(topology: &mut Topology, space: SpaceId, addresses: &[IpAddr]) -> u32 {
-    let port_name = format!("port{space}");
+    let port_name = topology.interface_name(UNDERLAY, "to", space);
     let (port, eth0) = topology.link((UNDERLAY, port_name), (space, "eth0"));
     let mac = mac_of(space, eth0);
     let underlay = &mut topology.spaces[UNDERLAY];

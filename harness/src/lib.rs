@@ -1,6 +1,7 @@
 //! svclab: Kubernetes Service traffic on a real kernel.
 
 pub mod cli;
+pub mod doctor;
 pub mod documents;
 pub mod judge;
 pub mod lab;

@@ -1,11 +1,12 @@
 //! The nodes' connection tables.
 
 use std::io;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 
 use super::LabError;
 use super::namespaces::Namespace;
+use super::programs;
 
 /// The program that edits connection tables.
 const PROGRAM: &str = "conntrack";
@@ -24,11 +25,10 @@ pub(super) fn flush<'lab>(namespaces: impl IntoIterator<Item = &'lab Namespace>)
 
 /// Runs conntrack in a namespace. Exit code 1 with "0 flow entries have been deleted" is success: nothing was there.
 pub(super) fn run(namespace: &Namespace, arguments: &[String]) -> Result<(), LabError> {
-    let output = namespace.run(|| Command::new(PROGRAM).args(arguments).stdin(Stdio::null()).output())?;
-    let output = output.map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound => LabError::Missing { program: PROGRAM.to_owned() },
-        _ => LabError::Socket { space: namespace.name().to_owned(), what: "running conntrack", source },
-    })?;
+    let mut command = programs::command(PROGRAM)?;
+    let output = namespace.run(|| command.args(arguments).stdin(Stdio::null()).output())?;
+    let failed = |source| LabError::Socket { space: namespace.name().to_owned(), what: "running conntrack", source };
+    let output = output.map_err(failed)?;
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() || said.contains("0 flow entries") {
         return Ok(());

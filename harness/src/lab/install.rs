@@ -8,6 +8,7 @@ use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::LabError;
 use super::namespaces::Namespace;
+use super::programs;
 use crate::documents::Document;
 
 /// Which of the two implementations of iptables installs rules.
@@ -73,15 +74,13 @@ fn join(thread: thread::ScopedJoinHandle<'_, Result<(), LabError>>) -> Result<()
 
 fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
     let program = backend.program(document.mode, document.family);
-    let mut command = Command::new(program);
+    let mut command = programs::command(program)?;
     if document.mode == ProxyMode::Nftables {
         command.args(["-f", "-"]);
     }
     let output = namespace.run(|| feed(&mut command, document.text.as_bytes()))?;
-    let output = output.map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => LabError::Missing { program: program.to_owned() },
-        _ => LabError::Socket { space: document.space.clone(), what: "running a program", source },
-    })?;
+    let failed = |source| LabError::Socket { space: document.space.clone(), what: "running a program", source };
+    let output = output.map_err(failed)?;
     if output.status.success() {
         return Ok(());
     }

@@ -12,6 +12,7 @@ mod install;
 mod links;
 mod namespaces;
 mod netlink;
+pub(crate) mod programs;
 mod sandbox;
 mod settings;
 

@@ -6,6 +6,7 @@ use std::io;
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{getegid, geteuid};
 
 use super::LabError;
@@ -13,7 +14,8 @@ use super::LabError;
 /// Where named network namespaces stand; inside of the private `/run`.
 pub(super) const NAMESPACES: &str = "/run/netns";
 
-/// Gives the process the privileges that a lab needs, by a user namespace where it is not root already.
+/// Gives the process the privileges that a lab needs, by a user namespace where it is not root already, and as many open
+/// files as it may have.
 ///
 /// Must be called while the process has a single thread: the kernel gives a user namespace to no other. It does nothing
 /// when it is called again.
@@ -23,6 +25,7 @@ pub(super) const NAMESPACES: &str = "/run/netns";
 /// [`LabError::Privileges`] where user namespaces are forbidden.
 pub fn become_privileged() -> Result<(), LabError> {
     let error = |what| move |source| LabError::Privileges { what, source };
+    allow_open_files();
     if is_privileged() {
         return Ok(());
     }
@@ -32,6 +35,14 @@ pub fn become_privileged() -> Result<(), LabError> {
     fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(error("writing /proc/self/uid_map"))?;
     fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(error("writing /proc/self/gid_map"))?;
     Ok(())
+}
+
+/// Raises the soft limit of open files, 1,024 on most systems, to the hard one: a lab has more than one for each namespace.
+fn allow_open_files() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // A smaller lab fits into less; a larger one fails with the kernel's own message.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
 }
 
 /// True where the process may make network and mount namespaces.

@@ -7,6 +7,8 @@ mod tally;
 mod tap;
 mod watch;
 
+pub(crate) use tally::FLUSH_EVERY;
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 

@@ -18,7 +18,7 @@ use crate::wire::{self, Content, Tag, Template};
 const BATCH: usize = 64;
 /// Flows between two flushes of the nodes' connection tables: far below the default limit of 262,144 entries, and below the
 /// number of ports that a masquerade to one endpoint can choose from.
-const FLUSH_EVERY: u64 = 16_384;
+pub(crate) const FLUSH_EVERY: u64 = 16_384;
 /// The bytes of a frame that counting needs.
 const SNAP: usize = 128;
 /// Source ports that are used in turn.

@@ -36,7 +36,7 @@ pub struct Note {
 }
 
 /// A scenario that can be built and run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scenario {
     /// What the scenario shows, in a sentence.
     pub name: String,

@@ -153,7 +153,7 @@ pub fn mac_of(space: SpaceId, index: u32) -> Mac {
 
 impl Topology {
     /// Adds a namespace.
-    pub(super) fn add(&mut self, space: Space) -> SpaceId {
+    pub(crate) fn add(&mut self, space: Space) -> SpaceId {
         self.spaces.push(space);
         self.spaces.len() - 1
     }
@@ -175,7 +175,7 @@ impl Topology {
     }
 
     /// Joins two namespaces by a veth pair; returns the index of the owner's end and of the peer's.
-    pub(super) fn link(&mut self, owner: (SpaceId, String), peer: (SpaceId, &str)) -> (u32, u32) {
+    pub(crate) fn link(&mut self, owner: (SpaceId, String), peer: (SpaceId, &str)) -> (u32, u32) {
         let (owner_index, peer_index) = (self.spaces[owner.0].next_index(), self.spaces[peer.0].next_index());
         let end = |space, index, name: String, kind| (space, Interface::new(space, index, name, kind));
         let ends = [
@@ -212,7 +212,7 @@ impl Topology {
 
 impl Space {
     /// A namespace with nothing in it.
-    pub(super) fn new(name: String, role: Role) -> Self {
+    pub(crate) fn new(name: String, role: Role) -> Self {
         Self {
             name,
             role,
@@ -234,7 +234,7 @@ impl Space {
     }
 
     /// Adds a kernel setting.
-    pub(super) fn set(&mut self, name: impl Into<String>, value: impl ToString) {
+    pub(crate) fn set(&mut self, name: impl Into<String>, value: impl ToString) {
         self.sysctls.push((name.into(), value.to_string()));
     }
 
@@ -244,7 +244,7 @@ impl Space {
     }
 
     /// IPv6 without what only takes time: no duplicate address detection, no link-local address, no autoconfiguration.
-    pub(super) fn quiet_ipv6(&mut self) {
+    pub(crate) fn quiet_ipv6(&mut self) {
         self.set("ipv6.conf.default.accept_dad", 0);
         self.set("ipv6.conf.all.accept_dad", 0);
         self.set("ipv6.conf.default.addr_gen_mode", 1);
@@ -265,7 +265,7 @@ impl Space {
 
 impl Interface {
     /// An interface with the address that its place gives it.
-    pub(super) fn new(space: SpaceId, index: u32, name: String, kind: InterfaceKind) -> Self {
+    pub(crate) fn new(space: SpaceId, index: u32, name: String, kind: InterfaceKind) -> Self {
         Self { index, name, mac: mac_of(space, index), kind, bridge: None, hairpin: false }
     }
 }

@@ -1,0 +1,32 @@
+//! `svclab doctor`: what this machine has and lacks for running labs.
+
+use super::Exit;
+use super::console::Console;
+use crate::doctor::{self, Examination};
+
+/// Find out what this machine has and lacks for running labs, by trying; each lack comes with its fix.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print what was found as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    let examination = doctor::examine();
+    if args.json {
+        console.line(to_json(&examination));
+    } else {
+        let shown = if console.quiet { examination.faults() } else { examination.clone() };
+        if !shown.groups.is_empty() {
+            console.line(doctor::render(&shown, console.color).trim_end());
+        }
+    }
+    if examination.is_enough() { Exit::Held } else { Exit::Environment }
+}
+
+/// One document, with the verdict beside the checks.
+fn to_json(examination: &Examination) -> serde_json::Value {
+    serde_json::json!({ "enough": examination.is_enough(), "groups": examination.groups })
+}

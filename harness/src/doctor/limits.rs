@@ -1,0 +1,190 @@
+//! Numbers that bound how large a lab can be and how many flows can be counted in it.
+
+use std::thread;
+
+use svclab_rules::cluster::{Family, ProxyMode};
+
+use super::programs::{Implementation, system};
+use super::{Check, read, read_number, rules};
+use crate::lab::{Backend, with_lab};
+use crate::probe::FLUSH_EVERY;
+use crate::topology::{Role, Space, Topology, UNDERLAY};
+
+/// Namespaces of the largest lab that is planned for: 1,000 pods, ten nodes, and what is around them.
+const NAMESPACES: u64 = 1_100;
+/// Open files of that lab: one a namespace, and the sockets of nodes, pods and probes.
+const OPEN_FILES: u64 = 4_096;
+/// What a tap must be able to hold: the packets of one batch as they come in and go out, with the kernel's book-keeping.
+const RECEIVE_BUFFER: u64 = 128 * 1_024;
+/// Rules of about 1,000 services with three endpoints each.
+const MANY_RULES: usize = 10_000;
+/// What iptables-nft asks for to load that many rules. It forces it where it is root, and else has `wmem_default`.
+const LARGE_BUFFER: u64 = 4 * 1_024 * 1_024;
+
+/// Reads the limits; `can_build` says whether a lab can be built to try them in.
+pub(super) fn examine(can_build: bool, rootless: bool) -> Vec<Check> {
+    let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut checks = vec![
+        Check::ok("processors", format!("{processors}, one for each lab that runs at the same time")),
+        open_files(&read("/proc/self/limits").unwrap_or_default()),
+        namespaces(read_number("/proc/sys/user/max_net_namespaces")),
+        connections(read_number("/proc/sys/net/netfilter/nf_conntrack_max")),
+        receive_buffer(read_number("/proc/sys/net/core/rmem_default")),
+    ];
+    if can_build {
+        checks.push(rps_mask(&rps_mask_of_a_lab()));
+    }
+    if can_build && rootless && system() == Some(Implementation::Nft) {
+        checks.push(large_rule_sets());
+    }
+    checks
+}
+
+/// Judges the limit of a process whose `/proc/PID/limits` is given: [`crate::lab::become_privileged`] raised the soft one.
+fn open_files(limits: &str) -> Check {
+    const NAME: &str = "open files";
+    match soft_limit_of_open_files(limits) {
+        Some(limit) if limit < OPEN_FILES => {
+            let pods = limit / 4;
+            let fix = format!("Raise the limit before svclab starts: `ulimit -Hn {OPEN_FILES}` as root.");
+            Check::lacking(NAME, format!("{limit}, enough for about {pods} pods"), fix).optional()
+        }
+        Some(u64::MAX) | None => Check::ok(NAME, "not limited"),
+        Some(limit) => Check::ok(NAME, limit.to_string()),
+    }
+}
+
+/// The first number of the line `Max open files  1024  524288  files`.
+fn soft_limit_of_open_files(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let soft = line.split_whitespace().next()?;
+    if soft == "unlimited" { Some(u64::MAX) } else { soft.parse().ok() }
+}
+
+fn namespaces(most: Option<u64>) -> Check {
+    const NAME: &str = "user.max_net_namespaces";
+    match most {
+        Some(most) if most < NAMESPACES => {
+            let fix = format!("Allow more: `sudo sysctl -w {NAME}=15000`.");
+            Check::lacking(NAME, format!("{most}, one is used by each pod and node"), fix).optional()
+        }
+        most => Check::ok(NAME, shown(most)),
+    }
+}
+
+fn connections(most: Option<u64>) -> Check {
+    const NAME: &str = "nf_conntrack_max";
+    match most {
+        // Entries that were flushed are freed a moment later, so that as many again may be there.
+        Some(most) if most < 2 * FLUSH_EVERY => {
+            let found = format!("{most}; {FLUSH_EVERY} flows are under way when balance is measured");
+            let fix = "Allow more: `sudo sysctl -w net.netfilter.nf_conntrack_max=262144`.";
+            Check::lacking(NAME, found, fix)
+        }
+        most => Check::ok(NAME, shown(most)),
+    }
+}
+
+fn receive_buffer(default: Option<u64>) -> Check {
+    const NAME: &str = "net.core.rmem_default";
+    match default {
+        Some(default) if default < RECEIVE_BUFFER => {
+            let found = format!("{default} bytes: captures may lose packets when balance is measured");
+            Check::lacking(NAME, found, format!("Enlarge it: `sudo sysctl -w {NAME}=212992`."))
+        }
+        default => Check::ok(NAME, shown(default)),
+    }
+}
+
+fn shown(number: Option<u64>) -> String {
+    number.map_or_else(|| "not limited".to_owned(), |number| number.to_string())
+}
+
+/// The processors that packets of a new interface are spread over, as a lab's own namespace says; empty where the kernel
+/// cannot spread them.
+fn rps_mask_of_a_lab() -> String {
+    let mut topology = Topology::default();
+    topology.add(Space::new("alone".to_owned(), Role::Underlay));
+    let inside = with_lab(&topology, &[], Backend::System, |lab| {
+        lab.inside(UNDERLAY, || read("/proc/sys/net/core/rps_default_mask"))
+    });
+    inside.and_then(|read| read).ok().flatten().unwrap_or_default()
+}
+
+/// A lab tells that no packet is under way by a marker behind it in one processor's queue; so packets must not change the
+/// processor.
+fn rps_mask(mask: &str) -> Check {
+    const NAME: &str = "net.core.rps_default_mask";
+    if mask.chars().all(|digit| matches!(digit, '0' | ',')) {
+        let found = if mask.is_empty() { "not there" } else { "0" };
+        return Check::ok(NAME, format!("{found}: packets stay on one processor"));
+    }
+    let fix = format!("Let packets stay on the processor that sent them: `sudo sysctl -w {NAME}=0`.");
+    Check::lacking(NAME, format!("{mask}: packets are spread over processors"), fix)
+}
+
+/// A plain user's netlink messages are bounded by `wmem_default`, and iptables-nft loads all tables in one message.
+fn large_rule_sets() -> Check {
+    const NAME: &str = "large rule sets";
+    let text = format!("*nat\n{}COMMIT\n", "-A POSTROUTING -s 192.0.2.1/32 -j ACCEPT\n".repeat(MANY_RULES));
+    match rules::install(Backend::System, ProxyMode::Iptables, Family::Ipv4, text) {
+        Ok(()) => Check::ok(NAME, format!("{MANY_RULES} rules in one transaction")),
+        Err(error) => {
+            let buffer = shown(read_number("/proc/sys/net/core/wmem_default"));
+            let said = rules::what_was_said(&error);
+            let found = format!("{MANY_RULES} rules in one transaction, net.core.wmem_default={buffer}: {said}");
+            let fix = format!(
+                "Run svclab with sudo, choose `--backend legacy`, or allow larger messages: \
+                 `sudo sysctl -w net.core.wmem_default={LARGE_BUFFER}`."
+            );
+            Check::lacking(NAME, found, fix).optional()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::doctor::Status;
+
+    #[rstest]
+    #[case(
+        "Limit                     Soft Limit           Hard Limit           Units\nMax open files            1024                 524288               files\n",
+        Some(1024)
+    )]
+    #[case("Max open files            unlimited            unlimited            files", Some(u64::MAX))]
+    #[case("", None)]
+    fn the_soft_limit_is_read(#[case] limits: &str, #[case] expected: Option<u64>) {
+        assert_eq!(soft_limit_of_open_files(limits), expected);
+    }
+
+    #[rstest]
+    #[case::few_files(
+        open_files("Max open files 1024 1024 files"),
+        Status::Degraded,
+        "1024, enough for about 256 pods"
+    )]
+    #[case::many_files(open_files("Max open files 20000 20000 files"), Status::Ok, "20000")]
+    #[case::few_namespaces(namespaces(Some(100)), Status::Degraded, "100, one is used by each pod and node")]
+    #[case::small_table(
+        connections(Some(8_192)),
+        Status::Lacking,
+        "8192; 16384 flows are under way when balance is measured"
+    )]
+    #[case::default_table(connections(Some(262_144)), Status::Ok, "262144")]
+    #[case::no_table(connections(None), Status::Ok, "not limited")]
+    #[case::small_buffer(
+        receive_buffer(Some(4_096)),
+        Status::Lacking,
+        "4096 bytes: captures may lose packets when balance is measured"
+    )]
+    #[case::not_spread(rps_mask("00000000,00000000"), Status::Ok, "0: packets stay on one processor")]
+    #[case::cannot_spread(rps_mask(""), Status::Ok, "not there: packets stay on one processor")]
+    #[case::spread(rps_mask("0000000f"), Status::Lacking, "0000000f: packets are spread over processors")]
+    fn numbers_are_judged(#[case] check: Check, #[case] status: Status, #[case] found: &str) {
+        assert_eq!((check.status, check.found.as_str()), (status, found));
+        assert_eq!(check.fix.is_some(), status != Status::Ok);
+    }
+}

@@ -1,0 +1,185 @@
+//! How fast labs are built, used and taken down, beside the same namespaces made with iproute2.
+//!
+//! `ci/bench` prints the figures as a table with what is aimed at.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use svclab::documents;
+use svclab::lab::{self, Backend, with_lab};
+use svclab::observation::{Observation, Observed};
+use svclab::probe::Prober;
+use svclab::scenario::{self, Probe, Scenario, Step};
+use svclab::topology;
+
+/// Flows of one count.
+const FLOWS: u64 = 200_000;
+
+fn main() {
+    // User namespaces are given to processes with a single thread, so before anything else.
+    if let Err(error) = lab::become_privileged() {
+        panic!("{error}. {}", error.help());
+    }
+    divan::main();
+}
+
+/// Three nodes and twelve pods with rules in both families: from the plan to the end, with one probe.
+#[divan::bench(sample_count = 30, sample_size = 1)]
+fn life_of_12_pods(bencher: Bencher<'_, '_>) {
+    let scenario = scenario(3, 12, 4);
+    bencher.bench_local(|| live(&scenario));
+}
+
+/// The same with 20 services of five endpoints.
+#[divan::bench(sample_count = 10, sample_size = 1)]
+fn life_of_100_pods(bencher: Bencher<'_, '_>) {
+    let scenario = scenario(3, 100, 20);
+    bencher.bench_local(|| live(&scenario));
+}
+
+/// Ten nodes, 200 services of five endpoints.
+#[divan::bench(sample_count = 3, sample_size = 1)]
+fn life_of_1000_pods(bencher: Bencher<'_, '_>) {
+    let scenario = scenario(10, 1_000, 200);
+    bencher.bench_local(|| live(&scenario));
+}
+
+/// One flow through a service, followed packet by packet, and its answer.
+#[divan::bench(sample_count = 200, sample_size = 1)]
+fn followed_flow(bencher: Bencher<'_, '_>) {
+    in_a_lab(bencher, 1, |prober, probe| follow(prober, probe));
+}
+
+/// Many flows through a service with three endpoints, counted.
+#[divan::bench(sample_count = 5, sample_size = 1)]
+fn counted_flows(bencher: Bencher<'_, '_>) {
+    in_a_lab(bencher, FLOWS, |prober, probe| match prober.send(probe, FLOWS) {
+        Ok(Observation::Tally(tally)) => assert_eq!(tally.delivered.values().sum::<u64>(), FLOWS, "{tally:?}"),
+        other => panic!("{other:?}"),
+    });
+}
+
+/// What `ip` needs for the namespaces, links, addresses and routes of twelve pods on three nodes: no rule, no probe.
+#[divan::bench(sample_count = 10, sample_size = 1)]
+fn iproute2_12_pods(bencher: Bencher<'_, '_>) {
+    let script = iproute2(3, 12);
+    bencher.bench_local(|| {
+        let status = Command::new("unshare").args(["--mount", "--net", "sh", "-ec", &script]).status();
+        assert!(status.as_ref().is_ok_and(std::process::ExitStatus::success), "{status:?}");
+    });
+}
+
+/// Builds a scenario's lab, sends its probe, and takes it down.
+fn live(scenario: &Scenario) {
+    let documents = documents::generate(scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+    let lived = with_lab(&topology::plan(scenario), &documents, Backend::System, |lab| {
+        let mut prober = Prober::new(lab, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+        follow(&mut prober, probe(scenario));
+    });
+    lived.unwrap_or_else(|error| panic!("{error}"));
+}
+
+fn follow(prober: &mut Prober<'_>, probe: &Probe) {
+    match prober.send(probe, 1) {
+        Ok(Observation::Flow(flow)) => assert!(matches!(flow.outcome, Observed::Delivered(_)), "{flow:?}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Measures work in a lab of three nodes and twelve pods. The lab has a thread of its own, which works when it is asked to.
+fn in_a_lab(bencher: Bencher<'_, '_>, items: u64, work: impl Fn(&mut Prober<'_>, &Probe) + Send + Sync) {
+    let scenario = scenario(3, 12, 4);
+    let documents = documents::generate(&scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+    thread::scope(|scope| {
+        let (ask, asked) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel::<()>();
+        let scenario = &scenario;
+        scope.spawn(move || {
+            let used = with_lab(&topology::plan(scenario), &documents, Backend::System, |lab| {
+                let mut prober = Prober::new(lab, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+                for () in asked {
+                    work(&mut prober, probe(scenario));
+                    tell.send(()).unwrap_or_else(|error| panic!("{error}"));
+                }
+            });
+            used.unwrap_or_else(|error| panic!("{error}"));
+        });
+        bencher.counter(ItemsCount::new(items)).bench_local(|| {
+            ask.send(()).unwrap_or_else(|error| panic!("{error}"));
+            told.recv().unwrap_or_else(|error| panic!("the lab ended: {error}"));
+        });
+        drop(ask);
+    });
+}
+
+fn probe(scenario: &Scenario) -> &Probe {
+    match scenario.tests.first().and_then(|test| test.steps.first()) {
+        Some(Step::Probe(probe, _)) => probe,
+        other => panic!("the scenario begins with a probe, not with {other:?}"),
+    }
+}
+
+/// A dual-stack cluster whose pods serve services in equal parts; its probe goes from the first pod to the first service.
+fn scenario(nodes: usize, pods: usize, services: usize) -> Scenario {
+    let replicas = pods / services;
+    let mut text = String::from("name: a benchmark\ncluster: {podCIDR: [10.244.0.0/16, 'fd00:10:244::/56']}\nnodes:\n");
+    // Writing into a string cannot fail.
+    for node in 1..=nodes {
+        let _ = writeln!(
+            text,
+            "- {{name: node{node}, ip: [172.18.0.{node}, 'fd00:18::{node}'], \
+             podCIDR: [10.244.{node}.0/24, 'fd00:10:244:{node}::/64']}}"
+        );
+    }
+    text.push_str("pods:\n");
+    for service in 1..=services {
+        let _ = writeln!(text, "- {{name: app{service}, replicas: {replicas}}}");
+    }
+    text.push_str("services:\n");
+    for service in 1..=services {
+        let _ = writeln!(text, "- {{name: app{service}, ipFamilyPolicy: RequireDualStack, ports: [{{port: 80}}]}}");
+    }
+    text.push_str("endpoints:\n");
+    for service in 1..=services {
+        let names: Vec<String> = (1..=replicas).map(|replica| format!("app{service}-{replica}")).collect();
+        let _ = writeln!(text, "- {{service: app{service}, pods: [{}]}}", names.join(", "));
+    }
+    text.push_str("tests:\n- {name: one, probe: {from: pod/app1-1, to: 'service/app1:80', protocol: UDP}, expect: {balance: even}}\n");
+    scenario::parse(&text, Path::new("bench.yaml"), &|_| Err(io::ErrorKind::NotFound.into()))
+        .unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+/// A shell script for the namespaces of such a cluster, in mount and network namespaces that die with the shell.
+fn iproute2(nodes: usize, pods: usize) -> String {
+    let mut script = String::from("mount -t tmpfs none /run\nip link add br0 type bridge\nip link set br0 up\n");
+    for node in 1..=nodes {
+        let _ = write!(
+            script,
+            "ip netns add node{node}
+             ip link add port{node} type veth peer name eth0 netns node{node}
+             ip link set port{node} master br0 up
+             ip -n node{node} link set eth0 up
+             ip -n node{node} address add 172.18.0.{node}/24 dev eth0\n"
+        );
+    }
+    for pod in 1..=pods {
+        let node = (pod - 1) % nodes + 1;
+        let address = format!("10.244.{node}.{}", pod + 1);
+        let _ = write!(
+            script,
+            "ip netns add pod{pod}
+             ip -n node{node} link add veth{pod} type veth peer name eth0 netns pod{pod}
+             ip -n node{node} link set veth{pod} up
+             ip -n pod{pod} link set eth0 up
+             ip -n pod{pod} address add {address}/32 dev eth0
+             ip -n node{node} route add {address} dev veth{pod}\n"
+        );
+    }
+    script
+}

@@ -53,7 +53,7 @@ fn life_of_1000_pods(bencher: Bencher<'_, '_>) {
 /// One flow through a service, followed packet by packet, and its answer.
 #[divan::bench(sample_count = 200, sample_size = 1)]
 fn followed_flow(bencher: Bencher<'_, '_>) {
-    in_a_lab(bencher, 1, |prober, probe| follow(prober, probe));
+    in_a_lab(bencher, 1, follow);
 }
 
 /// Many flows through a service with three endpoints, counted.

@@ -143,14 +143,14 @@ fn scenario(nodes: usize, pods: usize, services: usize) -> Scenario {
     }
     text.push_str("services:\n");
     for service in 1..=services {
-        let _ = writeln!(text, "- {{name: app{service}, ipFamilyPolicy: RequireDualStack, ports: [{{port: 80}}]}}");
+        let _ = writeln!(text, "- {{name: app{service}, ipFamilyPolicy: RequireDualStack, ports: [{{port: 80, protocol: UDP}}]}}");
     }
     text.push_str("endpoints:\n");
     for service in 1..=services {
         let names: Vec<String> = (1..=replicas).map(|replica| format!("app{service}-{replica}")).collect();
         let _ = writeln!(text, "- {{service: app{service}, pods: [{}]}}", names.join(", "));
     }
-    text.push_str("tests:\n- {name: one, probe: {from: pod/app1-1, to: 'service/app1:80', protocol: UDP}, expect: {balance: even}}\n");
+    text.push_str("tests:\n- {name: one, probe: {from: pod/app1-1, to: 'service/app1:80', protocol: UDP}, expect: {reply: from-vip}}\n");
     scenario::parse(&text, Path::new("bench.yaml"), &|_| Err(io::ErrorKind::NotFound.into()))
         .unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }

@@ -143,7 +143,10 @@ fn scenario(nodes: usize, pods: usize, services: usize) -> Scenario {
     }
     text.push_str("services:\n");
     for service in 1..=services {
-        let _ = writeln!(text, "- {{name: app{service}, ipFamilyPolicy: RequireDualStack, ports: [{{port: 80, protocol: UDP}}]}}");
+        let _ = writeln!(
+            text,
+            "- {{name: app{service}, ipFamilyPolicy: RequireDualStack, ports: [{{port: 80, protocol: UDP}}]}}"
+        );
     }
     text.push_str("endpoints:\n");
     for service in 1..=services {

@@ -1,6 +1,7 @@
 //! Interfaces, addresses, neighbours and routes: from the plan to netlink requests.
 
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use rtnetlink::packet_route::link::{InfoBridge, InfoBridgePort, InfoData, InfoVeth, LinkMessage};
@@ -19,6 +20,8 @@ use super::namespaces::Namespace;
 use super::netlink::Netlink;
 use crate::topology::{Fdb, Interface, InterfaceKind, Neighbour, Route, Space, Topology};
 
+/// The loopback's index.
+const LOOPBACK: u32 = 1;
 /// UDP port of flannel's VXLAN.
 const VXLAN_PORT: u16 = 8472;
 /// VXLAN network identifier of flannel.
@@ -33,7 +36,7 @@ pub(super) async fn make_interfaces(
     space: &Space,
     namespaces: &[Namespace],
 ) -> Result<(), LabError> {
-    let up = LinkUnspec::new_with_index(1).up().build();
+    let up = LinkUnspec::new_with_index(LOOPBACK).up().build();
     netlink.change("bringing lo up".to_owned(), RouteNetlinkMessage::SetLink(up)).await?;
     for interface in &space.interfaces {
         match &interface.kind {
@@ -74,6 +77,29 @@ pub(super) async fn configure(netlink: &mut Netlink, space: &Space) -> Result<()
         netlink.replace(operation, RouteNetlinkMessage::NewRoute(message)).await?;
     }
     Ok(())
+}
+
+/// Waits until every veth end of a namespace can send.
+///
+/// The end that was brought up before its peer gets its queue a moment later, from a worker of the kernel that sets the
+/// operational state, then the queue, both under the RTNL lock. So when the state is seen, one more request that takes
+/// that lock makes sure of the queue: until then the kernel would drop what is sent, without a word.
+pub(super) async fn wait_until_ready(netlink: &mut Netlink, space: &Space) -> Result<(), LabError> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let is_veth = |kind: &InterfaceKind| matches!(kind, InterfaceKind::VethOwner(_) | InterfaceKind::VethPeer(_));
+    let veths = space.interfaces.iter().filter(|interface| is_veth(&interface.kind));
+    let veths: Vec<u32> = veths.map(|interface| interface.index).collect();
+    let begin = Instant::now();
+    while !netlink.all_up(&veths).await? {
+        if begin.elapsed() > PATIENCE {
+            let what = format!("the interfaces of {} did not come up", space.name);
+            return Err(LabError::Stalled { millis: PATIENCE.as_millis(), what });
+        }
+        tokio::task::yield_now().await;
+    }
+    let unchanged = LinkUnspec::new_with_index(LOOPBACK).up().build();
+    netlink.change("waiting for the RTNL lock".to_owned(), RouteNetlinkMessage::SetLink(unchanged)).await?;
+    netlink.finish().await
 }
 
 fn new_link(topology: &Topology, interface: &Interface, kind: &InterfaceKind, namespaces: &[Namespace]) -> LinkMessage {

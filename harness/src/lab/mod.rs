@@ -18,7 +18,6 @@ mod settings;
 
 use std::os::fd::OwnedFd;
 use std::thread;
-use std::time::{Duration, Instant};
 
 pub use error::LabError;
 pub use install::Backend;
@@ -163,21 +162,7 @@ async fn link_up(topology: &Topology, namespaces: &[Namespace]) -> Result<(), La
         netlink.finish().await?;
     }
     for (netlink, space) in connections.iter_mut().zip(&topology.spaces).filter(|(_, space)| space.forwards()) {
-        wait_until_up(netlink, &space.name).await?;
-    }
-    Ok(())
-}
-
-/// Waits until all interfaces of a namespace can send.
-async fn wait_until_up(netlink: &mut Netlink, space: &str) -> Result<(), LabError> {
-    const PATIENCE: Duration = Duration::from_secs(10);
-    let begin = Instant::now();
-    while !netlink.all_up().await? {
-        if begin.elapsed() > PATIENCE {
-            let what = format!("the interfaces of {space} did not come up");
-            return Err(LabError::Stalled { millis: PATIENCE.as_millis(), what });
-        }
-        tokio::task::yield_now().await;
+        links::wait_until_ready(netlink, space).await?;
     }
     Ok(())
 }

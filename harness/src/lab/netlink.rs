@@ -84,22 +84,19 @@ impl Netlink {
         Ok(())
     }
 
-    /// True when every interface is up and can send. The kernel switches a veth's queue on a moment after its other end is up.
-    pub(super) async fn all_up(&mut self) -> Result<bool, LabError> {
+    /// True when every interface with one of these indices is up, as the kernel sees it (RFC 2863).
+    pub(super) async fn all_up(&mut self, indices: &[u32]) -> Result<bool, LabError> {
         let mut request = NetlinkMessage::from(RouteNetlinkMessage::GetLink(LinkMessage::default()));
         request.header.flags = NLM_F_REQUEST | NLM_F_DUMP;
         let mut answers = self.handle.request(request).map_err(|error| self.broken(&error))?;
-        let mut all_up = true;
+        let mut up = 0;
         while let Some(answer) = answers.next().await {
             if let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = answer.payload {
-                let state = link.attributes.iter().find_map(|attribute| match attribute {
-                    LinkAttribute::OperState(state) => Some(*state),
-                    _ => None,
-                });
-                all_up &= matches!(state, Some(State::Up | State::Unknown));
+                let is_up = link.attributes.contains(&LinkAttribute::OperState(State::Up));
+                up += usize::from(is_up && indices.contains(&link.header.index));
             }
         }
-        Ok(all_up)
+        Ok(up == indices.len())
     }
 
     /// An error of the connection itself.

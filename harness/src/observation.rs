@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use svclab_rules::cluster::Protocol;
 
@@ -75,6 +76,21 @@ pub struct Sighting {
     pub direction: Direction,
     /// The packet in words: `10.244.1.3:37328 > 10.96.34.82:80 tcp [S]`.
     pub packet: String,
+}
+
+/// A frame as it was at an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capture {
+    /// Where: `node/worker`, `underlay`.
+    pub place: String,
+    /// The interface.
+    pub interface: String,
+    /// Whether it came in or went out there.
+    pub direction: Direction,
+    /// When, since 1970.
+    pub time: Duration,
+    /// The whole frame, from its Ethernet header on; cut at 2,048 bytes.
+    pub frame: Vec<u8>,
 }
 
 /// The direction of a packet at an interface.

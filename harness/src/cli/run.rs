@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// What installs iptables rules.
     #[arg(long, value_enum, default_value = "system")]
     backend: Backend,
+    /// Write what the taps saw of every scenario to this folder, as pcapng for Wireshark and tshark.
+    #[arg(long, value_name = "DIR")]
+    pcap: Option<PathBuf>,
     /// Write reports as well: junit=FILE, json=FILE, github (annotations on standard output).
     #[arg(long, value_name = "KIND[=FILE]", value_delimiter = ',')]
     report: Vec<Report>,
@@ -94,7 +97,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         return Exit::Environment;
     }
     interrupt::exit_on_signals();
-    let options = Options { jobs: args.jobs, filter: args.filter.clone(), backend: args.backend, ..Options::default() };
+    let options = Options {
+        jobs: args.jobs,
+        filter: args.filter.clone(),
+        backend: args.backend,
+        pcap: args.pcap.clone(),
+        ..Options::default()
+    };
     let report = run_with_progress(&scenarios, &options, console);
     if report.scenarios.is_empty() && args.shard.is_none() {
         let filter = args.filter.as_deref().unwrap_or_default();

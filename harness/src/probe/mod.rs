@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use svclab_rules::cluster::{Cluster, Protocol};
 
 use crate::lab::{Channel, Lab, LabError};
-use crate::observation::{FlowObservation, Observation, Tally};
+use crate::observation::{Capture, FlowObservation, Observation, Tally};
 use crate::scenario::{Probe, Vantage};
 use crate::topology::{ETH0, SpaceId, mac_of};
 use crate::wire::{self, Frame, Mac, Packet, Tag};
@@ -58,6 +58,7 @@ pub struct Prober<'lab> {
     wires: HashMap<SpaceId, Channel>,
     listeners: Listeners,
     cluster: Cluster,
+    record: Option<Vec<Capture>>,
     next_tag: u64,
     next_port: u16,
 }
@@ -78,6 +79,7 @@ impl<'lab> Prober<'lab> {
             wires: HashMap::new(),
             listeners: Listeners::default(),
             cluster: Cluster::default(),
+            record: None,
             next_tag: 1,
             next_port: FIRST_PORT,
         };
@@ -99,6 +101,16 @@ impl<'lab> Prober<'lab> {
         }
         self.cluster = cluster.clone();
         Ok(())
+    }
+
+    /// Keeps every frame that taps see from now on, but for those of flows that are only counted.
+    pub fn start_record(&mut self) {
+        self.record = Some(Vec::new());
+    }
+
+    /// What was kept since [`Self::start_record`].
+    pub fn record(&self) -> &[Capture] {
+        self.record.as_deref().unwrap_or_default()
     }
 
     /// The lab that probes are sent in.
@@ -176,6 +188,9 @@ impl<'lab> Prober<'lab> {
         for tap in &self.taps {
             while let Some(sighting) = tap.next(self.lab.topology())? {
                 seen = true;
+                if let Some(record) = &mut self.record {
+                    record.push(sighting.capture());
+                }
                 let Some((sender, watch)) = watched else { continue };
                 watch.saw(&sighting);
                 let Some(receiver) = sighting.receiver else { continue };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::lab::{Channel, Lab, LabError};
-use crate::observation::Direction;
+use crate::observation::{Capture, Direction};
 use crate::topology::{InterfaceKind, Role, SpaceId, Topology};
 use crate::wire::{Frame, Packet};
 
@@ -25,8 +25,23 @@ pub(super) struct Passing<'lab> {
     pub time: Duration,
     /// The packet.
     pub packet: Packet,
+    /// The frame that it came in.
+    pub frame: Vec<u8>,
     /// The pod or host that gets it now, and that it is for.
     pub receiver: Option<SpaceId>,
+}
+
+impl Passing<'_> {
+    /// As a file keeps it.
+    pub(super) fn capture(&self) -> Capture {
+        Capture {
+            place: self.place.to_owned(),
+            interface: self.interface.to_owned(),
+            direction: self.direction,
+            time: self.time,
+            frame: self.frame.clone(),
+        }
+    }
 }
 
 impl Tap {
@@ -46,7 +61,8 @@ impl Tap {
             if interface.kind == InterfaceKind::Bridge {
                 continue;
             }
-            let Ok(frame) = Frame::decode(&buffer[..seen.length.min(buffer.len())]) else { continue };
+            let bytes = &buffer[..seen.length.min(buffer.len())];
+            let Ok(frame) = Frame::decode(bytes) else { continue };
             let receiver =
                 if seen.outgoing { receiver(topology, self.space, interface.index, &frame.packet) } else { None };
             return Ok(Some(Passing {
@@ -55,6 +71,7 @@ impl Tap {
                 direction: if seen.outgoing { Direction::Out } else { Direction::In },
                 time: seen.time,
                 packet: frame.packet,
+                frame: bytes.to_vec(),
                 receiver,
             }));
         }

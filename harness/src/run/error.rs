@@ -1,5 +1,8 @@
 //! What ends a scenario early.
 
+use std::io;
+use std::path::PathBuf;
+
 use crate::documents::DocumentError;
 use crate::lab::LabError;
 use crate::probe::ProbeError;
@@ -32,6 +35,14 @@ pub enum RunError {
         /// Why.
         source: StatsError,
     },
+    /// The capture could not be written.
+    #[error("writing {}: {source}", file.display())]
+    Pcap {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// svclab itself failed.
     #[error("svclab itself failed: {0}")]
     Panic(String),
@@ -56,6 +67,10 @@ impl RunError {
                 }
             },
             Self::Flows { span, .. } => (Cause::Input, None, Some(span)),
+            Self::Pcap { .. } => {
+                let help = "Name a folder that can be written to with --pcap.";
+                (Cause::Environment, Some(help.to_owned()), None)
+            }
             Self::Panic(_) => {
                 let help = "This is a mistake of svclab's: please report it with the scenario.";
                 (Cause::Internal, Some(help.to_owned()), None)

@@ -6,6 +6,7 @@ mod session;
 
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -28,6 +29,8 @@ pub struct Options {
     pub filter: Option<String>,
     /// What installs iptables rules.
     pub backend: Backend,
+    /// The folder that a capture of each scenario is written to, as pcapng.
+    pub pcap: Option<PathBuf>,
     /// The bias to find, its power, and how often a whole run may fail although all is right.
     pub goal: Goal,
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::{Component, Path};
 use std::time::Instant;
+use std::{fs, io};
 
 use svclab_rules::cluster::Cluster;
 use svclab_rules::conntrack::{Deletion, cleanup};
@@ -17,6 +19,7 @@ use crate::report::{ProbeReport, RuleExcerpt, TestReport, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, OutcomeExpectation, Probe, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal, StatsError, sample_size};
 use crate::topology::{self, Role, Topology};
+use crate::wire::pcapng;
 
 /// The tests of a scenario in their lab.
 struct Session<'lab, 'scenario> {
@@ -39,10 +42,13 @@ pub(super) fn carry_out(
     let goal = Goal { false_alarm: rate, ..options.goal };
     with_lab(&topology, &documents, options.backend, |lab| {
         let mut session = Session::open(scenario, lab, documents.clone(), goal)?;
-        scenario.tests.iter().filter(|test| options.chooses(test)).try_for_each(|test| {
+        if options.pcap.is_some() {
+            session.prober.start_record();
+        }
+        for test in scenario.tests.iter().filter(|test| options.chooses(test)) {
             tests.push(session.test(test)?);
-            Ok(())
-        })
+        }
+        options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder))
     })?
 }
 
@@ -120,6 +126,21 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             look,
             duration: begin.elapsed(),
         })
+    }
+
+    /// Writes what the taps saw to a file that is named after the scenario's: `scenarios-seeds-001-kind.pcapng`.
+    fn write_capture(&self, folder: &Path) -> Result<(), RunError> {
+        let path = self.scenario.file.with_extension("");
+        let parts = path.components().filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_string_lossy()),
+            _ => None,
+        });
+        let file = folder.join(format!("{}.pcapng", parts.collect::<Vec<_>>().join("-")));
+        let written = pcapng(self.prober.record()).map_err(io::Error::other).and_then(|bytes| {
+            fs::create_dir_all(folder)?;
+            fs::write(&file, bytes)
+        });
+        written.map_err(|source| RunError::Pcap { file, source })
     }
 
     /// The command that shows every hop of the test again.

@@ -238,6 +238,38 @@ impl Profile {
     }
 }
 
+/// The nftables mode.
+impl Profile {
+    /// The mode is modelled (from 1.30). It is there as an alpha feature in 1.29, with another layout.
+    pub fn nftables(self) -> bool {
+        self.minor >= 30
+    }
+
+    /// Checks for endpoints and for unused ports of cluster IPs stand at the priority of filters, where destinations are
+    /// translated already (from 1.33); before, those for endpoints stand before the translation, so that the node's own
+    /// packets never get to the short cut of policy Local.
+    pub fn nftables_filters_translated(self) -> bool {
+        self.minor >= 33
+    }
+
+    /// Interfaces are compared by name, with `iifname` (from 1.35, 1.34.2; kubernetes#134024); before, with `iif`, which
+    /// wants an interface that is there, and no start of a name.
+    pub fn nftables_interface_by_name(self) -> bool {
+        self.minor >= 35 || self.has_backport(&[(34, 2)])
+    }
+
+    /// Elements that lead to a firewall have a comment, as those that refuse traffic have (1.30 to 1.32).
+    pub fn nftables_comments_firewall(self) -> bool {
+        self.minor <= 32
+    }
+
+    /// Comments of elements are cut off at the kernel's 128 bytes (from 1.37; kubernetes#139515); before, a longer one
+    /// makes the whole sync fail.
+    pub fn nftables_cuts_comments(self) -> bool {
+        self.minor >= 37
+    }
+}
+
 /// Which endpoints serve.
 impl Profile {
     /// Endpoints are listed by address, as their Endpoints object has them (up to 1.18); from EndpointSlices, they are

@@ -42,6 +42,19 @@ impl Generator<'_> {
         self.node_port(plan)
     }
 
+    /// The connections of this node's endpoints to themselves, which need a source that replies come back to.
+    pub(super) fn hairpins(&mut self, plan: &Plan<'_>) {
+        if !self.profile.nftables_marks_inline() {
+            return;
+        }
+        let protocol = Key::Protocol(plan.view.port.protocol);
+        let endpoints = plan.selected.reachable().into_iter().map(|index| &plan.view.endpoints[index]);
+        for endpoint in endpoints.filter(|endpoint| endpoint.local) {
+            let address = Key::Address(endpoint.address.ip());
+            self.elements.hairpins.insert(vec![address, address, protocol, Key::Port(endpoint.address.port())]);
+        }
+    }
+
     fn node_port(&mut self, plan: &Plan<'_>) -> Result<(), Unsupported> {
         let Some(port) = plan.view.port.node_port else { return Ok(()) };
         let key = vec![Key::Protocol(plan.view.port.protocol), Key::Port(port)];

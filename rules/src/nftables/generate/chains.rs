@@ -1,5 +1,7 @@
 //! The chains of a service port and of its endpoints.
 
+use std::net::SocketAddr;
+
 use super::super::ast::{Chain, Datatype, Dynamic, Rule, Set, SetKind};
 use super::super::name::{Name, NameBase};
 use super::super::ranges::{self, AddressRange};
@@ -16,8 +18,10 @@ impl Generator<'_> {
     /// All chains of a service port, and the sets in which its endpoints remember clients.
     pub(super) fn service_chains(&mut self, plan: &Plan<'_>) -> Result<(), Unsupported> {
         let endpoints = EndpointNames::of(plan.view);
-        for index in plan.selected.reachable() {
-            self.chains.push(endpoint_chain(plan.view, index, &endpoints));
+        let reachable = plan.selected.reachable().into_iter().filter(|_| self.has_endpoint_chains(plan.view));
+        for index in reachable.collect::<Vec<_>>() {
+            let chain = self.endpoint_chain(plan.view, index, &endpoints);
+            self.chains.push(chain);
             self.affinity_sets.extend(self.affinity_set(plan.view, endpoints.affinity_set(index)));
         }
         let policies = [
@@ -29,10 +33,14 @@ impl Generator<'_> {
                 continue;
             }
             let mut chain = Chain::regular(name.clone());
-            if internal && plan.internal {
+            if internal && plan.internal && !self.profile.nftables_marks_inline() {
                 chain.rules.extend(self.masquerade_cluster_ip(plan.view)?);
             }
-            chain.rules.extend(balance(plan.view, members, &endpoints));
+            if self.has_endpoint_chains(plan.view) {
+                chain.rules.extend(balance(plan.view, members, &endpoints));
+            } else {
+                chain.rules.push(self.translate(plan.view, members));
+            }
             self.chains.push(chain);
         }
         if plan.uses_external_chain() {
@@ -46,16 +54,32 @@ impl Generator<'_> {
         Ok(())
     }
 
+    /// Whether endpoints have chains of their own.
+    fn has_endpoint_chains(&self, view: &ServicePortView<'_>) -> bool {
+        view.service.affinity_seconds.is_some() || !self.profile.nftables_maps_destinations()
+    }
+
+    /// The rule that shares traffic out evenly among destinations.
+    fn translate(&self, view: &ServicePortView<'_>, members: &[usize]) -> Rule {
+        let addresses: Vec<SocketAddr> = members.iter().map(|index| view.endpoints[*index].address).collect();
+        let statement = match addresses.as_slice() {
+            [single] if self.profile.nftables_single_destination() => Statement::Dnat(*single),
+            _ => Statement::BalanceDnat(addresses),
+        };
+        rule().of(view.port.protocol).then(statement)
+    }
+
     /// What comes to the cluster IP from elsewhere than pods is masqueraded, so that replies come back this way.
     fn masquerade_cluster_ip(&self, view: &ServicePortView<'_>) -> Result<Option<Rule>, Unsupported> {
-        let to_service = rule()
-            .with_address(Side::Destination, view.cluster_ip)
-            .when(Condition::DestinationPort(view.port.protocol, view.port.port));
-        if self.config.masquerade_all {
-            return Ok(Some(to_service.jump("mark-for-masquerade")));
+        let mut to_service = rule().with_address(Side::Destination, view.cluster_ip);
+        if self.profile.nftables_masquerade_names_port() {
+            to_service = to_service.when(Condition::DestinationPort(view.port.protocol, view.port.port));
         }
-        let elsewhere = self.from_pod(true)?;
-        Ok(elsewhere.map(|elsewhere| to_service.when(elsewhere).jump("mark-for-masquerade")))
+        if self.config.masquerade_all {
+            return Ok(Some(self.mark(to_service)));
+        }
+        let elsewhere = self.pod_condition(true)?;
+        Ok(elsewhere.map(|elsewhere| self.mark(to_service.when(elsewhere))))
     }
 
     /// Where traffic to external addresses arrives.
@@ -63,15 +87,15 @@ impl Generator<'_> {
         let mut chain = Chain::regular(plan.external_chain.clone());
         if plan.view.external_local {
             // Pods and the node itself take the short cut to any endpoint.
-            if let Some(from_pod) = self.from_pod(false)? {
+            if let Some(from_pod) = self.pod_condition(false)? {
                 let pods = rule().when(from_pod).goto(&plan.cluster_chain);
                 chain.rules.push(pods.commented("short-circuit pod traffic"));
             }
             let from_node = || rule().when(Condition::Local(Side::Source));
-            chain.rules.push(from_node().jump("mark-for-masquerade").commented("masquerade local traffic"));
+            chain.rules.push(self.mark(from_node()).commented("masquerade local traffic"));
             chain.rules.push(from_node().goto(&plan.cluster_chain).commented("short-circuit local traffic"));
         } else {
-            chain.rules.push(rule().jump("mark-for-masquerade"));
+            chain.rules.push(self.mark(rule()));
         }
         if plan.external {
             chain.rules.push(rule().goto(plan.external_endpoints_chain()));
@@ -96,6 +120,20 @@ impl Generator<'_> {
         let elsewhere = Condition::Address { side: Side::Source, negated: true, value };
         let rules = vec![rule().when(elsewhere).then(Statement::Verdict(Verdict::Drop))];
         Chain { rules, ..Chain::regular(plan.firewall_chain.clone()) }
+    }
+
+    /// The chain of an endpoint: what comes back to its own source is masqueraded, all is translated.
+    fn endpoint_chain(&self, view: &ServicePortView<'_>, index: usize, endpoints: &EndpointNames) -> Chain {
+        let address = view.endpoints[index].address;
+        let mut chain = Chain::regular(endpoints.chain(index));
+        if !self.profile.nftables_marks_inline() {
+            chain.rules.push(self.mark(rule().with_address(Side::Source, address.ip())));
+        }
+        if view.service.affinity_seconds.is_some() {
+            chain.rules.push(rule().then(Statement::RememberSource(endpoints.affinity_set(index))));
+        }
+        chain.rules.push(rule().of(view.port.protocol).then(Statement::Dnat(address)));
+        chain
     }
 
     /// The set of clients that an endpoint remembers.
@@ -140,16 +178,4 @@ fn balance(view: &ServicePortView<'_>, members: &[usize], endpoints: &EndpointNa
     let chains = members.iter().map(|index| endpoints.chain(*index)).collect();
     rules.push(rule().then(Statement::Balance(chains)));
     rules
-}
-
-/// The chain of an endpoint: what comes back to its own source is masqueraded, all is translated.
-fn endpoint_chain(view: &ServicePortView<'_>, index: usize, endpoints: &EndpointNames) -> Chain {
-    let address = view.endpoints[index].address;
-    let mut chain = Chain::regular(endpoints.chain(index));
-    chain.rules.push(rule().with_address(Side::Source, address.ip()).jump("mark-for-masquerade"));
-    if view.service.affinity_seconds.is_some() {
-        chain.rules.push(rule().then(Statement::RememberSource(endpoints.affinity_set(index))));
-    }
-    chain.rules.push(rule().of(view.port.protocol).then(Statement::Dnat(address)));
-    chain
 }

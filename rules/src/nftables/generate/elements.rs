@@ -11,6 +11,7 @@ use super::Unsupported;
 /// What services put into sets and maps.
 #[derive(Default)]
 pub(super) struct Elements {
+    pub(super) hairpins: BTreeSet<Vec<Key>>,
     pub(super) cluster_ips: BTreeSet<IpAddr>,
     pub(super) service_ips: VerdictMap,
     pub(super) service_node_ports: VerdictMap,

@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 
 use super::super::ast::{BaseChain, Chain, Datatype, Element, Hook, Key, Rule, Set, SetKind, Table};
-use super::super::statement::{Addresses, Condition, MarkChange, Side, Statement, Verdict};
-use super::Generator;
+use super::super::statement::{Addresses, Condition, LookupKey, MarkChange, Side, Statement, Verdict};
 use super::rule::{ADDRESS_AND_PORT, PORT, rule};
+use super::{Generator, Unsupported};
 use crate::cluster::Family;
 
 /// The priority of chains that see destinations as they are on the wire.
@@ -20,19 +20,19 @@ const SNAT: i32 = 100;
 
 impl Generator<'_> {
     /// The whole table, around what services added.
-    pub(super) fn table(mut self) -> Table {
+    pub(super) fn table(mut self) -> Result<Table, Unsupported> {
         let mut chains = self.base_chains();
-        chains.extend(self.common_chains());
+        chains.extend(self.common_chains()?);
         let mut sets = self.common_sets();
         chains.append(&mut self.chains);
         sets.append(&mut self.affinity_sets);
-        Table {
+        Ok(Table {
             family: self.family,
             name: "kube-proxy".into(),
             comment: Some("rules for kube-proxy".into()),
             sets,
             chains,
-        }
+        })
     }
 
     fn common_sets(&mut self) -> Vec<Set> {
@@ -48,7 +48,8 @@ impl Generator<'_> {
             dynamic: None,
             elements,
         };
-        let addresses = |all: Vec<IpAddr>| all.into_iter().map(address_element).collect();
+        let addresses =
+            |all: Vec<IpAddr>| all.into_iter().map(|address| plain_element(vec![Key::Address(address)])).collect();
         let node_ports = (!self.all_node_ports()).then(|| {
             let served = addresses(self.node_port_addresses());
             set("nodeport-ips", "IPs that accept NodePort traffic", SetKind::Set, address(), served)
@@ -57,7 +58,13 @@ impl Generator<'_> {
         let map = |name, comment, key, elements: super::elements::VerdictMap| {
             set(name, comment, SetKind::VerdictMap, key, elements.into_elements())
         };
-        let mut sets = vec![set("cluster-ips", "Active ClusterIPs", SetKind::Set, address(), cluster_ips)];
+        let hairpins = self.profile.nftables_marks_inline().then(|| {
+            let key = [vec![Datatype::Address(self.family)], address_and_port()].concat();
+            let hairpins = elements.hairpins.into_iter().map(plain_element).collect();
+            set("hairpin-connections", "service hairpin connections", SetKind::Set, key, hairpins)
+        });
+        let mut sets = Vec::from_iter(hairpins);
+        sets.push(set("cluster-ips", "Active ClusterIPs", SetKind::Set, address(), cluster_ips));
         sets.extend(node_ports);
         sets.extend([
             map(
@@ -127,33 +134,64 @@ impl Generator<'_> {
     }
 
     /// The chains that those at the hooks jump to.
-    fn common_chains(&self) -> Vec<Chain> {
+    fn common_chains(&self) -> Result<Vec<Chain>, Unsupported> {
         let chain = |name: &str, rules| Chain { rules, ..Chain::regular(name.into()) };
-        let bit = self.masquerade_mark();
         let unused_ports = rule()
             .with_address_in(Side::Destination, &"cluster-ips".into())
             .then(Statement::Reject)
             .commented("Reject traffic to invalid ports of ClusterIPs");
-        let masquerading = vec![
-            rule().when(Condition::Mark { set: false, bit }).then(Statement::Verdict(Verdict::Return)),
-            rule().then(Statement::Mark(MarkChange::Flip(bit))),
-            rule().then(Statement::Masquerade),
-        ];
         let mut reject = chain("reject-chain", vec![rule().then(Statement::Reject)]);
         reject.comment = Some("helper for @no-endpoint-services / @no-endpoint-nodeports".into());
-        vec![
+        let mut services = Vec::from_iter(self.masquerade_cluster_ips()?);
+        services.push(rule().look_up(&ADDRESS_AND_PORT, "service-ips"));
+        services.push(self.to_node_port(true, "service-nodeports"));
+        let mut chains = vec![
             chain("nodeport-endpoints-check", vec![self.to_node_port(false, "no-endpoint-nodeports")]),
             chain("service-endpoints-check", vec![rule().look_up(&ADDRESS_AND_PORT, "no-endpoint-services")]),
             chain("firewall-check", vec![rule().look_up(&ADDRESS_AND_PORT, "firewall-ips")]),
-            chain(
-                "services",
-                vec![rule().look_up(&ADDRESS_AND_PORT, "service-ips"), self.to_node_port(true, "service-nodeports")],
-            ),
-            chain("masquerading", masquerading),
+            chain("services", services),
+            chain("masquerading", self.masquerading()),
             chain("cluster-ips-check", vec![unused_ports]),
-            chain("mark-for-masquerade", vec![rule().then(Statement::Mark(MarkChange::Set(bit)))]),
-            reject,
+        ];
+        if !self.profile.nftables_marks_inline() {
+            let set = Statement::Mark(MarkChange::Set(self.masquerade_mark()));
+            chains.push(chain("mark-for-masquerade", vec![rule().then(set)]));
+        }
+        chains.push(reject);
+        Ok(chains)
+    }
+
+    /// What is masqueraded when it leaves: what is marked, without its mark, and endpoints' connections to themselves.
+    fn masquerading(&self) -> Vec<Rule> {
+        let bit = self.masquerade_mark();
+        let unmark = Statement::Mark(MarkChange::Flip(bit));
+        if !self.profile.nftables_marks_inline() {
+            return vec![
+                rule().when(Condition::Mark { set: false, bit }).then(Statement::Verdict(Verdict::Return)),
+                rule().then(unmark),
+                rule().then(Statement::Masquerade),
+            ];
+        }
+        let key = [[LookupKey::Address(Side::Source)].as_slice(), &ADDRESS_AND_PORT].concat();
+        let hairpin = rule().when(Condition::Translated).when(Condition::InSet(key, "hairpin-connections".into()));
+        vec![
+            rule().when(Condition::Mark { set: true, bit }).then(unmark).then(Statement::Masquerade),
+            hairpin.then(Statement::Masquerade),
         ]
+    }
+
+    /// The rule that marks what comes to any cluster IP from elsewhere than pods, in releases that have one for all.
+    fn masquerade_cluster_ips(&self) -> Result<Option<Rule>, Unsupported> {
+        if !self.profile.nftables_marks_inline() {
+            return Ok(None);
+        }
+        let to_services = rule().with_address_in(Side::Destination, &"cluster-ips".into());
+        if self.config.masquerade_all {
+            return Ok(Some(self.mark(to_services)));
+        }
+        let elsewhere = self.pod_condition(true)?;
+        let marked = elsewhere.map(|elsewhere| self.mark(to_services.when(elsewhere)));
+        Ok(marked.map(|rule| rule.commented("masquerade clusterIP traffic from outside cluster")))
     }
 
     /// The rule that looks up a node port for packets to the node. In the chain for packets to this machine, nothing
@@ -194,6 +232,6 @@ impl Generator<'_> {
     }
 }
 
-fn address_element(address: IpAddr) -> Element {
-    Element { key: vec![Key::Address(address)], comment: None, verdict: None }
+fn plain_element(key: Vec<Key>) -> Element {
+    Element { key, comment: None, verdict: None }
 }

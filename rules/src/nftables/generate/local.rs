@@ -6,7 +6,7 @@ use crate::selection::LocalTraffic;
 
 impl Generator<'_> {
     /// The condition that a packet comes from a pod, or with `negated` that it does not. None where that is not known.
-    pub(super) fn from_pod(&self, negated: bool) -> Result<Option<Condition>, Unsupported> {
+    pub(super) fn pod_condition(&self, negated: bool) -> Result<Option<Condition>, Unsupported> {
         let by_name = self.profile.nftables_interface_by_name();
         let condition = match &self.local {
             LocalTraffic::Unknown => return Ok(None),

@@ -15,7 +15,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use self::elements::Elements;
 use self::plan::Plan;
-use super::ast::{Chain, Ruleset, Set};
+use super::ast::{Chain, Rule, Ruleset, Set};
+use super::statement::{MarkChange, Statement};
 use crate::cluster::{Cluster, Family, Node, ProxyConfig};
 use crate::profile::{Profile, UnknownVersion};
 use crate::selection::{LocalTraffic, ServicePortView, service_ports};
@@ -74,7 +75,7 @@ pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<Rulese
     for view in &service_ports(cluster, node, family, profile) {
         generator.service_port(view)?;
     }
-    Ok(Ruleset { tables: vec![generator.table()] })
+    Ok(Ruleset { tables: vec![generator.table()?] })
 }
 
 /// What rules are made from, and what of them is made so far.
@@ -110,6 +111,7 @@ impl<'a> Generator<'a> {
     fn service_port(&mut self, view: &ServicePortView<'_>) -> Result<(), Unsupported> {
         let selected = view.select(self.cluster, self.node, self.profile);
         let plan = Plan::new(view, selected, self.profile);
+        self.hairpins(&plan);
         self.addresses(&plan)?;
         self.service_chains(&plan)
     }
@@ -121,6 +123,15 @@ impl<'a> Generator<'a> {
             Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),
             Family::Ipv6 => Ipv6Addr::LOCALHOST.into(),
         })
+    }
+
+    /// The rule, marking packets to be masqueraded.
+    fn mark(&self, rule: Rule) -> Rule {
+        if self.profile.nftables_marks_inline() {
+            rule.then(Statement::Mark(MarkChange::Set(self.masquerade_mark())))
+        } else {
+            rule.jump("mark-for-masquerade")
+        }
     }
 
     /// The mark of packets to be masqueraded, one bit.

@@ -2,6 +2,7 @@
 
 use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
 use svclab_rules::iptables::{self, Order, ParseError, RuleSet};
+use svclab_rules::nftables::{self, Unsupported};
 use svclab_rules::profile::UnknownVersion;
 
 use crate::scenario::{ForeignRules, Install, Place, Scenario, Span};
@@ -26,6 +27,9 @@ pub enum DocumentError {
     /// kube-proxy's release is not known.
     #[error(transparent)]
     Version(#[from] UnknownVersion),
+    /// There are no nftables rules for the cluster.
+    #[error(transparent)]
+    Nftables(#[from] Unsupported),
     /// Foreign rules that are to be merged cannot be read.
     #[error("{}", list(.errors))]
     Foreign {
@@ -43,7 +47,7 @@ impl DocumentError {
     /// Where in the input the mistake is.
     pub fn origin(&self) -> Option<&Span> {
         match self {
-            Self::Version(_) => None,
+            Self::Version(_) | Self::Nftables(_) => None,
             Self::Foreign { origin, .. } | Self::Mode(origin) => Some(origin),
         }
     }
@@ -59,7 +63,8 @@ fn list(errors: &[ParseError]) -> String {
 ///
 /// # Errors
 ///
-/// The first that is found: an unknown release, or foreign rules that cannot be read.
+/// The first that is found: an unknown release, foreign rules that cannot be read, or objects for which a kube-proxy of
+/// this release in nftables mode cannot write its table.
 pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>, DocumentError> {
     let mut documents = Vec::new();
     for node in &cluster.nodes {
@@ -92,6 +97,15 @@ fn node_document(
     let mode = cluster.proxy.mode;
     if let Some(instead) = foreign.iter().find(|rules| rules.install == Install::Instead) {
         return Ok(Document { space, family, mode: ProxyMode::Iptables, text: instead.text.clone() });
+    }
+    if mode == ProxyMode::Nftables {
+        return match foreign.first() {
+            Some(rules) => Err(DocumentError::Mode(rules.origin.clone())),
+            None => {
+                let rules = nftables::generate(cluster, node, family)?;
+                Ok(Document { space, family, mode, text: nftables::print_sync(&rules) })
+            }
+        };
     }
     let mut rules = iptables::generate(cluster, node, family)?;
     for addition in foreign {

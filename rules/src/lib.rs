@@ -5,7 +5,7 @@
 //! 1. [`cluster`]: Kubernetes facts, from the API's objects;
 //! 2. [`profile`]: which kube-proxy release's rules are meant;
 //! 3. [`selection`]: service ports of one family, and which endpoints serve them;
-//! 4. [`iptables`]: rules: generated, printed, parsed, merged;
+//! 4. [`iptables`]: rules: generated, printed, parsed, merged; [`nftables`]: generated, printed;
 //! 5. [`conntrack`]: which connections are forgotten when objects change.
 //!
 //! Nothing here does I/O, reads a clock or draws random numbers: the same input gives the same output.
@@ -14,5 +14,6 @@
 pub mod cluster;
 pub mod conntrack;
 pub mod iptables;
+pub mod nftables;
 pub mod profile;
 pub mod selection;

@@ -3,18 +3,19 @@
 //! Every difference between releases is a named predicate of [`Profile`]; nothing else asks for a version. How sure
 //! each release is:
 //!
-//! | releases | iptables rules |
-//! | --- | --- |
-//! | 1.10 to 1.13 | by description: the layout of rules that users showed (`KUBE-FW` straight to `KUBE-SVC`) |
-//! | 1.14 to 1.17 | by description |
-//! | 1.18 | by recording |
-//! | 1.19, 1.20 | by description |
-//! | 1.21 | by recording |
-//! | 1.22 to 1.24 | by description |
-//! | 1.25 | by recording |
-//! | 1.26 to 1.29 | by description |
-//! | 1.30 | by recording |
-//! | 1.31 and later | by description: the layout did not change |
+//! | releases | iptables mode | nftables mode |
+//! | --- | --- | --- |
+//! | 1.10 to 1.13 | by description: the layout of rules that users showed (`KUBE-FW` straight to `KUBE-SVC`) | no such mode |
+//! | 1.14 to 1.17 | by description | no such mode |
+//! | 1.18 | by recording | no such mode |
+//! | 1.19, 1.20 | by description | no such mode |
+//! | 1.21 | by recording | no such mode |
+//! | 1.22 to 1.24 | by description | no such mode |
+//! | 1.25 | by recording | no such mode |
+//! | 1.26 to 1.28 | by description | no such mode |
+//! | 1.29 | by description | not modelled (alpha) |
+//! | 1.30 | by recording | by recording |
+//! | 1.31 and later | by description: the layout did not change | by description |
 //!
 //! A version without a patch number is the newest patch release of its minor one, with what was backported to it.
 
@@ -235,6 +236,60 @@ impl Profile {
     /// Load-balancer addresses with `ipMode: Proxy` are left alone (alpha in 1.29, on by default from 1.30).
     pub fn ip_mode(self, config: &ProxyConfig) -> bool {
         self.gate(config, "LoadBalancerIPMode", 29, 30)
+    }
+}
+
+/// The nftables mode.
+impl Profile {
+    /// The mode is modelled (from 1.30). It is there as an alpha feature in 1.29, with another layout.
+    pub fn nftables(self) -> bool {
+        self.minor >= 30
+    }
+
+    /// Checks for endpoints and for unused ports of cluster IPs stand at the priority of filters, where destinations are
+    /// translated already (from 1.33); before, those for endpoints stand before the translation, so that the node's own
+    /// packets never get to the short cut of policy Local.
+    pub fn nftables_filters_translated(self) -> bool {
+        self.minor >= 33
+    }
+
+    /// Interfaces are compared by name, with `iifname` (from 1.35, 1.34.2; kubernetes#134024); before, with `iif`, which
+    /// wants an interface that is there, and no start of a name.
+    pub fn nftables_interface_by_name(self) -> bool {
+        self.minor >= 35 || self.has_backport(&[(34, 2)])
+    }
+
+    /// Elements that lead to a firewall have a comment, as those that refuse traffic have (1.30 and 1.31).
+    pub fn nftables_comments_firewall(self) -> bool {
+        self.minor <= 31
+    }
+
+    /// The rule that masquerades what comes to a cluster IP from outside names the port too (up to 1.33).
+    pub fn nftables_masquerade_names_port(self) -> bool {
+        self.minor <= 33
+    }
+
+    /// Rules set the mark for masquerading themselves, with one rule for all cluster IPs, and connections of endpoints to
+    /// themselves stand in a set (from 1.36); before, there is a chain `mark-for-masquerade` to jump to.
+    pub fn nftables_marks_inline(self) -> bool {
+        self.minor >= 36
+    }
+
+    /// Endpoints have chains of their own only where they remember clients (from 1.36); else, the service port's chain has
+    /// a map of destinations.
+    pub fn nftables_maps_destinations(self) -> bool {
+        self.minor >= 36
+    }
+
+    /// A single endpoint needs no map (from 1.37).
+    pub fn nftables_single_destination(self) -> bool {
+        self.minor >= 37
+    }
+
+    /// Comments of elements are cut off at the kernel's 128 bytes (from 1.37; kubernetes#139515); before, a longer one
+    /// makes the whole sync fail.
+    pub fn nftables_cuts_comments(self) -> bool {
+        self.minor >= 37
     }
 }
 

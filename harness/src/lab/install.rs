@@ -100,9 +100,11 @@ fn feed(command: &mut Command, input: &[u8]) -> std::io::Result<std::process::Ou
     child.wait_with_output()
 }
 
-/// The line that a message of iptables-restore names: `line 7 failed`, `Error occurred at line: 7`.
+/// The line that a message names: `line 7 failed` or `Error occurred at line: 7` of iptables-restore, `/dev/stdin:7:3-9` of
+/// nft.
 fn line_number(message: &str) -> Option<usize> {
-    let after = message.split("line").nth(1)?.trim_start_matches([':', ' ']);
+    let after = message.split("/dev/stdin").nth(1).or_else(|| message.split("line").nth(1))?;
+    let after = after.trim_start_matches([':', ' ']);
     let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok().filter(|number| *number > 0)
 }
@@ -115,6 +117,7 @@ mod tests {
     #[case("iptables-restore v1.8.9 (nf_tables): \nline 12: RULE_APPEND failed (No such file or directory)", Some(12))]
     #[case("iptables-restore: line 7 failed", Some(7))]
     #[case("Error occurred at line: 3\nTry `iptables-restore -h'", Some(3))]
+    #[case("/dev/stdin:135:43-48: Error: Interface does not exist", Some(135))]
     #[case("Permission denied (you must be root)", None)]
     fn names_the_line(#[case] message: &str, #[case] expected: Option<usize>) {
         assert_eq!(line_number(message), expected);

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node};
+use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyMode};
 
 use super::underlay::{self, router, router_mac};
 use super::{
@@ -56,7 +56,7 @@ fn settings(space: &mut Space, scenario: &Scenario, cluster: &Cluster, node: &No
         space.set(format!("ipv4.conf.{scope}.rp_filter"), 0);
         space.set(format!("ipv4.conf.{scope}.send_redirects"), 0);
     }
-    if cluster.proxy.localhost_node_ports {
+    if cluster.proxy.mode == ProxyMode::Iptables && cluster.proxy.localhost_node_ports {
         space.set("ipv4.conf.all.route_localnet", 1);
     }
     space.set("netfilter.nf_conntrack_tcp_be_liberal", u8::from(cluster.proxy.tcp_be_liberal));

@@ -6,8 +6,10 @@
 
 mod endpoints;
 mod hints;
+mod local_traffic;
 mod service_port;
 
 pub use endpoints::{EndpointView, Selected};
+pub use local_traffic::LocalTraffic;
 pub(crate) use service_port::endpoints_of;
 pub use service_port::{ServicePortView, service_ports};

@@ -1,5 +1,7 @@
 //! Reading the recordings' clusters, and the normal form in which two documents for one cluster must be equal.
 
+mod nftables;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -28,9 +30,13 @@ pub(crate) fn load(file: &Path, version: &str) -> Cluster {
     assemble(&objects, proxy).unwrap().cluster
 }
 
-/// Tables, declarations of chains, and chains sorted; in the chains that list services, service ports sorted, each with
+/// What `nft list ruleset` shows in the normal form of [`nftables`]. What `iptables-save` shows with tables, declarations
+/// of chains, and chains sorted; in the chains that list services, service ports sorted, each with
 /// its rules in their order; the jumps to `KUBE-NODEPORTS` of single addresses sorted among themselves.
 pub(crate) fn normalize(text: &str) -> Vec<String> {
+    if text.starts_with("table ") {
+        return nftables::normalize(text);
+    }
     let mut tables: BTreeMap<&str, TableLines<'_>> = BTreeMap::new();
     let mut table = "";
     for line in text.lines() {

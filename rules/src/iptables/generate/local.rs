@@ -1,7 +1,8 @@
 //! How traffic of this node's or cluster's pods is told from other traffic.
 
 use super::super::ast::{Negatable, Network, Rule};
-use crate::cluster::{DetectLocal, Family, Node, ProxyConfig};
+use crate::cluster::{Family, Node, ProxyConfig};
+use crate::selection::LocalTraffic;
 
 /// A condition that holds for packets from pods.
 pub(super) enum LocalDetector {
@@ -15,14 +16,12 @@ pub(super) enum LocalDetector {
 
 impl LocalDetector {
     pub(super) fn new(config: &ProxyConfig, node: &Node, family: Family) -> Self {
-        let ranges = match &config.detect_local {
-            DetectLocal::ClusterCidr => &config.cluster_cidrs,
-            DetectLocal::NodeCidr => &node.pod_cidrs,
-            DetectLocal::BridgeInterface(name) => return Self::Interface(name.as_str().into()),
-            DetectLocal::InterfaceNamePrefix(prefix) => return Self::Interface(format!("{prefix}+").into()),
-        };
-        let range = ranges.iter().find(|range| Family::of(range.addr()) == family);
-        range.map_or(Self::None, |range| Self::Source(Network::range(*range)))
+        match LocalTraffic::of(config, node, family) {
+            LocalTraffic::Unknown => Self::None,
+            LocalTraffic::Source(range) => Self::Source(Network::range(range)),
+            LocalTraffic::Interface(name) => Self::Interface(name.into()),
+            LocalTraffic::InterfacePrefix(prefix) => Self::Interface(format!("{prefix}+").into()),
+        }
     }
 
     /// Whether pods can be told from others.

@@ -1,0 +1,202 @@
+//! Tables and what they hold.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::name::Name;
+use super::statement::{Condition, Statement, Verdict};
+use crate::cluster::{Family, Protocol};
+
+/// The tables of a namespace that belong together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ruleset {
+    /// The tables, in the order in which they were made.
+    pub tables: Vec<Table>,
+}
+
+/// A table of one address family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// `ip` or `ip6`.
+    pub family: Family,
+    /// The name, one of its own in its family.
+    pub name: Name,
+    /// What it is for.
+    pub comment: Option<Arc<str>>,
+    /// Sets and maps, in the order in which they were made.
+    pub sets: Vec<Set>,
+    /// The chains, in the order in which they were made.
+    pub chains: Vec<Chain>,
+}
+
+impl Table {
+    /// The chain of a name.
+    pub fn chain(&self, name: &str) -> Option<&Chain> {
+        self.chains.iter().find(|chain| &*chain.name == name)
+    }
+
+    /// The set or map of a name.
+    pub fn set(&self, name: &str) -> Option<&Set> {
+        self.sets.iter().find(|set| &*set.name == name)
+    }
+}
+
+/// A set of keys, or a map from keys to verdicts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Set {
+    /// The name.
+    pub name: Name,
+    /// Whether keys have verdicts.
+    pub kind: SetKind,
+    /// What a key is made of.
+    pub key: Vec<Datatype>,
+    /// What it is for.
+    pub comment: Option<Arc<str>>,
+    /// Whether rules add keys.
+    pub dynamic: Option<Dynamic>,
+    /// What it holds from the start.
+    pub elements: Vec<Element>,
+}
+
+/// A set, or a map to verdicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SetKind {
+    /// Keys only.
+    Set,
+    /// Keys with a verdict each.
+    VerdictMap,
+}
+
+impl SetKind {
+    /// nft's word: `set` or `map`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::VerdictMap => "map",
+        }
+    }
+}
+
+/// The type of one part of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Datatype {
+    /// `ipv4_addr` or `ipv6_addr`.
+    Address(Family),
+    /// `inet_proto`.
+    Protocol,
+    /// `inet_service`.
+    Port,
+}
+
+impl Datatype {
+    /// nft's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Address(Family::Ipv4) => "ipv4_addr",
+            Self::Address(Family::Ipv6) => "ipv6_addr",
+            Self::Protocol => "inet_proto",
+            Self::Port => "inet_service",
+        }
+    }
+}
+
+/// A set that rules add keys to, each for some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Dynamic {
+    /// How many keys it takes at most.
+    pub size: u32,
+    /// How many seconds a key stays.
+    pub timeout: u32,
+}
+
+/// A key of a set, with its verdict in a map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Element {
+    /// Its parts.
+    pub key: Vec<Key>,
+    /// What it is for, at most 128 bytes.
+    pub comment: Option<Arc<str>>,
+    /// What becomes of packets with this key.
+    pub verdict: Option<Verdict>,
+}
+
+/// One part of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// An address.
+    Address(IpAddr),
+    /// A protocol.
+    Protocol(Protocol),
+    /// A port.
+    Port(u16),
+}
+
+/// A chain of rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    /// The name.
+    pub name: Name,
+    /// Where packets enter it, if not by jumps only.
+    pub base: Option<BaseChain>,
+    /// What it is for.
+    pub comment: Option<Arc<str>>,
+    /// The rules, in order.
+    pub rules: Vec<Rule>,
+}
+
+impl Chain {
+    /// A chain that is reached by jumps.
+    pub fn regular(name: Name) -> Self {
+        Self { name, base: None, comment: None, rules: Vec::new() }
+    }
+}
+
+/// Where packets enter a chain. What passes its end is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BaseChain {
+    /// True for type `nat`, false for type `filter`.
+    pub nat: bool,
+    /// The hook.
+    pub hook: Hook,
+    /// The order at the hook, low numbers first; translation of destinations is at -100, of sources at 100.
+    pub priority: i32,
+}
+
+/// A place in the kernel's path of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hook {
+    /// Before routing.
+    Prerouting,
+    /// For this machine.
+    Input,
+    /// For another one.
+    Forward,
+    /// From this machine.
+    Output,
+    /// After routing.
+    Postrouting,
+}
+
+impl Hook {
+    /// nft's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Prerouting => "prerouting",
+            Self::Input => "input",
+            Self::Forward => "forward",
+            Self::Output => "output",
+            Self::Postrouting => "postrouting",
+        }
+    }
+}
+
+/// A rule: if all conditions hold, its statements are carried out in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rule {
+    /// The conditions, in order.
+    pub conditions: Vec<Condition>,
+    /// What is done.
+    pub statements: Vec<Statement>,
+    /// What it is for.
+    pub comment: Option<Arc<str>>,
+}

@@ -1,0 +1,181 @@
+//! The chains of a service port and of its endpoints.
+
+use std::net::SocketAddr;
+
+use super::super::ast::{Chain, Datatype, Dynamic, Rule, Set, SetKind};
+use super::super::name::{Name, NameBase};
+use super::super::ranges::{self, AddressRange};
+use super::super::statement::{Addresses, Condition, Side, Statement, Verdict};
+use super::plan::Plan;
+use super::rule::rule;
+use super::{Generator, Unsupported};
+use crate::selection::ServicePortView;
+
+/// How many clients an endpoint remembers: what the kernel takes for a set without a size.
+const AFFINITY_CLIENTS: u32 = 65_535;
+
+impl Generator<'_> {
+    /// All chains of a service port, and the sets in which its endpoints remember clients.
+    pub(super) fn service_chains(&mut self, plan: &Plan<'_>) -> Result<(), Unsupported> {
+        let endpoints = EndpointNames::of(plan.view);
+        let reachable = plan.selected.reachable().into_iter().filter(|_| self.has_endpoint_chains(plan.view));
+        for index in reachable.collect::<Vec<_>>() {
+            let chain = self.endpoint_chain(plan.view, index, &endpoints);
+            self.chains.push(chain);
+            self.affinity_sets.extend(self.affinity_set(plan.view, endpoints.affinity_set(index)));
+        }
+        let policies = [
+            (&plan.cluster_chain, &plan.selected.cluster, !plan.view.internal_local),
+            (&plan.local_chain, &plan.selected.local, plan.view.internal_local),
+        ];
+        for (name, members, internal) in policies {
+            if members.is_empty() {
+                continue;
+            }
+            let mut chain = Chain::regular(name.clone());
+            if internal && plan.internal && !self.profile.nftables_marks_inline() {
+                chain.rules.extend(self.masquerade_cluster_ip(plan.view)?);
+            }
+            if self.has_endpoint_chains(plan.view) {
+                chain.rules.extend(balance(plan.view, members, &endpoints));
+            } else {
+                chain.rules.push(self.translate(plan.view, members));
+            }
+            self.chains.push(chain);
+        }
+        if plan.uses_external_chain() {
+            let chain = self.external_chain(plan)?;
+            self.chains.push(chain);
+        }
+        if plan.uses_firewall() {
+            let chain = self.firewall_chain(plan);
+            self.chains.push(chain);
+        }
+        Ok(())
+    }
+
+    /// Whether endpoints have chains of their own.
+    fn has_endpoint_chains(&self, view: &ServicePortView<'_>) -> bool {
+        view.service.affinity_seconds.is_some() || !self.profile.nftables_maps_destinations()
+    }
+
+    /// The rule that shares traffic out evenly among destinations.
+    fn translate(&self, view: &ServicePortView<'_>, members: &[usize]) -> Rule {
+        let addresses: Vec<SocketAddr> = members.iter().map(|index| view.endpoints[*index].address).collect();
+        let statement = match addresses.as_slice() {
+            [single] if self.profile.nftables_single_destination() => Statement::Dnat(*single),
+            _ => Statement::BalanceDnat(addresses),
+        };
+        rule().of(view.port.protocol).then(statement)
+    }
+
+    /// What comes to the cluster IP from elsewhere than pods is masqueraded, so that replies come back this way.
+    fn masquerade_cluster_ip(&self, view: &ServicePortView<'_>) -> Result<Option<Rule>, Unsupported> {
+        let mut to_service = rule().with_address(Side::Destination, view.cluster_ip);
+        if self.profile.nftables_masquerade_names_port() {
+            to_service = to_service.when(Condition::DestinationPort(view.port.protocol, view.port.port));
+        }
+        if self.config.masquerade_all {
+            return Ok(Some(self.mark(to_service)));
+        }
+        let elsewhere = self.pod_condition(true)?;
+        Ok(elsewhere.map(|elsewhere| self.mark(to_service.when(elsewhere))))
+    }
+
+    /// Where traffic to external addresses arrives.
+    fn external_chain(&self, plan: &Plan<'_>) -> Result<Chain, Unsupported> {
+        let mut chain = Chain::regular(plan.external_chain.clone());
+        if plan.view.external_local {
+            // Pods and the node itself take the short cut to any endpoint.
+            if let Some(from_pod) = self.pod_condition(false)? {
+                let pods = rule().when(from_pod).goto(&plan.cluster_chain);
+                chain.rules.push(pods.commented("short-circuit pod traffic"));
+            }
+            let from_node = || rule().when(Condition::Local(Side::Source));
+            chain.rules.push(self.mark(from_node()).commented("masquerade local traffic"));
+            chain.rules.push(from_node().goto(&plan.cluster_chain).commented("short-circuit local traffic"));
+        } else {
+            chain.rules.push(self.mark(rule()));
+        }
+        if plan.external {
+            chain.rules.push(rule().goto(plan.external_endpoints_chain()));
+        }
+        Ok(chain)
+    }
+
+    /// Drops what source ranges do not allow. Where they cover the node, they cover the load balancer's addresses too,
+    /// which a packet of the node may have as its source.
+    fn firewall_chain(&self, plan: &Plan<'_>) -> Chain {
+        let view = plan.view;
+        let allowed = &view.source_ranges;
+        let mut ranges: Vec<AddressRange> = allowed.iter().map(|range| (*range).into()).collect();
+        if allowed.iter().any(|range| range.contains(&self.node_address())) {
+            ranges.extend(view.load_balancer_ips.iter().map(|address| AddressRange::from(*address)));
+        }
+        // nft writes no braces around a single range.
+        let value = match (ranges.as_slice(), allowed.as_slice()) {
+            ([_], [single]) => Addresses::Prefix(*single),
+            _ => Addresses::Ranges(ranges::join(ranges)),
+        };
+        let elsewhere = Condition::Address { side: Side::Source, negated: true, value };
+        let rules = vec![rule().when(elsewhere).then(Statement::Verdict(Verdict::Drop))];
+        Chain { rules, ..Chain::regular(plan.firewall_chain.clone()) }
+    }
+
+    /// The chain of an endpoint: what comes back to its own source is masqueraded, all is translated.
+    fn endpoint_chain(&self, view: &ServicePortView<'_>, index: usize, endpoints: &EndpointNames) -> Chain {
+        let address = view.endpoints[index].address;
+        let mut chain = Chain::regular(endpoints.chain(index));
+        if !self.profile.nftables_marks_inline() {
+            chain.rules.push(self.mark(rule().with_address(Side::Source, address.ip())));
+        }
+        if view.service.affinity_seconds.is_some() {
+            chain.rules.push(rule().then(Statement::RememberSource(endpoints.affinity_set(index))));
+        }
+        chain.rules.push(rule().of(view.port.protocol).then(Statement::Dnat(address)));
+        chain
+    }
+
+    /// The set of clients that an endpoint remembers.
+    fn affinity_set(&self, view: &ServicePortView<'_>, name: Name) -> Option<Set> {
+        let timeout = view.service.affinity_seconds?;
+        Some(Set {
+            name,
+            kind: SetKind::Set,
+            key: vec![Datatype::Address(self.family)],
+            comment: None,
+            dynamic: Some(Dynamic { size: AFFINITY_CLIENTS, timeout }),
+            elements: Vec::new(),
+        })
+    }
+}
+
+/// The names that belong to a service port's endpoints, in the view's order.
+struct EndpointNames(Vec<NameBase>);
+
+impl EndpointNames {
+    fn of(view: &ServicePortView<'_>) -> Self {
+        Self(view.endpoints.iter().map(|endpoint| NameBase::of_endpoint(view, endpoint.address)).collect())
+    }
+
+    fn chain(&self, index: usize) -> Name {
+        self.0[index].with("endpoint-")
+    }
+
+    fn affinity_set(&self, index: usize) -> Name {
+        self.0[index].with("affinity-")
+    }
+}
+
+/// Rules that send a known client to the endpoint it had before, and share the others out evenly.
+fn balance(view: &ServicePortView<'_>, members: &[usize], endpoints: &EndpointNames) -> Vec<Rule> {
+    let known = members.iter().filter(|_| view.service.affinity_seconds.is_some());
+    let mut rules: Vec<Rule> = known
+        .map(|index| {
+            rule().with_address_in(Side::Source, &endpoints.affinity_set(*index)).goto(&endpoints.chain(*index))
+        })
+        .collect();
+    let chains = members.iter().map(|index| endpoints.chain(*index)).collect();
+    rules.push(rule().then(Statement::Balance(chains)));
+    rules
+}

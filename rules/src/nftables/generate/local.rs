@@ -1,0 +1,30 @@
+//! Conditions that hold for packets from pods, or for others.
+
+use super::super::statement::{Addresses, Condition, Side};
+use super::{Generator, Unsupported};
+use crate::selection::LocalTraffic;
+
+impl Generator<'_> {
+    /// The condition that a packet comes from a pod, or with `negated` that it does not. None where that is not known.
+    pub(super) fn pod_condition(&self, negated: bool) -> Result<Option<Condition>, Unsupported> {
+        let by_name = self.profile.nftables_interface_by_name();
+        let condition = match &self.local {
+            LocalTraffic::Unknown => return Ok(None),
+            LocalTraffic::Source(range) => {
+                Condition::Address { side: Side::Source, negated, value: Addresses::Prefix(*range) }
+            }
+            LocalTraffic::Interface(name) if by_name => {
+                Condition::InInterfaceName { negated, name: name.as_str().into() }
+            }
+            LocalTraffic::Interface(name) => Condition::InInterface { negated, name: name.as_str().into() },
+            LocalTraffic::InterfacePrefix(prefix) if by_name => {
+                Condition::InInterfaceName { negated, name: format!("{prefix}*").into() }
+            }
+            LocalTraffic::InterfacePrefix(prefix) => {
+                let prefix = prefix.clone();
+                return Err(Unsupported::InterfacePrefix { release: self.profile, prefix });
+            }
+        };
+        Ok(Some(condition))
+    }
+}

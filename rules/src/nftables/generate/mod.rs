@@ -1,0 +1,141 @@
+//! kube-proxy's table for a node and a family, as its `syncProxyRules` writes it (`pkg/proxy/nftables/proxier.go`).
+//!
+//! What stands there whatever services there are is in [`frame`]. A service port adds elements to sets and maps
+//! ([`addresses`]), which lead to chains of its own ([`chains`]).
+
+mod addresses;
+mod chains;
+mod elements;
+mod frame;
+mod local;
+mod plan;
+mod rule;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use self::elements::Elements;
+use self::plan::Plan;
+use super::ast::{Chain, Rule, Ruleset, Set};
+use super::statement::{MarkChange, Statement};
+use crate::cluster::{Cluster, Family, Node, ProxyConfig};
+use crate::profile::{Profile, UnknownVersion};
+use crate::selection::{LocalTraffic, ServicePortView, service_ports};
+
+/// Why there are no nftables rules for a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unsupported {
+    /// The release is not known.
+    #[error(transparent)]
+    Version(#[from] UnknownVersion),
+    /// The release has no nftables mode, or one that is not modelled.
+    #[error("kube-proxy {0} has no nftables mode that is modelled: releases from 1.30 on have")]
+    Release(Profile),
+    /// A service's name makes the comment of an element too long, and the kernel refuses the whole table.
+    #[error("kube-proxy {release} fails to sync: the comment `{comment}` is longer than the kernel's 128 bytes")]
+    Comment {
+        /// The release.
+        release: Profile,
+        /// The comment, a service port's name.
+        comment: String,
+    },
+    /// `detectLocal.interfaceNamePrefix` needs `iifname`, but the release writes `iif`, and nft refuses the whole table.
+    #[error("kube-proxy {release} fails to sync: it writes `iif {prefix}*`, but `iif` takes no start of a name")]
+    InterfacePrefix {
+        /// The release.
+        release: Profile,
+        /// The start of interfaces' names.
+        prefix: String,
+    },
+    /// Two service ports have the same address, protocol and port. Which of them gets the traffic is random, or the whole
+    /// table is refused.
+    #[error("service ports {first} and {second} are both reached at {at}")]
+    Collision {
+        /// The element's key.
+        at: String,
+        /// The chain that one leads to.
+        first: String,
+        /// The chain that the other leads to.
+        second: String,
+    },
+}
+
+/// The rules of one family that a node's kube-proxy writes in nftables mode: one table.
+///
+/// The same objects give the same rules, in whatever order they are listed. The elements of sets are sorted.
+///
+/// # Errors
+///
+/// Where the release is not known or its mode not modelled, and where a real kube-proxy fails to write its table.
+pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<Ruleset, Unsupported> {
+    let profile: Profile = cluster.proxy.version.parse()?;
+    if !profile.nftables() {
+        return Err(Unsupported::Release(profile));
+    }
+    let mut generator = Generator::new(cluster, node, family, profile);
+    for view in &service_ports(cluster, node, family, profile) {
+        generator.service_port(view)?;
+    }
+    Ok(Ruleset { tables: vec![generator.table()?] })
+}
+
+/// What rules are made from, and what of them is made so far.
+struct Generator<'a> {
+    cluster: &'a Cluster,
+    config: &'a ProxyConfig,
+    node: &'a Node,
+    family: Family,
+    profile: Profile,
+    local: LocalTraffic,
+    elements: Elements,
+    affinity_sets: Vec<Set>,
+    chains: Vec<Chain>,
+}
+
+impl<'a> Generator<'a> {
+    fn new(cluster: &'a Cluster, node: &'a Node, family: Family, profile: Profile) -> Self {
+        let config = &cluster.proxy;
+        Self {
+            cluster,
+            config,
+            node,
+            family,
+            profile,
+            local: LocalTraffic::of(config, node, family),
+            elements: Elements::default(),
+            affinity_sets: Vec::new(),
+            chains: Vec::new(),
+        }
+    }
+
+    /// Adds all that a service port needs.
+    fn service_port(&mut self, view: &ServicePortView<'_>) -> Result<(), Unsupported> {
+        let selected = view.select(self.cluster, self.node, self.profile);
+        let plan = Plan::new(view, selected, self.profile);
+        self.hairpins(&plan);
+        self.addresses(&plan)?;
+        self.service_chains(&plan)
+    }
+
+    /// The node's own address of the family: the one that kube-proxy goes by. Without one it takes the loopback address.
+    fn node_address(&self) -> IpAddr {
+        let own = self.node.addresses().find(|address| Family::of(*address) == self.family);
+        own.unwrap_or(match self.family {
+            Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),
+            Family::Ipv6 => Ipv6Addr::LOCALHOST.into(),
+        })
+    }
+
+    /// The rule, marking packets to be masqueraded.
+    fn mark(&self, rule: Rule) -> Rule {
+        if self.profile.nftables_marks_inline() {
+            rule.then(Statement::Mark(MarkChange::Set(self.masquerade_mark())))
+        } else {
+            rule.jump("mark-for-masquerade")
+        }
+    }
+
+    /// The mark of packets to be masqueraded, one bit.
+    fn masquerade_mark(&self) -> u32 {
+        1_u32.checked_shl(u32::from(self.config.masquerade_bit)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,70 @@
+//! Rules, built condition by condition.
+
+use std::net::IpAddr;
+
+use super::super::ast::Rule;
+use super::super::name::Name;
+use super::super::statement::{Addresses, Condition, LookupKey, Side, Statement, Verdict};
+use crate::cluster::Protocol;
+
+/// A rule without conditions.
+pub(super) fn rule() -> Rule {
+    Rule::default()
+}
+
+/// `ip daddr . meta l4proto . th dport`.
+pub(super) const ADDRESS_AND_PORT: [LookupKey; 3] =
+    [LookupKey::Address(Side::Destination), LookupKey::Protocol, LookupKey::DestinationPort];
+
+/// `meta l4proto . th dport`.
+pub(super) const PORT: [LookupKey; 2] = [LookupKey::Protocol, LookupKey::DestinationPort];
+
+impl Rule {
+    /// Adds a condition.
+    pub(super) fn when(mut self, condition: Condition) -> Self {
+        self.conditions.push(condition);
+        self
+    }
+
+    /// From or to this address.
+    pub(super) fn with_address(self, side: Side, address: IpAddr) -> Self {
+        self.when(Condition::Address { side, negated: false, value: Addresses::One(address) })
+    }
+
+    /// From or to an address of a set.
+    pub(super) fn with_address_in(self, side: Side, set: &Name) -> Self {
+        self.when(Condition::Address { side, negated: false, value: Addresses::Set(set.clone()) })
+    }
+
+    /// Of this protocol.
+    pub(super) fn of(self, protocol: Protocol) -> Self {
+        self.when(Condition::Protocol(protocol))
+    }
+
+    /// Adds a statement.
+    pub(super) fn then(mut self, statement: Statement) -> Self {
+        self.statements.push(statement);
+        self
+    }
+
+    /// Ends in a jump.
+    pub(super) fn jump(self, chain: &str) -> Self {
+        self.then(Statement::Verdict(Verdict::Jump(chain.into())))
+    }
+
+    /// Ends in a jump that does not come back.
+    pub(super) fn goto(self, chain: &Name) -> Self {
+        self.then(Statement::Verdict(Verdict::Goto(chain.clone())))
+    }
+
+    /// Ends in what a map says.
+    pub(super) fn look_up(self, key: &[LookupKey], map: &str) -> Self {
+        self.then(Statement::Lookup(key.to_vec(), map.into()))
+    }
+
+    /// Says what it is for.
+    pub(super) fn commented(mut self, text: &str) -> Self {
+        self.comment = Some(text.into());
+        self
+    }
+}

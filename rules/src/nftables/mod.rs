@@ -1,0 +1,21 @@
+//! nftables: kube-proxy's rules in `nftables` mode.
+//!
+//! [`generate`] makes a node's table of one family out of a cluster, [`print()`] shows it as `nft list ruleset` would,
+//! which `nft -f` loads as it is. [`print_sync`] is for a namespace that may have the table of an earlier sync.
+//!
+//! A table holds sets, maps and chains, which share no names with those of other tables. kube-proxy keeps to one table a
+//! family, `kube-proxy`, and never touches those of others.
+
+mod ast;
+mod generate;
+mod name;
+mod print;
+mod ranges;
+mod statement;
+
+pub use ast::{BaseChain, Chain, Datatype, Dynamic, Element, Hook, Key, Rule, Ruleset, Set, SetKind, Table};
+pub use generate::{Unsupported, generate};
+pub use name::Name;
+pub use print::{print, print_rule, print_sync};
+pub use ranges::AddressRange;
+pub use statement::{Addresses, Condition, LookupKey, MarkChange, Side, Statement, Verdict};

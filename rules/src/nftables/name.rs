@@ -1,0 +1,104 @@
+//! Names of chains and sets.
+//!
+//! nft allows 255 characters, so that kube-proxy puts all it knows into a name: `service-ULMVA6XW-ns1/svc1/tcp/p80`,
+//! `endpoint-5OJB2KTY-ns1/svc1/tcp/p80__10.180.0.1/80`. The hash before it is of what follows, and keeps names apart that
+//! had to be cut off (`hashAndTruncate` in kube-proxy's `pkg/proxy/nftables/proxier.go`).
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use data_encoding::BASE32;
+use sha2::{Digest, Sha256};
+
+use crate::selection::ServicePortView;
+
+/// A name of a table, set, map or chain, at most 255 characters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(Arc<str>);
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<String> for Name {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+/// The part of a name behind its prefix: eight characters of a hash, and what was hashed, cut off at 240 characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NameBase(String);
+
+impl NameBase {
+    /// The longest base: 256 characters without the longest prefix.
+    const LONGEST: usize = 240;
+
+    /// The base for a service port.
+    pub(super) fn of_service_port(view: &ServicePortView<'_>) -> Self {
+        Self::of(&service_port(view))
+    }
+
+    /// The base for an endpoint of a service port. Colons of addresses become dots, because names have none.
+    pub(super) fn of_endpoint(view: &ServicePortView<'_>, endpoint: SocketAddr) -> Self {
+        let address = endpoint.ip().to_string().replace(':', ".");
+        Self::of(&format!("{}__{address}/{}", service_port(view), endpoint.port()))
+    }
+
+    fn of(text: &str) -> Self {
+        let digest = Sha256::digest(text);
+        let hash = BASE32.encode(&digest[..5]);
+        let mut base = format!("{hash}-{text}");
+        if base.len() > Self::LONGEST {
+            base.truncate(Self::LONGEST - 3);
+            base.push_str("...");
+        }
+        Self(base)
+    }
+
+    /// The name with a prefix, as `service-`.
+    pub(super) fn with(&self, prefix: &str) -> Name {
+        Name::from(format!("{prefix}{}", self.0))
+    }
+}
+
+fn service_port(view: &ServicePortView<'_>) -> String {
+    let name = &view.service.name;
+    format!("{}/{}/{}/{}", name.namespace, name.name, view.port.protocol, view.port.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_of_what_follows() {
+        assert_eq!(NameBase::of("ns1/svc1/tcp/p80").with("service-").to_string(), "service-ULMVA6XW-ns1/svc1/tcp/p80");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_off() {
+        let (a, b) = (NameBase::of(&"x".repeat(300)), NameBase::of(&"x".repeat(301)));
+        assert_eq!(a.0.len(), NameBase::LONGEST);
+        assert!(a.0.ends_with("xxx..."));
+        assert_ne!(a, b);
+    }
+}

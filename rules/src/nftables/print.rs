@@ -1,0 +1,323 @@
+//! The text of rules, as `nft list ruleset` shows it (nft 1.0.6).
+
+use std::fmt::Write;
+
+use super::ast::{BaseChain, Chain, Datatype, Element, Hook, Key, Rule, Ruleset, Set, SetKind, Table};
+use super::statement::{Addresses, Condition, LookupKey, MarkChange, Statement, Verdict};
+use crate::cluster::Family;
+
+/// Shows tables as `nft list ruleset` does. `nft -f` loads the text as it is into a namespace that has none of them.
+///
+/// The order of elements is the model's; nft shows those of maps in an order of its own.
+pub fn print(rules: &Ruleset) -> String {
+    let mut out = String::new();
+    rules.tables.iter().for_each(|table| print_table(&mut out, table));
+    out
+}
+
+/// The text with which `nft -f` makes a namespace's tables equal to these, whether or not it has them from an earlier
+/// sync.
+///
+/// What rules remembered in dynamic sets stays, as with kube-proxy. Chains that are not used any more stay too, empty, as
+/// they do in kube-proxy until a later sync.
+pub fn print_sync(rules: &Ruleset) -> String {
+    let mut out = String::new();
+    for table in &rules.tables {
+        let family = family(table.family);
+        let declared = Table { chains: Vec::new(), ..without_elements(table) };
+        print_table(&mut out, &declared);
+        let _ = writeln!(out, "flush table {family} {}", table.name);
+        for set in table.sets.iter().filter(|set| set.dynamic.is_none()) {
+            let _ = writeln!(out, "flush {} {family} {} {}", set.kind.as_str(), table.name, set.name);
+        }
+    }
+    out + &print(rules)
+}
+
+fn without_elements(table: &Table) -> Table {
+    let sets = table.sets.iter().map(|set| Set { elements: Vec::new(), ..set.clone() });
+    Table { sets: sets.collect(), ..table.clone() }
+}
+
+/// Shows one rule of a table of this family.
+pub fn print_rule(rule: &Rule, family: Family) -> String {
+    let mut out = String::new();
+    write_rule(&mut out, rule, family);
+    out
+}
+
+fn print_table(out: &mut String, table: &Table) {
+    let _ = writeln!(out, "table {} {} {{", family(table.family), table.name);
+    if let Some(comment) = &table.comment {
+        let _ = writeln!(out, "\tcomment \"{comment}\"");
+    }
+    for (index, set) in table.sets.iter().enumerate() {
+        separate(out, index > 0);
+        print_set(out, set);
+    }
+    for (index, chain) in table.chains.iter().enumerate() {
+        separate(out, index > 0 || !table.sets.is_empty());
+        print_chain(out, chain, table.family);
+    }
+    out.push_str("}\n");
+}
+
+fn separate(out: &mut String, needed: bool) {
+    if needed {
+        out.push('\n');
+    }
+}
+
+fn print_set(out: &mut String, set: &Set) {
+    let _ = writeln!(out, "\t{} {} {{", set.kind.as_str(), set.name);
+    out.push_str("\t\ttype ");
+    join(out, " . ", &set.key, |out, part| out.push_str(part.as_str()));
+    out.push_str(if set.kind == SetKind::VerdictMap { " : verdict\n" } else { "\n" });
+    if let Some(dynamic) = set.dynamic {
+        let _ = writeln!(out, "\t\tsize {}\n\t\tflags dynamic,timeout", dynamic.size);
+        let _ = writeln!(out, "\t\ttimeout {}", duration(dynamic.timeout));
+    }
+    if let Some(comment) = &set.comment {
+        let _ = writeln!(out, "\t\tcomment \"{comment}\"");
+    }
+    if !set.elements.is_empty() {
+        print_elements(out, set);
+    }
+    out.push_str("\t}\n");
+}
+
+/// Two elements a line where they are IPv4 addresses, else one.
+fn print_elements(out: &mut String, set: &Set) {
+    let in_line = if set.key == [Datatype::Address(Family::Ipv4)] { 2 } else { 1 };
+    out.push_str("\t\telements = { ");
+    for (index, element) in set.elements.iter().enumerate() {
+        match index {
+            0 => {}
+            _ if index % in_line == 0 => out.push_str(",\n\t\t\t     "),
+            _ => out.push_str(", "),
+        }
+        print_element(out, element);
+    }
+    out.push_str(" }\n");
+}
+
+fn print_element(out: &mut String, element: &Element) {
+    join(out, " . ", &element.key, |out, part| {
+        let _ = match part {
+            Key::Address(address) => write!(out, "{address}"),
+            Key::Protocol(protocol) => write!(out, "{protocol}"),
+            Key::Port(port) => write!(out, "{port}"),
+        };
+    });
+    if let Some(comment) = &element.comment {
+        let _ = write!(out, " comment \"{comment}\"");
+    }
+    if let Some(verdict) = &element.verdict {
+        out.push_str(" : ");
+        write_verdict(out, verdict);
+    }
+}
+
+/// `1d2h3m4s`, without what is zero.
+fn duration(seconds: u32) -> String {
+    let parts = [(seconds / 86_400, 'd'), (seconds / 3600 % 24, 'h'), (seconds / 60 % 60, 'm'), (seconds % 60, 's')];
+    parts.iter().filter(|(number, _)| *number > 0).map(|(number, unit)| format!("{number}{unit}")).collect()
+}
+
+fn print_chain(out: &mut String, chain: &Chain, family: Family) {
+    let _ = writeln!(out, "\tchain {} {{", chain.name);
+    if let Some(comment) = &chain.comment {
+        let _ = writeln!(out, "\t\tcomment \"{comment}\"");
+    }
+    if let Some(base) = &chain.base {
+        let kind = if base.nat { "nat" } else { "filter" };
+        let _ = write!(out, "\t\ttype {kind} hook {} priority ", base.hook.as_str());
+        write_priority(out, base);
+        out.push_str("; policy accept;\n");
+    }
+    for rule in &chain.rules {
+        out.push_str("\t\t");
+        write_rule(out, rule, family);
+        out.push('\n');
+    }
+    out.push_str("\t}\n");
+}
+
+/// A number, or its distance from the name that nft has for a number near it at this hook.
+fn write_priority(out: &mut String, base: &BaseChain) {
+    let named = match base.hook {
+        Hook::Prerouting => Some(("dstnat", -100)),
+        Hook::Postrouting => Some(("srcnat", 100)),
+        Hook::Input | Hook::Forward | Hook::Output => None,
+    };
+    let named = named.into_iter().chain([("filter", 0)]);
+    let near = named.map(|(name, number)| (name, base.priority - number)).find(|(_, distance)| distance.abs() <= 10);
+    let _ = match near {
+        Some((name, 0)) => write!(out, "{name}"),
+        Some((name, distance)) if distance < 0 => write!(out, "{name} - {}", -distance),
+        Some((name, distance)) => write!(out, "{name} + {distance}"),
+        None => write!(out, "{}", base.priority),
+    };
+}
+
+fn write_rule(out: &mut String, rule: &Rule, family: Family) {
+    let conditions = rule.conditions.len();
+    for (index, condition) in rule.conditions.iter().enumerate() {
+        if index > 0 {
+            out.push(' ');
+        }
+        write_condition(out, condition, family);
+    }
+    for (index, statement) in rule.statements.iter().enumerate() {
+        if index + conditions > 0 {
+            out.push(' ');
+        }
+        write_statement(out, statement, family);
+    }
+    if let Some(comment) = &rule.comment {
+        let _ = write!(out, " comment \"{comment}\"");
+    }
+}
+
+fn write_condition(out: &mut String, condition: &Condition, ip: Family) {
+    let not = |negated: bool| if negated { "!= " } else { "" };
+    let _ = match condition {
+        Condition::New => write!(out, "ct state new"),
+        Condition::Translated => write!(out, "ct status dnat"),
+        Condition::Address { side, negated, value } => {
+            let _ = write!(out, "{} {} {}", family(ip), side.as_str(), not(*negated));
+            write_addresses(out, value);
+            Ok(())
+        }
+        Condition::DestinationPort(protocol, port) => write!(out, "{protocol} dport {port}"),
+        Condition::Protocol(protocol) => write!(out, "meta l4proto {protocol}"),
+        Condition::InInterface { negated, name } => write!(out, "iif {}\"{name}\"", not(*negated)),
+        Condition::InInterfaceName { negated, name } => write!(out, "iifname {}\"{name}\"", not(*negated)),
+        Condition::Local(side) => write!(out, "fib {} type local", side.as_str()),
+        Condition::Mark { set, bit } => {
+            let comparison = if *set { "!=" } else { "==" };
+            write!(out, "meta mark & {bit:#010x} {comparison} 0x00000000")
+        }
+        Condition::InSet(key, set) => {
+            write_key(out, key, ip);
+            write!(out, " @{set}")
+        }
+    };
+}
+
+fn write_addresses(out: &mut String, value: &Addresses) {
+    let _ = match value {
+        Addresses::One(address) => write!(out, "{address}"),
+        Addresses::Prefix(prefix) => write!(out, "{}", super::AddressRange::from(*prefix)),
+        Addresses::Set(name) => write!(out, "@{name}"),
+        Addresses::Ranges(ranges) => {
+            out.push_str("{ ");
+            join(out, ", ", ranges, |out, range| {
+                let _ = write!(out, "{range}");
+            });
+            write!(out, " }}")
+        }
+    };
+}
+
+fn write_statement(out: &mut String, statement: &Statement, ip: Family) {
+    let _ = match statement {
+        Statement::Verdict(verdict) => {
+            write_verdict(out, verdict);
+            Ok(())
+        }
+        Statement::Reject => write!(out, "reject"),
+        Statement::Lookup(key, map) => {
+            write_key(out, key, ip);
+            write!(out, " vmap @{map}")
+        }
+        Statement::Balance(chains) => {
+            let _ = write!(out, "numgen random mod {} vmap {{ ", chains.len());
+            numbered(out, chains, |out, chain| write!(out, "goto {chain}"));
+            write!(out, " }}")
+        }
+        Statement::BalanceDnat(endpoints) => {
+            let _ = write!(out, "dnat {} to numgen random mod {} map {{ ", family(ip), endpoints.len());
+            numbered(out, endpoints, |out, endpoint| write!(out, "{} . {}", endpoint.ip(), endpoint.port()));
+            write!(out, " }}")
+        }
+        Statement::Dnat(endpoint) => write!(out, "dnat to {endpoint}"),
+        Statement::Masquerade => write!(out, "masquerade fully-random"),
+        Statement::Mark(MarkChange::Set(bit)) => write!(out, "meta mark set meta mark | {bit:#010x}"),
+        Statement::Mark(MarkChange::Flip(bit)) => write!(out, "meta mark set meta mark ^ {bit:#010x}"),
+        Statement::RememberSource(set) => write!(out, "update @{set} {{ {} saddr }}", family(ip)),
+    };
+}
+
+fn write_verdict(out: &mut String, verdict: &Verdict) {
+    let _ = match verdict {
+        Verdict::Drop => write!(out, "drop"),
+        Verdict::Return => write!(out, "return"),
+        Verdict::Jump(chain) => write!(out, "jump {chain}"),
+        Verdict::Goto(chain) => write!(out, "goto {chain}"),
+    };
+}
+
+fn write_key(out: &mut String, key: &[LookupKey], ip: Family) {
+    join(out, " . ", key, |out, part| {
+        let _ = match part {
+            LookupKey::Address(side) => write!(out, "{} {}", family(ip), side.as_str()),
+            LookupKey::Protocol => write!(out, "meta l4proto"),
+            LookupKey::DestinationPort => write!(out, "th dport"),
+        };
+    });
+}
+
+/// `0 : a, 1 : b`.
+fn numbered<T>(out: &mut String, items: &[T], write: impl Fn(&mut String, &T) -> std::fmt::Result) {
+    for (index, item) in items.iter().enumerate() {
+        let _ = write!(out, "{}{index} : ", if index > 0 { ", " } else { "" });
+        let _ = write(out, item);
+    }
+}
+
+fn join<T>(out: &mut String, between: &str, items: &[T], write: impl Fn(&mut String, &T)) {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push_str(between);
+        }
+        write(out, item);
+    }
+}
+
+/// nft's word for a family.
+fn family(family: Family) -> &'static str {
+    match family {
+        Family::Ipv4 => "ip",
+        Family::Ipv6 => "ip6",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(10_800, "3h")]
+    #[case(60, "1m")]
+    #[case(90_061, "1d1h1m1s")]
+    #[case(1, "1s")]
+    fn times_are_shown_as_nft_shows_them(#[case] seconds: u32, #[case] shown: &str) {
+        assert_eq!(duration(seconds), shown);
+    }
+
+    #[rstest]
+    #[case(Hook::Prerouting, -110, "dstnat - 10")]
+    #[case(Hook::Prerouting, -100, "dstnat")]
+    #[case(Hook::Output, -100, "-100")]
+    #[case(Hook::Output, 0, "filter")]
+    #[case(Hook::Postrouting, 100, "srcnat")]
+    #[case(Hook::Forward, -110, "-110")]
+    fn priorities_have_names_at_some_hooks(#[case] hook: Hook, #[case] priority: i32, #[case] shown: &str) {
+        let mut out = String::new();
+        write_priority(&mut out, &BaseChain { nat: false, hook, priority });
+        assert_eq!(out, shown);
+    }
+}

@@ -204,6 +204,7 @@ impl Printer {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+    use smallvec::smallvec;
 
     use super::*;
     use crate::iptables::{Match, TableName};
@@ -215,7 +216,7 @@ mod tests {
     #[case::apostrophe("it's", "\"it\\'s\"")]
     #[case::empty("", "\"\"")]
     fn comments_are_quoted_as_iptables_does(#[case] text: &str, #[case] shown: &str) {
-        let rule = Rule { matches: vec![Match::Comment(text.into())], ..Rule::default() };
+        let rule = Rule { matches: smallvec![Match::Comment(text.into())], ..Rule::default() };
         assert_eq!(print_rule(Family::Ipv4, "X", &rule), format!("-A X -m comment --comment {shown}"));
     }
 

@@ -154,10 +154,18 @@ enum Text {
     TooLong(Arc<str>),
 }
 
+impl ChainName {
+    /// The name that starts so and ends so.
+    pub(super) fn joined(start: &str, end: &str) -> Self {
+        let mut name = ArrayString::new();
+        let fits = name.try_push_str(start).and_then(|()| name.try_push_str(end)).is_ok();
+        Self(if fits { Text::InPlace(name) } else { Text::TooLong(format!("{start}{end}").into()) })
+    }
+}
+
 impl<T: AsRef<str>> From<T> for ChainName {
     fn from(name: T) -> Self {
-        let name = name.as_ref();
-        Self(ArrayString::from(name).map_or_else(|_| Text::TooLong(name.into()), Text::InPlace))
+        Self::joined(name.as_ref(), "")
     }
 }
 

@@ -8,6 +8,6 @@ mod endpoints;
 mod hints;
 mod service_port;
 
-pub use endpoints::{EndpointView, Selected};
+pub use endpoints::{EndpointText, EndpointView, Selected};
 pub(crate) use service_port::endpoints_of;
 pub use service_port::{ServicePortView, service_ports};

@@ -13,6 +13,7 @@
 
 pub mod cluster;
 pub mod conntrack;
+mod digits;
 pub mod iptables;
 pub mod nftables;
 pub mod profile;

@@ -1,12 +1,16 @@
 //! Rule sets as values: tables, chains, rules.
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use arrayvec::ArrayString;
 use ipnet::IpNet;
+use smallvec::SmallVec;
 
 use super::matches::Match;
 use super::target::Target;
@@ -136,13 +140,32 @@ impl Chain {
     }
 }
 
-/// The name of a chain. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ChainName(Arc<str>);
+/// The name of a chain. Cheap to clone and to compare: it stands in place.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ChainName(Text);
 
-impl<T: Into<Arc<str>>> From<T> for ChainName {
+/// The bytes that the kernel has for the name of a chain (`XT_EXTENSION_MAXNAMELEN` without the end).
+const LONGEST_NAME: usize = 28;
+
+#[derive(Clone, PartialEq, Eq)]
+enum Text {
+    InPlace(ArrayString<LONGEST_NAME>),
+    /// A name that no kernel takes; but a dump may have been edited.
+    TooLong(Arc<str>),
+}
+
+impl ChainName {
+    /// The name that starts so and ends so.
+    pub(super) fn joined(start: &str, end: &str) -> Self {
+        let mut name = ArrayString::new();
+        let fits = name.try_push_str(start).and_then(|()| name.try_push_str(end)).is_ok();
+        Self(if fits { Text::InPlace(name) } else { Text::TooLong(format!("{start}{end}").into()) })
+    }
+}
+
+impl<T: AsRef<str>> From<T> for ChainName {
     fn from(name: T) -> Self {
-        Self(name.into())
+        Self::joined(name.as_ref(), "")
     }
 }
 
@@ -150,19 +173,46 @@ impl Deref for ChainName {
     type Target = str;
 
     fn deref(&self) -> &str {
-        &self.0
+        match &self.0 {
+            Text::InPlace(name) => name,
+            Text::TooLong(name) => name,
+        }
     }
 }
 
 impl Borrow<str> for ChainName {
     fn borrow(&self) -> &str {
-        &self.0
+        self
+    }
+}
+
+impl Hash for ChainName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        str::hash(self, state);
+    }
+}
+
+impl PartialOrd for ChainName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ChainName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        str::cmp(self, other)
+    }
+}
+
+impl fmt::Debug for ChainName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
     }
 }
 
 impl fmt::Display for ChainName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self)
     }
 }
 
@@ -184,6 +234,9 @@ pub struct Counters {
     pub bytes: u64,
 }
 
+/// The `-m` of a rule. Most rules have two at most; those stand in place.
+pub type Matches = SmallVec<[Match; 2]>;
+
 /// A rule: conditions, all of which must hold, and what happens then.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rule {
@@ -202,7 +255,7 @@ pub struct Rule {
     /// `-f`, true for `! -f`: IPv4 fragments but the first.
     pub fragment: Option<Negatable<()>>,
     /// `-m`, in order.
-    pub matches: Vec<Match>,
+    pub matches: Matches,
     /// `-j` or `-g`. Without one, a rule only counts packets.
     pub target: Option<Target>,
 }

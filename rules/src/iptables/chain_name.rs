@@ -11,7 +11,7 @@ use super::ast::ChainName;
 use crate::cluster::Protocol;
 
 /// The part of a chain's name behind the prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainHash([u8; 16]);
 
 impl ChainHash {
@@ -37,10 +37,9 @@ impl ChainHash {
 
     /// The name of the chain with this hash, of a kind as `KUBE-SVC-`.
     pub fn chain(self, prefix: &str) -> ChainName {
-        let mut name = String::with_capacity(prefix.len() + self.0.len());
-        name.push_str(prefix);
-        name.extend(self.0.map(char::from));
-        ChainName::from(name.as_str())
+        // Base32 is ASCII.
+        let hash = str::from_utf8(&self.0).unwrap_or_default();
+        ChainName::joined(prefix, hash)
     }
 }
 

@@ -34,9 +34,9 @@ pub enum Match {
     /// `multiport`: several ports in one rule.
     Multiport(Box<Multiport>),
     /// `set`: membership in an ipset.
-    Set(Negatable<IpSet>),
+    Set(Box<Negatable<IpSet>>),
     /// An extension, or an option of one, that is not modelled. What it compares is unknown.
-    Other(Other),
+    Other(Box<Other>),
 }
 
 /// Text of an extension that is not modelled.

@@ -13,7 +13,7 @@ mod print;
 mod target;
 
 pub use ast::{
-    Chain, ChainName, Counters, Negatable, Network, Policy, ProtocolNumber, Rule, RuleSet, Table, TableName,
+    Chain, ChainName, Counters, Matches, Negatable, Network, Policy, ProtocolNumber, Rule, RuleSet, Table, TableName,
 };
 pub use chain_name::ChainHash;
 pub use generate::generate;

@@ -1,10 +1,11 @@
 //! Rule sets as text, in the form of `iptables-save` (1.8.9).
 
-use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr};
+use std::fmt::Write;
+use std::net::IpAddr;
 
 use super::ast::{Chain, Counters, Negatable, Network, Policy, ProtocolNumber, Rule, RuleSet};
 use crate::cluster::Family;
+use crate::digits;
 
 mod matches;
 mod target;
@@ -12,7 +13,7 @@ mod target;
 /// A rule set as `iptables-save` shows it and `iptables-restore` loads it: no comment lines, rules chain by chain.
 pub fn print(rules: &RuleSet) -> String {
     let count: usize = rules.tables.iter().flat_map(|table| &table.chains).map(|chain| chain.rules.len() + 1).sum();
-    let mut out = Printer { text: Vec::with_capacity(count * 144), family: rules.family };
+    let mut out = Printer { text: String::with_capacity(count * 144), family: rules.family };
     for table in &rules.tables {
         out.push("*");
         out.line(table.name.as_str());
@@ -22,35 +23,30 @@ pub fn print(rules: &RuleSet) -> String {
         }
         out.line("COMMIT");
     }
-    out.finish()
+    out.text
 }
 
 /// One rule of a chain, as a line without its end.
 pub fn print_rule(family: Family, chain: &str, rule: &Rule) -> String {
-    let mut out = Printer { text: Vec::new(), family };
+    let mut out = Printer { text: String::new(), family };
     out.rule(chain, rule);
     out.text.pop();
-    out.finish()
+    out.text
 }
 
 struct Printer {
-    /// UTF-8. Bytes rather than a string, so that digits need no check.
-    text: Vec<u8>,
+    text: String,
     family: Family,
 }
 
 impl Printer {
-    fn finish(self) -> String {
-        String::from_utf8(self.text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-    }
-
     fn push(&mut self, text: &str) {
-        self.text.extend_from_slice(text.as_bytes());
+        self.text.push_str(text);
     }
 
     fn line(&mut self, text: &str) {
         self.push(text);
-        self.text.push(b'\n');
+        self.text.push('\n');
     }
 
     fn declaration(&mut self, chain: &Chain) {
@@ -62,7 +58,7 @@ impl Printer {
             None => " - ",
         });
         self.counters(chain.counters);
-        self.text.push(b'\n');
+        self.text.push('\n');
     }
 
     fn counters(&mut self, Counters { packets, bytes }: Counters) {
@@ -97,7 +93,7 @@ impl Printer {
         if let Some(target) = &rule.target {
             self.target(target);
         }
-        self.text.push(b'\n');
+        self.text.push('\n');
     }
 
     /// An option's name with its leading blank, behind a `!` where it is negated.
@@ -141,34 +137,13 @@ impl Printer {
 
     fn address(&mut self, address: IpAddr) {
         match address {
-            IpAddr::V4(address) => self.ipv4(address),
+            IpAddr::V4(address) => self.push(&digits::ipv4(address)),
             IpAddr::V6(address) => self.display(address),
         }
     }
 
-    /// The same as `Display`, in a quarter of the time: most of a document's numbers are here.
-    fn ipv4(&mut self, address: Ipv4Addr) {
-        let [first, rest @ ..] = address.octets();
-        self.number(u64::from(first));
-        for octet in rest {
-            self.text.push(b'.');
-            self.number(u64::from(octet));
-        }
-    }
-
     fn number(&mut self, number: u64) {
-        let mut digits = [0_u8; 20];
-        let mut start = digits.len();
-        let mut rest = number;
-        loop {
-            start -= 1;
-            digits[start] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.text.extend_from_slice(&digits[start..]);
+        self.push(&digits::decimal(number));
     }
 
     fn hex(&mut self, number: u32) {
@@ -188,11 +163,11 @@ impl Printer {
         }
         self.push("\"");
         if text.contains(['"', '\\', '\'']) {
-            for byte in text.bytes() {
-                if matches!(byte, b'"' | b'\\' | b'\'') {
-                    self.text.push(b'\\');
+            for character in text.chars() {
+                if matches!(character, '"' | '\\' | '\'') {
+                    self.text.push('\\');
                 }
-                self.text.push(byte);
+                self.text.push(character);
             }
         } else {
             self.push(text);
@@ -204,6 +179,7 @@ impl Printer {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+    use smallvec::smallvec;
 
     use super::*;
     use crate::iptables::{Match, TableName};
@@ -215,7 +191,7 @@ mod tests {
     #[case::apostrophe("it's", "\"it\\'s\"")]
     #[case::empty("", "\"\"")]
     fn comments_are_quoted_as_iptables_does(#[case] text: &str, #[case] shown: &str) {
-        let rule = Rule { matches: vec![Match::Comment(text.into())], ..Rule::default() };
+        let rule = Rule { matches: smallvec![Match::Comment(text.into())], ..Rule::default() };
         assert_eq!(print_rule(Family::Ipv4, "X", &rule), format!("-A X -m comment --comment {shown}"));
     }
 

@@ -50,7 +50,7 @@ pub enum Target {
     /// `TRACE`.
     Trace,
     /// An extension, or an option of one, that is not modelled. What it does is unknown.
-    Other(Other),
+    Other(Box<Other>),
 }
 
 /// Where `DNAT` and `SNAT` send to or from.

@@ -2,18 +2,24 @@
 
 use std::net::SocketAddr;
 
+use arrayvec::ArrayString;
+
 use super::ServicePortView;
 use super::hints::Topology;
 use crate::cluster::{Cluster, Endpoint, EndpointSlice, Node, ServicePort};
+use crate::digits;
 use crate::profile::Profile;
+
+/// An endpoint's address and port: `10.244.1.2:8080`, `[fd00::2]:8080`.
+pub type EndpointText = ArrayString<47>;
 
 /// An endpoint on the port that serves a service port.
 #[derive(Debug, Clone)]
 pub struct EndpointView<'a> {
     /// Address and port.
     pub address: SocketAddr,
-    /// The same as text: `10.244.1.2:8080`, `[fd00::2]:8080`.
-    pub text: Box<str>,
+    /// The same as text.
+    pub text: EndpointText,
     /// Whether it is on the proxy's own node.
     pub local: bool,
     /// The endpoint itself.
@@ -113,7 +119,7 @@ pub(super) fn join<'a>(
             let Some(address) = endpoint.addresses.first() else { continue };
             let address = SocketAddr::new(*address, number);
             let local = endpoint.node.as_ref() == Some(&node.name);
-            views.push(EndpointView { text: address.to_string().into(), address, local, endpoint });
+            views.push(EndpointView { text: digits::socket(address), address, local, endpoint });
         }
     }
     let rank = |view: &EndpointView<'_>| (view.local, view.endpoint.ready);

@@ -9,7 +9,7 @@ mod hints;
 mod local_traffic;
 mod service_port;
 
-pub use endpoints::{EndpointView, Selected};
+pub use endpoints::{EndpointText, EndpointView, Selected};
 pub use local_traffic::LocalTraffic;
 pub(crate) use service_port::endpoints_of;
 pub use service_port::{ServicePortView, service_ports};

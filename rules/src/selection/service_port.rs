@@ -65,11 +65,15 @@ pub fn service_ports<'a>(
         slices.entry(&slice.service).or_default().push(slice);
     }
     slices.values_mut().for_each(|slices| slices.sort_by(|a, b| a.name.cmp(&b.name)));
-    let mut views = Vec::with_capacity(cluster.services.len());
-    for service in cluster.services.iter().filter(|service| service.skipped().is_none()) {
+    let mut services: Vec<&Service> = cluster.services.iter().filter(|service| service.skipped().is_none()).collect();
+    services.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut views = Vec::with_capacity(services.len());
+    for service in services {
         let Some(cluster_ip) = service.cluster_ip(family) else { continue };
         let slices = slices.get(&service.name).map(Vec::as_slice).unwrap_or_default();
-        for port in &service.ports {
+        let mut ports: Vec<&ServicePort> = service.ports.iter().collect();
+        ports.sort_by(|a, b| (&a.name, a.protocol).cmp(&(&b.name, b.protocol)));
+        for port in ports {
             views.push(ServicePortView {
                 service,
                 port,
@@ -84,10 +88,6 @@ pub fn service_ports<'a>(
             });
         }
     }
-    views.sort_by(|a, b| {
-        let key = |view: &ServicePortView<'a>| (&view.service.name, &view.port.name, view.port.protocol);
-        key(a).cmp(&key(b))
-    });
     views
 }
 

@@ -1,6 +1,7 @@
 //! From a service port's chain to its endpoints: affinity, chance, and the endpoints' own chains.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use super::super::ast::{Chain, ChainName, Negatable, Rule};
 use super::super::chain_name::ChainHash;
@@ -8,8 +9,22 @@ use super::super::matches::{Match, PortRange, Ports, Probability, Recent, Recent
 use super::super::target::{Nat, Target};
 use super::rule::{commented, rule};
 use super::{Generator, PortContext};
-use crate::cluster::Family;
+use crate::cluster::{Family, Protocol};
 use crate::profile::Profile;
+
+/// What the names of endpoints' chains start with.
+pub(super) const ENDPOINT: &str = "KUBE-SEP-";
+
+/// What the chain of an endpoint is made from. Most chains of a document are such, so they are made when all names are
+/// known: in the order of names, memory is laid out as it will be read.
+pub(super) struct EndpointChain {
+    pub(super) hash: ChainHash,
+    address: SocketAddr,
+    protocol: Protocol,
+    /// Whether it remembers its clients.
+    affinity: bool,
+    comment: Option<Arc<str>>,
+}
 
 /// The chance of one in n: what the kernel makes of the decimal number that kube-proxy writes. `None` where it is
 /// certain.
@@ -22,32 +37,31 @@ pub(super) fn one_in(n: usize, profile: Profile) -> Option<Probability> {
 }
 
 impl Generator<'_> {
-    /// The names of the chains of a service port's endpoints, in the view's order.
-    pub(super) fn endpoint_chains(&self, port: &PortContext<'_>) -> Vec<ChainName> {
+    /// What the chains of a service port's endpoints are called by, in the view's order.
+    pub(super) fn endpoint_hashes(&self, port: &PortContext<'_>) -> Vec<ChainHash> {
         let protocol = port.view.port.protocol;
         let endpoints = port.view.endpoints.iter();
-        endpoints
-            .map(|endpoint| ChainHash::of_endpoint(&port.name, protocol, &endpoint.text).chain("KUBE-SEP-"))
-            .collect()
+        endpoints.map(|endpoint| ChainHash::of_endpoint(&port.name, protocol, &endpoint.text)).collect()
     }
 
     /// Rules that send a known client to the endpoint it had before.
-    pub(super) fn affinity(&self, port: &PortContext<'_>, chains: &[ChainName], members: &[usize]) -> Vec<Rule> {
+    pub(super) fn affinity(&self, port: &PortContext<'_>, hashes: &[ChainHash], members: &[usize]) -> Vec<Rule> {
         let Some(seconds) = port.view.service.affinity_seconds else { return Vec::new() };
         let rules = members.iter().map(|index| {
-            let chain = &chains[*index];
-            let recent = Recent { seconds: Some(seconds), reap: true, ..self.recent(RecentAction::Check, chain) };
-            self.to_endpoint(port, *index).with(Match::Recent(Box::new(recent))).jump(chain)
+            let chain = hashes[*index].chain(ENDPOINT);
+            let recent = Recent { seconds: Some(seconds), reap: true, ..self.recent(RecentAction::Check, &chain) };
+            self.to_endpoint(port, *index).with(Match::Recent(Box::new(recent))).jump(&chain)
         });
         rules.collect()
     }
 
     /// Rules that share traffic out evenly: the first of n endpoints by a chance of 1/n, the next by 1/(n-1), the last
     /// always.
-    pub(super) fn balance(&self, port: &PortContext<'_>, chains: &[ChainName], members: &[usize]) -> Vec<Rule> {
+    pub(super) fn balance(&self, port: &PortContext<'_>, hashes: &[ChainHash], members: &[usize]) -> Vec<Rule> {
         let count = members.len();
         let rules = members.iter().enumerate().map(|(position, index)| {
-            self.one_of(self.to_endpoint(port, *index), count - position).jump(&chains[*index])
+            let chain = hashes[*index].chain(ENDPOINT);
+            self.one_of(self.to_endpoint(port, *index), count - position).jump(&chain)
         });
         rules.collect()
     }
@@ -71,15 +85,26 @@ impl Generator<'_> {
         }
     }
 
+    /// Notes that an endpoint needs a chain.
+    pub(super) fn use_endpoint(&mut self, port: &PortContext<'_>, index: usize, hash: ChainHash) {
+        self.nat.endpoints.push(EndpointChain {
+            hash,
+            address: port.view.endpoints[index].address,
+            protocol: port.view.port.protocol,
+            affinity: port.view.service.affinity_seconds.is_some(),
+            comment: (!self.large).then(|| port.name.clone()),
+        });
+    }
+
     /// The chain of an endpoint: what comes back to its own source is masqueraded, all is translated.
-    pub(super) fn endpoint_chain(&self, port: &PortContext<'_>, index: usize, name: &ChainName) -> Chain {
-        let address = port.view.endpoints[index].address;
-        let protocol = port.view.port.protocol;
-        let start = || if self.large { rule() } else { commented(port.name.clone()) };
+    pub(super) fn endpoint_chain(&self, endpoint: EndpointChain) -> Chain {
+        let EndpointChain { hash, address, protocol, affinity, comment } = endpoint;
+        let name = hash.chain(ENDPOINT);
+        let start = || comment.clone().map_or_else(rule, commented);
         let hairpin = start().sent_from(address.ip()).jump(&self.names.mark_masq);
         let mut translate = start();
-        if port.view.service.affinity_seconds.is_some() {
-            let recent = self.recent(RecentAction::Set, name);
+        if affinity {
+            let recent = self.recent(RecentAction::Set, &name);
             translate = translate.with(Match::Recent(Box::new(recent)));
         }
         translate.protocol = Some(Negatable::is(protocol.into()));
@@ -89,7 +114,7 @@ impl Generator<'_> {
             ..Nat::default()
         };
         let translate = translate.with(Match::Ports(Ports::any(protocol))).then(Target::Dnat(nat));
-        Chain { rules: vec![hairpin, translate], ..Chain::user(name.clone()) }
+        Chain { rules: vec![hairpin, translate], ..Chain::user(name) }
     }
 
     fn recent(&self, action: RecentAction, chain: &ChainName) -> Recent {

@@ -190,7 +190,7 @@ impl Generator<'_> {
 
     /// `KUBE-SVC`, `KUBE-SVL` and the chains of endpoints.
     fn policy_chains(&mut self, port: &PortContext<'_>, plan: &Plan) {
-        let chains = self.endpoint_chains(port);
+        let hashes = self.endpoint_hashes(port);
         let view = port.view;
         let policies = [
             (&plan.cluster_chain, &port.selected.cluster, view.uses_cluster_endpoints(), !view.internal_local),
@@ -205,14 +205,13 @@ impl Generator<'_> {
             if internal {
                 rules.extend(self.masquerade_cluster_ip(port));
             }
-            rules.extend(self.affinity(port, &chains, members));
-            rules.extend(self.balance(port, &chains, members));
+            rules.extend(self.affinity(port, &hashes, members));
+            rules.extend(self.balance(port, &hashes, members));
             rules.extend(dropped);
             self.nat.chains.push(Chain { rules, ..Chain::user(name.clone()) });
         }
         for index in port.selected.reachable() {
-            let chain = self.endpoint_chain(port, index, &chains[index]);
-            self.nat.chains.push(chain);
+            self.use_endpoint(port, index, hashes[index]);
         }
     }
 

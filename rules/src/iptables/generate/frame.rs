@@ -186,6 +186,10 @@ impl Generator<'_> {
         let mut services = take(&mut self.nat.services);
         services.extend(self.node_port_jumps());
         let mut chains = take(&mut self.nat.chains);
+        let mut endpoints = take(&mut self.nat.endpoints);
+        endpoints.sort_unstable_by_key(|endpoint| endpoint.hash);
+        chains.reserve(endpoints.len() + 16);
+        chains.extend(endpoints.into_iter().map(|endpoint| self.endpoint_chain(endpoint)));
         chains.extend([
             chain("PREROUTING", portals()),
             chain("OUTPUT", portals()),
@@ -289,20 +293,13 @@ fn chain(name: &str, rules: Vec<Rule>) -> Chain {
 
 /// Adds a table: the kernel's chains by hook, those that are missing empty, then the others by name.
 fn put(rules: &mut RuleSet, table: TableName, mut chains: Vec<Chain>) {
-    let builtin = table.builtin_chains();
-    chains.sort_by_cached_key(|chain| sort_key(&chain.name));
-    let mut sorted = Vec::with_capacity(chains.len() + builtin.len());
-    for name in builtin {
-        let given = chains.iter().position(|chain| &*chain.name == *name).map(|index| chains.remove(index));
-        sorted.push(Chain { rules: given.map(|chain| chain.rules).unwrap_or_default(), ..Chain::builtin(*name) });
-    }
-    sorted.append(&mut chains);
-    rules.table_mut(table).chains = sorted;
-}
-
-/// The name itself, which the kernel limits to 28 bytes, where sorting finds it without a look elsewhere.
-fn sort_key(name: &str) -> [u8; 32] {
-    let mut key = [0; 32];
-    key.iter_mut().zip(name.bytes()).for_each(|(place, byte)| *place = byte);
-    key
+    let names = table.builtin_chains();
+    let mut given: Vec<Chain> = chains.extract_if(.., |chain| names.contains(&&*chain.name)).collect();
+    chains.sort_by(|a, b| a.name.cmp(&b.name));
+    let builtin = names.iter().map(|name| {
+        let given = given.iter().position(|chain| &*chain.name == *name).map(|index| given.swap_remove(index));
+        Chain { rules: given.map(|chain| chain.rules).unwrap_or_default(), ..Chain::builtin(*name) }
+    });
+    chains.splice(0..0, builtin);
+    rules.table_mut(table).chains = chains;
 }

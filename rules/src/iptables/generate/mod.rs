@@ -13,7 +13,7 @@ mod xlb;
 
 use std::sync::Arc;
 
-use self::balancing::one_in;
+use self::balancing::{EndpointChain, one_in};
 use self::local::LocalDetector;
 use super::ast::{Chain, ChainName, Rule, RuleSet};
 use super::chain_name::ChainHash;
@@ -80,6 +80,7 @@ struct NatRules {
     services: Vec<Rule>,
     node_ports: Vec<Rule>,
     chains: Vec<Chain>,
+    endpoints: Vec<EndpointChain>,
 }
 
 /// Names of chains that many rules jump to.
@@ -125,7 +126,7 @@ impl<'a> Generator<'a> {
         let views = service_ports(self.cluster, self.node, self.family, self.profile);
         let endpoints: usize = views.iter().map(|view| view.endpoints.len()).sum();
         self.large = endpoints > LARGE_CLUSTER;
-        self.nat.chains.reserve(endpoints + views.len());
+        self.nat.endpoints.reserve(endpoints);
         let most = views.iter().map(|view| view.endpoints.len()).max().unwrap_or_default();
         self.chances = (0..=most).map(|n| one_in(n, self.profile)).collect();
         for view in &views {

@@ -10,7 +10,7 @@ use crate::cluster::Protocol;
 
 /// A rule without conditions.
 pub(super) fn rule() -> Rule {
-    Rule { matches: Vec::with_capacity(2), ..Rule::default() }
+    Rule::default()
 }
 
 /// A rule with a comment.

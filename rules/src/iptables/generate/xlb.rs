@@ -4,8 +4,10 @@
 use std::net::IpAddr;
 
 use super::super::ast::{Chain, ChainName, Negatable, Rule};
+use super::super::chain_name::ChainHash;
 use super::super::matches::{AddressType, Match, Physdev, RouteType};
 use super::super::target::{RejectWith, Target};
+use super::balancing::ENDPOINT;
 use super::rule::commented;
 use super::{Generator, PortContext};
 
@@ -155,22 +157,21 @@ impl Generator<'_> {
 
     /// `KUBE-SVC`, `KUBE-XLB` and the chains of endpoints.
     fn xlb_chains(&mut self, port: &PortContext<'_>, plan: Plan, members: &[usize]) {
-        let chains = self.endpoint_chains(port);
+        let hashes = self.endpoint_hashes(port);
         if port.view.external_local {
-            let chain = self.local_chain(port, &plan, &chains, members);
+            let chain = self.local_chain(port, &plan, &hashes, members);
             self.nat.chains.push(chain);
         }
         let mut rules = plan.marks;
-        rules.extend(self.affinity(port, &chains, members));
-        rules.extend(self.balance(port, &chains, members));
+        rules.extend(self.affinity(port, &hashes, members));
+        rules.extend(self.balance(port, &hashes, members));
         self.nat.chains.push(Chain { rules, ..Chain::user(plan.service_chain) });
         for index in members {
-            let chain = self.endpoint_chain(port, *index, &chains[*index]);
-            self.nat.chains.push(chain);
+            self.use_endpoint(port, *index, hashes[*index]);
         }
     }
 
-    fn local_chain(&self, port: &PortContext<'_>, plan: &Plan, chains: &[ChainName], members: &[usize]) -> Chain {
+    fn local_chain(&self, port: &PortContext<'_>, plan: &Plan, hashes: &[ChainHash], members: &[usize]) -> Chain {
         let name = &port.name;
         let mut rules = Vec::new();
         if self.local.is_implemented() {
@@ -187,10 +188,10 @@ impl Generator<'_> {
         if local.is_empty() {
             rules.push(commented(format!("{name} has no local endpoints")).jump(&self.names.mark_drop));
         }
-        rules.extend(self.affinity(port, chains, &local));
+        rules.extend(self.affinity(port, hashes, &local));
         rules.extend(local.iter().enumerate().map(|(position, index)| {
             let start = commented(format!("Balancing rule {position} for {name}"));
-            self.one_of(start, local.len() - position).jump(&chains[*index])
+            self.one_of(start, local.len() - position).jump(&hashes[*index].chain(ENDPOINT))
         }));
         Chain { rules, ..Chain::user(plan.local_chain.clone()) }
     }

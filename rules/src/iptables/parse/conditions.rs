@@ -111,7 +111,7 @@ pub(super) fn condition(kind: Kind, options: &Options<'_>) -> Result<Option<Matc
         (Kind::Set, Some(option)) => {
             let (name, directions) = option.pair()?;
             let value = IpSet { name: name.into(), directions: directions.into() };
-            Some(Match::Set(Negatable { negated: option.negated, value }))
+            Some(Match::Set(Box::new(Negatable { negated: option.negated, value })))
         }
     })
 }

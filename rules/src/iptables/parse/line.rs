@@ -1,9 +1,8 @@
 //! One rule: words, options, and whose options they are.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use super::super::ast::{ChainName, Counters, Negatable, ProtocolNumber, Rule};
+use super::super::ast::{Counters, Negatable, ProtocolNumber, Rule};
 use super::super::matches::{Match, Other};
 use super::super::target::Target;
 use super::conditions::{Kind, condition};
@@ -68,14 +67,8 @@ pub(super) struct RuleReader<'a> {
 }
 
 impl<'a> RuleReader<'a> {
-    /// Reads the conditions and the target that stand in a line from a byte on. Jumps share the names of the chains.
-    pub(super) fn read(
-        &mut self,
-        line: &'a str,
-        start: usize,
-        family: Family,
-        chains: &HashMap<ChainName, usize>,
-    ) -> Result<Rule, Fault> {
+    /// Reads the conditions and the target that stand in a line from a byte on.
+    pub(super) fn read(&mut self, line: &'a str, start: usize, family: Family) -> Result<Rule, Fault> {
         self.words.clear();
         self.given.clear();
         self.loaded.clear();
@@ -86,15 +79,12 @@ impl<'a> RuleReader<'a> {
         for (index, loaded) in self.loaded.iter().enumerate() {
             let options = Options { words: &self.words, given: &self.given, owner: Owner::Match(index), family };
             let modelled = loaded.kind.map(|kind| condition(kind, &options)).transpose()?.flatten();
-            rule.matches.push(
-                modelled
-                    .unwrap_or_else(|| Match::Other(Other { name: loaded.name.into(), text: options.text().into() })),
-            );
+            rule.matches.push(modelled.unwrap_or_else(|| Match::Other(other(loaded.name, &options))));
         }
         let options = Options { words: &self.words, given: &self.given, owner: Owner::Target, family };
         rule.target = match target {
             None => None,
-            Some((word, goto)) => Some(target_of(&self.words[word].text, goto, &options, chains)?),
+            Some((word, goto)) => Some(target_of(&self.words[word].text, goto, &options)?),
         };
         Ok(rule)
     }
@@ -223,15 +213,9 @@ fn is_general(name: &str) -> bool {
     )
 }
 
-fn target_of(
-    name: &str,
-    goto: bool,
-    options: &Options<'_>,
-    chains: &HashMap<ChainName, usize>,
-) -> Result<Target, Fault> {
-    let chain = || chains.get_key_value(name).map_or_else(|| ChainName::from(name), |(chain, _)| chain.clone());
+fn target_of(name: &str, goto: bool, options: &Options<'_>) -> Result<Target, Fault> {
     if goto {
-        return Ok(Target::Goto(chain()));
+        return Ok(Target::Goto(name.into()));
     }
     if let Some(target) = built_in(name) {
         return Ok(target);
@@ -240,9 +224,14 @@ fn target_of(
         return Ok(target);
     }
     if options.is_empty() && !super::target::is_known_extension(name) {
-        return Ok(Target::Jump(chain()));
+        return Ok(Target::Jump(name.into()));
     }
-    Ok(Target::Other(Other { name: name.into(), text: options.text().into() }))
+    Ok(Target::Other(other(name, options)))
+}
+
+/// An extension as it was written.
+fn other(name: &str, options: &Options<'_>) -> Box<Other> {
+    Box::new(Other { name: name.into(), text: options.text().into() })
 }
 
 /// Splits a line at blanks, outside of quotes.

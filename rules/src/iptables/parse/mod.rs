@@ -74,9 +74,7 @@ pub fn parse(text: &str, family: Family) -> Result<Parsed, Vec<ParseError>> {
 ///
 /// The first thing in it that cannot be read, as line 1.
 pub fn parse_rule(text: &str, family: Family) -> Result<Rule, ParseError> {
-    let chains = HashMap::new();
-    let mut reader = RuleReader::default();
-    reader.read(text, 0, family, &chains).map_err(|fault| {
+    RuleReader::default().read(text, 0, family).map_err(|fault| {
         let column = text.get(..fault.column).map_or(0, |before| before.chars().count()) + 1;
         ParseError { line: 1, column, text: text.to_owned(), message: fault.message }
     })
@@ -205,7 +203,7 @@ impl<'a> Document<'a> {
         position: Option<usize>,
         counters: Option<Counters>,
     ) -> Result<(), Fault> {
-        let rule = self.reader.read(line, column, self.rules.family, &self.chains[table])?;
+        let rule = self.reader.read(line, column, self.rules.family)?;
         let rule = Rule { counters: counters.or(rule.counters), ..rule };
         let rules = &mut self.rules.tables[table].chains[index].rules;
         let at = position.map_or(rules.len(), |position| position.saturating_sub(1).min(rules.len()));

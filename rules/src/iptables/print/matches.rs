@@ -1,6 +1,7 @@
 //! Conditions as text.
 
 use super::Printer;
+use crate::digits;
 use crate::iptables::ast::Negatable;
 use crate::iptables::matches::{
     AddressType, Masked, Match, Multiport, Physdev, PortRange, Ports, Recent, RecentAction, RouteType, Side, States,
@@ -142,20 +143,16 @@ impl Printer {
 
     /// A threshold out of 2^31 with eleven digits, rounded to the nearest (`%.11f`).
     fn fraction(&mut self, threshold: u32) {
-        let scaled = u128::from(threshold) * 100_000_000_000;
+        const SCALE: u128 = 100_000_000_000;
+        let scaled = u128::from(threshold) * SCALE;
         let half_even = {
             let (whole, rest) = (scaled >> 31, scaled & ((1 << 31) - 1));
             let half = 1_u128 << 30;
             whole + u128::from(rest > half || (rest == half && whole & 1 == 1))
         };
-        let mut digits = *b"0.00000000000";
-        // At most 10^11, which is the number one.
-        let mut rest = half_even as u64;
-        for place in digits.iter_mut().rev().filter(|place| **place != b'.') {
-            *place = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
-        self.text.extend_from_slice(&digits);
+        self.push(if half_even == SCALE { "1." } else { "0." });
+        // The leading digit keeps the zeros behind it.
+        self.push(&digits::decimal((SCALE + half_even) as u64)[1..]);
     }
 
     fn recent(&mut self, recent: &Recent) {

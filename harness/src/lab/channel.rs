@@ -16,6 +16,9 @@ use super::namespaces::Namespace;
 /// `sll_pkttype` of a packet that the interface sends (linux/if_packet.h).
 const PACKET_OUTGOING: u8 = 4;
 
+/// Bytes of frames that may wait to be read, where the kernel grants it.
+const ROOM: usize = 4 << 20;
+
 /// A packet socket, bound to one interface or to all interfaces of a namespace.
 pub(crate) struct Channel {
     space: String,
@@ -120,6 +123,8 @@ fn bind(index: u32) -> io::Result<(Box<dyn DataLinkSender>, OwnedFd)> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None)?;
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+    // Only the host's root may have more room than net.core.rmem_max; a lab gets by with the default as well.
+    let _ = setsockopt(&socket, sockopt::RcvBufForce, &ROOM);
     let own = socket.try_clone()?;
     let interface = NetworkInterface {
         name: String::new(),

@@ -65,6 +65,9 @@ impl Prober<'_> {
             }
             send_all(fd, &frames[..size], template.len()).map_err(|source| self.send_error(sender, source))?;
             sent += size as u64;
+            // The backlog of a processor holds 1,000 packets. With a marker after every batch there are never more under
+            // way than a batch for each hop, however late the kernel gets to work them off.
+            self.lab.pass_fence()?;
             self.count(&mut count)?;
             if sent % FLUSH_EVERY == 0 && sent < flows {
                 self.drain(&mut count)?;

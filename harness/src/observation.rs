@@ -105,7 +105,7 @@ pub enum Direction {
 /// The sum of many flows. Every flow sent is in exactly one of the counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Flows sent, each a fresh 5-tuple.
+    /// Flows sent, each a 5-tuple that the nodes had no connection of.
     pub sent: u64,
     /// The address that they were sent from.
     pub sender: Option<IpAddr>,

@@ -2,13 +2,14 @@
 //!
 //! ```no_run
 //! use rstest::rstest;
+//! use svclab::lab::Backend;
 //! use svclab::testing;
 //!
 //! #[rstest]
 //! #[case("scenarios/clusterip/basic.yaml")]
 //! #[case("scenarios/nodeport/local-policy.yaml")]
 //! fn holds(#[case] scenario: &str) {
-//!     testing::assert_holds(scenario);
+//!     testing::assert_holds(scenario, Backend::System);
 //! }
 //! # fn main() {}
 //! ```
@@ -63,10 +64,10 @@ pub fn privileged(body: impl FnOnce()) {
 /// # Panics
 ///
 /// With every mistake of the scenario, with what the environment lacks, or with every difference.
-pub fn assert_holds(path: impl AsRef<Path>) {
+pub fn assert_holds(path: impl AsRef<Path>, backend: Backend) {
     let path = path.as_ref();
     let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    privileged(|| assert_scenario_holds(&scenario, Backend::System));
+    privileged(|| assert_scenario_holds(&scenario, backend));
 }
 
 /// Runs a scenario in a process that is privileged, with a backend of iptables; panics as [`assert_holds`].

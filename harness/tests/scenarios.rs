@@ -1,8 +1,9 @@
-//! Every scenario of the library, run for real.
+//! Every scenario of the library, run for real with both implementations of iptables.
 
 use std::path::PathBuf;
 
 use rstest::rstest;
+use svclab::lab::Backend;
 use svclab::testing;
 
 #[rstest]
@@ -10,6 +11,7 @@ fn holds(
     #[files("../scenarios/**/*.yaml")]
     #[exclude("/(invalid|manifests)/")]
     scenario: PathBuf,
+    #[values(Backend::Nft, Backend::Legacy)] backend: Backend,
 ) {
-    testing::assert_holds(scenario);
+    testing::assert_holds(scenario, backend);
 }

@@ -5,6 +5,7 @@
 //! after a packet comes out, the packet has got one hop further or has ended. After as many markers as a way has hops
 //! without anybody seeing a packet, there is none.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -67,8 +68,9 @@ impl Fence {
     }
 }
 
-/// Binds the calling thread to the processor that it may run on whose number its thread id falls on.
+/// Binds the calling thread to one of the processors that it may run on; labs take them in turn.
 fn stay_on_one_processor() -> nix::Result<()> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
     let this_thread = Pid::from_raw(0);
     let allowed = sched_getaffinity(this_thread)?;
     let processors: Vec<usize> = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect();
@@ -76,7 +78,7 @@ fn stay_on_one_processor() -> nix::Result<()> {
     if last == 0 {
         return Ok(());
     }
-    let pick = usize::try_from(nix::unistd::gettid().as_raw()).unwrap_or_default() % processors.len();
+    let pick = NEXT.fetch_add(1, Ordering::Relaxed) % processors.len();
     let mut one = CpuSet::new();
     one.set(processors[pick])?;
     sched_setaffinity(this_thread, &one)

@@ -9,8 +9,7 @@ use crate::topology::Space;
 ///
 /// # Errors
 ///
-/// The first setting that the kernel refuses. One that the kernel does not know is refused too, but for IPv6 ones where
-/// IPv6 is switched off altogether.
+/// The first setting that the kernel refuses or does not know.
 pub(super) fn write(space: &Space) -> Result<(), LabError> {
     for (name, value) in &space.sysctls {
         let path = format!("/proc/sys/net/{}", name.replace('.', "/"));

@@ -1,12 +1,12 @@
 //! Processes that listen on nodes: what pods with `hostNetwork` serve.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
-use svclab_rules::cluster::{Cluster, Protocol};
+use svclab_rules::cluster::{Cluster, Pod, Protocol};
 
 use super::sender::transport_bytes;
 use crate::lab::{Lab, LabError};
@@ -37,12 +37,8 @@ impl Listeners {
         for node in &cluster.nodes {
             let Some(space) = lab.topology().find(&format!("node/{}", node.name)) else { continue };
             for ip in node.addresses() {
-                let owner = owner_of(cluster, &node.name, ip);
-                let mut served = served_at(cluster, ip);
-                served.sort_unstable();
-                served.dedup();
-                for (protocol, port) in served {
-                    listeners.listen(lab, space, protocol, SocketAddr::new(ip, port), owner.clone())?;
+                for ((protocol, port), owner) in served_at(cluster, &node.name, ip) {
+                    listeners.listen(lab, space, protocol, SocketAddr::new(ip, port), owner)?;
                 }
             }
         }
@@ -128,17 +124,21 @@ fn bind(protocol: Protocol, at: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Who serves at a node's address: its host-network pod, where there is one.
-fn owner_of(cluster: &Cluster, node: &str, ip: std::net::IpAddr) -> String {
-    let pod = cluster.pods.iter().find(|pod| pod.host_network && pod.node == node && pod.ips.contains(&ip));
-    pod.map_or_else(|| format!("node/{node}"), |pod| pod_label(&pod.name))
-}
-
-/// The ports that are served at a node's address.
-fn served_at(cluster: &Cluster, ip: std::net::IpAddr) -> Vec<(Protocol, u16)> {
-    let host_pods = cluster.pods.iter().filter(|pod| pod.host_network && pod.ips.contains(&ip));
-    let containers = host_pods.flat_map(|pod| &pod.ports).map(|port| (port.protocol, port.port));
-    let slices = cluster.slices.iter().filter(|slice| slice.endpoints.iter().any(|end| end.addresses.contains(&ip)));
-    let endpoints = slices.flat_map(|slice| &slice.ports).filter_map(|port| Some((port.protocol, port.port?)));
-    containers.chain(endpoints).collect()
+/// The ports that are served at a node's address, and by whom: the pod that has the port, else any pod with `hostNetwork`
+/// there, else the node.
+fn served_at(cluster: &Cluster, node: &str, ip: IpAddr) -> BTreeMap<(Protocol, u16), String> {
+    let pods: Vec<&Pod> = cluster.pods.iter().filter(|pod| pod.host_network && pod.ips.contains(&ip)).collect();
+    let anybody = pods.first().map_or_else(|| format!("node/{node}"), |pod| pod_label(&pod.name));
+    let mut served = BTreeMap::new();
+    for slice in &cluster.slices {
+        for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.addresses.contains(&ip)) {
+            let owner = endpoint.pod.as_ref().map_or_else(|| anybody.clone(), pod_label);
+            let ports = slice.ports.iter().filter_map(|port| Some((port.protocol, port.port?)));
+            served.extend(ports.map(|port| (port, owner.clone())));
+        }
+    }
+    for pod in pods {
+        served.extend(pod.ports.iter().map(|port| ((port.protocol, port.port), pod_label(&pod.name))));
+    }
+    served
 }

@@ -16,7 +16,7 @@ use svclab_rules::cluster::{Cluster, Protocol};
 
 use crate::lab::{Channel, Lab, LabError};
 use crate::observation::{Capture, FlowObservation, Observation, Tally};
-use crate::scenario::{Probe, Vantage};
+use crate::scenario::{Flows, Probe, Vantage};
 use crate::topology::{ETH0, SpaceId, mac_of};
 use crate::wire::{self, Frame, Mac, Packet, Tag};
 use ears::Ears;
@@ -30,8 +30,8 @@ use watch::Watch;
 const QUIET_MARKERS: u32 = 6;
 /// How many markers a flow may take altogether; only packets that circle for ever take more.
 const MOST_MARKERS: u32 = 10_000;
-/// The first source port that is given out.
-const FIRST_PORT: u16 = 10_000;
+/// The first source port that is given out: above all node ports, and where nodes seldom serve anything.
+const FIRST_PORT: u16 = 33_000;
 
 /// What can go wrong with a probe.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +45,9 @@ pub enum ProbeError {
     /// The sender has no address of the destination's family.
     #[error("the sender has no address to reach {0} from")]
     NoAddress(SocketAddr),
+    /// Only packets of outside hosts are handed to a node of one's choice.
+    #[error("only an outside host's packet can be handed to a node: leave `@NODE` out")]
+    NotHanded,
     /// Packets go on for ever.
     #[error("packets still circle in the lab after {MOST_MARKERS} rounds")]
     Endless,
@@ -118,7 +121,8 @@ impl<'lab> Prober<'lab> {
         self.lab
     }
 
-    /// Sends a probe of one flow and follows it, or of many and counts them. `flows` is how many.
+    /// Sends a probe: one flow is followed, where the probe says that it has exactly one; else as many as `flows` says are
+    /// counted.
     ///
     /// # Errors
     ///
@@ -129,7 +133,10 @@ impl<'lab> Prober<'lab> {
         let sender = sender.ok_or_else(|| ProbeError::NoSender(probe.from.clone()))?;
         let to = SocketAddr::new(probe.to.address, probe.to.port);
         let via = probe.to.via.as_ref().and_then(|node| topology.find(&format!("node/{node}")));
-        if flows == 1 {
+        if via.is_some() && !matches!(probe.from, Vantage::Host(_)) {
+            return Err(ProbeError::NotHanded);
+        }
+        if probe.flows == Flows::Exactly(1) {
             let flow = self.flow(sender, to, probe.protocol, probe.source_port, via)?;
             Ok(Observation::Flow(Box::new(flow)))
         } else {
@@ -152,16 +159,15 @@ impl<'lab> Prober<'lab> {
         let Sender::Wire(space) = sender else {
             self.listen_in(sender.space())?;
             let started = sender.start(self.lab, to, protocol, port, tag)?;
-            let mut watch = Watch::new(started.flow, tag);
-            if started.refused.is_none() {
-                self.settle(Some((sender, &mut watch)))?;
-            }
+            let mut watch = Watch::new(started.flow, tag, None);
+            // Also where the kernel would not send: a REJECT in OUTPUT says so by ICMP as well.
+            self.settle(Some((sender, &mut watch)))?;
             started.end();
             return Ok(watch.finish());
         };
         let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
         let flow = wire::Flow { protocol, source: SocketAddr::new(source, port), destination: to };
-        let mut watch = Watch::new(flow, tag);
+        let mut watch = Watch::new(flow, tag, via);
         self.put(space, &wire::probe(&flow, tag), via)?;
         self.settle(Some((sender, &mut watch)))?;
         Ok(watch.finish())
@@ -184,7 +190,7 @@ impl<'lab> Prober<'lab> {
     /// Reads everything that was seen and heard, and lets receivers and the sender react. True where there was anything.
     fn look(&mut self, watched: &mut Option<(Sender, &mut Watch)>) -> Result<bool, ProbeError> {
         let mut seen = false;
-        let mut answers: Vec<(SpaceId, Packet)> = Vec::new();
+        let mut answers: Vec<(SpaceId, Packet, Option<SpaceId>)> = Vec::new();
         for tap in &self.taps {
             while let Some(sighting) = tap.next(self.lab.topology())? {
                 seen = true;
@@ -195,16 +201,17 @@ impl<'lab> Prober<'lab> {
                 watch.saw(&sighting);
                 let Some(receiver) = sighting.receiver else { continue };
                 if *sender == Sender::Wire(receiver) && watch.is_for_sender(&sighting.packet) {
-                    answers.extend(watch.came_back(&sighting.packet).into_iter().map(|packet| (receiver, packet)));
+                    let said = watch.came_back(&sighting.packet);
+                    answers.extend(said.into_iter().map(|packet| (receiver, packet, watch.via())));
                 } else {
                     watch.came_out(&self.lab.topology().spaces[receiver].name, &sighting.packet);
-                    answers.extend(wire::answer(&sighting.packet).map(|packet| (receiver, packet)));
+                    answers.extend(wire::answer(&sighting.packet).map(|packet| (receiver, packet, None)));
                 }
             }
         }
         seen |= self.hear(watched)?;
-        for (space, packet) in answers {
-            self.put(space, &packet, None)?;
+        for (space, packet, via) in answers {
+            self.put(space, &packet, via)?;
         }
         Ok(seen)
     }

@@ -28,8 +28,6 @@ pub(super) enum Sender {
 pub(super) struct Started {
     /// The flow as it was sent; the kernel has chosen the source.
     pub flow: Flow,
-    /// The kernel refused to send: nothing went out.
-    pub refused: Option<io::Error>,
     socket: Socket,
 }
 
@@ -113,12 +111,10 @@ impl Sender {
 }
 
 impl Started {
-    fn new(protocol: Protocol, socket: Socket, bind: SocketAddr, to: SocketAddr, sent: io::Result<()>) -> Self {
+    fn new(protocol: Protocol, socket: Socket, bind: SocketAddr, to: SocketAddr) -> Self {
         let source = socket.local_addr().ok().and_then(|local| local.as_socket()).unwrap_or(bind);
         let source = SocketAddr::new(source.ip(), bind.port());
-        let in_progress = |error: &io::Error| error.raw_os_error() == Some(Errno::EINPROGRESS as i32);
-        let refused = sent.err().filter(|error| !in_progress(error));
-        Self { flow: Flow { protocol, source, destination: to }, refused, socket }
+        Self { flow: Flow { protocol, source, destination: to }, socket }
     }
 
     /// Ends the flow: a TCP connection is reset, so that conntrack forgets it.
@@ -133,8 +129,8 @@ fn start_tcp(bind: SocketAddr, to: SocketAddr) -> io::Result<Started> {
     socket.set_nonblocking(true)?;
     socket.set_reuse_address(true)?;
     socket.bind(&bind.into())?;
-    let sent = socket.connect(&to.into());
-    Ok(Started::new(Protocol::Tcp, socket, bind, to, sent))
+    unless_refused(socket.connect(&to.into()))?;
+    Ok(Started::new(Protocol::Tcp, socket, bind, to))
 }
 
 fn start_udp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started> {
@@ -146,8 +142,8 @@ fn start_udp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started> 
         wire::Transport::Udp(udp) => udp.payload,
         _ => Vec::new(),
     };
-    let sent = socket.connect(&to.into()).and_then(|()| socket.send(&payload).map(drop));
-    Ok(Started::new(Protocol::Udp, socket, bind, to, sent))
+    unless_refused(socket.connect(&to.into()).and_then(|()| socket.send(&payload).map(drop)))?;
+    Ok(Started::new(Protocol::Udp, socket, bind, to))
 }
 
 /// SCTP goes through a raw IP socket: kernels without SCTP can send it too.
@@ -161,7 +157,19 @@ fn start_sctp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started>
         .connect(&portless(to))
         .and_then(|()| transport_bytes(&wire::probe(&Flow::sctp(bind, to), tag)))
         .and_then(|bytes| socket.send(&bytes).map(drop));
-    Ok(Started::new(Protocol::Sctp, socket, bind, to, sent))
+    unless_refused(sent)?;
+    Ok(Started::new(Protocol::Sctp, socket, bind, to))
+}
+
+/// What a kernel says that will not send (a DROP or REJECT in OUTPUT, no route), or that has only begun to: this is for the
+/// watch to see, not a failure of the probe.
+fn unless_refused(sent: io::Result<()>) -> io::Result<()> {
+    const ANSWERS: [Errno; 6] =
+        [Errno::EINPROGRESS, Errno::EPERM, Errno::ECONNREFUSED, Errno::ENETUNREACH, Errno::EHOSTUNREACH, Errno::EACCES];
+    match sent {
+        Err(error) if error.raw_os_error().is_some_and(|code| ANSWERS.contains(&Errno::from_raw(code))) => Ok(()),
+        other => other,
+    }
 }
 
 /// A packet without its IP header, as a raw socket sends it.

@@ -24,11 +24,12 @@ const SNAP: usize = 128;
 /// Source ports that are used in turn.
 const PORTS: std::ops::Range<u16> = 1024..u16::MAX;
 
-/// What has been counted so far.
+/// What has been counted so far. Flows are told apart within a window of [`FLUSH_EVERY`], so that memory stays bounded.
 struct Count {
     tally: Tally,
+    /// The tag of the window's first flow.
     first_tag: u64,
-    /// How often the flow of each tag came out; 2 stands for more than once.
+    /// How often the flow of each tag of the window came out.
     seen: Vec<u8>,
     came_out: Vec<(SocketAddr, IpAddr)>,
 }
@@ -47,9 +48,28 @@ impl Prober<'_> {
         let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
         let first_tag = self.next_tag;
         self.next_tag += flows;
-        let mut count = Count::new(first_tag, flows);
+        let mut count = Count::new(first_tag);
         let (fd, template, _socket) = self.outlet(sender, to, protocol, via)?;
         self.count_only(true)?;
+        let counted = self.send_and_count(flows, source, fd, &template, &mut count, sender);
+        // Whatever came of it, later probes must see everything again.
+        self.count_only(false)?;
+        counted?;
+        self.lab.flush_connections()?;
+        Ok(Tally { sender: Some(source), ..count.finish() })
+    }
+
+    /// Sends batches and counts them, window by window.
+    fn send_and_count(
+        &mut self,
+        flows: u64,
+        source: IpAddr,
+        fd: RawFd,
+        template: &Template,
+        count: &mut Count,
+        sender: Sender,
+    ) -> Result<(), ProbeError> {
+        let first_tag = count.first_tag;
         let mut port = PORTS;
         let mut sent = 0;
         while sent < flows {
@@ -68,16 +88,16 @@ impl Prober<'_> {
             // The backlog of a processor holds 1,000 packets. With a marker after every batch there are never more under
             // way than a batch for each hop, however late the kernel gets to work them off.
             self.lab.pass_fence()?;
-            self.count(&mut count)?;
-            if sent % FLUSH_EVERY == 0 && sent < flows {
-                self.drain(&mut count)?;
-                self.lab.flush_connections()?;
+            self.count(count)?;
+            if sent % FLUSH_EVERY == 0 || sent == flows {
+                self.drain(count)?;
+                count.close_window(sent);
+                if sent < flows {
+                    self.lab.flush_connections()?;
+                }
             }
         }
-        self.drain(&mut count)?;
-        self.count_only(false)?;
-        self.lab.flush_connections()?;
-        Ok(Tally { sender: Some(source), ..count.finish(sent) })
+        Ok(())
     }
 
     /// The socket that flows are written to, and what is written. The socket of a process lives as long as the last part.
@@ -170,8 +190,8 @@ impl Prober<'_> {
 }
 
 impl Count {
-    fn new(first_tag: u64, flows: u64) -> Self {
-        let room = usize::try_from(flows).unwrap_or(usize::MAX);
+    fn new(first_tag: u64) -> Self {
+        let room = usize::try_from(FLUSH_EVERY).unwrap_or_default();
         Self { tally: Tally::default(), first_tag, seen: vec![0; room], came_out: vec![NOWHERE; room] }
     }
 
@@ -196,20 +216,26 @@ impl Count {
         self.came_out[index] = (flow.destination, flow.source.ip());
     }
 
-    fn finish(self, sent: u64) -> Tally {
-        let mut tally = self.tally;
-        tally.sent = sent;
-        for (times, (destination, source)) in self.seen.into_iter().zip(self.came_out) {
+    /// Adds up the flows since the last window was closed; `sent` is how many were sent in all.
+    fn close_window(&mut self, sent: u64) {
+        let size = usize::try_from(sent - self.tally.sent).unwrap_or(usize::MAX).min(self.seen.len());
+        for (times, (destination, source)) in self.seen.iter().zip(&self.came_out).take(size) {
             match times {
-                0 => tally.lost += 1,
+                0 => self.tally.lost += 1,
                 1 => {
-                    *tally.delivered.entry(destination).or_default() += 1;
-                    *tally.sources.entry(source).or_default() += 1;
+                    *self.tally.delivered.entry(*destination).or_default() += 1;
+                    *self.tally.sources.entry(*source).or_default() += 1;
                 }
-                _ => tally.doubled += 1,
+                _ => self.tally.doubled += 1,
             }
         }
-        tally
+        self.seen.fill(0);
+        self.first_tag += sent - self.tally.sent;
+        self.tally.sent = sent;
+    }
+
+    fn finish(self) -> Tally {
+        self.tally
     }
 }
 

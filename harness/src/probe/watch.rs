@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use super::tap::Passing;
 use crate::observation::{Delivery, FlowObservation, Observed, Sighting};
+use crate::topology::SpaceId;
 use crate::wire::{self, Chunk, Flow, Packet, Refusal, Tag, TcpFlags, Transport};
 
 /// The state of a followed flow.
 pub(super) struct Watch {
     flow: Flow,
     tag: Tag,
+    via: Option<SpaceId>,
     deliveries: Vec<Delivery>,
     refusal: Option<Refusal>,
     reply: Option<Packet>,
@@ -17,9 +19,14 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Nothing is known yet of a flow as its sender sends it.
-    pub(super) fn new(flow: Flow, tag: Tag) -> Self {
-        Self { flow, tag, deliveries: Vec::new(), refusal: None, reply: None, path: Vec::new() }
+    /// Nothing is known yet of a flow as its sender sends it; `via` is the node that its packets are handed to.
+    pub(super) fn new(flow: Flow, tag: Tag, via: Option<SpaceId>) -> Self {
+        Self { flow, tag, via, deliveries: Vec::new(), refusal: None, reply: None, path: Vec::new() }
+    }
+
+    /// The node that the sender's packets are handed to.
+    pub(super) fn via(&self) -> Option<SpaceId> {
+        self.via
     }
 
     /// A packet passed an interface.

@@ -34,7 +34,7 @@ pub use words::{duration, probe_words, vantage_words};
 pub struct RunReport {
     /// The scenarios that were run, in the order of the input.
     pub scenarios: Vec<ScenarioReport>,
-    /// Tests that a filter or a shard left out.
+    /// Tests that a filter left out.
     pub filtered: usize,
     /// Wall-clock time.
     pub duration: Duration,

@@ -7,7 +7,7 @@ use crate::documents::DocumentError;
 use crate::lab::LabError;
 use crate::probe::ProbeError;
 use crate::report::{Cause, Trouble};
-use crate::scenario::Span;
+use crate::scenario::{MOST_FLOWS, Span};
 use crate::stats::StatsError;
 
 /// What ends a scenario early.
@@ -35,6 +35,14 @@ pub enum RunError {
         /// Why.
         source: StatsError,
     },
+    /// A balance test needs more flows than one probe may have.
+    #[error("the balance test needs {needed} flows, and a probe may have at most {MOST_FLOWS}")]
+    TooManyFlows {
+        /// Where the probe stands.
+        span: Span,
+        /// How many it needs.
+        needed: u64,
+    },
     /// The capture could not be written.
     #[error("writing {}: {source}", file.display())]
     Pcap {
@@ -49,6 +57,11 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// True where other tests of the scenario can go on.
+    pub(super) fn is_of_one_probe(&self) -> bool {
+        matches!(self, Self::Probe { .. } | Self::Flows { .. } | Self::TooManyFlows { .. })
+    }
+
     /// As a report shows it.
     pub(super) fn into_trouble(self) -> Trouble {
         let message = match &self {
@@ -60,13 +73,19 @@ impl RunError {
             Self::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), None),
             Self::Probe { span, source } => match *source {
                 ProbeError::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), Some(span)),
-                ProbeError::NoSender(_) | ProbeError::NoAddress(_) => (Cause::Input, None, Some(span)),
+                ProbeError::NoSender(_) | ProbeError::NoAddress(_) | ProbeError::NotHanded => {
+                    (Cause::Input, None, Some(span))
+                }
                 ProbeError::Endless => {
                     let help = "Look for a route or a rule that sends packets in a circle.";
                     (Cause::Input, Some(help.to_owned()), Some(span))
                 }
             },
             Self::Flows { span, .. } => (Cause::Input, None, Some(span)),
+            Self::TooManyFlows { span, .. } => {
+                let help = "Say how many flows to send in place of `auto`; the report tells what they show.";
+                (Cause::Input, Some(help.to_owned()), Some(span))
+            }
             Self::Pcap { .. } => {
                 let help = "Name a folder that can be written to with --pcap.";
                 (Cause::Environment, Some(help.to_owned()), None)

@@ -16,8 +16,8 @@ use crate::lab::{Lab, with_lab};
 use crate::observation::Observation;
 use crate::probe::Prober;
 use crate::report::{ProbeReport, RuleExcerpt, TestReport, probe_words};
-use crate::scenario::{Balance, Expectation, Flows, OutcomeExpectation, Probe, Scenario, Step, Test};
-use crate::stats::{FalseAlarmRate, Goal, StatsError, sample_size};
+use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
+use crate::stats::{FalseAlarmRate, Goal, sample_size};
 use crate::topology::{self, Role, Topology};
 use crate::wire::pcapng;
 
@@ -45,10 +45,9 @@ pub(super) fn carry_out(
         if options.pcap.is_some() {
             session.prober.start_record();
         }
-        for test in scenario.tests.iter().filter(|test| options.chooses(test)) {
-            tests.push(session.test(test)?);
-        }
-        options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder))
+        let carried_out = session.tests(options, tests);
+        let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder));
+        carried_out.and(written)
     })?
 }
 
@@ -68,22 +67,44 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok(Self { scenario, prober, cluster, documents, goal })
     }
 
+    /// Carries out the tests that are chosen; of the others before them only the changes, which later tests build on.
+    fn tests(&mut self, options: &Options, reports: &mut Vec<TestReport>) -> Result<(), RunError> {
+        let tests = &self.scenario.tests;
+        let last = tests.iter().rposition(|test| options.chooses(test)).map_or(0, |position| position + 1);
+        for test in &tests[..last] {
+            if options.chooses(test) {
+                reports.push(self.test(test)?);
+                continue;
+            }
+            for step in &test.steps {
+                if let Step::Apply(cluster) = step {
+                    self.apply(cluster, test)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out a test. What keeps one of its probes from being sent ends the test, what breaks the lab the scenario.
     fn test(&mut self, test: &Test) -> Result<TestReport, RunError> {
         let begin = Instant::now();
         let mut probes = Vec::new();
+        let error = match self.steps(test, &mut probes) {
+            Err(error) if error.is_of_one_probe() => Some(error.into_trouble()),
+            ended => ended.map(|()| None)?,
+        };
+        let (name, span) = (test.name.clone(), test.span.clone());
+        Ok(TestReport { name, span, probes, error, duration: begin.elapsed() })
+    }
+
+    fn steps(&mut self, test: &Test, probes: &mut Vec<ProbeReport>) -> Result<(), RunError> {
         for step in &test.steps {
             match step {
                 Step::Apply(cluster) => self.apply(cluster, test)?,
-                Step::Probe(probe, expectation) => probes.push(self.probe(probe, expectation)?),
+                Step::Probe(probe, expectation) => probes.push(self.probe(test, probe, expectation)?),
             }
         }
-        Ok(TestReport {
-            name: test.name.clone(),
-            span: test.span.clone(),
-            probes,
-            error: None,
-            duration: begin.elapsed(),
-        })
+        Ok(())
     }
 
     /// Changes the cluster's objects, as an API server would, and lets every node sync its rules and forget connections.
@@ -104,10 +125,9 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok(())
     }
 
-    fn probe(&mut self, probe: &Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
+    fn probe(&mut self, test: &Test, probe: &Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
         let begin = Instant::now();
-        let flows = flows(probe, expectation, &self.goal)
-            .map_err(|source| RunError::Flows { span: probe.span.clone(), source })?;
+        let flows = flows(probe, expectation, &self.goal)?;
         let observation = self
             .prober
             .send(probe, flows)
@@ -115,7 +135,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let context = self.context(&observation);
         let verdict = judge(probe, expectation, &observation, &context);
         let rules = if verdict.held { Vec::new() } else { self.rules_on_the_way(probe, &observation) };
-        let look = (!verdict.held).then(|| self.look_further(probe));
+        let look = (!verdict.held).then(|| self.look_further(test));
         Ok(ProbeReport {
             span: probe.span.clone(),
             title: probe_words(probe),
@@ -144,10 +164,9 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     }
 
     /// The command that shows every hop of the test again.
-    fn look_further(&self, probe: &Probe) -> String {
-        let test = self.scenario.tests.iter().rfind(|test| test.span.line <= probe.span.line);
-        let filter = test.map(|test| format!(" --filter '{}'", test.name.replace('\'', "'\\''"))).unwrap_or_default();
-        format!("svclab run {} -v{filter}", self.scenario.file.display())
+    fn look_further(&self, test: &Test) -> String {
+        let name = test.name.replace('\'', "'\\''");
+        format!("svclab run {} -v --filter '{name}'", self.scenario.file.display())
     }
 
     /// What judging needs to know of the lab.
@@ -179,7 +198,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 }
 
 /// How many flows a probe has: what its author says, or what its balance test needs.
-fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Result<u64, StatsError> {
+fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Result<u64, RunError> {
     let shares = match (probe.flows, &expectation.balance, &expectation.outcome) {
         (Flows::Exactly(number), ..) => return Ok(number),
         (Flows::Auto, Some(Balance::Shares(shares)), _) => shares.iter().map(|(_, share)| *share).collect(),
@@ -188,7 +207,9 @@ fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Result<u64, S
         }
         (Flows::Auto, ..) => vec![1.0],
     };
-    sample_size(&shares, goal)
+    let span = || probe.span.clone();
+    let needed = sample_size(&shares, goal).map_err(|source| RunError::Flows { span: span(), source })?;
+    if needed > MOST_FLOWS { Err(RunError::TooManyFlows { span: span(), needed }) } else { Ok(needed) }
 }
 
 /// The addresses that the kernels of nodes have, by node.

@@ -19,4 +19,4 @@ pub(super) const RECOVERY_VALUES: usize = 5_000_000;
 pub(super) const REPLICAS: u32 = 10_000;
 
 /// Flows that one probe may ask for.
-pub(super) const FLOWS: u64 = 100_000_000;
+pub const MOST_FLOWS: u64 = 100_000_000;

@@ -22,7 +22,7 @@ mod tree;
 
 pub use diagnostics::{Diagnostic, Diagnostics, Label};
 pub use find::{FindError, find};
-pub use limits::FILE_BYTES;
+pub use limits::{FILE_BYTES, MOST_FLOWS};
 pub use model::{
     Balance, Cni, CniKind, Destination, Expectation, Flows, ForeignRules, Host, Install, Note, OutcomeExpectation,
     Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, SourceExpectation, Span, Step, Target, Test,

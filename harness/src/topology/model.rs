@@ -252,6 +252,17 @@ impl Space {
         self.set("ipv6.conf.default.router_solicitations", 0);
     }
 
+    /// Makes the kernel pass packets on, whatever way they come, and without advice to the senders.
+    pub(super) fn forward_packets(&mut self) {
+        self.set("ipv4.ip_forward", 1);
+        self.set("ipv6.conf.all.forwarding", 1);
+        self.set("ipv6.conf.default.forwarding", 1);
+        for scope in ["all", "default"] {
+            self.set(format!("ipv4.conf.{scope}.rp_filter"), 0);
+            self.set(format!("ipv4.conf.{scope}.send_redirects"), 0);
+        }
+    }
+
     /// True where the namespace's own kernel passes packets on.
     pub fn forwards(&self) -> bool {
         matches!(self.role, Role::Underlay | Role::Node | Role::RoutingPod)

@@ -49,13 +49,7 @@ pub(super) fn space_of(cluster: &Cluster, node: &str) -> Option<SpaceId> {
 /// The kernel settings: what kubelet, kube-proxy and CNI plugins make of a node, then the scenario's own.
 fn settings(space: &mut Space, scenario: &Scenario, cluster: &Cluster, node: &Node) {
     space.quiet_ipv6();
-    space.set("ipv4.ip_forward", 1);
-    space.set("ipv6.conf.all.forwarding", 1);
-    space.set("ipv6.conf.default.forwarding", 1);
-    for scope in ["all", "default"] {
-        space.set(format!("ipv4.conf.{scope}.rp_filter"), 0);
-        space.set(format!("ipv4.conf.{scope}.send_redirects"), 0);
-    }
+    space.forward_packets();
     if cluster.proxy.mode == ProxyMode::Iptables && cluster.proxy.localhost_node_ports {
         space.set("ipv4.conf.all.route_localnet", 1);
     }

@@ -23,7 +23,10 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     let role = if has_stack { Role::RoutingPod } else { Role::Pod };
     let mut space = Space::new(label(&pod.name), role);
     match role {
-        Role::RoutingPod => forwarding(&mut space),
+        Role::RoutingPod => {
+            space.quiet_ipv6();
+            space.forward_packets();
+        }
         _ => {
             space.silence();
             space.addresses_on_wire.clone_from(&pod.ips);
@@ -86,17 +89,6 @@ pub(super) fn introduce_routing_pods(topology: &mut Topology) {
             space.routes.push(Route { destination: host_prefix(address), via: None, interface: ETH0 });
             space.neighbours.push(Neighbour { interface: ETH0, address, mac: mac_of(owner, ETH0) });
         }
-    }
-}
-
-/// Settings of a pod that forwards packets, as klipper-lb makes them.
-fn forwarding(space: &mut Space) {
-    space.quiet_ipv6();
-    space.set("ipv4.ip_forward", 1);
-    space.set("ipv6.conf.all.forwarding", 1);
-    for scope in ["all", "default"] {
-        space.set(format!("ipv4.conf.{scope}.rp_filter"), 0);
-        space.set(format!("ipv4.conf.{scope}.send_redirects"), 0);
     }
 }
 

@@ -38,13 +38,7 @@ pub(super) fn router_mac() -> Mac {
 pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster) {
     let mut space = Space::new("underlay".to_owned(), Role::Underlay);
     space.quiet_ipv6();
-    space.set("ipv4.ip_forward", 1);
-    space.set("ipv6.conf.all.forwarding", 1);
-    space.set("ipv6.conf.default.forwarding", 1);
-    for scope in ["all", "default"] {
-        space.set(format!("ipv4.conf.{scope}.rp_filter"), 0);
-        space.set(format!("ipv4.conf.{scope}.send_redirects"), 0);
-    }
+    space.forward_packets();
     space.interfaces.push(Interface::new(UNDERLAY, BRIDGE, "br0".to_owned(), InterfaceKind::Bridge));
     space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V4)));
     space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V6)));

@@ -88,8 +88,8 @@ fn flows(raw: &RawProbe, at: At<'_>, findings: &mut Findings) -> Flows {
         None => Flows::Exactly(1),
         Some(RawFlows::Auto(_)) => Flows::Auto,
         Some(RawFlows::Count(count)) => {
-            if !(1..=limits::FLOWS).contains(&count) {
-                let help = format!("Write 1 to {}, or `auto`.", limits::FLOWS);
+            if !(1..=limits::MOST_FLOWS).contains(&count) {
+                let help = format!("Write 1 to {}, or `auto`.", limits::MOST_FLOWS);
                 findings.wrong(at.field("flows"), format!("{count} flows cannot be sent"), help);
             }
             Flows::Exactly(count)

@@ -6,12 +6,14 @@
 //! 2. [`profile`]: which kube-proxy release's rules are meant;
 //! 3. [`selection`]: service ports of one family, and which endpoints serve them;
 //! 4. [`iptables`]: rules: generated, printed, parsed, merged; [`nftables`]: generated, printed;
-//! 5. [`conntrack`]: which connections are forgotten when objects change.
+//! 5. [`conntrack`]: which connections are forgotten when objects change;
+//! 6. [`compare`]: how two iptables rule sets differ, in words of services.
 //!
 //! Nothing here does I/O, reads a clock or draws random numbers: the same input gives the same output.
 #![forbid(unsafe_code)]
 
 pub mod cluster;
+pub mod compare;
 pub mod conntrack;
 mod digits;
 pub mod iptables;

@@ -4,6 +4,8 @@
 //! sync to the next: `base32(sha256(text))`, of which the first 16 characters follow the prefix
 //! (`portProtoHash` and `servicePortEndpointChainName` in kube-proxy's `pkg/proxy/iptables/proxier.go`).
 
+use std::fmt;
+
 use data_encoding::BASE32;
 use sha2::{Digest, Sha256};
 
@@ -25,6 +27,12 @@ impl ChainHash {
         Self::of(&[name, protocol.as_str(), endpoint])
     }
 
+    /// The hash of such text as it stands in a chain's name.
+    pub fn parse(text: &str) -> Option<Self> {
+        let base32 = |c: u8| matches!(c, b'A'..=b'Z' | b'2'..=b'7');
+        text.as_bytes().try_into().ok().filter(|text: &[u8; 16]| text.iter().copied().all(base32)).map(Self)
+    }
+
     fn of(parts: &[&str]) -> Self {
         let mut hasher = Sha256::new();
         parts.iter().for_each(|part| hasher.update(part));
@@ -37,9 +45,19 @@ impl ChainHash {
 
     /// The name of the chain with this hash, of a kind as `KUBE-SVC-`.
     pub fn chain(self, prefix: &str) -> ChainName {
+        ChainName::joined(prefix, self.as_str())
+    }
+
+    /// The sixteen characters.
+    pub fn as_str(&self) -> &str {
         // Base32 is ASCII.
-        let hash = str::from_utf8(&self.0).unwrap_or_default();
-        ChainName::joined(prefix, hash)
+        str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -1,0 +1,171 @@
+//! Differences as values, and their words.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::cluster::Protocol;
+use crate::iptables::TableName;
+
+/// A difference between the rules that should be there and those that were found.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Finding {
+    /// Whose difference it is.
+    pub subject: Subject,
+    /// What is different.
+    pub difference: Difference,
+}
+
+/// Whose a difference is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// A service port: `namespace/name:port`, or the hash in its chains' names where no comment names it.
+    Service(String),
+    /// A chain that belongs to no service.
+    Chain(TableName, String),
+}
+
+/// How a fact is different.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Difference {
+    /// It should be there and is not.
+    Missing(Fact),
+    /// It is there and should not.
+    Unexpected(Fact),
+    /// It is there, in another way.
+    Changed {
+        /// Which fact.
+        fact: Fact,
+        /// How it should be.
+        expected: String,
+        /// How it is.
+        found: String,
+    },
+    /// The rules of this chain stand in another order.
+    Reordered(String),
+}
+
+/// What rules say.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fact {
+    /// The service, or the chain, as a whole.
+    Whole,
+    /// What the kernel does at the end of the chain.
+    Policy,
+    /// An address that leads to the service.
+    Entry(Address),
+    /// Traffic that is rejected or dropped: that to an address, or what is left at the end of a chain.
+    Refusal(Option<Address>),
+    /// The port that a load balancer asks for the service's health.
+    HealthCheck(u16),
+    /// Traffic that is masqueraded: that to an address, or what comes to a chain.
+    Masquerade(Option<Address>),
+    /// A range of sources that a load balancer's firewall lets in.
+    SourceRange(String),
+    /// An endpoint that gets traffic.
+    Endpoint(Policy, String),
+    /// How much of the traffic an endpoint gets.
+    Share(Policy, String),
+    /// That clients come back to an endpoint.
+    Affinity(Policy, String),
+    /// Masquerading of what an endpoint sends to its own service.
+    Hairpin(String),
+    /// The translation of addresses to an endpoint's.
+    Translation(String),
+    /// A chain of the service's own.
+    Chain(String),
+    /// A rule that is none of these, as text.
+    Rule(String),
+}
+
+/// Which traffic endpoints serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Policy {
+    /// Traffic with policy Cluster.
+    Cluster,
+    /// Traffic with policy Local.
+    Local,
+}
+
+/// An address and port that rules look for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Address {
+    /// The address; a node port has none.
+    pub ip: Option<IpAddr>,
+    /// The port.
+    pub port: u16,
+    /// The protocol.
+    pub protocol: Protocol,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.difference {
+            Difference::Missing(Fact::Whole) => write!(f, "{} is missing", self.subject),
+            Difference::Unexpected(Fact::Whole) => write!(f, "{} is unexpected", self.subject),
+            difference => write!(f, "{}: {difference}", self.subject),
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service(name) => write!(f, "service {name}"),
+            Self::Chain(table, chain) => write!(f, "chain {chain} of {table}"),
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(fact) => write!(f, "{fact} is missing"),
+            Self::Unexpected(fact) => write!(f, "{fact} is unexpected"),
+            Self::Changed { fact, expected, found } => write!(f, "{fact} is {found} instead of {expected}"),
+            Self::Reordered(chain) => write!(f, "the rules of {chain} stand in another order"),
+        }
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole => f.write_str("all of it"),
+            Self::Policy => f.write_str("the policy"),
+            Self::Entry(address) => write!(f, "the way from {address}"),
+            Self::Refusal(Some(address)) => write!(f, "the refusal of traffic to {address}"),
+            Self::Refusal(None) => f.write_str("the refusal of other traffic"),
+            Self::HealthCheck(port) => write!(f, "the health check on port {port}"),
+            Self::Masquerade(Some(address)) => write!(f, "the masquerading of traffic to {address}"),
+            Self::Masquerade(None) => f.write_str("the masquerading of external traffic"),
+            Self::SourceRange(range) => write!(f, "the source range {range}"),
+            Self::Endpoint(policy, endpoint) => write!(f, "endpoint {endpoint}{policy}"),
+            Self::Share(policy, endpoint) => write!(f, "the share of endpoint {endpoint}{policy}"),
+            Self::Affinity(policy, endpoint) => write!(f, "the affinity to endpoint {endpoint}{policy}"),
+            Self::Hairpin(endpoint) => write!(f, "the masquerading of endpoint {endpoint} to itself"),
+            Self::Translation(endpoint) => write!(f, "the translation to endpoint {endpoint}"),
+            Self::Chain(chain) => write!(f, "chain {chain}"),
+            Self::Rule(text) => write!(f, "rule `{text}`"),
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cluster => "",
+            Self::Local => " for policy Local",
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ip {
+            None => write!(f, "node port {}", self.port)?,
+            Some(IpAddr::V4(ip)) => write!(f, "{ip}:{}", self.port)?,
+            Some(IpAddr::V6(ip)) => write!(f, "[{ip}]:{}", self.port)?,
+        }
+        write!(f, "/{}", self.protocol)
+    }
+}

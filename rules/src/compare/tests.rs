@@ -1,0 +1,209 @@
+use rstest::rstest;
+
+use super::compare;
+use crate::cluster::Family;
+use crate::iptables::{RuleSet, parse};
+
+/// A service with three endpoints, one of them local, behind a cluster IP, a node port and a guarded load balancer; and
+/// one without endpoints.
+const RULES: &str = r#"*filter
+:FORWARD ACCEPT [0:0]
+:KUBE-FORWARD - [0:0]
+:KUBE-PROXY-FIREWALL - [0:0]
+:KUBE-SERVICES - [0:0]
+-A FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
+-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
+-A KUBE-FORWARD -m mark --mark 0x4000/0x4000 -j ACCEPT
+-A KUBE-PROXY-FIREWALL -d 203.0.113.10/32 -p tcp -m comment --comment "default/web:http traffic not accepted by KUBE-FW-CDGGSHYLG3RE2FKL" -m tcp --dport 80 -j DROP
+-A KUBE-SERVICES -d 10.96.0.20/32 -p tcp -m comment --comment "default/idle:http has no endpoints" -m tcp --dport 80 -j REJECT --reject-with icmp-port-unreachable
+COMMIT
+*nat
+:KUBE-EXT-CDGGSHYLG3RE2FKL - [0:0]
+:KUBE-FW-CDGGSHYLG3RE2FKL - [0:0]
+:KUBE-MARK-MASQ - [0:0]
+:KUBE-NODEPORTS - [0:0]
+:KUBE-SEP-ELX6N4Z5RGB67TLC - [0:0]
+:KUBE-SEP-GWQABTP5GBYXHJY5 - [0:0]
+:KUBE-SEP-IQIBSY2R4USWK4F3 - [0:0]
+:KUBE-SERVICES - [0:0]
+:KUBE-SVC-CDGGSHYLG3RE2FKL - [0:0]
+:KUBE-SVL-CDGGSHYLG3RE2FKL - [0:0]
+-A KUBE-EXT-CDGGSHYLG3RE2FKL -m comment --comment "masquerade LOCAL traffic for default/web:http external destinations" -m addrtype --src-type LOCAL -j KUBE-MARK-MASQ
+-A KUBE-EXT-CDGGSHYLG3RE2FKL -j KUBE-SVL-CDGGSHYLG3RE2FKL
+-A KUBE-FW-CDGGSHYLG3RE2FKL -s 172.16.0.0/12 -m comment --comment "default/web:http loadbalancer IP" -j KUBE-EXT-CDGGSHYLG3RE2FKL
+-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000
+-A KUBE-NODEPORTS -p tcp -m comment --comment "default/web:http" -m tcp --dport 30080 -j KUBE-EXT-CDGGSHYLG3RE2FKL
+-A KUBE-SEP-ELX6N4Z5RGB67TLC -s 10.244.1.11/32 -m comment --comment "default/web:http" -j KUBE-MARK-MASQ
+-A KUBE-SEP-ELX6N4Z5RGB67TLC -p tcp -m comment --comment "default/web:http" -m recent --set --name KUBE-SEP-ELX6N4Z5RGB67TLC --mask 255.255.255.255 --rsource -m tcp -j DNAT --to-destination 10.244.1.11:8080
+-A KUBE-SEP-GWQABTP5GBYXHJY5 -s 10.244.1.10/32 -m comment --comment "default/web:http" -j KUBE-MARK-MASQ
+-A KUBE-SEP-GWQABTP5GBYXHJY5 -p tcp -m comment --comment "default/web:http" -m tcp -j DNAT --to-destination 10.244.1.10:8080
+-A KUBE-SEP-IQIBSY2R4USWK4F3 -s 10.244.2.10/32 -m comment --comment "default/web:http" -j KUBE-MARK-MASQ
+-A KUBE-SEP-IQIBSY2R4USWK4F3 -p tcp -m comment --comment "default/web:http" -m tcp -j DNAT --to-destination 10.244.2.10:8080
+-A KUBE-SERVICES -d 10.96.0.10/32 -p tcp -m comment --comment "default/web:http cluster IP" -m tcp --dport 80 -j KUBE-SVC-CDGGSHYLG3RE2FKL
+-A KUBE-SERVICES -d 203.0.113.10/32 -p tcp -m comment --comment "default/web:http loadbalancer IP" -m tcp --dport 80 -j KUBE-FW-CDGGSHYLG3RE2FKL
+-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS
+-A KUBE-SVC-CDGGSHYLG3RE2FKL ! -s 10.244.0.0/16 -d 10.96.0.10/32 -p tcp -m comment --comment "default/web:http cluster IP" -m tcp --dport 80 -j KUBE-MARK-MASQ
+-A KUBE-SVC-CDGGSHYLG3RE2FKL -m recent --rcheck --seconds 60 --reap --name KUBE-SEP-ELX6N4Z5RGB67TLC --mask 255.255.255.255 --rsource -j KUBE-SEP-ELX6N4Z5RGB67TLC
+-A KUBE-SVC-CDGGSHYLG3RE2FKL -m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-GWQABTP5GBYXHJY5
+-A KUBE-SVC-CDGGSHYLG3RE2FKL -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-ELX6N4Z5RGB67TLC
+-A KUBE-SVC-CDGGSHYLG3RE2FKL -j KUBE-SEP-IQIBSY2R4USWK4F3
+-A KUBE-SVL-CDGGSHYLG3RE2FKL -j KUBE-SEP-ELX6N4Z5RGB67TLC
+COMMIT
+"#;
+
+const SVC: &str = "-A KUBE-SVC-CDGGSHYLG3RE2FKL";
+
+fn read(text: &str) -> RuleSet {
+    parse(text, Family::Ipv4).unwrap().rules
+}
+
+/// The findings where some lines are others, given as pairs of what a line contains and what stands there instead.
+fn findings(edits: &[(&str, &str)]) -> Vec<String> {
+    let mut text = RULES.to_owned();
+    for (old, new) in edits {
+        assert!(text.contains(old), "not there: {old}");
+        text = text.replace(old, new);
+    }
+    compare(&read(RULES), &read(&text)).iter().map(ToString::to_string).collect()
+}
+
+/// A line of the rules that contains a text, with its end.
+fn line(part: &str) -> &'static str {
+    RULES.split_inclusive('\n').find(|line| line.starts_with("-A") && line.contains(part)).unwrap()
+}
+
+#[rstest]
+#[case::cluster_ip(
+    "web:http cluster IP\" -m tcp --dport 80 -j KUBE-SVC",
+    "service default/web:http: the way from 10.96.0.10:80/tcp is missing"
+)]
+#[case::node_port("--dport 30080", "service default/web:http: the way from node port 30080/tcp is missing")]
+#[case::load_balancer("-j KUBE-FW-", "service default/web:http: the way from 203.0.113.10:80/tcp is missing")]
+#[case::firewall("not accepted", "service default/web:http: the refusal of traffic to 203.0.113.10:80/tcp is missing")]
+#[case::service_that_only_rejects("has no endpoints", "service default/idle:http is missing")]
+#[case::source_range("172.16.0.0/12", "service default/web:http: the source range 172.16.0.0/12 is missing")]
+#[case::masquerade(
+    "! -s 10.244",
+    "service default/web:http: the masquerading of traffic to 10.96.0.10:80/tcp is missing"
+)]
+#[case::masquerade_of_the_node(
+    "masquerade LOCAL",
+    "service default/web:http: the masquerading of external traffic is missing"
+)]
+#[case::hairpin(
+    "-s 10.244.2.10",
+    "service default/web:http: the masquerading of endpoint 10.244.2.10:8080 to itself is missing"
+)]
+#[case::affinity("--rcheck", "service default/web:http: the affinity to endpoint 10.244.1.11:8080 is missing")]
+#[case::local_endpoint(
+    "-A KUBE-SVL",
+    "service default/web:http: endpoint 10.244.1.11:8080 for policy Local is missing"
+)]
+#[case::frame(
+    "INVALID",
+    "chain KUBE-FORWARD of filter: rule `-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP` is missing"
+)]
+fn a_missing_rule_is_told_in_words(#[case] part: &str, #[case] told: &str) {
+    assert_eq!(findings(&[(line(part), "")]), [told]);
+}
+
+#[test]
+fn a_missing_endpoint_is_one_finding() {
+    let sep = ":KUBE-SEP-IQIBSY2R4USWK4F3 - [0:0]\n";
+    let edits = [
+        (line("0.33333333349"), ""),
+        ("0.50000000000", "0.33333333349"),
+        (line("-s 10.244.1.10/32"), ""),
+        (line("--to-destination 10.244.1.10:8080"), ""),
+        (":KUBE-SEP-GWQABTP5GBYXHJY5 - [0:0]\n", ""),
+        ("0.33333333349", "0.50000000000"),
+    ];
+    assert!(RULES.contains(sep));
+    assert_eq!(findings(&edits), ["service default/web:http: endpoint 10.244.1.10:8080 is missing"]);
+}
+
+#[test]
+fn an_endpoint_that_moved_is_missing_and_unexpected() {
+    assert_eq!(
+        findings(&[("10.244.2.10:8080", "10.244.2.77:8080"), ("10.244.2.10/32", "10.244.2.77/32")]),
+        [
+            "service default/web:http: endpoint 10.244.2.10:8080 is missing",
+            "service default/web:http: endpoint 10.244.2.77:8080 is unexpected",
+        ]
+    );
+}
+
+#[test]
+fn another_probability_changes_the_shares_behind_it_too() {
+    assert_eq!(
+        findings(&[("0.50000000000", "0.25000000000")]),
+        [
+            "service default/web:http: the share of endpoint 10.244.1.11:8080 is 16.6666667 % instead of 33.3333333 %",
+            "service default/web:http: the share of endpoint 10.244.2.10:8080 is 50.0000000 % instead of 33.3333333 %",
+        ]
+    );
+}
+
+#[test]
+fn another_timeout_of_affinity_shows_both_rules() {
+    let check = "-A KUBE-SVC-CDGGSHYLG3RE2FKL -m recent --rcheck --seconds 60 --reap --name KUBE-SEP-ELX6N4Z5RGB67TLC \
+                 --mask 255.255.255.255 --rsource -j KUBE-SEP-ELX6N4Z5RGB67TLC";
+    let told = format!(
+        "service default/web:http: the affinity to endpoint 10.244.1.11:8080 is `{}` instead of `{check}`",
+        check.replace("60", "30")
+    );
+    assert_eq!(findings(&[("--seconds 60", "--seconds 30")]), [told]);
+}
+
+#[test]
+fn a_policy_is_told() {
+    let told = "chain FORWARD of filter: the policy is DROP instead of ACCEPT";
+    assert_eq!(findings(&[(":FORWARD ACCEPT", ":FORWARD DROP")]), [told]);
+}
+
+#[test]
+fn rules_in_another_order_are_told_where_order_counts() {
+    let masquerade = line("! -s 10.244");
+    let last = line("-j KUBE-SEP-IQIBSY2R4USWK4F3");
+    let moved = format!("{last}{masquerade}");
+    assert_eq!(
+        findings(&[(masquerade, ""), (last, &moved)]),
+        ["service default/web:http: the rules of KUBE-SVC-CDGGSHYLG3RE2FKL stand in another order"]
+    );
+    let node_ports = line("-j KUBE-NODEPORTS");
+    let first = line("web:http cluster IP\" -m tcp --dport 80 -j KUBE-SVC");
+    assert_eq!(
+        findings(&[(node_ports, ""), (first, &format!("{node_ports}{first}"))]),
+        ["chain KUBE-SERVICES of nat: the rules of KUBE-SERVICES stand in another order"]
+    );
+}
+
+#[test]
+fn comments_counters_and_the_order_of_endpoints_mean_nothing() {
+    let (first, second) = (line("0.33333333349"), line("0.50000000000"));
+    let swapped = [second.replace("0.50000000000", "0.33333333349"), first.replace("0.33333333349", "0.50000000000")];
+    let edits = [
+        (first, ""),
+        (second, &*swapped.concat()),
+        ("kubernetes forwarding rules", "forwarding"),
+        (":KUBE-FORWARD - [0:0]", ":KUBE-FORWARD - [7:420]"),
+    ];
+    assert_eq!(findings(&edits), [""; 0]);
+}
+
+#[test]
+fn a_service_without_a_name_is_told_by_its_hash() {
+    let anonymous: String = RULES
+        .lines()
+        .map(|line| match line.split_once(" -m comment --comment \"") {
+            Some((before, rest)) => format!("{before}{}\n", rest.split_once('"').unwrap().1),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    let without = anonymous.replace(SVC, "-A KUBE-MARK-MASQ").replace("--dport 30080", "--dport 30081");
+    let told: Vec<String> = compare(&read(&anonymous), &read(&without)).iter().map(ToString::to_string).collect();
+    assert!(
+        told.contains(&"service CDGGSHYLG3RE2FKL: the way from node port 30080/tcp is missing".to_owned()),
+        "{told:?}"
+    );
+}

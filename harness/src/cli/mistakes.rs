@@ -1,6 +1,7 @@
 //! Mistakes of an input, shown with the lines that they are in.
 
 use std::fmt;
+use std::sync::Arc;
 
 use miette::{LabeledSpan, MietteHandler, MietteHandlerOpts, NamedSource, ReportHandler, SourceCode};
 
@@ -15,30 +16,50 @@ pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
         .terminal_links(false)
         .context_lines(1)
         .build();
-    for error in &diagnostics.errors {
-        let source = diagnostics.source(&error.span.file);
-        match source {
+    for error in diagnostics.errors.iter().take(SHOWN) {
+        match diagnostics.sources.get(&error.span.file).filter(|text| can_be_shown(error, text)) {
             Some(text) => console.complain(Shown { handler: &handler, mistake: Mistake::new(error, text) }),
-            None => console.complain(error),
+            None => console.complain(format!("{error}\n")),
         }
     }
+    let more = diagnostics.errors.len().saturating_sub(SHOWN);
+    if more > 0 {
+        console.complain(format!("{more} more mistakes in {}", diagnostics.errors[0].span.file.display()));
+    }
+}
+
+/// How many mistakes of a scenario are shown; the rest is counted.
+const SHOWN: usize = 50;
+
+/// The longest line, in bytes, that is shown with a mistake.
+const LINE_BYTES: usize = 400;
+
+/// Whether the lines around a mistake are such as a person reads.
+fn can_be_shown(error: &Diagnostic, text: &str) -> bool {
+    let also = error.also.iter().map(|also| &also.span).filter(|span| span.file == error.span.file);
+    std::iter::once(&error.span).chain(also).all(|span| {
+        let around = text.lines().skip(span.line.saturating_sub(2)).take(3);
+        around.into_iter().all(|line| {
+            line.len() <= LINE_BYTES && !line.contains(|letter: char| letter.is_control() && letter != '\t')
+        })
+    })
 }
 
 /// A mistake as miette wants it.
 #[derive(Debug)]
 struct Mistake<'d> {
     error: &'d Diagnostic,
-    source: NamedSource<String>,
+    source: NamedSource<Arc<str>>,
     labels: Vec<LabeledSpan>,
 }
 
 impl<'d> Mistake<'d> {
-    fn new(error: &'d Diagnostic, text: &str) -> Self {
+    fn new(error: &'d Diagnostic, text: &Arc<str>) -> Self {
         let mut labels = vec![LabeledSpan::new_primary_with_span(None, range(&error.span, error.length, text))];
         if let Some(also) = error.also.as_ref().filter(|also| also.span.file == error.span.file) {
             labels.push(LabeledSpan::new_with_span(Some(also.text.clone()), range(&also.span, also.length, text)));
         }
-        let source = NamedSource::new(error.span.file.display().to_string(), text.to_owned());
+        let source = NamedSource::new(error.span.file.display().to_string(), text.clone());
         Self { error, source, labels }
     }
 }

@@ -6,6 +6,7 @@ mod console;
 mod doctor;
 mod interrupt;
 mod mistakes;
+mod rules;
 mod run;
 mod schema;
 
@@ -56,6 +57,7 @@ Exit codes: 0 all held; 1 an expectation failed; 2 the input is wrong; 3 the env
 enum Command {
     Run(run::Args),
     Check(check::Args),
+    Rules(rules::Args),
     Doctor(doctor::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -92,6 +94,7 @@ pub fn main() -> ExitCode {
     let exit = match cli.command {
         Command::Run(args) => run::run(&args, &console),
         Command::Check(args) => check::run(&args, &console),
+        Command::Rules(args) => rules::run(&args, &console),
         Command::Doctor(args) => doctor::run(&args, &console),
         Command::Schema(args) => schema::run(&args, &console),
         Command::Completions(args) => completions::run(&args, &console),

@@ -11,7 +11,7 @@ use serde_path_to_error::{Path as SerdePath, Segment};
 use super::diagnostics::Diagnostic;
 use super::document::value;
 use super::limits;
-use super::tree::{At, Hop, Node, Place};
+use super::tree::{At, Hop, Kind, Node, Place};
 
 /// What decoding a tree gave.
 pub(crate) struct Decoded<T> {
@@ -25,6 +25,7 @@ pub(crate) struct Decoded<T> {
 
 /// Decodes a tree.
 pub(crate) fn decode<T: DeserializeOwned>(file: &std::path::Path, tree: &Arc<Node>) -> Decoded<T> {
+    let written = tree;
     let mut tree = tree.clone();
     let mut mistakes = Vec::new();
     let mut budget = limits::RECOVERY_VALUES.max(tree.size.saturating_mul(2));
@@ -36,7 +37,12 @@ pub(crate) fn decode<T: DeserializeOwned>(file: &std::path::Path, tree: &Arc<Nod
         };
         let path = hops(error.path());
         let at = follow(At::root(file, &tree), &path);
-        mistakes.push(explain(at, &path, &error.inner().to_string()));
+        let message = error.inner().to_string();
+        // What was taken away is missing now, and has been reported already.
+        let taken = missing_field(&message).is_some_and(|field| follow(At::root(file, written), &path).has(field));
+        if !taken {
+            mistakes.push(explain(at, &path, &message));
+        }
         if path.is_empty() || mistakes.len() >= limits::MISTAKES || budget < tree.size {
             return Decoded { value: None, tree, mistakes };
         }
@@ -61,6 +67,11 @@ fn follow<'a>(root: At<'a>, path: &[Hop]) -> At<'a> {
     })
 }
 
+/// The name of the field that serde misses.
+fn missing_field(message: &str) -> Option<&str> {
+    message.strip_prefix("missing field ").and_then(|rest| quoted(rest).first().copied())
+}
+
 /// Puts serde's message into the words of somebody who writes YAML.
 fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
     if let Some(rest) = message.strip_prefix("unknown field ") {
@@ -80,8 +91,7 @@ fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
         let help = format!("{near}Write one of {}.", listed(known));
         return at.mistake(format!("`{found}` is not known here")).help(help);
     }
-    if let Some(rest) = message.strip_prefix("missing field ") {
-        let field = quoted(rest).first().copied().unwrap_or_default();
+    if let Some(field) = missing_field(message) {
         return at.mistake(format!("`{field}` is missing")).help(format!("Add `{field}: ...` here."));
     }
     let place = match path.last() {
@@ -91,11 +101,19 @@ fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
     let mismatch = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     if let Some((found, expected)) = mismatch.and_then(|rest| rest.rsplit_once(", expected ")) {
         let expected = in_words(expected);
+        let found = written_number(at.node()).unwrap_or_else(|| in_words(found));
         return at
-            .mistake(format!("{place}expected {expected}, found {}", in_words(found)))
+            .mistake(format!("{place}expected {expected}, found {found}"))
             .help(format!("Write {expected} here."));
     }
     at.mistake(format!("{place}{message}"))
+}
+
+/// A number that is too large for the reader, which takes it for text then.
+fn written_number(node: &Node) -> Option<String> {
+    let Kind::Scalar { text, plain: true, .. } = &node.kind else { return None };
+    let number = text.len() > 18 && text.bytes().all(|byte| byte.is_ascii_digit());
+    number.then(|| format!("`{text}`"))
 }
 
 /// The words of a message that stand in backticks.

@@ -116,9 +116,9 @@ impl<'a> Builder<'a> {
             Event::Scalar(text, style, anchor, tag) => {
                 let text_tag = self.is_text(tag.as_deref(), range);
                 let plain = style == ScalarStyle::Plain && !text_tag;
-                let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                let block = style == ScalarStyle::Literal;
                 let kind = Kind::Scalar { text: text.into_owned(), plain, block };
-                self.close(Node { mark: self.mark(range), kind, size: 1 }, anchor);
+                self.close(Node { mark: self.mark(range), kind, size: 1, pruned: false }, anchor);
             }
             Event::SequenceStart(anchor, tag) => self.start(range, anchor, tag.as_deref(), None)?,
             Event::MappingStart(anchor, tag) => self.start(range, anchor, tag.as_deref(), Some(Vec::new()))?,
@@ -128,7 +128,7 @@ impl<'a> Builder<'a> {
                         Some(entries) => Kind::Map(entries),
                         None => Kind::List(open.items),
                     };
-                    self.close(Node { mark: open.mark, kind, size: open.size }, open.anchor);
+                    self.close(Node { mark: open.mark, kind, size: open.size, pruned: false }, open.anchor);
                 }
             }
             Event::Alias(anchor) => self.alias(anchor, range)?,

@@ -51,7 +51,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), FindError> {
             if path.file_name().is_none_or(|name| name != "invalid") {
                 walk(&path, found)?;
             }
-        } else if is_yaml(&path) && !is_manifest(&path) && !found.contains(&path) {
+        } else if is_yaml(&path) && !holds_objects(&path) && !found.contains(&path) {
             found.push(path);
         }
     }
@@ -62,7 +62,13 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
+/// Whether a text is plain Kubernetes objects, in YAML or JSON. A scenario has no `apiVersion`.
+pub fn is_manifest(text: &str) -> bool {
+    let json = || text.trim_start().starts_with('{') && text.contains("\"apiVersion\"");
+    text.lines().any(|line| line.starts_with("apiVersion:")) || json()
+}
+
 /// A file that cannot be read counts as a scenario, so that the mistake is told.
-fn is_manifest(path: &Path) -> bool {
-    read_file(path).is_ok_and(|text| text.lines().any(|line| line.starts_with("apiVersion:")))
+fn holds_objects(path: &Path) -> bool {
+    read_file(path).is_ok_and(|text| is_manifest(&text))
 }

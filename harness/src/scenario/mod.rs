@@ -4,6 +4,8 @@
 //! 2. `decode`: tree → the types of `raw`, with all mistakes at once;
 //! 3. `resolve`: references looked up, defaults filled in, steps made whole → [`Scenario`].
 //!
+//! Beside that, `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario.
+//!
 //! Mistakes are [`Diagnostics`]: every one with file, line, column, what is wrong and how to put it right.
 
 mod decode;
@@ -12,6 +14,7 @@ mod document;
 mod find;
 mod limits;
 mod model;
+mod plain;
 mod raw;
 mod read;
 mod resolve;
@@ -20,13 +23,15 @@ mod schema;
 mod tests;
 mod tree;
 
+pub(crate) use decode::nearest;
 pub use diagnostics::{Diagnostic, Diagnostics, Label};
-pub use find::{FindError, find};
+pub use find::{FindError, find, is_manifest};
 pub use limits::{FILE_BYTES, MOST_FLOWS};
 pub use model::{
     Balance, Cni, CniKind, Destination, Expectation, Flows, ForeignRules, Host, Install, Note, OutcomeExpectation,
     Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, SourceExpectation, Span, Step, Target, Test,
     Vantage,
 };
-pub use read::{load, parse, read_file};
+pub use plain::{PlainCluster, cluster, proxy_config};
+pub use read::{load, parse, read_file, unreadable};
 pub use schema::schema;

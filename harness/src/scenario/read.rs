@@ -23,16 +23,29 @@ use super::tree::{At, Node, Place};
 pub fn load(path: &Path) -> Result<Scenario, Diagnostics> {
     match read_file(path) {
         Ok(text) => parse(&text, path, &read_file),
-        Err(error) => {
-            let span = Span { file: path.to_owned(), line: 1, column: 1 };
-            let message = format!("the file cannot be read: {error}");
-            let help = Some("Check the path and its permissions.".to_owned());
-            Err(Diagnostics {
-                errors: vec![Diagnostic { span, length: 1, message, help, also: None }],
-                sources: BTreeMap::new(),
-            })
-        }
+        Err(error) => Err(unreadable(path, &error)),
     }
+}
+
+/// The report of a file that cannot be read.
+pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
+    let span = Span { file: path.to_owned(), line: 1, column: 1 };
+    let message = format!("the file cannot be read: {}", reason(error));
+    let help = match error.kind() {
+        io::ErrorKind::InvalidData => "Save it as UTF-8 text, at most 64 MiB of it.",
+        io::ErrorKind::NotFound => "Check the path: it is relative to the folder in which svclab was started.",
+        _ => "Check the path and its permissions.",
+    };
+    let error = Diagnostic { span, length: 1, message, help: Some(help.to_owned()), also: None };
+    Diagnostics { errors: vec![error], sources: BTreeMap::new() }
+}
+
+/// What the system says, in the form of a fragment.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// The text of a file.
@@ -62,11 +75,7 @@ pub fn parse(text: &str, path: &Path, read: &dyn Fn(&Path) -> io::Result<String>
     let scenario = parse_into(text, path, read, &mut sources, &mut findings);
     match scenario {
         Some(scenario) if findings.mistakes.is_empty() => Ok(scenario),
-        _ => {
-            let mut errors = findings.mistakes;
-            errors.sort_by(|a, b| (&a.span, &a.message).cmp(&(&b.span, &b.message)));
-            Err(Diagnostics { errors, sources })
-        }
+        _ => Err(findings.into_diagnostics(sources)),
     }
 }
 
@@ -81,6 +90,12 @@ fn parse_into(
     let readable = mistakes.is_empty();
     mistakes.into_iter().for_each(|mistake| findings.add(mistake));
     let tree = only_document(&documents, path, readable, findings)?;
+    if let (Some(_), Some(kind)) = (tree.get("apiVersion"), tree.get("kind")) {
+        let kind = kind.value.text().unwrap_or_default();
+        let help = "Name the file in `manifests:` of a scenario. `svclab rules` reads it by itself, too.";
+        findings.wrong(At::root(path, tree), format!("this is a Kubernetes object ({kind}), no scenario"), help);
+        return None;
+    }
     let decoded = decode::<RawScenario>(path, tree);
     decoded.mistakes.into_iter().for_each(|mistake| findings.add(mistake));
     let raw = decoded.value?;
@@ -174,7 +189,7 @@ impl Files<'_> {
             }
             Err(error) => {
                 let help = format!("The path is relative to the scenario: {} was tried.", path.display());
-                self.findings.wrong(at, format!("`{file}` cannot be read: {error}"), help);
+                self.findings.wrong(at, format!("`{file}` cannot be read: {}", reason(&error)), help);
                 None
             }
         }

@@ -26,6 +26,8 @@ pub(crate) struct Node {
     pub(crate) kind: Kind,
     /// How many values it has, aliases written out and itself counted.
     pub(crate) size: usize,
+    /// True where something in it was taken away, because it could not be read.
+    pub(crate) pruned: bool,
 }
 
 /// The three kinds of YAML values.
@@ -37,7 +39,7 @@ pub(crate) enum Kind {
         text: String,
         /// True where it stands without quotes, so that it may be other than a string.
         plain: bool,
-        /// True for a block scalar (`|` or `>`), whose text starts on the next line.
+        /// True for a literal block scalar (`|`), whose lines are those of the file without their indentation.
         block: bool,
     },
     /// A list.
@@ -67,6 +69,12 @@ pub(crate) enum Hop {
 }
 
 impl Node {
+    /// A value that is not there, at the start of a file.
+    pub(crate) fn empty() -> Self {
+        let mark = Mark { line: 1, column: 1, length: 1 };
+        Self { mark, kind: Kind::Scalar { text: String::new(), plain: true, block: false }, size: 1, pruned: false }
+    }
+
     /// The value of a key; `None` where this is no map or has no such key.
     pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
         match &self.kind {
@@ -95,6 +103,7 @@ impl Node {
     pub(crate) fn prune(node: &mut Arc<Self>, path: &[Hop]) {
         let Some((step, rest)) = path.split_first() else { return };
         let node = Arc::make_mut(node);
+        node.pruned = true;
         match (&mut node.kind, step) {
             (Kind::Map(entries), Hop::Field(name)) => {
                 let Some(at) = entries.iter().position(|entry| entry.name == *name) else { return };
@@ -170,6 +179,11 @@ impl<'a> At<'a> {
         Key(self)
     }
 
+    /// True where something here could not be read. Then it has been reported, and what is missing here may be that.
+    pub(crate) fn is_pruned(self) -> bool {
+        self.node.pruned
+    }
+
     /// The tree below.
     pub(crate) fn node(self) -> &'a Node {
         self.node
@@ -185,12 +199,19 @@ impl<'a> At<'a> {
         self.span_of(self.node.mark)
     }
 
-    /// The place of a block scalar's (`|`) first line of text, which starts at its first column for the tools that
-    /// read it.
-    pub(crate) fn text_span(self) -> Span {
-        let block = matches!(self.node.kind, Kind::Scalar { block: true, .. });
+    /// The place of a literal block scalar's first line, and the column that its lines start at. Of another text, its
+    /// own place and `None`: its lines are not those of the file.
+    pub(crate) fn text_span(self) -> (Span, Option<usize>) {
         let span = self.span();
-        if block { Span { column: 1, ..span } } else { span }
+        match &self.node.kind {
+            Kind::Scalar { block: true, text, .. } => {
+                // The mark is at the first letter, and empty lines may stand before it.
+                let empty = text.chars().take_while(|letter| *letter == '\n').count();
+                let start = span.column;
+                (Span { line: span.line.saturating_sub(empty), column: 1, ..span }, Some(start))
+            }
+            _ => (span, None),
+        }
     }
 
     /// A remark on this place.

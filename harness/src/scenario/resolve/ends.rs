@@ -124,7 +124,7 @@ impl Scene<'_, '_> {
         };
         let number = |findings: &mut Findings| match port {
             None => Some(None),
-            Some(port) => findings.parsed::<u16>(at, port, "port number", "`pod/web:8080`").map(Some),
+            Some(port) => port_number(port, at, findings).map(Some),
         };
         match rest.split_once('/') {
             Some(("pod", name)) => {
@@ -273,6 +273,10 @@ impl Scene<'_, '_> {
             findings.wrong(at, format!("`{text}` is no destination"), TO);
             return None;
         };
+        if address.port() == 0 {
+            findings.wrong(at, "port 0 is out of range", "Ports are numbers from 1 to 65535.");
+            return None;
+        }
         let mut ends = Ends::plain(&[address.ip()], address.port());
         ends.loopback = address.ip().is_loopback();
         let cluster = self.now.1;
@@ -335,8 +339,24 @@ fn external_ips(service: &Service) -> (Vec<IpAddr>, &'static str) {
 }
 
 fn plain(addresses: &[IpAddr], port: &str, at: At<'_>, findings: &mut Findings) -> Option<Ends> {
-    let number = findings.parsed::<u16>(at, port, "port number", "`node/worker:22`")?;
-    Some(Ends::plain(addresses, number))
+    Some(Ends::plain(addresses, port_number(port, at, findings)?))
+}
+
+/// A port by number.
+fn port_number(text: &str, at: At<'_>, findings: &mut Findings) -> Option<u16> {
+    if !is_number(text) {
+        findings.wrong(at, format!("`{text}` is no port number"), "Write a number from 1 to 65535.");
+        return None;
+    }
+    let number = text.parse().ok().filter(|number| *number != 0);
+    if number.is_none() {
+        findings.wrong(at, format!("port {text} is out of range"), "Ports are numbers from 1 to 65535.");
+    }
+    number
+}
+
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The ports that a number or name means; several where the same number is offered for several protocols.
@@ -368,8 +388,8 @@ fn service_ports<'s>(
 
 /// The port of a pod that a number or name means.
 fn container_port(pod: &Pod, text: &str, at: At<'_>, findings: &mut Findings) -> Option<u16> {
-    if let Ok(number) = text.parse::<u16>() {
-        return Some(number);
+    if is_number(text) {
+        return port_number(text, at, findings);
     }
     let found = pod.ports.iter().find(|port| port.name.as_deref() == Some(text)).map(|port| port.port);
     if found.is_none() {

@@ -1,7 +1,10 @@
 //! What must become of a probe.
 
+use std::net::IpAddr;
+
 use svclab_rules::cluster::Family;
 
+use super::super::decode::nearest;
 use super::super::model::{
     Balance, Expectation, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, SourceExpectation, Target,
 };
@@ -39,6 +42,15 @@ pub(crate) fn expectation(
     }
 }
 
+/// Finds the mistakes of an expectation whose probe is wrong itself, so that it is not known where that goes.
+pub(crate) fn words(raw: &RawExpect, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) {
+    contradictions(raw, at, findings);
+    outcome(raw, at, Family::Ipv4, scene, findings);
+    balance(raw, at, Family::Ipv4, scene, findings);
+    raw.source.as_deref().map(|text| source(text, at.field("source"), findings));
+    raw.reply.as_deref().map(|text| reply(text, at.field("reply"), findings));
+}
+
 fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
     let outcomes = ["delivered", "rejected", "dropped"];
     let given: Vec<&str> = outcomes.into_iter().filter(|outcome| at.has(outcome)).collect();
@@ -61,7 +73,7 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
     }
     let fields = ["delivered", "rejected", "dropped", "source", "reply", "balance", "affinity"];
     if !fields.iter().any(|field| at.has(field)) {
-        findings.wrong(at, "nothing is expected", "Write at least one of `delivered`, `rejected` and `dropped`.");
+        findings.missing(at, "nothing is expected", "Write at least one of `delivered`, `rejected` and `dropped`.");
     }
 }
 
@@ -124,9 +136,7 @@ fn source(text: &str, at: At<'_>, findings: &mut Findings) -> Option<SourceExpec
     match text {
         "preserved" => Some(SourceExpectation::Preserved),
         "masqueraded" => Some(SourceExpectation::Masqueraded),
-        address => findings
-            .parsed(at, address, "source", "`preserved`, `masqueraded` or an address")
-            .map(SourceExpectation::Address),
+        address => word_or_address(address, ["preserved", "masqueraded"], at, findings).map(SourceExpectation::Address),
     }
 }
 
@@ -134,10 +144,21 @@ fn reply(text: &str, at: At<'_>, findings: &mut Findings) -> Option<ReplyExpecta
     match text {
         "from-vip" => Some(ReplyExpectation::FromVip),
         "none" => Some(ReplyExpectation::Nothing),
-        address => {
-            findings.parsed(at, address, "reply", "`from-vip`, `none` or an address").map(ReplyExpectation::From)
-        }
+        address => word_or_address(address, ["from-vip", "none"], at, findings).map(ReplyExpectation::From),
     }
+}
+
+/// The address that stands where one of two words could stand, too.
+fn word_or_address(text: &str, words: [&str; 2], at: At<'_>, findings: &mut Findings) -> Option<IpAddr> {
+    let address = text.parse().ok();
+    if address.is_none() {
+        let help = match nearest(text, &words) {
+            Some(near) => format!("Did you mean `{near}`?"),
+            None => format!("Write `{}`, `{}` or an address.", words[0], words[1]),
+        };
+        findings.wrong(at, format!("`{text}` is not known here"), help);
+    }
+    address
 }
 
 fn balance(

@@ -1,9 +1,11 @@
 //! What resolving found to say.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::super::decode::nearest;
-use super::super::diagnostics::Diagnostic;
+use super::super::diagnostics::{Diagnostic, Diagnostics};
 use super::super::model::{Note, Span};
 use super::super::tree::{At, Place};
 
@@ -18,6 +20,13 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// The mistakes in the order of files and lines, with the texts that they stand in.
+    pub(crate) fn into_diagnostics(self, sources: BTreeMap<PathBuf, Arc<str>>) -> Diagnostics {
+        let mut errors = self.mistakes;
+        errors.sort_by(|a, b| (&a.span, &a.message).cmp(&(&b.span, &b.message)));
+        Diagnostics { errors, sources }
+    }
+
     /// Records a mistake. The same one again, as a later step may find it, is kept once.
     pub(crate) fn add(&mut self, mistake: Diagnostic) {
         if self.known.insert((mistake.span.clone(), mistake.message.clone())) {
@@ -28,6 +37,13 @@ impl Findings {
     /// Records a mistake with the way out.
     pub(crate) fn wrong(&mut self, place: impl Place, message: impl Into<String>, help: impl Into<String>) {
         self.add(place.mistake(message).help(help));
+    }
+
+    /// Records that something is missing at a place, unless something there could not be read: that may be it.
+    pub(crate) fn missing(&mut self, at: At<'_>, message: impl Into<String>, help: impl Into<String>) {
+        if !at.is_pruned() {
+            self.wrong(at, message, help);
+        }
     }
 
     /// Records a reference that leads nowhere, with the known name that was probably meant.

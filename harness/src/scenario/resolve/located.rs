@@ -44,9 +44,28 @@ impl<'a, T> Located<'a, T> {
     /// The place of a field, which is named as in the Kubernetes object.
     pub(crate) fn field(&self, path: &str) -> At<'a> {
         match self.form {
-            Form::Manifest => self.at.walk(path),
+            Form::Manifest => self.at.walk(&one_cluster_ip(self.at.field("spec"), path)),
             Form::Short => short_field(self.at, path),
         }
+    }
+
+    /// A field's name in the form that the object is written in.
+    fn written(&self, path: &str) -> String {
+        if self.form == Form::Manifest {
+            return one_cluster_ip(self.at.field("spec"), path);
+        }
+        let renamed = [
+            ("status.addresses[", &["ips", "ip"]),
+            ("status.podIP", &["ips", "ip"]),
+            ("spec.podCIDR", &["podCIDRs", "podCIDR"]),
+            ("status.loadBalancer.ingress", &["loadBalancerIPs", "status"]),
+        ];
+        let short = renamed.iter().find(|(long, _)| path.starts_with(long));
+        if let Some((_, names)) = short {
+            return names.iter().find(|name| self.at.has(name)).unwrap_or(&names[1]).to_string();
+        }
+        let path = one_cluster_ip(self.at, path);
+        path.trim_start_matches("spec.").trim_start_matches("metadata.").to_owned()
     }
 }
 
@@ -68,15 +87,21 @@ pub(crate) fn sound<U, T>(
 /// Records mistakes of an object at its fields.
 pub(crate) fn report<T>(source: &Located<'_, T>, errors: Vec<FieldError>, findings: &mut Findings) {
     for error in errors {
-        let path = match source.form {
-            Form::Short => error.path.trim_start_matches("spec.").trim_start_matches("metadata."),
-            Form::Manifest => &error.path,
-        };
+        let place = source.field(&error.path);
+        if place.is_pruned() && error.message.ends_with("missing") {
+            continue;
+        }
+        let path = source.written(&error.path);
         let verb = ["is ", "are ", "has "].iter().any(|verb| error.message.starts_with(verb));
         let colon = if verb { "" } else { ":" };
-        let mistake = source.field(&error.path).mistake(format!("`{path}`{colon} {}", error.message));
+        let mistake = place.mistake(format!("`{path}`{colon} {}", error.message));
         findings.add(mistake.help(error.help));
     }
+}
+
+/// The first of `clusterIPs` is `clusterIP` where only that is written.
+fn one_cluster_ip(at: At<'_>, path: &str) -> String {
+    if at.has("clusterIPs") { path.to_owned() } else { path.replace("clusterIPs[0]", "clusterIP") }
 }
 
 /// The place of a Kubernetes field in the short form, where names are the same but the levels `metadata`, `spec`,
@@ -109,6 +134,6 @@ fn short_field<'a>(at: At<'a>, path: &str) -> At<'a> {
     if path == "spec.nodeName" {
         return at.first_of(&["node", "nodes"]);
     }
-    let path = ["metadata.", "spec."].iter().find_map(|level| path.strip_prefix(level)).unwrap_or(path);
-    at.walk(path)
+    let path = one_cluster_ip(at, path);
+    at.walk(["metadata.", "spec."].iter().find_map(|level| path.strip_prefix(level)).unwrap_or(&path))
 }

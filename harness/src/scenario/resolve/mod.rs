@@ -9,6 +9,7 @@ mod endpoints;
 mod ends;
 mod expectations;
 mod findings;
+mod foreign;
 mod located;
 mod manifests;
 mod network;
@@ -27,7 +28,8 @@ use super::raw::RawScenario;
 use super::tree::At;
 use addresses::Pool;
 pub(crate) use findings::Findings;
-pub(crate) use manifests::Manifests;
+pub(crate) use located::{Located, report};
+pub(crate) use manifests::{Manifests, Object};
 use objects::{Objects, Source};
 pub(crate) use surroundings::RuleFiles;
 
@@ -60,7 +62,8 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
     }
     let cluster = objects.cluster(&network, findings);
     checks::addresses(&objects, &hosts, &cluster, findings);
-    let rules = surroundings::rules(&raw.rules, at.field("rules"), input.folder, input.rules, &objects, findings);
+    let (listed, mode) = (at.field("rules"), network.proxy.mode);
+    let rules = surroundings::rules(&raw.rules, listed, input.folder, input.rules, &objects, mode, findings);
     let stage = tests::Stage {
         objects: &objects,
         cluster: &cluster,

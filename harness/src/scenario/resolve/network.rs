@@ -5,6 +5,7 @@ use svclab_rules::cluster::objects::{
     ConntrackConfiguration, DetectLocalConfiguration, KubeProxyConfiguration, MasqueradeConfiguration, proxy_config,
 };
 use svclab_rules::cluster::{Family, ProxyConfig};
+use svclab_rules::profile::Profile;
 
 use super::super::model::{Cni, CniKind, Overlay};
 use super::super::raw::{OneOrMany, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
@@ -131,6 +132,9 @@ pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &
         feature_gates: Some(raw.feature_gates.clone()),
     };
     let version = raw.version.as_ref().map_or(VERSION, |version| version.0.as_str());
+    if let Err(error) = version.parse::<Profile>() {
+        findings.wrong(at.field("version"), error.to_string(), "Write one of these in quotes, as \"1.30\".");
+    }
     let place = Located::manifest((), at);
     match proxy_config(&given, version) {
         Ok(config) => config,

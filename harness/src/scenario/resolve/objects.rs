@@ -1,6 +1,6 @@
 //! The objects of the cluster while a scenario is resolved: as they are at the start, and after each step.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1 as core;
@@ -100,7 +100,10 @@ impl<'a> Objects<'a> {
             let at = source.at.field("pods").item(index);
             drafts.extend(pods::short(raw, at, &objects.nodes, findings));
         }
-        objects.pods = pods::complete(drafts, &objects.nodes, &mut objects.pool, findings);
+        let missing_node = |name: &str, at: At<'_>, findings: &mut Findings| objects.missing_node(name, at, findings);
+        let mut pool = objects.pool.clone();
+        objects.pods = pods::complete(drafts, &objects.nodes, &missing_node, &mut pool, findings);
+        objects.pool = pool;
         unique(&mut objects.pods, "pod", |pod| pod.pod.name.to_string(), findings);
         objects.lay_over(source, network, findings);
         objects
@@ -190,17 +193,17 @@ impl<'a> Objects<'a> {
 
     /// Lays Services and endpoints in short form over what there is.
     fn lay_over(&mut self, source: &Source<'a>, network: &Network, findings: &mut Findings) {
-        let mut seen = BTreeSet::new();
+        let mut seen: BTreeMap<ObjectName, At<'a>> = BTreeMap::new();
         for (index, raw) in source.services.iter().enumerate() {
             let at = source.at.field("services").item(index);
             let name = services::name_of(raw);
-            if !seen.insert(name.clone()) {
-                findings.wrong(
-                    at.field("name"),
-                    format!("there are two services `{name}` here"),
-                    "Rename one of the two.",
-                );
-            } else if raw.delete == Some(true) {
+            if let Some(first) = seen.get(&name) {
+                let mistake = at.field("name").mistake(format!("there are two services `{}`", short_name(&name)));
+                findings.add(mistake.help("Rename one of the two.").also(first.field("name").label("the first one")));
+                continue;
+            }
+            seen.insert(name.clone(), at);
+            if raw.delete == Some(true) {
                 self.remove_service(&name, at, findings);
             } else {
                 let known = self.services.iter_mut().find(|other| services::object_name(&other.value) == name);
@@ -318,7 +321,11 @@ impl<'a> Objects<'a> {
     ) {
         let bare = name.rsplit('/').next();
         let items = self.written.node().get(list).map(|entry| entry.value.items()).unwrap_or_default();
-        let written = items.iter().any(|item| item.get("name").and_then(|name| name.value.text()) == bare);
+        let name_of = |item: &super::super::tree::Node| match item.get("name") {
+            Some(name) => name.value.text().map(str::to_owned),
+            None => item.text().map(str::to_owned),
+        };
+        let written = items.iter().any(|item| name_of(item).as_deref() == bare);
         if self.complete && !written {
             findings.dangling(at, what, name, known);
         }

@@ -46,7 +46,7 @@ pub(crate) fn short<'a>(
     only_one(at, ["node", "nodes"], findings);
     let replicas = raw.replicas.unwrap_or(1);
     if !(1..=limits::REPLICAS).contains(&replicas) {
-        let message = format!("{replicas} replicas");
+        let message = format!("`replicas`: {replicas} is out of range");
         findings.wrong(at.field("replicas"), message, format!("Ask for 1 to {} pods.", limits::REPLICAS));
         return Vec::new();
     }
@@ -76,7 +76,7 @@ fn hosts(raw: &RawPod, at: At<'_>, nodes: &[Located<'_, Node>], findings: &mut F
         return nodes.clone();
     }
     if raw.replicas.unwrap_or(1) == 1 && nodes.len() > 1 {
-        findings.wrong(at, format!("pod `{}` is on no node", raw.name), "Add `node: ...` with the name of a node.");
+        findings.missing(at, format!("pod `{}` is on no node", raw.name), "Add `node: ...` with the name of a node.");
         return Vec::new();
     }
     nodes.iter().map(|node| node.value.name.clone()).collect()
@@ -132,15 +132,16 @@ fn texts(object: &core::Pod) -> Vec<&str> {
     listed.chain(status.pod_ip.as_deref()).filter(|text| !text.is_empty()).collect()
 }
 
-/// Turns drafts into facts: looks up their nodes and gives addresses to those that have none.
+/// Turns drafts into facts: looks up their nodes and gives addresses to those that have none. A node that is not there
+/// is told to `missing_node`.
 pub(crate) fn complete<'a>(
     drafts: Vec<Located<'a, Draft>>,
     nodes: &[Located<'_, Node>],
+    missing_node: &dyn Fn(&str, At<'_>, &mut Findings),
     pool: &mut Pool,
     findings: &mut Findings,
 ) -> Vec<Located<'a, PodState>> {
     pool.take(drafts.iter().flat_map(|draft| given(&draft.value)));
-    let names: Vec<&str> = nodes.iter().map(|node| node.value.name.as_str()).collect();
     let mut pods = Vec::new();
     for mut draft in drafts {
         let wanted = draft.value.object.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
@@ -148,8 +149,7 @@ pub(crate) fn complete<'a>(
         if let Some(node) = node {
             fill(&mut draft, &node.value, pool, findings);
         } else if !wanted.is_empty() {
-            let at = place_of_node(&draft, &wanted);
-            findings.dangling(at, "node", &wanted, &names);
+            missing_node(&wanted, place_of_node(&draft, &wanted), findings);
         }
         let Some(reading) = sound(&draft, objects::pod(&draft.value.object), findings) else { continue };
         match (reading, node) {

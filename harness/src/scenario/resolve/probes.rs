@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use svclab_rules::cluster::{Family, ObjectName, Protocol, ServicePort};
 
+use super::super::decode::listed;
 use super::super::limits;
 use super::super::model::{Destination, Flows, Probe, Vantage};
 use super::super::raw::{RawFlows, RawProbe};
@@ -58,10 +59,23 @@ fn choose(raw: &RawProbe, sources: &[Family], to: &Ends, at: At<'_>, findings: &
         let mut senders = sources.to_vec();
         senders.dedup();
         let sender = of(&mut senders.into_iter());
-        let message = format!("`{}` has {sender}, `{}` has {destination}", raw.from, raw.to);
-        let help = match raw.family {
-            Some(wanted) => format!("Give both an {} address, or leave `family` out.", family(wanted)),
-            None => "Give both ends an address of the same family.".to_owned(),
+        let (message, help) = match raw.family.map(family) {
+            Some(wanted) => {
+                let lacking: Vec<&str> = [
+                    (&raw.from, sources.contains(&wanted)),
+                    (&raw.to, to.addresses.iter().any(|address| Family::of(address.ip()) == wanted)),
+                ]
+                .into_iter()
+                .filter_map(|(end, has)| (!has).then_some(end.as_str()))
+                .collect();
+                let verb = if lacking.len() == 1 { "has" } else { "have" };
+                let message = format!("{} {verb} no {wanted} address", listed(&lacking));
+                (message, format!("Give both ends an {wanted} address, or leave `family` out."))
+            }
+            None => (
+                format!("`{}` has {sender}, `{}` has {destination}", raw.from, raw.to),
+                "Give both ends an address of the same family.".to_owned(),
+            ),
         };
         findings.wrong(at.first_of(&["family", "to"]), message, help);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use svclab_rules::cluster::Family;
+use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::super::model::{ForeignRules, Host, Install, Place as Namespace, Span};
 use super::super::raw::{OneOrMany, RawFamily, RawHost, RawInstall, RawNode, RawRules, Scalar};
@@ -12,6 +12,7 @@ use super::super::tree::At;
 use super::addresses::Pool;
 use super::endpoints::object_name;
 use super::findings::Findings;
+use super::foreign;
 use super::located::Located;
 use super::nodes::{defaults, one_of, only_one};
 use super::objects::Objects;
@@ -73,13 +74,14 @@ pub(crate) fn sysctls(raw: &[RawNode]) -> BTreeMap<String, BTreeMap<String, Stri
 /// The texts of files that rules are in, by their path.
 pub(crate) type RuleFiles = BTreeMap<PathBuf, String>;
 
-/// The foreign rules.
+/// The foreign rules, beside those of a mode.
 pub(crate) fn rules(
     raw: &BTreeMap<String, OneOrMany<RawRules>>,
     at: At<'_>,
     folder: &Path,
     files: &RuleFiles,
     objects: &Objects<'_>,
+    mode: ProxyMode,
     findings: &mut Findings,
 ) -> Vec<ForeignRules> {
     let mut all = Vec::new();
@@ -88,12 +90,12 @@ pub(crate) fn rules(
         let Some(place) = namespace(owner, at, objects, findings) else { continue };
         for (index, raw) in list.0.iter().enumerate() {
             let at = at.item(index);
-            let (text, origin) = match (&raw.file, &raw.text) {
+            let (text, (origin, start)) = match (&raw.file, &raw.text) {
                 (Some(file), None) => {
                     let file = folder.join(file);
                     // A file that could not be read has been reported already.
                     let Some(text) = files.get(&file) else { continue };
-                    (text.clone(), Span { file, line: 1, column: 1 })
+                    (text.clone(), (Span { file, line: 1, column: 1 }, Some(1)))
                 }
                 (None, Some(text)) => (text.clone(), at.field("text").text_span()),
                 _ => {
@@ -106,7 +108,9 @@ pub(crate) fn rules(
                 RawInstall::Before => Install::Before,
                 RawInstall::After => Install::After,
             };
-            all.push(ForeignRules { place: place.clone(), family: family(raw.family), text, origin, install });
+            let rules = ForeignRules { place: place.clone(), family: family(raw.family), text, origin, install };
+            foreign::check(&rules, &all, at, start, mode, findings);
+            all.push(rules);
         }
     }
     all

@@ -1,0 +1,206 @@
+//! `svclab rules`: what kube-proxy writes on a node; needs no privileges.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use svclab_rules::cluster::{Cluster, Family, Node, ProxyConfig, ProxyMode};
+use svclab_rules::iptables;
+use svclab_rules::profile::Profile;
+
+use super::console::Console;
+use super::{Exit, mistakes};
+use crate::documents;
+use crate::scenario::{self, Diagnostics, Note, PlainCluster, Scenario, is_manifest, nearest};
+
+/// Print the rules of a node, as iptables-save shows them and iptables-restore loads them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A scenario (its rules at the start, with those that it adds itself), or a file of plain Kubernetes objects.
+    path: PathBuf,
+    /// Whose rules [default: the first node's]
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// The kube-proxy release, as 1.30 [default: the scenario's; 1.30]
+    #[arg(long, value_name = "VERSION")]
+    version: Option<Profile>,
+    /// What kube-proxy writes rules for [default: the scenario's or the configuration's; iptables]
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+    /// The address family [default: ipv4, where the node has such an address]
+    #[arg(long, value_enum)]
+    family: Option<FamilyName>,
+    /// With plain objects: kube-proxy's configuration, a KubeProxyConfiguration.
+    #[arg(long, value_name = "FILE")]
+    proxy_config: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Mode {
+    Iptables,
+    Nftables,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FamilyName {
+    Ipv4,
+    Ipv6,
+}
+
+impl From<Mode> for ProxyMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Iptables => Self::Iptables,
+            Mode::Nftables => Self::Nftables,
+        }
+    }
+}
+
+impl From<FamilyName> for Family {
+    fn from(family: FamilyName) -> Self {
+        match family {
+            FamilyName::Ipv4 => Self::Ipv4,
+            FamilyName::Ipv6 => Self::Ipv6,
+        }
+    }
+}
+
+/// Why there is nothing to print.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("the input has mistakes")]
+    Mistakes(Box<Diagnostics>),
+    #[error("{message}\nhelp: {help}")]
+    Other { message: String, help: String },
+}
+
+impl Refusal {
+    fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Other { message: message.into(), help: help.into() }
+    }
+}
+
+impl From<Diagnostics> for Refusal {
+    fn from(diagnostics: Diagnostics) -> Self {
+        Self::Mistakes(Box::new(diagnostics))
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    match rules(args, console) {
+        Ok(text) => {
+            console.text(text);
+            Exit::Held
+        }
+        Err(Refusal::Mistakes(diagnostics)) => {
+            mistakes::show(&diagnostics, console);
+            Exit::Input
+        }
+        Err(refusal) => {
+            console.complain(refusal);
+            Exit::Input
+        }
+    }
+}
+
+fn rules(args: &Args, console: &Console) -> Result<String, Refusal> {
+    let text = scenario::read_file(&args.path).map_err(|error| scenario::unreadable(&args.path, &error))?;
+    if is_manifest(&text) { of_objects(args, &text, console) } else { of_scenario(args, &text, console) }
+}
+
+/// The rules that kube-proxy writes for plain objects.
+fn of_objects(args: &Args, text: &str, console: &Console) -> Result<String, Refusal> {
+    let PlainCluster { cluster, notes } = scenario::cluster(text, &args.path, proxy_config(args)?)?;
+    show(&notes, console);
+    refuse_nftables(cluster.proxy.mode)?;
+    let node = node(args, &cluster, console)?;
+    let generated = iptables::generate(&cluster, node, family(args, node));
+    generated.map(|rules| iptables::print(&rules)).map_err(|error| Refusal::new(error.to_string(), VERSIONS))
+}
+
+const VERSIONS: &str = "Choose another with `--version`.";
+
+/// The rules that a lab installs on a node of a scenario.
+fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<String, Refusal> {
+    if args.proxy_config.is_some() {
+        let help = "Paste the configuration into the scenario, under `cluster:`, `proxy:`.";
+        return Err(Refusal::new("--proxy-config is for plain Kubernetes objects, and this is a scenario", help));
+    }
+    let mut scenario = scenario::parse(text, &args.path, &scenario::read_file)?;
+    show(&scenario.notes, console);
+    let proxy = &mut scenario.cluster.proxy;
+    proxy.version = args.version.map_or(std::mem::take(&mut proxy.version), |version| version.to_string());
+    proxy.mode = args.mode.map_or(proxy.mode, ProxyMode::from);
+    let node = node(args, &scenario.cluster, console)?;
+    let family = family(args, node);
+    if node.internal_ip(family).is_none() {
+        let message = format!("node {} has no {family} address, so a lab installs no {family} rules there", node.name);
+        return Err(Refusal::new(message, "Choose the other `--family`, or give the node such an address."));
+    }
+    document(&scenario, node, family)
+}
+
+fn document(scenario: &Scenario, node: &Node, family: Family) -> Result<String, Refusal> {
+    refuse_nftables(scenario.cluster.proxy.mode)?;
+    let documents = documents::generate(scenario, &scenario.cluster);
+    let documents = documents.map_err(|error| Refusal::new(error.to_string(), VERSIONS))?;
+    let space = format!("node/{}", node.name);
+    let of_node = documents.into_iter().find(|document| document.space == space && document.family == family);
+    Ok(of_node.map(|document| document.text).unwrap_or_default())
+}
+
+fn refuse_nftables(mode: ProxyMode) -> Result<(), Refusal> {
+    match mode {
+        ProxyMode::Iptables => Ok(()),
+        ProxyMode::Nftables => {
+            let message = "the rules of nftables mode cannot be written yet";
+            Err(Refusal::new(message, "Choose `--mode iptables`."))
+        }
+    }
+}
+
+/// kube-proxy's configuration: the file's, or kube-proxy's defaults; options go before it.
+fn proxy_config(args: &Args) -> Result<ProxyConfig, Refusal> {
+    let defaults = ProxyConfig::default();
+    let version = args.version.map_or(defaults.version.clone(), |version| version.to_string());
+    let mode = args.mode.map(ProxyMode::from);
+    let Some(file) = &args.proxy_config else {
+        return Ok(ProxyConfig { version, mode: mode.unwrap_or(defaults.mode), ..defaults });
+    };
+    let read = |file: &Path| scenario::read_file(file).map_err(|error| scenario::unreadable(file, &error));
+    Ok(scenario::proxy_config(&read(file)?, file, &version, mode)?)
+}
+
+/// The node that is asked for. Where it is the first of several only because none was named, that is said.
+fn node<'c>(args: &Args, cluster: &'c Cluster, console: &Console) -> Result<&'c Node, Refusal> {
+    let names: Vec<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
+    let Some(first) = cluster.nodes.first() else {
+        return Err(Refusal::new("there is no node", "Add an object of kind Node, with the addresses of the node."));
+    };
+    let Some(name) = &args.node else {
+        if names.len() > 1 && !console.quiet {
+            let count = names.len();
+            console.complain(format!("rules of node {}, the first of {count}; --node chooses another", first.name));
+        }
+        return Ok(first);
+    };
+    cluster.node(name).ok_or_else(|| {
+        let help = match nearest(name, &names) {
+            Some(near) => format!("Did you mean `{near}`?"),
+            None => format!("Choose one of these: {}.", names.join(", ")),
+        };
+        Refusal::new(format!("there is no node `{name}`"), help)
+    })
+}
+
+fn family(args: &Args, node: &Node) -> Family {
+    let own = || if node.internal_ip(Family::Ipv4).is_some() { Family::Ipv4 } else { Family::Ipv6 };
+    args.family.map_or_else(own, Family::from)
+}
+
+/// With `-v`: what has no effect, beside the rules.
+fn show(notes: &[Note], console: &Console) {
+    if console.verbose > 0 {
+        notes.iter().for_each(|note| console.complain(format!("{}: {}", note.span, note.message)));
+    }
+}

@@ -1,0 +1,157 @@
+//! Plain Kubernetes objects → facts, as kube-proxy gets them from the API: nothing is filled in, and a reference that
+//! leads nowhere is no mistake.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use svclab_rules::cluster::objects::{self, KubeProxyConfiguration, MasqueradeConfiguration, assemble};
+use svclab_rules::cluster::{Cluster, ProxyConfig, ProxyMode};
+
+use super::decode::decode;
+use super::diagnostics::Diagnostics;
+use super::document;
+use super::model::Note;
+use super::resolve::{Findings, Located, Manifests, Object, report};
+use super::tree::{At, Node, Place};
+
+/// A cluster made of plain objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlainCluster {
+    /// The facts.
+    pub cluster: Cluster,
+    /// What was left out, or has no effect on rules.
+    pub notes: Vec<Note>,
+}
+
+/// The cluster that the objects of a text make up: one object, several documents, or lists. `path` is its file's name.
+///
+/// # Errors
+///
+/// What is no object, and all that the API server would have refused.
+pub fn cluster(text: &str, path: &Path, proxy: ProxyConfig) -> Result<PlainCluster, Diagnostics> {
+    let mut findings = Findings::default();
+    let mut manifests = Manifests::default();
+    manifests.add(path, text).into_iter().for_each(|mistake| findings.add(mistake));
+    let (objects, _) = manifests.objects(path, &mut findings);
+    let places: HashMap<String, Located<'_, ()>> =
+        objects.iter().map(|object| (full_name(object.at), object.with(()))).collect();
+    let start = Node::empty();
+    let start = Located::manifest((), At::root(path, &start));
+    let place = |object: &str| places.get(object).unwrap_or(&start);
+    let objects: Vec<objects::Object> = objects.into_iter().map(|object| object.value.into()).collect();
+    let assembly = assemble(&objects, proxy).unwrap_or_else(|errors| {
+        errors.into_iter().for_each(|error| report(place(&error.object), vec![error], &mut findings));
+        objects::Assembly::default()
+    });
+    for note in &assembly.notes {
+        findings.note(place(&note.object).at, format!("{} has no rules: {}", note.object, note.reason));
+    }
+    if findings.mistakes.is_empty() {
+        return Ok(PlainCluster { cluster: assembly.cluster, notes: findings.notes });
+    }
+    Err(findings.into_diagnostics(sources(text, path)))
+}
+
+/// kind, namespace and name as mistakes of objects have them: `Service default/web`, `Node worker`.
+fn full_name(at: At<'_>) -> String {
+    let text = |at: At<'_>, field: &str| at.node().get(field)?.value.text().map(str::to_owned);
+    let metadata = at.field("metadata");
+    let kind = text(at, "kind").unwrap_or_default();
+    let name = text(metadata, "name").unwrap_or_default();
+    if kind == "Node" {
+        return format!("{kind} {name}");
+    }
+    format!("{kind} {}/{name}", text(metadata, "namespace").as_deref().unwrap_or("default"))
+}
+
+impl From<Object> for objects::Object {
+    fn from(object: Object) -> Self {
+        match object {
+            Object::Node(node) => Self::Node(node),
+            Object::Pod(pod) => Self::Pod(pod),
+            Object::Service(service) => Self::Service(service),
+            Object::Endpoints(endpoints) => Self::Endpoints(endpoints),
+            Object::EndpointSlice(slice) => Self::EndpointSlice(slice),
+        }
+    }
+}
+
+/// The settings of a KubeProxyConfiguration for a release. With `mode` they are made ready for a mode that may not be
+/// the file's: then what `iptables` says of masquerading is meant for `nftables` as well, unless that says otherwise.
+///
+/// # Errors
+///
+/// What is no such configuration, and every field that kube-proxy would refuse.
+pub fn proxy_config(
+    text: &str,
+    path: &Path,
+    version: &str,
+    mode: Option<ProxyMode>,
+) -> Result<ProxyConfig, Diagnostics> {
+    let mut findings = Findings::default();
+    let config = read_config(text, path, version, mode, &mut findings);
+    config.filter(|_| findings.mistakes.is_empty()).ok_or_else(|| findings.into_diagnostics(sources(text, path)))
+}
+
+fn read_config(
+    text: &str,
+    path: &Path,
+    version: &str,
+    mode: Option<ProxyMode>,
+    findings: &mut Findings,
+) -> Option<ProxyConfig> {
+    let (documents, mistakes) = document::read(text, path);
+    mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    let tree = configuration(&documents, path, findings)?;
+    let decoded = decode::<KubeProxyConfiguration>(path, tree);
+    decoded.mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    let mut given = decoded.value?;
+    if let Some(mode) = mode {
+        choose_mode(&mut given, mode);
+    }
+    let place = Located::manifest((), At::root(path, tree));
+    objects::proxy_config(&given, version).map_err(|errors| report(&place, errors, findings)).ok()
+}
+
+/// The document that is a KubeProxyConfiguration.
+fn configuration<'d>(documents: &'d [Arc<Node>], path: &Path, findings: &mut Findings) -> Option<&'d Arc<Node>> {
+    const KIND: &str = "KubeProxyConfiguration";
+    let kind = |tree: &Node| tree.get("kind").and_then(|entry| entry.value.text()).map(str::to_owned);
+    if let Some(tree) = documents.iter().find(|tree| kind(tree).as_deref() == Some(KIND)) {
+        return Some(tree);
+    }
+    let Some(first) = documents.first() else {
+        if findings.mistakes.is_empty() {
+            let empty = Node::empty();
+            let mistake = At::root(path, &empty).mistake("the file is empty");
+            findings.add(mistake.help("Write a KubeProxyConfiguration, or leave the option out."));
+        }
+        return None;
+    };
+    let help = match kind(first).as_deref() {
+        Some("ConfigMap") => "Save what stands under its key `config.conf` as a file of its own.",
+        _ => "Start it with `apiVersion: kubeproxy.config.k8s.io/v1alpha1` and `kind: KubeProxyConfiguration`.",
+    };
+    findings.wrong(At::root(path, first).field("kind"), format!("this is no {KIND}"), help);
+    None
+}
+
+fn choose_mode(given: &mut KubeProxyConfiguration, mode: ProxyMode) {
+    given.mode = Some(
+        match mode {
+            ProxyMode::Iptables => "iptables",
+            ProxyMode::Nftables => "nftables",
+        }
+        .to_owned(),
+    );
+    given.nftables = MasqueradeConfiguration {
+        masquerade_all: given.nftables.masquerade_all.or(given.iptables.masquerade_all),
+        masquerade_bit: given.nftables.masquerade_bit.or(given.iptables.masquerade_bit),
+        localhost_node_ports: given.nftables.localhost_node_ports,
+    };
+}
+
+fn sources(text: &str, path: &Path) -> BTreeMap<PathBuf, Arc<str>> {
+    BTreeMap::from([(path.to_owned(), Arc::from(text))])
+}

@@ -1,7 +1,7 @@
 //! nftables mode of releases that have no recordings, and clusters that it has no rules for.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rstest::rstest;
 use serde::Deserialize;
@@ -102,6 +102,23 @@ fn a_long_comment_is_cut_off_later() {
     let table = table(&cluster("long-names", "1.37"));
     let comments = table.split(" comment \"").skip(1).filter_map(|text| text.split('"').next());
     assert_eq!(comments.map(str::len).max(), Some(128));
+}
+
+#[rstest]
+fn the_order_of_objects_does_not_matter(
+    #[files("tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf,
+    #[values("1.30", "1.37")] version: &str,
+) {
+    let name = recording.parent().and_then(Path::parent).and_then(Path::file_name).unwrap();
+    let forward = cluster(name.to_str().unwrap(), version);
+    let mut backward = forward.clone();
+    backward.services.reverse();
+    backward.slices.reverse();
+    backward.slices.iter_mut().for_each(|slice| slice.endpoints.reverse());
+    for family in Family::ALL {
+        let generate = |cluster: &Cluster| generate(cluster, &forward.nodes[0], family);
+        assert_eq!(generate(&forward), generate(&backward));
+    }
 }
 
 #[rstest]

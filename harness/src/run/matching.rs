@@ -1,8 +1,10 @@
 //! The rules of a document that are about one destination.
 
+mod nftables;
+
 use std::net::IpAddr;
 
-use svclab_rules::cluster::{Family, Protocol};
+use svclab_rules::cluster::{Family, Protocol, ProxyMode};
 
 use crate::documents::Document;
 
@@ -17,6 +19,9 @@ const COMMON: [&str; 3] = ["KUBE-MARK-MASQ", "KUBE-MARK-DROP", "KUBE-NODEPORTS"]
 pub fn matching_rules(document: &Document, address: IpAddr, port: u16, protocol: Protocol) -> Vec<String> {
     if Family::of(address) != document.family {
         return Vec::new();
+    }
+    if document.mode == ProxyMode::Nftables {
+        return nftables::matching(&document.text, address, port, protocol);
     }
     let lines: Vec<&str> = document.text.lines().filter(|line| line.starts_with("-A ")).collect();
     let entry = |line: &&&str| names(line, address, port, protocol) && chain(line).is_some_and(is_entry);
@@ -65,8 +70,6 @@ fn jump(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use svclab_rules::cluster::ProxyMode;
-
     use super::*;
 
     const TEXT: &str = "*nat\n\

@@ -107,14 +107,13 @@ pub(super) fn start_stamping() -> io::Result<OwnedFd> {
     Ok(asks)
 }
 
-/// Closing a packet socket waits for all processors to pass a quiet state, 10 ms and more. All sockets of a lab wait at the
-/// same time, each in a thread of its own.
+/// Closing a packet socket waits for all processors to pass a quiet state, 10 ms and more. Nobody needs to wait for it: each
+/// socket is closed by a thread of its own, all at the same time.
 pub(crate) fn close_all(channels: impl IntoIterator<Item = Channel>) {
-    std::thread::scope(|scope| {
-        for channel in channels {
-            scope.spawn(move || drop(channel));
-        }
-    });
+    for channel in channels {
+        // Without a thread, the channel is closed right here.
+        let _ = std::thread::Builder::new().spawn(move || drop(channel));
+    }
 }
 
 /// Makes a packet socket and lets pnet bind it. The socket is made for no protocol: one that receives from the start

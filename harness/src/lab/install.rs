@@ -39,18 +39,18 @@ impl Backend {
 }
 
 /// Installs documents, each in place of what stands in its tables, all at the same time and while `meanwhile` runs: an
-/// installation mostly waits for the kernel.
+/// installation mostly waits for the kernel. Returns what `meanwhile` returns.
 ///
 /// # Errors
 ///
 /// [`LabError::Rules`] with the program's message and the rule that it is about, [`LabError::Missing`], and those of
 /// `meanwhile`.
-pub(super) fn install_all(
+pub(super) fn install_all<T>(
     namespaces: &[Namespace],
     documents: &[Document],
     backend: Backend,
-    meanwhile: impl FnOnce() -> Result<(), LabError>,
-) -> Result<(), LabError> {
+    meanwhile: impl FnOnce() -> Result<T, LabError>,
+) -> Result<T, LabError> {
     thread::scope(|scope| {
         let installing: Vec<_> = documents
             .iter()
@@ -61,7 +61,7 @@ pub(super) fn install_all(
             .collect();
         let meanwhile = meanwhile();
         let installed: Vec<Result<(), LabError>> = installing.into_iter().map(join).collect();
-        meanwhile.and_then(|()| installed.into_iter().collect())
+        meanwhile.and_then(|made| installed.into_iter().collect::<Result<(), _>>().map(|()| made))
     })
 }
 

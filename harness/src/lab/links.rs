@@ -34,7 +34,7 @@ pub(super) async fn make_interfaces(
     netlink: &mut Netlink,
     topology: &Topology,
     space: &Space,
-    namespaces: &[Namespace],
+    namespaces: &[&Namespace],
 ) -> Result<(), LabError> {
     let up = LinkUnspec::new_with_index(LOOPBACK).up().build();
     netlink.change("bringing lo up".to_owned(), RouteNetlinkMessage::SetLink(up)).await?;
@@ -79,20 +79,18 @@ pub(super) async fn configure(netlink: &mut Netlink, space: &Space) -> Result<()
     Ok(())
 }
 
-/// Waits until every veth end of a namespace can send.
+/// Waits until interfaces can send.
 ///
-/// The end that was brought up before its peer gets its queue a moment later, from a worker of the kernel that sets the
-/// operational state, then the queue, both under the RTNL lock. So when the state is seen, one more request that takes
-/// that lock makes sure of the queue: until then the kernel would drop what is sent, without a word.
-pub(super) async fn wait_until_ready(netlink: &mut Netlink, space: &Space) -> Result<(), LabError> {
+/// The end of a veth that was brought up before its peer gets its queue a moment later, and a bridge after its first port,
+/// from a worker of the kernel that sets the operational state, then the queue, both under the RTNL lock. So when the state
+/// is seen, one more request that takes that lock makes sure of the queue: until then the kernel would drop what is sent,
+/// without a word.
+pub(super) async fn wait_until_ready(netlink: &mut Netlink, indices: &[u32]) -> Result<(), LabError> {
     const PATIENCE: Duration = Duration::from_secs(10);
-    let is_veth = |kind: &InterfaceKind| matches!(kind, InterfaceKind::VethOwner(_) | InterfaceKind::VethPeer(_));
-    let veths = space.interfaces.iter().filter(|interface| is_veth(&interface.kind));
-    let veths: Vec<u32> = veths.map(|interface| interface.index).collect();
     let begin = Instant::now();
-    while !netlink.all_up(&veths).await? {
+    while !netlink.all_up(indices).await? {
         if begin.elapsed() > PATIENCE {
-            let what = format!("the interfaces of {} did not come up", space.name);
+            let what = format!("the interfaces of {} did not come up", netlink.space());
             return Err(LabError::Stalled { millis: PATIENCE.as_millis(), what });
         }
         tokio::task::yield_now().await;
@@ -102,7 +100,12 @@ pub(super) async fn wait_until_ready(netlink: &mut Netlink, space: &Space) -> Re
     netlink.finish().await
 }
 
-fn new_link(topology: &Topology, interface: &Interface, kind: &InterfaceKind, namespaces: &[Namespace]) -> LinkMessage {
+fn new_link(
+    topology: &Topology,
+    interface: &Interface,
+    kind: &InterfaceKind,
+    namespaces: &[&Namespace],
+) -> LinkMessage {
     let name = &interface.name;
     match kind {
         InterfaceKind::VethOwner(end) => {

@@ -26,16 +26,18 @@ pub use sandbox::{become_privileged, is_privileged};
 pub(crate) use channel::Channel;
 
 use crate::documents::Document;
-use crate::topology::{Role, SpaceId, Topology, UNDERLAY};
+use crate::topology::{Role, Space, SpaceId, Topology, UNDERLAY};
 use fence::Fence;
 use namespaces::Namespace;
 use netlink::Netlink;
+use tokio::runtime::Runtime;
 
 /// A running lab. It belongs to the thread that it was made in.
 pub struct Lab {
     topology: Topology,
     namespaces: Vec<Namespace>,
     backend: Backend,
+    runtime: Runtime,
     fence: Option<Fence>,
     retired: Vec<Channel>,
     _stamping: OwnedFd,
@@ -65,17 +67,23 @@ impl Lab {
         sandbox::leave_host()?;
         let stamping = channel::start_stamping();
         let stamping = stamping.map_err(|source| LabError::Sandbox { what: "switching time stamps on", source })?;
-        let mut namespaces = Vec::with_capacity(topology.spaces.len());
-        for space in &topology.spaces {
-            let namespace = Namespace::new(&space.name)?;
-            namespace.run(|| settings::write(space))??;
-            namespaces.push(namespace);
-        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| LabError::Sandbox { what: "starting the runtime", source })?;
-        install::install_all(&namespaces, documents, backend, || runtime.block_on(link_up(&topology, &namespaces)))?;
+        // Rules take the longest, so they are begun with as soon as there is something to install them in.
+        let ruled = |space: &Space| documents.iter().any(|document| document.space == space.name);
+        let (first, rest) =
+            topology.spaces.split_at(topology.spaces.iter().rposition(ruled).map_or(0, |last| last + 1));
+        let mut namespaces = make_namespaces(first)?;
+        let others = install::install_all(&namespaces, documents, backend, || {
+            let others = make_namespaces(rest)?;
+            let all: Vec<&Namespace> = namespaces.iter().chain(&others).collect();
+            runtime.block_on(link_up(&topology, &all))?;
+            Ok(others)
+        })?;
+        namespaces.extend(others);
         let fence = Fence::open(&namespaces[UNDERLAY])?;
-        Ok(Self { topology, namespaces, backend, fence: Some(fence), retired: Vec::new(), _stamping: stamping })
+        let retired = Vec::new();
+        Ok(Self { topology, namespaces, backend, runtime, fence: Some(fence), retired, _stamping: stamping })
     }
 
     /// The plan that this lab was built from.
@@ -97,9 +105,14 @@ impl Lab {
         self.namespaces[space].run(function)
     }
 
-    /// Opens a packet socket on an interface of a namespace, or on all with index 0.
+    /// Opens a packet socket on an interface of a namespace as soon as that can send, or on all interfaces with index 0.
     pub(crate) fn channel(&self, space: SpaceId, interface: u32) -> Result<Channel, LabError> {
-        Channel::open(&self.namespaces[space], interface)
+        let namespace = &self.namespaces[space];
+        if interface != 0 {
+            self.runtime
+                .block_on(async { links::wait_until_ready(&mut Netlink::connect(namespace)?, &[interface]).await })?;
+        }
+        Channel::open(namespace, interface)
     }
 
     /// Waits until everything that was queued in the kernel before has been worked off: see [`fence`].
@@ -138,31 +151,44 @@ impl Drop for Lab {
     }
 }
 
+/// Makes namespaces with their settings.
+fn make_namespaces(spaces: &[Space]) -> Result<Vec<Namespace>, LabError> {
+    let make = |space: &Space| {
+        let namespace = Namespace::new(&space.name)?;
+        namespace.run(|| settings::write(space))??;
+        Ok(namespace)
+    };
+    spaces.iter().map(make).collect()
+}
+
 /// Makes and configures all interfaces: the underlay's first, whose links the nodes have their ends of, then the nodes',
-/// then those of pods and hosts.
-async fn link_up(topology: &Topology, namespaces: &[Namespace]) -> Result<(), LabError> {
-    let mut connections = namespaces.iter().map(Netlink::connect).collect::<Result<Vec<_>, _>>()?;
-    let rank = |id: SpaceId| match topology.spaces[id].role {
+/// then those of pods and hosts. The ends of pods and hosts may need a moment more until they can send: see
+/// [`Lab::channel`].
+async fn link_up(topology: &Topology, namespaces: &[&Namespace]) -> Result<(), LabError> {
+    let connect = |(space, namespace)| Ok((space, Netlink::connect(namespace)?));
+    let connections = topology.spaces.iter().zip(namespaces.iter().copied()).map(connect);
+    let mut connections = connections.collect::<Result<Vec<(&Space, Netlink)>, LabError>>()?;
+    let rank = |space: &Space| match space.role {
         Role::Underlay => 0,
         Role::Node => 1,
         Role::Pod | Role::RoutingPod | Role::Host => 2,
     };
     for stage in 0..=2 {
-        for id in (0..namespaces.len()).filter(|id| rank(*id) == stage) {
-            links::make_interfaces(&mut connections[id], topology, &topology.spaces[id], namespaces).await?;
+        for (space, netlink) in connections.iter_mut().filter(|(space, _)| rank(space) == stage) {
+            links::make_interfaces(netlink, topology, space, namespaces).await?;
         }
-        for netlink in &mut connections {
+        for (_, netlink) in &mut connections {
             netlink.finish().await?;
         }
     }
-    for (netlink, space) in connections.iter_mut().zip(&topology.spaces) {
+    for (space, netlink) in &mut connections {
         links::configure(netlink, space).await?;
     }
-    for netlink in &mut connections {
+    for (space, netlink) in &mut connections {
         netlink.finish().await?;
-    }
-    for (netlink, space) in connections.iter_mut().zip(&topology.spaces).filter(|(_, space)| space.forwards()) {
-        links::wait_until_ready(netlink, space).await?;
+        if space.forwards() {
+            links::wait_until_ready(netlink, &space.linked()).await?;
+        }
     }
     Ok(())
 }

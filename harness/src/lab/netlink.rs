@@ -6,7 +6,7 @@ use std::pin::Pin;
 use futures_util::{Stream, StreamExt};
 use nix::errno::Errno;
 use rtnetlink::packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, State};
@@ -85,18 +85,36 @@ impl Netlink {
     }
 
     /// True when every interface with one of these indices is up, as the kernel sees it (RFC 2863).
+    ///
+    /// They are asked for one by one: then kernels from 6.8 on finish at once what is pending for them (`linkwatch_sync_dev`
+    /// in net/core/rtnetlink.c).
     pub(super) async fn all_up(&mut self, indices: &[u32]) -> Result<bool, LabError> {
-        let mut request = NetlinkMessage::from(RouteNetlinkMessage::GetLink(LinkMessage::default()));
-        request.header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-        let mut answers = self.handle.request(request).map_err(|error| self.broken(&error))?;
         let mut up = 0;
-        while let Some(answer) = answers.next().await {
-            if let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = answer.payload {
-                let is_up = link.attributes.contains(&LinkAttribute::OperState(State::Up));
-                up += usize::from(is_up && indices.contains(&link.header.index));
+        for some in indices.chunks(WINDOW) {
+            let asked = some.iter().map(|index| self.ask_for_link(*index)).collect::<Result<Vec<_>, _>>()?;
+            for mut answers in asked {
+                while let Some(answer) = answers.next().await {
+                    if let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = answer.payload {
+                        up += usize::from(link.attributes.contains(&LinkAttribute::OperState(State::Up)));
+                    }
+                }
             }
         }
         Ok(up == indices.len())
+    }
+
+    fn ask_for_link(&mut self, index: u32) -> Result<Answers, LabError> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        let mut request = NetlinkMessage::from(RouteNetlinkMessage::GetLink(link));
+        request.header.flags = NLM_F_REQUEST;
+        let answers = self.handle.request(request).map_err(|error| self.broken(&error))?;
+        Ok(Box::pin(answers))
+    }
+
+    /// The name of the namespace.
+    pub(super) fn space(&self) -> &str {
+        &self.space
     }
 
     /// An error of the connection itself.

@@ -1,6 +1,7 @@
 //! Kernel settings of a namespace.
 
 use std::fs;
+use std::io::ErrorKind;
 
 use super::LabError;
 use crate::topology::Space;
@@ -9,14 +10,18 @@ use crate::topology::Space;
 ///
 /// # Errors
 ///
-/// The first setting that the kernel refuses or does not know.
+/// The first setting that the kernel refuses or does not know. Without the module br_netfilter rules do not see a bridge's
+/// packets, which is what 0 says; then that is no error.
 pub(super) fn write(space: &Space) -> Result<(), LabError> {
     for (name, value) in &space.sysctls {
         let path = format!("/proc/sys/net/{}", name.replace('.', "/"));
-        if let Err(source) = fs::write(&path, value) {
-            let setting =
-                LabError::Setting { space: space.name.clone(), name: name.clone(), value: value.clone(), source };
-            return Err(setting);
+        match fs::write(&path, value) {
+            Err(error) if error.kind() == ErrorKind::NotFound && name.starts_with("bridge.") && value == "0" => {}
+            Err(source) => {
+                let (space, name, value) = (space.name.clone(), name.clone(), value.clone());
+                return Err(LabError::Setting { space, name, value, source });
+            }
+            Ok(()) => {}
         }
     }
     Ok(())

@@ -268,6 +268,18 @@ impl Space {
         matches!(self.role, Role::Underlay | Role::Node | Role::RoutingPod)
     }
 
+    /// The indices of interfaces that have a link when all is up: veths, and bridges with ports. Ports stand before their
+    /// bridge, which has its link from them.
+    pub fn linked(&self) -> Vec<u32> {
+        let has_ports = |index| self.interfaces.iter().any(|port| port.bridge == Some(index));
+        let linked = self.interfaces.iter().filter(|interface| match interface.kind {
+            InterfaceKind::VethOwner(_) | InterfaceKind::VethPeer(_) => true,
+            InterfaceKind::Bridge => has_ports(interface.index),
+            InterfaceKind::Vxlan { .. } => false,
+        });
+        linked.map(|interface| interface.index).rev().collect()
+    }
+
     /// The interface with this index.
     pub fn interface(&self, index: u32) -> Option<&Interface> {
         self.interfaces.iter().find(|interface| interface.index == index)

@@ -39,6 +39,9 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     let mut space = Space::new("underlay".to_owned(), Role::Underlay);
     space.quiet_ipv6();
     space.forward_packets();
+    // No rule sees packets on the network between nodes.
+    space.set("bridge.bridge-nf-call-iptables", 0);
+    space.set("bridge.bridge-nf-call-ip6tables", 0);
     space.interfaces.push(Interface::new(UNDERLAY, BRIDGE, "br0".to_owned(), InterfaceKind::Bridge));
     space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V4)));
     space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V6)));

@@ -7,9 +7,9 @@ use std::process::{Command, Output};
 use rstest::rstest;
 use serde::Deserialize;
 use svclab::{documents, scenario};
-use svclab_rules::cluster::Family;
-use svclab_rules::cluster::objects::{Object, assemble, proxy_config};
-use svclab_rules::iptables::{generate, print};
+use svclab_rules::cluster::objects::{KubeProxyConfiguration, Object, assemble, proxy_config};
+use svclab_rules::cluster::{Cluster, Family};
+use svclab_rules::{iptables, nftables};
 
 const SEED: &str = "../scenarios/seeds/000-foo-three-replicas.yaml";
 const OBJECTS: &str = "../rules/tests/golden/small-cluster/cluster.yaml";
@@ -27,26 +27,43 @@ fn stderr(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).expect("UTF-8")
 }
 
-/// What the generator writes for the first node of a recording's cluster.
-fn generated(cluster: &Path, version: &str, family: Family) -> String {
+/// A cluster of the recordings, under the configuration that stands beside it.
+fn recorded(cluster: &Path, version: &str, mode: &str) -> Cluster {
     let text = std::fs::read_to_string(cluster).expect("a cluster");
     let documents = serde_yaml::Deserializer::from_str(&text);
     let objects: Vec<Object> = documents.map(|one| Object::deserialize(one).expect("an object")).collect();
     let config = std::fs::read_to_string(cluster.with_file_name("proxy-config.yaml")).expect("a configuration");
-    let proxy = proxy_config(&serde_yaml::from_str(&config).expect("YAML"), version).expect("a sound configuration");
-    let cluster = assemble(&objects, proxy).expect("sound objects").cluster;
-    print(&generate(&cluster, &cluster.nodes[0], family).expect("rules"))
+    let mut config: KubeProxyConfiguration = serde_yaml::from_str(&config).expect("YAML");
+    config.mode = Some(mode.to_owned());
+    // The recordings of nftables mode were made with the masquerading of the section `iptables`.
+    config.nftables = config.iptables.clone();
+    let proxy = proxy_config(&config, version).expect("a sound configuration");
+    assemble(&objects, proxy).expect("sound objects").cluster
 }
 
 #[rstest]
-fn of_plain_objects_they_are_the_generators(#[files("../rules/tests/golden/*/cluster.yaml")] cluster: PathBuf) {
-    let config = cluster.with_file_name("proxy-config.yaml");
-    let [objects, config] = [&cluster, &config].map(|path| path.to_str().expect("UTF-8"));
-    for (version, name, family) in [("1.30", "ipv4", Family::Ipv4), ("1.21", "ipv6", Family::Ipv6)] {
-        let options = ["--proxy-config", config, "--version", version, "--family", name, "--mode", "iptables"];
+fn of_plain_objects_they_are_the_generators(#[files("../rules/tests/golden/*/cluster.yaml")] path: PathBuf) {
+    let config = path.with_file_name("proxy-config.yaml");
+    let [objects, config] = [&path, &config].map(|path| path.to_str().expect("UTF-8"));
+    let cases = [
+        ("iptables", "1.30", "ipv4", Family::Ipv4),
+        ("iptables", "1.21", "ipv6", Family::Ipv6),
+        ("nftables", "1.30", "ipv4", Family::Ipv4),
+        ("nftables", "1.33", "ipv6", Family::Ipv6),
+    ];
+    for (mode, version, name, family) in cases {
+        let cluster = recorded(&path, version, mode);
+        let node = &cluster.nodes[0];
+        let generated = match mode {
+            "nftables" => nftables::generate(&cluster, node, family).map(|rules| nftables::print(&rules)),
+            _ => Ok(iptables::print(&iptables::generate(&cluster, node, family).expect("a known release"))),
+        };
+        let options = ["--proxy-config", config, "--version", version, "--family", name, "--mode", mode];
         let output = svclab(&[&[objects], &options[..]].concat());
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        assert_eq!(stdout(&output), generated(&cluster, version, family), "{version} {name}");
+        match generated {
+            Ok(rules) => assert_eq!(stdout(&output), rules, "{mode} {version} {name}"),
+            Err(error) => assert!(stderr(&output).contains(&error.to_string()), "{}", stderr(&output)),
+        }
     }
 }
 

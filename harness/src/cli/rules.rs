@@ -1,18 +1,21 @@
 //! `svclab rules`: what kube-proxy writes on a node; needs no privileges.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use svclab_rules::cluster::{Cluster, Family, Node, ProxyConfig, ProxyMode};
-use svclab_rules::iptables;
 use svclab_rules::profile::Profile;
+use svclab_rules::{iptables, nftables};
 
 use super::console::Console;
 use super::{Exit, mistakes};
 use crate::documents;
 use crate::scenario::{self, Diagnostics, Note, PlainCluster, Scenario, is_manifest, nearest};
 
-/// Print the rules of a node, as iptables-save shows them and iptables-restore loads them.
+/// Print the rules of a node, as `iptables-save` or `nft list ruleset` shows them.
+///
+/// `iptables-restore` and `nft -f` load them as they are.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A scenario (its rules at the start, with those that it adds itself), or a file of plain Kubernetes objects.
@@ -112,13 +115,26 @@ fn rules(args: &Args, console: &Console) -> Result<String, Refusal> {
 fn of_objects(args: &Args, text: &str, console: &Console) -> Result<String, Refusal> {
     let PlainCluster { cluster, notes } = scenario::cluster(text, &args.path, proxy_config(args)?)?;
     show(&notes, console);
-    refuse_nftables(cluster.proxy.mode)?;
     let node = node(args, &cluster, console)?;
-    let generated = iptables::generate(&cluster, node, family(args, node));
-    generated.map(|rules| iptables::print(&rules)).map_err(|error| Refusal::new(error.to_string(), VERSIONS))
+    let family = family(args, node);
+    match cluster.proxy.mode {
+        ProxyMode::Iptables => iptables::generate(&cluster, node, family)
+            .map(|rules| iptables::print(&rules))
+            .map_err(|error| impossible(&error)),
+        ProxyMode::Nftables => nftables_table(&cluster, node, family),
+    }
 }
 
-const VERSIONS: &str = "Choose another with `--version`.";
+/// The table as `nft list ruleset` shows it.
+fn nftables_table(cluster: &Cluster, node: &Node, family: Family) -> Result<String, Refusal> {
+    let table = nftables::generate(cluster, node, family);
+    table.map(|table| nftables::print(&table)).map_err(|error| impossible(&error))
+}
+
+/// The refusal of rules that the release cannot write.
+fn impossible(error: &dyn Error) -> Refusal {
+    Refusal::new(error.to_string(), "Choose another release with `--version`, or another `--mode`.")
+}
 
 /// The rules that a lab installs on a node of a scenario.
 fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<String, Refusal> {
@@ -141,21 +157,12 @@ fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<String, Ref
 }
 
 fn document(scenario: &Scenario, node: &Node, family: Family) -> Result<String, Refusal> {
-    refuse_nftables(scenario.cluster.proxy.mode)?;
-    let documents = documents::generate(scenario, &scenario.cluster);
-    let documents = documents.map_err(|error| Refusal::new(error.to_string(), VERSIONS))?;
+    let documents = documents::generate(scenario, &scenario.cluster).map_err(|error| impossible(&error))?;
     let space = format!("node/{}", node.name);
     let of_node = documents.into_iter().find(|document| document.space == space && document.family == family);
-    Ok(of_node.map(|document| document.text).unwrap_or_default())
-}
-
-fn refuse_nftables(mode: ProxyMode) -> Result<(), Refusal> {
-    match mode {
-        ProxyMode::Iptables => Ok(()),
-        ProxyMode::Nftables => {
-            let message = "the rules of nftables mode cannot be written yet";
-            Err(Refusal::new(message, "Choose `--mode iptables`."))
-        }
+    match of_node {
+        Some(document) if document.mode == ProxyMode::Nftables => nftables_table(&scenario.cluster, node, family),
+        of_node => Ok(of_node.map(|document| document.text).unwrap_or_default()),
     }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use svclab_rules::cluster::{Cluster, Family};
+use svclab_rules::cluster::{Cluster, Family, ProxyMode};
+use svclab_rules::nftables;
 
-use super::super::model::Host;
+use super::super::model::{Host, Scenario};
 use super::super::tree::{At, Place};
 use super::addresses::family;
 use super::findings::Findings;
@@ -47,6 +48,26 @@ pub(crate) fn addresses(
             if let Some((owner, at)) = used.get(ip) {
                 let message = format!("{ip} of {owner} is also the cluster IP of service {}", service.name);
                 findings.wrong(*at, message, "Give one of the two another address.");
+            }
+        }
+    }
+}
+
+/// Checks that a kube-proxy in nftables mode can write its table for every state: some it cannot.
+pub(crate) fn nftables(scenario: &Scenario, at: At<'_>, findings: &mut Findings) {
+    if scenario.cluster.proxy.mode != ProxyMode::Nftables {
+        return;
+    }
+    for state in scenario.states() {
+        for node in &state.nodes {
+            for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
+                if let Err(error) = nftables::generate(state, node, family) {
+                    findings.wrong(
+                        at,
+                        error.to_string(),
+                        "Change what it names, or write another `version` or `mode`.",
+                    );
+                }
             }
         }
     }

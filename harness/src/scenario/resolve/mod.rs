@@ -77,7 +77,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
         let help = "Add `tests:` with at least one `probe` and its `expect`.";
         findings.wrong(at.field("name").key(), "the scenario has no tests", help);
     }
-    Scenario {
+    let scenario = Scenario {
         name: raw.name.clone(),
         file: at.file().to_owned(),
         sysctls: surroundings::sysctls(&raw.nodes),
@@ -87,5 +87,9 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
         rules,
         tests,
         notes: findings.notes.clone(),
+    };
+    if findings.mistakes.is_empty() {
+        checks::nftables(&scenario, at.field("cluster").field("proxy").field("mode"), findings);
     }
+    scenario
 }

@@ -1,6 +1,6 @@
 //! Interfaces, addresses, neighbours and routes: from the plan to netlink requests.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
@@ -8,7 +8,7 @@ use rtnetlink::packet_route::link::{InfoBridge, InfoBridgePort, InfoData, InfoVe
 use rtnetlink::packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
-use rtnetlink::packet_route::route::{RouteMessage, RouteScope};
+use rtnetlink::packet_route::route::{RouteMessage, RouteScope, RouteType};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::{
     AddressMessageBuilder, LinkBridge, LinkBridgePort, LinkMessageBuilder, LinkUnspec, LinkVeth, LinkVxlan,
@@ -22,6 +22,8 @@ use crate::topology::{Fdb, Interface, InterfaceKind, Neighbour, Route, Space, To
 
 /// The loopback's index.
 const LOOPBACK: u32 = 1;
+/// The routing table of local addresses, RT_TABLE_LOCAL.
+const LOCAL_TABLE: u32 = 255;
 /// UDP port of flannel's VXLAN.
 const VXLAN_PORT: u16 = 8472;
 /// VXLAN network identifier of flannel.
@@ -62,6 +64,10 @@ pub(super) async fn configure(netlink: &mut Netlink, space: &Space) -> Result<()
     for (index, prefix) in &space.addresses {
         let message = RouteNetlinkMessage::NewAddress(address(*index, prefix.addr(), prefix.prefix_len()));
         netlink.create(format!("adding address {prefix}"), message).await?;
+        if let IpAddr::V6(address) = prefix.addr() {
+            let message = RouteNetlinkMessage::NewRoute(local_route(*index, address));
+            netlink.replace(format!("adding the local route of {address}"), message).await?;
+        }
     }
     for neighbour in &space.neighbours {
         let message = RouteNetlinkMessage::NewNeighbour(permanent_neighbour(neighbour));
@@ -151,14 +157,26 @@ fn address(index: u32, address: IpAddr, prefix_length: u8) -> AddressMessage {
         IpAddr::V4(v4) => {
             AddressMessageBuilder::<std::net::Ipv4Addr>::new().index(index).address(v4, prefix_length).build()
         }
-        IpAddr::V6(v6) => {
-            AddressMessageBuilder::<std::net::Ipv6Addr>::new().index(index).address(v6, prefix_length).build()
-        }
+        IpAddr::V6(v6) => AddressMessageBuilder::<Ipv6Addr>::new().index(index).address(v6, prefix_length).build(),
     };
     // Without duplicate address detection an address can be used at once.
     message.header.flags |= AddressHeaderFlags::Nodad;
     message.attributes.retain(|attribute| !matches!(attribute, AddressAttribute::Broadcast(_)));
     message
+}
+
+/// The route by which the kernel takes packets for an address as its own.
+///
+/// For IPv6 the kernel makes one of its own, but only when a worker has found that there is no duplicate address to look for:
+/// on a busy machine packets would come before that, be forwarded, and be no local ones to `addrtype`.
+fn local_route(index: u32, address: Ipv6Addr) -> RouteMessage {
+    RouteMessageBuilder::<Ipv6Addr>::new()
+        .output_interface(index)
+        .destination_prefix(address, 128)
+        .table_id(LOCAL_TABLE)
+        .kind(RouteType::Local)
+        .scope(RouteScope::Host)
+        .build()
 }
 
 fn permanent_neighbour(neighbour: &Neighbour) -> NeighbourMessage {

@@ -44,7 +44,7 @@ pub(crate) fn pod(objects: &mut Objects<'_>, raw: &RawPod, at: At<'_>, findings:
             state.pod.labels.clone_from(labels);
         }
         state.terminating = raw.terminating.unwrap_or(state.terminating);
-        state.ready = raw.ready.unwrap_or(state.ready) && !state.terminating;
+        state.ready = raw.ready.unwrap_or(state.ready);
     }
 }
 

@@ -139,7 +139,7 @@ impl Lookup<'_, '_> {
         let families = self.families();
         let ports = target_ports(&self.service.value, Some(&state.pod));
         let implied = RawConditions {
-            ready: Some(state.ready || self.service.value.publish_not_ready_addresses),
+            ready: Some(state.ready && !state.terminating || self.service.value.publish_not_ready_addresses),
             serving: Some(state.ready),
             terminating: Some(state.terminating),
         };

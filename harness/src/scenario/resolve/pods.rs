@@ -22,7 +22,7 @@ pub(crate) struct PodState {
     pub(crate) pod: Pod,
     /// The name that it was written under, where that stands for several pods.
     pub(crate) group: Option<String>,
-    /// Whether it is ready.
+    /// Whether it can serve; a pod that is being taken down may serve to its end.
     pub(crate) ready: bool,
     /// Whether it is being taken down.
     pub(crate) terminating: bool,
@@ -178,7 +178,7 @@ fn state(pod: Pod, draft: &Draft) -> PodState {
 fn conditions(draft: &Draft) -> (bool, bool) {
     let listed = draft.object.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let unready = listed.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "False");
-    (!unready && !draft.terminating, draft.terminating)
+    (!unready, draft.terminating)
 }
 
 /// What a step can change of a pod by its Kubernetes object: name, labels, ready, terminating.

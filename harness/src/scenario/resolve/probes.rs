@@ -27,7 +27,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
     let to = scene.destination(&raw.to, at.field("to"), findings);
     let flows = flows(raw, at, findings);
     let (Some((from, sources)), Some(to)) = (from, to) else { return Vec::new() };
-    check_loopback(&from, &to, at, findings);
+    check_loopback(&from, &to, scene, at, findings);
     let Some(protocol) = protocol(raw, &to, at, findings) else { return Vec::new() };
     let sources: Vec<Family> = sources.into_iter().map(Family::of).collect();
     let chosen = choose(raw, &sources, &to, at, findings);
@@ -119,9 +119,13 @@ fn flows(raw: &RawProbe, at: At<'_>, findings: &mut Findings) -> Flows {
     flows
 }
 
-/// Only a process on a node can send to its loopback address.
-fn check_loopback(from: &Vantage, to: &Ends, at: At<'_>, findings: &mut Findings) {
-    let on_node = matches!(from, Vantage::Node(_) | Vantage::Localhost(_));
+/// Only a process on a node can send to its loopback address; the pods with `hostNetwork` are such processes.
+fn check_loopback(from: &Vantage, to: &Ends, scene: &Scene<'_, '_>, at: At<'_>, findings: &mut Findings) {
+    let on_node = match from {
+        Vantage::Node(_) | Vantage::Localhost(_) => true,
+        Vantage::Pod(name) => scene.now.1.pod(name).is_some_and(|pod| pod.host_network),
+        Vantage::Host(_) => false,
+    };
     if to.loopback && !on_node {
         let mistake = at.field("to").mistake("only a process on a node can reach its loopback address");
         findings.add(mistake.help("Send from `node/NAME` or `localhost@NODE`."));

@@ -1,0 +1,148 @@
+//! A lab that is killed leaves nothing behind, whenever that happens.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How often a run is killed.
+const ROUNDS: u64 = 100;
+/// Marks the processes of this test: their children have it in their environment too.
+const MARK: &str = "SVCLAB_KILL_TEST";
+/// A scenario with pods that have rules of their own, on a bridge and over VXLAN: all that a lab can have.
+const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/seeds/002-k3s-klipper-lb.yaml");
+
+/// What a lab could leave on the host.
+#[derive(Debug, PartialEq, Eq)]
+struct Host {
+    /// Mounts of this mount namespace.
+    mounts: BTreeSet<String>,
+    /// Interfaces of this network namespace.
+    links: BTreeSet<String>,
+    /// Named network namespaces.
+    namespaces: BTreeSet<String>,
+}
+
+impl Host {
+    fn look() -> Self {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        Self {
+            mounts: mounts
+                .lines()
+                .filter(|line| line.contains("svclab") || line.contains("nsfs"))
+                .map(str::to_owned)
+                .collect(),
+            links: names(Path::new("/sys/class/net")),
+            namespaces: names(Path::new("/run/netns")),
+        }
+    }
+}
+
+fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The processes that have the mark with this value, zombies left out.
+fn processes(value: &str) -> Vec<String> {
+    let wanted = format!("{MARK}={value}").into_bytes();
+    let has_mark = |pid: &String| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
+    };
+    names(Path::new("/proc")).into_iter().filter(|name| name.parse::<u32>().is_ok()).filter(has_mark).collect()
+}
+
+/// A run of the scenario whose temporary files would be in a folder of its own.
+fn start(value: &str, temporary: &Path) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_svclab"))
+        .args(["run", SCENARIO])
+        .env(MARK, value)
+        .env("TMPDIR", temporary)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("svclab does not start: {error}"))
+}
+
+fn temporary_folder(value: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("svclab-kill-{value}"));
+    fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    folder
+}
+
+/// Children that installed rules when svclab was killed end by themselves, when their input ends.
+fn wait_until_gone(value: &str) -> Vec<String> {
+    let begin = Instant::now();
+    loop {
+        let left = processes(value);
+        if left.is_empty() || begin.elapsed() > Duration::from_secs(20) {
+            return left;
+        }
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_process_that_is_left_would_be_found() {
+    let value = format!("planted-{}", std::process::id());
+    let mut planted = Command::new("sleep").arg("30").env(MARK, &value).spawn().expect("sleep");
+    let found = processes(&value);
+    planted.kill().expect("it runs");
+    planted.wait().expect("it ends");
+    assert_eq!(found, [planted.id().to_string()]);
+}
+
+#[test]
+fn nothing_is_left_after_a_hundred_kills() {
+    let value = format!("killed-{}", std::process::id());
+    let temporary = temporary_folder(&value);
+    let before = Host::look();
+    let mut alive = 0;
+    let mut random: u64 = 0x5eed;
+    for round in 0..ROUNDS {
+        // A linear congruential generator (Knuth, MMIX): the same moments in every run.
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut run = start(&value, &temporary);
+        thread::sleep(Duration::from_micros((random >> 33) % 150_000));
+        run.kill().expect("its own process");
+        let status = run.wait().expect("it ends");
+        alive += u64::from(status.signal() == Some(Signal::SIGKILL as i32));
+        let left = wait_until_gone(&value);
+        assert!(left.is_empty(), "round {round}: processes {left:?} are left");
+    }
+    assert_eq!(Host::look(), before, "on the host");
+    assert!(names(&temporary).is_empty(), "files are left in {}: {:?}", temporary.display(), names(&temporary));
+    fs::remove_dir(&temporary).expect("an empty folder");
+    assert!(alive > ROUNDS / 2, "only {alive} of {ROUNDS} runs were still alive when they were killed");
+}
+
+#[test]
+fn an_interrupted_run_says_so() {
+    let value = format!("interrupted-{}", std::process::id());
+    let temporary = temporary_folder(&value);
+    let before = Host::look();
+    let mut run = start(&value, &temporary);
+    // The handler stands as soon as the first program is started to install rules.
+    let begin = Instant::now();
+    while processes(&value).len() < 2 && begin.elapsed() < Duration::from_secs(20) {
+        thread::yield_now();
+    }
+    kill(Pid::from_raw(i32::try_from(run.id()).expect("a process id")), Signal::SIGINT).expect("its own process");
+    let status = run.wait().expect("it ends");
+    let mut said = String::new();
+    run.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(said.contains("interrupted"), "{said}");
+    assert!(wait_until_gone(&value).is_empty());
+    assert_eq!(Host::look(), before);
+    fs::remove_dir(&temporary).expect("an empty folder");
+}

@@ -81,7 +81,6 @@ impl Lab {
             Ok(others)
         })?;
         namespaces.extend(others);
-        for n in &namespaces { if n.name().starts_with("node/") { n.run(|| eprintln!("{}\n{}\n{}", n.name(), std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default(), std::fs::read_to_string("/proc/thread-self/net/ipv6_route").unwrap_or_default()))?; } }
         let fence = Fence::open(&namespaces[UNDERLAY])?;
         let retired = Vec::new();
         Ok(Self { topology, namespaces, backend, runtime, fence: Some(fence), retired, _stamping: stamping })

@@ -172,6 +172,7 @@ pub(crate) struct RawServicePort {
     #[schemars(range(min = 1, max = 65535))]
     pub(crate) port: i32,
     /// The port of the pods, by number or by name. Default: the port.
+    #[serde(default)]
     #[schemars(schema_with = "int_or_string")]
     pub(crate) target_port: Option<IntOrString>,
     /// The port on every node. Default, where the type has node ports: the next free one from 30000 on.

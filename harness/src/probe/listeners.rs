@@ -1,15 +1,16 @@
 //! Processes that listen on nodes: what pods with `hostNetwork` serve.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
-use svclab_rules::cluster::{Cluster, Pod, Protocol};
+use svclab_rules::cluster::{Cluster, Protocol};
 
 use super::sender::transport_bytes;
 use crate::lab::{Lab, LabError};
+use crate::scenario::served_at;
 use crate::topology::{SpaceId, pod_label};
 use crate::wire::{self, Packet};
 
@@ -37,7 +38,8 @@ impl Listeners {
         for node in &cluster.nodes {
             let Some(space) = lab.topology().find(&format!("node/{}", node.name)) else { continue };
             for ip in node.addresses() {
-                for ((protocol, port), owner) in served_at(cluster, &node.name, ip) {
+                for ((protocol, port), pod) in served_at(cluster, ip) {
+                    let owner = pod.map_or_else(|| format!("node/{}", node.name), |pod| pod_label(&pod));
                     listeners.listen(lab, space, protocol, SocketAddr::new(ip, port), owner)?;
                 }
             }
@@ -122,23 +124,4 @@ fn bind(protocol: Protocol, at: SocketAddr) -> io::Result<Socket> {
         socket.listen(BACKLOG)?;
     }
     Ok(socket)
-}
-
-/// The ports that are served at a node's address, and by whom: the pod that has the port, else any pod with `hostNetwork`
-/// there, else the node.
-fn served_at(cluster: &Cluster, node: &str, ip: IpAddr) -> BTreeMap<(Protocol, u16), String> {
-    let pods: Vec<&Pod> = cluster.pods.iter().filter(|pod| pod.host_network && pod.ips.contains(&ip)).collect();
-    let anybody = pods.first().map_or_else(|| format!("node/{node}"), |pod| pod_label(&pod.name));
-    let mut served = BTreeMap::new();
-    for slice in &cluster.slices {
-        for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.addresses.contains(&ip)) {
-            let owner = endpoint.pod.as_ref().map_or_else(|| anybody.clone(), pod_label);
-            let ports = slice.ports.iter().filter_map(|port| Some((port.protocol, port.port?)));
-            served.extend(ports.map(|port| (port, owner.clone())));
-        }
-    }
-    for pod in pods {
-        served.extend(pod.ports.iter().map(|port| ((port.protocol, port.port), pod_label(&pod.name))));
-    }
-    served
 }

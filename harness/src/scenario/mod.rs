@@ -19,6 +19,7 @@ mod raw;
 mod read;
 mod resolve;
 mod schema;
+mod served;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -35,3 +36,4 @@ pub use model::{
 pub use plain::{PlainCluster, cluster, proxy_config};
 pub use read::{load, parse, read_file, unreadable};
 pub use schema::schema;
+pub(crate) use served::served_at;

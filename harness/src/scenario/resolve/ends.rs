@@ -1,28 +1,15 @@
-//! The two ends of a probe, and the places where it can come out: words → addresses.
+//! The two ends of a probe: words → addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use svclab_rules::cluster::{Cluster, Family, Node, ObjectName, Pod, Protocol, Service, ServicePort};
+use svclab_rules::cluster::{Family, ObjectName, Protocol, Service, ServicePort};
 
 use super::super::decode::nearest;
-use super::super::model::{Host, Target, Vantage};
-use super::super::tree::{At, Place};
-use super::endpoints::object_name;
+use super::super::model::Vantage;
+use super::super::tree::At;
 use super::findings::Findings;
-use super::located::Located;
-use super::objects::{Objects, short_name};
-use super::pods;
-
-/// What names are looked up in: the objects as they are now, then as they were at the start, so that a probe can be
-/// sent to where a Service was.
-pub(crate) struct Scene<'s, 'a> {
-    /// The objects now, and the facts made of them.
-    pub(crate) now: (&'s Objects<'a>, &'s Cluster),
-    /// The objects and facts at the start.
-    pub(crate) start: (&'s Objects<'a>, &'s Cluster),
-    /// Machines outside of the cluster.
-    pub(crate) hosts: &'s [Located<'a, Host>],
-}
+use super::ports::{container_port, port_number, service_ports};
+use super::scene::Scene;
 
 /// A destination before a family is chosen.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,108 +95,6 @@ impl Scene<'_, '_> {
             }
         };
         Some(Ends { via: via.map(str::to_owned), ..ends })
-    }
-
-    /// Where a probe can come out, of one family. A name that stands for several pods gives several targets.
-    pub(crate) fn targets(&self, text: &str, family: Family, at: At<'_>, findings: &mut Findings) -> Vec<Target> {
-        if let Ok(address) = text.parse::<SocketAddr>() {
-            return target(text, &[address.ip()], Some(address.port()), family);
-        }
-        if let Ok(address) = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-            return target(text, &[address], None, family);
-        }
-        let (rest, port) = match text.rsplit_once(':') {
-            Some((rest, port)) => (rest, Some(port)),
-            None => (text, None),
-        };
-        let number = |findings: &mut Findings| match port {
-            None => Some(None),
-            Some(port) => port_number(port, at, findings).map(Some),
-        };
-        match rest.split_once('/') {
-            Some(("pod", name)) => {
-                let pods = self.pods(name, at, findings);
-                let several = pods.len() > 1;
-                let of_pod = |pod: &&Pod| {
-                    let port = match port {
-                        None => None,
-                        Some(text) => Some(container_port(pod, text, at, findings)?),
-                    };
-                    let label = match port {
-                        _ if !several => text.to_owned(),
-                        Some(port) => format!("pod/{}:{port}", short_name(&pod.name)),
-                        None => format!("pod/{}", short_name(&pod.name)),
-                    };
-                    Some(target(&label, &pod.ips, port, family))
-                };
-                pods.iter().filter_map(of_pod).flatten().collect()
-            }
-            Some(("node", name)) => {
-                let (Some(node), Some(port)) = (self.node(name, at, findings), number(findings)) else {
-                    return Vec::new();
-                };
-                target(text, &node.internal_ips, port, family)
-            }
-            Some(("host", name)) => {
-                let (Some(host), Some(port)) = (self.host(name, at, findings), number(findings)) else {
-                    return Vec::new();
-                };
-                target(text, &host.ips, port, family)
-            }
-            _ => {
-                let help = "Write `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT` or `ADDRESS:PORT`; the port can be left out.";
-                findings.wrong(at, format!("`{text}` is no place where a packet can come out"), help);
-                Vec::new()
-            }
-        }
-    }
-
-    fn node(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Option<&Node> {
-        let node = self.now.0.node(name);
-        if node.is_none() {
-            self.now.0.missing_node(name, at, findings);
-        }
-        node
-    }
-
-    fn host(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Option<&Host> {
-        let host = self.hosts.iter().map(|host| &host.value).find(|host| host.name == name);
-        if host.is_none() {
-            let known: Vec<&str> = self.hosts.iter().map(|host| host.value.name.as_str()).collect();
-            findings.dangling(at, "host", name, &known);
-        }
-        host
-    }
-
-    fn pods(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Vec<&Pod> {
-        let name = object_name(name);
-        for objects in [self.now.0, self.start.0] {
-            let found = pods::named(&objects.pods, &name);
-            if !found.is_empty() {
-                return found.into_iter().map(|pod| &pod.value.pod).collect();
-            }
-        }
-        self.now.0.missing_pod(&name, at, findings);
-        Vec::new()
-    }
-
-    fn one_pod(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Option<&Pod> {
-        let pods = self.pods(name, at, findings);
-        if let [first, _, ..] = pods.as_slice() {
-            let message = format!("`{name}` means {} pods", pods.len());
-            findings.wrong(at, message, format!("Name one of them, as `pod/{}`.", short_name(&first.name)));
-            return None;
-        }
-        pods.first().copied()
-    }
-
-    fn service(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Option<&Service> {
-        let name = object_name(name);
-        let found = self.now.1.service(&name).or_else(|| self.start.1.service(&name));
-        if found.is_none() {
-            self.now.0.missing_service(&name, at, findings);
-        }
-        found
     }
 
     fn service_ends(
@@ -340,66 +225,4 @@ fn external_ips(service: &Service) -> (Vec<IpAddr>, &'static str) {
 
 fn plain(addresses: &[IpAddr], port: &str, at: At<'_>, findings: &mut Findings) -> Option<Ends> {
     Some(Ends::plain(addresses, port_number(port, at, findings)?))
-}
-
-/// A port by number.
-fn port_number(text: &str, at: At<'_>, findings: &mut Findings) -> Option<u16> {
-    if !is_number(text) {
-        findings.wrong(at, format!("`{text}` is no port number"), "Write a number from 1 to 65535.");
-        return None;
-    }
-    let number = text.parse().ok().filter(|number| *number != 0);
-    if number.is_none() {
-        findings.wrong(at, format!("port {text} is out of range"), "Ports are numbers from 1 to 65535.");
-    }
-    number
-}
-
-fn is_number(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// The ports that a number or name means; several where the same number is offered for several protocols.
-fn service_ports<'s>(
-    service: &'s Service,
-    text: &str,
-    at: At<'_>,
-    findings: &mut Findings,
-) -> Option<Vec<&'s ServicePort>> {
-    let number: Option<u16> = text.parse().ok();
-    let named: Vec<_> = service.ports.iter().filter(|port| port.name == text).collect();
-    let numbered = || service.ports.iter().filter(|port| Some(port.port) == number).collect();
-    let ports: Vec<_> = if named.is_empty() { numbered() } else { named };
-    if ports.is_empty() {
-        let known: Vec<String> =
-            service
-                .ports
-                .iter()
-                .map(|port| {
-                    if port.name.is_empty() { port.port.to_string() } else { format!("{} ({})", port.port, port.name) }
-                })
-                .collect();
-        let mistake = at.mistake(format!("service `{}` has no port `{text}`", short_name(&service.name)));
-        findings.add(mistake.help(format!("Its ports are {}.", known.join(", "))));
-        return None;
-    }
-    Some(ports)
-}
-
-/// The port of a pod that a number or name means.
-fn container_port(pod: &Pod, text: &str, at: At<'_>, findings: &mut Findings) -> Option<u16> {
-    if is_number(text) {
-        return port_number(text, at, findings);
-    }
-    let found = pod.ports.iter().find(|port| port.name.as_deref() == Some(text)).map(|port| port.port);
-    if found.is_none() {
-        let message = format!("pod `{}` has no port `{text}`", short_name(&pod.name));
-        findings.wrong(at, message, "Write the port's number, or give the pod a port of this name.");
-    }
-    found
-}
-
-fn target(label: &str, addresses: &[IpAddr], port: Option<u16>, family: Family) -> Vec<Target> {
-    let address = addresses.iter().copied().find(|ip| Family::of(*ip) == family);
-    address.map(|address| Target { label: label.to_owned(), address, port }).into_iter().collect()
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use svclab_rules::cluster::Family;
+use svclab_rules::cluster::{Family, Protocol};
 
 use super::super::decode::nearest;
 use super::super::model::{
@@ -10,9 +10,17 @@ use super::super::model::{
 };
 use super::super::raw::{RawBalance, RawExpect, RawRejectKind, RawRejected};
 use super::super::tree::{At, Place};
-use super::ends::Scene;
 use super::findings::Findings;
 use super::probes::Aimed;
+use super::scene::Scene;
+
+/// What is known of the packets that an expectation is about.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    family: Family,
+    /// None where the probe is wrong itself.
+    protocol: Option<Protocol>,
+}
 
 /// The expectation of a probe of one family.
 pub(crate) fn expectation(
@@ -23,10 +31,11 @@ pub(crate) fn expectation(
     findings: &mut Findings,
 ) -> Expectation {
     let family = Family::of(aimed.probe.to.address);
+    let sent = Sent { family, protocol: Some(aimed.probe.protocol) };
     contradictions(raw, at, findings);
     many_flows(raw, at, aimed.probe.flows, findings);
-    let mut outcome = outcome(raw, at, family, scene, findings);
-    let balance = balance(raw, at, family, scene, findings);
+    let mut outcome = outcome(raw, at, sent, scene, findings);
+    let balance = balance(raw, at, sent, scene, findings);
     if balance.is_some() && outcome.is_none() {
         outcome = Some(OutcomeExpectation::Delivered(match &balance {
             Some(Balance::Shares(shares)) => shares.iter().map(|(target, _)| target.clone()).collect(),
@@ -44,9 +53,10 @@ pub(crate) fn expectation(
 
 /// Finds the mistakes of an expectation whose probe is wrong itself, so that it is not known where that goes.
 pub(crate) fn words(raw: &RawExpect, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) {
+    let sent = Sent { family: Family::Ipv4, protocol: None };
     contradictions(raw, at, findings);
-    outcome(raw, at, Family::Ipv4, scene, findings);
-    balance(raw, at, Family::Ipv4, scene, findings);
+    outcome(raw, at, sent, scene, findings);
+    balance(raw, at, sent, scene, findings);
     raw.source.as_deref().map(|text| source(text, at.field("source"), findings));
     raw.reply.as_deref().map(|text| reply(text, at.field("reply"), findings));
 }
@@ -99,15 +109,16 @@ fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings
 fn outcome(
     raw: &RawExpect,
     at: At<'_>,
-    family: Family,
+    sent: Sent,
     scene: &Scene<'_, '_>,
     findings: &mut Findings,
 ) -> Option<OutcomeExpectation> {
     if let Some(listed) = &raw.delivered {
         let at = at.field("delivered");
-        let of = |(index, text): (usize, &String)| scene.targets(text, family, at.item(index), findings);
+        let of = |(index, text): (usize, &String)| targets(text, sent, at.item(index), scene, findings);
         let known = listed.0.iter().enumerate().flat_map(of).collect::<Vec<Target>>();
         if known.is_empty() && findings.mistakes.is_empty() {
+            let family = sent.family;
             let message = format!("none of these places has an {family} address, and the probe is sent with {family}");
             findings.wrong(at, message, "Set `family` in the probe, or give the place such an address.");
         }
@@ -130,6 +141,17 @@ fn outcome(
         None => {}
     }
     (raw.dropped == Some(true)).then_some(OutcomeExpectation::Dropped)
+}
+
+/// The places that a name stands for, each one where such packets can come out.
+fn targets(text: &str, sent: Sent, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<Target> {
+    let targets = scene.targets(text, sent.family, at, findings);
+    for target in &targets {
+        if let Some(protocol) = sent.protocol {
+            scene.takes(target, protocol, at, findings);
+        }
+    }
+    targets
 }
 
 fn source(text: &str, at: At<'_>, findings: &mut Findings) -> Option<SourceExpectation> {
@@ -161,13 +183,7 @@ fn word_or_address(text: &str, words: [&str; 2], at: At<'_>, findings: &mut Find
     address
 }
 
-fn balance(
-    raw: &RawExpect,
-    at: At<'_>,
-    family: Family,
-    scene: &Scene<'_, '_>,
-    findings: &mut Findings,
-) -> Option<Balance> {
+fn balance(raw: &RawExpect, at: At<'_>, sent: Sent, scene: &Scene<'_, '_>, findings: &mut Findings) -> Option<Balance> {
     let at = at.field("balance");
     match raw.balance.as_ref()? {
         RawBalance::Word(word) if word == "even" => Some(Balance::Even),
@@ -188,7 +204,7 @@ fn balance(
                 if !(0.0..=1.0).contains(share) {
                     findings.wrong(at, format!("{share} is no share"), "Write a number from 0 to 1.");
                 }
-                let targets = scene.targets(name, family, at, findings);
+                let targets = targets(name, sent, at, scene, findings);
                 let each = *share / targets.len().max(1) as f64;
                 known.extend(targets.into_iter().map(|target| (target, each)));
             }

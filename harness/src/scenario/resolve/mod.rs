@@ -16,9 +16,12 @@ mod network;
 mod nodes;
 mod objects;
 mod pods;
+mod ports;
 mod probes;
+mod scene;
 mod services;
 mod surroundings;
+mod targets;
 mod tests;
 
 use std::path::Path;
@@ -68,6 +71,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
         objects: &objects,
         cluster: &cluster,
         hosts: &hosts,
+        rules: &rules,
         network: &network,
         manifests: input.manifests,
         folder: input.folder,

@@ -9,8 +9,9 @@ use super::super::limits;
 use super::super::model::{Destination, Flows, Probe, Vantage};
 use super::super::raw::{RawFlows, RawProbe};
 use super::super::tree::{At, Place};
-use super::ends::{Ends, Scene};
+use super::ends::Ends;
 use super::findings::Findings;
+use super::scene::Scene;
 use super::surroundings::family;
 
 /// A probe of one family, and the Service that it goes to.
@@ -28,6 +29,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
     let flows = flows(raw, at, findings);
     let (Some((from, sources)), Some(to)) = (from, to) else { return Vec::new() };
     check_loopback(&from, &to, scene, at, findings);
+    check_handed(&from, &to, at, findings);
     let Some(protocol) = protocol(raw, &to, at, findings) else { return Vec::new() };
     let sources: Vec<Family> = sources.into_iter().map(Family::of).collect();
     let chosen = choose(raw, &sources, &to, at, findings);
@@ -129,5 +131,14 @@ fn check_loopback(from: &Vantage, to: &Ends, scene: &Scene<'_, '_>, at: At<'_>, 
     if to.loopback && !on_node {
         let mistake = at.field("to").mistake("only a process on a node can reach its loopback address");
         findings.add(mistake.help("Send from `node/NAME` or `localhost@NODE`."));
+    }
+}
+
+/// Only from outside can a packet come to a node that routes would not have led it to.
+fn check_handed(from: &Vantage, to: &Ends, at: At<'_>, findings: &mut Findings) {
+    if let Some(node) = to.via.as_ref().filter(|_| !matches!(from, Vantage::Host(_))) {
+        let message = format!("only an outside host's packet can be handed to a node: `@{node}`");
+        let help = format!("Leave `@{node}` out, or send from `host/NAME`.");
+        findings.wrong(at.field("to"), message, help);
     }
 }

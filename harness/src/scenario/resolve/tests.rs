@@ -5,10 +5,9 @@ use std::path::Path;
 
 use svclab_rules::cluster::Cluster;
 
-use super::super::model::{Host, Step, Test};
+use super::super::model::{ForeignRules, Host, Step, Test};
 use super::super::raw::{RawExpect, RawProbe, RawTest};
 use super::super::tree::At;
-use super::ends::Scene;
 use super::expectations::{self, expectation};
 use super::findings::Findings;
 use super::located::Located;
@@ -16,6 +15,7 @@ use super::manifests::Manifests;
 use super::network::Network;
 use super::objects::{Objects, Source};
 use super::probes::probes;
+use super::scene::Scene;
 
 /// What tests are resolved against.
 pub(crate) struct Stage<'s, 'a> {
@@ -25,6 +25,8 @@ pub(crate) struct Stage<'s, 'a> {
     pub(crate) cluster: &'s Cluster,
     /// Machines outside of the cluster.
     pub(crate) hosts: &'s [Located<'a, Host>],
+    /// Rules that are not the generator's.
+    pub(crate) rules: &'s [ForeignRules],
     /// The section `cluster:`.
     pub(crate) network: &'s Network,
     /// The files that steps name.
@@ -104,6 +106,7 @@ impl<'a> Run<'_, '_, 'a> {
             now: (&self.now.0, &self.now.1),
             start: (self.stage.objects, self.stage.cluster),
             hosts: self.stage.hosts,
+            rules: self.stage.rules,
         };
         let aimed = probes(raw, at.field("probe"), &scene, self.findings);
         let Some(expect) = expect else {

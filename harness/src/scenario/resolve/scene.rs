@@ -1,0 +1,74 @@
+//! What the names in tests are looked up in.
+
+use svclab_rules::cluster::{Cluster, Node, Pod, Service};
+
+use super::super::model::{ForeignRules, Host};
+use super::super::tree::At;
+use super::endpoints::object_name;
+use super::findings::Findings;
+use super::located::Located;
+use super::objects::{Objects, short_name};
+use super::pods;
+
+/// What names are looked up in: the objects as they are now, then as they were at the start, so that a probe can be
+/// sent to where a Service was.
+pub(crate) struct Scene<'s, 'a> {
+    /// The objects now, and the facts made of them.
+    pub(crate) now: (&'s Objects<'a>, &'s Cluster),
+    /// The objects and facts at the start.
+    pub(crate) start: (&'s Objects<'a>, &'s Cluster),
+    /// Machines outside of the cluster.
+    pub(crate) hosts: &'s [Located<'a, Host>],
+    /// Rules that are not the generator's.
+    pub(crate) rules: &'s [ForeignRules],
+}
+
+impl Scene<'_, '_> {
+    pub(super) fn node(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Option<&Node> {
+        let node = self.now.0.node(name);
+        if node.is_none() {
+            self.now.0.missing_node(name, at, findings);
+        }
+        node
+    }
+
+    pub(super) fn host(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Option<&Host> {
+        let host = self.hosts.iter().map(|host| &host.value).find(|host| host.name == name);
+        if host.is_none() {
+            let known: Vec<&str> = self.hosts.iter().map(|host| host.value.name.as_str()).collect();
+            findings.dangling(at, "host", name, &known);
+        }
+        host
+    }
+
+    pub(super) fn pods(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Vec<&Pod> {
+        let name = object_name(name);
+        for objects in [self.now.0, self.start.0] {
+            let found = pods::named(&objects.pods, &name);
+            if !found.is_empty() {
+                return found.into_iter().map(|pod| &pod.value.pod).collect();
+            }
+        }
+        self.now.0.missing_pod(&name, at, findings);
+        Vec::new()
+    }
+
+    pub(super) fn one_pod(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Option<&Pod> {
+        let pods = self.pods(name, at, findings);
+        if let [first, _, ..] = pods.as_slice() {
+            let message = format!("`{name}` means {} pods", pods.len());
+            findings.wrong(at, message, format!("Name one of them, as `pod/{}`.", short_name(&first.name)));
+            return None;
+        }
+        pods.first().copied()
+    }
+
+    pub(super) fn service(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Option<&Service> {
+        let name = object_name(name);
+        let found = self.now.1.service(&name).or_else(|| self.start.1.service(&name));
+        if found.is_none() {
+            self.now.0.missing_service(&name, at, findings);
+        }
+        found
+    }
+}

@@ -1,0 +1,110 @@
+//! The places where a probe can come out: words → addresses.
+
+use std::net::{IpAddr, SocketAddr};
+
+use svclab_rules::cluster::{Family, Pod, Protocol};
+
+use super::super::model::{Place as Namespace, Target};
+use super::super::served::served_at;
+use super::super::tree::At;
+use super::findings::Findings;
+use super::objects::short_name;
+use super::ports::{container_port, port_number};
+use super::scene::Scene;
+
+impl Scene<'_, '_> {
+    /// Where a probe can come out, of one family. A name that stands for several pods gives several targets.
+    pub(crate) fn targets(&self, text: &str, family: Family, at: At<'_>, findings: &mut Findings) -> Vec<Target> {
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return target(text, &[address.ip()], Some(address.port()), family);
+        }
+        if let Ok(address) = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            return target(text, &[address], None, family);
+        }
+        let (rest, port) = match text.rsplit_once(':') {
+            Some((rest, port)) => (rest, Some(port)),
+            None => (text, None),
+        };
+        let number = |findings: &mut Findings| match port {
+            None => Some(None),
+            Some(port) => port_number(port, at, findings).map(Some),
+        };
+        match rest.split_once('/') {
+            Some(("pod", name)) => {
+                let pods = self.pods(name, at, findings);
+                let several = pods.len() > 1;
+                let of_pod = |pod: &&Pod| {
+                    let port = match port {
+                        None => None,
+                        Some(text) => Some(container_port(pod, text, at, findings)?),
+                    };
+                    let label = match port {
+                        _ if !several => text.to_owned(),
+                        Some(port) => format!("pod/{}:{port}", short_name(&pod.name)),
+                        None => format!("pod/{}", short_name(&pod.name)),
+                    };
+                    Some(target(&label, &pod.ips, port, family))
+                };
+                pods.iter().filter_map(of_pod).flatten().collect()
+            }
+            Some(("node", name)) => {
+                let (Some(node), Some(port)) = (self.node(name, at, findings), number(findings)) else {
+                    return Vec::new();
+                };
+                target(text, &node.internal_ips, port, family)
+            }
+            Some(("host", name)) => {
+                let (Some(host), Some(port)) = (self.host(name, at, findings), number(findings)) else {
+                    return Vec::new();
+                };
+                target(text, &host.ips, port, family)
+            }
+            _ => {
+                let help = "Write `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT` or `ADDRESS:PORT`; the port can be left out.";
+                findings.wrong(at, format!("`{text}` is no place where a packet can come out"), help);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Refuses a place where packets of a protocol come to, but where nobody takes them: no probe ever comes out there.
+    pub(crate) fn takes(&self, target: &Target, protocol: Protocol, at: At<'_>, findings: &mut Findings) {
+        let Target { label, address, port } = target;
+        let node = self.now.1.nodes.iter().find(|node| node.addresses().any(|ip| ip == *address));
+        if let Some(node) = node {
+            let served = served_at(self.now.1, *address);
+            let mut ports = served.keys().filter(|(served, _)| *served == protocol).map(|(_, number)| *number);
+            if !ports.any(|number| port.is_none_or(|port| port == number)) {
+                let what = port.map(|port| format!(" at port {port}")).unwrap_or_default();
+                let message = format!("nothing on node {} takes {protocol} packets{what}", node.name);
+                let port = port.map_or("PORT".to_owned(), |port| port.to_string());
+                let protocol = protocol.to_string().to_uppercase();
+                let help = format!(
+                    "Add a pod with `hostNetwork: true` and `ports: [{{containerPort: {port}, protocol: {protocol}}}]` there, or expect `rejected: true`."
+                );
+                findings.wrong(at, message, help);
+            }
+            return;
+        }
+        let pods = || self.now.0.pods.iter().chain(&self.start.0.pods).map(|pod| &pod.value.pod);
+        if let Some(pod) = pods().find(|pod| pod.ips.contains(address)) {
+            if self.rules.iter().any(|rules| rules.place == Namespace::Pod(pod.name.clone())) {
+                let message = format!(
+                    "pod `{}` has rules of its own and forwards: nothing in it takes packets",
+                    short_name(&pod.name)
+                );
+                findings.wrong(at, message, "Name the place that it forwards to.");
+            }
+            return;
+        }
+        if !self.hosts.iter().any(|host| host.value.ips.contains(address)) {
+            let message = format!("`{label}` is the address of no pod, node or host, so nothing comes out there");
+            findings.wrong(at, message, "Name the place that packets are translated to, as `pod/NAME:PORT`.");
+        }
+    }
+}
+
+fn target(label: &str, addresses: &[IpAddr], port: Option<u16>, family: Family) -> Vec<Target> {
+    let address = addresses.iter().copied().find(|ip| Family::of(*ip) == family);
+    address.map(|address| Target { label: label.to_owned(), address, port }).into_iter().collect()
+}

@@ -1,0 +1,25 @@
+//! What listens on nodes.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use svclab_rules::cluster::{Cluster, ObjectName, Pod, Protocol};
+
+/// The ports that are served at a node's address, and by whom: the pod that has the port, else any pod with `hostNetwork`
+/// there; `None` stands for the node itself, where an endpoint has its address.
+pub(crate) fn served_at(cluster: &Cluster, ip: IpAddr) -> BTreeMap<(Protocol, u16), Option<ObjectName>> {
+    let pods: Vec<&Pod> = cluster.pods.iter().filter(|pod| pod.host_network && pod.ips.contains(&ip)).collect();
+    let anybody = pods.first().map(|pod| pod.name.clone());
+    let mut served = BTreeMap::new();
+    for slice in &cluster.slices {
+        for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.addresses.contains(&ip)) {
+            let owner = endpoint.pod.clone().or_else(|| anybody.clone());
+            let ports = slice.ports.iter().filter_map(|port| Some((port.protocol, port.port?)));
+            served.extend(ports.map(|port| (port, owner.clone())));
+        }
+    }
+    for pod in pods {
+        served.extend(pod.ports.iter().map(|port| ((port.protocol, port.port), Some(pod.name.clone()))));
+    }
+    served
+}

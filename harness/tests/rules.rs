@@ -1,8 +1,9 @@
 //! `svclab rules`, as a user calls it.
 #![allow(clippy::expect_used, reason = "a test fails where something is missing")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use rstest::rstest;
 use serde::Deserialize;
@@ -17,6 +18,16 @@ const OBJECTS: &str = "../rules/tests/golden/small-cluster/cluster.yaml";
 fn svclab(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
     command.arg("rules").args(arguments).output().expect("svclab starts")
+}
+
+/// `svclab rules ... --diff -` with a text on standard input.
+fn diff(arguments: &[&str], text: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    command.arg("rules").args(arguments).args(["--diff", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("svclab starts");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("svclab reads");
+    child.wait_with_output().expect("svclab ends")
 }
 
 fn stdout(output: &Output) -> &str {
@@ -102,4 +113,80 @@ fn what_is_wrong_is_told(#[case] arguments: &[&str], #[case] message: &str) {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(stdout(&output), "");
     assert!(stderr(&output).contains(message), "{}", stderr(&output));
+}
+
+/// What a real kube-proxy wrote is no difference, in a file as on standard input.
+#[rstest]
+#[case::ipv4("iptables-save.txt", "ipv4")]
+#[case::ipv6("ip6tables-save.txt", "ipv6")]
+fn a_recording_is_no_difference(#[case] name: &str, #[case] family: &str) {
+    let folder = Path::new(OBJECTS).parent().expect("a folder");
+    let config = folder.join("proxy-config.yaml");
+    let recording = folder.join("v1.30-iptables").join(name);
+    let [config, recording] = [&config, &recording].map(|path| path.to_str().expect("UTF-8"));
+    let options = [OBJECTS, "--node", "node-1", "--proxy-config", config, "--family", family];
+    let output = svclab(&[&options[..], &["--diff", recording]].concat());
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+    let told = stdout(&output);
+    assert!(told.starts_with("no difference: ") && told.lines().count() == 1, "{told}");
+    let text = std::fs::read_to_string(recording).expect("a recording");
+    assert_eq!(diff(&options, &text).status.code(), Some(0));
+}
+
+/// What is missing is missing in the file; both languages of iptables are read.
+#[test]
+fn differences_are_told_in_words_of_services() {
+    let scenario = scenario::load(Path::new(SEED)).expect("a sound scenario");
+    let node = scenario.cluster.nodes[0].name.as_str();
+    let written = stdout(&svclab(&[SEED, "--node", node])).to_owned();
+    let restore = written.replace("-A POSTROUTING", "--append POSTROUTING");
+    assert_ne!(restore, written);
+    assert_eq!(diff(&[SEED, "--node", node], &restore).status.code(), Some(0));
+
+    let entry = "-A KUBE-SERVICES -d ";
+    let stale = |line: &&str| line.starts_with(entry);
+    let gone: String = written.lines().filter(|line| !stale(line)).map(|line| format!("{line}\n")).collect();
+    let output = diff(&[SEED, "--node", node], &gone);
+    let told = stdout(&output);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
+    let count = written.lines().filter(stale).count();
+    let summary = "in standard input from the rules that svclab writes for node ";
+    assert!(told.lines().next().is_some_and(|line| line.contains(summary)), "{told}");
+    assert_eq!(
+        told.lines().filter(|line| line.contains(": the way from ") && line.ends_with(" is missing")).count(),
+        count
+    );
+
+    let more = written.replace("COMMIT\n*nat", "-A INPUT -p tcp --dport 22 -j DROP\nCOMMIT\n*nat");
+    let output = diff(&[SEED, "--node", node, "--quiet"], &more);
+    assert_eq!(output.status.code(), Some(1));
+    let told = "  chain INPUT of filter: rule `-A INPUT -p tcp -m tcp --dport 22 -j DROP` is unexpected\n";
+    assert_eq!(stdout(&output), told);
+}
+
+#[rstest]
+#[case::unknown_table("*mangel\nCOMMIT\n", "unknown table `mangel`", "standard input:1:2")]
+#[case::no_rules("# Completed\n", "there are no rules in it", "standard input:1:1")]
+#[case::a_listing("Chain INPUT (policy ACCEPT)\n", "this is what `iptables -L` shows", "standard input:1:1")]
+#[case::nft("\ntable ip kube-proxy {\n}\n", "these are rules of nft", "standard input:2:1")]
+#[case::other_family(
+    "*filter\n-A INPUT -s fd00::1/128 -j DROP\nCOMMIT\n",
+    "choose `--family ipv6`",
+    "standard input:2:"
+)]
+fn what_is_no_rules_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
+    let output = diff(&[SEED, "--quiet"], text);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    let told = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains(message) && told.contains(place) && told.contains("help: "), "{}", stderr(&output));
+}
+
+#[test]
+fn a_diff_needs_a_file_and_iptables_mode() {
+    let output = svclab(&[SEED, "--quiet", "--diff", "missing.txt"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("missing.txt:1:1: the file cannot be read"), "{}", stderr(&output));
+    let output = svclab(&[SEED, "--quiet", "--version", "1.30", "--mode", "nftables", "--diff", SEED]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--diff compares rules of iptables"), "{}", stderr(&output));
 }

@@ -1,5 +1,7 @@
 //! `svclab rules`: what kube-proxy writes on a node; needs no privileges.
 
+mod diff;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +15,7 @@ use super::{Exit, mistakes};
 use crate::documents;
 use crate::scenario::{self, Diagnostics, Note, PlainCluster, Scenario, is_manifest, nearest};
 
-/// Print the rules of a node, as `iptables-save` or `nft list ruleset` shows them.
+/// Print the rules of a node, as `iptables-save` or `nft list ruleset` shows them, or compare them with saved ones.
 ///
 /// `iptables-restore` and `nft -f` load them as they are.
 #[derive(Debug, clap::Args)]
@@ -35,6 +37,29 @@ pub(crate) struct Args {
     /// With plain objects: kube-proxy's configuration, a KubeProxyConfiguration.
     #[arg(long, value_name = "FILE")]
     proxy_config: Option<PathBuf>,
+    /// Print no rules, but how those of FILE (from iptables-save; `-` for standard input) are different from them.
+    ///
+    /// Differences are told in words of services and endpoints: what is `missing` is missing in FILE, what is `unexpected`
+    /// stands only there. Ends with status 1 where there are any.
+    #[arg(long, value_name = "FILE")]
+    diff: Option<PathBuf>,
+}
+
+/// The rules of a node.
+struct Written {
+    /// As `iptables-save` or `nft list ruleset` shows them.
+    text: String,
+    mode: ProxyMode,
+    family: Family,
+    /// Whose they are: `node worker (kube-proxy 1.30, IPv4)`.
+    whose: String,
+}
+
+impl Written {
+    fn new(text: String, mode: ProxyMode, family: Family, cluster: &Cluster, node: &Node) -> Self {
+        let whose = format!("node {} (kube-proxy {}, {family})", node.name, cluster.proxy.version);
+        Self { text, mode, family, whose }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -91,10 +116,7 @@ impl From<Diagnostics> for Refusal {
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     match rules(args, console) {
-        Ok(text) => {
-            console.text(text);
-            Exit::Held
-        }
+        Ok(exit) => exit,
         Err(Refusal::Mistakes(diagnostics)) => {
             mistakes::show(&diagnostics, console);
             Exit::Input
@@ -106,23 +128,34 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     }
 }
 
-fn rules(args: &Args, console: &Console) -> Result<String, Refusal> {
+fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {
     let text = scenario::read_file(&args.path).map_err(|error| scenario::unreadable(&args.path, &error))?;
-    if is_manifest(&text) { of_objects(args, &text, console) } else { of_scenario(args, &text, console) }
+    let written =
+        if is_manifest(&text) { of_objects(args, &text, console) } else { of_scenario(args, &text, console) }?;
+    let Some(file) = &args.diff else {
+        console.text(written.text);
+        return Ok(Exit::Held);
+    };
+    let diff = diff::diff(&written, file)?;
+    console.inform(diff.summary());
+    diff.findings.iter().for_each(|finding| console.line(format!("  {finding}")));
+    Ok(if diff.findings.is_empty() { Exit::Held } else { Exit::Failed })
 }
 
 /// The rules that kube-proxy writes for plain objects.
-fn of_objects(args: &Args, text: &str, console: &Console) -> Result<String, Refusal> {
+fn of_objects(args: &Args, text: &str, console: &Console) -> Result<Written, Refusal> {
     let PlainCluster { cluster, notes } = scenario::cluster(text, &args.path, proxy_config(args)?)?;
     show(&notes, console);
     let node = node(args, &cluster, console)?;
     let family = family(args, node);
-    match cluster.proxy.mode {
+    let mode = cluster.proxy.mode;
+    let text = match mode {
         ProxyMode::Iptables => iptables::generate(&cluster, node, family)
             .map(|rules| iptables::print(&rules))
             .map_err(|error| impossible(&error)),
         ProxyMode::Nftables => nftables_table(&cluster, node, family),
-    }
+    };
+    Ok(Written::new(text?, mode, family, &cluster, node))
 }
 
 /// The table as `nft list ruleset` shows it.
@@ -137,7 +170,7 @@ fn impossible(error: &dyn Error) -> Refusal {
 }
 
 /// The rules that a lab installs on a node of a scenario.
-fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<String, Refusal> {
+fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Written, Refusal> {
     if args.proxy_config.is_some() {
         let help = "Paste the configuration into the scenario, under `cluster:`, `proxy:`.";
         return Err(Refusal::new("--proxy-config is for plain Kubernetes objects, and this is a scenario", help));
@@ -156,14 +189,18 @@ fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<String, Ref
     document(&scenario, node, family)
 }
 
-fn document(scenario: &Scenario, node: &Node, family: Family) -> Result<String, Refusal> {
+fn document(scenario: &Scenario, node: &Node, family: Family) -> Result<Written, Refusal> {
     let documents = documents::generate(scenario, &scenario.cluster).map_err(|error| impossible(&error))?;
     let space = format!("node/{}", node.name);
     let of_node = documents.into_iter().find(|document| document.space == space && document.family == family);
-    match of_node {
-        Some(document) if document.mode == ProxyMode::Nftables => nftables_table(&scenario.cluster, node, family),
-        of_node => Ok(of_node.map(|document| document.text).unwrap_or_default()),
-    }
+    let (mode, text) = match of_node {
+        Some(document) if document.mode == ProxyMode::Nftables => {
+            (document.mode, nftables_table(&scenario.cluster, node, family)?)
+        }
+        Some(document) => (document.mode, document.text),
+        None => (scenario.cluster.proxy.mode, String::new()),
+    };
+    Ok(Written::new(text, mode, family, &scenario.cluster, node))
 }
 
 /// kube-proxy's configuration: the file's, or kube-proxy's defaults; options go before it.

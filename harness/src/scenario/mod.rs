@@ -34,6 +34,7 @@ pub use model::{
     Vantage,
 };
 pub use plain::{PlainCluster, cluster, proxy_config};
+pub(crate) use read::read_limited;
 pub use read::{load, parse, read_file, unreadable};
 pub use schema::schema;
 pub(crate) use served::served_at;

@@ -54,9 +54,18 @@ fn reason(error: &io::Error) -> String {
 ///
 /// That of the system, or `InvalidData` for a file that is longer than [`FILE_BYTES`] or no UTF-8.
 pub fn read_file(path: &Path) -> io::Result<String> {
+    read_limited(File::open(path)?)
+}
+
+/// The text of an open file.
+///
+/// # Errors
+///
+/// As [`read_file`].
+pub(crate) fn read_limited(file: impl Read) -> io::Result<String> {
     let mut text = String::new();
     let limit = FILE_BYTES as u64 + 1;
-    File::open(path)?.take(limit).read_to_string(&mut text)?;
+    file.take(limit).read_to_string(&mut text)?;
     if text.len() as u64 == limit {
         return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {} MiB", FILE_BYTES >> 20)));
     }

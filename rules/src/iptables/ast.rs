@@ -318,6 +318,14 @@ impl Network {
     pub fn range(range: IpNet) -> Self {
         Self::Prefix(range.trunc())
     }
+
+    /// The family of the addresses.
+    pub fn family(&self) -> Family {
+        match self {
+            Self::Prefix(range) => Family::of(range.addr()),
+            Self::Masked(masked) => Family::of(masked.0),
+        }
+    }
 }
 
 /// A protocol's number in the IP header; 0 stands for all.

@@ -1,6 +1,7 @@
 //! One rule: words, options, and whose options they are.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::super::ast::{Counters, Negatable, ProtocolNumber, Rule};
 use super::super::matches::{Match, Other};
@@ -74,7 +75,7 @@ impl<'a> RuleReader<'a> {
         self.loaded.clear();
         split(line, start, &mut self.words)?;
         let mut rule = Rule::default();
-        let target = self.scan(&mut rule)?;
+        let target = self.scan(&mut rule, family)?;
         rule.matches.reserve_exact(self.loaded.len());
         for (index, loaded) in self.loaded.iter().enumerate() {
             let options = Options { words: &self.words, given: &self.given, owner: Owner::Match(index), family };
@@ -91,7 +92,7 @@ impl<'a> RuleReader<'a> {
 
     /// Goes through the words: sets the conditions of the rule itself, collects matches and options. Gives the position
     /// of the target's name, and whether it is a `-g`.
-    fn scan(&mut self, rule: &mut Rule) -> Result<Option<(usize, bool)>, Fault> {
+    fn scan(&mut self, rule: &mut Rule, family: Family) -> Result<Option<(usize, bool)>, Fault> {
         let mut target = None;
         let mut at = 0;
         while at < self.words.len() {
@@ -118,7 +119,7 @@ impl<'a> RuleReader<'a> {
                     let owner = self.owner(name, column, target.is_some(), rule)?;
                     self.given.push(Given { owner, negated, name: at, end });
                 }
-                _ => self.general(rule, name, negated, at, end)?,
+                _ => self.general(rule, (name, negated), at..end, family)?,
             }
             at = end;
         }
@@ -161,8 +162,14 @@ impl<'a> RuleReader<'a> {
         }
     }
 
-    /// An option of the rule itself.
-    fn general(&self, rule: &mut Rule, name: &str, negated: bool, at: usize, end: usize) -> Result<(), Fault> {
+    /// An option of the rule itself, by its name, whether a `!` stands before it, and its words.
+    fn general(
+        &self,
+        rule: &mut Rule,
+        (name, negated): (&str, bool),
+        Range { start: at, end }: Range<usize>,
+        family: Family,
+    ) -> Result<(), Fault> {
         if matches!(name, "-f" | "--fragment") {
             rule.fragment = Some(Negatable { negated, value: () });
             return Ok(());
@@ -179,7 +186,8 @@ impl<'a> RuleReader<'a> {
         let fault = |what: &str| Fault::new(self.words[at + 1].column, format!("`{text}` is no {what}"));
         let interface = || Some(Negatable { negated, value: Box::from(text) });
         let network = || {
-            let value = values::network(text).ok_or_else(|| fault("address or range"))?;
+            let value = values::network(text).filter(|network| network.family() == family);
+            let value = value.ok_or_else(|| fault(&format!("{family} address or range")))?;
             Ok(Some(Negatable { negated, value }))
         };
         match name {

@@ -156,13 +156,21 @@ fn nat(options: &Options<'_>, to: &str) -> Result<Option<Nat>, Fault> {
     let (mut found, mut flags) = (None, Flags::default());
     for option in options.iter() {
         if option.name == to && found.is_none() {
-            found = Some(option.read("address, port or range of them", nat_range)?);
+            let what = match options.family {
+                Family::Ipv4 => "IPv4 address, port or range of them",
+                Family::Ipv6 => "IPv6 address, port or range of them",
+            };
+            found = Some(option.read(what, |text| nat_range(text).filter(|range| is_of(range, options.family)))?);
         } else if !flags.set(option.name) {
             return Ok(None);
         }
     }
     let Flags { random, random_fully, persistent } = flags;
     Ok(found.map(|(addresses, ports)| Nat { addresses, ports, random, random_fully, persistent }))
+}
+
+fn is_of((addresses, _): &NatRange, family: Family) -> bool {
+    addresses.is_none_or(|(first, last)| [first, last].into_iter().all(|address| Family::of(address) == family))
 }
 
 type NatRange = (Option<(IpAddr, IpAddr)>, Option<PortRange>);

@@ -112,7 +112,13 @@ fn commands_of_restore_are_carried_out() {
 #[case::no_table("-A INPUT -j ACCEPT", 1, "outside of a table: a line `*filter` or the like must come first")]
 #[case::no_chain("*filter\n-A NOWHERE -j ACCEPT", 4, "chain `NOWHERE` is not declared")]
 #[case::port("*filter\n-A INPUT -p tcp -m tcp --dport 70000 -j DROP", 32, "`70000` is no port or range of ports")]
-#[case::address("*filter\n-A INPUT -s 10.0.0.256 -j DROP", 13, "`10.0.0.256` is no address or range")]
+#[case::address("*filter\n-A INPUT -s 10.0.0.256 -j DROP", 13, "`10.0.0.256` is no IPv4 address or range")]
+#[case::other_family("*filter\n-A INPUT -s fd00::/8 -j DROP", 13, "`fd00::/8` is no IPv4 address or range")]
+#[case::other_family_of_nat(
+    "*nat\n-A OUTPUT -j DNAT --to-destination [fd00::1]:80",
+    36,
+    "`[fd00::1]:80` is no IPv4 address, port or range of them"
+)]
 #[case::option("*filter\n-A INPUT --bogus 1", 10, "unknown option `--bogus`")]
 #[case::value("*filter\n-A INPUT -s", 10, "`-s` needs a value")]
 #[case::stray("*filter\n-A INPUT oops -j DROP", 10, "an option must stand here")]

@@ -12,5 +12,6 @@ pub mod run;
 pub mod scenario;
 pub mod stats;
 pub mod testing;
+mod text;
 pub mod topology;
 pub mod wire;

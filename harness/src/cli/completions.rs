@@ -1,7 +1,5 @@
 //! `svclab completions`: what shells need to complete a command line.
 
-use std::io;
-
 use clap::CommandFactory;
 use clap_complete::Shell;
 
@@ -16,7 +14,9 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, _: &Console) -> Exit {
-    clap_complete::generate(args.shell, &mut Cli::command(), "svclab", &mut io::stdout());
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "svclab", &mut script);
+    console.text(String::from_utf8_lossy(&script));
     Exit::Held
 }

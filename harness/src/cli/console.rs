@@ -2,8 +2,11 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
+
+use crate::text::visible;
 
 /// Options of every command.
 #[derive(Debug, Args)]
@@ -27,8 +30,8 @@ enum ColorChoice {
     Never,
 }
 
-/// Standard output and standard error.
-#[derive(Debug, Clone, Copy)]
+/// Standard output and standard error. What a terminal would obey is escaped in all that is written, whoever it comes from.
+#[derive(Debug)]
 pub(crate) struct Console {
     /// Whether text on standard output has colours.
     pub(crate) color: bool,
@@ -38,6 +41,8 @@ pub(crate) struct Console {
     pub(crate) verbose: u8,
     /// Whether only what is wrong is said.
     pub(crate) quiet: bool,
+    /// Why standard output could not be written for the first time.
+    broken: Mutex<Option<io::Error>>,
 }
 
 impl Console {
@@ -54,17 +59,19 @@ impl Console {
             error_color: color(io::stderr().is_terminal()),
             verbose: args.verbose,
             quiet: args.quiet,
+            broken: Mutex::default(),
         }
     }
 
-    /// Writes a line of the result. A reader that went away (`| head`) is no failure.
+    /// Writes a line of the result.
     pub(crate) fn line(&self, text: impl Display) {
-        let _ = writeln!(io::stdout().lock(), "{text}");
+        self.text(format_args!("{text}\n"));
     }
 
-    /// Writes text that has its own line ends.
+    /// Writes text that has its own line ends. What cannot be written is told by [`Self::finish`].
     pub(crate) fn text(&self, text: impl Display) {
-        let _ = write!(io::stdout().lock(), "{text}");
+        let text = text.to_string();
+        self.keep(io::stdout().lock().write_all(visible(&text, self.color).as_bytes()));
     }
 
     /// Writes a line that only informs; not with `--quiet`.
@@ -74,8 +81,25 @@ impl Console {
         }
     }
 
-    /// Writes a line of what is wrong.
+    /// Writes a line of what is wrong. There is nobody to tell where this fails.
     pub(crate) fn complain(&self, text: impl Display) {
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let text = text.to_string();
+        let _ = writeln!(io::stderr().lock(), "{}", visible(&text, self.error_color));
+    }
+
+    /// Writes what is still buffered.
+    ///
+    /// # Errors
+    ///
+    /// The first reason why standard output could not be written.
+    pub(crate) fn finish(&self) -> io::Result<()> {
+        self.keep(io::stdout().lock().flush());
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+
+    fn keep(&self, written: io::Result<()>) {
+        if let Err(error) = written {
+            self.broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
     }
 }

@@ -6,16 +6,21 @@ mod console;
 mod doctor;
 mod interrupt;
 mod mistakes;
+mod reports;
 mod rules;
 mod run;
 mod schema;
+mod shard;
 
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use crate::scenario::{self, Scenario};
+use crate::text::reason;
 use console::{Console, OutputArgs};
 
 /// How a command ended. The numbers are part of the interface.
@@ -27,10 +32,12 @@ pub enum Exit {
     Failed = 1,
     /// The input is wrong: usage, scenario, dump.
     Input = 2,
-    /// The environment lacks something.
+    /// The environment lacks something, or the output could not be written.
     Environment = 3,
     /// svclab itself failed.
     Internal = 4,
+    /// Nobody reads standard output any more: 128 and the number of SIGPIPE, as shells count it.
+    Unread = 141,
 }
 
 impl From<Exit> for ExitCode {
@@ -50,8 +57,15 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 all held; 1 an expectation failed; 2 the input is wrong; 3 the environment lacks something; \
-4 svclab itself failed; 130 interrupted.";
+Exit codes:
+  0    all held
+  1    an expectation failed, or `svclab rules --diff` found a difference
+  2    the input is wrong: usage, scenario, rules, or a filter that chooses no test
+  3    the environment lacks something (`svclab doctor` tells what), or output cannot be written
+  4    svclab itself failed
+  130  interrupted by SIGINT
+  141  all held, but nobody read standard output to its end
+  143  interrupted by SIGTERM";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -89,15 +103,40 @@ fn load(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let console = Console::new(&cli.output);
-    let exit = match cli.command {
-        Command::Run(args) => run::run(&args, &console),
-        Command::Check(args) => check::run(&args, &console),
-        Command::Rules(args) => rules::run(&args, &console),
-        Command::Doctor(args) => doctor::run(&args, &console),
-        Command::Schema(args) => schema::run(&args, &console),
-        Command::Completions(args) => completions::run(&args, &console),
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return explain(&error).into(),
     };
-    exit.into()
+    let console = Console::new(&cli.output);
+    let carried_out = catch_unwind(AssertUnwindSafe(|| carry_out(&cli.command, &console)));
+    written(carried_out.unwrap_or(Exit::Internal), console.finish()).into()
+}
+
+fn carry_out(command: &Command, console: &Console) -> Exit {
+    match command {
+        Command::Run(args) => run::run(args, console),
+        Command::Check(args) => check::run(args, console),
+        Command::Rules(args) => rules::run(args, console),
+        Command::Doctor(args) => doctor::run(args, console),
+        Command::Schema(args) => schema::run(args, console),
+        Command::Completions(args) => completions::run(args, console),
+    }
+}
+
+/// Shows help, the version, or what is wrong with the command line.
+fn explain(error: &clap::Error) -> Exit {
+    let shown = error.print().and_then(|()| io::stdout().flush());
+    if error.use_stderr() { Exit::Input } else { written(Exit::Held, shown) }
+}
+
+/// The end of a command whose output may not have been written: a worse end stays what it is.
+fn written(exit: Exit, written: io::Result<()>) -> Exit {
+    match written {
+        Err(error) if exit == Exit::Held && error.kind() == io::ErrorKind::BrokenPipe => Exit::Unread,
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(io::stderr(), "standard output cannot be written: {}", reason(&error));
+            if exit == Exit::Held { Exit::Environment } else { exit }
+        }
+        _ => exit,
+    }
 }

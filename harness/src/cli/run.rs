@@ -1,17 +1,21 @@
 //! `svclab run`: scenarios become labs, packets become verdicts.
 
+use std::fs;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::console::Console;
+use super::reports::{Report, Reports};
+use super::shard::Shard;
 use super::{Exit, interrupt, load};
 use crate::lab::{self, Backend};
-use crate::report::{Cause, RunReport, ScenarioReport, Status, console, github, json, junit};
+use crate::report::{Cause, RunReport, ScenarioReport, Status, console};
 use crate::run::{self, Options};
 use crate::scenario::Scenario;
+use crate::text::reason;
 
 /// Build scenarios as network namespaces, send packets, and judge what comes of them.
 #[derive(Debug, clap::Args)]
@@ -20,12 +24,12 @@ pub(crate) struct Args {
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// How many labs run at the same time [default: one a processor]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
     jobs: Option<NonZeroUsize>,
     /// Carry out only tests whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Run only a part of the scenarios: 1/4 is the first of four.
+    /// Run only a part of the scenarios that have a chosen test: 1/4 is the first of four.
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
     /// What installs iptables rules.
@@ -39,64 +43,18 @@ pub(crate) struct Args {
     report: Vec<Report>,
 }
 
-/// A part of the scenarios.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Shard {
-    /// Which part, from 1.
-    number: usize,
-    /// Of how many.
-    of: usize,
-}
-
-impl std::str::FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parts = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
-        match parts {
-            Some((number, of)) if (1..=of).contains(&number) => Ok(Self { number, of }),
-            _ => Err("a shard is K/N with K from 1 to N, as 1/4".to_owned()),
-        }
-    }
-}
-
-/// A report beside the one on the console.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Report {
-    Junit(PathBuf),
-    Json(PathBuf),
-    Github,
-}
-
-impl std::str::FromStr for Report {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once('=') {
-            Some(("junit", file)) if !file.is_empty() => Ok(Self::Junit(file.into())),
-            Some(("json", file)) if !file.is_empty() => Ok(Self::Json(file.into())),
-            None if text == "github" => Ok(Self::Github),
-            _ => Err("a report is junit=FILE, json=FILE or github".to_owned()),
-        }
-    }
+/// How many labs: the words of the standard library about a zero are of no use to anybody.
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "at least one lab must run: write a number from 1 on".to_owned())
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    let mut scenarios = match load(&args.paths, console) {
-        Ok(scenarios) => scenarios,
-        Err(exit) => return exit,
-    };
-    if let Some(shard) = args.shard {
-        let mine = |index: usize| index % shard.of == shard.number - 1;
-        scenarios = scenarios.into_iter().enumerate().filter(|(index, _)| mine(*index)).map(|(_, one)| one).collect();
-    }
-    // A user namespace can only be entered while there is one thread.
-    if let Err(error) = lab::become_privileged() {
-        console.complain(format!("{error}\n{}", error.help()));
-        return Exit::Environment;
-    }
-    interrupt::exit_on_signals();
+    attempt(args, console).unwrap_or_else(|exit| exit)
+}
+
+fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
+    let scenarios = load(&args.paths, console)?;
     let options = Options {
         jobs: args.jobs,
         filter: args.filter.clone(),
@@ -104,18 +62,49 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         pcap: args.pcap.clone(),
         ..Options::default()
     };
+    let scenarios = part(scenarios, args, &options, console)?;
+    let reports = Reports::open(&args.report, console)?;
+    if let Some(Err(error)) = args.pcap.as_ref().map(fs::create_dir_all) {
+        console.complain(format!("--pcap: the folder cannot be made: {}", reason(&error)));
+        return Err(Exit::Input);
+    }
+    // A user namespace can only be entered while there is one thread.
+    if let Err(error) = lab::become_privileged() {
+        console.complain(format!("{error}\n{}", error.help()));
+        return Err(Exit::Environment);
+    }
+    interrupt::exit_on_signals();
     let report = run_with_progress(&scenarios, &options, console);
-    if report.scenarios.is_empty() && args.shard.is_none() {
+    console.text(console::summary(&report, style(console)));
+    let written = reports.write(&report, console);
+    match exit(&report) {
+        Exit::Held => written.map(|()| Exit::Held),
+        exit => Err(exit),
+    }
+}
+
+/// The scenarios of the shard. Those without a chosen test are in every shard: they are only counted.
+fn part(scenarios: Vec<Scenario>, args: &Args, options: &Options, console: &Console) -> Result<Vec<Scenario>, Exit> {
+    let is_chosen = |scenario: &Scenario| options.runs(scenario);
+    let chosen = scenarios.iter().filter(|scenario| is_chosen(scenario)).count();
+    if chosen == 0 {
         let filter = args.filter.as_deref().unwrap_or_default();
-        console.complain(format!("no test's name contains `{filter}`: `svclab check -v` counts what is there"));
-        return Exit::Input;
+        let tests: usize = scenarios.iter().map(|scenario| scenario.tests.len()).sum();
+        console.complain(format!("no test's name contains `{filter}`: all {tests} are left out"));
+        return Err(Exit::Input);
     }
-    let style = style(console);
-    console.text(console::summary(&report, style));
-    match write_reports(&report, &args.report, console) {
-        Ok(()) => exit(&report),
-        Err(exit) => exit,
+    let Some(shard) = args.shard else { return Ok(scenarios) };
+    let mut next = 0;
+    let mut is_mine = |scenario: &Scenario| {
+        let index = next;
+        next += usize::from(is_chosen(scenario));
+        !is_chosen(scenario) || shard.has(index)
+    };
+    let mine: Vec<Scenario> = scenarios.into_iter().filter(|scenario| is_mine(scenario)).collect();
+    if !mine.iter().any(is_chosen) {
+        console.inform(format!("shard {shard} is empty: there are fewer scenarios than shards ({chosen})"));
     }
+    Ok(mine)
 }
 
 fn style(console: &Console) -> console::Options {
@@ -130,7 +119,8 @@ fn style(console: &Console) -> console::Options {
 /// Runs scenarios, shows each as it ends, and on a terminal how far the run is.
 fn run_with_progress(scenarios: &[Scenario], options: &Options, console: &Console) -> RunReport {
     let style = style(console);
-    let bar = if console.quiet { ProgressBar::hidden() } else { ProgressBar::new(scenarios.len() as u64) };
+    let chosen = scenarios.iter().filter(|scenario| options.runs(scenario)).count();
+    let bar = if console.quiet { ProgressBar::hidden() } else { ProgressBar::new(chosen as u64) };
     let template = "{bar:30} {pos}/{len} scenarios, {elapsed}";
     bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(200));
@@ -141,28 +131,6 @@ fn run_with_progress(scenarios: &[Scenario], options: &Options, console: &Consol
     let report = run::run(scenarios, options, &finished);
     bar.finish_and_clear();
     report
-}
-
-fn write_reports(report: &RunReport, wanted: &[Report], console: &Console) -> Result<(), Exit> {
-    for one in wanted {
-        let written = match one {
-            Report::Github => {
-                console.text(github::render(report));
-                Ok(())
-            }
-            Report::Json(file) => json::render(report).map_err(|e| e.to_string()).and_then(|text| write(file, &text)),
-            Report::Junit(file) => junit::render(report).map_err(|e| e.to_string()).and_then(|text| write(file, &text)),
-        };
-        if let Err(message) = written {
-            console.complain(format!("the report could not be written: {message}"));
-            return Err(Exit::Environment);
-        }
-    }
-    Ok(())
-}
-
-fn write(file: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 fn exit(report: &RunReport) -> Exit {

@@ -4,11 +4,13 @@ use std::io;
 
 use nix::errno::Errno;
 
+use crate::text::reason;
+
 /// A failure of the environment or of the kernel, with the operation and the object that it failed on.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The process has no privileges, and no user namespace could be had either.
-    #[error("no privileges to make network namespaces: {what}: {source}")]
+    #[error("no privileges to make network namespaces: {what}: {}", reason(source))]
     Privileges {
         /// The step that failed.
         what: &'static str,
@@ -16,7 +18,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// Something of the lab's own place in the file system failed.
-    #[error("preparing the lab's private /run: {what}: {source}")]
+    #[error("preparing the lab's private /run: {what}: {}", reason(source))]
     Sandbox {
         /// The step that failed.
         what: &'static str,
@@ -24,7 +26,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// A namespace could not be made or entered.
-    #[error("network namespace {space}: {source}")]
+    #[error("network namespace {space}: {}", reason(source))]
     Namespace {
         /// The namespace's name.
         space: String,
@@ -32,7 +34,7 @@ pub enum LabError {
         source: netns_rs::Error,
     },
     /// A kernel setting could not be written.
-    #[error("setting net.{name} = {value} in {space}: {source}")]
+    #[error("setting net.{name} = {value} in {space}: {}", reason(source))]
     Setting {
         /// The namespace's name.
         space: String,
@@ -44,7 +46,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// A netlink request was refused.
-    #[error("{operation} in {space}: {errno}")]
+    #[error("{operation} in {space}: {}", reason(errno.desc()))]
     Netlink {
         /// The namespace's name.
         space: String,
@@ -62,7 +64,7 @@ pub enum LabError {
         what: String,
     },
     /// A socket could not be made or used.
-    #[error("{what} in {space}: {source}")]
+    #[error("{what} in {space}: {}", reason(source))]
     Socket {
         /// The namespace's name.
         space: String,

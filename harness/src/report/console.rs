@@ -118,9 +118,8 @@ impl Page {
     }
 
     fn heading(&mut self, report: &ScenarioReport) {
-        let variant = report.variant.as_ref().map(|variant| format!(" [{variant}]")).unwrap_or_default();
         let place = self.paint(FAINT, report.file.display());
-        self.line(0, format!("{}{variant}  {place}", self.paint(STRONG, &report.name)));
+        self.line(0, format!("{}  {place}", self.paint(STRONG, &report.name)));
     }
 
     fn outcome(&mut self, status: Status, name: &str, width: usize, time: Option<std::time::Duration>) {
@@ -168,7 +167,7 @@ impl Page {
         self.path(8, probe, true);
         for excerpt in probe.rules.iter().filter(|excerpt| !excerpt.lines.is_empty()) {
             self.gap();
-            self.line(8, format!("{} {}", self.paint(FAINT, "rules that it met on"), excerpt.place));
+            self.line(8, format!("{} {}", self.paint(FAINT, "rules about this destination on"), excerpt.place));
             for rule in &excerpt.lines {
                 self.line(10, rule);
             }

@@ -56,9 +56,8 @@ fn scenario_annotation(scenario: &ScenarioReport) -> String {
 }
 
 fn title(scenario: &ScenarioReport, test: Option<&TestReport>) -> String {
-    let variant = scenario.variant.as_ref().map(|variant| format!(" [{variant}]")).unwrap_or_default();
     let test = test.map(|test| format!(": {}", test.name)).unwrap_or_default();
-    format!("{}{variant}{test}", scenario.name)
+    format!("{}{test}", scenario.name)
 }
 
 fn annotation(span: &Span, title: &str, words: &str) -> String {

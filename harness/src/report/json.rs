@@ -7,7 +7,7 @@
 //! | `version` | 1 |
 //! | `status`, also of scenarios, tests and probes | `ok`, `failed` or `error` |
 //! | `counts` | `scenarios`; tests that are `ok`, `failed`, `errors`; tests that were `filtered` out |
-//! | `scenarios[]` | `name`, `file`, `variant`, `status`, `seconds`, `error`, `tests[]` |
+//! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`, `tests[]` |
 //! | `scenarios[].tests[]` | `name`, `at`, `status`, `seconds`, `error`, `probes[]` |
 //! | `...probes[]` | `title`, `at`, `status`, `seconds`, `expected`, `observed`, `flow` or `tally`, `differences[]`, `shown[]`, `balance`, `rules[]`, `look` |
 //! | `expected` | each part of the expectation in words, by its field: `outcome`, `source`, `reply`, `balance`, `affinity` |
@@ -18,7 +18,7 @@
 //! | `balance` | `flows`, `held`, `p_value`, `false_alarm_rate`, `endpoints[]`: `name`, `count`, `share` (expected), `p_value`, `low` and `high` (shares that fit the count) |
 //! | `rules[]` | `place`, `lines[]` |
 //! | `at` | `file`, `line`, `column` |
-//! | `error` | `message`, `help`, `at` |
+//! | `error` | `cause` (`input`, `environment`, `internal`), `message`, `help`, `at` |
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -75,7 +75,6 @@ impl<'a> From<&'a RunReport> for Run<'a> {
 struct Scenario<'a> {
     name: &'a str,
     file: String,
-    variant: Option<&'a str>,
     status: &'static str,
     seconds: f64,
     error: Option<Error>,
@@ -87,7 +86,6 @@ impl<'a> From<&'a ScenarioReport> for Scenario<'a> {
         Self {
             name: &report.name,
             file: report.file.display().to_string(),
-            variant: report.variant.as_deref(),
             status: report.status().as_str(),
             seconds: report.duration.as_secs_f64(),
             error: report.error.clone().map(Error::from),

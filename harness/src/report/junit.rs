@@ -24,8 +24,7 @@ pub fn render(run: &RunReport) -> Result<String, SerializeError> {
 }
 
 fn suite(scenario: &ScenarioReport) -> TestSuite {
-    let variant = scenario.variant.as_ref().map(|variant| format!(" [{variant}]")).unwrap_or_default();
-    let mut suite = TestSuite::new(format!("{}{variant}", scenario.name));
+    let mut suite = TestSuite::new(scenario.name.as_str());
     suite.set_time(scenario.duration);
     for test in &scenario.tests {
         suite.add_test_case(test_case(scenario, test));

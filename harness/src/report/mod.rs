@@ -47,8 +47,6 @@ pub struct ScenarioReport {
     pub name: String,
     /// The file it was read from, as the user named it.
     pub file: PathBuf,
-    /// Which way of several it was run: `IPv6`, `iptables-legacy`.
-    pub variant: Option<String>,
     /// Its tests, in order.
     pub tests: Vec<TestReport>,
     /// Why there are no tests, or not all.
@@ -85,7 +83,7 @@ pub struct ProbeReport {
     pub observation: Observation,
     /// What that means.
     pub verdict: Verdict,
-    /// Rules that the packet met, for a probe that failed.
+    /// Rules about the destination, of the nodes that the packet came to, for a probe that failed.
     pub rules: Vec<RuleExcerpt>,
     /// The command that looks further, for a probe that failed.
     pub look: Option<String>,

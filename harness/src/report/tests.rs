@@ -178,7 +178,6 @@ fn passing() -> RunReport {
         test("each replica gets its share", 29, 241, vec![even]),
     ]);
     let again = ScenarioReport {
-        variant: Some("IPv6".to_owned()),
         ..scenario(vec![test("the packet is translated, its source kept", 22, 0, vec![delivered()])])
     };
     RunReport { scenarios: vec![first, again], filtered: 2, duration: ms(412) }

@@ -1,5 +1,6 @@
 //! What ends a scenario early.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
@@ -7,8 +8,9 @@ use crate::documents::DocumentError;
 use crate::lab::LabError;
 use crate::probe::ProbeError;
 use crate::report::{Cause, Trouble};
-use crate::scenario::{MOST_FLOWS, Span};
+use crate::scenario::{MOST_FLOWS, Scenario, Span};
 use crate::stats::StatsError;
+use crate::text::reason;
 
 /// What ends a scenario early.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +46,7 @@ pub enum RunError {
         needed: u64,
     },
     /// The capture could not be written.
-    #[error("writing {}: {source}", file.display())]
+    #[error("writing {}: {}", file.display(), reason(source))]
     Pcap {
         /// The file.
         file: PathBuf,
@@ -62,14 +64,18 @@ impl RunError {
         matches!(self, Self::Probe { .. } | Self::Flows { .. } | Self::TooManyFlows { .. })
     }
 
-    /// As a report shows it.
-    pub(super) fn into_trouble(self) -> Trouble {
+    /// As a report of a scenario shows it.
+    pub(super) fn into_trouble(self, scenario: &Scenario) -> Trouble {
         let message = match &self {
             Self::Lab(LabError::Rules { rule: Some(rule), .. }) => format!("{self}\n{rule}"),
             _ => self.to_string(),
         };
         let (cause, help, span) = match self {
             Self::Documents(error) => (Cause::Input, None, error.origin().cloned()),
+            Self::Lab(LabError::Setting { name, .. }) if is_of_scenario(&name, scenario) => {
+                let help = "Correct the node's `sysctls`: the kernel has no such setting, or not with such a value.";
+                (Cause::Input, Some(help.to_owned()), None)
+            }
             Self::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), None),
             Self::Probe { span, source } => match *source {
                 ProbeError::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), Some(span)),
@@ -97,6 +103,12 @@ impl RunError {
         };
         Trouble { cause, message, help, span }
     }
+}
+
+/// Whether a setting, named below `net`, is one that the scenario asks for.
+fn is_of_scenario(name: &str, scenario: &Scenario) -> bool {
+    let asked = |settings: &BTreeMap<String, String>| settings.contains_key(&format!("net.{name}"));
+    scenario.sysctls.values().any(asked)
 }
 
 /// Rules that are refused are the scenario's; all else that fails in a lab is the environment's.

@@ -36,6 +36,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether any test of a scenario is carried out.
+    pub fn runs(&self, scenario: &Scenario) -> bool {
+        scenario.tests.iter().any(|test| self.chooses(test))
+    }
+
     /// Whether a test is to be carried out.
     fn chooses(&self, test: &Test) -> bool {
         self.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()))
@@ -47,8 +52,7 @@ impl Options {
 /// The report has the scenarios in their order; those without a test that the filter chooses are left out.
 pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&ScenarioReport) + Sync)) -> RunReport {
     let begin = Instant::now();
-    let chosen: Vec<&Scenario> =
-        scenarios.iter().filter(|scenario| scenario.tests.iter().any(|test| options.chooses(test))).collect();
+    let chosen: Vec<&Scenario> = scenarios.iter().filter(|scenario| options.runs(scenario)).collect();
     let rate = options.goal.false_alarm.shared_by(chosen.iter().map(|one| judgements(one)).sum::<usize>().max(1));
     let next = AtomicUsize::new(0);
     let reports: Mutex<Vec<(usize, ScenarioReport)>> = Mutex::new(Vec::new());
@@ -89,9 +93,8 @@ fn run_one(scenario: &Scenario, options: &Options, rate: FalseAlarmRate) -> Scen
     ScenarioReport {
         name: scenario.name.clone(),
         file: scenario.file.clone(),
-        variant: None,
         tests,
-        error: error.map(|error| error.into_trouble()),
+        error: error.map(|error| error.into_trouble(scenario)),
         duration: begin.elapsed(),
     }
 }

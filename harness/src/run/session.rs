@@ -90,7 +90,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let begin = Instant::now();
         let mut probes = Vec::new();
         let error = match self.steps(test, &mut probes) {
-            Err(error) if error.is_of_one_probe() => Some(error.into_trouble()),
+            Err(error) if error.is_of_one_probe() => Some(error.into_trouble(self.scenario)),
             ended => ended.map(|()| None)?,
         };
         let (name, span) = (test.name.clone(), test.span.clone());

@@ -5,10 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::read::read_file;
+use crate::text::reason;
 
 /// A path in which no scenarios can be looked for.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {source}", path = .path.display())]
+#[error("{}: {}", path.display(), reason(source))]
 pub struct FindError {
     /// The path.
     pub path: PathBuf,

@@ -14,6 +14,7 @@ use super::model::{Scenario, Span};
 use super::raw::RawScenario;
 use super::resolve::{Findings, Input, Manifests, RuleFiles, resolve};
 use super::tree::{At, Node, Place};
+use crate::text::reason;
 
 /// Reads a scenario and the files that it names.
 ///
@@ -38,14 +39,6 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
     };
     let error = Diagnostic { span, length: 1, message, help: Some(help.to_owned()), also: None };
     Diagnostics { errors: vec![error], sources: BTreeMap::new() }
-}
-
-/// What the system says, in the form of a fragment.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// The text of a file.
@@ -198,7 +191,7 @@ impl Files<'_> {
             }
             Err(error) => {
                 let help = format!("The path is relative to the scenario: {} was tried.", path.display());
-                self.findings.wrong(at, format!("`{file}` cannot be read: {}", reason(&error)), help);
+                self.findings.wrong(at, format!("`{file}` cannot be read: {}", reason(error)), help);
                 None
             }
         }

@@ -8,6 +8,7 @@ use super::super::decode::nearest;
 use super::super::diagnostics::{Diagnostic, Diagnostics};
 use super::super::model::{Note, Span};
 use super::super::tree::{At, Place};
+use crate::text::{is_obeyed, one_line};
 
 /// Mistakes and notes, in the order in which they were found.
 #[derive(Debug, Default)]
@@ -28,7 +29,9 @@ impl Findings {
     }
 
     /// Records a mistake. The same one again, as a later step may find it, is kept once.
-    pub(crate) fn add(&mut self, mistake: Diagnostic) {
+    pub(crate) fn add(&mut self, mut mistake: Diagnostic) {
+        mistake.message = one_line(&mistake.message).into_owned();
+        mistake.help = mistake.help.map(|help| one_line(&help).into_owned());
         if self.known.insert((mistake.span.clone(), mistake.message.clone())) {
             self.mistakes.push(mistake);
         }
@@ -67,6 +70,17 @@ impl Findings {
             self.wrong(at, format!("`{text}` is no {what}"), format!("Write it like {like}."));
         }
         value
+    }
+
+    /// A name without the line end that a block of YAML leaves behind it; that it is one line is checked.
+    pub(crate) fn line(&mut self, text: &str, at: At<'_>) -> String {
+        let line = text.trim_end();
+        if line.is_empty() {
+            self.wrong(at, "the name is empty", "Write a sentence that says what must hold.");
+        } else if line.contains(is_obeyed) {
+            self.wrong(at, "the name has a line end or another control character", "Write it in one line.");
+        }
+        line.to_owned()
     }
 
     /// Records an object that was left out.

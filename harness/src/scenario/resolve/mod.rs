@@ -82,9 +82,9 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
         findings.wrong(at.field("name").key(), "the scenario has no tests", help);
     }
     let scenario = Scenario {
-        name: raw.name.clone(),
+        name: findings.line(&raw.name, at.field("name")),
         file: at.file().to_owned(),
-        sysctls: surroundings::sysctls(&raw.nodes),
+        sysctls: surroundings::sysctls(&raw.nodes, at.field("nodes"), findings),
         hosts: hosts.into_iter().map(|host| host.value).collect(),
         cni: network.cni,
         cluster,

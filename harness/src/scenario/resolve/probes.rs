@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 
-use svclab_rules::cluster::{Family, ObjectName, Protocol, ServicePort};
+use svclab_rules::cluster::{Family, Node, ObjectName, Protocol, ServicePort};
 
 use super::super::decode::listed;
 use super::super::limits;
 use super::super::model::{Destination, Flows, Probe, Vantage};
 use super::super::raw::{RawFlows, RawProbe};
+use super::super::served::served_at;
 use super::super::tree::{At, Place};
 use super::ends::Ends;
 use super::findings::Findings;
@@ -31,6 +32,9 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
     check_loopback(&from, &to, scene, at, findings);
     check_handed(&from, &to, at, findings);
     let Some(protocol) = protocol(raw, &to, at, findings) else { return Vec::new() };
+    if let Some(port) = raw.source_port {
+        check_source_port(&from, (protocol, port), scene, at, findings);
+    }
     let sources: Vec<Family> = sources.into_iter().map(Family::of).collect();
     let chosen = choose(raw, &sources, &to, at, findings);
     let aim = |address: SocketAddr| Aimed {
@@ -123,12 +127,7 @@ fn flows(raw: &RawProbe, at: At<'_>, findings: &mut Findings) -> Flows {
 
 /// Only a process on a node can send to its loopback address; the pods with `hostNetwork` are such processes.
 fn check_loopback(from: &Vantage, to: &Ends, scene: &Scene<'_, '_>, at: At<'_>, findings: &mut Findings) {
-    let on_node = match from {
-        Vantage::Node(_) | Vantage::Localhost(_) => true,
-        Vantage::Pod(name) => scene.now.1.pod(name).is_some_and(|pod| pod.host_network),
-        Vantage::Host(_) => false,
-    };
-    if to.loopback && !on_node {
+    if to.loopback && node_of(from, scene).is_none() {
         let mistake = at.field("to").mistake("only a process on a node can reach its loopback address");
         findings.add(mistake.help("Send from `node/NAME` or `localhost@NODE`."));
     }
@@ -140,5 +139,30 @@ fn check_handed(from: &Vantage, to: &Ends, at: At<'_>, findings: &mut Findings) 
         let message = format!("only an outside host's packet can be handed to a node: `@{node}`");
         let help = format!("Leave `@{node}` out, or send from `host/NAME`.");
         findings.wrong(at.field("to"), message, help);
+    }
+}
+
+/// A process cannot send from a port that another one on its node listens on.
+fn check_source_port(
+    from: &Vantage,
+    port: (Protocol, u16),
+    scene: &Scene<'_, '_>,
+    at: At<'_>,
+    findings: &mut Findings,
+) {
+    let Some(node) = node_of(from, scene) else { return };
+    if node.addresses().any(|ip| served_at(scene.now.1, ip).contains_key(&port)) {
+        let message = format!("port {} is taken: something on node {} listens there", port.1, node.name);
+        findings.wrong(at.field("sourcePort"), message, "Write another port, or leave `sourcePort` out.");
+    }
+}
+
+/// The node that a sender is a process of, where it is one.
+fn node_of<'s>(from: &Vantage, scene: &'s Scene<'_, '_>) -> Option<&'s Node> {
+    let cluster = scene.now.1;
+    match from {
+        Vantage::Node(name) | Vantage::Localhost(name) => cluster.node(name),
+        Vantage::Pod(name) => cluster.pod(name).filter(|pod| pod.host_network).and_then(|pod| cluster.node(&pod.node)),
+        Vantage::Host(_) => None,
     }
 }

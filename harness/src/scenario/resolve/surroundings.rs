@@ -44,7 +44,10 @@ pub(crate) fn hosts<'a>(
                 ips.push(ip);
             }
         }
-        if hosts.iter().any(|other| other.value.name == raw.name) {
+        if raw.name.is_empty() || !raw.name.chars().all(|letter| letter.is_alphanumeric() || "-_.".contains(letter)) {
+            let help = "Write letters, digits, `-`, `_` and `.` only.";
+            findings.wrong(at.field("name"), format!("`{}` cannot be the name of a host", raw.name), help);
+        } else if hosts.iter().any(|other| other.value.name == raw.name) {
             findings.wrong(at.field("name"), format!("there are two hosts `{}`", raw.name), "Rename one of the two.");
         } else {
             hosts.push(Located::short(Host { name: raw.name.clone(), ips }, at));
@@ -58,7 +61,25 @@ pub(crate) fn hosts<'a>(
 }
 
 /// The kernel settings of nodes.
-pub(crate) fn sysctls(raw: &[RawNode]) -> BTreeMap<String, BTreeMap<String, String>> {
+pub(crate) fn sysctls(
+    raw: &[RawNode],
+    at: At<'_>,
+    findings: &mut Findings,
+) -> BTreeMap<String, BTreeMap<String, String>> {
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    for (index, node) in raw.iter().enumerate() {
+        for name in node.sysctls.iter().flat_map(BTreeMap::keys) {
+            if !name.strip_prefix("net.").is_some_and(|name| name.split('.').all(is_word)) {
+                let place = at.item(index).field("sysctls").field(name).key();
+                let message = format!("`{name}` is no setting of a network namespace");
+                findings.wrong(
+                    place,
+                    message,
+                    "Write its dotted name, which begins with `net.`, as `net.ipv4.ip_forward`.",
+                );
+            }
+        }
+    }
     let text = |value: &Scalar| match value {
         Scalar::Number(number) => number.to_string(),
         Scalar::Bool(value) => u8::from(*value).to_string(),

@@ -48,7 +48,8 @@ pub(crate) fn tests<'a>(raw: &'a [RawTest], at: At<'a>, stage: &Stage<'_, 'a>, f
         }
         let mut run = Run { stage, now: &mut now, steps: Vec::new(), findings };
         run.test(raw, at);
-        tests.push(Test { name: raw.name.clone(), span: at.span(), steps: run.steps });
+        let name = run.findings.line(&raw.name, at.field("name"));
+        tests.push(Test { name, span: at.span(), steps: run.steps });
     }
     tests
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use svclab_rules::cluster::Protocol;
 
-use crate::scenario::RejectKind;
+use crate::wire::{Flow, Refusal};
 
 /// What came of one probe.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,8 @@ pub struct FlowObservation {
     pub destination: SocketAddr,
     /// What became of the packet.
     pub outcome: Observed,
+    /// What the sender was told although the packet came out, before any answer: it must not be told anything.
+    pub contradiction: Option<Refusal>,
     /// The answer that reached the sender, with its source as the sender saw it.
     pub reply: Option<SocketAddr>,
     /// Where the packet and its answer were seen, in order.
@@ -42,14 +44,7 @@ pub enum Observed {
     /// It came out at several places, or more than once at one.
     Doubled(Vec<Delivery>),
     /// The sender was told that it is refused.
-    Rejected {
-        /// How.
-        kind: RejectKind,
-        /// What the sender got, in words: `ICMP port unreachable (type 3, code 3)`.
-        what: String,
-        /// Who said so.
-        by: IpAddr,
-    },
+    Rejected(Refusal),
     /// It came out nowhere: a marker sent after it had passed every queue, and no packet was left under way.
     Dropped,
 }
@@ -74,6 +69,8 @@ pub struct Sighting {
     pub interface: String,
     /// Whether it came in or went out there.
     pub direction: Direction,
+    /// Protocol, addresses and ports; `None` for what has no ports, and for a tunnel.
+    pub flow: Option<Flow>,
     /// The packet in words: `10.244.1.3:37328 > 10.96.34.82:80 tcp [S]`.
     pub packet: String,
 }

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 
-use super::words::{expected_reply, expected_source, observed_outcome, outcome_words};
+use super::words::{expected_reply, expected_source, observed_outcome, outcome_words, refusal_words};
 use super::{Context, Field, Findings, check_source};
 use crate::observation::{Delivery, FlowObservation, Observed};
 use crate::scenario::{Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, SourceExpectation};
+use crate::wire::Refusal;
 
 /// Judges all parts. Source and reply are judged only where the outcome itself is as expected: else they follow from it.
 pub(super) fn judge(
@@ -22,6 +23,10 @@ pub(super) fn judge(
         && let Err(reason) = check_outcome(expected, &seen.outcome)
     {
         findings.differ(Field::Outcome, outcome_words(expected), observed_outcome(&seen.outcome), reason);
+    }
+    if let Some(refusal) = &seen.contradiction {
+        let reason = "the packet came out, and yet its sender was told that it is refused";
+        findings.differ(Field::Outcome, "no refusal", refusal_words(refusal), reason);
     }
     if findings.differences.is_empty() {
         if let Some(expected) = expectation.source {
@@ -50,16 +55,16 @@ fn check_outcome(expected: &OutcomeExpectation, seen: &Observed) -> Result<(), S
             Err(if address { "it came out at the right place, but at another port" } else { "it came out elsewhere" }
                 .to_owned())
         }
-        (OutcomeExpectation::Rejected(kind), Observed::Rejected { kind: seen, .. }) => {
+        (OutcomeExpectation::Rejected(kind), Observed::Rejected(Refusal { kind: seen, .. })) => {
             let held = *kind == RejectKind::Any || kind == seen;
             if held { Ok(()) } else { Err("it was refused in another way".to_owned()) }
         }
         (OutcomeExpectation::Dropped, Observed::Dropped) => Ok(()),
         (_, Observed::Delivered(_)) => Err("it came out, although it should not".to_owned()),
-        (OutcomeExpectation::Dropped, Observed::Rejected { .. }) => {
+        (OutcomeExpectation::Dropped, Observed::Rejected(_)) => {
             Err("the sender was told, although it should not be".to_owned())
         }
-        (_, Observed::Rejected { .. }) => Err("it was refused instead".to_owned()),
+        (_, Observed::Rejected(_)) => Err("it was refused instead".to_owned()),
         (_, Observed::Dropped) => Err("it came out nowhere, and nobody was told".to_owned()),
         (_, Observed::Doubled(_)) => Err("it came out more than once".to_owned()),
     }

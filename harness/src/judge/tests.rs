@@ -10,6 +10,7 @@ use crate::observation::{Delivery, FlowObservation, Observed, Tally};
 use crate::scenario::{
     Balance, Destination, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, Span, Target, Vantage,
 };
+use crate::wire::Refusal;
 
 const CLIENT: &str = "10.244.1.3:37328";
 const VIP: &str = "10.96.34.82:80";
@@ -63,6 +64,7 @@ fn seen(outcome: Observed, reply: Option<&str>) -> Observation {
         source: at(CLIENT),
         destination: at(VIP),
         outcome,
+        contradiction: None,
         reply: reply.map(at),
         path: Vec::new(),
     }))
@@ -74,7 +76,15 @@ fn came_out(source: &str, destination: &str, reply: Option<&str>) -> Observation
 
 fn rejected(kind: RejectKind) -> Observation {
     let what = "ICMP port unreachable (type 3, code 3)".to_owned();
-    seen(Observed::Rejected { kind, what, by: ip(NODE) }, None)
+    seen(Observed::Rejected(Refusal { kind, what, by: ip(NODE) }), None)
+}
+
+/// The same flow, but its sender was told that it is refused.
+fn contradicted(observation: Observation) -> Observation {
+    let Observation::Flow(mut flow) = observation else { return observation };
+    let what = "ICMP port unreachable (type 3, code 3)".to_owned();
+    flow.contradiction = Some(Refusal { kind: RejectKind::PortUnreachable, what, by: ip(NODE) });
+    Observation::Flow(flow)
 }
 
 fn all_parts() -> Expectation {
@@ -205,6 +215,11 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
     Expectation::default(),
     seen(Observed::Doubled(vec![delivery(CLIENT, POD), delivery(NODE, POD)]), None),
     "flows: expected one delivery, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328, delivered to pod/nginx-2 at 10.244.2.2:80 from 172.18.0.2:37328: a flow must come out exactly once"
+)]
+#[case::refused_and_delivered(
+    delivered_to([2]),
+    contradicted(came_out(CLIENT, POD, None)),
+    "outcome: expected no refusal, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the packet came out, and yet its sender was told that it is refused"
 )]
 #[case::balance(
     Expectation { balance: Some(Balance::Even), ..delivered_to([2]) },

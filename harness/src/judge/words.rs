@@ -8,6 +8,7 @@ use crate::scenario::{
     Balance, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, SourceExpectation, Target,
 };
 use crate::stats::{grouped, percent};
+use crate::wire::Refusal;
 
 /// Names that a list shows before it says how many more there are.
 const LISTED: usize = 6;
@@ -91,9 +92,13 @@ pub(super) fn observed_outcome(outcome: &Observed) -> String {
             let words: Vec<String> = deliveries.iter().map(delivery_words).collect();
             list(&words)
         }
-        Observed::Rejected { what, by, .. } => format!("rejected by {by}: {what}"),
+        Observed::Rejected(refusal) => refusal_words(refusal),
         Observed::Dropped => "dropped".to_owned(),
     }
+}
+
+pub(super) fn refusal_words(Refusal { what, by, .. }: &Refusal) -> String {
+    format!("rejected by {by}: {what}")
 }
 
 fn delivery_words(delivery: &Delivery) -> String {

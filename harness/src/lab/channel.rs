@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockType, recvmsg, setsockopt, socket, sockopt,
+    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockType, getsockopt, recvmsg, setsockopt,
+    socket, sockopt,
 };
+use nix::{getsockopt_impl, libc, sockopt_impl};
 use pnet::datalink::{self, DataLinkSender, NetworkInterface};
 
 use super::LabError;
@@ -15,6 +17,17 @@ use super::namespaces::Namespace;
 
 /// `sll_pkttype` of a packet that the interface sends (linux/if_packet.h).
 const PACKET_OUTGOING: u8 = 4;
+
+sockopt_impl!(
+    /// The memory of a socket, and what it had none for: `SO_MEMINFO` (linux/sock_diag.h).
+    MemoryInfo,
+    GetOnly,
+    libc::SOL_SOCKET,
+    libc::SO_MEMINFO,
+    [u32; 9]
+);
+/// SK_MEMINFO_DROPS of linux/sock_diag.h.
+const DROPS: usize = 8;
 
 /// Bytes of frames that may wait to be read, where the kernel grants it.
 const ROOM: usize = 4 << 20;
@@ -61,7 +74,7 @@ impl Channel {
 
     /// The next frame that was seen, or `None` where there is none now.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<Option<Seen>, LabError> {
-        let mut control = nix::cmsg_space!(nix::libc::timespec);
+        let mut control = nix::cmsg_space!(libc::timespec);
         let mut slices = [IoSliceMut::new(buffer)];
         let received = match recvmsg::<LinkAddr>(self.fd(), &mut slices, Some(&mut control), MsgFlags::MSG_TRUNC) {
             Ok(received) => received,
@@ -79,6 +92,13 @@ impl Channel {
             outgoing: from.pkttype() == PACKET_OUTGOING,
             time: time.unwrap_or_default(),
         }))
+    }
+
+    /// How many frames have been lost since the channel was opened because there was no room for them.
+    pub(crate) fn dropped(&self) -> Result<u32, LabError> {
+        let memory = getsockopt(&self.socket, MemoryInfo);
+        let memory = memory.map_err(|errno| self.error("asking a packet socket for losses", errno.into()))?;
+        Ok(memory[DROPS])
     }
 
     /// The socket's file descriptor, for sending and receiving many frames at once.

@@ -1,46 +1,67 @@
 //! What a process on a node hears: packets that the node's kernel delivers locally, after all translation.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::Ipv6Addr;
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
 use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
+use svclab_rules::cluster::Protocol;
 
 use crate::lab::{Lab, LabError};
 use crate::topology::SpaceId;
 use crate::wire::Packet;
 
-/// Protocol numbers that are listened to: TCP, UDP, SCTP, and the ICMP of the family.
-const IPV4: [u8; 4] = [6, 17, 132, 1];
-const IPV6: [u8; 4] = [6, 17, 132, 58];
+/// The protocol numbers of ICMP, by family: refusals of all other protocols.
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
 
-/// Raw sockets in a namespace, one a protocol and family.
+/// Raw sockets in a namespace: those of ICMP, and those of the protocols that are spoken there.
+///
+/// A kernel without SCTP answers an INIT by ICMP protocol unreachable, unless a raw socket gets it. So a protocol is heard
+/// only where and while somebody speaks it.
+#[derive(Default)]
 pub(super) struct Ears {
     sockets: Vec<Ear>,
 }
 
 struct Ear {
     socket: Socket,
+    protocol: u8,
     /// In IPv6 a raw socket gets no IP header: the next header's number is known from the socket alone.
-    ipv6_protocol: Option<u8>,
+    is_ipv6: bool,
 }
 
 impl Ears {
-    /// Opens the sockets of a namespace.
-    pub(super) fn open(lab: &Lab, space: SpaceId) -> Result<Self, LabError> {
+    /// Hears a protocol and its refusals in a namespace from now on.
+    pub(super) fn prick(&mut self, lab: &Lab, space: SpaceId, protocol: Protocol) -> Result<(), LabError> {
+        let number = protocol.number();
+        let wanted = [(Domain::IPV4, ICMP), (Domain::IPV6, ICMPV6), (Domain::IPV4, number), (Domain::IPV6, number)];
+        let missing = wanted.into_iter().filter(|(domain, number)| !self.has(*domain, *number));
         let opened = lab.inside(space, || {
-            let ipv4 = IPV4.iter().map(|number| Ear::open(Domain::IPV4, *number));
-            let ipv6 = IPV6.iter().map(|number| Ear::open(Domain::IPV6, *number));
-            ipv4.chain(ipv6).collect::<io::Result<Vec<_>>>()
+            missing.map(|(domain, number)| Ear::open(domain, number)).collect::<io::Result<Vec<_>>>()
         })?;
-        let sockets = opened.map_err(|source| LabError::Socket {
+        self.sockets.extend(opened.map_err(|source| LabError::Socket {
             space: lab.topology().spaces[space].name.clone(),
             what: "opening a raw socket",
             source,
-        })?;
-        Ok(Self { sockets })
+        })?);
+        Ok(())
+    }
+
+    /// Whether a protocol is heard.
+    pub(super) fn hears(&self, protocol: Protocol) -> bool {
+        self.has(Domain::IPV4, protocol.number())
+    }
+
+    /// Hears a protocol no longer.
+    pub(super) fn drop(&mut self, protocol: Protocol) {
+        self.sockets.retain(|ear| ear.protocol != protocol.number());
+    }
+
+    fn has(&self, domain: Domain, number: u8) -> bool {
+        self.sockets.iter().any(|ear| ear.protocol == number && ear.is_ipv6 == (domain == Domain::IPV6))
     }
 
     /// Hands every packet that was heard since the last call to a function.
@@ -58,11 +79,11 @@ impl Ear {
     fn open(domain: Domain, protocol: u8) -> io::Result<Self> {
         let socket = Socket::new(domain, Type::RAW, Some(SocketProtocol::from(i32::from(protocol))))?;
         socket.set_nonblocking(true)?;
-        let ipv6_protocol = (domain == Domain::IPV6).then_some(protocol);
-        if ipv6_protocol.is_some() {
+        let is_ipv6 = domain == Domain::IPV6;
+        if is_ipv6 {
             setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &true)?;
         }
-        Ok(Self { socket, ipv6_protocol })
+        Ok(Self { socket, protocol, is_ipv6 })
     }
 
     /// The next packet; `Some(None)` for one that cannot be read, `None` where there is none.
@@ -78,7 +99,9 @@ impl Ear {
             Err(errno) => return Err(errno.into()),
         };
         let length = received.bytes;
-        let Some(protocol) = self.ipv6_protocol else { return Ok(Some(Packet::decode(&buffer[..length]).ok())) };
+        if !self.is_ipv6 {
+            return Ok(Some(Packet::decode(&buffer[..length]).ok()));
+        }
         let source = received.address.as_ref().and_then(SockaddrStorage::as_sockaddr_in6).map(|from| from.ip());
         let destination = received.cmsgs()?.find_map(|message| match message {
             ControlMessageOwned::Ipv6PacketInfo(info) => Some(Ipv6Addr::from(info.ipi6_addr.s6_addr)),
@@ -86,7 +109,7 @@ impl Ear {
         });
         let addresses = source.zip(destination);
         Ok(Some(addresses.and_then(|(source, destination)| {
-            Packet::decode(&with_header(source, destination, protocol, &buffer[..length])).ok()
+            Packet::decode(&with_header(source, destination, self.protocol, &buffer[..length])).ok()
         })))
     }
 }
@@ -100,12 +123,4 @@ fn with_header(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, payload: &
     packet.extend(destination.octets());
     packet.extend(payload);
     packet
-}
-
-/// The unspecified address of a destination's family, with a port.
-pub(super) fn any_address(like: IpAddr, port: u16) -> SocketAddr {
-    match like {
-        IpAddr::V4(_) => SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), port),
-        IpAddr::V6(_) => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
-    }
 }

@@ -1,6 +1,6 @@
 //! Processes that listen on nodes: what pods with `hostNetwork` serve.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -64,9 +64,9 @@ impl Listeners {
         Ok(())
     }
 
-    /// The namespaces that have a listener.
-    pub(super) fn spaces(&self) -> impl Iterator<Item = SpaceId> {
-        self.open.keys().map(|(space, ..)| *space)
+    /// The namespaces that have a listener, with its protocol.
+    pub(super) fn places(&self) -> BTreeSet<(SpaceId, Protocol)> {
+        self.open.keys().map(|(space, protocol, _)| (*space, *protocol)).collect()
     }
 
     /// Whose listener a packet is for that a node received.

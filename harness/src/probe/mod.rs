@@ -1,7 +1,11 @@
 //! Probes: packets are sent in a lab, and followed until none is under way any more.
 
+mod count;
 mod ears;
+mod filter;
+mod flow;
 mod listeners;
+mod outlets;
 mod sender;
 mod tally;
 mod tap;
@@ -10,20 +14,19 @@ mod watch;
 pub(crate) use tally::FLUSH_EVERY;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Cluster, Protocol};
 
 use crate::lab::{Channel, Lab, LabError};
-use crate::observation::{Capture, FlowObservation, Observation, Tally};
+use crate::observation::{Capture, Observation};
 use crate::scenario::{Flows, Probe, Vantage};
 use crate::topology::{ETH0, SpaceId, mac_of};
-use crate::wire::{self, Frame, Mac, Packet, Tag};
+use crate::wire::{Frame, Mac, Packet, Tag};
 use ears::Ears;
 use listeners::Listeners;
 use sender::Sender;
 use tap::Tap;
-use watch::Watch;
 
 /// How many markers must pass without a packet being seen. Between two places where packets are seen lie at most three
 /// queues: a link, a bridge or tunnel, a link.
@@ -51,6 +54,14 @@ pub enum ProbeError {
     /// Packets go on for ever.
     #[error("packets still circle in the lab after {MOST_MARKERS} rounds")]
     Endless,
+    /// More packets came than there was room for, so what came of the probe is not known.
+    #[error("{count} packets at {place} came faster than they could be read")]
+    Overrun {
+        /// The namespace.
+        place: String,
+        /// How many packets were not seen.
+        count: u32,
+    },
 }
 
 /// Sends probes in a lab.
@@ -62,6 +73,8 @@ pub struct Prober<'lab> {
     listeners: Listeners,
     cluster: Cluster,
     record: Option<Vec<Capture>>,
+    /// Packets that were not seen for lack of room, by the namespace, as far as that is known.
+    missed: HashMap<SpaceId, u32>,
     next_tag: u64,
     next_port: u16,
 }
@@ -83,6 +96,7 @@ impl<'lab> Prober<'lab> {
             listeners: Listeners::default(),
             cluster: Cluster::default(),
             record: None,
+            missed: HashMap::new(),
             next_tag: 1,
             next_port: FIRST_PORT,
         };
@@ -99,8 +113,9 @@ impl<'lab> Prober<'lab> {
         // Closed before others are opened: a port is listened on once.
         self.listeners = Listeners::default();
         self.listeners = Listeners::open(self.lab, cluster)?;
-        for space in self.listeners.spaces().collect::<Vec<_>>() {
-            self.listen_in(space)?;
+        self.ears.clear();
+        for (space, protocol) in self.listeners.places() {
+            self.listen_in(space, protocol)?;
         }
         self.cluster = cluster.clone();
         Ok(())
@@ -122,7 +137,7 @@ impl<'lab> Prober<'lab> {
     }
 
     /// Sends a probe: one flow is followed, where the probe says that it has exactly one; else as many as `flows` says are
-    /// counted.
+    /// counted. Counting empties the connection tables of all nodes, before and after.
     ///
     /// # Errors
     ///
@@ -144,105 +159,34 @@ impl<'lab> Prober<'lab> {
         }
     }
 
-    /// Sends the first packet of a flow, lets receivers answer, and watches until nothing moves.
-    fn flow(
-        &mut self,
-        sender: Sender,
-        to: SocketAddr,
-        protocol: Protocol,
-        port: Option<u16>,
-        via: Option<SpaceId>,
-    ) -> Result<FlowObservation, ProbeError> {
-        self.settle(None)?;
-        let tag = self.fresh_tag();
-        let port = port.unwrap_or_else(|| self.fresh_port());
-        let Sender::Wire(space) = sender else {
-            self.listen_in(sender.space())?;
-            let started = sender.start(self.lab, to, protocol, port, tag)?;
-            let mut watch = Watch::new(started.flow, tag, None);
-            // Also where the kernel would not send: a REJECT in OUTPUT says so by ICMP as well.
-            self.settle(Some((sender, &mut watch)))?;
-            started.end();
-            return Ok(watch.finish());
-        };
-        let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
-        let flow = wire::Flow { protocol, source: SocketAddr::new(source, port), destination: to };
-        let mut watch = Watch::new(flow, tag, via);
-        self.put(space, &wire::probe(&flow, tag), via)?;
-        self.settle(Some((sender, &mut watch)))?;
-        Ok(watch.finish())
-    }
-
-    /// Passes markers until nothing has been seen for as long as a packet can go unseen.
-    fn settle(&mut self, mut watched: Option<(Sender, &mut Watch)>) -> Result<(), ProbeError> {
+    /// Passes markers, and lets a function look after each, until that has seen nothing for as long as a packet can go
+    /// unseen.
+    fn until_quiet(&mut self, mut look: impl FnMut(&mut Self) -> Result<bool, ProbeError>) -> Result<(), ProbeError> {
         let mut quiet = 0;
         for _ in 0..MOST_MARKERS {
             self.lab.pass_fence()?;
-            let seen = self.look(&mut watched)?;
+            let seen = look(self)?;
             quiet = if seen { 0 } else { quiet + 1 };
             if quiet == QUIET_MARKERS {
-                return Ok(());
+                return self.nothing_missed();
             }
         }
         Err(ProbeError::Endless)
     }
 
-    /// Reads everything that was seen and heard, and lets receivers and the sender react. True where there was anything.
-    fn look(&mut self, watched: &mut Option<(Sender, &mut Watch)>) -> Result<bool, ProbeError> {
-        let mut seen = false;
-        let mut answers: Vec<(SpaceId, Packet, Option<SpaceId>)> = Vec::new();
+    /// Makes sure that there was room for every packet since this was asked last.
+    fn nothing_missed(&mut self) -> Result<(), ProbeError> {
+        let mut dropped: HashMap<SpaceId, u32> = HashMap::new();
         for tap in &self.taps {
-            while let Some(sighting) = tap.next(self.lab.topology())? {
-                seen = true;
-                if let Some(record) = &mut self.record {
-                    record.push(sighting.capture());
-                }
-                let Some((sender, watch)) = watched else { continue };
-                watch.saw(&sighting);
-                let Some(receiver) = sighting.receiver else { continue };
-                if *sender == Sender::Wire(receiver) && watch.is_for_sender(&sighting.packet) {
-                    let said = watch.came_back(&sighting.packet);
-                    answers.extend(said.into_iter().map(|packet| (receiver, packet, watch.via())));
-                } else {
-                    watch.came_out(&self.lab.topology().spaces[receiver].name, &sighting.packet);
-                    answers.extend(wire::answer(&sighting.packet).map(|packet| (receiver, packet, None)));
-                }
-            }
+            *dropped.entry(tap.space).or_default() += tap.channel.dropped()?;
         }
-        seen |= self.hear(watched)?;
-        for (space, packet, via) in answers {
-            self.put(space, &packet, via)?;
-        }
-        Ok(seen)
-    }
-
-    /// As [`Self::look`], for what kernels delivered locally.
-    fn hear(&self, watched: &mut Option<(Sender, &mut Watch)>) -> Result<bool, ProbeError> {
-        let mut any = false;
-        for (&space, ears) in &self.ears {
-            let mut answered = Ok(());
-            let heard = ears.hear(|packet| {
-                any = true;
-                let Some((sender, watch)) = watched else { return };
-                if sender.space() == space && watch.is_for_sender(&packet) {
-                    // A kernel answers for itself, so a process has nothing to add.
-                    watch.came_back(&packet);
-                }
-                let Some(flow) = packet.flow() else { return };
-                if let Some(owner) = self.listeners.owner(space, flow.protocol, flow.destination) {
-                    watch.came_out(owner, &packet);
-                    let answer = self.listeners.answer(space, flow.protocol, &packet, flow.destination);
-                    answered = std::mem::replace(&mut answered, Ok(())).and(answer);
-                }
-            });
-            let place = &self.lab.topology().spaces[space].name;
-            heard.and(answered).map_err(|source| LabError::Socket {
-                space: place.clone(),
-                what: "listening for local packets",
-                source,
-            })?;
-        }
-        Ok(any)
+        let before = std::mem::replace(&mut self.missed, dropped);
+        let since = |space: &SpaceId, count: u32| count.saturating_sub(before.get(space).copied().unwrap_or_default());
+        let newly =
+            self.missed.iter().map(|(space, count)| (space, since(space, *count))).find(|(_, count)| *count > 0);
+        newly.map_or(Ok(()), |(space, count)| {
+            Err(ProbeError::Overrun { place: self.lab.topology().spaces[*space].name.clone(), count })
+        })
     }
 
     /// Puts a packet on the wire of a pod or an outside host; `via` hands it to that node whatever routes say.
@@ -254,18 +198,18 @@ impl<'lab> Prober<'lab> {
     }
 
     /// The hardware addresses of a frame from a pod or host.
-    fn macs(&self, space: SpaceId, destination: std::net::IpAddr, via: Option<SpaceId>) -> (Mac, Mac) {
+    fn macs(&self, space: SpaceId, destination: IpAddr, via: Option<SpaceId>) -> (Mac, Mac) {
         let topology = self.lab.topology();
         let next_hop = via.map(|node| mac_of(node, ETH0)).or_else(|| topology.next_hop(space, destination));
         (mac_of(space, ETH0), next_hop.unwrap_or_default())
     }
 
     fn unencodable(&self, space: SpaceId, error: &dyn std::fmt::Display) -> LabError {
-        LabError::Socket {
-            space: self.lab.topology().spaces[space].name.clone(),
-            what: "encoding a packet",
-            source: std::io::Error::other(error.to_string()),
-        }
+        self.socket_error(space, "encoding a packet", std::io::Error::other(error.to_string()))
+    }
+
+    fn socket_error(&self, space: SpaceId, what: &'static str, source: std::io::Error) -> LabError {
+        LabError::Socket { space: self.lab.topology().spaces[space].name.clone(), what, source }
     }
 
     /// The channel into the wire of a pod or host, opened when it is first needed.
@@ -276,12 +220,9 @@ impl<'lab> Prober<'lab> {
         }
     }
 
-    /// Opens ears in a namespace, once.
-    fn listen_in(&mut self, space: SpaceId) -> Result<(), LabError> {
-        if !self.ears.contains_key(&space) {
-            self.ears.insert(space, Ears::open(self.lab, space)?);
-        }
-        Ok(())
+    /// Hears a protocol in a namespace from now on.
+    fn listen_in(&mut self, space: SpaceId, protocol: Protocol) -> Result<(), LabError> {
+        self.ears.entry(space).or_default().prick(self.lab, space, protocol)
     }
 
     fn fresh_tag(&mut self) -> Tag {

@@ -7,7 +7,6 @@ use nix::errno::Errno;
 use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
 use svclab_rules::cluster::{Cluster, Family, Protocol};
 
-use super::ears::any_address;
 use crate::lab::{Lab, LabError};
 use crate::scenario::Vantage;
 use crate::topology::{Role, SpaceId, Topology, pod_label};
@@ -61,7 +60,8 @@ impl Sender {
         match (self, destination) {
             (Self::Loopback(_), IpAddr::V4(_)) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
             (Self::Loopback(_), IpAddr::V6(_)) => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port),
-            _ => any_address(destination, port),
+            (_, IpAddr::V4(_)) => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),
+            (_, IpAddr::V6(_)) => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
         }
     }
 

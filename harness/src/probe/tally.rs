@@ -3,16 +3,19 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
-use socket2::{Domain, Protocol as SocketProtocol, SockFilter, SockRef, Socket, Type};
+use nix::sys::socket::{LinkAddr, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
+use socket2::{Domain, Protocol as SocketProtocol, SockRef, Socket, Type};
 use svclab_rules::cluster::Protocol;
 
-use super::{ProbeError, Prober, QUIET_MARKERS, Sender, Tally};
+use super::count::Count;
+use super::{ProbeError, Prober, Sender, filter};
 use crate::lab::LabError;
-use crate::topology::{Role, SpaceId, Topology};
-use crate::wire::{self, Content, Tag, Template};
+use crate::observation::Tally;
+use crate::topology::SpaceId;
+use crate::wire::{Content, Template};
 
 /// Packets that are sent by one call, before what came out is read.
 const BATCH: usize = 64;
@@ -23,15 +26,17 @@ pub(crate) const FLUSH_EVERY: u64 = 16_384;
 const SNAP: usize = 128;
 /// Source ports that are used in turn.
 const PORTS: std::ops::Range<u16> = 1024..u16::MAX;
+/// After how long a socket that takes no packet is taken to be stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What has been counted so far. Flows are told apart within a window of [`FLUSH_EVERY`], so that memory stays bounded.
-struct Count {
-    tally: Tally,
-    /// The tag of the window's first flow.
-    first_tag: u64,
-    /// How often the flow of each tag of the window came out.
-    seen: Vec<u8>,
-    came_out: Vec<(SocketAddr, IpAddr)>,
+/// Where flows are written to, and what is written.
+struct Outlet {
+    sender: SpaceId,
+    source: IpAddr,
+    template: Template,
+    fd: RawFd,
+    /// The socket of a process; that of a wire is the prober's.
+    _socket: Option<Socket>,
 }
 
 impl Prober<'_> {
@@ -44,76 +49,61 @@ impl Prober<'_> {
         via: Option<SpaceId>,
         flows: u64,
     ) -> Result<Tally, ProbeError> {
-        self.settle(None)?;
-        let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
-        let first_tag = self.next_tag;
+        let mut count = Count::new(self.next_tag);
         self.next_tag += flows;
-        let mut count = Count::new(first_tag);
-        let (fd, template, _socket) = self.outlet(sender, to, protocol, via)?;
+        let outlet = self.outlet(sender, to, protocol, via)?;
         self.count_only(true)?;
-        let counted = self.send_and_count(flows, source, fd, &template, &mut count, sender);
+        let counted = self.send_and_count(flows, &outlet, &mut count);
         // Whatever came of it, later probes must see everything again.
         self.count_only(false)?;
         counted?;
-        self.lab.flush_connections()?;
-        Ok(Tally { sender: Some(source), ..count.finish() })
+        Ok(count.finish(outlet.source))
     }
 
-    /// Sends batches and counts them, window by window.
-    fn send_and_count(
-        &mut self,
-        flows: u64,
-        source: IpAddr,
-        fd: RawFd,
-        template: &Template,
-        count: &mut Count,
-        sender: Sender,
-    ) -> Result<(), ProbeError> {
-        let first_tag = count.first_tag;
-        let mut port = PORTS;
+    /// Sends batches and counts them, window by window. Before each window and after the last, nodes forget connections:
+    /// their tables never fill, and every flow is new.
+    fn send_and_count(&mut self, flows: u64, outlet: &Outlet, count: &mut Count) -> Result<(), ProbeError> {
+        self.until_quiet(|prober| prober.skip())?;
+        self.lab.flush_connections()?;
+        let mut ports = PORTS.cycle();
         let mut sent = 0;
         while sent < flows {
             let size = BATCH.min(usize::try_from(flows - sent).unwrap_or(BATCH));
             let mut frames = [[0; Template::MAX_LEN]; BATCH];
-            for (frame, offset) in frames[..size].iter_mut().zip(0..) {
-                let port = port.next().unwrap_or_else(|| {
-                    port = PORTS;
-                    PORTS.start
-                });
-                let tag = Tag::new(first_tag + sent + offset).unwrap_or(Tag::MAX);
-                template.fill(SocketAddr::new(source, port), tag, frame);
+            for (frame, (port, number)) in frames[..size].iter_mut().zip(ports.by_ref().zip(sent..)) {
+                outlet.template.fill(SocketAddr::new(outlet.source, port), count.tag(number), frame);
             }
-            send_all(fd, &frames[..size], template.len()).map_err(|source| self.send_error(sender, source))?;
+            let sending = send_all(outlet.fd, &frames[..size], outlet.template.len());
+            sending.map_err(|source| self.socket_error(outlet.sender, "sending many packets", source))?;
             sent += size as u64;
             // The backlog of a processor holds 1,000 packets. With a marker after every batch there are never more under
             // way than a batch for each hop, however late the kernel gets to work them off.
             self.lab.pass_fence()?;
             self.count(count)?;
             if sent % FLUSH_EVERY == 0 || sent == flows {
-                self.drain(count)?;
+                self.until_quiet(|prober| Ok(prober.count(count)?))?;
                 count.close_window(sent);
-                if sent < flows {
-                    self.lab.flush_connections()?;
-                }
+                self.lab.flush_connections()?;
             }
         }
         Ok(())
     }
 
-    /// The socket that flows are written to, and what is written. The socket of a process lives as long as the last part.
+    /// Opens what flows are written to.
     fn outlet(
         &mut self,
         sender: Sender,
         to: SocketAddr,
         protocol: Protocol,
         via: Option<SpaceId>,
-    ) -> Result<(RawFd, Template, Option<Socket>), ProbeError> {
+    ) -> Result<Outlet, ProbeError> {
+        let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
         let space = sender.space();
         if let Sender::Wire(_) = sender {
             let (source_mac, destination_mac) = self.macs(space, to.ip(), via);
             let template = Template::frame(source_mac, destination_mac, to, protocol);
             let template = template.map_err(|error| self.unencodable(space, &error))?;
-            return Ok((self.wire(space)?.fd(), template, None));
+            return Ok(Outlet { sender: space, source, template, fd: self.wire(space)?.fd(), _socket: None });
         }
         let template = Template::packet(to, protocol).map_err(|error| self.unencodable(space, &error))?;
         let opened = self.lab.inside(space, || {
@@ -123,23 +113,19 @@ impl Prober<'_> {
             socket.connect(&SocketAddr::new(to.ip(), 0).into())?;
             Ok(socket)
         })?;
-        let socket: Socket = opened.map_err(|source| self.send_error(sender, source))?;
-        Ok((socket.as_raw_fd(), template, Some(socket)))
+        let socket: Socket =
+            opened.map_err(|source| self.socket_error(space, "opening a socket for many packets", source))?;
+        Ok(Outlet { sender: space, source, template, fd: socket.as_raw_fd(), _socket: Some(socket) })
     }
 
-    fn send_error(&self, sender: Sender, source: io::Error) -> LabError {
-        let space = self.lab.topology().spaces[sender.space()].name.clone();
-        LabError::Socket { space, what: "sending many packets", source }
-    }
-
-    /// Lets the taps see only packets that go out to a pod or an outside host, or everything again.
+    /// Lets the taps see only packets that may go out to a pod or an outside host, or everything again.
     fn count_only(&self, only: bool) -> Result<(), LabError> {
         for tap in &self.taps {
             let socket = tap.channel.socket();
             let socket = SockRef::from(&socket);
-            let set = match (only, first_outlet(self.lab.topology(), tap.space)) {
-                (true, Some(first)) => socket.attach_filter(&outgoing_from(first)),
-                (true, None) => socket.attach_filter(&[return_bytes(0)]),
+            let set = match (only, tap.outlets.first()) {
+                (true, Some(first)) => socket.attach_filter(&filter::outgoing_from(first, SNAP as u32)),
+                (true, None) => socket.attach_filter(&filter::nothing()),
                 (false, _) => socket.detach_filter(),
             };
             set.map_err(|source| tap.channel.error("filtering a packet socket", source))?;
@@ -147,22 +133,43 @@ impl Prober<'_> {
         Ok(())
     }
 
-    /// Reads what came out until nothing comes any more.
-    fn drain(&mut self, count: &mut Count) -> Result<(), ProbeError> {
-        let mut quiet = 0;
-        while quiet < QUIET_MARKERS {
-            self.lab.pass_fence()?;
-            quiet = if self.count(count)? { 0 } else { quiet + 1 };
-        }
-        Ok(())
-    }
-
     /// Reads what came out by now. True where that was anything.
     fn count(&self, count: &mut Count) -> Result<bool, LabError> {
+        let mut any = self.receive(|frame, interface, tap| count.frame(frame, interface, &self.taps[tap].outlets))?;
+        for (&space, ears) in &self.ears {
+            let heard = ears.hear(|packet| {
+                let Some(flow) = packet.flow() else { return };
+                if self.listeners.owner(space, flow.protocol, flow.destination).is_none() {
+                    return;
+                }
+                any = true;
+                match packet.content() {
+                    Content::Request(tag) => count.came_out(Some(tag), flow),
+                    Content::Answer(_) | Content::Other => count.came_out(None, flow),
+                }
+            });
+            heard.map_err(|source| self.socket_error(space, "listening for local packets", source))?;
+        }
+        Ok(any)
+    }
+
+    /// Reads what earlier probes left under way. True where that was anything.
+    fn skip(&self) -> Result<bool, ProbeError> {
+        let mut any = self.receive(|_, _, _| ())?;
+        for (&space, ears) in &self.ears {
+            let heard = ears.hear(|_| any = true);
+            heard.map_err(|source| self.socket_error(space, "listening for local packets", source))?;
+        }
+        Ok(any)
+    }
+
+    /// Hands over every frame that taps have by now, with the interface that it left by and the tap's number. True where
+    /// there was any.
+    fn receive(&self, mut each: impl FnMut(&[u8], u32, usize)) -> Result<bool, LabError> {
         let mut any = false;
-        for tap in &self.taps {
+        for (number, tap) in self.taps.iter().enumerate() {
             loop {
-                let received = receive_many(tap.channel.fd(), |frame| count.frame(frame));
+                let received = receive_many(tap.channel.fd(), |frame, interface| each(frame, interface, number));
                 let received = received.map_err(|source| tap.channel.error("receiving many frames", source))?;
                 any |= received > 0;
                 if received < BATCH {
@@ -170,83 +177,13 @@ impl Prober<'_> {
                 }
             }
         }
-        for (&space, ears) in &self.ears {
-            let heard = ears.hear(|packet| {
-                let Some(flow) = packet.flow() else { return };
-                if self.listeners.owner(space, flow.protocol, flow.destination).is_some() {
-                    any = true;
-                    count.came_out(packet.tag(), flow);
-                }
-            });
-            let place = &self.lab.topology().spaces[space].name;
-            heard.map_err(|source| LabError::Socket {
-                space: place.clone(),
-                what: "listening for local packets",
-                source,
-            })?;
-        }
         Ok(any)
     }
 }
 
-impl Count {
-    fn new(first_tag: u64) -> Self {
-        let room = usize::try_from(FLUSH_EVERY).unwrap_or_default();
-        Self { tally: Tally::default(), first_tag, seen: vec![0; room], came_out: vec![NOWHERE; room] }
-    }
-
-    /// A frame went out to a pod or host.
-    fn frame(&mut self, frame: &[u8]) {
-        if let Some(key) = wire::peek(frame) {
-            match key.content {
-                Content::Request(tag) => self.came_out(Some(tag), key.flow),
-                Content::Answer(_) | Content::Other => {}
-            }
-        }
-    }
-
-    fn came_out(&mut self, tag: Option<Tag>, flow: wire::Flow) {
-        let index =
-            tag.and_then(|tag| tag.get().checked_sub(self.first_tag)).and_then(|index| usize::try_from(index).ok());
-        let Some(index) = index.filter(|index| *index < self.seen.len()) else {
-            self.tally.unattributed += 1;
-            return;
-        };
-        self.seen[index] = self.seen[index].saturating_add(1);
-        self.came_out[index] = (flow.destination, flow.source.ip());
-    }
-
-    /// Adds up the flows since the last window was closed; `sent` is how many were sent in all.
-    fn close_window(&mut self, sent: u64) {
-        let size = usize::try_from(sent - self.tally.sent).unwrap_or(usize::MAX).min(self.seen.len());
-        for (times, (destination, source)) in self.seen.iter().zip(&self.came_out).take(size) {
-            match times {
-                0 => self.tally.lost += 1,
-                1 => {
-                    *self.tally.delivered.entry(*destination).or_default() += 1;
-                    *self.tally.sources.entry(*source).or_default() += 1;
-                }
-                _ => self.tally.doubled += 1,
-            }
-        }
-        self.seen.fill(0);
-        self.first_tag += sent - self.tally.sent;
-        self.tally.sent = sent;
-    }
-
-    fn finish(self) -> Tally {
-        self.tally
-    }
-}
-
-/// Stands for a flow that has not come out.
-const NOWHERE: (SocketAddr, IpAddr) = {
-    let unspecified = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
-    (SocketAddr::new(unspecified, 0), unspecified)
-};
-
 /// Sends packets over a bound or connected socket.
 fn send_all(fd: RawFd, frames: &[[u8; Template::MAX_LEN]], length: usize) -> io::Result<()> {
+    let begin = Instant::now();
     let mut left = frames;
     while !left.is_empty() {
         let slices: Vec<[IoSlice<'_>; 1]> = left.iter().map(|frame| [IoSlice::new(&frame[..length])]).collect();
@@ -256,62 +193,33 @@ fn send_all(fd: RawFd, frames: &[[u8; Template::MAX_LEN]], length: usize) -> io:
             Ok(sent) => left = &left[sent.count().max(1)..],
             // A DROP in OUTPUT: the packet is lost, which the count will say.
             Err(Errno::EPERM) => left = &left[1..],
-            Err(Errno::ENOBUFS | Errno::EAGAIN | Errno::EINTR) => std::thread::yield_now(),
+            Err(Errno::ENOBUFS | Errno::EAGAIN | Errno::EINTR) if begin.elapsed() < PATIENCE => {
+                std::thread::yield_now();
+            }
             Err(errno) => return Err(errno.into()),
         }
     }
     Ok(())
 }
 
-/// Reads up to a batch of frames that are there now; returns how many.
-fn receive_many(fd: RawFd, mut each: impl FnMut(&[u8])) -> io::Result<usize> {
+/// Reads up to a batch of frames that are there now, each with its interface; returns how many.
+fn receive_many(fd: RawFd, mut each: impl FnMut(&[u8], u32)) -> io::Result<usize> {
     let mut buffers = [[0; SNAP]; BATCH];
     let mut slices: Vec<[IoSliceMut<'_>; 1]> = buffers.iter_mut().map(|buffer| [IoSliceMut::new(buffer)]).collect();
-    let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BATCH, None);
-    let lengths: Vec<usize> = match recvmmsg(fd, &mut headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None) {
-        Ok(received) => received.map(|message| message.bytes).collect(),
+    let mut headers = MultiHeaders::<LinkAddr>::preallocate(BATCH, None);
+    let received: Vec<(usize, u32)> = match recvmmsg(fd, &mut headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None)
+    {
+        Ok(received) => received
+            .map(|message| {
+                let interface = message.address.and_then(|from| u32::try_from(from.ifindex()).ok());
+                (message.bytes, interface.unwrap_or_default())
+            })
+            .collect(),
         Err(Errno::EAGAIN | Errno::EINTR) => return Ok(0),
         Err(errno) => return Err(errno.into()),
     };
-    for (buffer, length) in buffers.iter().zip(&lengths) {
-        each(&buffer[..(*length).min(SNAP)]);
+    for (buffer, (length, interface)) in buffers.iter().zip(&received) {
+        each(&buffer[..(*length).min(SNAP)], *interface);
     }
-    Ok(lengths.len())
-}
-
-/// The least index of the interfaces of a namespace that lead to pods or hosts. All of them come after those that lead
-/// elsewhere, because nodes are linked before pods and hosts are.
-fn first_outlet(topology: &Topology, space: SpaceId) -> Option<u32> {
-    let leads_out = |index: &u32| {
-        let behind = topology.behind(space, *index).map(|behind| topology.spaces[behind].role);
-        matches!(behind, Some(Role::Pod | Role::Host))
-    };
-    topology.spaces[space].interfaces.iter().map(|interface| interface.index).find(leads_out)
-}
-
-/// A filter that passes the first bytes of packets which go out by an interface with at least this index.
-///
-/// Classic BPF with Linux' ancillary data (linux/filter.h).
-fn outgoing_from(first: u32) -> [SockFilter; 6] {
-    const LOAD_WORD: u16 = 0x20;
-    const JUMP_EQUAL: u16 = 0x15;
-    const JUMP_GREATER_EQUAL: u16 = 0x35;
-    const ANCILLARY: u32 = 0xffff_f000;
-    const PACKET_TYPE: u32 = ANCILLARY + 4;
-    const INTERFACE: u32 = ANCILLARY + 8;
-    const OUTGOING: u32 = 4;
-    [
-        SockFilter::new(LOAD_WORD, 0, 0, PACKET_TYPE),
-        SockFilter::new(JUMP_EQUAL, 0, 3, OUTGOING),
-        SockFilter::new(LOAD_WORD, 0, 0, INTERFACE),
-        SockFilter::new(JUMP_GREATER_EQUAL, 0, 1, first),
-        return_bytes(SNAP as u32),
-        return_bytes(0),
-    ]
-}
-
-/// The instruction that ends a filter: so many bytes of the packet are passed.
-fn return_bytes(count: u32) -> SockFilter {
-    const RETURN: u16 = 0x06;
-    SockFilter::new(RETURN, 0, 0, count)
+    Ok(received.len())
 }

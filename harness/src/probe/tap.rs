@@ -2,23 +2,25 @@
 
 use std::time::Duration;
 
+use super::outlets::Outlets;
 use crate::lab::{Channel, Lab, LabError};
 use crate::observation::{Capture, Direction};
-use crate::topology::{InterfaceKind, Role, SpaceId, Topology};
+use crate::topology::{InterfaceKind, SpaceId, Topology};
 use crate::wire::{Frame, Packet};
 
 /// A packet socket on all interfaces of a namespace.
 pub(super) struct Tap {
     pub(super) space: SpaceId,
     pub(super) channel: Channel,
+    pub(super) outlets: Outlets,
 }
 
 /// A packet at an interface.
-pub(super) struct Passing<'lab> {
+pub(super) struct Passing<'a> {
     /// The namespace's name.
-    pub place: &'lab str,
+    pub place: &'a str,
     /// The interface's name.
-    pub interface: &'lab str,
+    pub interface: &'a str,
     /// In or out.
     pub direction: Direction,
     /// When, since 1970.
@@ -26,7 +28,7 @@ pub(super) struct Passing<'lab> {
     /// The packet.
     pub packet: Packet,
     /// The frame that it came in.
-    pub frame: Vec<u8>,
+    pub frame: &'a [u8],
     /// The pod or host that gets it now, and that it is for.
     pub receiver: Option<SpaceId>,
 }
@@ -39,7 +41,7 @@ impl Passing<'_> {
             interface: self.interface.to_owned(),
             direction: self.direction,
             time: self.time,
-            frame: self.frame.clone(),
+            frame: self.frame.to_vec(),
         }
     }
 }
@@ -47,13 +49,16 @@ impl Passing<'_> {
 impl Tap {
     /// Opens a tap in a namespace.
     pub(super) fn open(lab: &Lab, space: SpaceId) -> Result<Self, LabError> {
-        Ok(Self { space, channel: lab.channel(space, 0)? })
+        Ok(Self { space, channel: lab.channel(space, 0)?, outlets: Outlets::of(lab.topology(), space) })
     }
 
-    /// The next packet that passed; other frames are skipped.
-    pub(super) fn next<'lab>(&self, topology: &'lab Topology) -> Result<Option<Passing<'lab>>, LabError> {
-        let mut buffer = [0; 2048];
-        while let Some(seen) = self.channel.receive(&mut buffer)? {
+    /// The next packet that passed; other frames are skipped. The buffer takes the frame, and cuts it where it is too short.
+    pub(super) fn next<'a>(
+        &self,
+        topology: &'a Topology,
+        buffer: &'a mut [u8],
+    ) -> Result<Option<Passing<'a>>, LabError> {
+        while let Some(seen) = self.channel.receive(buffer)? {
             let space = &topology.spaces[self.space];
             // The loopback is heard by the ears; markers pass there.
             let Some(interface) = space.interface(seen.interface) else { continue };
@@ -61,27 +66,19 @@ impl Tap {
             if interface.kind == InterfaceKind::Bridge {
                 continue;
             }
-            let bytes = &buffer[..seen.length.min(buffer.len())];
-            let Ok(frame) = Frame::decode(bytes) else { continue };
-            let receiver =
-                if seen.outgoing { receiver(topology, self.space, interface.index, &frame.packet) } else { None };
+            let length = seen.length.min(buffer.len());
+            let Ok(Frame { packet, .. }) = Frame::decode(&buffer[..length]) else { continue };
+            let outgoing = seen.outgoing.then(|| self.outlets.receiver(interface.index, packet.destination));
             return Ok(Some(Passing {
                 place: &space.name,
                 interface: &interface.name,
                 direction: if seen.outgoing { Direction::Out } else { Direction::In },
                 time: seen.time,
-                packet: frame.packet,
-                frame: bytes.to_vec(),
-                receiver,
+                packet,
+                frame: &buffer[..length],
+                receiver: outgoing.flatten(),
             }));
         }
         Ok(None)
     }
-}
-
-/// Who gets a packet that leaves by an interface, where that is the pod or host that it is for.
-fn receiver(topology: &Topology, space: SpaceId, interface: u32, packet: &Packet) -> Option<SpaceId> {
-    let behind = topology.behind(space, interface)?;
-    let at_wire = matches!(topology.spaces[behind].role, Role::Pod | Role::Host);
-    (at_wire && topology.spaces[behind].addresses_on_wire.contains(&packet.destination)).then_some(behind)
 }

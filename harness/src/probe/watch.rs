@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use svclab_rules::cluster::Protocol;
+
 use super::tap::Passing;
 use crate::observation::{Delivery, FlowObservation, Observed, Sighting};
 use crate::topology::SpaceId;
-use crate::wire::{self, Chunk, Flow, Packet, Refusal, Tag, TcpFlags, Transport};
+use crate::wire::{self, Content, Flow, Packet, Refusal, Tag, TcpFlags, Transport};
 
 /// The state of a followed flow.
 pub(super) struct Watch {
@@ -13,6 +15,8 @@ pub(super) struct Watch {
     tag: Tag,
     via: Option<SpaceId>,
     deliveries: Vec<Delivery>,
+    /// The time stamp in the kernel's SYN that came out first.
+    first_stamp: Option<u32>,
     refusal: Option<Refusal>,
     reply: Option<Packet>,
     path: Vec<(Duration, Packet, Sighting)>,
@@ -21,7 +25,7 @@ pub(super) struct Watch {
 impl Watch {
     /// Nothing is known yet of a flow as its sender sends it; `via` is the node that its packets are handed to.
     pub(super) fn new(flow: Flow, tag: Tag, via: Option<SpaceId>) -> Self {
-        Self { flow, tag, via, deliveries: Vec::new(), refusal: None, reply: None, path: Vec::new() }
+        Self { flow, tag, via, deliveries: Vec::new(), first_stamp: None, refusal: None, reply: None, path: Vec::new() }
     }
 
     /// The node that the sender's packets are handed to.
@@ -35,6 +39,7 @@ impl Watch {
             place: passing.place.to_owned(),
             interface: passing.interface.to_owned(),
             direction: passing.direction,
+            flow: passing.packet.flow(),
             packet: passing.packet.to_string(),
         };
         self.path.push((passing.time, passing.packet.clone(), sighting));
@@ -42,10 +47,17 @@ impl Watch {
 
     /// A packet came out at a receiver.
     pub(super) fn came_out(&mut self, at: &str, packet: &Packet) {
-        if let Some(flow) = packet.flow().filter(|_| self.is_probe(packet)) {
-            let delivery = Delivery { at: at.to_owned(), source: flow.source, destination: flow.destination };
-            self.deliveries.push(delivery);
-        }
+        let Some(flow) = packet.flow().filter(|_| self.is_probe(packet) && !self.is_repetition(packet)) else { return };
+        self.deliveries.push(Delivery { at: at.to_owned(), source: flow.source, destination: flow.destination });
+    }
+
+    /// A kernel repeats a SYN that is not answered within a second. Unlike a packet that rules doubled, that one bears the
+    /// time at which it was sent again.
+    fn is_repetition(&mut self, packet: &Packet) -> bool {
+        let Transport::Tcp(tcp) = &packet.transport else { return false };
+        let stamp = tcp.options.timestamps.map(|(value, _)| value);
+        self.first_stamp = self.first_stamp.or(stamp);
+        stamp != self.first_stamp
     }
 
     /// A packet reached the sender. Returns what the sender says to it, where it says anything.
@@ -72,24 +84,12 @@ impl Watch {
 
     /// The first packet of the flow, wherever it is and whatever was done to its addresses. A kernel's SYN has no tag.
     fn is_probe(&self, packet: &Packet) -> bool {
-        match &packet.transport {
-            Transport::Tcp(tcp) => tcp.flags == TcpFlags::SYN,
-            Transport::Udp(_) => {
-                packet.tag() == Some(self.tag) && wire::answer(packet).is_some_and(|a| a.tag().is_some())
-            }
-            Transport::Sctp(sctp) => matches!(sctp.chunk, Some(Chunk::Init(_))),
-            _ => false,
-        }
+        packet.content() == Content::Request(self.tag) || self.flow.protocol == Protocol::Tcp && packet.opens()
     }
 
     fn is_reply(&self, packet: &Packet) -> bool {
-        let opens = match &packet.transport {
-            Transport::Tcp(tcp) => tcp.flags.contains(TcpFlags::SYN.with(TcpFlags::ACK)),
-            Transport::Udp(_) => packet.tag() == Some(self.tag),
-            Transport::Sctp(sctp) => matches!(sctp.chunk, Some(Chunk::InitAck(_))),
-            _ => false,
-        };
-        opens && packet.flow().is_some_and(|flow| flow.destination == self.flow.source)
+        (packet.accepts() || packet.content() == Content::Answer(self.tag))
+            && packet.flow().is_some_and(|flow| flow.destination == self.flow.source)
     }
 
     /// What was found out, when nothing is under way any more.
@@ -99,17 +99,18 @@ impl Watch {
             path.retain(|(_, packet, _)| !is_closing(packet));
         }
         path.sort_by_key(|(time, ..)| *time);
-        let outcome = match (deliveries.len(), self.refusal) {
-            (0, Some(Refusal { kind, what, by })) => Observed::Rejected { kind, what, by },
-            (0, None) => Observed::Dropped,
-            (1, _) => Observed::Delivered(deliveries.remove(0)),
-            _ => Observed::Doubled(deliveries),
+        let (outcome, contradiction) = match (deliveries.len(), self.refusal) {
+            (0, Some(refusal)) => (Observed::Rejected(refusal), None),
+            (0, None) => (Observed::Dropped, None),
+            (1, refusal) => (Observed::Delivered(deliveries.remove(0)), refusal),
+            (_, refusal) => (Observed::Doubled(deliveries), refusal),
         };
         FlowObservation {
             protocol: self.flow.protocol,
             source: self.flow.source,
             destination: self.flow.destination,
             outcome,
+            contradiction,
             reply: self.reply.and_then(|reply| reply.flow()).map(|flow| flow.source),
             path: path.into_iter().map(|(.., sighting)| sighting).collect(),
         }
@@ -144,4 +145,44 @@ fn hang_up(reply: &Packet) -> Vec<Packet> {
         }),
     };
     vec![segment(TcpFlags::ACK), segment(TcpFlags::RST.with(TcpFlags::ACK))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow() -> Flow {
+        Flow::tcp("172.18.0.2:33000".parse().unwrap(), "10.96.0.1:80".parse().unwrap())
+    }
+
+    /// A SYN as a kernel sends it: with options of its own, and a sequence number that is no tag.
+    fn kernel_syn(stamp: u32) -> Packet {
+        let Packet { transport: Transport::Tcp(tcp), source, destination, ttl } = wire::probe(&flow(), Tag::ZERO)
+        else {
+            panic!("a TCP probe is a TCP segment");
+        };
+        let options = wire::TcpOptions { timestamps: Some((stamp, 0)), ..tcp.options };
+        // ECE and CWR: the kernel asks for congestion notification.
+        let flags = TcpFlags(TcpFlags::SYN.0 | 0xc0);
+        Packet { source, destination, ttl, transport: Transport::Tcp(wire::Tcp { sequence: 9, flags, options, ..tcp }) }
+    }
+
+    fn watch(packets: &[Packet]) -> Observed {
+        let mut watch = Watch::new(flow(), Tag::ZERO, None);
+        packets.iter().for_each(|packet| watch.came_out("pod/web", packet));
+        watch.finish().outcome
+    }
+
+    #[test]
+    fn a_syn_that_a_kernel_repeats_is_one_delivery() {
+        let Observed::Delivered(delivery) = watch(&[kernel_syn(1000), kernel_syn(2024)]) else {
+            panic!("a repeated SYN is taken for a doubled one");
+        };
+        assert_eq!((delivery.source, delivery.destination), (flow().source, flow().destination));
+    }
+
+    #[test]
+    fn a_syn_that_rules_double_is_two_deliveries() {
+        assert!(matches!(watch(&[kernel_syn(1000), kernel_syn(1000)]), Observed::Doubled(two) if two.len() == 2));
+    }
 }

@@ -217,7 +217,7 @@ impl Page {
             self.line(indent, self.paint(FAINT, heading));
         }
         let indent = if failed { indent + 2 } else { indent };
-        for (at, Sighting { place, interface, direction: way, packet }) in flow.path.iter().enumerate() {
+        for (at, Sighting { place, interface, direction: way, packet, .. }) in flow.path.iter().enumerate() {
             let way = direction(*way);
             let line = format!("{:>2}  {place:places$}  {interface:interfaces$}  {way:<3}  {packet}", at + 1);
             let last = failed && at + 1 == flow.path.len();

@@ -231,7 +231,7 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
         let (outcome, deliveries, refusal): (_, &[Delivery], _) = match &flow.outcome {
             Observed::Delivered(delivery) => ("delivered", std::slice::from_ref(delivery), None),
             Observed::Doubled(deliveries) => ("doubled", deliveries, None),
-            Observed::Rejected { what, by, .. } => ("rejected", &[], Some(Refusal { what, by: *by })),
+            Observed::Rejected(refusal) => ("rejected", &[], Some(refusal)),
             Observed::Dropped => ("dropped", &[], None),
         };
         let place = |to: &'a Delivery| Place { at: &to.at, source: to.source, destination: to.destination };
@@ -247,7 +247,7 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
             destination: flow.destination,
             outcome,
             deliveries: deliveries.iter().map(place).collect(),
-            refusal,
+            refusal: refusal.or(flow.contradiction.as_ref()).map(|told| Refusal { what: &told.what, by: told.by }),
             reply: flow.reply,
             path: flow.path.iter().map(sighting).collect(),
         }

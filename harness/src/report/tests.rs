@@ -14,6 +14,7 @@ use crate::scenario::{
     Balance, Destination, Expectation, Flows, OutcomeExpectation, Probe, RejectKind, ReplyExpectation,
     SourceExpectation, Target, Vantage,
 };
+use crate::wire::Refusal;
 
 const CLIENT: &str = "10.244.1.3:37328";
 const VIP: &str = "10.96.34.82:80";
@@ -46,7 +47,13 @@ fn target(number: u8) -> Target {
 }
 
 fn sighting(place: &str, interface: &str, direction: Direction, packet: &str) -> Sighting {
-    Sighting { place: place.to_owned(), interface: interface.to_owned(), direction, packet: packet.to_owned() }
+    Sighting {
+        place: place.to_owned(),
+        interface: interface.to_owned(),
+        direction,
+        flow: None,
+        packet: packet.to_owned(),
+    }
 }
 
 fn judged(line: usize, expectation: &Expectation, observation: Observation) -> ProbeReport {
@@ -80,6 +87,7 @@ fn flow(outcome: Observed, reply: Option<&str>, path: Vec<Sighting>) -> Observat
         source: at(CLIENT),
         destination: at(VIP),
         outcome,
+        contradiction: None,
         reply: reply.map(at),
         path,
     }))
@@ -107,7 +115,7 @@ fn rejected() -> ProbeReport {
     ];
     let what = "ICMP port unreachable (type 3, code 3)".to_owned();
     let by = "172.18.0.2".parse().unwrap();
-    let outcome = Observed::Rejected { kind: RejectKind::PortUnreachable, what, by };
+    let outcome = Observed::Rejected(Refusal { kind: RejectKind::PortUnreachable, what, by });
     let rules = [
         "-A FORWARD -m conntrack --ctstate NEW -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES",
         "-A KUBE-SERVICES -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx has no endpoints\" -m tcp --dport 80 -j REJECT",

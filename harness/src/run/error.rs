@@ -82,6 +82,11 @@ impl RunError {
                 ProbeError::NoSender(_) | ProbeError::NoAddress(_) | ProbeError::NotHanded => {
                     (Cause::Input, None, Some(span))
                 }
+                ProbeError::Overrun { .. } => {
+                    let help = "Run fewer labs at once (--jobs 1), or give sockets more room: \
+                                `sudo sysctl net.core.rmem_default=4194304`.";
+                    (Cause::Environment, Some(help.to_owned()), Some(span))
+                }
                 ProbeError::Endless => {
                     let help = "Look for a route or a rule that sends packets in a circle.";
                     (Cause::Input, Some(help.to_owned()), Some(span))

@@ -13,7 +13,7 @@ use super::{Options, RunError, matching_rules};
 use crate::documents::{self, Document, DocumentError};
 use crate::judge::{Context, expected_parts, judge};
 use crate::lab::{Lab, with_lab};
-use crate::observation::Observation;
+use crate::observation::{Observation, Sighting};
 use crate::probe::Prober;
 use crate::report::{ProbeReport, RuleExcerpt, TestReport, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
@@ -182,8 +182,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     fn rules_on_the_way(&self, probe: &Probe, observation: &Observation) -> Vec<RuleExcerpt> {
         let met = |document: &&Document| match observation {
             Observation::Flow(flow) => {
-                let sent = format!("> {} ", flow.destination);
-                flow.path.iter().any(|sighting| sighting.place == document.space && sighting.packet.contains(&sent))
+                let met = |seen: &Sighting| seen.flow.is_some_and(|of| of.destination == flow.destination);
+                flow.path.iter().any(|sighting| sighting.place == document.space && met(sighting))
             }
             Observation::Tally(_) => false,
         };

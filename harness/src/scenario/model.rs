@@ -276,7 +276,7 @@ pub enum RejectKind {
 pub enum SourceExpectation {
     /// The sender's own.
     Preserved,
-    /// One of a node's own addresses.
+    /// An address of a node, and not the one that it was sent from.
     Masqueraded,
     /// This one.
     Address(IpAddr),

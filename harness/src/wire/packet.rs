@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::Protocol;
 
-use super::{Flow, Tag};
+use super::{Content, Flow, Tag};
 
 /// An Ethernet address, shown as `02:00:00:00:00:01`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -112,10 +112,17 @@ impl TcpFlags {
     pub const PSH: Self = Self(0x08);
     /// The acknowledgment number counts.
     pub const ACK: Self = Self(0x10);
+    /// What congestion notification (RFC 3168) adds to a segment of any kind: ECE and CWR.
+    const ECN: Self = Self(0xc0);
 
     /// Whether all of these are set.
     pub const fn contains(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
+    }
+
+    /// Whether these are set and no others, but for those of congestion notification.
+    pub const fn are(self, flags: Self) -> bool {
+        self.0 & !Self::ECN.0 == flags.0
     }
 
     /// These and those.
@@ -261,23 +268,53 @@ impl Packet {
         })
     }
 
-    /// The tag of a probe or of its answer; `None` for everything else, also for refusals.
-    pub fn tag(&self) -> Option<Tag> {
-        match &self.transport {
-            Transport::Tcp(tcp) if tcp.flags == TcpFlags::SYN => {
-                Tag::from_words(tcp.sequence, tcp.options.timestamps?.0)
-            }
-            Transport::Tcp(tcp) if tcp.flags == TcpFlags::SYN.with(TcpFlags::ACK) => {
-                Tag::from_words(tcp.acknowledgment.wrapping_sub(1), tcp.options.timestamps?.1)
-            }
-            Transport::Udp(udp) => super::probe::read_payload(&udp.payload).map(|(_, tag)| tag),
+    /// What it is to svclab: a probe or its answer, with its tag. A SYN of a kernel's own has none.
+    pub fn content(&self) -> Content {
+        let content = match &self.transport {
+            Transport::Tcp(tcp) => tcp.options.timestamps.and_then(|(value, echo)| {
+                if self.opens() {
+                    Tag::from_words(tcp.sequence, value).map(Content::Request)
+                } else if self.accepts() {
+                    Tag::from_words(tcp.acknowledgment.wrapping_sub(1), echo).map(Content::Answer)
+                } else {
+                    None
+                }
+            }),
+            Transport::Udp(udp) => super::probe::read_payload(&udp.payload),
             Transport::Sctp(Sctp { chunk: Some(Chunk::Init(init)), .. }) => {
-                Tag::from_words(init.initiate_tag, init.initial_tsn)
+                Tag::from_words(init.initiate_tag, init.initial_tsn).map(Content::Request)
             }
             Transport::Sctp(Sctp { chunk: Some(Chunk::InitAck(init)), verification_tag, .. }) => {
-                Tag::from_words(*verification_tag, init.initial_tsn)
+                Tag::from_words(*verification_tag, init.initial_tsn).map(Content::Answer)
             }
             _ => None,
+        };
+        content.unwrap_or(Content::Other)
+    }
+
+    /// The tag of a probe or of its answer; `None` for everything else, also for refusals.
+    pub fn tag(&self) -> Option<Tag> {
+        match self.content() {
+            Content::Request(tag) | Content::Answer(tag) => Some(tag),
+            Content::Other => None,
+        }
+    }
+
+    /// Whether it asks for a connection, whoever sends it: a TCP SYN, an SCTP INIT. Of a UDP datagram nobody can tell.
+    pub fn opens(&self) -> bool {
+        match &self.transport {
+            Transport::Tcp(tcp) => tcp.flags.are(TcpFlags::SYN),
+            Transport::Sctp(sctp) => matches!(sctp.chunk, Some(Chunk::Init(_))),
+            _ => false,
+        }
+    }
+
+    /// Whether it grants a connection: a TCP SYN-ACK, an SCTP INIT ACK.
+    pub fn accepts(&self) -> bool {
+        match &self.transport {
+            Transport::Tcp(tcp) => tcp.flags.are(TcpFlags::SYN.with(TcpFlags::ACK)),
+            Transport::Sctp(sctp) => matches!(sctp.chunk, Some(Chunk::InitAck(_))),
+            _ => false,
         }
     }
 }

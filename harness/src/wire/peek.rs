@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use svclab_rules::cluster::Protocol;
 
-use super::{Flow, Tag, probe};
+use super::{Flow, Tag, TcpFlags, probe};
 
 /// What counting needs to know of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ fn peek_transport(number: u8, source: IpAddr, destination: IpAddr, bytes: &[u8])
     let &[a, b, c, d] = bytes.first_chunk()?;
     let (protocol, content) = match number {
         6 => (Protocol::Tcp, tcp_content(bytes)),
-        17 => (Protocol::Udp, bytes.get(8..).and_then(udp_content)),
+        17 => (Protocol::Udp, bytes.get(8..).and_then(probe::read_payload)),
         132 => (Protocol::Sctp, sctp_content(bytes)),
         _ => return None,
     };
@@ -100,16 +100,14 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 fn tcp_content(tcp: &[u8]) -> Option<Content> {
     let header: &[u8; 36] = tcp.first_chunk()?;
     let [2, 4, _, _, 4, 2, 8, 10] = header[20..28] else { return None };
-    match header[13] {
-        0x02 => Some(Content::Request(Tag::from_words(word(header, 4)?, word(header, 28)?)?)),
-        0x12 => Some(Content::Answer(Tag::from_words(word(header, 8)?.wrapping_sub(1), word(header, 32)?)?)),
-        _ => None,
+    let flags = TcpFlags(header[13]);
+    if flags.are(TcpFlags::SYN) {
+        Tag::from_words(word(header, 4)?, word(header, 28)?).map(Content::Request)
+    } else if flags.are(TcpFlags::SYN.with(TcpFlags::ACK)) {
+        Tag::from_words(word(header, 8)?.wrapping_sub(1), word(header, 32)?).map(Content::Answer)
+    } else {
+        None
     }
-}
-
-fn udp_content(payload: &[u8]) -> Option<Content> {
-    let (is_answer, tag) = probe::read_payload(payload)?;
-    Some(if is_answer { Content::Answer(tag) } else { Content::Request(tag) })
 }
 
 fn sctp_content(sctp: &[u8]) -> Option<Content> {

@@ -2,7 +2,7 @@
 
 use svclab_rules::cluster::Protocol;
 
-use super::{Chunk, Flow, Init, Packet, Sctp, Tag, Tcp, TcpFlags, TcpOptions, Transport, Udp};
+use super::{Chunk, Content, Flow, Init, Packet, Sctp, Tag, Tcp, TcpFlags, TcpOptions, Transport, Udp};
 
 /// Time to live of every packet that svclab sends; Linux' default.
 pub(super) const TTL: u8 = 64;
@@ -51,14 +51,14 @@ pub fn probe(flow: &Flow, tag: Tag) -> Packet {
     Packet { source: flow.source.ip(), destination: flow.destination.ip(), ttl: TTL, transport }
 }
 
-/// Reads a UDP payload of svclab's: whether it is an answer, and the tag.
-pub(super) fn read_payload(payload: &[u8]) -> Option<(bool, Tag)> {
+/// Reads a UDP payload of svclab's.
+pub(super) fn read_payload(payload: &[u8]) -> Option<Content> {
     let (mark, rest) = payload.split_first_chunk::<8>()?;
     let &[a, b, c, d, e, f, g, h] = rest.first_chunk()?;
     let tag = Tag::from_words(u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]))?;
     match *mark {
-        REQUEST_MARK => Some((false, tag)),
-        ANSWER_MARK => Some((true, tag)),
+        REQUEST_MARK => Some(Content::Request(tag)),
+        ANSWER_MARK => Some(Content::Answer(tag)),
         _ => None,
     }
 }

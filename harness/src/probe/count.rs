@@ -1,0 +1,84 @@
+//! What has come out of many flows.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use super::outlets::Outlets;
+use super::tally::FLUSH_EVERY;
+use crate::observation::Tally;
+use crate::wire::{self, Content, Tag};
+
+/// What has been counted so far. Flows are told apart within a window of [`FLUSH_EVERY`], so that memory stays bounded.
+pub(super) struct Count {
+    tally: Tally,
+    /// The tag of the window's first flow.
+    first_tag: u64,
+    /// How often the flow of each tag of the window came out.
+    seen: Vec<u8>,
+    came_out: Vec<(SocketAddr, IpAddr)>,
+}
+
+/// Stands for a flow that has not come out.
+const NOWHERE: (SocketAddr, IpAddr) = {
+    let unspecified = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    (SocketAddr::new(unspecified, 0), unspecified)
+};
+
+impl Count {
+    /// Nothing has come out of flows whose tags begin with this one.
+    pub(super) fn new(first_tag: u64) -> Self {
+        let room = usize::try_from(FLUSH_EVERY).unwrap_or_default();
+        Self { tally: Tally::default(), first_tag, seen: vec![0; room], came_out: vec![NOWHERE; room] }
+    }
+
+    /// The tag of the flow that is sent after so many.
+    pub(super) fn tag(&self, sent: u64) -> Tag {
+        Tag::new(self.first_tag + (sent - self.tally.sent)).unwrap_or(Tag::MAX)
+    }
+
+    /// A frame left by an interface.
+    #[inline]
+    pub(super) fn frame(&mut self, frame: &[u8], interface: u32, outlets: &Outlets) {
+        if let Some(key) = wire::peek(frame)
+            && let Content::Request(tag) = key.content
+            && outlets.receiver(interface, key.flow.destination.ip()).is_some()
+        {
+            self.came_out(Some(tag), key.flow);
+        }
+    }
+
+    /// A packet came out at its receiver; `None` where it belongs to no flow.
+    #[inline]
+    pub(super) fn came_out(&mut self, tag: Option<Tag>, flow: wire::Flow) {
+        let index =
+            tag.and_then(|tag| tag.get().checked_sub(self.first_tag)).and_then(|index| usize::try_from(index).ok());
+        let Some(index) = index.filter(|index| *index < self.seen.len()) else {
+            self.tally.unattributed += 1;
+            return;
+        };
+        self.seen[index] = self.seen[index].saturating_add(1);
+        self.came_out[index] = (flow.destination, flow.source.ip());
+    }
+
+    /// Adds up the flows since the last window was closed; `sent` is how many were sent in all.
+    pub(super) fn close_window(&mut self, sent: u64) {
+        let size = usize::try_from(sent - self.tally.sent).unwrap_or(usize::MAX).min(self.seen.len());
+        for (times, (destination, source)) in self.seen.iter().zip(&self.came_out).take(size) {
+            match times {
+                0 => self.tally.lost += 1,
+                1 => {
+                    *self.tally.delivered.entry(*destination).or_default() += 1;
+                    *self.tally.sources.entry(*source).or_default() += 1;
+                }
+                _ => self.tally.doubled += 1,
+            }
+        }
+        self.seen.fill(0);
+        self.first_tag += sent - self.tally.sent;
+        self.tally.sent = sent;
+    }
+
+    /// The sum of all windows.
+    pub(super) fn finish(self, sender: IpAddr) -> Tally {
+        Tally { sender: Some(sender), ..self.tally }
+    }
+}

@@ -1,0 +1,35 @@
+//! Filters of packet sockets, so that a tap that only counts is not handed what it need not count.
+
+use socket2::SockFilter;
+
+/// Passes the first bytes of packets which go out by an interface with at least this index.
+///
+/// Classic BPF with Linux' ancillary data (linux/filter.h).
+pub(super) fn outgoing_from(first: u32, bytes: u32) -> [SockFilter; 6] {
+    const LOAD_WORD: u16 = 0x20;
+    const JUMP_EQUAL: u16 = 0x15;
+    const JUMP_GREATER_EQUAL: u16 = 0x35;
+    const ANCILLARY: u32 = 0xffff_f000;
+    const PACKET_TYPE: u32 = ANCILLARY + 4;
+    const INTERFACE: u32 = ANCILLARY + 8;
+    const OUTGOING: u32 = 4;
+    [
+        SockFilter::new(LOAD_WORD, 0, 0, PACKET_TYPE),
+        SockFilter::new(JUMP_EQUAL, 0, 3, OUTGOING),
+        SockFilter::new(LOAD_WORD, 0, 0, INTERFACE),
+        SockFilter::new(JUMP_GREATER_EQUAL, 0, 1, first),
+        return_bytes(bytes),
+        return_bytes(0),
+    ]
+}
+
+/// Passes nothing.
+pub(super) fn nothing() -> [SockFilter; 1] {
+    [return_bytes(0)]
+}
+
+/// The instruction that ends a filter: so many bytes of the packet are passed.
+fn return_bytes(count: u32) -> SockFilter {
+    const RETURN: u16 = 0x06;
+    SockFilter::new(RETURN, 0, 0, count)
+}

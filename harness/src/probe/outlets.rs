@@ -1,0 +1,47 @@
+//! Who is behind the interfaces of a namespace that forwards packets.
+
+use std::net::IpAddr;
+
+use crate::topology::{Role, SpaceId, Topology};
+
+/// The pods and hosts that packets of one namespace come out at, by interface.
+///
+/// A packet has come out where it leaves by the interface of a pod or host that has its destination's address on its
+/// wire. Pods with rules of their own pass packets on: to get into such a pod is no way to come out.
+pub(super) struct Outlets {
+    behind: Vec<Option<Outlet>>,
+}
+
+struct Outlet {
+    space: SpaceId,
+    addresses: Vec<IpAddr>,
+}
+
+impl Outlets {
+    /// The outlets of a namespace.
+    pub(super) fn of(topology: &Topology, space: SpaceId) -> Self {
+        let mut behind = Vec::new();
+        for interface in &topology.spaces[space].interfaces {
+            let index = interface.index as usize;
+            behind.resize_with(behind.len().max(index + 1), || None);
+            behind[index] = topology.behind(space, interface.index).and_then(|space| {
+                let outlet = &topology.spaces[space];
+                let at_wire = matches!(outlet.role, Role::Pod | Role::Host);
+                at_wire.then(|| Outlet { space, addresses: outlet.addresses_on_wire.clone() })
+            });
+        }
+        Self { behind }
+    }
+
+    /// Who gets a packet that leaves by an interface, where that is the pod or host that it is for.
+    #[inline]
+    pub(super) fn receiver(&self, interface: u32, destination: IpAddr) -> Option<SpaceId> {
+        let outlet = self.behind.get(interface as usize)?.as_ref()?;
+        outlet.addresses.contains(&destination).then_some(outlet.space)
+    }
+
+    /// The least index of an interface that leads to a pod or host.
+    pub(super) fn first(&self) -> Option<u32> {
+        self.behind.iter().position(Option::is_some).and_then(|index| u32::try_from(index).ok())
+    }
+}

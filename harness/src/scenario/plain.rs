@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::objects::{self, KubeProxyConfiguration, MasqueradeConfiguration, assemble};
 use svclab_rules::cluster::{Cluster, ProxyConfig, ProxyMode};
+use svclab_rules::selection::notes;
 
 use super::decode::decode;
 use super::diagnostics::Diagnostics;
@@ -44,8 +45,9 @@ pub fn cluster(text: &str, path: &Path, proxy: ProxyConfig) -> Result<PlainClust
         errors.into_iter().for_each(|error| report(place(&error.object), vec![error], &mut findings));
         objects::Assembly::default()
     });
-    for note in &assembly.notes {
-        findings.note(place(&note.object).at, format!("{} has no rules: {}", note.object, note.reason));
+    let ignored = assembly.cluster.proxy.version.parse().map(|release| notes(&assembly.cluster, release));
+    for note in assembly.notes.iter().chain(ignored.iter().flatten()) {
+        findings.note(place(&note.object).at, note.to_string());
     }
     if findings.mistakes.is_empty() {
         return Ok(PlainCluster { cluster: assembly.cluster, notes: findings.notes });

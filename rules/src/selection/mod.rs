@@ -2,14 +2,16 @@
 //! serve them.
 //!
 //! [`service_ports`] joins services with their slices; [`ServicePortView::select`] decides which of the endpoints
-//! traffic goes to, by traffic policy, topology hints and conditions.
+//! traffic goes to, by traffic policy, topology hints and conditions. [`notes`] tells what has no part in it.
 
 mod endpoints;
 mod hints;
 mod local_traffic;
+mod notes;
 mod service_port;
 
 pub use endpoints::{EndpointText, EndpointView, Selected};
 pub use local_traffic::LocalTraffic;
+pub use notes::notes;
 pub(crate) use service_port::endpoints_of;
 pub use service_port::{ServicePortView, service_ports};

@@ -1,11 +1,12 @@
 //! The objects of the cluster while a scenario is resolved: as they are at the start, and after each step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1 as core;
 use svclab_rules::cluster::objects::{self, Reading};
 use svclab_rules::cluster::{Cluster, EndpointSlice, Node, ObjectName, Service};
+use svclab_rules::selection;
 
 use super::super::raw::{RawApply, RawEndpoints, RawNode, RawPod, RawScenario, RawService};
 use super::super::tree::{At, Place};
@@ -160,7 +161,7 @@ impl<'a> Objects<'a> {
                             self.slices.retain(|other| other.value.name != slice.name);
                             self.slices.push(place.with(slice));
                         }
-                        Some(Reading::Ignored(note)) => left_out(place.at, &note, findings),
+                        Some(Reading::Ignored(note)) => findings.note(place.at, note.to_string()),
                         None => {}
                     },
                     Object::Endpoints(endpoints) => {
@@ -274,12 +275,26 @@ impl<'a> Objects<'a> {
                 report(service, vec![error], findings);
             }
         }
-        for note in objects::notes(cluster) {
-            let slice =
-                || self.slices.iter().find(|slice| note.object == format!("EndpointSlice {}", slice.value.name));
-            let at = service(&note.object).map(|service| service.at).or_else(|| slice().map(|slice| slice.at));
-            if let Some(at) = at {
-                left_out(at, &note, findings);
+        self.note_ignored(cluster, findings);
+    }
+
+    /// Records what kube-proxy ignores. What a slice ignores that nobody wrote, but that stands for a Service's pods, is
+    /// told of the Service.
+    fn note_ignored(&self, cluster: &Cluster, findings: &mut Findings) {
+        let Ok(release) = cluster.proxy.version.parse() else { return };
+        let slice_name = |name: &ObjectName| format!("EndpointSlice {name}");
+        let services =
+            self.services.iter().map(|one| (format!("Service {}", services::object_name(&one.value)), one.at));
+        let slices = self.slices.iter().map(|one| (slice_name(&one.value.name), one.at));
+        let places: HashMap<String, At<'_>> = services.chain(slices).collect();
+        let owners: HashMap<String, &ObjectName> =
+            cluster.slices.iter().map(|slice| (slice_name(&slice.name), &slice.service)).collect();
+        for mut note in selection::notes(cluster, release) {
+            if let (None, Some(owner)) = (places.get(&note.object), owners.get(&note.object)) {
+                note.object = format!("Service {owner}");
+            }
+            if let Some(at) = places.get(&note.object) {
+                findings.note(*at, note.to_string());
             }
         }
     }
@@ -337,13 +352,9 @@ pub(crate) fn short_name(name: &ObjectName) -> String {
     if name.namespace == "default" { name.name.clone() } else { name.to_string() }
 }
 
-fn left_out(at: At<'_>, note: &objects::Note, findings: &mut Findings) {
-    findings.note(at, format!("{} has no rules: {}", note.object, note.reason));
-}
-
 /// Takes away the second of two objects with the same name.
 fn unique<T>(list: &mut Vec<Located<'_, T>>, what: &str, name: impl Fn(&T) -> String, findings: &mut Findings) {
-    let mut seen: std::collections::HashMap<String, At<'_>> = Default::default();
+    let mut seen: HashMap<String, At<'_>> = Default::default();
     list.retain(|object| {
         let name = name(&object.value);
         let Some(first) = seen.insert(name.clone(), object.at) else { return true };

@@ -154,9 +154,7 @@ pub(crate) fn complete<'a>(
         let Some(reading) = sound(&draft, objects::pod(&draft.value.object), findings) else { continue };
         match (reading, node) {
             (Reading::Kept(pod), Some(_)) => pods.push(draft.with(state(pod, &draft.value))),
-            (Reading::Ignored(note), _) => {
-                findings.note(draft.at, format!("{} is left out: {}", note.object, note.reason))
-            }
+            (Reading::Ignored(note), _) => findings.note(draft.at, note.to_string()),
             (Reading::Kept(_), None) => {}
         }
     }

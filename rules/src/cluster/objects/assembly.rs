@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::super::{Cluster, ObjectName, Protocol, ProxyConfig};
 use super::checker::{Checker, FieldError, name_of};
-use super::notes::{Note, Reading, notes};
+use super::notes::{Note, Reading};
 
 /// An object of one of the kinds that decide on Service traffic, or a list of objects.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -35,7 +35,7 @@ pub enum Object {
 pub struct Assembly {
     /// The facts.
     pub cluster: Cluster,
-    /// What was left out, or will be left out by kube-proxy.
+    /// What was left out.
     pub notes: Vec<Note>,
 }
 
@@ -93,7 +93,6 @@ impl<'a> Builder<'a> {
     fn finish(mut self) -> Result<Assembly, Vec<FieldError>> {
         self.mirror();
         self.errors.extend(check(&self.assembly.cluster));
-        self.assembly.notes.extend(notes(&self.assembly.cluster));
         if self.errors.is_empty() { Ok(self.assembly) } else { Err(self.errors) }
     }
 
@@ -111,7 +110,9 @@ impl<'a> Builder<'a> {
                 skip.then(|| format!("its label {SKIP} forbids mirroring"))
             };
             match reason {
-                Some(reason) => self.assembly.notes.push(Note::new(format!("Endpoints {name}"), reason)),
+                Some(reason) => {
+                    self.assembly.notes.push(Note::new(format!("Endpoints {name}"), "has no rules", reason))
+                }
                 None => self.assembly.cluster.slices.extend(slices),
             }
         }

@@ -35,7 +35,7 @@ pub fn endpoint_slice(object: &discovery::EndpointSlice) -> Result<Reading<Endpo
             (_, Some(label)) => format!("its label {label} takes it away from kube-proxy"),
             (Some(_), None) => format!("it has no label {SERVICE_NAME}"),
         };
-        return checker.finish(Reading::Ignored(Note::new(format!("EndpointSlice {name}"), reason)));
+        return checker.finish(Reading::Ignored(Note::new(format!("EndpointSlice {name}"), "has no rules", reason)));
     };
     let service = ObjectName::new(&name.namespace, service);
     let listed = object.endpoints.as_deref().unwrap_or_default();

@@ -5,7 +5,8 @@
 //! and checks what only all of them together show: names that are taken twice, addresses and node ports that
 //! collide.
 //!
-//! What kube-proxy ignores is no mistake. It comes back as a [`Note`] that says why.
+//! What kube-proxy never sees as a fact is no mistake. It comes back as a [`Note`] that says why; what it ignores of facts,
+//! [`crate::selection::notes`] tells.
 
 mod assembly;
 mod checker;
@@ -25,7 +26,7 @@ pub use checker::FieldError;
 pub use endpoint_slice::endpoint_slice;
 pub use endpoints::endpoints;
 pub use node::node;
-pub use notes::{Note, Reading, notes};
+pub use notes::{Note, Reading};
 pub use pod::pod;
 pub use proxy_config::{
     ConntrackConfiguration, DetectLocalConfiguration, KubeProxyConfiguration, MasqueradeConfiguration, proxy_config,

@@ -1,22 +1,28 @@
-//! What kube-proxy leaves out, and why.
+//! What became of objects that are sound.
 
-use std::collections::HashSet;
+use std::fmt;
 
-use super::super::Cluster;
-
-/// An object, or a part of one, that has no effect on rules.
+/// An object, or a part of one, that does less than it seems to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The object, as `EndpointSlice default/web-x7k2p`.
     pub object: String,
-    /// Why it has no effect, as a lower-case fragment.
+    /// What it does not do, as a predicate: `has no rules`.
+    pub effect: String,
+    /// Why, as a lower-case fragment.
     pub reason: String,
 }
 
 impl Note {
     /// A note on an object.
-    pub(super) fn new(object: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { object: object.into(), reason: reason.into() }
+    pub fn new(object: impl Into<String>, effect: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { object: object.into(), effect: effect.into(), reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.object, self.effect, self.reason)
     }
 }
 
@@ -27,17 +33,4 @@ pub enum Reading<T> {
     Kept(T),
     /// Nothing in the cluster's traffic depends on it.
     Ignored(Note),
-}
-
-/// The services and slices of a cluster that kube-proxy writes no rules for.
-pub fn notes(cluster: &Cluster) -> Vec<Note> {
-    let services = cluster.services.iter().filter_map(|service| {
-        let reason = service.skipped()?;
-        Some(Note::new(format!("Service {}", service.name), reason))
-    });
-    let names: HashSet<_> = cluster.services.iter().map(|service| &service.name).collect();
-    let slices = cluster.slices.iter().filter(|slice| !names.contains(&slice.service)).map(|slice| {
-        Note::new(format!("EndpointSlice {}", slice.name), format!("there is no service {}", slice.service))
-    });
-    services.chain(slices).collect()
 }

@@ -35,7 +35,7 @@ pub fn pod(object: &core::Pod) -> Result<Reading<Pod>, Vec<FieldError>> {
         _ => None,
     };
     checker.finish(match ignored {
-        Some(reason) => Reading::Ignored(Note::new(format!("Pod {}", pod.name), reason)),
+        Some(reason) => Reading::Ignored(Note::new(format!("Pod {}", pod.name), "is left out", reason)),
         None => Reading::Kept(pod),
     })
 }

@@ -1,0 +1,65 @@
+//! `svclab check -v`: what kube-proxy ignores of a scenario's objects, and where they stand.
+#![allow(clippy::expect_used, reason = "a test fails where something is missing")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const SCENARIO: &str = "\
+name: much is ignored
+cluster: {podCIDR: 10.244.0.0/16}
+nodes:
+  - {name: worker, ip: 172.18.0.2}
+pods:
+  - {name: client}
+  - {name: web, labels: {app: web}, ready: false}
+services:
+  - {name: web, selector: {app: web}, ports: [{port: 80}]}
+  - {name: db, clusterIP: None, ports: [{port: 5432}]}
+manifests: [objects.yaml]
+tests:
+  - {name: one, probe: {from: pod/client, to: 'service/web:80'}, expect: {rejected: tcp-reset}}
+";
+
+const OBJECTS: &str = "\
+kind: EndpointSlice
+apiVersion: discovery.k8s.io/v1
+metadata: {name: gone-a, labels: {kubernetes.io/service-name: gone}}
+addressType: IPv4
+endpoints: [{addresses: [10.244.0.9]}]
+---
+kind: EndpointSlice
+apiVersion: discovery.k8s.io/v1
+metadata: {name: names, labels: {kubernetes.io/service-name: web}}
+addressType: FQDN
+endpoints: [{addresses: [web.example]}]
+";
+
+/// What has no effect, with the place of its object; without `-v` nothing of it is told.
+#[test]
+fn what_is_ignored_is_told_with_its_place() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ignored-objects");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("ignored.yaml"), SCENARIO).expect("a scenario");
+    fs::write(folder.join("objects.yaml"), OBJECTS).expect("objects");
+    let check = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+        let output = command.current_dir(&folder).arg("check").args(options).arg("ignored.yaml").output();
+        let output = output.expect("svclab starts");
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let told = check(&["-v"]);
+    let mut notes: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    notes.sort_unstable();
+    assert_eq!(
+        notes,
+        [
+            "ignored.yaml:10:5: Service default/db has no rules: it is headless: clients get the endpoints' addresses from DNS",
+            "ignored.yaml:9:5: Service default/web does not lead to 10.244.0.3: it is not ready",
+            "objects.yaml:1:1: EndpointSlice default/gone-a has no rules: there is no service default/gone",
+            "objects.yaml:7:1: EndpointSlice default/names has no rules: its addresses are host names (addressType FQDN)",
+        ]
+    );
+    assert_eq!(check(&[]), "1 scenario with 1 test without mistakes\n");
+}

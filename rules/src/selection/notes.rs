@@ -1,0 +1,145 @@
+//! What kube-proxy ignores, and why.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use crate::cluster::objects::Note;
+use crate::cluster::{
+    Cluster, Endpoint, EndpointPort, EndpointSlice, Family, IpMode, ObjectName, Service, ServicePort,
+};
+use crate::profile::Profile;
+
+#[cfg(test)]
+mod tests;
+
+/// The Services and EndpointSlices of a cluster, and the parts of them, that a kube-proxy of a release writes no rules for.
+///
+/// A Service that gets none at all has one note, and its slices have no further ones.
+pub fn notes(cluster: &Cluster, profile: Profile) -> Vec<Note> {
+    let mut slices: HashMap<&ObjectName, Vec<&EndpointSlice>> = HashMap::new();
+    cluster.slices.iter().for_each(|slice| slices.entry(&slice.service).or_default().push(slice));
+    let mut notes = Vec::new();
+    for service in &cluster.services {
+        let slices = slices.remove(&service.name).unwrap_or_default();
+        match service.skipped() {
+            Some(reason) => notes.push(Note::new(format!("Service {}", service.name), "has no rules", reason)),
+            None => {
+                let ip_mode = profile.ip_mode(&cluster.proxy);
+                OfService { service, notes: &mut notes }.all(&slices, ip_mode);
+                slices.iter().for_each(|slice| OfSlice { slice, notes: &mut notes }.all(service));
+            }
+        }
+    }
+    for slice in cluster.slices.iter().filter(|slice| slices.contains_key(&slice.service)) {
+        OfSlice { slice, notes: &mut notes }.note("has no rules", format!("there is no service {}", slice.service));
+    }
+    notes
+}
+
+/// Notes on a Service that has rules.
+struct OfService<'n> {
+    service: &'n Service,
+    notes: &'n mut Vec<Note>,
+}
+
+impl OfService<'_> {
+    fn note(&mut self, effect: impl Into<String>, reason: impl Into<String>) {
+        self.notes.push(Note::new(format!("Service {}", self.service.name), effect, reason));
+    }
+
+    fn all(&mut self, slices: &[&EndpointSlice], ip_mode: bool) {
+        let service = self.service;
+        for ip in &service.external_ips {
+            self.family_of(*ip, format!("is not reached at its external IP {ip}"));
+        }
+        for entry in &service.load_balancer {
+            let effect = format!("is not reached at its load balancer's IP {}", entry.ip);
+            if ip_mode && entry.mode == IpMode::Proxy {
+                self.note(effect, "its ipMode is Proxy: the load balancer sends to node ports or endpoints");
+            } else {
+                self.family_of(entry.ip, effect);
+            }
+        }
+        for range in &service.source_ranges {
+            self.family_of(range.addr(), format!("does not look at its source range {range}"));
+        }
+        for family in service.cluster_ips.iter().copied().map(Family::of) {
+            let of_family: Vec<_> =
+                slices.iter().filter(|slice| slice.family == family && !slice.endpoints.is_empty()).collect();
+            if of_family.is_empty() {
+                self.note(format!("has no {family} endpoints"), format!("no {family} EndpointSlice lists any"));
+                continue;
+            }
+            for port in &service.ports {
+                if !of_family.iter().any(|slice| slice.ports.iter().any(|other| serves(other, port))) {
+                    let reason = format!("no EndpointSlice of it has {}", called(&port.name, port.protocol));
+                    self.note(format!("has no {family} endpoints on port {}", port.port), reason);
+                }
+            }
+        }
+    }
+
+    /// Notes an address of a family in which the service has no address of its own.
+    fn family_of(&mut self, ip: IpAddr, effect: String) {
+        let family = Family::of(ip);
+        if self.service.cluster_ip(family).is_none() {
+            self.note(effect, format!("it has no {family} cluster IP"));
+        }
+    }
+}
+
+/// Notes on an EndpointSlice.
+struct OfSlice<'n> {
+    slice: &'n EndpointSlice,
+    notes: &'n mut Vec<Note>,
+}
+
+impl OfSlice<'_> {
+    fn note(&mut self, effect: impl Into<String>, reason: impl Into<String>) {
+        self.notes.push(Note::new(format!("EndpointSlice {}", self.slice.name), effect, reason));
+    }
+
+    fn all(&mut self, service: &Service) {
+        let slice = self.slice;
+        if service.cluster_ip(slice.family).is_none() {
+            self.note("has no rules", format!("service {} has no {} cluster IP", service.name, slice.family));
+            return;
+        }
+        for port in &slice.ports {
+            let called = called(&port.name, port.protocol);
+            if port.port.is_none() {
+                self.note(format!("does not serve {called}"), "it has no number, which stands for all ports");
+            } else if !service.ports.iter().any(|other| serves(port, other)) {
+                self.note(format!("does not serve {called}"), format!("service {} has no such port", service.name));
+            }
+        }
+        for endpoint in &slice.endpoints {
+            let Some((first, others)) = endpoint.addresses.split_first() else { continue };
+            if let Some(reason) = unused(endpoint) {
+                self.note(format!("does not lead to {first}"), reason);
+            }
+            for other in others {
+                self.note(format!("does not lead to {other}"), "only the first address of an endpoint counts");
+            }
+        }
+    }
+}
+
+/// Whether a port of a slice is the one of a service (`endpointslicecache.go` in kube-proxy).
+fn serves(port: &EndpointPort, of_service: &ServicePort) -> bool {
+    port.port.is_some() && port.name == of_service.name && port.protocol == of_service.protocol
+}
+
+fn called(name: &str, protocol: impl std::fmt::Display) -> String {
+    if name.is_empty() { format!("a {protocol} port without a name") } else { format!("a {protocol} port `{name}`") }
+}
+
+/// Why traffic does not go to an endpoint, if it does not.
+fn unused(endpoint: &Endpoint) -> Option<&'static str> {
+    match (endpoint.ready, endpoint.terminating) {
+        (true, _) => None,
+        (false, true) if endpoint.serving => Some("it is terminating, and serves at most where no endpoint is ready"),
+        (false, true) => Some("it is terminating"),
+        (false, false) => Some("it is not ready"),
+    }
+}

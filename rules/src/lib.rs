@@ -9,6 +9,8 @@
 //! 5. [`conntrack`]: which connections are forgotten when objects change;
 //! 6. [`compare`]: how two iptables rule sets differ, in words of services.
 //!
+//! [`promise`] starts from facts too, and knows nothing of rules: what the Service API promises for a connection.
+//!
 //! Nothing here does I/O, reads a clock or draws random numbers: the same input gives the same output.
 #![forbid(unsafe_code)]
 
@@ -19,4 +21,5 @@ mod digits;
 pub mod iptables;
 pub mod nftables;
 pub mod profile;
+pub mod promise;
 pub mod selection;

@@ -1,0 +1,183 @@
+//! What is promised.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use super::clause::Clause;
+use super::shortfall::Shortfall;
+use crate::cluster::ObjectName;
+
+/// What must become of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promise {
+    /// What becomes of its packets.
+    pub outcome: Outcome,
+    /// The node whose kube-proxy treats them; `None` where none does.
+    pub node: Option<String>,
+    /// The service and port that the address belongs to, as `namespace/name:port`.
+    pub service: Option<String>,
+    /// The clauses that lead to this, in the order in which they were used.
+    pub because: Vec<Clause>,
+    /// The release is known not to keep the promise here.
+    pub shortfall: Option<Shortfall>,
+}
+
+/// What becomes of a connection's packets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Each new connection comes out at one of these.
+    Delivered {
+        /// The endpoints that serve, sorted by address; at least one.
+        endpoints: Vec<Eligible>,
+        /// With session affinity: for how many seconds a client stays with the endpoint of its first connection.
+        affinity_seconds: Option<u32>,
+    },
+    /// The client is told at once that nobody serves.
+    Rejected(Rejection),
+    /// Nothing comes out, and the client is not told.
+    Dropped,
+    /// Nothing comes out; whether the client is told is not promised.
+    Refused,
+    /// The address is none of a service: packets go where their address leads.
+    NotAService(Owner),
+    /// The documents say nothing of this.
+    NotPromised,
+}
+
+/// An endpoint that serves, and how it sees the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Eligible {
+    /// Its address and port.
+    pub address: SocketAddr,
+    /// Its part of new connections (without session affinity: of all).
+    pub share: Share,
+    /// The source that it sees.
+    pub source: Source,
+    /// What the client sees of its answer.
+    pub reply: Reply,
+}
+
+/// One part in this many: shares of a service port are all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Share {
+    /// The number of endpoints, at least 1.
+    pub one_in: usize,
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1/{}", self.one_in)
+    }
+}
+
+/// The source address that a receiver sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The client's own.
+    Preserved,
+    /// An address of this node. Which of its addresses is the network's choice: the one of the interface by which the
+    /// packet leaves, be that the node's own link, a bridge to pods or a tunnel.
+    Node(String),
+    /// The client's own, or one of this node: kube-proxy leaves the source alone, but a CNI may masquerade what pods
+    /// send to others than pods.
+    PreservedOrNode(String),
+}
+
+/// The source of the answer, as the client sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// The address and port that the client sent to.
+    FromDestination,
+    /// The answer goes past the node that translated: it bears the endpoint's own address, or a node on its way drops
+    /// it as belonging to no connection.
+    PastTheNode,
+    /// Whether an answer finds its way is the network's business.
+    UpToNetwork,
+}
+
+/// How a client is told that nobody serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rejection {
+    /// ICMP or ICMPv6 port unreachable, whatever the protocol.
+    PortUnreachable,
+    /// What a kernel answers on a port that no process listens on: to TCP a segment with RST, to UDP port unreachable,
+    /// to SCTP an ABORT, or protocol unreachable where the kernel has no SCTP.
+    NobodyListens,
+}
+
+/// Who has an address that is none of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// This node: its processes are reached, and where none listens its kernel refuses
+    /// ([`Rejection::NobodyListens`]).
+    Node(String),
+    /// This pod, with the source that it sees.
+    Pod(ObjectName, Source),
+    /// Nobody in the cluster.
+    Nobody,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Delivered { endpoints, affinity_seconds } => {
+                for (position, endpoint) in endpoints.iter().enumerate() {
+                    let start = if position == 0 { "delivered to" } else { " or" };
+                    write!(f, "{start} {endpoint}")?;
+                }
+                affinity_seconds.map_or(Ok(()), |seconds| write!(f, ", each client to the same one for {seconds} s"))
+            }
+            Self::Rejected(rejection) => write!(f, "rejected: {rejection}"),
+            Self::Dropped => f.write_str("dropped"),
+            Self::Refused => f.write_str("rejected or dropped"),
+            Self::NotAService(owner) => write!(f, "no service address: {owner}"),
+            Self::NotPromised => f.write_str("nothing is promised"),
+        }
+    }
+}
+
+impl fmt::Display for Eligible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, share, source, reply } = self;
+        write!(f, "{address} ({share}; {source}; {reply})")
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Preserved => f.write_str("source preserved"),
+            Self::Node(node) => write!(f, "source an address of node {node}"),
+            Self::PreservedOrNode(node) => write!(f, "source preserved or an address of node {node}"),
+        }
+    }
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FromDestination => "reply from the address asked",
+            Self::PastTheNode => "reply from the endpoint's own address or none",
+            Self::UpToNetwork => "reply as the network has it",
+        })
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PortUnreachable => "port unreachable",
+            Self::NobodyListens => "no process listens",
+        })
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(node) => write!(f, "for the processes of node {node}"),
+            Self::Pod(pod, source) => write!(f, "for pod {pod}, {source}"),
+            Self::Nobody => f.write_str("goes where its address leads"),
+        }
+    }
+}

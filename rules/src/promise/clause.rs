@@ -1,0 +1,272 @@
+//! The clauses of the documents, each with a sentence and the place where it stands.
+
+use std::fmt;
+
+/// A clause that a promise rests on. Shown as its sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "every clause says itself what it is, in `sentence`")]
+pub enum Clause {
+    ClusterIp,
+    NodePort,
+    ExternalIp,
+    LoadBalancerIp,
+    Disputed,
+    UnusedPort,
+    NotAService,
+    NodesOwn,
+    PodsOwn,
+    LoopbackStays,
+    UnknownClient,
+    AnotherNodesPort,
+    SourceRanges,
+    InternalPolicyCluster,
+    InternalPolicyLocal,
+    ExternalPolicyCluster,
+    ExternalPolicyLocal,
+    ShortCut,
+    NoEndpoint,
+    NoLocalEndpoint,
+    ReadyEndpoints,
+    PublishNotReady,
+    TerminatingEndpoints,
+    ZoneHints,
+    NodeHints,
+    EvenShares,
+    Affinity,
+    MasqueradeAll,
+    MasqueradeOffCluster,
+    MasqueradeExternal,
+    SourcePreserved,
+    SourceUnspecified,
+    PodsUnknown,
+    Hairpin,
+    EndsOnTheNode,
+    AnswerPastTheNode,
+    OutsideEndpoint,
+}
+
+impl Clause {
+    /// What it says, as a sentence without a full stop.
+    pub fn sentence(self) -> &'static str {
+        CLAUSES[self as usize].1
+    }
+
+    /// The document that says so, and where in it.
+    pub fn citation(self) -> &'static str {
+        CLAUSES[self as usize].2
+    }
+}
+
+impl fmt::Display for Clause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.sentence())
+    }
+}
+
+/// Every clause, in the order of the type, with its sentence and its citation.
+const CLAUSES: [(Clause, &str, &str); 37] = [
+    (
+        Clause::ClusterIp,
+        "every node captures what is sent to a service's cluster IP and port, and sends it to an endpoint",
+        "Virtual IPs and Service Proxies, \"iptables proxy mode\"",
+    ),
+    (
+        Clause::NodePort,
+        "every node serves the node port on its own addresses, as far as nodePortAddresses lets it",
+        "ServiceSpec type; KubeProxyConfiguration nodePortAddresses",
+    ),
+    (
+        Clause::ExternalIp,
+        "nodes accept traffic for a service's external IPs, wherever it comes from",
+        "ServiceSpec externalIPs",
+    ),
+    (
+        Clause::LoadBalancerIp,
+        "what is sent to a load balancer's address with ipMode VIP reaches nodes as it is, and they serve it",
+        "LoadBalancerIngress ipMode; KEP-1860",
+    ),
+    (
+        Clause::Disputed,
+        "several service ports claim this address, and nothing says which one gets the traffic",
+        "Virtual IPs and Service Proxies, \"Avoiding collisions\"",
+    ),
+    (
+        Clause::UnusedPort,
+        "in nftables mode a cluster IP rejects what comes to ports that its service does not have",
+        "KEP-3866, \"Behavior of service IPs\"",
+    ),
+    (
+        Clause::NotAService,
+        "no service has this address with this port and protocol, so the packet goes where its address leads",
+        "Virtual IPs and Service Proxies, \"IP address assignment to Services\"",
+    ),
+    (
+        Clause::NodesOwn,
+        "the address is a node's own and the port is no node port, so the node's own processes are asked",
+        "ServiceSpec type",
+    ),
+    (
+        Clause::PodsOwn,
+        "the address is a pod's own, and pods and nodes reach it as it is",
+        "Services, Load Balancing, and Networking, \"The Kubernetes network model\"",
+    ),
+    (
+        Clause::LoopbackStays,
+        "packets from or to a loopback address do not leave their host, except to node ports on localhost",
+        "RFC 1122, 3.2.1.3; RFC 4291, 2.5.3; KubeProxyIPTablesConfiguration localhostNodePorts",
+    ),
+    (
+        Clause::UnknownClient,
+        "there is no such client, or it has no address of the destination's family",
+        "ServiceSpec ipFamilies; KEP-563",
+    ),
+    (
+        Clause::AnotherNodesPort,
+        "a node port belongs to the node whose address is asked, so the packet is treated there and passes \
+         the client's node as it is",
+        "ServiceSpec type; KubeProxyConfiguration nodePortAddresses",
+    ),
+    (
+        Clause::SourceRanges,
+        "the load balancer's address is for clients in its source ranges only",
+        "ServiceSpec loadBalancerSourceRanges",
+    ),
+    (
+        Clause::InternalPolicyCluster,
+        "with internalTrafficPolicy Cluster, the cluster IP leads to endpoints on all nodes",
+        "ServiceSpec internalTrafficPolicy",
+    ),
+    (
+        Clause::InternalPolicyLocal,
+        "with internalTrafficPolicy Local, the cluster IP leads to endpoints on the client's own node only",
+        "ServiceSpec internalTrafficPolicy; KEP-2086",
+    ),
+    (
+        Clause::ExternalPolicyCluster,
+        "with externalTrafficPolicy Cluster, external addresses lead to endpoints on all nodes",
+        "ServiceSpec externalTrafficPolicy",
+    ),
+    (
+        Clause::ExternalPolicyLocal,
+        "with externalTrafficPolicy Local, external addresses lead to endpoints on the node that the packet \
+         came to only",
+        "ServiceSpec externalTrafficPolicy",
+    ),
+    (
+        Clause::ShortCut,
+        "from within the cluster, external addresses have the semantics of Cluster whatever the policy",
+        "ServiceSpec externalTrafficPolicy",
+    ),
+    (
+        Clause::NoEndpoint,
+        "a service without any endpoint that can serve refuses connections",
+        "Virtual IPs and Service Proxies, \"Traffic policies\"; KEP-3866, \"Dropping or rejecting packets for \
+         services with no endpoints\"",
+    ),
+    (
+        Clause::NoLocalEndpoint,
+        "with policy Local, a node without an endpoint of its own drops what comes to it",
+        "Virtual IPs and Service Proxies, \"Internal traffic policy\" and \"External traffic policy\"",
+    ),
+    (Clause::ReadyEndpoints, "endpoints serve whose condition ready is true", "EndpointConditions ready"),
+    (
+        Clause::PublishNotReady,
+        "with publishNotReadyAddresses all endpoints are ready, whatever their pods say",
+        "ServiceSpec publishNotReadyAddresses",
+    ),
+    (
+        Clause::TerminatingEndpoints,
+        "where no endpoint in the policy's scope is ready, those that are terminating and still serve stand \
+         in",
+        "KEP-1669; Virtual IPs and Service Proxies, \"Traffic to terminating endpoints\"",
+    ),
+    (
+        Clause::ZoneHints,
+        "hints leave to each zone the endpoints that are meant for it",
+        "KEP-2433, \"Kube-Proxy\"; KEP-4444",
+    ),
+    (
+        Clause::NodeHints,
+        "hints leave to each node the endpoints that are meant for it",
+        "KEP-3015; EndpointHints forNodes",
+    ),
+    (
+        Clause::EvenShares,
+        "all endpoints that serve get the same share of new connections",
+        "ServiceSpec externalTrafficPolicy and internalTrafficPolicy; Virtual IPs and Service Proxies, \
+         \"iptables proxy mode\"",
+    ),
+    (
+        Clause::Affinity,
+        "connections of one client address go to the same endpoint, until the timeout is over",
+        "ServiceSpec sessionAffinity; Virtual IPs and Service Proxies, \"Session stickiness timeout\"",
+    ),
+    (
+        Clause::MasqueradeAll,
+        "with masqueradeAll, every client of a cluster IP is masqueraded",
+        "KubeProxyIPTablesConfiguration masqueradeAll",
+    ),
+    (
+        Clause::MasqueradeOffCluster,
+        "what comes to a cluster IP from elsewhere than pods is masqueraded, so that answers come back the \
+         same way",
+        "KubeProxyConfiguration clusterCIDR and detectLocalMode; KEP-2450",
+    ),
+    (
+        Clause::MasqueradeExternal,
+        "what comes by an external address with policy Cluster is masqueraded, so that answers come back the \
+         same way",
+        "Virtual IPs and Service Proxies, \"iptables proxy mode\"; Using Source IP, \"Source IP for Services \
+         with Type=NodePort\"",
+    ),
+    (
+        Clause::SourcePreserved,
+        "the client's address is kept",
+        "Using Source IP, \"Source IP for Services with Type=ClusterIP\"; ServiceSpec externalTrafficPolicy",
+    ),
+    (
+        Clause::SourceUnspecified,
+        "whether a pod that uses an external IP is masqueraded differs between releases, and nothing says \
+         which it should be",
+        "ServiceSpec externalTrafficPolicy",
+    ),
+    (
+        Clause::PodsUnknown,
+        "without a range or interface for detectLocalMode, nobody is masqueraded at cluster IPs",
+        "KubeProxyConfiguration clusterCIDR and detectLocalMode",
+    ),
+    (
+        Clause::Hairpin,
+        "a client that is sent to itself is masqueraded, for it would answer itself directly",
+        "Debug Services, \"Edge case: A Pod fails to reach itself via the Service IP\"",
+    ),
+    (
+        Clause::EndsOnTheNode,
+        "the endpoint is in the node's own network, so the packet leaves by no interface and keeps its source",
+        "Virtual IPs and Service Proxies, \"IP address assignment to Services\"",
+    ),
+    (
+        Clause::AnswerPastTheNode,
+        "the answer goes straight to the client and not by the node that translated, since neither of them is \
+         there and the source was kept",
+        "ServiceSpec externalTrafficPolicy, on node ports from within the cluster; kubernetes#44916",
+    ),
+    (
+        Clause::OutsideEndpoint,
+        "the endpoint is outside of the cluster, and need not know a way to the client",
+        "Services, Load Balancing, and Networking, \"The Kubernetes network model\"",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_clause_stands_at_its_place_and_cites_a_document() {
+        for (place, (clause, sentence, citation)) in CLAUSES.into_iter().enumerate() {
+            assert_eq!(clause as usize, place, "{clause:?}");
+            assert!(!sentence.ends_with('.') && !citation.is_empty(), "{clause:?}");
+        }
+    }
+}

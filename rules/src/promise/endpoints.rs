@@ -1,0 +1,120 @@
+//! Which endpoints serve.
+
+use std::net::SocketAddr;
+
+use super::clause::Clause;
+use super::setting::Setting;
+use super::topology;
+use crate::cluster::{Endpoint, EndpointSlice, Family, Node, Service, ServicePort};
+
+/// An endpoint with the port on which it serves a service port.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate<'a> {
+    pub(super) address: SocketAddr,
+    pub(super) endpoint: &'a Endpoint,
+}
+
+impl Candidate<'_> {
+    /// It may be used in the first place.
+    ///
+    /// EndpointConditions `ready`. With `publishNotReadyAddresses` the condition is true whatever the pod says, and
+    /// consumers of EndpointSlices may rely on that.
+    pub(super) fn is_ready(&self) -> bool {
+        self.endpoint.ready
+    }
+
+    /// It is being shut down, and still answers.
+    ///
+    /// EndpointConditions `serving` and `terminating`; KEP-1672.
+    fn is_serving_terminating(&self) -> bool {
+        self.endpoint.serving && self.endpoint.terminating
+    }
+
+    /// It is on this node.
+    ///
+    /// Endpoint `nodeName`.
+    fn is_on(&self, node: &Node) -> bool {
+        self.endpoint.node.as_ref() == Some(&node.name)
+    }
+}
+
+/// All endpoints of a service port in one family.
+pub(super) struct Candidates<'a> {
+    all: Vec<Candidate<'a>>,
+    /// Whether endpoints that are shutting down stand in.
+    terminating_stand_in: bool,
+}
+
+impl<'a> Candidates<'a> {
+    /// Collects them from the slices of the service.
+    ///
+    /// A slice's port serves the service port of the same name and protocol; one without a number is for no port in
+    /// particular. The first address counts (EndpointPort `name`, `port`; Endpoint `addresses`). An endpoint may stand in
+    /// several slices at once (EndpointSlices, "Duplicate endpoints"): it counts once, and as ready if any slice says so.
+    pub(super) fn of(slices: &[&'a EndpointSlice], port: &ServicePort, family: Family, setting: &Setting<'_>) -> Self {
+        let mut all = Vec::new();
+        for slice in slices.iter().filter(|slice| slice.family == family) {
+            let mut same = slice.ports.iter().filter(|own| own.name == port.name && own.protocol == port.protocol);
+            let Some(number) = same.find_map(|own| own.port) else { continue };
+            let addresses =
+                slice.endpoints.iter().filter_map(|endpoint| Some((endpoint, *endpoint.addresses.first()?)));
+            all.extend(addresses.map(|(endpoint, ip)| Candidate { address: SocketAddr::new(ip, number), endpoint }));
+        }
+        all.sort_by_key(|candidate| (candidate.address, !candidate.is_ready(), !candidate.is_serving_terminating()));
+        all.dedup_by_key(|candidate| candidate.address);
+        Self { all, terminating_stand_in: setting.profile.terminating_endpoints(setting.config()) }
+    }
+
+    /// Whether any node could serve a new connection.
+    pub(super) fn any_usable(&self) -> bool {
+        let stands_in = |candidate: &Candidate<'_>| self.terminating_stand_in && candidate.is_serving_terminating();
+        self.all.iter().any(|candidate| candidate.is_ready() || stands_in(candidate))
+    }
+
+    /// Those that serve with policy Cluster: all that are ready, or by topology those that are meant for the node.
+    ///
+    /// ServiceSpec `internalTrafficPolicy` and `externalTrafficPolicy`.
+    pub(super) fn anywhere(
+        &self,
+        service: &Service,
+        node: &Node,
+        setting: &Setting<'_>,
+        because: &mut Vec<Clause>,
+    ) -> Vec<Candidate<'a>> {
+        let ready: Vec<Candidate<'a>> = self.all.iter().copied().filter(Candidate::is_ready).collect();
+        if !ready.is_empty() {
+            because.push(Clause::ReadyEndpoints);
+            return topology::preferred(ready, service, node, setting, because);
+        }
+        self.terminating(|_| true, because)
+    }
+
+    /// Those that serve with policy Local: all on the node that are ready. Topology does not count.
+    ///
+    /// KEP-2433, "Interoperability": traffic policies come before topology.
+    pub(super) fn on_node(&self, node: &Node, because: &mut Vec<Clause>) -> Vec<Candidate<'a>> {
+        let ready = self.all.iter().copied().filter(|candidate| candidate.is_on(node) && candidate.is_ready());
+        let ready: Vec<Candidate<'a>> = ready.collect();
+        if !ready.is_empty() {
+            because.push(Clause::ReadyEndpoints);
+            return ready;
+        }
+        self.terminating(|candidate| candidate.is_on(node), because)
+    }
+
+    /// Those that stand in where none is ready in the scope of the policy: the ones that terminate and still serve.
+    ///
+    /// KEP-1669, "kube-proxy".
+    fn terminating(&self, in_scope: impl Fn(&Candidate<'_>) -> bool, because: &mut Vec<Clause>) -> Vec<Candidate<'a>> {
+        if !self.terminating_stand_in {
+            return Vec::new();
+        }
+        let all = self.all.iter().copied();
+        let standing_in: Vec<Candidate<'a>> =
+            all.filter(|candidate| in_scope(candidate) && candidate.is_serving_terminating()).collect();
+        if !standing_in.is_empty() {
+            because.push(Clause::TerminatingEndpoints);
+        }
+        standing_in
+    }
+}

@@ -1,0 +1,173 @@
+//! What the Service API promises for a connection.
+//!
+//! [`Promises::about`] answers from Kubernetes objects and kube-proxy's configuration alone. It knows no rules, and shares
+//! no code with what generates them: a fault there must not be repeated here. It is read from these documents, line by
+//! line:
+//!
+//! - the API reference: [Service](https://kubernetes.io/docs/reference/kubernetes-api/service-resources/service-v1/),
+//!   [EndpointSlice](https://kubernetes.io/docs/reference/kubernetes-api/service-resources/endpoint-slice-v1/),
+//!   [KubeProxyConfiguration](https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/);
+//! - [Virtual IPs and Service Proxies](https://kubernetes.io/docs/reference/networking/virtual-ips/) and
+//!   [Using Source IP](https://kubernetes.io/docs/tutorials/services/source-ip/);
+//! - enhancement proposals ([KEP](https://github.com/kubernetes/enhancements/tree/master/keps/sig-network)) where a field
+//!   came with one.
+//!
+//! The steps of an answer, each with its clauses in a file of its own:
+//!
+//! 1. `way`: who the client is, and which nodes its packet comes to with the destination that it had at first;
+//! 2. `claims`, `node_ports`: whether that is a service's address to one of these nodes. The first such node treats the
+//!    packet, and no other does;
+//! 3. `treatment`: what this node does with it, by the files that follow;
+//! 4. `policy`: whether the client is admitted, and how far the endpoints may be;
+//! 5. `endpoints`, `topology`: which of them serve;
+//! 6. `source`: what the endpoint sees of the client, and the client of the answer.
+//!
+//! Where a release differs because a field or feature was not there yet, the promise differs too. Where a release does not
+//! keep the promise, the answer says so beside it: [`Shortfall`].
+//!
+//! The network between nodes is taken to be as Kubernetes wants it, and to do no NAT of its own. [`questions`] lists what
+//! can be asked of a cluster.
+
+mod answer;
+mod claims;
+mod clause;
+mod endpoints;
+mod node_ports;
+mod policy;
+mod question;
+mod questions;
+mod setting;
+mod shortfall;
+mod source;
+#[cfg(test)]
+mod tests;
+mod topology;
+mod treatment;
+mod way;
+
+pub use answer::{Eligible, Outcome, Owner, Promise, Rejection, Reply, Share, Source};
+pub use clause::Clause;
+pub use question::{Question, VantagePoint};
+pub use questions::questions;
+pub use shortfall::Shortfall;
+
+use std::collections::HashMap;
+
+use crate::cluster::{Cluster, EndpointSlice, Family, Node, ObjectName, ProxyMode};
+use crate::profile::UnknownVersion;
+use claims::{Claims, Meaning};
+use setting::Setting;
+use treatment::Treatment;
+use way::{Client, Place, has_address};
+
+/// What a cluster promises for connections, ready to be asked many times.
+pub struct Promises<'a> {
+    setting: Setting<'a>,
+    claims: Claims<'a>,
+    slices: HashMap<&'a ObjectName, Vec<&'a EndpointSlice>>,
+}
+
+/// What a cluster promises for one connection.
+///
+/// # Errors
+///
+/// The release of the cluster's kube-proxy is not known.
+pub fn promise(cluster: &Cluster, question: &Question) -> Result<Promise, UnknownVersion> {
+    Ok(Promises::of(cluster)?.about(question))
+}
+
+impl<'a> Promises<'a> {
+    /// Reads the objects of a cluster.
+    ///
+    /// # Errors
+    ///
+    /// The release of the cluster's kube-proxy is not known.
+    pub fn of(cluster: &'a Cluster) -> Result<Self, UnknownVersion> {
+        let profile = cluster.proxy.version.parse()?;
+        let mut slices: HashMap<&ObjectName, Vec<&EndpointSlice>> = HashMap::new();
+        for slice in &cluster.slices {
+            slices.entry(&slice.service).or_default().push(slice);
+        }
+        Ok(Self { setting: Setting::new(cluster, profile), claims: Claims::of(cluster, profile), slices })
+    }
+
+    /// What is promised for a connection.
+    pub fn about(&self, question: &Question) -> Promise {
+        let cluster = self.setting.cluster;
+        let Some(client) = Client::of(cluster, question) else {
+            return unserved(Outcome::NotPromised, Clause::UnknownClient);
+        };
+        for node in client.nodes_on_the_way(cluster, question) {
+            let meaning = self.claims.meaning(node, question.to, question.protocol);
+            if self.is_kept_by_loopback(&client, node, question, &meaning) {
+                return unserved(Outcome::NotPromised, Clause::LoopbackStays);
+            }
+            let mode = self.setting.config().mode;
+            let treated = match meaning {
+                Meaning::Service(claim) => {
+                    let slices = self.slices.get(&claim.service.name).map(Vec::as_slice).unwrap_or_default();
+                    Treatment { setting: &self.setting, client, node, claim, to: question.to }.promise(slices)
+                }
+                Meaning::Disputed => unserved(Outcome::NotPromised, Clause::Disputed),
+                Meaning::UnusedPort if mode == ProxyMode::Nftables => {
+                    unserved(Outcome::Rejected(Rejection::PortUnreachable), Clause::UnusedPort)
+                }
+                Meaning::UnusedPort | Meaning::Unknown => continue,
+            };
+            return Promise { node: Some(node.name.clone()), ..treated };
+        }
+        self.goes_where_its_address_leads(&client, question)
+    }
+
+    /// Whether a loopback address keeps the packet from anything that is promised: as a destination, on another host than
+    /// the process that asks; as a source, toward anything but the node itself, and toward its node ports where these are
+    /// not open to localhost.
+    fn is_kept_by_loopback(
+        &self,
+        client: &Client<'_>,
+        node: &Node,
+        question: &Question,
+        meaning: &Meaning<'_>,
+    ) -> bool {
+        let to = question.to.ip();
+        if to.is_loopback() {
+            return !client.is_process_of(node);
+        }
+        let is_translated = matches!(meaning, Meaning::Service(_));
+        let is_open = node_ports::loopback_is_open(self.setting.config(), self.setting.profile) && to.is_ipv4();
+        client.address.is_loopback() && (!has_address(node, to) || (is_translated && !is_open))
+    }
+
+    /// What becomes of a packet that no kube-proxy treats.
+    fn goes_where_its_address_leads(&self, client: &Client<'_>, question: &Question) -> Promise {
+        let to = question.to.ip();
+        let own = client.node().filter(|_| to.is_loopback() && matches!(client.place, Place::Process(_)));
+        let owner = own.or_else(|| self.setting.cluster.nodes.iter().find(|node| has_address(node, to)));
+        if to.is_loopback() && own.is_none() || client.address.is_loopback() && owner.is_none() {
+            return unserved(Outcome::NotPromised, Clause::LoopbackStays);
+        }
+        if let Some(node) = owner {
+            let owner = Owner::Node(node.name.clone());
+            let shortfall = self.loses_ipv6_loopback(question).then_some(Shortfall::Ipv6LoopbackLost);
+            return Promise { shortfall, ..unserved(Outcome::NotAService(owner), Clause::NodesOwn) };
+        }
+        if let Some(pod) = self.setting.pod_at(to) {
+            let source = source::unchanged(client, to, &self.setting);
+            return unserved(Outcome::NotAService(Owner::Pod(pod.clone(), source)), Clause::PodsOwn);
+        }
+        unserved(Outcome::NotAService(Owner::Nobody), Clause::NotAService)
+    }
+
+    fn loses_ipv6_loopback(&self, question: &Question) -> bool {
+        let to = question.to;
+        let is_node_port = self.claims.has_node_port(to.port(), question.protocol, Family::Ipv6);
+        let mode = self.setting.config().mode;
+        let fault = mode == ProxyMode::Iptables && !self.setting.profile.knows_localhost_node_ports();
+        fault && to.ip().is_loopback() && to.is_ipv6() && is_node_port
+    }
+}
+
+/// The promise for a connection that no service serves.
+fn unserved(outcome: Outcome, clause: Clause) -> Promise {
+    Promise { outcome, node: None, service: None, because: vec![clause], shortfall: None }
+}

@@ -1,0 +1,82 @@
+//! On which of a node's addresses node ports are served.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::IpNet;
+
+use crate::cluster::{Family, Node, ProxyConfig, ProxyMode};
+use crate::profile::Profile;
+
+/// What `nodePortAddresses` says for one family.
+enum Chosen<'a> {
+    /// All of the node's addresses.
+    All,
+    /// The node's primary address.
+    Primary,
+    /// Those in these ranges.
+    Ranges(Vec<&'a IpNet>),
+}
+
+/// Whether a node serves node ports at an address.
+pub(super) fn are_served(node: &Node, address: IpAddr, config: &ProxyConfig, profile: Profile) -> bool {
+    if address.is_loopback() {
+        return are_served_at_loopback(address, config, profile);
+    }
+    if !node.addresses().any(|own| own == address) {
+        return false;
+    }
+    match chosen(config, Family::of(address), profile) {
+        Chosen::All => true,
+        Chosen::Primary => primary(node, Family::of(address)) == Some(address),
+        Chosen::Ranges(ranges) => ranges.iter().any(|range| range.contains(&address)),
+    }
+}
+
+/// Whether node ports are reached at an address of the loopback interface: in iptables mode, in IPv4, and unless
+/// `localhostNodePorts` (from 1.26) or `nodePortAddresses` say otherwise. Where ranges are listed, only 127.0.0.1 itself
+/// is an address that an interface has.
+///
+/// KubeProxyIPTablesConfiguration `localhostNodePorts`; Virtual IPs and Service Proxies, "Migrating from iptables mode to
+/// nftables"; KEP-3866, "Localhost NodePorts"; KEP-1138 for IPv6.
+fn are_served_at_loopback(address: IpAddr, config: &ProxyConfig, profile: Profile) -> bool {
+    let switched_off = profile.knows_localhost_node_ports() && !config.localhost_node_ports;
+    if config.mode != ProxyMode::Iptables || address.is_ipv6() || switched_off {
+        return false;
+    }
+    match chosen(config, Family::Ipv4, profile) {
+        Chosen::All => true,
+        Chosen::Primary => false,
+        Chosen::Ranges(ranges) => {
+            address == IpAddr::V4(Ipv4Addr::LOCALHOST) && ranges.iter().any(|range| range.contains(&address))
+        }
+    }
+}
+
+/// Whether packets from 127.0.0.1 may be translated and leave the node: kube-proxy opens `route_localnet` for node ports
+/// on localhost.
+pub(super) fn loopback_is_open(config: &ProxyConfig, profile: Profile) -> bool {
+    are_served_at_loopback(IpAddr::V4(Ipv4Addr::LOCALHOST), config, profile)
+}
+
+/// What is chosen for a family. Without ranges, iptables mode takes all addresses and nftables mode the primary one; a
+/// range of all addresses is the same as none; a family that no range is of is not limited (`NewNodePortAddresses` in
+/// `pkg/proxy/util`; before 1.21, a kube-proxy has one family and compares all ranges with it).
+///
+/// KubeProxyConfiguration `nodePortAddresses`; Virtual IPs and Service Proxies, "Migrating from iptables mode to
+/// nftables".
+fn chosen(config: &ProxyConfig, family: Family, profile: Profile) -> Chosen<'_> {
+    let by_default = config.node_port_addresses.is_empty();
+    if config.primary_node_ports || (by_default && config.mode == ProxyMode::Nftables) {
+        return Chosen::Primary;
+    }
+    let of_family = |range: &&IpNet| Family::of(range.addr()) == family;
+    let all = config.node_port_addresses.iter();
+    let ranges: Vec<&IpNet> = all.filter(|range| of_family(range) || !profile.both_families()).collect();
+    let unlimited = ranges.iter().any(|range| of_family(range) && range.prefix_len() == 0);
+    if ranges.is_empty() || unlimited { Chosen::All } else { Chosen::Ranges(ranges) }
+}
+
+/// A node's primary address of a family: the first `InternalIP`, else the first `ExternalIP`.
+fn primary(node: &Node, family: Family) -> Option<IpAddr> {
+    node.addresses().find(|address| Family::of(*address) == family)
+}

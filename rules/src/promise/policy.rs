@@ -1,0 +1,117 @@
+//! Traffic policies, short cuts and source ranges: what a client may use by which address.
+
+use ipnet::IpNet;
+
+use super::claims::AddressKind;
+use super::clause::Clause;
+use super::treatment::Treatment;
+use super::way::Place;
+use crate::cluster::{DetectLocal, ExternalTrafficPolicy, Family, InternalTrafficPolicy, Service, ServiceType};
+use crate::profile::Profile;
+
+/// Which endpoints traffic may go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Those on any node.
+    Anywhere,
+    /// Those on the node that treats the packet.
+    OnNode,
+}
+
+/// What a node takes a client for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detected {
+    /// A pod.
+    Pod,
+    /// Something else.
+    Other,
+    /// It cannot tell.
+    Unknown,
+}
+
+impl Treatment<'_, '_> {
+    /// How far the endpoints may be.
+    pub(super) fn scope(&self, because: &mut Vec<Clause>) -> Scope {
+        let (service, profile) = (self.claim.service, self.setting.profile);
+        let (scope, clause) = if self.claim.kind == AddressKind::ClusterIp {
+            if is_internal_local(service, profile) {
+                (Scope::OnNode, Clause::InternalPolicyLocal)
+            } else {
+                (Scope::Anywhere, Clause::InternalPolicyCluster)
+            }
+        } else if !is_external_local(service, profile) {
+            (Scope::Anywhere, Clause::ExternalPolicyCluster)
+        } else if self.takes_short_cut() {
+            (Scope::Anywhere, Clause::ShortCut)
+        } else {
+            (Scope::OnNode, Clause::ExternalPolicyLocal)
+        };
+        because.push(clause);
+        scope
+    }
+
+    /// Whether the client counts as inside of the cluster for external addresses: it is a process of the node, or the
+    /// node takes it for a pod.
+    ///
+    /// ServiceSpec `externalTrafficPolicy`: traffic to external and load-balancer IPs from within the cluster always gets
+    /// the semantics of Cluster. For node ports the field only warns that the policy may have to be minded; kube-proxy
+    /// gives clients of its own node the same short cut.
+    fn takes_short_cut(&self) -> bool {
+        self.client.is_process_of(self.node) || self.detect_local() == Detected::Pod
+    }
+
+    /// What `detectLocalMode` makes of the client: by its source address, or by the interface that its packets come in
+    /// by, which only pods of the node itself have.
+    ///
+    /// KubeProxyConfiguration `detectLocalMode`, `clusterCIDR`; DetectLocalConfiguration; KEP-2450.
+    pub(super) fn detect_local(&self) -> Detected {
+        let config = self.setting.config();
+        let ranges = match &config.detect_local {
+            DetectLocal::ClusterCidr => &config.cluster_cidrs,
+            DetectLocal::NodeCidr => &self.node.pod_cidrs,
+            DetectLocal::BridgeInterface(_) | DetectLocal::InterfaceNamePrefix(_) => {
+                let is_pod = matches!(self.client.place, Place::Pod(own) if own.name == self.node.name);
+                return if is_pod { Detected::Pod } else { Detected::Other };
+            }
+        };
+        match self.is_in(ranges) {
+            None => Detected::Unknown,
+            Some(true) => Detected::Pod,
+            Some(false) => Detected::Other,
+        }
+    }
+
+    /// Whether source ranges let the client use a load balancer's address. They are about that address alone, and count
+    /// for clients inside of the cluster as well. Ranges of one family say nothing of the other.
+    ///
+    /// ServiceSpec `loadBalancerSourceRanges`.
+    pub(super) fn is_admitted(&self) -> bool {
+        let is_guarded = self.claim.kind == AddressKind::LoadBalancerIp;
+        !is_guarded || self.is_in(&self.claim.service.source_ranges).unwrap_or(true)
+    }
+
+    /// Whether one of the ranges of the client's family has its address. `None` where there is none of the family.
+    fn is_in(&self, ranges: &[IpNet]) -> Option<bool> {
+        let address = self.client.address;
+        let mut of_family = ranges.iter().filter(|range| Family::of(range.addr()) == Family::of(address)).peekable();
+        of_family.peek()?;
+        Some(of_family.any(|range| range.contains(&address)))
+    }
+}
+
+/// Whether the cluster IP leads to endpoints on the client's own node only.
+///
+/// ServiceSpec `internalTrafficPolicy`; KEP-2086 (on by default from 1.22).
+pub(super) fn is_internal_local(service: &Service, profile: Profile) -> bool {
+    profile.internal_policy() && service.internal_traffic_policy == InternalTrafficPolicy::Local
+}
+
+/// Whether external addresses lead to endpoints on the node that the packet came to only.
+///
+/// ServiceSpec `externalTrafficPolicy`: it is about node ports, external IPs and load-balancer IPs. Before 1.26, a
+/// service that is not of type NodePort or LoadBalancer has no such policy.
+pub(super) fn is_external_local(service: &Service, profile: Profile) -> bool {
+    let published = matches!(service.kind, ServiceType::NodePort | ServiceType::LoadBalancer);
+    let has_policy = published || (profile.external_policy_covers_external_ips() && !service.external_ips.is_empty());
+    has_policy && service.external_traffic_policy == ExternalTrafficPolicy::Local
+}

@@ -1,0 +1,164 @@
+//! What can be asked of a cluster.
+
+use std::collections::{BTreeSet, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::claims;
+use super::question::{Question, VantagePoint};
+use crate::cluster::{Cluster, Family, Node, Protocol};
+use crate::profile::UnknownVersion;
+
+/// Every vantage point against every service address: cluster IPs, external and load-balancer IPs, and node ports on every
+/// address of every node; each port, in the protocol that it has and in the other of TCP and UDP, and one port that
+/// nothing uses.
+///
+/// An outside host asks for addresses that are no node's own over every node in turn. From a loopback address only the
+/// node itself is asked. Families that a vantage point does not have are left out. The order is that of the cluster's
+/// lists, and no question comes twice.
+///
+/// # Errors
+///
+/// The release of the cluster's kube-proxy is not known.
+pub fn questions(cluster: &Cluster, vantage_points: &[VantagePoint]) -> Result<Vec<Question>, UnknownVersion> {
+    let targets = Targets::of(cluster)?;
+    let mut asked = HashSet::new();
+    let mut questions = Vec::new();
+    for from in vantage_points {
+        let of_vantage = targets.from(cluster, from).into_iter();
+        questions.extend(of_vantage.filter(|question| asked.insert(question.clone())));
+    }
+    Ok(questions)
+}
+
+/// A port with its protocol.
+type Port = (u16, Protocol);
+
+/// The destinations that a cluster has.
+struct Targets {
+    /// Addresses that services have on every node, with the ports to ask for.
+    services: Vec<(IpAddr, Vec<Port>)>,
+    /// Node ports to ask for on nodes' addresses.
+    node_ports: Vec<(Family, Vec<Port>)>,
+}
+
+impl Targets {
+    fn of(cluster: &Cluster) -> Result<Self, UnknownVersion> {
+        let profile = cluster.proxy.version.parse()?;
+        let free = unused_ports(cluster);
+        let mut services: Vec<(IpAddr, Vec<Port>)> = Vec::new();
+        for service in cluster.services.iter().filter(|service| claims::is_proxied(service)) {
+            let ports = to_ask(service.ports.iter().map(|port| (port.port, port.protocol)), free.service);
+            for (address, _) in claims::addresses(service, profile, &cluster.proxy) {
+                match services.iter_mut().find(|(known, _)| *known == address) {
+                    Some((_, known)) => known.extend(&ports),
+                    None => services.push((address, ports.clone())),
+                }
+            }
+        }
+        let node_ports = Family::ALL.map(|family| {
+            let served = cluster.services.iter().filter(|service| claims::is_proxied(service)).flat_map(|service| {
+                let ports = service.ports.iter();
+                ports.flat_map(|port| claims::node_ports_of(service, port).map(|number| (number, port.protocol)))
+            });
+            let of_family =
+                served.filter(|((_, own), _)| *own == family).map(|((number, _), protocol)| (number, protocol));
+            (family, to_ask(of_family, free.node))
+        });
+        Ok(Self { services, node_ports: node_ports.into() })
+    }
+
+    /// The questions of one vantage point.
+    fn from(&self, cluster: &Cluster, from: &VantagePoint) -> Vec<Question> {
+        let families = families(cluster, from);
+        let is_asked = |address: &IpAddr| families.contains(&Family::of(*address));
+        let own_node = match from {
+            VantagePoint::Localhost(name) => cluster.node(name),
+            VantagePoint::Pod(_) | VantagePoint::Node(_) | VantagePoint::Outside(_) => None,
+        };
+        let ask = |address: IpAddr, (port, protocol): &Port, via: Option<&Node>| Question {
+            from: from.clone(),
+            to: SocketAddr::new(address, *port),
+            protocol: *protocol,
+            via: via.map(|node| node.name.clone()),
+        };
+        let mut questions = Vec::new();
+        if own_node.is_none() {
+            for (address, ports) in self.services.iter().filter(|(address, _)| is_asked(address)) {
+                for via in entries(cluster, from, *address) {
+                    questions.extend(ports.iter().map(|port| ask(*address, port, via)));
+                }
+            }
+        }
+        let nodes: Vec<&Node> = own_node.map_or_else(|| cluster.nodes.iter().collect(), |node| vec![node]);
+        let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()].into_iter();
+        let loopback = loopback.filter(|_| own_node.is_some());
+        let addresses = nodes.iter().flat_map(|node| node.addresses()).chain(loopback);
+        for address in addresses.filter(is_asked) {
+            let of_family = self.node_ports.iter().filter(|(family, _)| *family == Family::of(address));
+            questions.extend(of_family.flat_map(|(_, ports)| ports).map(|port| ask(address, port, None)));
+        }
+        questions
+    }
+}
+
+/// The families that a vantage point has addresses of.
+fn families(cluster: &Cluster, from: &VantagePoint) -> BTreeSet<Family> {
+    let of_node =
+        |name: &str| -> Vec<IpAddr> { cluster.node(name).map(|node| node.addresses().collect()).unwrap_or_default() };
+    let addresses = match from {
+        VantagePoint::Pod(name) => match cluster.pod(name) {
+            Some(pod) if pod.host_network => of_node(&pod.node),
+            Some(pod) => pod.ips.clone(),
+            None => Vec::new(),
+        },
+        VantagePoint::Node(name) | VantagePoint::Localhost(name) => of_node(name),
+        VantagePoint::Outside(address) => vec![*address],
+    };
+    addresses.into_iter().map(Family::of).collect()
+}
+
+/// The nodes over which a vantage point asks for an address: an outside host over each one, unless it is a node's own.
+fn entries<'a>(cluster: &'a Cluster, from: &VantagePoint, address: IpAddr) -> Vec<Option<&'a Node>> {
+    let is_node = cluster.nodes.iter().any(|node| node.addresses().any(|own| own == address));
+    match from {
+        VantagePoint::Outside(_) if !is_node => cluster.nodes.iter().map(Some).collect(),
+        VantagePoint::Pod(_) | VantagePoint::Node(_) | VantagePoint::Localhost(_) | VantagePoint::Outside(_) => {
+            vec![None]
+        }
+    }
+}
+
+/// The ports to ask for where these are served: each in its own protocol, in the other of TCP and UDP, and a free one.
+fn to_ask(served: impl Iterator<Item = Port>, free: u16) -> Vec<Port> {
+    let mut ports: Vec<Port> = Vec::new();
+    for (number, protocol) in served {
+        let other = if protocol == Protocol::Udp { Protocol::Tcp } else { Protocol::Udp };
+        ports.extend([(number, protocol), (number, other)]);
+    }
+    ports.extend([(free, Protocol::Tcp), (free, Protocol::Udp)]);
+    let mut known = HashSet::new();
+    ports.retain(|port| known.insert(*port));
+    ports
+}
+
+/// A port that nothing in the cluster uses.
+struct UnusedPorts {
+    /// Below the range of node ports.
+    service: u16,
+    /// In the default range of node ports.
+    node: u16,
+}
+
+fn unused_ports(cluster: &Cluster) -> UnusedPorts {
+    let mut used: HashSet<u16> = HashSet::new();
+    for port in cluster.services.iter().flat_map(|service| &service.ports) {
+        used.extend([Some(port.port), port.node_port].into_iter().flatten());
+    }
+    used.extend(cluster.services.iter().filter_map(|service| service.health_check_node_port));
+    used.extend(cluster.slices.iter().flat_map(|slice| &slice.ports).filter_map(|port| port.port));
+    for port in cluster.pods.iter().flat_map(|pod| &pod.ports) {
+        used.extend([Some(port.port), port.host_port].into_iter().flatten());
+    }
+    let free = |mut range: std::ops::RangeInclusive<u16>| range.rfind(|port| !used.contains(port)).unwrap_or(1);
+    UnusedPorts { service: free(1024..=29999), node: free(30000..=32767) }
+}

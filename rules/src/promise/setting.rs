@@ -1,0 +1,51 @@
+//! The cluster and its kube-proxy, with the addresses of pods at hand.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use super::way::has_address;
+use crate::cluster::{Cluster, Node, ObjectName, Pod, ProxyConfig};
+use crate::profile::Profile;
+
+/// What every clause is read in: objects, configuration, release.
+pub(super) struct Setting<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) profile: Profile,
+    /// Pods that have addresses of their own.
+    pods: HashMap<IpAddr, &'a Pod>,
+}
+
+impl<'a> Setting<'a> {
+    pub(super) fn new(cluster: &'a Cluster, profile: Profile) -> Self {
+        let own = cluster.pods.iter().filter(|pod| !pod.host_network);
+        let pods = own.flat_map(|pod| pod.ips.iter().map(move |ip| (*ip, pod))).collect();
+        Self { cluster, profile, pods }
+    }
+
+    pub(super) fn config(&self) -> &'a ProxyConfig {
+        &self.cluster.proxy
+    }
+
+    /// The node that an address is on as the network knows it, whatever an endpoint's `nodeName` says: the one that has
+    /// it itself, the one of the pod that has it, or the one whose `podCIDRs` it is of.
+    pub(super) fn location(&self, address: IpAddr) -> Option<&'a Node> {
+        let nodes = &self.cluster.nodes;
+        let own = nodes.iter().find(|node| has_address(node, address));
+        let of_pod = || self.pods.get(&address).and_then(|pod| self.cluster.node(&pod.node));
+        let in_range = || nodes.iter().find(|node| node.pod_cidrs.iter().any(|range| range.contains(&address)));
+        own.or_else(of_pod).or_else(in_range)
+    }
+
+    /// Whether an address is a pod's own, so that pods reach it without NAT.
+    ///
+    /// Services, Load Balancing, and Networking, "The Kubernetes network model".
+    pub(super) fn is_pod(&self, address: IpAddr) -> bool {
+        let is_node = self.cluster.nodes.iter().any(|node| has_address(node, address));
+        !is_node && self.location(address).is_some()
+    }
+
+    /// The pod that has an address of its own.
+    pub(super) fn pod_at(&self, address: IpAddr) -> Option<&'a ObjectName> {
+        self.pods.get(&address).map(|pod| &pod.name)
+    }
+}

@@ -1,0 +1,79 @@
+//! What single releases are known not to keep.
+
+use std::fmt;
+
+use super::answer::Outcome;
+use super::claims::AddressKind;
+use super::policy::{is_external_local, is_internal_local};
+use super::treatment::Treatment;
+use super::way::has_address;
+use crate::cluster::ProxyMode;
+
+/// A known fault of a release: the promise is as the documents have it, and the release's rules do something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortfall {
+    /// Up to 1.20, external IPs are not served to processes of nodes, nor to pods on a bridge.
+    ExternalIpsFromInside,
+    /// In 1.22 and 1.23, `internalTrafficPolicy: Local` takes remote endpoints away from external addresses too, rejects
+    /// where it should drop, and does not count beside an external policy Local.
+    InternalPolicyMixed,
+    /// Up to 1.24, what is to be dropped is only marked, and a packet that passes the node goes on nevertheless.
+    DropIsForwarded,
+    /// Before 1.15, a node's own processes have no short cut with `externalTrafficPolicy: Local`.
+    NoShortCutForNodes,
+    /// In nftables mode before 1.33, a node without endpoints drops what its own processes send to external and
+    /// load-balancer IPs by the short cut (kubernetes#131765).
+    ShortCutDropped,
+    /// Before 1.26, a connection to a node port at `::1` is translated and lost.
+    Ipv6LoopbackLost,
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ExternalIpsFromInside => {
+                "up to 1.20, external IPs are not served to processes of nodes, nor to pods on a bridge"
+            }
+            Self::InternalPolicyMixed => {
+                "in 1.22 and 1.23, internalTrafficPolicy Local is mixed up with external traffic, and rejects instead of \
+                 dropping"
+            }
+            Self::DropIsForwarded => {
+                "up to 1.24, what is to be dropped is only marked, and goes on if it is not for the node itself"
+            }
+            Self::NoShortCutForNodes => "before 1.15, a node's own processes have no short cut to other nodes' endpoints",
+            Self::ShortCutDropped => {
+                "in nftables mode before 1.33, a node without endpoints drops what its own processes send"
+            }
+            Self::Ipv6LoopbackLost => "before 1.26, a connection to a node port at ::1 is translated and lost",
+        })
+    }
+}
+
+impl Treatment<'_, '_> {
+    /// The fault that the release may show in the connection. `has_local` says whether the node has an endpoint of its
+    /// own that serves.
+    pub(super) fn shortfall(&self, outcome: &Outcome, has_local: bool) -> Option<Shortfall> {
+        let (profile, service, kind) = (self.setting.profile, self.claim.service, self.claim.kind);
+        let of_the_node = self.client.is_process_of(self.node);
+        let short_cut = kind != AddressKind::ClusterIp && is_external_local(service, profile) && of_the_node;
+        let passes_on = !of_the_node && !has_address(self.node, self.to.ip());
+        if kind == AddressKind::ExternalIp && profile.guards_external_ips() && self.client.node().is_some() {
+            Some(Shortfall::ExternalIpsFromInside)
+        } else if is_internal_local(service, profile) && !profile.external_chains() {
+            Some(Shortfall::InternalPolicyMixed)
+        } else if *outcome == Outcome::Dropped && !profile.drops_local_in_filter() && passes_on {
+            Some(Shortfall::DropIsForwarded)
+        } else if short_cut && !profile.local_chains_serve_the_node() {
+            Some(Shortfall::NoShortCutForNodes)
+        } else if short_cut && kind != AddressKind::NodePort && !has_local && self.drops_before_translation() {
+            Some(Shortfall::ShortCutDropped)
+        } else {
+            None
+        }
+    }
+
+    fn drops_before_translation(&self) -> bool {
+        self.setting.config().mode == ProxyMode::Nftables && !self.setting.profile.nftables_filters_translated()
+    }
+}

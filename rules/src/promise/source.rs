@@ -1,0 +1,138 @@
+//! The source that an endpoint sees, and the source of its answer that the client sees.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::answer::{Reply, Source};
+use super::claims::AddressKind;
+use super::clause::Clause;
+use super::policy::{Detected, is_external_local};
+use super::setting::Setting;
+use super::treatment::Treatment;
+use super::way::{Client, Place, has_address};
+use crate::profile::Profile;
+
+/// What a node does to the source of a connection that it treats, before it is known which endpoint is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Masquerade {
+    /// It becomes an address of the node.
+    Yes,
+    /// It stays.
+    No,
+    /// The one or the other.
+    Unspecified,
+}
+
+impl Treatment<'_, '_> {
+    /// Whether the node hides the client: by external addresses, with policy Cluster it does, so that answers come back
+    /// the same way, and with policy Local it does not.
+    ///
+    /// Virtual IPs and Service Proxies, "iptables proxy mode", "Example"; Using Source IP, "Source IP for Services with
+    /// Type=NodePort"; ServiceSpec `externalTrafficPolicy`.
+    pub(super) fn masquerade(&self, because: &mut Vec<Clause>) -> Masquerade {
+        let (masquerade, clause) = if self.claim.kind == AddressKind::ClusterIp {
+            self.masquerade_at_cluster_ip()
+        } else if is_external_local(self.claim.service, self.setting.profile) {
+            (Masquerade::No, Clause::SourcePreserved)
+        } else if self.may_keep_pod() {
+            (Masquerade::Unspecified, Clause::SourceUnspecified)
+        } else {
+            (Masquerade::Yes, Clause::MasqueradeExternal)
+        };
+        because.push(clause);
+        masquerade
+    }
+
+    /// By the cluster IP, pods keep their address; traffic that `detectLocalMode` tells from pods' is masqueraded, so that
+    /// answers come back to the node that translated it. Where pods cannot be told, nobody is masqueraded. With
+    /// `masqueradeAll`, everybody is.
+    ///
+    /// Virtual IPs and Service Proxies, "iptables proxy mode", "Example"; KubeProxyConfiguration `clusterCIDR`,
+    /// `iptables.masqueradeAll`, `nftables.masqueradeAll`.
+    fn masquerade_at_cluster_ip(&self) -> (Masquerade, Clause) {
+        if self.setting.config().masquerade_all {
+            return (Masquerade::Yes, Clause::MasqueradeAll);
+        }
+        match self.detect_local() {
+            Detected::Pod => (Masquerade::No, Clause::SourcePreserved),
+            Detected::Other => (Masquerade::Yes, Clause::MasqueradeOffCluster),
+            Detected::Unknown => (Masquerade::No, Clause::PodsUnknown),
+        }
+    }
+
+    /// Whether the client is a pod that uses an external IP in a release that lets it keep its address there.
+    fn may_keep_pod(&self) -> bool {
+        self.claim.kind == AddressKind::ExternalIp
+            && keeps_pods_at_external_ips(self.setting.profile)
+            && self.detect_local() == Detected::Pod
+    }
+
+    /// How an endpoint sees the client, and how the client sees its answer.
+    pub(super) fn seen_by(
+        &self,
+        endpoint: SocketAddr,
+        masquerade: Masquerade,
+        because: &mut Vec<Clause>,
+    ) -> (Source, Reply) {
+        let node = || self.node.name.clone();
+        let unchanged = || unchanged(&self.client, endpoint.ip(), self.setting);
+        if endpoint.ip() == self.client.address {
+            note(because, Clause::Hairpin);
+            return (Source::Node(node()), Reply::FromDestination);
+        }
+        if has_address(self.node, endpoint.ip()) {
+            note(because, Clause::EndsOnTheNode);
+            return (unchanged(), Reply::FromDestination);
+        }
+        match masquerade {
+            Masquerade::Yes => (Source::Node(node()), Reply::FromDestination),
+            Masquerade::Unspecified => (Source::PreservedOrNode(node()), Reply::FromDestination),
+            Masquerade::No => (unchanged(), self.reply_to_unchanged(endpoint.ip(), because)),
+        }
+    }
+
+    /// An answer bears the address that the client asked if it passes the node that translated the question: that is so
+    /// where the endpoint or the client is on that node. An endpoint outside of the cluster need not know a way to pods.
+    ///
+    /// The network model promises pods a way to each other without NAT, and so an answer that does not pass any node but
+    /// their own.
+    fn reply_to_unchanged(&self, endpoint: IpAddr, because: &mut Vec<Clause>) -> Reply {
+        let is_here = |name: &str| name == self.node.name;
+        match self.setting.location(endpoint) {
+            Some(location) if is_here(&location.name) || self.client.is_on(self.node) => Reply::FromDestination,
+            None if self.client.is_process_of(self.node) => Reply::FromDestination,
+            Some(_) => {
+                note(because, Clause::AnswerPastTheNode);
+                Reply::PastTheNode
+            }
+            None => {
+                note(because, Clause::OutsideEndpoint);
+                Reply::UpToNetwork
+            }
+        }
+    }
+}
+
+/// From 1.21 to 1.23 a pod that uses an external IP with policy Cluster keeps its address; before and after, it is
+/// masqueraded as every client of an external address. No document says which it should be.
+fn keeps_pods_at_external_ips(profile: Profile) -> bool {
+    !profile.guards_external_ips() && !profile.external_chains()
+}
+
+/// The source of a packet that kube-proxy has not masqueraded. A process of a node has an address of its node. Between
+/// pods there is no NAT; toward others, a CNI may masquerade pods.
+///
+/// Services, Load Balancing, and Networking, "The Kubernetes network model".
+pub(super) fn unchanged(client: &Client<'_>, to: IpAddr, setting: &Setting<'_>) -> Source {
+    match client.place {
+        Place::Outside => Source::Preserved,
+        Place::Process(node) => Source::Node(node.name.clone()),
+        Place::Pod(node) if !setting.is_pod(to) => Source::PreservedOrNode(node.name.clone()),
+        Place::Pod(_) => Source::Preserved,
+    }
+}
+
+fn note(because: &mut Vec<Clause>, clause: Clause) {
+    if !because.contains(&clause) {
+        because.push(clause);
+    }
+}

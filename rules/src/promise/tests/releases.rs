@@ -1,0 +1,81 @@
+//! What differs between releases.
+
+use rstest::rstest;
+
+use super::*;
+
+#[rstest]
+#[case::external_ips("1.18", ProxyMode::Iptables, "node c", "203.0.113.81:80", Some(Shortfall::ExternalIpsFromInside))]
+#[case::external_ips_from_outside(
+    "1.18",
+    ProxyMode::Iptables,
+    OUTSIDE,
+    "203.0.113.81:80",
+    Some(Shortfall::DropIsForwarded)
+)]
+#[case::internal_policy(
+    "1.22",
+    ProxyMode::Iptables,
+    "pod client",
+    "10.96.0.80:80",
+    Some(Shortfall::InternalPolicyMixed)
+)]
+#[case::forwarded("1.24", ProxyMode::Iptables, OUTSIDE, "203.0.113.80:80", Some(Shortfall::DropIsForwarded))]
+#[case::for_the_node("1.24", ProxyMode::Iptables, "192.0.2.9", "172.18.0.3:30080", None)]
+#[case::no_short_cut("1.14", ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(Shortfall::NoShortCutForNodes))]
+#[case::nftables("1.32", ProxyMode::Nftables, "node c", "203.0.113.80:80", Some(Shortfall::ShortCutDropped))]
+#[case::nftables_node_port("1.32", ProxyMode::Nftables, "node c", "172.18.0.3:30080", None)]
+#[case::nftables_with_endpoint("1.32", ProxyMode::Nftables, "node a", "203.0.113.80:80", None)]
+#[case::nftables_mended("1.33", ProxyMode::Nftables, "node c", "203.0.113.80:80", None)]
+#[case::ipv6_localhost("1.25", ProxyMode::Iptables, "localhost c", "[::1]:30080", Some(Shortfall::Ipv6LoopbackLost))]
+#[case::today("1.34", ProxyMode::Iptables, "node c", "203.0.113.80:80", None)]
+fn releases_fall_short(
+    #[case] version: &str,
+    #[case] mode: ProxyMode,
+    #[case] from: &str,
+    #[case] to: &str,
+    #[case] expected: Option<Shortfall>,
+) {
+    let mut cluster = cluster();
+    cluster.proxy.version = version.to_owned();
+    cluster.proxy.mode = mode;
+    EXTERNAL_LOCAL(&mut cluster);
+    INTERNAL_LOCAL(&mut cluster);
+    assert_eq!(ask(&cluster, from, to).shortfall, expected);
+}
+
+#[rstest]
+#[case::external_policy_of_external_ips("1.25", "web-a 1/2 node c, web-b 1/2 node c")]
+#[case::external_policy_of_external_ips_now("1.26", "dropped")]
+fn a_policy_came_with_a_release(#[case] version: &str, #[case] expected: &str) {
+    let mut cluster = cluster();
+    cluster.proxy.version = version.to_owned();
+    cluster.services[0].kind = ServiceType::ClusterIp;
+    EXTERNAL_LOCAL(&mut cluster);
+    assert_eq!(brief(&cluster, &ask(&cluster, OUTSIDE, "203.0.113.81:80")), expected);
+}
+
+#[rstest]
+#[case::masqueraded("1.20", "web-a 1/2 node a, web-b 1/2 node a")]
+#[case::kept("1.23", "web-a 1/2 kept or node a, web-b 1/2 kept or node a")]
+#[case::masqueraded_again("1.24", "web-a 1/2 node a, web-b 1/2 node a")]
+fn the_source_of_pods_at_external_ips_differs_by_release(#[case] version: &str, #[case] expected: &str) {
+    let mut cluster = cluster();
+    cluster.proxy.version = version.to_owned();
+    assert_eq!(brief(&cluster, &ask(&cluster, "pod client", "203.0.113.81:80")), expected);
+}
+
+#[test]
+fn before_dual_stack_a_node_serves_one_family() {
+    let change: Change = |cluster| cluster.proxy.version = "1.20".to_owned();
+    assert_eq!(answer(change, "pod client", "[fd00:96::80]:80"), "unrouted");
+    assert_eq!(answer(change, "pod client", "10.96.0.80:80"), "web-a 1/2 kept, web-b 1/2 kept");
+}
+
+#[test]
+fn an_unknown_release_is_told() {
+    let mut cluster = cluster();
+    cluster.proxy.version = "1.99".to_owned();
+    assert!(Promises::of(&cluster).is_err());
+    assert!(questions(&cluster, &[]).is_err());
+}

@@ -1,0 +1,109 @@
+//! Who the client is, and which nodes its packets come to while their destination is as it was.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::question::{Question, VantagePoint};
+use crate::cluster::{Cluster, Family, Node};
+
+/// The client of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Client<'a> {
+    /// The source of its packets when they start.
+    pub(super) address: IpAddr,
+    /// Where they start.
+    pub(super) place: Place<'a>,
+}
+
+/// Where a client's packets start.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place<'a> {
+    /// In a pod with a network namespace of its own, on this node.
+    Pod(&'a Node),
+    /// In this node's own network namespace.
+    Process(&'a Node),
+    /// On a machine that is not in the cluster.
+    Outside,
+}
+
+impl<'a> Client<'a> {
+    /// Who asks. `None` where there is no such client, or it has no address of the destination's family.
+    pub(super) fn of(cluster: &'a Cluster, question: &Question) -> Option<Self> {
+        let to = question.to.ip();
+        let family = Family::of(to);
+        match &question.from {
+            VantagePoint::Pod(name) => {
+                let pod = cluster.pod(name)?;
+                let node = cluster.node(&pod.node)?;
+                if pod.host_network {
+                    return Self::process(node, to);
+                }
+                let address = pod.ips.iter().copied().find(|ip| Family::of(*ip) == family)?;
+                Some(Self { address, place: Place::Pod(node) })
+            }
+            VantagePoint::Node(name) => Self::process(cluster.node(name)?, to),
+            VantagePoint::Localhost(name) => {
+                let place = Place::Process(cluster.node(name)?);
+                Some(Self { address: localhost(family), place })
+            }
+            VantagePoint::Outside(address) => {
+                (Family::of(*address) == family).then_some(Self { address: *address, place: Place::Outside })
+            }
+        }
+    }
+
+    /// A process of a node. The kernel gives its packets the address that is asked where that is the node's own, else
+    /// the one of the interface that the way to it leads by, which is taken to be the node's first.
+    fn process(node: &'a Node, to: IpAddr) -> Option<Self> {
+        let place = Place::Process(node);
+        if to.is_loopback() {
+            return Some(Self { address: localhost(Family::of(to)), place });
+        }
+        let asked = Some(to).filter(|to| has_address(node, *to));
+        let first = || node.addresses().find(|ip| Family::of(*ip) == Family::of(to));
+        let address = asked.or_else(first)?;
+        Some(Self { address, place })
+    }
+
+    /// The node that it is on.
+    pub(super) fn node(&self) -> Option<&'a Node> {
+        match self.place {
+            Place::Pod(node) | Place::Process(node) => Some(node),
+            Place::Outside => None,
+        }
+    }
+
+    /// Whether it is on this node.
+    pub(super) fn is_on(&self, node: &Node) -> bool {
+        self.node().is_some_and(|own| own.name == node.name)
+    }
+
+    /// Whether it is a process of this node.
+    pub(super) fn is_process_of(&self, node: &Node) -> bool {
+        matches!(self.place, Place::Process(own) if own.name == node.name)
+    }
+
+    /// The nodes whose kube-proxy sees the packet with its first destination, in order: the client's own node, or for an
+    /// outside host the one that the network hands the packet to; then the node that has the address.
+    ///
+    /// A node treats a packet when the address is one of a service on every node, or one of its own node ports. So a
+    /// pod's packet for another node's port passes its own node as it is.
+    pub(super) fn nodes_on_the_way(&self, cluster: &'a Cluster, question: &Question) -> Vec<&'a Node> {
+        let via = question.via.as_ref().filter(|_| matches!(self.place, Place::Outside));
+        let first = self.node().or_else(|| cluster.node(via?));
+        let last = cluster.nodes.iter().find(|node| has_address(node, question.to.ip()));
+        let last = last.filter(|last| first.is_none_or(|first| first.name != last.name));
+        first.into_iter().chain(last).collect()
+    }
+}
+
+/// Whether an address is a node's own.
+pub(super) fn has_address(node: &Node, address: IpAddr) -> bool {
+    node.addresses().any(|own| own == address)
+}
+
+fn localhost(family: Family) -> IpAddr {
+    match family {
+        Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),
+        Family::Ipv6 => Ipv6Addr::LOCALHOST.into(),
+    }
+}

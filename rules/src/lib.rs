@@ -6,8 +6,9 @@
 //! 2. [`profile`]: which kube-proxy release's rules are meant;
 //! 3. [`selection`]: service ports of one family, and which endpoints serve them;
 //! 4. [`iptables`]: rules: generated, printed, parsed, merged; [`nftables`]: generated, printed;
-//! 5. [`conntrack`]: which connections are forgotten when objects change;
-//! 6. [`compare`]: how two iptables rule sets differ, in words of services.
+//! 5. [`walk`]: a packet, its connection, and the branches that rules make of it; [`iptables::evaluate`] walks;
+//! 6. [`conntrack`]: which connections are forgotten when objects change;
+//! 7. [`compare`]: how two iptables rule sets differ, in words of services.
 //!
 //! [`promise`] starts from facts too, and knows nothing of rules: what the Service API promises for a connection.
 //!
@@ -23,3 +24,4 @@ pub mod nftables;
 pub mod profile;
 pub mod promise;
 pub mod selection;
+pub mod walk;

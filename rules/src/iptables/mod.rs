@@ -1,10 +1,11 @@
 //! iptables: kube-proxy's rules in `iptables` mode, and rule text in general.
 //!
 //! [`generate`] makes a node's rules out of a cluster, [`print()`] shows them as `iptables-save` would, [`parse`] reads
-//! such text back, [`merge`] joins rules of others with the generated ones.
+//! such text back, [`merge`] joins rules of others with the generated ones, [`evaluate`] takes packets through them.
 
 mod ast;
 mod chain_name;
+pub mod evaluate;
 mod generate;
 mod matches;
 mod merge;

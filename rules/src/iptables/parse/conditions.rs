@@ -103,7 +103,7 @@ pub(super) fn condition(kind: Kind, options: &Options<'_>) -> Result<Option<Matc
             let states = option.negatable("list of connection states", values::states)?;
             Some(Match::State { old_name: kind == Kind::State, states })
         }
-        (Kind::AddressType, _) => Some(Match::AddressType(address_type(options)?)),
+        (Kind::AddressType, _) => address_type(options)?.map(Match::AddressType),
         (Kind::Statistic, _) => statistic(options)?.map(Match::Statistic),
         (Kind::Recent, _) => recent(options)?.map(|recent| Match::Recent(Box::new(recent))),
         (Kind::Physdev, _) => Some(Match::Physdev(Box::new(physdev(options)?))),
@@ -141,16 +141,20 @@ fn ports(protocol: Protocol, options: &Options<'_>) -> Result<Ports, Fault> {
     Ok(ports)
 }
 
-fn address_type(options: &Options<'_>) -> Result<AddressType, Fault> {
+/// Nothing where several types are given for one side.
+fn address_type(options: &Options<'_>) -> Result<Option<AddressType>, Fault> {
     let mut types = AddressType::default();
     for option in options.iter() {
+        if option.value()?.contains(',') {
+            return Ok(None);
+        }
         let kind = option.negatable("route type", values::route_type)?;
         match option.name {
             "--src-type" => types.source = Some(kind),
             _ => types.destination = Some(kind),
         }
     }
-    Ok(types)
+    Ok(Some(types))
 }
 
 fn statistic(options: &Options<'_>) -> Result<Option<Statistic>, Fault> {

@@ -4,7 +4,7 @@ mod conditions;
 mod line;
 mod options;
 mod target;
-mod values;
+pub(super) mod values;
 
 use std::collections::HashMap;
 

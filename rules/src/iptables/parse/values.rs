@@ -24,7 +24,7 @@ pub(super) fn network(text: &str) -> Option<Network> {
 }
 
 /// `80`, `8000:9000`, `:1023`, `1024:`; with `-` between them in targets.
-pub(super) fn ports(text: &str, separator: char) -> Option<PortRange> {
+pub(in crate::iptables) fn ports(text: &str, separator: char) -> Option<PortRange> {
     let Some((first, last)) = text.split_once(separator) else {
         return text.parse().ok().map(PortRange::one);
     };
@@ -34,7 +34,7 @@ pub(super) fn ports(text: &str, separator: char) -> Option<PortRange> {
 }
 
 /// Decimal, or hexadecimal behind `0x`.
-pub(super) fn number(text: &str) -> Option<u32> {
+pub(in crate::iptables) fn number(text: &str) -> Option<u32> {
     match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
@@ -42,7 +42,7 @@ pub(super) fn number(text: &str) -> Option<u32> {
 }
 
 /// `0x4000/0x4000`; without a mask, all bits count.
-pub(super) fn masked(text: &str) -> Option<Masked> {
+pub(in crate::iptables) fn masked(text: &str) -> Option<Masked> {
     let (value, mask) = match text.split_once('/') {
         Some((value, mask)) => (number(value)?, number(mask)?),
         None => (number(text)?, u32::MAX),
@@ -51,7 +51,7 @@ pub(super) fn masked(text: &str) -> Option<Masked> {
 }
 
 /// `RELATED,ESTABLISHED`.
-pub(super) fn states(text: &str) -> Option<States> {
+pub(in crate::iptables) fn states(text: &str) -> Option<States> {
     text.split(',').try_fold(States::default(), |all, word| {
         let (_, state) = States::NAMES.into_iter().find(|(name, _)| *name == word)?;
         Some(all.and(state))
@@ -71,6 +71,6 @@ pub(super) fn tcp_flags(text: &str) -> Option<u8> {
 }
 
 /// `LOCAL`.
-pub(super) fn route_type(text: &str) -> Option<RouteType> {
+pub(in crate::iptables) fn route_type(text: &str) -> Option<RouteType> {
     RouteType::NAMES.into_iter().find(|(name, _)| *name == text).map(|(_, kind)| kind)
 }

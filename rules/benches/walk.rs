@@ -1,0 +1,103 @@
+//! How fast packets walk through the rules of 10,000 services of five endpoints each: one iteration is one flow.
+//!
+//! `cargo bench -p svclab-rules --bench walk`
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is no library")]
+
+mod clusters;
+
+use std::net::IpAddr;
+
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use svclab_rules::cluster::{Family, Protocol};
+use svclab_rules::iptables::evaluate::Program;
+use svclab_rules::iptables::{RuleSet, generate};
+use svclab_rules::walk::{
+    Branch, Environment, Hook, Interface, NoTrace, Outcome, Packet, Path, Trace, Tracking, Transport,
+};
+
+const SERVICES: u32 = 10_000;
+
+/// Flows of one iteration. Their services are spread over all, so that no cache holds what the next flow needs.
+const FLOWS: usize = 10_000;
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench(sample_count = 10)]
+fn compile(bencher: Bencher<'_, '_>) {
+    let rules = rules();
+    bencher.bench(|| Program::compile(black_box(&rules)).unwrap());
+}
+
+/// PREROUTING alone, where the endpoint is chosen.
+#[divan::bench(sample_count = 50)]
+fn choose_endpoint(bencher: Bencher<'_, '_>) {
+    prerouting::<NoTrace>(bencher);
+}
+
+/// The same with the rules met on the way.
+#[divan::bench(sample_count = 50)]
+fn choose_endpoint_traced(bencher: Bencher<'_, '_>) {
+    prerouting::<Path>(bencher);
+}
+
+/// PREROUTING, then FORWARD and POSTROUTING for each of the five endpoints: all that a node does to a first packet.
+#[divan::bench(sample_count = 50)]
+fn cross_node(bencher: Bencher<'_, '_>) {
+    let (program, environment, packets) = prepared();
+    bencher.counter(ItemsCount::new(FLOWS)).bench_local(|| {
+        let mut branches: Vec<Branch> = Vec::new();
+        let mut delivered = 0;
+        for packet in &packets {
+            branches.clear();
+            program.walk_into(&environment, Hook::Prerouting, packet, Tracking::first(packet), &mut branches);
+            let mut next = 0;
+            for hook in [Hook::Forward, Hook::Postrouting] {
+                let end = branches.len();
+                for position in next..end {
+                    let branch = &branches[position];
+                    let packet = Packet { output: Interface::new("veth0"), ..branch.packet };
+                    program.walk_into(&environment, hook, &packet, branch.tracking, &mut branches);
+                }
+                next = end;
+            }
+            delivered += branches[next..].iter().filter(|branch| branch.outcome == Outcome::Accept).count();
+        }
+        assert_eq!(delivered, FLOWS * clusters::ENDPOINTS as usize);
+    });
+}
+
+fn prerouting<T: Trace>(bencher: Bencher<'_, '_>) {
+    let (program, environment, packets) = prepared();
+    bencher.counter(ItemsCount::new(FLOWS)).bench_local(|| {
+        let mut branches: Vec<Branch<T>> = Vec::new();
+        let mut endpoints = 0;
+        for packet in &packets {
+            branches.clear();
+            program.walk_into(&environment, Hook::Prerouting, packet, Tracking::first(packet), &mut branches);
+            endpoints += black_box(&branches).len();
+        }
+        assert_eq!(endpoints, FLOWS * clusters::ENDPOINTS as usize);
+    });
+}
+
+fn rules() -> RuleSet {
+    let cluster = clusters::cluster(SERVICES);
+    generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap()
+}
+
+fn prepared() -> (Program, Environment, Vec<Packet>) {
+    let mut environment = Environment::default();
+    environment.addresses.assign_in("172.18.0.2/16".parse().unwrap(), Interface::new("eth0").unwrap());
+    let client: IpAddr = "10.0.0.3".parse().unwrap();
+    let flow = |number: usize| {
+        // A step without a factor in common with the number of services visits them all, far from each other.
+        let service = (number * 7_919 % SERVICES as usize) as u32;
+        let transport = Transport::opening(Protocol::Tcp, 40_000, 80);
+        let packet = Packet::new(client, clusters::cluster_ip(service), transport);
+        Packet { input: Interface::new("veth1"), ..packet }
+    };
+    (Program::compile(&rules()).unwrap(), environment, (0..FLOWS).map(flow).collect())
+}

@@ -1,0 +1,193 @@
+//! What compiled rules do.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::extension::{self, options};
+use crate::iptables::parse::values;
+use crate::iptables::{Masked, Nat, Other, PortRange, RejectWith, Target};
+use crate::walk::Refusal;
+
+/// What happens to a packet for which all conditions hold.
+#[derive(Debug, Clone)]
+pub(super) enum Action {
+    /// Nothing that is modelled: on with the next rule.
+    Continue,
+    Accept,
+    Drop,
+    Return,
+    Reject(Refusal),
+    /// The bits of the mask are cleared, then those of the value flipped.
+    Mark(Masked),
+    Connmark(ConnmarkChange),
+    /// On with the chain at this position, then back.
+    Jump(u32),
+    /// On with it, then back to where this one was called.
+    Goto(u32),
+    Dnat(Destination),
+    Redirect(Destination),
+    Snat(Source),
+    NoTrack,
+    /// Not modelled, for this reason.
+    Unknown(Arc<str>),
+}
+
+/// A new destination.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Destination {
+    /// Kept where there is none.
+    pub(super) address: Option<IpAddr>,
+    /// Kept where there is none, or where it is among them and chance is not asked for.
+    pub(super) ports: Option<PortRange>,
+    pub(super) random: bool,
+}
+
+/// A new source.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source {
+    pub(super) address: SourceAddress,
+    pub(super) ports: Option<PortRange>,
+    pub(super) random: bool,
+}
+
+/// The address of a new source.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SourceAddress {
+    /// The old one.
+    Same,
+    Fixed(IpAddr),
+    /// One that the outgoing interface has.
+    Masquerade,
+}
+
+/// What `CONNMARK` does (`connmark_tg_shift` in `xt_connmark.c`, without shifts).
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ConnmarkChange {
+    /// The connection's mark: bits cleared, then flipped.
+    Set(Masked),
+    /// From the packet's mark to the connection's.
+    Save { connection: u32, packet: u32 },
+    /// From the connection's mark to the packet's.
+    Restore { connection: u32, packet: u32 },
+}
+
+impl Action {
+    /// Whether a packet goes on as if the rule were not there.
+    pub(super) fn is_inert(&self) -> bool {
+        matches!(self, Self::Continue)
+    }
+
+    /// The action of a target; `position` finds chains that are known to be there.
+    pub(super) fn of(target: &Target, position: impl Fn(&str) -> u32) -> Self {
+        match target {
+            Target::Jump(chain) => Self::Jump(position(chain)),
+            Target::Goto(chain) => Self::Goto(position(chain)),
+            Target::Accept => Self::Accept,
+            Target::Drop => Self::Drop,
+            Target::Return => Self::Return,
+            Target::Reject(with) => Self::Reject(refusal(*with)),
+            Target::Mark(change) => Self::Mark(*change),
+            Target::Masquerade { ports, random, random_fully } => {
+                let random = *random || *random_fully;
+                Self::Snat(Source { address: SourceAddress::Masquerade, ports: *ports, random })
+            }
+            Target::Snat(nat) => match one_address(nat) {
+                Ok(address) => {
+                    let address = address.map_or(SourceAddress::Same, SourceAddress::Fixed);
+                    Self::Snat(Source { address, ports: nat.ports, random: nat.random || nat.random_fully })
+                }
+                Err(why) => Self::Unknown(why),
+            },
+            Target::Dnat(nat) => match one_address(nat) {
+                Ok(address) => Self::Dnat(Destination { address, ports: nat.ports, random: nat.random }),
+                Err(why) => Self::Unknown(why),
+            },
+            Target::Redirect { ports, random } => {
+                Self::Redirect(Destination { address: None, ports: *ports, random: *random })
+            }
+            Target::NoTrack { .. } => Self::NoTrack,
+            Target::Trace => Self::Continue,
+            Target::Other(other) => extension(other),
+        }
+    }
+}
+
+/// The address of a translation. Which of several the kernel takes depends on a hash of its own.
+fn one_address(nat: &Nat) -> Result<Option<IpAddr>, Arc<str>> {
+    match nat.addresses {
+        Some((first, last)) if first != last => {
+            Err(format!("the kernel chooses an address from {first} to {last}").into())
+        }
+        addresses => Ok(addresses.map(|(first, _)| first)),
+    }
+}
+
+fn refusal(with: RejectWith) -> Refusal {
+    match with {
+        RejectWith::TcpReset => Refusal::TcpReset,
+        RejectWith::PortUnreachable => Refusal::PortUnreachable,
+        RejectWith::NetUnreachable => Refusal::NetUnreachable,
+        RejectWith::HostUnreachable => Refusal::HostUnreachable,
+        RejectWith::ProtoUnreachable => Refusal::ProtocolUnreachable,
+        RejectWith::NetProhibited => Refusal::NetProhibited,
+        RejectWith::HostProhibited => Refusal::HostProhibited,
+        RejectWith::AdminProhibited => Refusal::AdminProhibited,
+        RejectWith::PolicyFail => Refusal::PolicyFail,
+        RejectWith::RejectRoute => Refusal::RejectRoute,
+    }
+}
+
+/// Targets that let a packet go on and change nothing that rules look at here.
+const INERT: [&str; 14] = [
+    "AUDIT",
+    "CHECKSUM",
+    "CLASSIFY",
+    "CONNSECMARK",
+    "DSCP",
+    "ECN",
+    "IDLETIMER",
+    "LED",
+    "LOG",
+    "NFLOG",
+    "RATEEST",
+    "SECMARK",
+    "TCPMSS",
+    "TOS",
+];
+
+fn extension(other: &Other) -> Action {
+    if INERT.contains(&&*other.name) {
+        return Action::Continue;
+    }
+    let connmark = || (&*other.name == "CONNMARK").then(|| connmark(&other.text)).flatten();
+    connmark().map_or_else(|| Action::Unknown(extension::reason("target", other)), Action::Connmark)
+}
+
+fn connmark(text: &str) -> Option<ConnmarkChange> {
+    let options = options(text)?;
+    let masks = || {
+        let of = |name: &str, fallback: u32| {
+            let found = options.iter().find(|option| option.name == name);
+            found.map_or(Some(fallback), |option| values::number(option.argument()?))
+        };
+        let both = of("--mask", u32::MAX)?;
+        Some((of("--ctmask", both)?, of("--nfmask", both)?))
+    };
+    let first = options.first()?;
+    let masked = || values::masked(first.argument()?);
+    let bits = || values::number(first.argument()?);
+    let more = first.name == "--save-mark" || first.name == "--restore-mark";
+    if (options.len() > 1 && !more) || options.iter().any(|option| option.negated) {
+        return None;
+    }
+    Some(match first.name {
+        "--set-xmark" => ConnmarkChange::Set(masked()?),
+        "--set-mark" => ConnmarkChange::Set(masked().map(|mark| Masked { mask: mark.mask | mark.value, ..mark })?),
+        "--or-mark" => ConnmarkChange::Set(Masked::bits(bits()?)),
+        "--xor-mark" => ConnmarkChange::Set(Masked { value: bits()?, mask: 0 }),
+        "--and-mark" => ConnmarkChange::Set(Masked { value: 0, mask: !bits()? }),
+        "--save-mark" => masks().map(|(connection, packet)| ConnmarkChange::Save { connection, packet })?,
+        "--restore-mark" => masks().map(|(connection, packet)| ConnmarkChange::Restore { connection, packet })?,
+        _ => return None,
+    })
+}

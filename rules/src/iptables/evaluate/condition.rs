@@ -1,0 +1,352 @@
+//! Conditions of rules as comparisons of numbers.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::extension;
+use crate::cluster::Family;
+use crate::iptables::{
+    AddressType, IpSet, Masked, Match, Multiport, Negatable, Network, PortRange, Ports, Probability, Recent,
+    RecentAction, RouteType, Rule, States, Statistic,
+};
+use crate::walk::{Direction, Interface, bits};
+
+/// A condition of a compiled rule. Small, as there are several for each of very many rules.
+#[derive(Debug, Clone)]
+pub(super) enum Condition {
+    /// A number of the packet is `value` where the lowest `shift` bits of both are left out. `shift` is below 128.
+    Field { field: Field, negated: bool, shift: u8, value: u128 },
+    /// A number of the packet under a mask is `value`.
+    Masked(Box<MaskedField>),
+    /// The protocol's number.
+    Protocol { negated: bool, number: u8 },
+    /// A port lies in a range, and the protocol is this one.
+    Port { protocol: u8, field: PortField, negated: bool, first: u16, last: u16 },
+    /// The flags of a TCP header.
+    TcpFlags { negated: bool, mask: u8, set: u8 },
+    /// The type of an ICMP packet, and a range of its codes.
+    Icmp { v6: bool, negated: bool, kind: u8, first: u8, last: u8 },
+    /// The packet's mark.
+    Mark(Negatable<Masked>),
+    /// The connection's mark.
+    Connmark(Negatable<Masked>),
+    /// The state in the connection table.
+    State(Negatable<States>),
+    /// The same of the old `state` match, which knows no translation.
+    OldState(Negatable<States>),
+    /// Several options of `conntrack`.
+    Conntrack(Box<Conntrack>),
+    /// What kind of addresses the packet has.
+    AddressType(Box<AddressTypes>),
+    /// Holds for so many of the 2^31 draws.
+    Random(u32),
+    /// Holds for so many packets out of so many.
+    Nth { part: u32, every: u32 },
+    /// A limit that is taken not to be reached.
+    Limit,
+    /// `recent`.
+    Recent(Box<Recent>),
+    /// Ports of a bridge.
+    Physdev(Box<PhysdevPorts>),
+    /// One of several ports.
+    Multiport(Box<Multiport>),
+    /// Membership in an ipset.
+    Set(Box<Negatable<SetLookup>>),
+    /// An address between two others: `iprange`.
+    Between(Box<Between>),
+    /// Holds for no packet.
+    Never,
+    /// Not modelled, for this reason.
+    Unknown(Arc<str>),
+}
+
+/// A number of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    Source,
+    Destination,
+    Input,
+    Output,
+}
+
+/// One of a packet's ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PortField {
+    Source,
+    Destination,
+}
+
+/// See [`Condition::Masked`].
+#[derive(Debug, Clone)]
+pub(super) struct MaskedField {
+    pub(super) field: Field,
+    pub(super) negated: bool,
+    pub(super) value: u128,
+    pub(super) mask: u128,
+}
+
+/// See [`Condition::Between`].
+#[derive(Debug, Clone)]
+pub(super) struct Between {
+    pub(super) field: Field,
+    pub(super) negated: bool,
+    pub(super) first: u128,
+    pub(super) last: u128,
+}
+
+/// `conntrack` with more than `--ctstate`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Conntrack {
+    pub(super) state: Option<Negatable<States>>,
+    /// What the connection must be like.
+    pub(super) parts: Vec<Negatable<ConnectionPart>>,
+}
+
+/// Something of a connection that `conntrack` compares.
+#[derive(Debug, Clone)]
+pub(super) enum ConnectionPart {
+    /// `--ctdir`.
+    Direction(Direction),
+    /// `--ctproto`.
+    Protocol(u8),
+    /// `--ctorigsrc` and the like: a direction's source or destination under a mask.
+    Address { direction: Direction, source: bool, value: u128, mask: u128 },
+    /// `--ctorigsrcport` and the like.
+    Port { direction: Direction, source: bool, range: PortRange },
+}
+
+/// `addrtype` with all its options. Several types of one side are as bits, by their place in
+/// [`RouteType`].
+#[derive(Debug, Clone, Default)]
+pub(super) struct AddressTypes {
+    pub(super) source: Option<Negatable<u16>>,
+    pub(super) destination: Option<Negatable<u16>>,
+    /// `--limit-iface-in`.
+    pub(super) limit_input: bool,
+    /// `--limit-iface-out`.
+    pub(super) limit_output: bool,
+}
+
+/// `physdev` with the names as numbers.
+#[derive(Debug, Clone)]
+pub(super) struct PhysdevPorts {
+    pub(super) input: Option<Negatable<Name>>,
+    pub(super) output: Option<Negatable<Name>>,
+    pub(super) is_input: Option<bool>,
+    pub(super) is_output: Option<bool>,
+    pub(super) is_bridged: Option<bool>,
+}
+
+/// The name of an interface, or its start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Name {
+    pub(super) value: u128,
+    pub(super) mask: u128,
+}
+
+/// `set`: which set, and which of the packet's two sides for every dimension.
+#[derive(Debug, Clone)]
+pub(super) struct SetLookup {
+    pub(super) name: Box<str>,
+    /// True for `src`.
+    pub(super) sources: Vec<bool>,
+}
+
+impl Condition {
+    /// Whether chance decides it.
+    fn is_chance(&self) -> bool {
+        matches!(self, Self::Random(_) | Self::Nth { .. })
+    }
+
+    /// Whether it is not known before a packet comes.
+    pub(super) fn is_uncertain(&self) -> bool {
+        self.is_chance() || matches!(self, Self::Limit | Self::Unknown(_))
+    }
+
+    /// Whether it changes what later rules find.
+    pub(super) fn has_effect(&self) -> bool {
+        matches!(self, Self::Recent(recent) if recent.action.value != RecentAction::Check)
+    }
+}
+
+/// The conditions of a rule, in an order that gives the same result as the rule's own.
+///
+/// The kernel stops at the first condition that does not hold. Conditions that chance decides are moved behind those
+/// that only look, so that a packet's way is not split before it must be; conditions with effects are never passed.
+pub(super) fn conditions(rule: &Rule, family: Family, out: &mut Vec<Condition>) {
+    let start = out.len();
+    out.extend(rule.source.as_ref().and_then(|network| address(Field::Source, network, family)));
+    out.extend(rule.destination.as_ref().and_then(|network| address(Field::Destination, network, family)));
+    out.extend(rule.in_interface.as_ref().and_then(|name| interface(Field::Input, name)));
+    out.extend(rule.out_interface.as_ref().and_then(|name| interface(Field::Output, name)));
+    out.extend(
+        rule.protocol
+            .filter(|protocol| protocol.value.0 != 0 && !is_asked_by_ports(rule))
+            .map(|Negatable { negated, value }| Condition::Protocol { negated, number: value.0 }),
+    );
+    if let Some(fragment) = rule.fragment
+        && !fragment.negated
+    {
+        out.push(Condition::Never);
+    }
+    rule.matches.iter().for_each(|found| of_match(found, family, out));
+    delay_chance(&mut out[start..]);
+}
+
+/// Whether a match compares ports, and with that the same protocol as `-p`.
+fn is_asked_by_ports(rule: &Rule) -> bool {
+    let protocol = rule.protocol.filter(|protocol| !protocol.negated).and_then(|protocol| protocol.value.transport());
+    rule.matches.iter().any(|found| match found {
+        Match::Ports(ports) => protocol == Some(ports.protocol) && (ports.source.or(ports.destination)).is_some(),
+        _ => false,
+    })
+}
+
+fn delay_chance(conditions: &mut [Condition]) {
+    for start in (0..conditions.len()).rev().filter(|at| conditions[*at].is_chance()).collect::<Vec<_>>() {
+        let rest = &conditions[start + 1..];
+        let passed = rest.iter().take_while(|next| !next.is_chance() && !next.has_effect()).count();
+        conditions[start..=start + passed].rotate_left(1);
+    }
+}
+
+fn address(field: Field, network: &Negatable<Network>, family: Family) -> Option<Condition> {
+    let negated = network.negated;
+    match &network.value {
+        Network::Prefix(range) => {
+            let shift = family.bits().saturating_sub(range.prefix_len());
+            prefix(field, negated, shift, bits(range.addr()), family.bits())
+        }
+        Network::Masked(pair) => {
+            let (value, mask) = (bits(pair.0), bits(pair.1));
+            Some(Condition::Masked(Box::new(MaskedField { field, negated, value: value & mask, mask })))
+        }
+    }
+}
+
+/// Nothing where the condition always holds.
+fn prefix(field: Field, negated: bool, shift: u8, value: u128, bits: u8) -> Option<Condition> {
+    match (shift == bits, negated) {
+        (true, false) => None,
+        (true, true) => Some(Condition::Never),
+        _ => Some(Condition::Field { field, negated, shift, value }),
+    }
+}
+
+fn interface(field: Field, name: &Negatable<Box<str>>) -> Option<Condition> {
+    let (shift, value) = name_bits(&name.value);
+    prefix(field, name.negated, shift, value, 128)
+}
+
+/// A name, and how many of its lowest bits do not count: the `+` at the end and all behind it.
+fn name_bits(name: &str) -> (u8, u128) {
+    let Some(start) = name.strip_suffix('+') else { return (0, Interface::number_of_text(name)) };
+    (128 - 8 * start.len().min(16) as u8, Interface::number_of_text(start))
+}
+
+fn name(text: &str) -> Name {
+    let (shift, value) = name_bits(text);
+    Name { value, mask: u128::MAX.checked_shl(u32::from(shift)).unwrap_or(0) }
+}
+
+fn of_match(found: &Match, family: Family, out: &mut Vec<Condition>) {
+    match found {
+        Match::Comment(_) => {}
+        Match::Ports(ports) => of_ports(ports, out),
+        Match::Mark(mark) => out.push(Condition::Mark(*mark)),
+        Match::Connmark(mark) => out.push(Condition::Connmark(*mark)),
+        Match::State { old_name: false, states } => out.push(Condition::State(*states)),
+        Match::State { old_name: true, states } => out.push(Condition::OldState(*states)),
+        Match::AddressType(types) => out.push(Condition::AddressType(Box::new(address_types(types)))),
+        Match::Statistic(statistic) => out.extend(chance(*statistic)),
+        Match::Recent(recent) => out.push(of_recent(recent)),
+        Match::Physdev(physdev) => {
+            let side = |side: &Option<Negatable<Box<str>>>| {
+                side.as_ref().map(|side| Negatable { negated: side.negated, value: name(&side.value) })
+            };
+            out.push(Condition::Physdev(Box::new(PhysdevPorts {
+                input: side(&physdev.input),
+                output: side(&physdev.output),
+                is_input: physdev.is_input.map(|flag| !flag.negated),
+                is_output: physdev.is_output.map(|flag| !flag.negated),
+                is_bridged: physdev.is_bridged.map(|flag| !flag.negated),
+            })));
+        }
+        Match::Multiport(ports) => out.push(Condition::Multiport(ports.clone())),
+        Match::Set(set) => out.push(lookup(set)),
+        Match::Other(other) => out.extend(extension::condition(other, family)),
+    }
+}
+
+fn of_ports(ports: &Ports, out: &mut Vec<Condition>) {
+    let protocol = ports.protocol.number();
+    let sides = [(PortField::Source, ports.source), (PortField::Destination, ports.destination)];
+    for (field, range) in sides {
+        if let Some(Negatable { negated, value: PortRange { first, last } }) = range {
+            out.push(Condition::Port { protocol, field, negated, first, last });
+        }
+    }
+    if ports.source.is_none() && ports.destination.is_none() {
+        out.push(Condition::Protocol { negated: false, number: protocol });
+    }
+    if let Some(Negatable { negated, value }) = ports.flags {
+        out.push(Condition::TcpFlags { negated, mask: value.mask, set: value.set });
+    }
+}
+
+fn address_types(types: &AddressType) -> AddressTypes {
+    let bits = |side: RouteType| 1 << side as u16;
+    let side = |side: Option<Negatable<RouteType>>| {
+        side.map(|side| Negatable { negated: side.negated, value: bits(side.value) })
+    };
+    AddressTypes { source: side(types.source), destination: side(types.destination), ..AddressTypes::default() }
+}
+
+/// Nothing where it always holds.
+fn chance(statistic: Statistic) -> Option<Condition> {
+    match statistic {
+        Statistic::Random(Negatable { negated, value }) => {
+            let threshold = value.threshold();
+            match if negated { Probability::ONE - threshold } else { threshold } {
+                0 => Some(Condition::Never),
+                Probability::ONE => None,
+                threshold => Some(Condition::Random(threshold)),
+            }
+        }
+        // One packet of `every`; iptables refuses 0.
+        Statistic::Nth { every: Negatable { negated, value }, .. } => match (value, negated) {
+            (0 | 1, false) => None,
+            (0 | 1, true) => Some(Condition::Never),
+            (every, false) => Some(Condition::Nth { part: 1, every }),
+            (every, true) => Some(Condition::Nth { part: every - 1, every }),
+        },
+    }
+}
+
+fn of_recent(recent: &Recent) -> Condition {
+    if recent.same_ttl && recent.action.value != RecentAction::Set {
+        return Condition::Unknown("`recent --rttl` depends on the TTL, which is not modelled".into());
+    }
+    Condition::Recent(Box::new(recent.clone()))
+}
+
+fn lookup(set: &Negatable<IpSet>) -> Condition {
+    let sources = set.value.directions.split(',').map(|word| match word {
+        "src" => Some(true),
+        "dst" => Some(false),
+        _ => None,
+    });
+    match sources.collect() {
+        Some(sources) => {
+            let value = SetLookup { name: set.value.name.clone(), sources };
+            Condition::Set(Box::new(Negatable { negated: set.negated, value }))
+        }
+        None => Condition::Unknown(format!("`set` with `{}` is not modelled", set.value.directions).into()),
+    }
+}
+
+/// The number of an address, of the family that the rules are for.
+pub(super) fn number(text: &str, family: Family) -> Option<u128> {
+    let address: IpAddr = text.parse().ok()?;
+    (Family::of(address) == family).then(|| bits(address))
+}

@@ -1,0 +1,72 @@
+//! Finds the few rules of a long chain that can match a packet.
+//!
+//! kube-proxy's `KUBE-SERVICES` has a rule or more for every service, each for one destination address, and
+//! `KUBE-NODEPORTS` one for every node port. A packet can match those that name its own address or port, and those that
+//! name none; the others need not be looked at.
+
+use super::condition::{Condition, Field, PortField};
+use super::program::Rule;
+use crate::walk::FastMap;
+
+/// Chains shorter than this are gone through.
+const LONG: usize = 8;
+
+/// Where the rules of a chain are that can match a packet, all as positions in the program, in order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Index {
+    /// Rules for one destination address.
+    by_address: FastMap<u128, Vec<u32>>,
+    /// Other rules for one protocol and destination port.
+    by_port: FastMap<(u8, u16), Vec<u32>>,
+    /// All others.
+    others: Vec<u32>,
+}
+
+/// What a rule is found by.
+enum Key {
+    Address(u128),
+    Port(u8, u16),
+}
+
+impl Index {
+    /// The index of a chain, where it is worth one.
+    pub(super) fn of(rules: &[Rule], conditions: &[Condition], first: usize) -> Option<Box<Self>> {
+        let mut index = Self::default();
+        if rules.len() < LONG {
+            return None;
+        }
+        for (offset, rule) in rules.iter().enumerate() {
+            let conditions = &conditions[rule.first_condition as usize..rule.end_of_conditions as usize];
+            let position = (first + offset) as u32;
+            match key(conditions) {
+                Some(Key::Address(address)) => index.by_address.entry(address).or_default().push(position),
+                Some(Key::Port(protocol, port)) => index.by_port.entry((protocol, port)).or_default().push(position),
+                None => index.others.push(position),
+            }
+        }
+        (index.others.len() < rules.len() / 2).then(|| Box::new(index))
+    }
+
+    /// The first rule at or behind a position that can match a packet.
+    pub(super) fn next(&self, from: u32, destination: u128, protocol: u8, port: Option<u16>) -> Option<u32> {
+        let by_address = self.by_address.get(&destination);
+        let by_port = port.filter(|_| !self.by_port.is_empty()).and_then(|port| self.by_port.get(&(protocol, port)));
+        let lists = [by_address, by_port, Some(&self.others)].into_iter().flatten();
+        lists.filter_map(|list| list.get(list.partition_point(|rule| *rule < from))).min().copied()
+    }
+}
+
+fn key(conditions: &[Condition]) -> Option<Key> {
+    let address = conditions.iter().find_map(|condition| match condition {
+        Condition::Field { field: Field::Destination, negated: false, shift: 0, value } => Some(Key::Address(*value)),
+        _ => None,
+    });
+    address.or_else(|| {
+        conditions.iter().find_map(|condition| match condition {
+            Condition::Port { protocol, field: PortField::Destination, negated: false, first, last } => {
+                (first == last).then_some(Key::Port(*protocol, *first))
+            }
+            _ => None,
+        })
+    })
+}

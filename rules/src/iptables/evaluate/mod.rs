@@ -1,0 +1,39 @@
+//! What rules do with a packet.
+//!
+//! [`Program::compile`] turns a rule set into numbers once; [`Program::walk`] then takes a packet through one hook. The
+//! tables come in the kernel's order (`enum nf_ip_hook_priorities`): `raw`, the connection table, `mangle`, `nat` where
+//! destinations are translated, `filter`, `security`, `nat` where sources are. What a table accepts goes on to the next
+//! one; nothing else does.
+//!
+//! The rules of `nat` are asked once for a connection and direction of translation (`nf_nat_inet_fn`): its first packet
+//! decides, and what it decided is in the connection from then on. A table that has no rule for a packet settles that
+//! nothing is translated.
+//!
+//! Nothing is guessed. A rule whose condition or target is not modelled ends the walk with [`Outcome::Unknown`], but
+//! only if all other conditions of it hold and its target would change anything. What is assumed stands in the branch:
+//!
+//! - translated sources keep their port where the kernel would try to keep it: the port is free;
+//! - a [`Transport`](crate::walk::Transport) is never a fragment, and `-f` never holds;
+//! - `limit` holds, `statistic --mode nth` has a counter that stands anywhere (see [`Assumptions`]).
+//!
+//! [`Outcome::Unknown`]: crate::walk::Outcome::Unknown
+//! [`Assumptions`]: crate::walk::Assumptions
+
+mod action;
+mod check;
+mod compile;
+mod condition;
+mod extension;
+mod facts;
+mod holds;
+mod index;
+mod machine;
+mod nat;
+mod program;
+mod walker;
+
+pub use check::{CompileError, Mistake};
+pub use program::Program;
+
+#[cfg(test)]
+mod tests;

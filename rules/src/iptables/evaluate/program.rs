@@ -1,0 +1,79 @@
+//! A rule set made ready for walking.
+
+use super::action::Action;
+use super::condition::Condition;
+use super::index::Index;
+use crate::cluster::Family;
+use crate::iptables::{ChainName, Policy, TableName};
+use crate::walk::{Hook, Place, RuleId};
+
+/// A rule set in which names are numbers. Immutable: any number of packets may walk through it.
+#[derive(Debug, Clone)]
+pub struct Program {
+    pub(super) family: Family,
+    /// The rules of all chains, chain after chain.
+    pub(super) rules: Vec<Rule>,
+    /// The conditions of all rules, rule after rule.
+    pub(super) conditions: Vec<Condition>,
+    pub(super) chains: Vec<Chain>,
+    /// The chain that a table has at a hook.
+    pub(super) entries: [[Option<u32>; 5]; TableName::ALL.len()],
+}
+
+/// A rule: where its conditions stand, and what it does.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    pub(super) first_condition: u32,
+    pub(super) end_of_conditions: u32,
+    pub(super) action: Action,
+}
+
+/// A chain: where its rules stand.
+#[derive(Debug, Clone)]
+pub(super) struct Chain {
+    pub(super) table: TableName,
+    pub(super) name: ChainName,
+    pub(super) first: u32,
+    pub(super) end: u32,
+    /// For chains of the kernel.
+    pub(super) policy: Option<Policy>,
+    /// For chains with many rules.
+    pub(super) index: Option<Box<Index>>,
+}
+
+impl Program {
+    /// The family of the packets that meet these rules. Others pass.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether there is no rule.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Where a rule of this program stands.
+    ///
+    /// # Panics
+    ///
+    /// Where the rule is of another, larger program.
+    pub fn place(&self, rule: RuleId) -> Place<'_> {
+        assert!((rule.0 as usize) < self.rules.len(), "a rule of another program");
+        // Empty chains start where the next one does, so the last chain that starts at or before the rule has it.
+        let chain = &self.chains[self.chains.partition_point(|chain| chain.first <= rule.0) - 1];
+        Place { table: chain.table.as_str(), chain: &chain.name, rule: (rule.0 - chain.first) as usize + 1 }
+    }
+
+    pub(super) fn entry(&self, table: TableName, hook: Hook) -> Option<u32> {
+        self.entries[table as usize][hook as usize]
+    }
+
+    pub(super) fn conditions(&self, rule: &Rule) -> &[Condition] {
+        &self.conditions[rule.first_condition as usize..rule.end_of_conditions as usize]
+    }
+}

@@ -1,0 +1,87 @@
+//! Rules found by the index are those that a walk through the chain finds.
+
+use std::fmt::Write;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A rule of a chain in which most name an address or a port. `None` leaves an option out.
+#[derive(Debug, Clone)]
+struct Draft {
+    destination: Option<(u8, bool)>,
+    wide: bool,
+    port: Option<(u16, bool, bool)>,
+    chance: bool,
+    target: u8,
+}
+
+fn draft() -> impl Strategy<Value = Draft> {
+    let destination = prop::option::weighted(0.8, (0..4_u8, prop::bool::weighted(0.1)));
+    let port = prop::option::weighted(0.7, (0..3_u16, any::<bool>(), prop::bool::weighted(0.1)));
+    (destination, prop::bool::weighted(0.1), port, prop::bool::weighted(0.2), 0..6_u8)
+        .prop_map(|(destination, wide, port, chance, target)| Draft { destination, wide, port, chance, target })
+}
+
+fn text(chains: &[Vec<Draft>]) -> String {
+    let mut text = String::from("*filter\n:FORWARD ACCEPT [0:0]\n");
+    for chain in 1..chains.len() {
+        writeln!(text, ":C{chain} - [0:0]").unwrap();
+    }
+    for (number, chain) in chains.iter().enumerate() {
+        for (position, rule) in chain.iter().enumerate() {
+            let name = if number == 0 { "FORWARD".to_owned() } else { format!("C{number}") };
+            write!(text, "-A {name}").unwrap();
+            if let Some((host, negated)) = rule.destination {
+                let (negation, length) = (if negated { " !" } else { "" }, if rule.wide { 31 } else { 32 });
+                write!(text, "{negation} -d 10.0.0.{host}/{length}").unwrap();
+            }
+            if let Some((port, tcp, negated)) = rule.port {
+                let (protocol, negation) = (if tcp { "tcp" } else { "udp" }, if negated { " !" } else { "" });
+                write!(text, " -p {protocol} -m {protocol}{negation} --dport {port}").unwrap();
+            }
+            if rule.chance {
+                text.push_str(" -m statistic --mode random --probability 0.3");
+            }
+            let next = number + 1;
+            let target = match rule.target {
+                0 => "ACCEPT".to_owned(),
+                1 => "RETURN".to_owned(),
+                2 if next < chains.len() => format!("C{next}"),
+                // Tells afterwards which rules were met.
+                _ => format!("MARK --set-xmark 0x{:x}/0x0", 1 << (position % 32)),
+            };
+            writeln!(text, " -j {target}").unwrap();
+        }
+    }
+    text + "COMMIT\n"
+}
+
+proptest! {
+    #[test]
+    fn an_index_changes_nothing(
+        chains in prop::collection::vec(prop::collection::vec(draft(), 0..30), 1..4),
+        host in 0..4_u8,
+        port in 0..3_u16,
+        tcp in any::<bool>(),
+    ) {
+        let rules = parse(&text(&chains), Family::Ipv4).unwrap().rules;
+        let protocol = if tcp { Protocol::Tcp } else { Protocol::Udp };
+        let packet = Packet::new(address("10.1.0.1"), IpAddr::from([10, 0, 0, host]), Transport::opening(protocol, 1, port));
+        let walk = |program: &Program| {
+            program.walk_traced(&Environment::default(), Hook::Forward, &packet, Tracking::first(&packet))
+        };
+        prop_assert_eq!(walk(&Program::compile(&rules).unwrap()), walk(&Program::without_index(&rules).unwrap()));
+    }
+}
+
+#[test]
+fn long_chains_of_services_have_one() {
+    let rules: String = (0..100).map(|host| format!("-A FORWARD -d 10.0.0.{host}/32 -j DROP\n")).collect();
+    let program = v4(&format!("*filter\n{rules}-A FORWARD -j ACCEPT\nCOMMIT\n"));
+    assert!(program.chains.iter().any(|chain| chain.index.is_some()));
+    for (host, outcome) in [(99, "drop"), (100, "accept")] {
+        let packet = tcp("10.1.0.1", &format!("10.0.0.{host}"), 80);
+        assert_eq!(word(&only_way(&program, Hook::Forward, &packet).outcome), outcome);
+    }
+}

@@ -1,0 +1,169 @@
+//! What can become of a packet at a hook.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::connection::{SourceNat, Tracking};
+use super::hook::Hook;
+use super::packet::Packet;
+use super::share::Share;
+use super::trace::{NoTrace, RuleId};
+
+/// One of the things that can become of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Branch<T = NoTrace> {
+    /// How much of all packets like this goes this way.
+    pub share: Share,
+    /// How it ends.
+    pub outcome: Outcome,
+    /// The packet as it leaves the hook, or as it was when its way ended. A source that [`Self::source_nat`] asks for is
+    /// not in it before [`Self::settle_source`].
+    pub packet: Packet,
+    /// What the connection table says of it then.
+    pub tracking: Tracking,
+    /// The new source that a rule asks for: the caller knows what address and port it becomes.
+    pub source_nat: Option<SourceNat>,
+    /// True where OUTPUT changed what routing looks at (mark, address), so that the packet is routed again
+    /// (`ip_route_me_harder`).
+    pub reroute: bool,
+    /// What is remembered for later packets.
+    pub effects: Effects,
+    /// What had to be assumed.
+    pub assumptions: Assumptions,
+    /// The rules met.
+    pub trace: T,
+}
+
+impl<T> Branch<T> {
+    /// Gives the connection the source that was asked for, and the packet too.
+    pub fn settle_source(&mut self, address: IpAddr, port: u16) {
+        if let Tracking::Tracked(tracked) = &mut self.tracking {
+            tracked.connection.bind_source(address, port);
+            tracked.connection.translate(tracked.direction, Hook::Postrouting, &mut self.packet);
+        }
+        self.source_nat = None;
+    }
+}
+
+/// How a packet's way through a hook ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It goes on.
+    Accept,
+    /// It is lost.
+    Drop(By),
+    /// It is lost, and its sender is told.
+    Reject(RuleId, Refusal),
+    /// Nobody can say.
+    Unknown(Unknown),
+}
+
+/// What ended a packet's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum By {
+    /// A rule.
+    Rule(RuleId),
+    /// The policy of the chain that has this name and is in the table of this name.
+    Policy {
+        /// The table.
+        table: &'static str,
+        /// The chain: that of a hook.
+        chain: &'static str,
+    },
+}
+
+/// Why nobody can say what becomes of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// The rule that it depends on.
+    pub rule: RuleId,
+    /// Why, as a lower-case fragment.
+    pub why: Arc<str>,
+}
+
+/// What the sender of a rejected packet is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Refusal {
+    /// A TCP reset.
+    TcpReset,
+    /// ICMP: the port is closed.
+    PortUnreachable,
+    /// ICMP: the network is unreachable; IPv6 says no route.
+    NetUnreachable,
+    /// ICMP: the host is unreachable; IPv6 says address unreachable.
+    HostUnreachable,
+    /// ICMP: the protocol is unknown; IPv4 only.
+    ProtocolUnreachable,
+    /// ICMP: the network is prohibited; IPv4 only.
+    NetProhibited,
+    /// ICMP: the host is prohibited; IPv4 only.
+    HostProhibited,
+    /// ICMP: administratively prohibited.
+    AdminProhibited,
+    /// ICMPv6: the source address failed a policy.
+    PolicyFail,
+    /// ICMPv6: a reject route.
+    RejectRoute,
+}
+
+/// Effects, in order. Most branches have none or one.
+pub type Effects = SmallVec<[Effect; 1]>;
+
+/// Something that is remembered for later packets.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// A `recent` list, or a dynamic set, notes the address.
+    Note {
+        /// The list's name.
+        list: Arc<str>,
+        /// The address, under the list's mask.
+        address: IpAddr,
+    },
+    /// The list forgets it.
+    Forget {
+        /// The list's name.
+        list: Arc<str>,
+        /// The address, under the list's mask.
+        address: IpAddr,
+    },
+}
+
+/// What had to be assumed about state that was not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Assumptions(u8);
+
+impl Assumptions {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// `statistic --mode nth`: the counter stands anywhere, all places as likely. Over many packets the share of one
+    /// such rule is exact; two of them count in step, so that single packets are not independent.
+    pub const NTH_COUNTER: Self = Self(1);
+    /// `limit`: packets are rare enough that the limit is not reached, so that the rule holds.
+    pub const BELOW_LIMIT: Self = Self(2);
+
+    /// These and those.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of those are among these.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl fmt::Display for Assumptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = [
+            (Self::NTH_COUNTER, "a counter of `statistic --mode nth` stands anywhere"),
+            (Self::BELOW_LIMIT, "packets are too rare for `limit`"),
+        ];
+        let mut said = words.iter().filter(|(one, _)| self.contains(*one)).map(|(_, words)| *words);
+        f.write_str(said.next().unwrap_or("nothing"))?;
+        said.try_for_each(|words| write!(f, "; {words}"))
+    }
+}

@@ -1,0 +1,198 @@
+//! A packet's entry in the connection table, and the translation that is bound to it.
+//!
+//! As in the kernel, an entry has two tuples: the one of the first packet, and the one that replies will have. A
+//! translation is nothing but a reply tuple that is not the reverse of the original one (`nf_nat_core.c`).
+
+use std::net::IpAddr;
+
+use super::hook::Hook;
+use super::packet::Packet;
+
+/// Protocol, addresses and ports of one direction. For ICMP both ports are the identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Tuple {
+    /// The protocol's number.
+    pub protocol: u8,
+    /// The source address.
+    pub source: IpAddr,
+    /// The source port.
+    pub source_port: u16,
+    /// The destination address.
+    pub destination: IpAddr,
+    /// The destination port.
+    pub destination_port: u16,
+}
+
+impl Tuple {
+    /// The same, seen from the other end.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self {
+            source: self.destination,
+            source_port: self.destination_port,
+            destination: self.source,
+            destination_port: self.source_port,
+            ..self
+        }
+    }
+}
+
+/// An entry of the connection table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Connection {
+    /// What the first packet had when it came.
+    pub original: Tuple,
+    /// What replies have when they come.
+    pub reply: Tuple,
+    /// Whether it is settled where the connection goes: the nat rules of PREROUTING or OUTPUT are not asked again.
+    pub destination_settled: bool,
+    /// Whether it is settled where it comes from: those of INPUT or POSTROUTING are not asked again.
+    pub source_settled: bool,
+    /// The connection's mark.
+    pub mark: u32,
+}
+
+impl Connection {
+    /// An entry that nothing is settled of.
+    pub fn new(original: Tuple) -> Self {
+        Self { original, reply: original.reversed(), destination_settled: false, source_settled: false, mark: 0 }
+    }
+
+    /// Whether the destination is translated (`IPS_DST_NAT`).
+    pub fn is_dnat(&self) -> bool {
+        (self.reply.source, self.reply.source_port) != (self.original.destination, self.original.destination_port)
+    }
+
+    /// Whether the source is translated (`IPS_SRC_NAT`).
+    pub fn is_snat(&self) -> bool {
+        (self.reply.destination, self.reply.destination_port) != (self.original.source, self.original.source_port)
+    }
+
+    /// Settles where the connection goes.
+    pub fn bind_destination(&mut self, address: IpAddr, port: u16) {
+        (self.reply.source, self.reply.source_port) = (address, port);
+        self.destination_settled = true;
+    }
+
+    /// Settles where the connection comes from.
+    pub fn bind_source(&mut self, address: IpAddr, port: u16) {
+        (self.reply.destination, self.reply.destination_port) = (address, port);
+        self.source_settled = true;
+    }
+
+    /// Rewrites a packet of the connection as the kernel does at a hook (`nf_nat_packet`): its destination in
+    /// PREROUTING and OUTPUT, its source in INPUT and POSTROUTING. Of ICMP errors only the outer addresses are looked at
+    /// here; the packet that they carry is translated along.
+    pub fn translate(&self, direction: Direction, hook: Hook, packet: &mut Packet) {
+        let (other, destination_bound, source_bound) = match direction {
+            Direction::Original => (&self.reply, self.is_dnat(), self.is_snat()),
+            Direction::Reply => (&self.original, self.is_snat(), self.is_dnat()),
+        };
+        let with_ports = !packet.transport.is_icmp_error();
+        if hook.translates_destination() && destination_bound {
+            packet.destination = other.source;
+            if with_ports {
+                packet.transport.set_destination_port(other.source_port);
+            }
+        }
+        if hook.translates_source() && source_bound {
+            packet.source = other.destination;
+            if with_ports {
+                packet.transport.set_source_port(other.destination_port);
+            }
+        }
+    }
+}
+
+/// Which way a packet goes in its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// As the first packet did.
+    Original,
+    /// The other way.
+    Reply,
+}
+
+/// A packet's state in its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// No packet came the other way yet.
+    New,
+    /// Packets went both ways.
+    Established,
+    /// It is an ICMP error about the connection, or opens one that the connection announced.
+    Related,
+}
+
+/// What the connection table says of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tracking {
+    /// It fits no connection and opens none: `INVALID`.
+    Invalid,
+    /// The table does not look at it: `UNTRACKED`.
+    Untracked,
+    /// It belongs to a connection.
+    Tracked(Tracked),
+}
+
+/// A packet's place in its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Tracked {
+    /// The connection.
+    pub connection: Connection,
+    /// Which way the packet goes.
+    pub direction: Direction,
+    /// Its state.
+    pub state: State,
+    /// Whether the packet had its connection before it came to PREROUTING or OUTPUT, as those have that a machine sends
+    /// to itself and that come back in by `lo`. For others the table is asked between `raw` and `mangle`, and rules in
+    /// `raw` find the packet `INVALID`.
+    pub attached: bool,
+}
+
+impl Tracking {
+    /// The first packet of a connection, which the table sees at PREROUTING or OUTPUT.
+    pub fn first(packet: &Packet) -> Self {
+        let connection = Connection::new(packet.tuple());
+        Self::Tracked(Tracked { connection, direction: Direction::Original, state: State::New, attached: false })
+    }
+
+    /// A later packet of a connection, all of which is settled.
+    pub fn established(connection: Connection, direction: Direction) -> Self {
+        let connection = Connection { destination_settled: true, source_settled: true, ..connection };
+        Self::Tracked(Tracked { connection, direction, state: State::Established, attached: false })
+    }
+
+    /// The connection, where the packet has one.
+    pub fn connection(&self) -> Option<&Connection> {
+        match self {
+            Self::Tracked(tracked) => Some(&tracked.connection),
+            Self::Invalid | Self::Untracked => None,
+        }
+    }
+}
+
+/// The source that a rule gives to a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SourceNat {
+    /// The address; `None` is `MASQUERADE`: the one that the kernel prefers on the outgoing interface towards the next
+    /// hop (`inet_select_addr` in `nf_nat_masquerade.c`).
+    pub address: Option<IpAddr>,
+    /// The lowest port that may be chosen.
+    pub first_port: u16,
+    /// The highest.
+    pub last_port: u16,
+}
+
+impl SourceNat {
+    /// Whether a port may be chosen.
+    pub fn allows(&self, port: u16) -> bool {
+        (self.first_port..=self.last_port).contains(&port)
+    }
+
+    /// An address and a port that may be chosen: the present port where it may stay, else the lowest.
+    pub fn choose(&self, masquerade: IpAddr, present: u16) -> (IpAddr, u16) {
+        let port = if self.allows(present) { present } else { self.first_port };
+        (self.address.unwrap_or(masquerade), port)
+    }
+}

@@ -1,0 +1,156 @@
+//! What rules ask of the machine that they are on.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+use super::address::{bits, masked};
+use super::hash::FastMap;
+use super::interface::Interface;
+use crate::cluster::Family;
+
+/// The state of a machine that rules look at.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Environment {
+    /// Its addresses.
+    pub addresses: AddressTable,
+    /// What `recent` rules remember.
+    pub recent: RecentLists,
+    /// Its ipsets, by name. A set that is not here is not known.
+    pub sets: HashMap<Box<str>, IpSet>,
+}
+
+/// The addresses that a machine takes for its own: what the kernel's table `local` holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressTable {
+    hosts: FastMap<u128, Interface>,
+    ranges: Vec<(IpNet, Interface)>,
+    broadcasts: Vec<(Ipv4Addr, Interface)>,
+    /// In the order in which they were added.
+    assigned: Vec<(IpAddr, Interface)>,
+}
+
+impl Default for AddressTable {
+    /// Those of `lo`: `127.0.0.0/8` and `::1`.
+    fn default() -> Self {
+        let mut table =
+            Self { hosts: FastMap::default(), ranges: Vec::new(), broadcasts: Vec::new(), assigned: Vec::new() };
+        let loopback = IpNet::new_assert(Ipv4Addr::new(127, 0, 0, 0).into(), 8);
+        table.ranges.push((loopback, Interface::LOOPBACK));
+        table.broadcasts.push((Ipv4Addr::new(127, 255, 255, 255), Interface::LOOPBACK));
+        table.assigned.push((Ipv4Addr::LOCALHOST.into(), Interface::LOOPBACK));
+        table.assign(Ipv6Addr::LOCALHOST.into(), Interface::LOOPBACK);
+        table
+    }
+}
+
+impl AddressTable {
+    /// Adds an address of an interface.
+    pub fn assign(&mut self, address: IpAddr, interface: Interface) {
+        self.hosts.insert(bits(address), interface);
+        self.assigned.push((address, interface));
+    }
+
+    /// Adds an address of an interface and, for IPv4, the broadcast address that its network brings along. Networks of
+    /// 31 and 32 bits have none.
+    pub fn assign_in(&mut self, address: IpNet, interface: Interface) {
+        self.assign(address.addr(), interface);
+        if let IpNet::V4(address) = address
+            && address.prefix_len() < 31
+        {
+            self.broadcasts.push((address.broadcast(), interface));
+        }
+    }
+
+    /// Adds a range all of whose addresses are the machine's own (`ip route add local`).
+    pub fn assign_range(&mut self, range: IpNet, interface: Interface) {
+        self.ranges.push((range, interface));
+    }
+
+    /// The interface that has an address; nothing where the address is not the machine's own.
+    pub fn interface_of(&self, address: IpAddr) -> Option<Interface> {
+        let in_range =
+            || self.ranges.iter().find(|(range, _)| range.contains(&address)).map(|(_, interface)| *interface);
+        self.hosts.get(&bits(address)).copied().or_else(in_range)
+    }
+
+    /// The interface whose broadcast address this is.
+    pub fn broadcast_of(&self, address: IpAddr) -> Option<Interface> {
+        self.broadcasts.iter().find(|(broadcast, _)| IpAddr::V4(*broadcast) == address).map(|(_, interface)| *interface)
+    }
+
+    /// The first address of an interface, of IPv6 the first that is not link-local: where `REDIRECT` sends packets
+    /// that came in there (`nf_nat_redirect.c`).
+    pub fn first_of(&self, interface: Interface, family: Family) -> Option<IpAddr> {
+        let fits = |address: &IpAddr| match address {
+            IpAddr::V4(_) => family == Family::Ipv4,
+            IpAddr::V6(address) => family == Family::Ipv6 && !address.is_unicast_link_local(),
+        };
+        self.assigned.iter().find(|(address, on)| *on == interface && fits(address)).map(|(address, _)| *address)
+    }
+}
+
+/// The lists of `recent`, by name. A list that is not here is empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecentLists(HashMap<Box<str>, FastMap<u128, RecentEntry>>);
+
+/// When packets of an address were noted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecentEntry {
+    /// How many seconds ago, for each of the last packets (the kernel keeps 20).
+    pub ages: Vec<u32>,
+}
+
+impl RecentLists {
+    /// Notes a packet of an address, so many seconds ago.
+    pub fn note(&mut self, list: &str, address: IpAddr, age: u32) {
+        self.0.entry(list.into()).or_default().entry(bits(address)).or_default().ages.push(age);
+    }
+
+    /// Forgets an address.
+    pub fn forget(&mut self, list: &str, address: IpAddr) {
+        if let Some(entries) = self.0.get_mut(list) {
+            entries.remove(&bits(address));
+        }
+    }
+
+    /// Makes all entries older.
+    pub fn pass(&mut self, seconds: u32) {
+        let entries = self.0.values_mut().flat_map(FastMap::values_mut);
+        entries.flat_map(|entry| &mut entry.ages).for_each(|age| *age = age.saturating_add(seconds));
+    }
+
+    /// The entry of an address.
+    pub fn entry(&self, list: &str, address: IpAddr) -> Option<&RecentEntry> {
+        self.0.get(list)?.get(&bits(address))
+    }
+
+    /// What a list has an address under.
+    pub(crate) fn key(address: IpAddr, mask: IpAddr) -> IpAddr {
+        masked(address, mask)
+    }
+}
+
+/// An ipset: entries, each with one part for every dimension of the set.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IpSet {
+    /// The entries. `hash:ip,port` has an address and a port in each, `hash:net` one range.
+    pub entries: Vec<Vec<Part>>,
+}
+
+/// One part of an entry of an ipset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// An address or a range of them.
+    Address(IpNet),
+    /// A port of a protocol, given by its number.
+    Port {
+        /// The protocol.
+        protocol: u8,
+        /// The lowest port.
+        first: u16,
+        /// The highest.
+        last: u16,
+    },
+}

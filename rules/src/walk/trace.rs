@@ -1,0 +1,62 @@
+//! Which rules a packet met.
+
+use super::share::Share;
+
+/// A rule of a compiled program; the program tells its [`Place`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RuleId(pub(crate) u32);
+
+/// Where a rule stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place<'a> {
+    /// The table.
+    pub table: &'a str,
+    /// The chain.
+    pub chain: &'a str,
+    /// The position in the chain, from 1, as `iptables -L --line-numbers` counts.
+    pub rule: usize,
+}
+
+/// One step of a packet's way through rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The rule, or the last one met before a policy applied.
+    pub rule: RuleId,
+    /// What happened.
+    pub did: Did,
+}
+
+/// What a rule did to a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Did {
+    /// It matched and was carried out; where chance was asked, it held for this share.
+    Match(Share),
+    /// Only chance kept it from matching, as it does for this share.
+    PassByChance(Share),
+    /// What it compares or does is not known.
+    Stop,
+}
+
+/// Something that listens to a walk.
+pub trait Trace: Clone + Default {
+    /// A rule that matters for the packet was met. `step` is only called where it is kept.
+    fn step(&mut self, step: impl FnOnce() -> Step);
+}
+
+/// Keeps nothing, and costs nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NoTrace;
+
+impl Trace for NoTrace {
+    fn step(&mut self, _: impl FnOnce() -> Step) {}
+}
+
+/// Keeps every rule that matched or that only chance kept from matching, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Path(pub Vec<Step>);
+
+impl Trace for Path {
+    fn step(&mut self, step: impl FnOnce() -> Step) {
+        self.0.push(step());
+    }
+}

@@ -4,7 +4,9 @@
 //! Kubernetes. Nothing is looked up or filled in here.
 
 mod cluster;
-mod objects;
+mod endpoints;
+mod machines;
+mod services;
 mod tests;
 mod values;
 
@@ -14,10 +16,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) use cluster::{RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
-pub(crate) use objects::{
-    RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawHost, RawIngress, RawNamed, RawNode,
-    RawPod, RawPodPort, RawService, RawServicePort, Scalar,
-};
+pub(crate) use endpoints::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
+pub(crate) use machines::{RawHost, RawNode, RawPod, RawPodPort, Scalar};
+pub(crate) use services::{RawIngress, RawService, RawServicePort};
 pub(crate) use tests::{RawApply, RawBalance, RawExpect, RawFlows, RawProbe, RawRejectKind, RawRejected, RawTest};
 pub(crate) use values::{OneOrMany, Version};
 

@@ -60,8 +60,9 @@ pub(crate) struct RawApply {
 pub(crate) struct RawProbe {
     /// Who sends: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
     pub(crate) from: String,
-    /// To where: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `loadbalancer/NAME:PORT`, `externalip/NAME:PORT`,
-    /// `pod/NAME:PORT`, `ADDRESS:PORT` or `[IPV6]:PORT`. PORT is a number or the name of a port.
+    /// To where: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `nodeport/NAME:PORT@localhost`, `loadbalancer/NAME:PORT`,
+    /// `externalip/NAME:PORT`, `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT`, `ADDRESS:PORT` or `[IPV6]:PORT`. PORT is
+    /// a number, or the name of a Service's or pod's port. `@NODE` behind it hands an outside host's packet to that node.
     pub(crate) to: String,
     /// tcp, udp or sctp. Default: the protocol of the Service's port, else tcp.
     #[schemars(extend("enum" = ["tcp", "udp", "sctp", null]))]

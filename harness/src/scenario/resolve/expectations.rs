@@ -233,7 +233,7 @@ fn endpoints(aimed: &Aimed, family: Family, at: At<'_>, scene: &Scene<'_, '_>, f
         for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.ready) {
             let Some(address) = endpoint.addresses.first().copied() else { continue };
             let label = match &endpoint.pod {
-                Some(pod) => format!("pod/{}:{number}", super::objects::short_name(pod)),
+                Some(pod) => format!("pod/{}:{number}", super::references::short_name(pod)),
                 None => std::net::SocketAddr::new(address, number).to_string(),
             };
             let target = Target { label, address, port: Some(number) };

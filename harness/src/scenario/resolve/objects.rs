@@ -1,10 +1,10 @@
 //! The objects of the cluster while a scenario is resolved: as they are at the start, and after each step.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1 as core;
-use svclab_rules::cluster::objects::{self, Reading};
+use svclab_rules::cluster::objects;
 use svclab_rules::cluster::{Cluster, EndpointSlice, Node, ObjectName, Service};
 use svclab_rules::selection;
 
@@ -15,7 +15,7 @@ use super::changes;
 use super::endpoints::{self, service_of};
 use super::findings::Findings;
 use super::located::{Located, report, sound};
-use super::manifests::{Manifests, Object};
+use super::manifests::Manifests;
 use super::network::Network;
 use super::nodes;
 use super::pods::{self, PodState};
@@ -28,15 +28,15 @@ pub(crate) struct Objects<'a> {
     pub(crate) nodes: Vec<Located<'a, Node>>,
     /// The pods.
     pub(crate) pods: Vec<Located<'a, PodState>>,
-    services: Vec<Located<'a, core::Service>>,
+    pub(super) services: Vec<Located<'a, core::Service>>,
     /// Slices from manifests, those made of Endpoints included.
-    slices: Vec<Located<'a, EndpointSlice>>,
-    entries: Vec<Located<'a, &'a RawEndpoints>>,
-    pool: Pool,
+    pub(super) slices: Vec<Located<'a, EndpointSlice>>,
+    pub(super) entries: Vec<Located<'a, &'a RawEndpoints>>,
+    pub(super) pool: Pool,
     /// The scenario as it was written, with the items that could not be read.
-    written: At<'a>,
+    pub(super) written: At<'a>,
     /// False where an object of a manifest could not be read, so that it is unknown what there is.
-    complete: bool,
+    pub(super) complete: bool,
 }
 
 /// Where objects come from that are read in one go.
@@ -135,109 +135,6 @@ impl<'a> Objects<'a> {
         objects
     }
 
-    /// Takes over the objects of files; pods come back, since they may need addresses.
-    fn read_manifests(
-        &mut self,
-        source: &Source<'a>,
-        manifests: &'a Manifests,
-        findings: &mut Findings,
-    ) -> Vec<Located<'a, pods::Draft>> {
-        let mut drafts = Vec::new();
-        for file in &source.manifests {
-            let (objects, complete) = manifests.objects(file, findings);
-            self.complete &= complete;
-            for object in objects {
-                let place = object.with(());
-                match object.value {
-                    Object::Pod(pod) => drafts.push(pods::manifest(*pod, place.at)),
-                    Object::Service(service) => self.put_service(place.with(*service)),
-                    Object::Node(node) => {
-                        let node = sound(&place, objects::node(&node), findings);
-                        self.complete &= node.is_some();
-                        self.nodes.extend(node.map(|node| place.with(node)));
-                    }
-                    Object::EndpointSlice(slice) => match sound(&place, objects::endpoint_slice(&slice), findings) {
-                        Some(Reading::Kept(slice)) => {
-                            self.slices.retain(|other| other.value.name != slice.name);
-                            self.slices.push(place.with(slice));
-                        }
-                        Some(Reading::Ignored(note)) => findings.note(place.at, note.to_string()),
-                        None => {}
-                    },
-                    Object::Endpoints(endpoints) => {
-                        let slices = sound(&place, objects::endpoints(&endpoints), findings).unwrap_or_default();
-                        self.put_mirrored(place, slices, findings);
-                    }
-                }
-            }
-        }
-        drafts
-    }
-
-    /// The slices of an Endpoints object count where the Service has none of its own.
-    fn put_mirrored(&mut self, place: Located<'a, ()>, slices: Vec<EndpointSlice>, findings: &mut Findings) {
-        let Some(service) = slices.first().map(|slice| slice.service.clone()) else { return };
-        if self.slices.iter().any(|slice| slice.value.service == service) {
-            findings.note(place.at, format!("Endpoints {service} is left out: its service has EndpointSlices"));
-        } else {
-            self.slices.extend(slices.into_iter().map(|slice| place.with(slice)));
-        }
-    }
-
-    fn put_service(&mut self, service: Located<'a, core::Service>) {
-        let name = services::object_name(&service.value);
-        match self.services.iter_mut().find(|other| services::object_name(&other.value) == name) {
-            Some(other) => *other = service,
-            None => self.services.push(service),
-        }
-    }
-
-    /// Lays Services and endpoints in short form over what there is.
-    fn lay_over(&mut self, source: &Source<'a>, network: &Network, findings: &mut Findings) {
-        let mut seen: BTreeMap<ObjectName, At<'a>> = BTreeMap::new();
-        for (index, raw) in source.services.iter().enumerate() {
-            let at = source.at.field("services").item(index);
-            let name = services::name_of(raw);
-            if let Some(first) = seen.get(&name) {
-                let mistake = at.field("name").mistake(format!("there are two services `{}`", short_name(&name)));
-                findings.add(mistake.help("Rename one of the two.").also(first.field("name").label("the first one")));
-                continue;
-            }
-            seen.insert(name.clone(), at);
-            if raw.delete == Some(true) {
-                self.remove_service(&name, at, findings);
-            } else {
-                let known = self.services.iter_mut().find(|other| services::object_name(&other.value) == name);
-                let mut object = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-                services::overlay(raw, &mut object);
-                self.put_service(Located::short(object, at));
-            }
-        }
-        services::complete(&mut self.services, network, &mut self.pool, findings);
-        for (index, raw) in source.endpoints.iter().enumerate() {
-            let at = source.at.field("endpoints").item(index);
-            let name = service_of(raw);
-            if raw.delete == Some(true) && (raw.pods.is_some() || raw.addresses.is_some() || raw.endpoints.is_some()) {
-                let help = "Leave `delete` out: the endpoints that are listed replace those of before.";
-                findings.wrong(at.field("delete").key(), "an entry either lists endpoints or deletes them", help);
-            }
-            if self.services.iter().any(|service| services::object_name(&service.value) == name) {
-                self.entries.push(Located::short(raw, at));
-            } else {
-                self.missing_service(&name, at.field("service"), findings);
-            }
-        }
-    }
-
-    fn remove_service(&mut self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
-        if !self.services.iter().any(|service| services::object_name(&service.value) == *name) {
-            self.missing_service(name, at.field("name"), findings);
-        }
-        self.services.retain(|service| services::object_name(&service.value) != *name);
-        self.entries.retain(|entry| service_of(entry.value) != *name);
-        self.slices.retain(|slice| slice.value.service != *name);
-    }
-
     /// The facts.
     pub(crate) fn cluster(&self, network: &Network, findings: &mut Findings) -> Cluster {
         let mut facts: Vec<Located<'_, Service>> = Vec::new();
@@ -298,58 +195,6 @@ impl<'a> Objects<'a> {
             }
         }
     }
-
-    /// The node of a name.
-    pub(crate) fn node(&self, name: &str) -> Option<&Node> {
-        self.nodes.iter().map(|node| &node.value).find(|node| node.name == name)
-    }
-
-    /// Records a reference to a node that is not there.
-    pub(crate) fn missing_node(&self, name: &str, at: At<'_>, findings: &mut Findings) {
-        let known: Vec<&str> = self.nodes.iter().map(|node| node.value.name.as_str()).collect();
-        self.missing("node", "nodes", name, at, &known, findings);
-    }
-
-    /// Records a reference to a pod that is not there.
-    pub(crate) fn missing_pod(&self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
-        let known: Vec<String> = self.pods.iter().map(|pod| short_name(&pod.value.pod.name)).collect();
-        self.missing("pod", "pods", &short_name(name), at, &known, findings);
-    }
-
-    /// Records a reference to a Service that is not there.
-    pub(crate) fn missing_service(&self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
-        let known: Vec<String> =
-            self.services.iter().map(|service| short_name(&services::object_name(&service.value))).collect();
-        self.missing("service", "services", &short_name(name), at, &known, findings);
-    }
-
-    /// Records a reference that leads nowhere, unless the object is written down but could not be read, which has
-    /// been recorded already.
-    fn missing<S: AsRef<str>>(
-        &self,
-        what: &str,
-        list: &str,
-        name: &str,
-        at: At<'_>,
-        known: &[S],
-        findings: &mut Findings,
-    ) {
-        let bare = name.rsplit('/').next();
-        let items = self.written.node().get(list).map(|entry| entry.value.items()).unwrap_or_default();
-        let name_of = |item: &super::super::tree::Node| match item.get("name") {
-            Some(name) => name.value.text().map(str::to_owned),
-            None => item.text().map(str::to_owned),
-        };
-        let written = items.iter().any(|item| name_of(item).as_deref() == bare);
-        if self.complete && !written {
-            findings.dangling(at, what, name, known);
-        }
-    }
-}
-
-/// A name as authors write it: without the default namespace.
-pub(crate) fn short_name(name: &ObjectName) -> String {
-    if name.namespace == "default" { name.name.clone() } else { name.to_string() }
 }
 
 /// Takes away the second of two objects with the same name.

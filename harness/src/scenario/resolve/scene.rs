@@ -7,8 +7,9 @@ use super::super::tree::At;
 use super::endpoints::object_name;
 use super::findings::Findings;
 use super::located::Located;
-use super::objects::{Objects, short_name};
+use super::objects::Objects;
 use super::pods;
+use super::references::short_name;
 
 /// What names are looked up in: the objects as they are now, then as they were at the start, so that a probe can be
 /// sent to where a Service was.

@@ -8,8 +8,8 @@ use super::super::model::{Place as Namespace, Target};
 use super::super::served::served_at;
 use super::super::tree::At;
 use super::findings::Findings;
-use super::objects::short_name;
 use super::ports::{container_port, port_number};
+use super::references::short_name;
 use super::scene::Scene;
 
 impl Scene<'_, '_> {

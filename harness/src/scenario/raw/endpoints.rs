@@ -1,0 +1,92 @@
+//! Endpoints in short form.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Endpoints of one Service. Several entries for one Service add up.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawEndpoints {
+    /// The Service's name; NAMESPACE/NAME outside of the default namespace.
+    pub(crate) service: String,
+    /// Pods that serve it, each an endpoint with the pod's addresses and node.
+    pub(crate) pods: Option<Vec<String>>,
+    /// Addresses that serve it, each an endpoint of its own.
+    pub(crate) addresses: Option<Vec<String>>,
+    /// Endpoints with fields of their own, as in an EndpointSlice.
+    pub(crate) endpoints: Option<Vec<RawEndpoint>>,
+    /// The ports of the endpoints. Default: the Service's targetPorts.
+    pub(crate) ports: Option<Vec<RawEndpointPort>>,
+    /// Conditions of the pods and addresses of this entry.
+    pub(crate) conditions: Option<RawConditions>,
+    /// The node of the pods and addresses of this entry. Default: the pod's.
+    pub(crate) node_name: Option<String>,
+    /// The zone of the pods and addresses of this entry. Default: the zone label of the node.
+    pub(crate) zone: Option<String>,
+    /// Topology hints for the pods and addresses of this entry.
+    pub(crate) hints: Option<RawHints>,
+    /// In a step: true takes all endpoints of the Service away.
+    pub(crate) delete: Option<bool>,
+}
+
+/// One endpoint, as in an EndpointSlice.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawEndpoint {
+    /// Its addresses; kube-proxy uses the first. Not needed with `pod`.
+    pub(crate) addresses: Option<Vec<String>>,
+    /// The pod that it is.
+    pub(crate) pod: Option<String>,
+    /// Its conditions.
+    pub(crate) conditions: Option<RawConditions>,
+    /// The node that it is on. Default: the pod's.
+    pub(crate) node_name: Option<String>,
+    /// The zone that it is in. Default: the zone label of the node.
+    pub(crate) zone: Option<String>,
+    /// Topology hints.
+    pub(crate) hints: Option<RawHints>,
+}
+
+/// The port of endpoints that belongs to a port of the Service.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawEndpointPort {
+    /// The name of the Service's port; none where that has none.
+    pub(crate) name: Option<String>,
+    /// TCP, UDP or SCTP. Default: TCP.
+    #[schemars(extend("enum" = ["TCP", "UDP", "SCTP", null]))]
+    pub(crate) protocol: Option<String>,
+    /// The port on the endpoints.
+    #[schemars(range(min = 1, max = 65535))]
+    pub(crate) port: i32,
+}
+
+/// What state an endpoint is in.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawConditions {
+    /// Whether it gets traffic. Default: true, or false where it is terminating.
+    pub(crate) ready: Option<bool>,
+    /// Whether it can answer, even while it is terminating. Default: as ready.
+    pub(crate) serving: Option<bool>,
+    /// Whether it is being taken down. Default: false.
+    pub(crate) terminating: Option<bool>,
+}
+
+/// Who should use an endpoint.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawHints {
+    /// Zones whose clients should.
+    pub(crate) for_zones: Option<Vec<RawNamed>>,
+    /// Nodes whose clients should.
+    pub(crate) for_nodes: Option<Vec<RawNamed>>,
+}
+
+/// A name.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawNamed {
+    /// The name.
+    pub(crate) name: String,
+}

@@ -1,0 +1,110 @@
+//! Nodes, pods and hosts in short form.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::OneOrMany;
+
+/// A machine of the cluster.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawNode {
+    /// The node's name.
+    pub(crate) name: String,
+    /// Its InternalIP. Default: the next free one from 172.18.0.2 on (fd00:172:18::2 for IPv6).
+    pub(crate) ip: Option<OneOrMany<String>>,
+    /// Its InternalIPs, the primary one first.
+    pub(crate) ips: Option<OneOrMany<String>>,
+    /// Its ExternalIP.
+    #[serde(rename = "externalIP")]
+    pub(crate) external_ip: Option<OneOrMany<String>>,
+    /// Its ExternalIPs.
+    #[serde(rename = "externalIPs")]
+    pub(crate) external_ips: Option<OneOrMany<String>>,
+    /// The range of its pods' addresses. Default: the next free /24 (IPv6: /64) of the cluster's podCIDR.
+    #[serde(rename = "podCIDR")]
+    pub(crate) pod_cidr: Option<OneOrMany<String>>,
+    /// The same, for dual-stack.
+    #[serde(rename = "podCIDRs")]
+    pub(crate) pod_cidrs: Option<OneOrMany<String>>,
+    /// Labels; `topology.kubernetes.io/zone` decides on topology hints.
+    pub(crate) labels: Option<BTreeMap<String, String>>,
+    /// Kernel settings by dotted name, on top of those that kube-proxy makes.
+    pub(crate) sysctls: Option<BTreeMap<String, Scalar>>,
+}
+
+/// A pod, or several of one kind.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawPod {
+    /// The pod's name; of several, NAME-1 to NAME-N.
+    pub(crate) name: String,
+    /// Its namespace. Default: default.
+    pub(crate) namespace: Option<String>,
+    /// The node that it runs on.
+    pub(crate) node: Option<String>,
+    /// The nodes that replicas are spread over, in turn. Default: all nodes.
+    pub(crate) nodes: Option<Vec<String>>,
+    /// Its address. Default: the next free one of the node's podCIDR, from .2 on.
+    pub(crate) ip: Option<OneOrMany<String>>,
+    /// Its addresses, at most one of each family.
+    pub(crate) ips: Option<OneOrMany<String>>,
+    /// How many pods of this kind there are. Default: 1.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(crate) replicas: Option<u32>,
+    /// True for a pod without a network of its own: it has its node's addresses.
+    pub(crate) host_network: Option<bool>,
+    /// Labels, for selectors of Services.
+    pub(crate) labels: Option<BTreeMap<String, String>>,
+    /// Ports of its containers, for targetPort by name and for hostPort.
+    pub(crate) ports: Option<Vec<RawPodPort>>,
+    /// Whether it is ready, for the endpoints of Services. Default: true.
+    pub(crate) ready: Option<bool>,
+    /// Whether it is being taken down, for the endpoints of Services. Default: false.
+    pub(crate) terminating: Option<bool>,
+    /// In a step: true takes the pod away.
+    pub(crate) delete: Option<bool>,
+}
+
+/// A port of a container.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawPodPort {
+    /// The name that a targetPort can refer to.
+    pub(crate) name: Option<String>,
+    /// The port inside of the pod.
+    #[schemars(range(min = 1, max = 65535))]
+    pub(crate) container_port: i32,
+    /// TCP, UDP or SCTP. Default: TCP.
+    #[schemars(extend("enum" = ["TCP", "UDP", "SCTP", null]))]
+    pub(crate) protocol: Option<String>,
+    /// The port on the node that leads here.
+    #[schemars(range(min = 1, max = 65535))]
+    pub(crate) host_port: Option<i32>,
+}
+
+/// A machine that does not belong to the cluster.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawHost {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its address. Default: the next free one from 203.0.113.10 on (2001:db8:113::10 for IPv6).
+    pub(crate) ip: Option<OneOrMany<String>>,
+    /// Its addresses, at most one of each family.
+    pub(crate) ips: Option<OneOrMany<String>>,
+}
+
+/// A number, truth value or text.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Scalar {
+    /// A number.
+    Number(i64),
+    /// A truth value.
+    Bool(bool),
+    /// Text.
+    Text(String),
+}

@@ -1,0 +1,123 @@
+//! Objects come in: from files, and from the lists of a scenario or a step.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1 as core;
+use svclab_rules::cluster::objects::{self, Reading};
+use svclab_rules::cluster::{EndpointSlice, ObjectName};
+
+use super::super::tree::{At, Place};
+use super::endpoints::service_of;
+use super::findings::Findings;
+use super::located::{Located, sound};
+use super::manifests::{Manifests, Object};
+use super::network::Network;
+use super::objects::{Objects, Source};
+use super::pods;
+use super::references::short_name;
+use super::services;
+
+impl<'a> Objects<'a> {
+    /// Takes over the objects of files; pods come back, since they may need addresses.
+    pub(super) fn read_manifests(
+        &mut self,
+        source: &Source<'a>,
+        manifests: &'a Manifests,
+        findings: &mut Findings,
+    ) -> Vec<Located<'a, pods::Draft>> {
+        let mut drafts = Vec::new();
+        for file in &source.manifests {
+            let (objects, complete) = manifests.objects(file, findings);
+            self.complete &= complete;
+            for object in objects {
+                let place = object.with(());
+                match object.value {
+                    Object::Pod(pod) => drafts.push(pods::manifest(*pod, place.at)),
+                    Object::Service(service) => self.put_service(place.with(*service)),
+                    Object::Node(node) => {
+                        let node = sound(&place, objects::node(&node), findings);
+                        self.complete &= node.is_some();
+                        self.nodes.extend(node.map(|node| place.with(node)));
+                    }
+                    Object::EndpointSlice(slice) => match sound(&place, objects::endpoint_slice(&slice), findings) {
+                        Some(Reading::Kept(slice)) => {
+                            self.slices.retain(|other| other.value.name != slice.name);
+                            self.slices.push(place.with(slice));
+                        }
+                        Some(Reading::Ignored(note)) => findings.note(place.at, note.to_string()),
+                        None => {}
+                    },
+                    Object::Endpoints(endpoints) => {
+                        let slices = sound(&place, objects::endpoints(&endpoints), findings).unwrap_or_default();
+                        self.put_mirrored(place, slices, findings);
+                    }
+                }
+            }
+        }
+        drafts
+    }
+
+    /// The slices of an Endpoints object count where the Service has none of its own.
+    fn put_mirrored(&mut self, place: Located<'a, ()>, slices: Vec<EndpointSlice>, findings: &mut Findings) {
+        let Some(service) = slices.first().map(|slice| slice.service.clone()) else { return };
+        if self.slices.iter().any(|slice| slice.value.service == service) {
+            findings.note(place.at, format!("Endpoints {service} is left out: its service has EndpointSlices"));
+        } else {
+            self.slices.extend(slices.into_iter().map(|slice| place.with(slice)));
+        }
+    }
+
+    fn put_service(&mut self, service: Located<'a, core::Service>) {
+        let name = services::object_name(&service.value);
+        match self.services.iter_mut().find(|other| services::object_name(&other.value) == name) {
+            Some(other) => *other = service,
+            None => self.services.push(service),
+        }
+    }
+
+    /// Lays Services and endpoints in short form over what there is.
+    pub(super) fn lay_over(&mut self, source: &Source<'a>, network: &Network, findings: &mut Findings) {
+        let mut seen: BTreeMap<ObjectName, At<'a>> = BTreeMap::new();
+        for (index, raw) in source.services.iter().enumerate() {
+            let at = source.at.field("services").item(index);
+            let name = services::name_of(raw);
+            if let Some(first) = seen.get(&name) {
+                let mistake = at.field("name").mistake(format!("there are two services `{}`", short_name(&name)));
+                findings.add(mistake.help("Rename one of the two.").also(first.field("name").label("the first one")));
+                continue;
+            }
+            seen.insert(name.clone(), at);
+            if raw.delete == Some(true) {
+                self.remove_service(&name, at, findings);
+            } else {
+                let known = self.services.iter_mut().find(|other| services::object_name(&other.value) == name);
+                let mut object = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
+                services::overlay(raw, &mut object);
+                self.put_service(Located::short(object, at));
+            }
+        }
+        services::complete(&mut self.services, network, &mut self.pool, findings);
+        for (index, raw) in source.endpoints.iter().enumerate() {
+            let at = source.at.field("endpoints").item(index);
+            let name = service_of(raw);
+            if raw.delete == Some(true) && (raw.pods.is_some() || raw.addresses.is_some() || raw.endpoints.is_some()) {
+                let help = "Leave `delete` out: the endpoints that are listed replace those of before.";
+                findings.wrong(at.field("delete").key(), "an entry either lists endpoints or deletes them", help);
+            }
+            if self.services.iter().any(|service| services::object_name(&service.value) == name) {
+                self.entries.push(Located::short(raw, at));
+            } else {
+                self.missing_service(&name, at.field("service"), findings);
+            }
+        }
+    }
+
+    fn remove_service(&mut self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
+        if !self.services.iter().any(|service| services::object_name(&service.value) == *name) {
+            self.missing_service(name, at.field("name"), findings);
+        }
+        self.services.retain(|service| services::object_name(&service.value) != *name);
+        self.entries.retain(|entry| service_of(entry.value) != *name);
+        self.slices.retain(|slice| slice.value.service != *name);
+    }
+}

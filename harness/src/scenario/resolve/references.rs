@@ -1,0 +1,62 @@
+//! Objects by name, and references that lead nowhere.
+
+use svclab_rules::cluster::{Node, ObjectName};
+
+use super::super::tree::{At, Node as Tree};
+use super::findings::Findings;
+use super::objects::Objects;
+use super::services;
+
+impl Objects<'_> {
+    /// The node of a name.
+    pub(crate) fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().map(|node| &node.value).find(|node| node.name == name)
+    }
+
+    /// Records a reference to a node that is not there.
+    pub(crate) fn missing_node(&self, name: &str, at: At<'_>, findings: &mut Findings) {
+        let known: Vec<&str> = self.nodes.iter().map(|node| node.value.name.as_str()).collect();
+        self.missing("node", "nodes", name, at, &known, findings);
+    }
+
+    /// Records a reference to a pod that is not there.
+    pub(crate) fn missing_pod(&self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
+        let known: Vec<String> = self.pods.iter().map(|pod| short_name(&pod.value.pod.name)).collect();
+        self.missing("pod", "pods", &short_name(name), at, &known, findings);
+    }
+
+    /// Records a reference to a Service that is not there.
+    pub(crate) fn missing_service(&self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
+        let known: Vec<String> =
+            self.services.iter().map(|service| short_name(&services::object_name(&service.value))).collect();
+        self.missing("service", "services", &short_name(name), at, &known, findings);
+    }
+
+    /// Records a reference that leads nowhere, unless the object is written down but could not be read, which has
+    /// been recorded already.
+    fn missing<S: AsRef<str>>(
+        &self,
+        what: &str,
+        list: &str,
+        name: &str,
+        at: At<'_>,
+        known: &[S],
+        findings: &mut Findings,
+    ) {
+        let bare = name.rsplit('/').next();
+        let items = self.written.node().get(list).map(|entry| entry.value.items()).unwrap_or_default();
+        let name_of = |item: &Tree| match item.get("name") {
+            Some(name) => name.value.text().map(str::to_owned),
+            None => item.text().map(str::to_owned),
+        };
+        let written = items.iter().any(|item| name_of(item).as_deref() == bare);
+        if self.complete && !written {
+            findings.dangling(at, what, name, known);
+        }
+    }
+}
+
+/// A name as authors write it: without the default namespace.
+pub(crate) fn short_name(name: &ObjectName) -> String {
+    if name.namespace == "default" { name.name.clone() } else { name.to_string() }
+}

@@ -176,16 +176,14 @@ async fn link_up(topology: &Topology, namespaces: &[&Namespace]) -> Result<(), L
     for stage in 0..=2 {
         for (space, netlink) in connections.iter_mut().filter(|(space, _)| rank(space) == stage) {
             links::make_interfaces(netlink, topology, space, namespaces).await?;
-        }
-        for (_, netlink) in &mut connections {
             netlink.finish().await?;
         }
     }
     for (space, netlink) in &mut connections {
         links::configure(netlink, space).await?;
+        netlink.finish().await?;
     }
     for (space, netlink) in &mut connections {
-        netlink.finish().await?;
         if space.forwards() {
             links::wait_until_ready(netlink, &space.linked()).await?;
         }

@@ -1,84 +1,102 @@
-//! A netlink connection into one namespace, with many requests under way at once.
+//! A netlink connection into one namespace, over which many requests go at once.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
+use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
 use nix::errno::Errno;
 use rtnetlink::packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    ErrorMessage, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, State};
+use rtnetlink::proto::{self, ConnectionHandle};
+use rtnetlink::sys::{SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::LabError;
 use super::namespaces::Namespace;
 
-/// How many requests may wait for their acknowledgement: as many as surely fit into the socket's buffer.
-const WINDOW: usize = 100;
+/// How many requests go in one message: as many as have their acknowledgements surely fit into the socket's buffer.
+const BATCH: usize = 100;
+/// How many questions go in one message: their answers are larger.
+const QUESTIONS: usize = 25;
+/// After how long an answer is taken to be lost. The kernel answers before it takes the next message.
+const PATIENCE: Duration = Duration::from_secs(10);
 
-type Answers = Pin<Box<dyn Stream<Item = NetlinkMessage<RouteNetlinkMessage>>>>;
+type Message = NetlinkMessage<RouteNetlinkMessage>;
+type Answers = Pin<Box<dyn Stream<Item = Message>>>;
 
 /// Requests to one namespace, carried out in their order.
 pub(super) struct Netlink {
     space: String,
-    handle: rtnetlink::Handle,
-    pending: VecDeque<(String, Answers)>,
+    handle: ConnectionHandle<RouteNetlinkMessage>,
+    /// What is not sent yet.
+    requests: Vec<Message>,
+    /// What each of them does, for errors.
+    operations: Vec<String>,
 }
 
 impl Netlink {
     /// Connects to a namespace. Must be called inside of the lab's runtime.
     pub(super) fn connect(namespace: &Namespace) -> Result<Self, LabError> {
         let space = namespace.name().to_owned();
-        let connected = namespace.run(rtnetlink::new_connection)?;
-        let (connection, handle, _) =
+        let connected = namespace.run(|| proto::new_connection(NETLINK_ROUTE))?;
+        let (mut connection, handle, _) =
             connected.map_err(|source| LabError::Socket { space: space.clone(), what: "opening netlink", source })?;
+        // Otherwise a connection that ends looks like a request that was acknowledged.
+        connection.set_forward_ack(true);
         tokio::spawn(connection);
-        Ok(Self { space, handle, pending: VecDeque::new() })
+        Ok(Self { space, handle, requests: Vec::new(), operations: Vec::new() })
     }
 
-    /// Sends a request that creates something; `operation` says what, for the error.
+    /// Adds a request that creates something; `operation` says what, for the error.
     pub(super) async fn create(&mut self, operation: String, message: RouteNetlinkMessage) -> Result<(), LabError> {
-        self.send(operation, message, NLM_F_CREATE | NLM_F_EXCL).await
+        self.add(operation, message, NLM_F_CREATE | NLM_F_EXCL).await
     }
 
-    /// Sends a request that changes something.
+    /// Adds a request that changes or deletes something.
     pub(super) async fn change(&mut self, operation: String, message: RouteNetlinkMessage) -> Result<(), LabError> {
-        self.send(operation, message, 0).await
+        self.add(operation, message, 0).await
     }
 
-    /// Sends a request that creates something or replaces what stands there.
+    /// Adds a request that creates something or replaces what stands there.
     pub(super) async fn replace(&mut self, operation: String, message: RouteNetlinkMessage) -> Result<(), LabError> {
-        self.send(operation, message, NLM_F_CREATE | NLM_F_REPLACE).await
+        self.add(operation, message, NLM_F_CREATE | NLM_F_REPLACE).await
     }
 
-    async fn send(&mut self, operation: String, message: RouteNetlinkMessage, flags: u16) -> Result<(), LabError> {
+    async fn add(&mut self, operation: String, message: RouteNetlinkMessage, flags: u16) -> Result<(), LabError> {
         let mut request = NetlinkMessage::from(message);
         request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        let answers = self.handle.request(request).map_err(|error| self.broken(&error))?;
-        self.pending.push_back((operation, Box::pin(answers)));
-        if self.pending.len() > WINDOW { self.settle(WINDOW / 2).await } else { Ok(()) }
+        self.requests.push(request);
+        self.operations.push(operation);
+        if self.requests.len() == BATCH { self.finish().await } else { Ok(()) }
     }
 
-    /// Waits until all requests are acknowledged.
+    /// Sends what was added, and waits until all of it is acknowledged.
     ///
     /// # Errors
     ///
-    /// The first request that the kernel refused.
+    /// The first request that the kernel refused or did not answer.
     pub(super) async fn finish(&mut self) -> Result<(), LabError> {
-        self.settle(0).await
+        if self.requests.is_empty() {
+            return Ok(());
+        }
+        let (requests, operations) = (std::mem::take(&mut self.requests), std::mem::take(&mut self.operations));
+        let answers = self.send(requests)?;
+        self.acknowledged(operations, answers, PATIENCE).await
     }
 
-    async fn settle(&mut self, left: usize) -> Result<(), LabError> {
-        while self.pending.len() > left {
-            let Some((operation, mut answers)) = self.pending.pop_front() else { break };
-            while let Some(answer) = answers.next().await {
-                if let NetlinkPayload::Error(error) = answer.payload
-                    && let Some(code) = error.code
-                {
-                    let errno = Errno::from_raw(code.get().abs());
-                    return Err(LabError::Netlink { space: self.space.clone(), operation, errno });
-                }
+    /// Waits for the acknowledgement of each operation.
+    async fn acknowledged(
+        &self,
+        operations: Vec<String>,
+        mut answers: Answers,
+        patience: Duration,
+    ) -> Result<(), LabError> {
+        for operation in operations {
+            match next(&mut answers, patience).await {
+                Some(NetlinkPayload::Error(answer)) => self.judge(&answer, operation)?,
+                _ => return Err(self.broken(&format_args!("no acknowledgement of {operation}"))),
             }
         }
         Ok(())
@@ -90,26 +108,38 @@ impl Netlink {
     /// in net/core/rtnetlink.c).
     pub(super) async fn all_up(&mut self, indices: &[u32]) -> Result<bool, LabError> {
         let mut up = 0;
-        for some in indices.chunks(WINDOW) {
-            let asked = some.iter().map(|index| self.ask_for_link(*index)).collect::<Result<Vec<_>, _>>()?;
-            for mut answers in asked {
-                while let Some(answer) = answers.next().await {
-                    if let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = answer.payload {
+        for some in indices.chunks(QUESTIONS) {
+            let mut answers = self.send(some.iter().map(|index| question(*index)).collect())?;
+            for index in some {
+                let operation = format!("asking for interface {index}");
+                match next(&mut answers, PATIENCE).await {
+                    Some(NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link))) => {
                         up += usize::from(link.attributes.contains(&LinkAttribute::OperState(State::Up)));
                     }
+                    Some(NetlinkPayload::Error(answer)) => self.judge(&answer, operation)?,
+                    _ => return Err(self.broken(&format_args!("no answer to {operation}"))),
                 }
             }
         }
         Ok(up == indices.len())
     }
 
-    fn ask_for_link(&mut self, index: u32) -> Result<Answers, LabError> {
-        let mut link = LinkMessage::default();
-        link.header.index = index;
-        let mut request = NetlinkMessage::from(RouteNetlinkMessage::GetLink(link));
-        request.header.flags = NLM_F_REQUEST;
-        let answers = self.handle.request(request).map_err(|error| self.broken(&error))?;
+    /// Sends messages as one; the answers come in the same order.
+    fn send(&self, messages: Vec<Message>) -> Result<Answers, LabError> {
+        let kernel = SocketAddr::new(0, 0);
+        let answers = self.handle.request_batch(messages, kernel).map_err(|error| self.broken(&error))?;
         Ok(Box::pin(answers))
+    }
+
+    /// An error message without a code is an acknowledgement.
+    fn judge(&self, answer: &ErrorMessage, operation: String) -> Result<(), LabError> {
+        match answer.code {
+            None => Ok(()),
+            Some(code) => {
+                let errno = Errno::from_raw(code.get().abs());
+                Err(LabError::Netlink { space: self.space.clone(), operation, errno })
+            }
+        }
     }
 
     /// The name of the namespace.
@@ -120,5 +150,66 @@ impl Netlink {
     /// An error of the connection itself.
     pub(super) fn broken(&self, error: &dyn std::fmt::Display) -> LabError {
         LabError::Connection { space: self.space.clone(), what: error.to_string() }
+    }
+}
+
+/// What the next answer says; `None` where none comes in time, or the connection ended.
+async fn next(answers: &mut Answers, patience: Duration) -> Option<NetlinkPayload<RouteNetlinkMessage>> {
+    let answer = tokio::time::timeout(patience, answers.next()).await.ok()??;
+    Some(answer.payload)
+}
+
+fn question(index: u32) -> Message {
+    let mut link = LinkMessage::default();
+    link.header.index = index;
+    let mut request = NetlinkMessage::from(RouteNetlinkMessage::GetLink(link));
+    request.header.flags = NLM_F_REQUEST;
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroI32;
+
+    use futures_util::stream;
+
+    use super::*;
+
+    /// A connection that nobody serves.
+    fn unserved() -> (Netlink, impl Sized) {
+        let (connection, handle, _) = proto::new_connection(NETLINK_ROUTE).expect("a netlink socket");
+        (Netlink { space: "here".to_owned(), handle, requests: Vec::new(), operations: Vec::new() }, connection)
+    }
+
+    fn answers(codes: &[i32]) -> Answers {
+        let answer = |code: &i32| {
+            let mut error = ErrorMessage::default();
+            error.code = NonZeroI32::new(*code);
+            NetlinkMessage::new(Default::default(), NetlinkPayload::Error(error))
+        };
+        Box::pin(stream::iter(codes.iter().map(answer).collect::<Vec<_>>()))
+    }
+
+    #[rstest::rstest]
+    #[case::all_acknowledged(answers(&[0, 0]), "")]
+    #[case::the_second_refused(answers(&[0, -17]), "second in here: EEXIST: File exists")]
+    #[case::the_second_lost(answers(&[0]), "netlink in here: no acknowledgement of second")]
+    #[case::silence(Box::pin(stream::pending()), "netlink in here: no acknowledgement of first")]
+    #[tokio::test]
+    async fn every_request_is_acknowledged(#[case] answers: Answers, #[case] expected: &str) {
+        let (netlink, _connection) = unserved();
+        let operations = vec!["first".to_owned(), "second".to_owned()];
+        let acknowledged = netlink.acknowledged(operations, answers, Duration::from_millis(1)).await;
+        assert_eq!(acknowledged.err().map_or_else(String::new, |error| error.to_string()), expected);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_ends_acknowledges_nothing() {
+        let (mut netlink, connection) = unserved();
+        let up = RouteNetlinkMessage::SetLink(LinkMessage::default());
+        netlink.change("bringing lo up".to_owned(), up).await.expect("there is room for it");
+        let (finished, ()) = tokio::join!(netlink.finish(), async { drop(connection) });
+        let error = finished.expect_err("the request was lost");
+        assert_eq!(error.to_string(), "netlink in here: no acknowledgement of bringing lo up");
     }
 }

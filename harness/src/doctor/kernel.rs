@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::thread;
 
 use ipnet::IpNet;
-use svclab_rules::cluster::{Cluster, Node, ObjectName, Pod, Protocol};
+use svclab_rules::cluster::{Cluster, Family, Node, ObjectName, Pod, Protocol};
 
-use super::Check;
+use super::{Check, families, listed};
 use crate::lab::{Backend, LabError, with_lab};
 use crate::observation::{Observation, Observed};
 use crate::probe::Prober;
@@ -40,6 +40,9 @@ impl Trial {
         match built.and_then(|flushed| flushed) {
             Ok(()) => Check::ok(self.name, self.found),
             Err(error @ LabError::Missing { .. }) => Check::lacking(self.name, "not tried", error.help()),
+            Err(error @ LabError::NoIpv6) => {
+                Check::lacking(self.name, "this kernel speaks none: no scenario can use it", error.help()).optional()
+            }
             Err(error) => Check::lacking(self.name, error.to_string(), load(self.module)),
         }
     }
@@ -91,7 +94,8 @@ fn pair(topology: &mut Topology) {
     topology.link((0, "eth0".to_owned()), (1, "eth0"));
 }
 
-/// Sends a packet of each family to a pod on another node, over bridges and VXLAN, and waits for the answer.
+/// Sends a packet of each family that the kernel speaks to a pod on another node, over bridges and VXLAN, and waits for the
+/// answer.
 fn packets() -> Check {
     const NAME: &str = "packets";
     let report = "See what else is lacking; if nothing is, report it with the output of `svclab doctor --json`.";
@@ -111,23 +115,30 @@ fn packets() -> Check {
         Ok(())
     });
     match sent.map_err(|error| error.to_string()).and_then(|sent| sent) {
-        Ok(()) => Check::ok(NAME, "a pod on another node answered in both families, over bridges and VXLAN"),
+        Ok(()) => {
+            let families = listed(families().iter().copied());
+            Check::ok(NAME, format!("a pod on another node answered, {families}, over bridges and VXLAN"))
+        }
         Err(what) => Check::lacking(NAME, what, report),
     }
 }
 
 /// Two nodes with a pod each.
 fn scenario() -> Scenario {
-    let node = |number: u16| Node {
-        name: format!("node{number}"),
-        internal_ips: vec![v4([192, 0, 2], number), v6(0, number)],
-        pod_cidrs: vec![IpNet::new_assert(v4([10, 244, number as u8], 0), 24), IpNet::new_assert(v6(number, 0), 64)],
-        ..Node::default()
+    let spoken = |ip: &IpAddr| families().contains(&Family::of(*ip));
+    let node = |number: u16| {
+        let ranges = [IpNet::new_assert(v4([10, 244, number as u8], 0), 24), IpNet::new_assert(v6(number, 0), 64)];
+        Node {
+            name: format!("node{number}"),
+            internal_ips: [v4([192, 0, 2], number), v6(0, number)].into_iter().filter(spoken).collect(),
+            pod_cidrs: ranges.into_iter().filter(|range| spoken(&range.addr())).collect(),
+            ..Node::default()
+        }
     };
     let pod = |number: u16| Pod {
         name: ObjectName::new("default", format!("pod{number}")),
         node: format!("node{number}"),
-        ips: vec![v4([10, 244, number as u8], 2), v6(number, 2)],
+        ips: [v4([10, 244, number as u8], 2), v6(number, 2)].into_iter().filter(spoken).collect(),
         host_network: false,
         labels: BTreeMap::new(),
         ports: Vec::new(),

@@ -13,6 +13,9 @@ mod rules;
 use std::fs;
 
 use serde::Serialize;
+use svclab_rules::cluster::Family;
+
+use crate::lab::has_ipv6;
 
 pub use render::render;
 
@@ -111,6 +114,16 @@ pub fn examine() -> Examination {
     let checks = limits::examine(can_build, rootless);
     groups.push(Group { name: "limits", checks });
     Examination { groups }
+}
+
+/// The families that the kernel speaks.
+fn families() -> &'static [Family] {
+    if has_ipv6() { &Family::ALL } else { &[Family::Ipv4] }
+}
+
+/// `IPv4 and IPv6`.
+fn listed(families: impl IntoIterator<Item = Family>) -> String {
+    families.into_iter().map(|family| family.to_string()).collect::<Vec<_>>().join(" and ")
 }
 
 /// A file of `/proc` without its last line break; `None` where there is none.

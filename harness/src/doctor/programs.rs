@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::Check;
-use crate::lab::{Backend, programs};
+use crate::lab::{Backend, has_ipv6, programs};
 
 /// What a missing program is told.
 const INSTALL: &str = "Install it: `sudo apt-get install iptables nftables conntrack`, or run ci/setup.";
@@ -35,6 +35,7 @@ pub(super) fn examine() -> Vec<Check> {
     let restore =
         |backend: Backend| Family::ALL.map(|family| backend.program(ProxyMode::Iptables, family)).map(of_program);
     let [ipv4, ipv6] = restore(Backend::System);
+    let ipv6 = if has_ipv6() { ipv6 } else { ipv6.optional() };
     let mut checks = vec![ipv4, ipv6, of_program("conntrack")];
     checks.push(of_program("nft").optional());
     let other = match system() {

@@ -6,7 +6,7 @@ use std::thread;
 use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::programs::{Implementation, system};
-use super::{Check, kernel};
+use super::{Check, families, kernel, listed};
 use crate::documents::Document;
 use crate::lab::{Backend, LabError, programs, with_lab};
 use crate::topology::{Role, Space, Topology};
@@ -114,7 +114,7 @@ fn ways() -> Vec<Way> {
     };
     let all = [(Backend::System, system), other].into_iter().flat_map(|(backend, implementation)| {
         let first = backend == Backend::System;
-        Family::ALL.map(|family| Way { backend, implementation, family, first })
+        families().iter().map(move |family| Way { backend, implementation, family: *family, first })
     });
     all.filter(|way| programs::find(way.backend.program(ProxyMode::Iptables, way.family)).is_some()).collect()
 }
@@ -194,22 +194,19 @@ fn judge<'a>(feature: &Feature, ways: impl Iterator<Item = (&'a Way, Option<&'a 
 
 /// `IPv4 and IPv6, iptables-nft and iptables-legacy`.
 fn describe(ways: &[Way]) -> String {
-    let mut families: Vec<String> = ways.iter().map(|way| way.family.to_string()).collect();
+    let families = Family::ALL.into_iter().filter(|family| ways.iter().any(|way| way.family == *family));
     let mut implementations: Vec<&str> = ways.iter().map(|way| way.implementation.name()).collect();
-    families.dedup();
-    families.sort_unstable();
-    families.dedup();
     implementations.dedup();
-    format!("{}, {}", families.join(" and "), implementations.join(" and "))
+    format!("{}, {}", listed(families), implementations.join(" and "))
 }
 
 /// Rules in nftables' own language, where its program is there.
 fn nftables() -> Option<Check> {
     const NAME: &str = "nftables";
     programs::find(Backend::System.program(ProxyMode::Nftables, Family::Ipv4))?;
-    let refused: Vec<String> = Family::ALL
-        .into_iter()
-        .filter_map(|family| {
+    let refused: Vec<String> = families()
+        .iter()
+        .filter_map(|&family| {
             let (word, kind, address, port) = match family {
                 Family::Ipv4 => ("ip", "ipv4_addr", "192.0.2.1", "192.0.2.1:80"),
                 Family::Ipv6 => ("ip6", "ipv6_addr", "2001:db8::1", "[2001:db8::1]:80"),
@@ -221,7 +218,10 @@ fn nftables() -> Option<Check> {
         })
         .collect();
     Some(match refused.is_empty() {
-        true => Check::ok(NAME, "numgen, fib, verdict maps, sets with timeouts, IPv4 and IPv6"),
+        true => {
+            let families = listed(families().iter().copied());
+            Check::ok(NAME, format!("numgen, fib, verdict maps, sets with timeouts, {families}"))
+        }
         false => Check::lacking(NAME, refused.join("; "), kernel::load("nf_tables nft_numgen nft_fib_inet")).optional(),
     })
 }

@@ -58,11 +58,7 @@ impl Channel {
     pub(super) fn open(namespace: &Namespace, interface: u32) -> Result<Self, LabError> {
         let space = namespace.name().to_owned();
         let opened = namespace.run(|| bind(interface))?;
-        let (sender, socket) = opened.map_err(|source| LabError::Socket {
-            space: space.clone(),
-            what: "opening a packet socket",
-            source,
-        })?;
+        let (sender, socket) = opened.map_err(LabError::socket(&space, "opening a packet socket"))?;
         Ok(Self { space, sender, socket })
     }
 
@@ -113,7 +109,7 @@ impl Channel {
 
     /// An error of this socket.
     pub(crate) fn error(&self, what: &'static str, source: io::Error) -> LabError {
-        LabError::Socket { space: self.space.clone(), what, source }
+        LabError::socket(&self.space, what)(source)
     }
 }
 

@@ -42,8 +42,19 @@ pub enum LabError {
         name: String,
         /// The value.
         value: String,
+        /// True where the scenario asks for it.
+        asked_for: bool,
         /// The kernel's answer.
         source: io::Error,
+    },
+    /// The lab has IPv6 addresses, and the kernel no IPv6.
+    #[error("the scenario has IPv6 addresses, and this kernel speaks no IPv6")]
+    NoIpv6,
+    /// Something was asked of a namespace that the lab does not have.
+    #[error("the lab has no network namespace {space}")]
+    Unknown {
+        /// The name.
+        space: String,
     },
     /// A netlink request was refused.
     #[error("{operation} in {space}: {}", reason(errno.desc()))]
@@ -72,6 +83,16 @@ pub enum LabError {
         what: &'static str,
         /// The kernel's answer.
         source: io::Error,
+    },
+    /// A program failed.
+    #[error("{program} in {space}: {message}")]
+    Program {
+        /// The program.
+        program: String,
+        /// The namespace's name.
+        space: String,
+        /// What it said, or why it could not be run.
+        message: String,
     },
     /// A program that the lab needs is not there.
     #[error("{program} is not installed")]
@@ -102,6 +123,22 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// The error of a socket in a namespace, from the kernel's answer.
+    pub(crate) fn socket(space: &str, what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let space = space.to_owned();
+        move |source| Self::Socket { space, what, source }
+    }
+
+    /// True where not the environment is at fault but what the scenario asks for.
+    pub(crate) fn is_of_scenario(&self) -> bool {
+        use io::ErrorKind::{InvalidInput, NotFound};
+        match self {
+            Self::Rules { .. } => true,
+            Self::Setting { asked_for, source, .. } => *asked_for && matches!(source.kind(), InvalidInput | NotFound),
+            _ => false,
+        }
+    }
+
     /// What the user can do about it.
     pub fn help(&self) -> &'static str {
         match self {
@@ -109,7 +146,14 @@ impl LabError {
                 "Run it with sudo, or allow user namespaces (sysctl user.max_user_namespaces, and on Ubuntu \
                  kernel.apparmor_restrict_unprivileged_userns=0). `svclab doctor` tells what is missing."
             }
-            Self::Missing { .. } => "Install it: `sudo apt-get install iptables nftables conntrack`, or run ci/run.",
+            Self::Missing { .. } => "Install it: `sudo apt-get install iptables nftables conntrack`, or run ci/setup.",
+            Self::Setting { .. } if self.is_of_scenario() => {
+                "Correct the node's `sysctls`: the kernel has no such setting, or not with such a value."
+            }
+            Self::NoIpv6 => {
+                "Leave IPv6 addresses and ranges out, or switch IPv6 on: start the kernel without `ipv6.disable=1`, and \
+                 load the module: `sudo modprobe ipv6`."
+            }
             Self::Setting { .. } => {
                 "The kernel lacks the feature, or /proc/sys is read-only (a container without --privileged). \
                  `svclab doctor` tells which."

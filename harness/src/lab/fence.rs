@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpid};
 
 use super::LabError;
 use super::channel::Channel;
@@ -31,11 +31,8 @@ pub(super) struct Fence {
 impl Fence {
     /// Opens the marker's channel on a loopback that is up, and keeps the calling thread on one processor.
     pub(super) fn open(namespace: &Namespace) -> Result<Self, LabError> {
-        stay_on_one_processor().map_err(|errno| LabError::Socket {
-            space: namespace.name().to_owned(),
-            what: "binding the lab to a processor",
-            source: errno.into(),
-        })?;
+        let bound = stay_on_one_processor().map_err(Into::into);
+        bound.map_err(LabError::socket(namespace.name(), "binding the lab to a processor"))?;
         Ok(Self { channel: Channel::open(namespace, LOOPBACK)?, count: 0 })
     }
 
@@ -66,6 +63,13 @@ impl Fence {
         }
         Err(LabError::Stalled { millis: PATIENCE.as_millis(), what: "the backlog of the lab's processor".to_owned() })
     }
+}
+
+/// Lets the calling thread run on all processors that the process may use, whatever the thread that it was made by is bound to.
+pub(super) fn leave_processor() -> nix::Result<()> {
+    // The first thread of the process: labs have threads of their own, so it is bound to none.
+    let allowed = sched_getaffinity(getpid())?;
+    sched_setaffinity(Pid::from_raw(0), &allowed)
 }
 
 /// Binds the calling thread to one of the processors that it may run on; labs take them in turn.

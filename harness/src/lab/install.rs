@@ -1,13 +1,11 @@
 //! Rules into namespaces, by the programs that administrators use.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
 use std::thread;
 
 use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::LabError;
-use super::namespaces::Namespace;
+use super::namespaces::{Namespace, find};
 use super::programs;
 use crate::documents::Document;
 
@@ -43,44 +41,29 @@ impl Backend {
 ///
 /// # Errors
 ///
-/// [`LabError::Rules`] with the program's message and the rule that it is about, [`LabError::Missing`], and those of
-/// `meanwhile`.
+/// [`LabError::Rules`] with the program's message and the rule that it is about, [`LabError::Missing`], those of `meanwhile`,
+/// and [`LabError::Unknown`] before anything is installed.
 pub(super) fn install_all<T>(
     namespaces: &[Namespace],
     documents: &[Document],
     backend: Backend,
     meanwhile: impl FnOnce() -> Result<T, LabError>,
 ) -> Result<T, LabError> {
+    let found = documents.iter().map(|document| Ok((find(namespaces, &document.space)?, document)));
+    let placed = found.collect::<Result<Vec<_>, LabError>>()?;
     thread::scope(|scope| {
-        let installing: Vec<_> = documents
-            .iter()
-            .filter_map(|document| {
-                let namespace = namespaces.iter().find(|namespace| namespace.name() == document.space)?;
-                Some(scope.spawn(move || install(namespace, document, backend)))
-            })
-            .collect();
+        let install = |(namespace, document)| programs::spawn(scope, move || install(namespace, document, backend));
+        let installing = placed.into_iter().map(install).collect();
         let meanwhile = meanwhile();
-        let installed: Vec<Result<(), LabError>> = installing.into_iter().map(join).collect();
+        let installed = programs::join_all(installing);
         meanwhile.and_then(|made| installed.into_iter().collect::<Result<(), _>>().map(|()| made))
     })
 }
 
-fn join(thread: thread::ScopedJoinHandle<'_, Result<(), LabError>>) -> Result<(), LabError> {
-    match thread.join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
-}
-
 fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
     let program = backend.program(document.mode, document.family);
-    let mut command = programs::command(program)?;
-    if document.mode == ProxyMode::Nftables {
-        command.args(["-f", "-"]);
-    }
-    let output = namespace.run(|| feed(&mut command, document.text.as_bytes()))?;
-    let failed = |source| LabError::Socket { space: document.space.clone(), what: "running a program", source };
-    let output = output.map_err(failed)?;
+    let arguments: &[&str] = if document.mode == ProxyMode::Nftables { &["-f", "-"] } else { &[] };
+    let output = programs::run(namespace, program, arguments, &document.text)?;
     if output.status.success() {
         return Ok(());
     }
@@ -88,16 +71,6 @@ fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Resu
     let rule = line_number(&message).and_then(|number| document.text.lines().nth(number - 1)).map(str::to_owned);
     let rule = rule.filter(|line| line.trim() != "COMMIT");
     Err(LabError::Rules { program: program.to_owned(), space: document.space.clone(), message, rule })
-}
-
-/// Runs a program with a text as its input.
-fn feed(command: &mut Command, input: &[u8]) -> std::io::Result<std::process::Output> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A program that refuses its input closes it early; what it says then is the better message.
-        let _ = stdin.write_all(input);
-    }
-    child.wait_with_output()
 }
 
 /// The line that a message names: `line 7 failed` or `Error occurred at line: 7` of iptables-restore, `/dev/stdin:7:3-9` of
@@ -111,7 +84,16 @@ fn line_number(message: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::line_number;
+    use super::*;
+
+    #[test]
+    fn rules_for_an_unknown_namespace_are_an_error() {
+        let (family, mode) = (Family::Ipv4, ProxyMode::Iptables);
+        let document = Document { space: "node/nowhere".to_owned(), family, mode, text: String::new() };
+        let installed = install_all(&[], &[document], Backend::System, || Ok(()));
+        let error = installed.expect_err("there is no such namespace");
+        assert_eq!(error.to_string(), "the lab has no network namespace node/nowhere");
+    }
 
     #[rstest::rstest]
     #[case("iptables-restore v1.8.9 (nf_tables): \nline 12: RULE_APPEND failed (No such file or directory)", Some(12))]

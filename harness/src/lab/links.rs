@@ -78,11 +78,28 @@ pub(super) async fn configure(netlink: &mut Netlink, space: &Space) -> Result<()
         netlink.replace(format!("adding forwarding entry {}", entry.mac), message).await?;
     }
     for entry in &space.routes {
-        let operation = format!("adding route {}", entry.destination);
-        let message = route(entry).map_err(|error| netlink.broken(&format_args!("{operation}: {error}")))?;
-        netlink.replace(operation, RouteNetlinkMessage::NewRoute(message)).await?;
+        add_route(netlink, entry).await?;
     }
     Ok(())
+}
+
+/// Makes the routes of a namespace those of another plan.
+pub(super) async fn reroute(netlink: &mut Netlink, old: &[Route], new: &[Route]) -> Result<(), LabError> {
+    for entry in old.iter().filter(|entry| !new.contains(entry)) {
+        let operation = format!("deleting route {}", entry.destination);
+        let message = route(entry).map_err(|error| netlink.broken(&format_args!("{operation}: {error}")))?;
+        netlink.change(operation, RouteNetlinkMessage::DelRoute(message)).await?;
+    }
+    for entry in new.iter().filter(|entry| !old.contains(entry)) {
+        add_route(netlink, entry).await?;
+    }
+    netlink.finish().await
+}
+
+async fn add_route(netlink: &mut Netlink, entry: &Route) -> Result<(), LabError> {
+    let operation = format!("adding route {}", entry.destination);
+    let message = route(entry).map_err(|error| netlink.broken(&format_args!("{operation}: {error}")))?;
+    netlink.replace(operation, RouteNetlinkMessage::NewRoute(message)).await
 }
 
 /// Waits until interfaces can send.

@@ -24,12 +24,14 @@ pub use install::Backend;
 pub use sandbox::{become_privileged, is_privileged};
 
 pub(crate) use channel::Channel;
+pub(crate) use settings::has_ipv6;
 
 use crate::documents::Document;
 use crate::topology::{Role, Space, SpaceId, Topology, UNDERLAY};
 use fence::Fence;
 use namespaces::Namespace;
 use netlink::Netlink;
+use settings::Stage;
 use tokio::runtime::Runtime;
 
 /// A running lab. It belongs to the thread that it was made in.
@@ -64,6 +66,10 @@ pub fn with_lab<T: Send>(
 impl Lab {
     /// Makes a topology real in the calling thread, which is from then on in a mount namespace of its own.
     fn materialize(topology: Topology, documents: &[Document], backend: Backend) -> Result<Self, LabError> {
+        let ipv6 = has_ipv6();
+        if topology.has_ipv6() && !ipv6 {
+            return Err(LabError::NoIpv6);
+        }
         sandbox::leave_host()?;
         let stamping = channel::start_stamping();
         let stamping = stamping.map_err(|source| LabError::Sandbox { what: "switching time stamps on", source })?;
@@ -73,11 +79,16 @@ impl Lab {
         let ruled = |space: &Space| documents.iter().any(|document| document.space == space.name);
         let (first, rest) =
             topology.spaces.split_at(topology.spaces.iter().rposition(ruled).map_or(0, |last| last + 1));
-        let mut namespaces = make_namespaces(first)?;
+        let mut namespaces = make_namespaces(first, ipv6)?;
         let others = install::install_all(&namespaces, documents, backend, || {
-            let others = make_namespaces(rest)?;
+            let others = make_namespaces(rest, ipv6)?;
             let all: Vec<&Namespace> = namespaces.iter().chain(&others).collect();
             runtime.block_on(link_up(&topology, &all))?;
+            for (space, namespace) in topology.spaces.iter().zip(all) {
+                if space.sysctls.iter().any(|sysctl| space.is_of_interface(sysctl)) {
+                    namespace.run(|| settings::write(space, Stage::Up, ipv6))??;
+                }
+            }
             Ok(others)
         })?;
         namespaces.extend(others);
@@ -95,9 +106,25 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// As [`LabError::Rules`] says; the other documents are installed all the same.
+    /// As [`LabError::Rules`] says; the other documents are installed all the same. [`LabError::Unknown`] where one is for no
+    /// namespace of this lab; then none is installed.
     pub fn install(&self, documents: &[Document]) -> Result<(), LabError> {
         install::install_all(&self.namespaces, documents, self.backend, || Ok(()))
+    }
+
+    /// Changes routes to those of another state's plan: see [`crate::topology::plan_at`].
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses a route.
+    pub fn reroute(&mut self, plan: Topology) -> Result<(), LabError> {
+        let changed = self.topology.spaces.iter().zip(&plan.spaces).zip(&self.namespaces);
+        for ((old, new), namespace) in changed.filter(|((old, new), _)| old.routes != new.routes) {
+            let change = async { links::reroute(&mut Netlink::connect(namespace)?, &old.routes, &new.routes).await };
+            self.runtime.block_on(change)?;
+        }
+        self.topology = plan;
+        Ok(())
     }
 
     /// Runs a function with the calling thread inside a namespace of the lab.
@@ -130,12 +157,10 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// Where the program is missing or refuses its arguments. That there was nothing to delete is no error.
+    /// Where the program is missing or refuses its arguments, or the lab has no such namespace. That there was nothing to
+    /// delete is no error.
     pub fn conntrack(&self, space: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
-        let namespace = self.namespaces.iter().find(|namespace| namespace.name() == space);
-        namespace
-            .into_iter()
-            .try_for_each(|namespace| calls.iter().try_for_each(|arguments| conntrack::run(namespace, arguments)))
+        conntrack::call_each(namespaces::find(&self.namespaces, space)?, calls)
     }
 
     /// Takes channels that are not used any more; they are closed with the lab.
@@ -151,11 +176,11 @@ impl Drop for Lab {
     }
 }
 
-/// Makes namespaces with their settings.
-fn make_namespaces(spaces: &[Space]) -> Result<Vec<Namespace>, LabError> {
+/// Makes namespaces with their settings, but for those of interfaces.
+fn make_namespaces(spaces: &[Space], ipv6: bool) -> Result<Vec<Namespace>, LabError> {
     let make = |space: &Space| {
         let namespace = Namespace::new(&space.name)?;
-        namespace.run(|| settings::write(space))??;
+        namespace.run(|| settings::write(space, Stage::Empty, ipv6))??;
         Ok(namespace)
     };
     spaces.iter().map(make).collect()

@@ -30,7 +30,7 @@ pub(super) struct Namespace {
 }
 
 impl Namespace {
-    /// Makes a namespace; `ip netns exec` in the lab's mount namespace knows it by this name with `-` for `/`.
+    /// Makes a namespace; `ip netns exec` in the lab's mount namespace knows it by the name of [`file_name`].
     pub(super) fn new(name: &str) -> Result<Self, LabError> {
         let inner = NetNs::new_with_env(file_name(name), PrivateRun)
             .map_err(|source| LabError::Namespace { space: name.to_owned(), source })?;
@@ -54,7 +54,30 @@ impl Namespace {
     }
 }
 
-/// The name of a namespace as a file's name.
+/// The namespace of this name.
+pub(super) fn find<'lab>(namespaces: &'lab [Namespace], name: &str) -> Result<&'lab Namespace, LabError> {
+    let found = namespaces.iter().find(|namespace| namespace.name() == name);
+    found.ok_or_else(|| LabError::Unknown { space: name.to_owned() })
+}
+
+/// The name of a namespace as a file's: `_` for `/`. No two have the same: `_` itself, which names in Kubernetes never have,
+/// is written `%5F`.
 pub(super) fn file_name(space: &str) -> String {
-    space.replace('/', "-")
+    space.replace('%', "%25").replace('_', "%5F").replace('/', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::file_name;
+
+    #[rstest]
+    #[case("pod/a/b", "pod_a_b")]
+    #[case("pod/a-b", "pod_a-b")]
+    #[case("pod/a_b", "pod_a%5Fb")]
+    #[case("pod/a%5Fb", "pod_a%255Fb")]
+    fn a_file_names_one_namespace(#[case] space: &str, #[case] expected: &str) {
+        assert_eq!(file_name(space), expected);
+    }
 }

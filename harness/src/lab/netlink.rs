@@ -41,8 +41,7 @@ impl Netlink {
     pub(super) fn connect(namespace: &Namespace) -> Result<Self, LabError> {
         let space = namespace.name().to_owned();
         let connected = namespace.run(|| proto::new_connection(NETLINK_ROUTE))?;
-        let (mut connection, handle, _) =
-            connected.map_err(|source| LabError::Socket { space: space.clone(), what: "opening netlink", source })?;
+        let (mut connection, handle, _) = connected.map_err(LabError::socket(&space, "opening netlink"))?;
         // Otherwise a connection that ends looks like a request that was acknowledged.
         connection.set_forward_ack(true);
         tokio::spawn(connection);
@@ -192,7 +191,7 @@ mod tests {
 
     #[rstest::rstest]
     #[case::all_acknowledged(answers(&[0, 0]), "")]
-    #[case::the_second_refused(answers(&[0, -17]), "second in here: EEXIST: File exists")]
+    #[case::the_second_refused(answers(&[0, -17]), "second in here: file exists")]
     #[case::the_second_lost(answers(&[0]), "netlink in here: no acknowledgement of second")]
     #[case::silence(Box::pin(stream::pending()), "netlink in here: no acknowledgement of first")]
     #[tokio::test]

@@ -1,28 +1,100 @@
 //! Kernel settings of a namespace.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 use super::LabError;
-use crate::topology::Space;
+use crate::topology::{Space, Sysctl};
 
-/// Writes a namespace's settings. The calling thread must be inside of it: `/proc/sys/net` shows the reader's own.
+/// The settings of namespaces.
+const NET: &str = "/proc/sys/net";
+
+/// Where the building of a namespace stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// There is the loopback alone.
+    Empty,
+    /// All interfaces are up.
+    Up,
+}
+
+/// True where the kernel speaks IPv6. It does not when it was started with `ipv6.disable=1`, or has no such module.
+pub(crate) fn has_ipv6() -> bool {
+    Path::new(NET).join("ipv6/conf").exists()
+}
+
+/// Writes those of a namespace's settings that are due at a stage. The calling thread must be inside of it: `/proc/sys/net`
+/// shows the reader's own.
 ///
 /// # Errors
 ///
-/// The first setting that the kernel refuses or does not know. Without the module br_netfilter rules do not see a bridge's
-/// packets, which is what 0 says; then that is no error.
-pub(super) fn write(space: &Space) -> Result<(), LabError> {
-    for (name, value) in &space.sysctls {
-        let path = format!("/proc/sys/net/{}", name.replace('.', "/"));
-        match fs::write(&path, value) {
-            Err(error) if error.kind() == ErrorKind::NotFound && name.starts_with("bridge.") && value == "0" => {}
+/// The first setting that the kernel refuses or does not know. Where it lacks a part that svclab only meant to keep quiet,
+/// nothing is to be set and that is no error.
+pub(super) fn write(space: &Space, stage: Stage, ipv6: bool) -> Result<(), LabError> {
+    for sysctl in space.sysctls.iter().filter(|sysctl| space.is_of_interface(sysctl) == (stage == Stage::Up)) {
+        let written = path(&sysctl.name).and_then(|path| fs::write(path, &sysctl.value));
+        match written {
+            Err(error) if error.kind() == ErrorKind::NotFound && is_dispensable(sysctl, ipv6) => {}
             Err(source) => {
-                let (space, name, value) = (space.name.clone(), name.clone(), value.clone());
-                return Err(LabError::Setting { space, name, value, source });
+                let Sysctl { name, value, asked_for } = sysctl.clone();
+                return Err(LabError::Setting { space: space.name.clone(), name, value, asked_for, source });
             }
             Ok(()) => {}
         }
     }
     Ok(())
+}
+
+/// True for what need not be set in a kernel that does not know it: how quiet IPv6 is, in one without IPv6, and that rules do
+/// not see a bridge's packets, in one without br_netfilter.
+fn is_dispensable(sysctl: &Sysctl, ipv6: bool) -> bool {
+    let without_bridge = sysctl.name.starts_with("bridge.") && sysctl.value == "0";
+    let without_ipv6 = sysctl.name.starts_with("ipv6.") && !ipv6;
+    !sysctl.asked_for && (without_bridge || without_ipv6)
+}
+
+/// The file of a setting. As with sysctl(8), a slash in a name stands for a dot: `ipv4.conf.flannel/1.rp_filter`.
+fn path(name: &str) -> io::Result<PathBuf> {
+    let parts: Vec<String> = name.split('.').map(|part| part.replace('/', ".")).collect();
+    // An interface cannot have such a name either (`dev_valid_name` in net/core/dev.c).
+    if parts.iter().any(|part| ["", ".", ".."].contains(&part.as_str())) {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    Ok(Path::new(NET).join(parts.join("/")))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("ipv4.ip_forward", Some("/proc/sys/net/ipv4/ip_forward"))]
+    #[case("ipv4.conf.flannel/1.rp_filter", Some("/proc/sys/net/ipv4/conf/flannel.1/rp_filter"))]
+    #[case::out_of_the_folder("//.//.//.kernel.core_pattern", None)]
+    #[case::absolute(".etc.passwd", None)]
+    #[case::nothing("", None)]
+    fn a_name_stays_below_the_networks_settings(#[case] name: &str, #[case] expected: Option<&str>) {
+        assert_eq!(path(name).ok(), expected.map(PathBuf::from));
+    }
+
+    #[rstest]
+    #[case::quiet_ipv6("ipv6.conf.default.accept_ra", "0", false, false, true)]
+    #[case::ipv6_is_there("ipv6.conf.default.accept_ra", "0", false, true, false)]
+    #[case::asked_for("ipv6.conf.default.accept_ra", "0", true, false, false)]
+    #[case::ipv4("ipv4.ip_forward", "1", false, false, false)]
+    #[case::bridges_unseen("bridge.bridge-nf-call-iptables", "0", false, true, true)]
+    #[case::bridges_seen("bridge.bridge-nf-call-iptables", "1", false, true, false)]
+    fn a_kernel_may_lack(
+        #[case] name: &str,
+        #[case] value: &str,
+        #[case] asked_for: bool,
+        #[case] ipv6: bool,
+        #[case] expected: bool,
+    ) {
+        let sysctl = Sysctl { name: name.to_owned(), value: value.to_owned(), asked_for };
+        assert_eq!(is_dispensable(&sysctl, ipv6), expected);
+    }
 }

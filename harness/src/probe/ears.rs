@@ -38,7 +38,9 @@ impl Ears {
     pub(super) fn prick(&mut self, lab: &Lab, space: SpaceId, protocol: Protocol) -> Result<(), LabError> {
         let number = protocol.number();
         let wanted = [(Domain::IPV4, ICMP), (Domain::IPV6, ICMPV6), (Domain::IPV4, number), (Domain::IPV6, number)];
-        let missing = wanted.into_iter().filter(|(domain, number)| !self.has(*domain, *number));
+        // A kernel may be without IPv6 where nobody has such an address.
+        let spoken = |domain: Domain| domain == Domain::IPV4 || lab.topology().has_ipv6();
+        let missing = wanted.into_iter().filter(|(domain, number)| spoken(*domain) && !self.has(*domain, *number));
         let opened = lab.inside(space, || {
             missing.map(|(domain, number)| Ear::open(domain, number)).collect::<io::Result<Vec<_>>>()
         })?;

@@ -1,6 +1,5 @@
 //! What ends a scenario early.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
@@ -8,7 +7,7 @@ use crate::documents::DocumentError;
 use crate::lab::LabError;
 use crate::probe::ProbeError;
 use crate::report::{Cause, Trouble};
-use crate::scenario::{MOST_FLOWS, Scenario, Span};
+use crate::scenario::{MOST_FLOWS, Span};
 use crate::stats::StatsError;
 use crate::text::reason;
 
@@ -64,18 +63,14 @@ impl RunError {
         matches!(self, Self::Probe { .. } | Self::Flows { .. } | Self::TooManyFlows { .. })
     }
 
-    /// As a report of a scenario shows it.
-    pub(super) fn into_trouble(self, scenario: &Scenario) -> Trouble {
+    /// As a report shows it.
+    pub(super) fn into_trouble(self) -> Trouble {
         let message = match &self {
             Self::Lab(LabError::Rules { rule: Some(rule), .. }) => format!("{self}\n{rule}"),
             _ => self.to_string(),
         };
         let (cause, help, span) = match self {
             Self::Documents(error) => (Cause::Input, None, error.origin().cloned()),
-            Self::Lab(LabError::Setting { name, .. }) if is_of_scenario(&name, scenario) => {
-                let help = "Correct the node's `sysctls`: the kernel has no such setting, or not with such a value.";
-                (Cause::Input, Some(help.to_owned()), None)
-            }
             Self::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), None),
             Self::Probe { span, source } => match *source {
                 ProbeError::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), Some(span)),
@@ -110,16 +105,11 @@ impl RunError {
     }
 }
 
-/// Whether a setting, named below `net`, is one that the scenario asks for.
-fn is_of_scenario(name: &str, scenario: &Scenario) -> bool {
-    let asked = |settings: &BTreeMap<String, String>| settings.contains_key(&format!("net.{name}"));
-    scenario.sysctls.values().any(asked)
-}
-
-/// Rules that are refused are the scenario's; all else that fails in a lab is the environment's.
+/// What is refused of the scenario's own is its mistake; all else that fails in a lab is the environment's.
 fn lab_cause(error: &LabError) -> Cause {
     match error {
-        LabError::Rules { .. } => Cause::Input,
+        LabError::Unknown { .. } => Cause::Internal,
+        _ if error.is_of_scenario() => Cause::Input,
         _ => Cause::Environment,
     }
 }

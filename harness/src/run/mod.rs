@@ -94,7 +94,7 @@ fn run_one(scenario: &Scenario, options: &Options, rate: FalseAlarmRate) -> Scen
         name: scenario.name.clone(),
         file: scenario.file.clone(),
         tests,
-        error: error.map(|error| error.into_trouble(scenario)),
+        error: error.map(|error| error.into_trouble()),
         duration: begin.elapsed(),
     }
 }

@@ -90,7 +90,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let begin = Instant::now();
         let mut probes = Vec::new();
         let error = match self.steps(test, &mut probes) {
-            Err(error) if error.is_of_one_probe() => Some(error.into_trouble(self.scenario)),
+            Err(error) if error.is_of_one_probe() => Some(error.into_trouble()),
             ended => ended.map(|()| None)?,
         };
         let (name, span) = (test.name.clone(), test.span.clone());
@@ -112,6 +112,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let documents = documents::generate(self.scenario, cluster)?;
         let changed: Vec<Document> = documents.iter().filter(|new| !self.documents.contains(new)).cloned().collect();
         self.prober.lab().install(&changed)?;
+        self.prober.lab().reroute(topology::plan_at(self.scenario, cluster))?;
         for node in &cluster.nodes {
             let deletions = cleanup(&self.cluster, cluster, node).map_err(DocumentError::from)?;
             let calls: Vec<Vec<String>> = deletions.iter().map(Deletion::arguments).collect();

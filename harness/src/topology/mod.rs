@@ -20,22 +20,30 @@ mod underlay;
 pub(crate) use pod::label as pod_label;
 
 pub use model::{
-    ETH0, Fdb, Interface, InterfaceKind, LinkEnd, Neighbour, Role, Route, Space, SpaceId, Topology, UNDERLAY, mac_of,
+    ETH0, Fdb, Interface, InterfaceKind, LinkEnd, Neighbour, Role, Route, Space, SpaceId, Sysctl, Topology, UNDERLAY,
+    mac_of,
 };
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use svclab_rules::cluster::{Cluster, Family};
+use svclab_rules::cluster::{Cluster, Family, ObjectName, Pod};
 
 use crate::scenario::{Host, Place, Scenario};
 
-/// Plans the namespaces of a scenario, for the pods of the given cluster state.
+/// Plans the namespaces of a scenario as they are at its start.
 ///
-/// A scenario whose steps add pods is planned with all pods that any step has, so that nothing has to be rebuilt between
-/// steps.
+/// They are planned with all pods that any step has, so that nothing has to be rebuilt between steps.
 pub fn plan(scenario: &Scenario) -> Topology {
-    let cluster = all_pods(scenario);
+    plan_at(scenario, &scenario.cluster)
+}
+
+/// Plans the namespaces of a scenario for one of the states of its cluster.
+///
+/// Plans for different states differ in routes alone: in those that lead the addresses of services to a node.
+pub fn plan_at(scenario: &Scenario, state: &Cluster) -> Topology {
+    let cluster = Cluster { pods: all_pods(scenario), ..state.clone() };
     let mut topology = Topology::default();
     underlay::plan(&mut topology, scenario, &cluster);
     for node in &cluster.nodes {
@@ -52,26 +60,16 @@ pub fn plan(scenario: &Scenario) -> Topology {
     topology
 }
 
-/// The cluster of the scenario's start, with the pods and service addresses of all its later states added.
-fn all_pods(scenario: &Scenario) -> Cluster {
-    let mut cluster = scenario.cluster.clone();
-    for state in scenario.states() {
-        for pod in &state.pods {
-            if cluster.pod(&pod.name).is_none() {
-                cluster.pods.push(pod.clone());
-            }
-        }
-        for service in &state.services {
-            match cluster.services.iter_mut().find(|known| known.name == service.name) {
-                None => cluster.services.push(service.clone()),
-                Some(known) => {
-                    known.external_ips.extend(&service.external_ips);
-                    known.load_balancer.extend(service.load_balancer.iter().cloned());
-                }
-            }
+/// The pods that the scenario has at its start or by any of its steps.
+fn all_pods(scenario: &Scenario) -> Vec<Pod> {
+    let mut pods: Vec<Pod> = Vec::new();
+    let mut known: HashSet<&ObjectName> = HashSet::new();
+    for pod in scenario.states().flat_map(|state| &state.pods) {
+        if known.insert(&pod.name) {
+            pods.push(pod.clone());
         }
     }
-    cluster
+    pods
 }
 
 fn plan_host(topology: &mut Topology, host: &Host) {

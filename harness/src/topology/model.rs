@@ -59,12 +59,23 @@ pub struct Space {
     pub neighbours: Vec<Neighbour>,
     /// Permanent forwarding entries of bridges and VXLAN devices.
     pub fdb: Vec<Fdb>,
-    /// Kernel settings as dotted names below `net`, in the order of writing, before interfaces are made.
-    pub sysctls: Vec<(String, String)>,
+    /// Kernel settings in the order of writing: before interfaces are made, and those of an interface once it is there.
+    pub sysctls: Vec<Sysctl>,
     /// Ranges that are on the link of `eth0`, for packets made on the wire.
     pub on_link: Vec<IpNet>,
     /// Where packets made on the wire go that are not for the link.
     pub gateway: Option<Mac>,
+}
+
+/// A kernel setting below `net`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sysctl {
+    /// Its name without `net.`, as sysctl(8) writes it: `ipv4.ip_forward`, `ipv4.conf.flannel/1.rp_filter`.
+    pub name: String,
+    /// What it is set to.
+    pub value: String,
+    /// True where the scenario asks for it, and not svclab itself.
+    pub asked_for: bool,
 }
 
 /// A network interface.
@@ -158,6 +169,12 @@ impl Topology {
         self.spaces.len() - 1
     }
 
+    /// True where any machine has an IPv6 address.
+    pub fn has_ipv6(&self) -> bool {
+        let kernels = self.spaces.iter().flat_map(|space| &space.addresses).map(|(_, prefix)| prefix.addr());
+        kernels.chain(self.owners.keys().copied()).any(|address| address.is_ipv6())
+    }
+
     /// The namespace of this name.
     pub fn find(&self, name: &str) -> Option<SpaceId> {
         self.spaces.iter().position(|space| space.name == name)
@@ -233,9 +250,9 @@ impl Space {
         self.interfaces.last().map_or(1, |last| last.index) + 1
     }
 
-    /// Adds a kernel setting.
+    /// Adds a kernel setting of svclab's own.
     pub(crate) fn set(&mut self, name: impl Into<String>, value: impl ToString) {
-        self.sysctls.push((name.into(), value.to_string()));
+        self.sysctls.push(Sysctl { name: name.into(), value: value.to_string(), asked_for: false });
     }
 
     /// Keeps the kernel from saying anything by itself: no IPv6 address, no router solicitation.
@@ -252,11 +269,16 @@ impl Space {
         self.set("ipv6.conf.default.router_solicitations", 0);
     }
 
-    /// Makes the kernel pass packets on, whatever way they come, and without advice to the senders.
+    /// Makes the kernel pass packets on, whatever way they come, and without advice to the senders; and tell each sender of
+    /// a packet that is refused. Else it tells one sender only once a second after the first few, and a lab's probes follow
+    /// each other faster.
     pub(super) fn forward_packets(&mut self) {
         self.set("ipv4.ip_forward", 1);
         self.set("ipv6.conf.all.forwarding", 1);
         self.set("ipv6.conf.default.forwarding", 1);
+        // A mask of no type of message; in IPv6 a list, which cannot be empty: 0 is reserved.
+        self.set("ipv4.icmp_ratemask", 0);
+        self.set("ipv6.icmp.ratemask", 0);
         for scope in ["all", "default"] {
             self.set(format!("ipv4.conf.{scope}.rp_filter"), 0);
             self.set(format!("ipv4.conf.{scope}.send_redirects"), 0);
@@ -278,6 +300,14 @@ impl Space {
             InterfaceKind::Vxlan { .. } => false,
         });
         linked.map(|interface| interface.index).rev().collect()
+    }
+
+    /// True for a setting that is there only once one of the namespace's interfaces is.
+    pub fn is_of_interface(&self, sysctl: &Sysctl) -> bool {
+        let mut parts = sysctl.name.split('.');
+        let (family, table, name) = (parts.next(), parts.next(), parts.next().unwrap_or_default());
+        matches!((family, table), (Some("ipv4" | "ipv6"), Some("conf" | "neigh")))
+            && self.interfaces.iter().any(|interface| interface.name == name.replace('/', "."))
     }
 
     /// The interface with this index.

@@ -7,8 +7,8 @@ use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyMode};
 
 use super::underlay::{self, router, router_mac};
 use super::{
-    ETH0, Fdb, Interface, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Topology, everything, host_prefix,
-    mac_of,
+    ETH0, Fdb, Interface, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Sysctl, Topology, everything,
+    host_prefix, mac_of,
 };
 use crate::scenario::{CniKind, Overlay, Scenario};
 use crate::wire::Mac;
@@ -59,7 +59,8 @@ fn settings(space: &mut Space, scenario: &Scenario, cluster: &Cluster, node: &No
         space.set("bridge.bridge-nf-call-ip6tables", u8::from(nf_call_iptables));
     }
     for (name, value) in scenario.sysctls.get(&node.name).into_iter().flatten() {
-        space.set(name.strip_prefix("net.").unwrap_or(name), value);
+        let name = name.strip_prefix("net.").unwrap_or(name).to_owned();
+        space.sysctls.push(Sysctl { name, value: value.clone(), asked_for: true });
     }
 }
 

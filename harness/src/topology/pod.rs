@@ -82,8 +82,9 @@ pub(super) fn introduce_routing_pods(topology: &mut Topology) {
         }
         let on_link = topology.spaces[id].on_link.clone();
         let reachable = |ip: &IpAddr| on_link.iter().any(|net| net.contains(ip));
-        let met: Vec<(IpAddr, SpaceId)> =
+        let mut met: Vec<(IpAddr, SpaceId)> =
             topology.owners.iter().map(|(ip, owner)| (*ip, *owner)).filter(|(ip, _)| reachable(ip)).collect();
+        met.sort_unstable();
         for (address, owner) in met.into_iter().filter(|(_, owner)| *owner != id) {
             let space = &mut topology.spaces[id];
             space.routes.push(Route { destination: host_prefix(address), via: None, interface: ETH0 });

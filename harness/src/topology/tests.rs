@@ -192,6 +192,69 @@ fn a_load_balancer_address_leads_to(#[case] policy: ExternalTrafficPolicy, #[cas
     assert_eq!(route.via, Some(ip(node)));
 }
 
+/// The node that packets to the load balancer's address get to.
+fn entry(topology: &Topology) -> Option<IpAddr> {
+    let routes = &topology.spaces[UNDERLAY].routes;
+    routes.iter().find(|route| route.destination == IpNet::from(ip("198.51.100.1"))).and_then(|route| route.via)
+}
+
+#[test]
+fn the_way_to_a_load_balancer_follows_the_cluster() {
+    let mut scenario = scenario(CniKind::Ptp, Overlay::None);
+    let before = scenario.cluster.clone();
+    scenario.cluster.services.push(service(ExternalTrafficPolicy::Local));
+    scenario.cluster.slices.push(endpoint_on("b"));
+    let mut moved = scenario.cluster.clone();
+    moved.slices = vec![endpoint_on("a")];
+    let at = |state: &Cluster| plan_at(&scenario, state);
+    assert_eq!(entry(&at(&before)), None);
+    assert_eq!(entry(&at(&scenario.cluster)), Some(ip("172.18.0.3")));
+    assert_eq!(entry(&at(&moved)), Some(ip("172.18.0.2")));
+}
+
+#[test]
+fn states_differ_in_routes_alone() {
+    let mut scenario = scenario(CniKind::Bridge { hairpin: true, nf_call_iptables: true }, Overlay::Vxlan);
+    let mut later = scenario.cluster.clone();
+    later.pods[0].name.name = "newcomer".to_owned();
+    later.services.push(service(ExternalTrafficPolicy::Cluster));
+    let span = Span { file: "plan.yaml".into(), line: 1, column: 1 };
+    let steps = vec![crate::scenario::Step::Apply(Box::new(later.clone()))];
+    scenario.tests.push(crate::scenario::Test { name: "changes".to_owned(), span, steps });
+    let (mut before, mut after) = (plan(&scenario), plan_at(&scenario, &later));
+    assert_ne!(before, after);
+    for space in before.spaces.iter_mut().chain(&mut after.spaces) {
+        space.routes.clear();
+    }
+    assert_eq!(before, after);
+}
+
+#[test]
+fn ipv6_is_had_only_where_a_machine_has_it() {
+    let mut scenario = scenario(CniKind::Ptp, Overlay::None);
+    assert!(plan(&scenario).has_ipv6());
+    for node in &mut scenario.cluster.nodes {
+        node.internal_ips.truncate(1);
+        node.pod_cidrs.truncate(1);
+    }
+    assert!(!plan(&scenario).has_ipv6());
+    scenario.hosts[0].ips.push(ip("2001:db8::10"));
+    assert!(plan(&scenario).has_ipv6());
+}
+
+#[test]
+fn settings_of_interfaces_are_known() {
+    let mut scenario = scenario(CniKind::Bridge { hairpin: true, nf_call_iptables: true }, Overlay::Vxlan);
+    let names = ["ipv4.conf.eth0.rp_filter", "ipv6.conf.flannel/1.mtu", "ipv4.conf.all.rp_filter", "ipv4.ip_forward"];
+    let settings = names.iter().map(|name| (format!("net.{name}"), "1".to_owned()));
+    scenario.sysctls.insert("a".to_owned(), settings.collect());
+    let topology = plan(&scenario);
+    let node = space(&topology, "node/a");
+    let of_interfaces: Vec<&str> =
+        node.sysctls.iter().filter(|one| node.is_of_interface(one)).map(|one| one.name.as_str()).collect();
+    assert_eq!(of_interfaces, names[..2]);
+}
+
 #[test]
 fn a_pod_with_rules_has_a_stack() {
     let mut scenario = scenario(CniKind::Ptp, Overlay::None);
@@ -206,7 +269,7 @@ fn a_pod_with_rules_has_a_stack() {
     let pod = space(&topology, "pod/client");
     assert_eq!(pod.role, Role::RoutingPod);
     assert_eq!(pod.addresses, [(ETH0, IpNet::from(ip("10.244.2.5")))]);
-    assert!(pod.sysctls.contains(&("ipv4.ip_forward".to_owned(), "1".to_owned())));
+    assert!(pod.sysctls.iter().any(|sysctl| sysctl.name == "ipv4.ip_forward" && sysctl.value == "1"));
 }
 
 #[test]

@@ -44,7 +44,9 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     space.set("bridge.bridge-nf-call-ip6tables", 0);
     space.interfaces.push(Interface::new(UNDERLAY, BRIDGE, "br0".to_owned(), InterfaceKind::Bridge));
     space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V4)));
-    space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V6)));
+    if has_ipv6(scenario, cluster) {
+        space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V6)));
+    }
     for (address, node) in routed_addresses(scenario, cluster) {
         if let Some(via) = node.internal_ip(Family::of(address)) {
             space.routes.push(Route { destination: host_prefix(address), via: Some(via), interface: BRIDGE });
@@ -70,6 +72,14 @@ pub(super) fn plug_in(topology: &mut Topology, space: SpaceId, addresses: &[IpAd
         underlay.neighbours.push(Neighbour { interface: BRIDGE, address, mac });
     }
     eth0
+}
+
+/// True where any machine speaks IPv6.
+fn has_ipv6(scenario: &Scenario, cluster: &Cluster) -> bool {
+    let nodes = cluster.nodes.iter().flat_map(Node::addresses);
+    let pods = cluster.pods.iter().flat_map(|pod| &pod.ips).copied();
+    let hosts = scenario.hosts.iter().flat_map(|host| &host.ips).copied();
+    nodes.chain(pods).chain(hosts).any(|address| address.is_ipv6())
 }
 
 /// Service addresses that the network leads to a node, with that node.

@@ -66,7 +66,8 @@ pub(crate) fn sysctls(
     at: At<'_>,
     findings: &mut Findings,
 ) -> BTreeMap<String, BTreeMap<String, String>> {
-    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    // As with sysctl(8), a slash stands for a dot in an interface's name.
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-/".contains(c));
     for (index, node) in raw.iter().enumerate() {
         for name in node.sysctls.iter().flat_map(BTreeMap::keys) {
             if !name.strip_prefix("net.").is_some_and(|name| name.split('.').all(is_word)) {

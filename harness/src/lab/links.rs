@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
-use rtnetlink::packet_route::link::{InfoBridge, InfoBridgePort, InfoData, InfoVeth, LinkMessage};
+use rtnetlink::packet_route::link::{InfoBridge, InfoBridgePort, InfoData, InfoVeth, LinkAttribute, LinkMessage};
 use rtnetlink::packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
@@ -38,8 +38,10 @@ pub(super) async fn make_interfaces(
     space: &Space,
     namespaces: &[&Namespace],
 ) -> Result<(), LabError> {
-    let up = LinkUnspec::new_with_index(LOOPBACK).up().build();
-    netlink.change("bringing lo up".to_owned(), RouteNetlinkMessage::SetLink(up)).await?;
+    if space.forwards() {
+        let up = LinkUnspec::new_with_index(LOOPBACK).up().build();
+        netlink.change("bringing lo up".to_owned(), RouteNetlinkMessage::SetLink(up)).await?;
+    }
     for interface in &space.interfaces {
         match &interface.kind {
             InterfaceKind::VethPeer(_) => {
@@ -118,7 +120,7 @@ pub(super) async fn wait_until_ready(netlink: &mut Netlink, indices: &[u32]) -> 
         }
         tokio::task::yield_now().await;
     }
-    let unchanged = LinkUnspec::new_with_index(LOOPBACK).up().build();
+    let unchanged = LinkUnspec::new_with_index(LOOPBACK).build();
     netlink.change("waiting for the RTNL lock".to_owned(), RouteNetlinkMessage::SetLink(unchanged)).await?;
     netlink.finish().await
 }
@@ -132,13 +134,13 @@ fn new_link(
     let name = &interface.name;
     match kind {
         InterfaceKind::VethOwner(end) => {
-            let mut peer =
-                LinkMessageBuilder::<LinkUnspec>::new().index(end.index).setns_by_fd(namespaces[end.space].fd());
+            let peer = LinkMessageBuilder::<LinkUnspec>::new().index(end.index);
+            let mut peer = one_queue(peer.setns_by_fd(namespaces[end.space].fd()));
             if let Some(other) = topology.spaces[end.space].interface(end.index) {
                 peer = peer.name(other.name.clone()).address(other.mac.0.to_vec());
             }
             let veth = InfoData::Veth(InfoVeth::Peer(peer.build()));
-            common(LinkVeth::new(name, "").set_info_data(veth), interface)
+            common(one_queue(LinkVeth::new(name, "").set_info_data(veth)), interface)
         }
         InterfaceKind::Vxlan { over, local } => {
             let device = LinkVxlan::new(name, VXLAN_VNI).dev(*over).port(VXLAN_PORT).learning(false);
@@ -153,6 +155,12 @@ fn new_link(
             common(LinkBridge::new(name).set_info_data(quiet), interface)
         }
     }
+}
+
+/// A lab sends from one processor, and a queue for each of the machine's costs time to make.
+fn one_queue<T: Default>(builder: LinkMessageBuilder<T>) -> LinkMessageBuilder<T> {
+    let one = [LinkAttribute::NumTxQueues(1), LinkAttribute::NumRxQueues(1)];
+    one.into_iter().fold(builder, LinkMessageBuilder::append_extra_attribute)
 }
 
 fn common<T: Default>(builder: LinkMessageBuilder<T>, interface: &Interface) -> LinkMessage {

@@ -190,18 +190,22 @@ fn make_namespaces(spaces: &[Space], ipv6: bool) -> Result<Vec<Namespace>, LabEr
 /// then those of pods and hosts. The ends of pods and hosts may need a moment more until they can send: see
 /// [`Lab::channel`].
 async fn link_up(topology: &Topology, namespaces: &[&Namespace]) -> Result<(), LabError> {
-    let connect = |(space, namespace)| Ok((space, Netlink::connect(namespace)?));
-    let connections = topology.spaces.iter().zip(namespaces.iter().copied()).map(connect);
-    let mut connections = connections.collect::<Result<Vec<(&Space, Netlink)>, LabError>>()?;
     let rank = |space: &Space| match space.role {
         Role::Underlay => 0,
         Role::Node => 1,
         Role::Pod | Role::RoutingPod | Role::Host => 2,
     };
+    let mut connections: Vec<(&Space, Netlink)> = Vec::new();
     for stage in 0..=2 {
-        for (space, netlink) in connections.iter_mut().filter(|(space, _)| rank(space) == stage) {
-            links::make_interfaces(netlink, topology, space, namespaces).await?;
+        let due = topology.spaces.iter().zip(namespaces).filter(|(space, _)| rank(space) == stage);
+        for (space, namespace) in due {
+            let mut netlink = Netlink::connect(namespace)?;
+            links::make_interfaces(&mut netlink, topology, space, namespaces).await?;
             netlink.finish().await?;
+            // Others have nothing but their interface.
+            if space.forwards() {
+                connections.push((space, netlink));
+            }
         }
     }
     for (space, netlink) in &mut connections {
@@ -209,9 +213,7 @@ async fn link_up(topology: &Topology, namespaces: &[&Namespace]) -> Result<(), L
         netlink.finish().await?;
     }
     for (space, netlink) in &mut connections {
-        if space.forwards() {
-            links::wait_until_ready(netlink, &space.linked()).await?;
-        }
+        links::wait_until_ready(netlink, &space.linked()).await?;
     }
     Ok(())
 }

@@ -102,9 +102,11 @@ fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
     if let Some((found, expected)) = mismatch.and_then(|rest| rest.rsplit_once(", expected ")) {
         let expected = in_words(expected);
         let found = written_number(at.node()).unwrap_or_else(|| in_words(found));
-        return at
-            .mistake(format!("{place}expected {expected}, found {found}"))
-            .help(format!("Write {expected} here."));
+        let help = match expected.as_str() {
+            "a map" => "Write fields with their values here, as `{name: value}`.".to_owned(),
+            _ => format!("Write {expected} here."),
+        };
+        return at.mistake(format!("{place}expected {expected}, found {found}")).help(help);
     }
     at.mistake(format!("{place}{message}"))
 }

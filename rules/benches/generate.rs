@@ -6,7 +6,8 @@
 mod clusters;
 
 use divan::{Bencher, black_box};
-use svclab_rules::cluster::Family;
+use svclab_rules::cluster::{Family, Protocol};
+use svclab_rules::conntrack::cleanup;
 use svclab_rules::iptables::{generate, parse, print};
 use svclab_rules::selection::service_ports;
 
@@ -49,4 +50,15 @@ fn parse_rules(bencher: Bencher<'_, '_>, services: u32) {
     let cluster = cluster(services);
     let text = print(&generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap());
     bencher.bench(|| parse(black_box(&text), Family::Ipv4).unwrap());
+}
+
+/// What is forgotten when every service of a cluster has lost an endpoint.
+#[divan::bench(args = SIZES, sample_count = 10)]
+fn clean_up_connections(bencher: Bencher<'_, '_>, services: u32) {
+    let mut before = cluster(services);
+    before.services.iter_mut().flat_map(|service| &mut service.ports).for_each(|port| port.protocol = Protocol::Udp);
+    before.slices.iter_mut().flat_map(|slice| &mut slice.ports).for_each(|port| port.protocol = Protocol::Udp);
+    let mut after = before.clone();
+    after.slices.iter_mut().for_each(|slice| drop(slice.endpoints.pop()));
+    bencher.bench(|| cleanup(black_box(&before), &after, &after.nodes[0]).unwrap());
 }

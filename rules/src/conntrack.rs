@@ -13,7 +13,7 @@ use std::net::IpAddr;
 
 use crate::cluster::{Cluster, Family, Node, ObjectName, Protocol};
 use crate::profile::{Profile, UnknownVersion};
-use crate::selection::{EndpointView, ServicePortView, endpoints_of, service_ports};
+use crate::selection::{EndpointView, ServicePortView, Slices, service_ports};
 
 /// One call of `conntrack -D`: UDP entries that lead, or led, to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,7 +78,8 @@ pub fn cleanup(old: &Cluster, new: &Cluster, node: &Node) -> Result<Vec<Deletion
         for gone in before.iter().filter(|view| !stays.contains(&key(view))) {
             deletions.push(Deletion { family, sent_to: SentTo::Address(gone.cluster_ip), endpoint: None });
         }
-        let changes: Vec<Change<'_>> = after.iter().map(|view| Change::of(view, old, node, family, profile)).collect();
+        let slices = Slices::new(old, family);
+        let changes: Vec<Change<'_>> = after.iter().map(|view| Change::of(view, &slices, node, profile)).collect();
         for change in changes.iter().filter(|change| change.newly_active) {
             for sent_to in addresses(change.view).chain(node_port(change.view)) {
                 deletions.push(Deletion { family, sent_to, endpoint: None });
@@ -92,7 +93,7 @@ pub fn cleanup(old: &Cluster, new: &Cluster, node: &Node) -> Result<Vec<Deletion
             }
         }
     }
-    Ok(deletions.0)
+    Ok(deletions.list)
 }
 
 fn udp_ports<'a>(cluster: &'a Cluster, node: &'a Node, family: Family, profile: Profile) -> Vec<ServicePortView<'a>> {
@@ -103,12 +104,15 @@ fn udp_ports<'a>(cluster: &'a Cluster, node: &'a Node, family: Family, profile: 
 
 /// Deletions, each once.
 #[derive(Default)]
-struct Deletions(Vec<Deletion>);
+struct Deletions {
+    list: Vec<Deletion>,
+    known: HashSet<Deletion>,
+}
 
 impl Deletions {
     fn push(&mut self, deletion: Deletion) {
-        if !self.0.contains(&deletion) {
-            self.0.push(deletion);
+        if self.known.insert(deletion) {
+            self.list.push(deletion);
         }
     }
 }
@@ -124,14 +128,13 @@ struct Change<'a> {
 
 impl<'a> Change<'a> {
     /// Compares with the endpoints that stood in the slices before, whether or not there was a service for them.
-    fn of(view: &'a ServicePortView<'a>, old: &Cluster, node: &Node, family: Family, profile: Profile) -> Self {
-        let before = endpoints_of(old, &view.service.name, view.port, node, family, profile);
-        let same = |a: &EndpointView<'_>, b: &EndpointView<'_>| {
-            a.address == b.address && a.local == b.local && a.endpoint.ready == b.endpoint.ready
-        };
+    fn of(view: &'a ServicePortView<'a>, old: &Slices<'_>, node: &Node, profile: Profile) -> Self {
+        let before = old.endpoints(&view.service.name, view.port, node, profile);
+        let state = |endpoint: &EndpointView<'_>| (endpoint.address, endpoint.local, endpoint.endpoint.ready);
+        let now: HashSet<_> = view.endpoints.iter().map(state).collect();
         let ready = |endpoints: &[EndpointView<'_>]| endpoints.iter().any(|endpoint| endpoint.endpoint.ready);
         let stale = before.iter().filter(|endpoint| endpoint.endpoint.ready);
-        let stale = stale.filter(|endpoint| !view.endpoints.iter().any(|now| same(now, endpoint)));
+        let stale = stale.filter(|endpoint| !now.contains(&state(endpoint)));
         Self {
             view,
             newly_active: ready(&view.endpoints) && !ready(&before),

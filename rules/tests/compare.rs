@@ -12,7 +12,7 @@ use svclab_rules::iptables::{Chain, Negatable, ProtocolNumber, RuleSet, Target, 
 #[expect(dead_code, reason = "shared with the tests that compare text")]
 mod golden_support;
 
-/// At most so many rules of a recording are changed, spread over all of it.
+/// At most so many rules of a recording are changed in other ways than being deleted, spread over all of it.
 const CHANGED: usize = 40;
 
 /// A protocol that no rule of kube-proxy's is about.
@@ -28,6 +28,32 @@ fn the_generated_rules_do_the_same(#[files("tests/golden/*/v*-iptables/*save.txt
     let generated = generate(&cluster, &cluster.nodes[0], recorded.family).unwrap();
     assert_eq!(compare(&recorded, &generated), []);
     assert_eq!(compare(&generated, &recorded), []);
+}
+
+/// At most so many rules of a recording are deleted, one at a time: all of them but in clusters of 1,000 endpoints, whose
+/// rules are much alike.
+const DELETED: usize = 400;
+
+/// Not one rule means nothing.
+#[rstest]
+fn every_deleted_rule_is_found(
+    #[files("tests/golden/*/v1.18-iptables/*save.txt")]
+    #[files("tests/golden/*/v1.30-iptables/*save.txt")]
+    recording: PathBuf,
+) {
+    let recorded = read(&recording);
+    let mut changed = recorded.clone();
+    let places = places(&recorded);
+    let step = places.len().div_ceil(DELETED);
+    for (table, chain, rule) in places.into_iter().step_by(step) {
+        let deleted = changed.tables[table].chains[chain].rules.remove(rule);
+        let found = compare(&recorded, &changed);
+        let name = &recorded.tables[table].chains[chain].name;
+        assert!(!found.is_empty(), "not found: {} deleted", print_rule(recorded.family, name, &deleted));
+        changed.tables[table].chains[chain].rules.insert(rule, deleted);
+    }
+    assert_eq!(changed, recorded);
+    assert_eq!(compare(&recorded, &changed), []);
 }
 
 /// What is done to a chain.
@@ -46,7 +72,7 @@ fn every_changed_rule_is_found(
         let shown = &recorded.tables[table].chains[chain];
         let shown = print_rule(recorded.family, &shown.name, &shown.rules[rule]);
         let changes: [Change<'_>; 4] = [
-            ("removed", &|chain| drop(chain.rules.remove(rule))),
+            ("deleted", &|chain| drop(chain.rules.remove(rule))),
             ("repeated", &|chain| chain.rules.insert(rule, chain.rules[rule].clone())),
             ("with another target", &|chain| chain.rules[rule].target = Some(Target::Return)),
             ("for another protocol", &|chain| chain.rules[rule].protocol = Some(Negatable::is(GRE))),

@@ -11,6 +11,8 @@ use svclab_rules::cluster::{
     LoadBalancerIngress, Node, ObjectName, Protocol, Service, ServicePort, ServiceType,
 };
 use svclab_rules::iptables::{Match, RuleSet, Statistic, generate, parse, print};
+use svclab_rules::nftables::{self, Name, Ruleset, Statement, Verdict};
+use svclab_rules::profile::Profile;
 
 /// What varies of a service.
 #[derive(Debug, Clone)]
@@ -165,6 +167,21 @@ fn rules(cluster: &Cluster, family: Family) -> RuleSet {
     generate(cluster, &cluster.nodes[0], family).unwrap()
 }
 
+/// The tables of nftables mode, where the release has it.
+fn tables(cluster: &Cluster, family: Family) -> Option<Ruleset> {
+    let profile: Profile = cluster.proxy.version.parse().unwrap();
+    profile.nftables().then(|| nftables::generate(cluster, &cluster.nodes[0], family).unwrap())
+}
+
+/// The chains that a statement leads to.
+fn next_chains(statement: &Statement) -> Vec<&Name> {
+    match statement {
+        Statement::Verdict(Verdict::Jump(chain) | Verdict::Goto(chain)) => vec![chain],
+        Statement::Balance(chains) => chains.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// The shares of the balancing rules of a chain, multiplied out.
 fn shares(rules: &[svclab_rules::iptables::Rule]) -> Vec<f64> {
     let mut rest = 1.0;
@@ -202,6 +219,7 @@ proptest! {
         let (services, slices) = shuffled;
         let other = Cluster { services, slices, ..cluster.clone() };
         prop_assert_eq!(print(&rules(&other, family)), print(&rules(&cluster, family)));
+        prop_assert_eq!(tables(&other, family), tables(&cluster, family));
     }
 
     #[test]
@@ -217,14 +235,54 @@ proptest! {
         }
     }
 
-    /// Up to 1.16, probabilities have five digits: each is off by 5e-6 at most, and so is what it leaves to the rest.
+    #[test]
+    fn every_chain_and_set_that_nftables_uses_exists((cluster, family) in cluster()) {
+        for table in tables(&cluster, family).iter().flat_map(|ruleset| &ruleset.tables) {
+            let chains: HashSet<&Name> = table.chains.iter().map(|chain| &chain.name).collect();
+            let sets: HashSet<&Name> = table.sets.iter().map(|set| &set.name).collect();
+            prop_assert_eq!((chains.len(), sets.len()), (table.chains.len(), table.sets.len()), "made twice");
+            for statement in table.chains.iter().flat_map(|chain| &chain.rules).flat_map(|rule| &rule.statements) {
+                for chain in next_chains(statement) {
+                    prop_assert!(chains.contains(chain), "{} is missing", chain);
+                }
+                if let Statement::Lookup(_, set) | Statement::RememberSource(set) = statement {
+                    prop_assert!(sets.contains(set), "{} is missing", set);
+                }
+            }
+            for element in table.sets.iter().flat_map(|set| &set.elements) {
+                if let Some(Verdict::Jump(chain) | Verdict::Goto(chain)) = &element.verdict {
+                    prop_assert!(chains.contains(chain), "{} is missing", chain);
+                }
+            }
+        }
+    }
+
+    /// Balancing rules name every endpoint once, and `numgen` draws each number as often.
+    #[test]
+    fn nftables_names_an_endpoint_once((cluster, family) in cluster()) {
+        let tables = tables(&cluster, family);
+        let chains = tables.iter().flat_map(|ruleset| &ruleset.tables).flat_map(|table| &table.chains);
+        for statement in chains.flat_map(|chain| &chain.rules).flat_map(|rule| &rule.statements) {
+            let (names, distinct) = match statement {
+                Statement::Balance(chains) => (chains.len(), chains.iter().collect::<HashSet<_>>().len()),
+                Statement::BalanceDnat(sockets) => (sockets.len(), sockets.iter().collect::<HashSet<_>>().len()),
+                _ => continue,
+            };
+            prop_assert!(names > 0 && names == distinct, "{:?}", statement);
+        }
+    }
+
+    /// The kernel draws 31 bits: each probability is off by half of the last one, and by what its text leaves out, and so is
+    /// what it leaves to the rest. Up to 1.16 the text has five digits, then ten.
     #[test]
     fn an_endpoint_gets_its_share((cluster, family) in cluster()) {
+        let profile: Profile = cluster.proxy.version.parse().unwrap();
+        let lost = 0.5 / f64::from(1_u32 << 31) + 0.5 * 10_f64.powi(-(profile.probability_digits() as i32));
         for chain in rules(&cluster, family).tables.iter().flat_map(|table| &table.chains) {
             let shares = shares(&chain.rules);
             let n = shares.len() as f64;
             for share in &shares {
-                prop_assert!((share - 1.0 / n).abs() <= n * 5.1e-6, "{}: {:?}", chain.name, shares);
+                prop_assert!((share - 1.0 / n).abs() <= n * lost, "{}: {:?}", chain.name, shares);
             }
         }
     }

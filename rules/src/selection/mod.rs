@@ -13,5 +13,5 @@ mod service_port;
 pub use endpoints::{EndpointText, EndpointView, Selected};
 pub use local_traffic::LocalTraffic;
 pub use notes::notes;
-pub(crate) use service_port::endpoints_of;
+pub(crate) use service_port::Slices;
 pub use service_port::{ServicePortView, service_ports};

@@ -60,17 +60,12 @@ pub fn service_ports<'a>(
     family: Family,
     profile: Profile,
 ) -> Vec<ServicePortView<'a>> {
-    let mut slices: HashMap<&ObjectName, Vec<&EndpointSlice>> = HashMap::with_capacity(cluster.services.len());
-    for slice in cluster.slices.iter().filter(|slice| slice.family == family) {
-        slices.entry(&slice.service).or_default().push(slice);
-    }
-    slices.values_mut().for_each(|slices| slices.sort_by(|a, b| a.name.cmp(&b.name)));
+    let slices = Slices::new(cluster, family);
     let mut services: Vec<&Service> = cluster.services.iter().filter(|service| service.skipped().is_none()).collect();
     services.sort_by(|a, b| a.name.cmp(&b.name));
     let mut views = Vec::with_capacity(services.len());
     for service in services {
         let Some(cluster_ip) = service.cluster_ip(family) else { continue };
-        let slices = slices.get(&service.name).map(Vec::as_slice).unwrap_or_default();
         let mut ports: Vec<&ServicePort> = service.ports.iter().collect();
         ports.sort_by(|a, b| (&a.name, a.protocol).cmp(&(&b.name, b.protocol)));
         for port in ports {
@@ -84,26 +79,37 @@ pub fn service_ports<'a>(
                 external_local: external_local(service, profile),
                 internal_local: profile.internal_policy()
                     && service.internal_traffic_policy == InternalTrafficPolicy::Local,
-                endpoints: join(slices, port, node, profile),
+                endpoints: slices.endpoints(&service.name, port, node, profile),
             });
         }
     }
     views
 }
 
-/// The endpoints that slices list for a port of a service, whether or not the cluster has that service.
-pub(crate) fn endpoints_of<'a>(
-    cluster: &'a Cluster,
-    service: &ObjectName,
-    port: &ServicePort,
-    node: &Node,
-    family: Family,
-    profile: Profile,
-) -> Vec<EndpointView<'a>> {
-    let of_service = |slice: &&EndpointSlice| slice.family == family && &slice.service == service;
-    let mut slices: Vec<&EndpointSlice> = cluster.slices.iter().filter(of_service).collect();
-    slices.sort_by(|a, b| a.name.cmp(&b.name));
-    join(&slices, port, node, profile)
+/// The slices of a family by their services, those of each sorted by name.
+pub(crate) struct Slices<'a>(HashMap<&'a ObjectName, Vec<&'a EndpointSlice>>);
+
+impl<'a> Slices<'a> {
+    /// Those of a cluster.
+    pub(crate) fn new(cluster: &'a Cluster, family: Family) -> Self {
+        let mut slices: HashMap<&ObjectName, Vec<&EndpointSlice>> = HashMap::with_capacity(cluster.services.len());
+        for slice in cluster.slices.iter().filter(|slice| slice.family == family) {
+            slices.entry(&slice.service).or_default().push(slice);
+        }
+        slices.values_mut().for_each(|slices| slices.sort_by(|a, b| a.name.cmp(&b.name)));
+        Self(slices)
+    }
+
+    /// The endpoints that slices list for a port of a service, whether or not the cluster has that service.
+    pub(crate) fn endpoints(
+        &self,
+        service: &ObjectName,
+        port: &ServicePort,
+        node: &Node,
+        profile: Profile,
+    ) -> Vec<EndpointView<'a>> {
+        join(self.0.get(service).map(Vec::as_slice).unwrap_or_default(), port, node, profile)
+    }
 }
 
 fn load_balancer_ips(cluster: &Cluster, service: &Service, family: Family, profile: Profile) -> Vec<IpAddr> {

@@ -123,9 +123,9 @@ impl<'a> Claims<'a> {
         if self.cluster_ips.contains(&to.ip()) { Meaning::UnusedPort } else { Meaning::Unknown }
     }
 
-    /// Whether some service port has this node port.
-    pub(super) fn has_node_port(&self, port: u16, protocol: Protocol, family: Family) -> bool {
-        self.node_ports.contains_key(&(port, protocol, family))
+    /// The service port that has a node port, wherever nodes serve it.
+    pub(super) fn node_port(&self, port: u16, protocol: Protocol, family: Family) -> Option<Claim<'a>> {
+        self.node_ports.get(&(port, protocol, family))?.first().copied()
     }
 }
 

@@ -55,7 +55,8 @@ use std::collections::HashMap;
 
 use crate::cluster::{Cluster, EndpointSlice, Family, Node, ObjectName, ProxyMode};
 use crate::profile::UnknownVersion;
-use claims::{Claims, Meaning};
+use claims::{Claim, Claims, Meaning};
+use endpoints::Candidates;
 use setting::Setting;
 use treatment::Treatment;
 use way::{Client, Place, has_address};
@@ -105,8 +106,8 @@ impl<'a> Promises<'a> {
             let mode = self.setting.config().mode;
             let treated = match meaning {
                 Meaning::Service(claim) => {
-                    let slices = self.slices.get(&claim.service.name).map(Vec::as_slice).unwrap_or_default();
-                    Treatment { setting: &self.setting, client, node, claim, to: question.to }.promise(slices)
+                    let treatment = Treatment { setting: &self.setting, client, node, claim, to: question.to };
+                    treatment.promise(self.slices_of(&claim))
                 }
                 Meaning::Disputed => unserved(Outcome::NotPromised, Clause::Disputed),
                 Meaning::UnusedPort if mode == ProxyMode::Nftables => {
@@ -121,7 +122,7 @@ impl<'a> Promises<'a> {
 
     /// Whether a loopback address keeps the packet from anything that is promised: as a destination, on another host than
     /// the process that asks; as a source, toward anything but the node itself, and toward its node ports where these are
-    /// not open to localhost.
+    /// not open to localhost. From `::1`, a kernel does not even answer at the host's other addresses.
     fn is_kept_by_loopback(
         &self,
         client: &Client<'_>,
@@ -134,8 +135,9 @@ impl<'a> Promises<'a> {
             return !client.is_process_of(node);
         }
         let is_translated = matches!(meaning, Meaning::Service(_));
-        let is_open = node_ports::loopback_is_open(self.setting.config(), self.setting.profile) && to.is_ipv4();
-        client.address.is_loopback() && (!has_address(node, to) || (is_translated && !is_open))
+        let is_open = node_ports::loopback_is_open(self.setting.config(), self.setting.profile);
+        let is_free = to.is_ipv4() && has_address(node, to) && (is_open || !is_translated);
+        client.address.is_loopback() && !is_free
     }
 
     /// What becomes of a packet that no kube-proxy treats.
@@ -148,7 +150,7 @@ impl<'a> Promises<'a> {
         }
         if let Some(node) = owner {
             let owner = Owner::Node(node.name.clone());
-            let shortfall = self.loses_ipv6_loopback(question).then_some(Shortfall::Ipv6LoopbackLost);
+            let shortfall = self.shortfall_of_own_port(node, question);
             return Promise { shortfall, ..unserved(Outcome::NotAService(owner), Clause::NodesOwn) };
         }
         if let Some(pod) = self.setting.pod_at(to) {
@@ -158,12 +160,22 @@ impl<'a> Promises<'a> {
         unserved(Outcome::NotAService(Owner::Nobody), Clause::NotAService)
     }
 
-    fn loses_ipv6_loopback(&self, question: &Question) -> bool {
-        let to = question.to;
-        let is_node_port = self.claims.has_node_port(to.port(), question.protocol, Family::Ipv6);
-        let mode = self.setting.config().mode;
-        let fault = mode == ProxyMode::Iptables && !self.setting.profile.knows_localhost_node_ports();
-        fault && to.ip().is_loopback() && to.is_ipv6() && is_node_port
+    /// What kube-proxy is known to do with a node port's number at an address of the node that does not serve node ports.
+    fn shortfall_of_own_port(&self, node: &Node, question: &Question) -> Option<Shortfall> {
+        let family = Family::of(question.to.ip());
+        let claim = self.claims.node_port(question.to.port(), question.protocol, family)?;
+        if self.setting.config().mode != ProxyMode::Iptables {
+            return None;
+        }
+        let candidates = Candidates::of(self.slices_of(&claim), claim.port, family, &self.setting);
+        let is_local = policy::is_external_local(claim.service, self.setting.profile);
+        let refuses = !candidates.any_usable() || (is_local && candidates.on_node(node, &mut Vec::new()).is_empty());
+        let is_lost = question.to.ip().is_loopback() && !self.setting.profile.knows_localhost_node_ports();
+        if refuses { Some(Shortfall::RefusedAtEveryAddress) } else { is_lost.then_some(Shortfall::Ipv6LoopbackLost) }
+    }
+
+    fn slices_of(&self, claim: &Claim<'_>) -> &[&'a EndpointSlice] {
+        self.slices.get(&claim.service.name).map(Vec::as_slice).unwrap_or_default()
     }
 }
 

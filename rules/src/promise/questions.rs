@@ -13,7 +13,7 @@ use crate::profile::UnknownVersion;
 /// nothing uses.
 ///
 /// An outside host asks for addresses that are no node's own over every node in turn. From a loopback address only the
-/// node itself is asked. Families that a vantage point does not have are left out. The order is that of the cluster's
+/// node itself is asked, in IPv6 at `::1` alone. Families that a vantage point does not have are left out. The order is that of the cluster's
 /// lists, and no question comes twice.
 ///
 /// # Errors
@@ -92,7 +92,8 @@ impl Targets {
         let nodes: Vec<&Node> = own_node.map_or_else(|| cluster.nodes.iter().collect(), |node| vec![node]);
         let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()].into_iter();
         let loopback = loopback.filter(|_| own_node.is_some());
-        let addresses = nodes.iter().flat_map(|node| node.addresses()).chain(loopback);
+        let own = nodes.iter().flat_map(|node| node.addresses());
+        let addresses = own.filter(|address| own_node.is_none() || address.is_ipv4()).chain(loopback);
         for address in addresses.filter(is_asked) {
             let of_family = self.node_ports.iter().filter(|(family, _)| *family == Family::of(address));
             questions.extend(of_family.flat_map(|(_, ports)| ports).map(|port| ask(address, port, None)));

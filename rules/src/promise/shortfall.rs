@@ -26,6 +26,12 @@ pub enum Shortfall {
     ShortCutDropped,
     /// Before 1.26, a connection to a node port at `::1` is translated and lost.
     Ipv6LoopbackLost,
+    /// In iptables mode, what no endpoint takes is refused at all addresses of a node, those that serve no node ports
+    /// included: a process of the node that listens there is not reached.
+    RefusedAtEveryAddress,
+    /// In iptables mode, a node does not refuse what its own processes send to external and load-balancer IPs of a
+    /// service without endpoints: the packet leaves the node.
+    NodeNotRefused,
 }
 
 impl fmt::Display for Shortfall {
@@ -44,6 +50,12 @@ impl fmt::Display for Shortfall {
             Self::NoShortCutForNodes => "before 1.15, a node's own processes have no short cut to other nodes' endpoints",
             Self::ShortCutDropped => {
                 "in nftables mode before 1.33, a node without endpoints drops what its own processes send"
+            }
+            Self::NodeNotRefused => {
+                "in iptables mode, a node does not refuse its own processes at external addresses without endpoints"
+            }
+            Self::RefusedAtEveryAddress => {
+                "in iptables mode, a node port without endpoints is refused at addresses too that serve no node ports"
             }
             Self::Ipv6LoopbackLost => "before 1.26, a connection to a node port at ::1 is translated and lost",
         })
@@ -68,9 +80,16 @@ impl Treatment<'_, '_> {
             Some(Shortfall::NoShortCutForNodes)
         } else if short_cut && kind != AddressKind::NodePort && !has_local && self.drops_before_translation() {
             Some(Shortfall::ShortCutDropped)
+        } else if matches!(outcome, Outcome::Rejected(_)) && of_the_node && self.refuses_only_what_comes_in() {
+            Some(Shortfall::NodeNotRefused)
         } else {
             None
         }
+    }
+
+    fn refuses_only_what_comes_in(&self) -> bool {
+        let is_external = matches!(self.claim.kind, AddressKind::ExternalIp | AddressKind::LoadBalancerIp);
+        self.setting.config().mode == ProxyMode::Iptables && is_external
     }
 
     fn drops_before_translation(&self) -> bool {

@@ -19,6 +19,8 @@ use super::*;
 #[case::localhost("localhost c", "127.0.0.1:30080", "web-a 1/2 node c, web-b 1/2 node c")]
 #[case::localhost_to_the_node("localhost c", "172.18.0.3:30080", "web-a 1/2 node c, web-b 1/2 node c")]
 #[case::localhost_v6("localhost c", "[::1]:30080", "own node c")]
+#[case::localhost_v6_to_the_node("localhost c", "[fd00:172::3]:30081", "not promised")]
+#[case::localhost_v4_to_the_node("localhost c", "172.18.0.3:30081", "own node c")]
 #[case::localhost_to_a_service("localhost c", "10.96.0.80:80", "not promised")]
 #[case::localhost_of_a_pod("pod client", "127.0.0.1:30080", "not promised")]
 #[case::unused_port("pod client", "10.96.0.80:81", "unrouted")]

@@ -48,6 +48,6 @@ fn localhost_asks_its_node_alone() {
         asked.contains(&"127.0.0.1:30080/tcp".to_owned()) && asked.contains(&"[::1]:32767/udp".to_owned()),
         "{asked:?}"
     );
-    // Three addresses of the node and two of loopback.
-    assert_eq!(asked.len(), 5 * 4);
+    // Two addresses of the node and two of loopback.
+    assert_eq!(asked.len(), 4 * 4);
 }

@@ -27,7 +27,16 @@ use super::*;
 #[case::nftables_node_port("1.32", ProxyMode::Nftables, "node c", "172.18.0.3:30080", None)]
 #[case::nftables_with_endpoint("1.32", ProxyMode::Nftables, "node a", "203.0.113.80:80", None)]
 #[case::nftables_mended("1.33", ProxyMode::Nftables, "node c", "203.0.113.80:80", None)]
-#[case::ipv6_localhost("1.25", ProxyMode::Iptables, "localhost c", "[::1]:30080", Some(Shortfall::Ipv6LoopbackLost))]
+#[case::ipv6_localhost("1.25", ProxyMode::Iptables, "localhost a", "[::1]:30080", Some(Shortfall::Ipv6LoopbackLost))]
+#[case::unserved_address(
+    "1.34",
+    ProxyMode::Iptables,
+    "localhost c",
+    "[::1]:30080",
+    Some(Shortfall::RefusedAtEveryAddress)
+)]
+#[case::unserved_address_with_endpoint("1.34", ProxyMode::Iptables, "localhost a", "[::1]:30080", None)]
+#[case::unserved_address_in_nftables_mode("1.34", ProxyMode::Nftables, "localhost c", "[::1]:30080", None)]
 #[case::today("1.34", ProxyMode::Iptables, "node c", "203.0.113.80:80", None)]
 fn releases_fall_short(
     #[case] version: &str,
@@ -42,6 +51,26 @@ fn releases_fall_short(
     EXTERNAL_LOCAL(&mut cluster);
     INTERNAL_LOCAL(&mut cluster);
     assert_eq!(ask(&cluster, from, to).shortfall, expected);
+}
+
+#[rstest]
+#[case::load_balancer(ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(Shortfall::NodeNotRefused))]
+#[case::external_ip(ProxyMode::Iptables, "node c", "203.0.113.81:80", Some(Shortfall::NodeNotRefused))]
+#[case::node_port(ProxyMode::Iptables, "node c", "172.18.0.3:30080", None)]
+#[case::cluster_ip(ProxyMode::Iptables, "node c", "10.96.0.80:80", None)]
+#[case::pod(ProxyMode::Iptables, "pod client", "203.0.113.80:80", None)]
+#[case::nftables(ProxyMode::Nftables, "node c", "203.0.113.80:80", None)]
+fn without_endpoints(
+    #[case] mode: ProxyMode,
+    #[case] from: &str,
+    #[case] to: &str,
+    #[case] expected: Option<Shortfall>,
+) {
+    let mut cluster = cluster();
+    cluster.proxy.mode = mode;
+    cluster.slices.clear();
+    let promise = ask(&cluster, from, to);
+    assert_eq!((brief(&cluster, &promise), promise.shortfall), ("rejected".to_owned(), expected));
 }
 
 #[rstest]

@@ -17,6 +17,30 @@
 //! | 1.30 | by recording | by recording |
 //! | 1.31 and later | by description: the layout did not change | by description |
 //!
+//! Which feature of a release is by recording, and by which clusters of `tests/golden`; a test holds this table against them:
+//!
+//! | feature | clusters | 1.18 | 1.21 | 1.25 | 1.30 | 1.30 nftables |
+//! | --- | --- | --- | --- | --- | --- | --- |
+//! | cluster IPs, ports, protocols, slices | `clusterip-*` `duplicate-endpoints` `empty` `host-network-endpoint` `long-names` `many-slices` `nothing` `odd-slices` `small-cluster` `two-namespaces` | recording | recording | recording | recording | recording |
+//! | Services without rules | `external-name` `headless` `service-proxy-name` | recording | recording | recording | recording | recording |
+//! | node ports and their addresses | `nodeport-*` `config-nodeport-addresses*` `config-no-localhost-nodeports` | recording | recording | recording | recording | recording |
+//! | external IPs | `external-ips*` | recording | recording | recording | recording | recording |
+//! | load balancers: source ranges, ipMode, health checks | `loadbalancer-*` | recording | recording | recording | recording | recording |
+//! | source ranges with blanks | `loadbalancer-source-ranges-sloppy` | description | recording | recording | recording | recording |
+//! | traffic policies, affinity | `both-policies-local` `internal-local*` `affinity-*` | recording | recording | recording | recording | recording |
+//! | endpoints that are not ready or terminating | `publish-not-ready` `terminating-*` | recording | recording | recording | recording | recording |
+//! | topology hints | `topology-hints*` | recording | recording | recording | recording | recording |
+//! | `trafficDistribution` | `traffic-distribution` | description | description | description | recording | recording |
+//! | IPv6 | `ipv6-only` | recording | recording | recording | recording | recording |
+//! | dual stack | `dual-stack*` `config-dual-stack-node` | description | recording | recording | recording | recording |
+//! | masquerading, `clusterCIDR`, detectLocalMode NodeCIDR | `config-masquerade-*` `config-no-cluster-cidr` `config-local-nodecidr` | recording | recording | recording | recording | recording |
+//! | detectLocalMode BridgeInterface, InterfaceNamePrefix | `config-local-bridge` `config-local-prefix` | description | description | recording | recording | recording |
+//! | `conntrack` settings, a node that goes | `config-conntrack-timeouts` `config-tcp-be-liberal` `config-node-to-be-deleted` | recording | recording | recording | recording | recording |
+//! | 1,000 endpoints and more | `endpoints-*` | description | description | description | recording | description |
+//!
+//! All features of the other releases are by description, hints for nodes (from 1.33 on) everywhere. Changes of objects, and the
+//! connections that are forgotten with them, are by recording of 1.30 in iptables mode (`tests/golden-updates`).
+//!
 //! A version without a patch number is the newest patch release of its minor one, with what was backported to it.
 
 use std::fmt;

@@ -1,6 +1,7 @@
 //! The generator against recordings of real kube-proxy: every cluster, release and family must be equal.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use rstest::rstest;
@@ -42,6 +43,41 @@ fn tables_equal_the_recording(#[files("tests/golden/*/v1.30-nftables/nft-ruleset
 fn a_recording_comes_back_from_the_parser(#[files("tests/golden/*/v*-iptables/*save.txt")] recording: PathBuf) {
     let (_, family, recorded) = open(&recording);
     assert_eq!(print(&parse(&recorded, family).unwrap().rules), recorded);
+}
+
+/// What the documentation says to be by recording has recordings, and nothing else; every cluster has one row, that of its
+/// longest pattern.
+#[test]
+fn the_table_of_features_is_true() {
+    const RELEASES: [&str; 5] =
+        ["v1.18-iptables", "v1.21-iptables", "v1.25-iptables", "v1.30-iptables", "v1.30-nftables"];
+    let rows = include_str!("../src/profile.rs").lines().filter_map(|line| line.strip_prefix("//! | "));
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split('|').map(str::trim).collect()).collect();
+    let rows: Vec<(&str, &[&str])> = rows
+        .iter()
+        .filter(|row| row.len() == 8 && row[1].starts_with('`'))
+        .flat_map(|row| row[1].split(' ').map(|pattern| (pattern.trim_matches('`'), &row[2..7])))
+        .collect();
+    let mut used = HashSet::new();
+    for folder in Path::new("tests/golden").read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+        if !folder.is_dir() {
+            continue;
+        }
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap();
+        let fits = |pattern: &str| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == pattern,
+        };
+        let row = rows.iter().filter(|(pattern, _)| fits(pattern)).max_by_key(|(pattern, _)| pattern.len());
+        let (pattern, cells) = row.unwrap_or_else(|| panic!("{name} has no row"));
+        used.insert(*pattern);
+        for (release, cell) in RELEASES.iter().zip(cells.iter()) {
+            let recorded = if folder.join(release).is_dir() { "recording" } else { "description" };
+            assert_eq!(*cell, recorded, "{name} of {release}, in the row with {pattern}");
+        }
+    }
+    let unused: Vec<_> = rows.iter().map(|(pattern, _)| pattern).filter(|pattern| !used.contains(*pattern)).collect();
+    assert!(unused.is_empty(), "no cluster is called {unused:?}");
 }
 
 /// The cluster of a recording with its release set, its family and its text.

@@ -67,7 +67,10 @@ pub(crate) fn sysctls(
     findings: &mut Findings,
 ) -> BTreeMap<String, BTreeMap<String, String>> {
     // As with sysctl(8), a slash stands for a dot in an interface's name.
-    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-/".contains(c));
+    let is_word = |word: &str| {
+        word.contains(|c: char| c.is_ascii_alphanumeric())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-/".contains(c))
+    };
     for (index, node) in raw.iter().enumerate() {
         for name in node.sysctls.iter().flat_map(BTreeMap::keys) {
             if !name.strip_prefix("net.").is_some_and(|name| name.split('.').all(is_word)) {

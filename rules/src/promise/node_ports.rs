@@ -59,21 +59,23 @@ pub(super) fn loopback_is_open(config: &ProxyConfig, profile: Profile) -> bool {
 }
 
 /// What is chosen for a family. Without ranges, iptables mode takes all addresses and nftables mode the primary one; a
-/// range of all addresses is the same as none; a family that no range is of is not limited (`NewNodePortAddresses` in
-/// `pkg/proxy/util`; before 1.21, a kube-proxy has one family and compares all ranges with it).
+/// range of all addresses is the same as none. A family that no range is of is served nowhere in nftables mode, as the
+/// documents have it, and everywhere in iptables mode (`NewNodePortAddresses` in kube-proxy's `pkg/proxy/util`; before
+/// 1.21, a kube-proxy has one family and compares all ranges with it).
 ///
 /// KubeProxyConfiguration `nodePortAddresses`; Virtual IPs and Service Proxies, "Migrating from iptables mode to
 /// nftables".
 fn chosen(config: &ProxyConfig, family: Family, profile: Profile) -> Chosen<'_> {
+    let is_nftables = config.mode == ProxyMode::Nftables;
     let by_default = config.node_port_addresses.is_empty();
-    if config.primary_node_ports || (by_default && config.mode == ProxyMode::Nftables) {
+    if config.primary_node_ports || (by_default && is_nftables) {
         return Chosen::Primary;
     }
     let of_family = |range: &&IpNet| Family::of(range.addr()) == family;
     let all = config.node_port_addresses.iter();
     let ranges: Vec<&IpNet> = all.filter(|range| of_family(range) || !profile.both_families()).collect();
     let unlimited = ranges.iter().any(|range| of_family(range) && range.prefix_len() == 0);
-    if ranges.is_empty() || unlimited { Chosen::All } else { Chosen::Ranges(ranges) }
+    if unlimited || (ranges.is_empty() && !is_nftables) { Chosen::All } else { Chosen::Ranges(ranges) }
 }
 
 /// A node's primary address of a family: the first `InternalIP`, else the first `ExternalIP`.

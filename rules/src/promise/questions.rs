@@ -1,6 +1,6 @@
 //! What can be asked of a cluster.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::claims;
@@ -46,13 +46,15 @@ impl Targets {
         let profile = cluster.proxy.version.parse()?;
         let free = unused_ports(cluster);
         let mut services: Vec<(IpAddr, Vec<Port>)> = Vec::new();
+        let mut places: HashMap<IpAddr, usize> = HashMap::new();
         for service in cluster.services.iter().filter(|service| claims::is_proxied(service)) {
             let ports = to_ask(service.ports.iter().map(|port| (port.port, port.protocol)), free.service);
             for (address, _) in claims::addresses(service, profile, &cluster.proxy) {
-                match services.iter_mut().find(|(known, _)| *known == address) {
-                    Some((_, known)) => known.extend(&ports),
-                    None => services.push((address, ports.clone())),
+                let place = *places.entry(address).or_insert(services.len());
+                if place == services.len() {
+                    services.push((address, Vec::new()));
                 }
+                services[place].1.extend(&ports);
             }
         }
         let node_ports = Family::ALL.map(|family| {

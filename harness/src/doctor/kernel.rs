@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Node, ObjectName, Pod, Protocol};
 
 use super::{Check, families, listed};
-use crate::lab::{Backend, LabError, with_lab};
+use crate::lab::{Backend, Lab, LabError, with_lab};
 use crate::observation::{Observation, Observed};
 use crate::probe::Prober;
 use crate::scenario::{Cni, CniKind, Destination, Flows, Overlay, Probe, Scenario, Span, Vantage};
@@ -22,6 +22,8 @@ struct Trial {
     topology: Topology,
     /// The kernel module that has it.
     module: &'static str,
+    /// Whether connection tables are emptied besides.
+    flushes: bool,
 }
 
 /// Tries every feature, then all together.
@@ -36,7 +38,8 @@ pub(super) fn examine() -> Vec<Check> {
 
 impl Trial {
     fn run(self) -> Check {
-        let built = with_lab(&self.topology, &[], Backend::System, |lab| lab.flush_connections());
+        let use_it = |lab: &mut Lab| if self.flushes { lab.flush_connections() } else { Ok(()) };
+        let built = with_lab(&self.topology, &[], Backend::System, use_it);
         match built.and_then(|flushed| flushed) {
             Ok(()) => Check::ok(self.name, self.found),
             Err(error @ LabError::Missing { .. }) => Check::lacking(self.name, "not tried", error.help()),
@@ -59,7 +62,7 @@ fn trials() -> Vec<Trial> {
         topology.add(Space::new("one".to_owned(), Role::Underlay));
         topology.add(Space::new("other".to_owned(), Role::Pod));
         change(&mut topology);
-        Trial { name, found, topology, module }
+        Trial { name, found, topology, module, flushes: false }
     };
     vec![
         trial("veth", "pairs between namespaces", "veth", pair),
@@ -81,12 +84,15 @@ fn trials() -> Vec<Trial> {
         }),
         trial("ipv6", "addresses and forwarding", "ipv6", |topology| {
             topology.spaces[0].quiet_ipv6();
-            topology.spaces[0].set("ipv6.conf.all.forwarding", 1);
+            topology.spaces[0].forward_packets();
             topology.spaces[0].addresses.push((1, IpNet::from(IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]))));
         }),
-        trial("nf_conntrack", "tables can be set and emptied in a namespace", "nf_conntrack", |topology| {
-            topology.spaces[0].set("netfilter.nf_conntrack_tcp_be_liberal", 0);
-        }),
+        Trial {
+            flushes: true,
+            ..trial("nf_conntrack", "tables can be set and emptied in a namespace", "nf_conntrack", |topology| {
+                topology.spaces[0].set("netfilter.nf_conntrack_tcp_be_liberal", 0);
+            })
+        },
     ]
 }
 

@@ -44,11 +44,8 @@ impl Ears {
         let opened = lab.inside(space, || {
             missing.map(|(domain, number)| Ear::open(domain, number)).collect::<io::Result<Vec<_>>>()
         })?;
-        self.sockets.extend(opened.map_err(|source| LabError::Socket {
-            space: lab.topology().spaces[space].name.clone(),
-            what: "opening a raw socket",
-            source,
-        })?);
+        let place = &lab.topology().spaces[space].name;
+        self.sockets.extend(opened.map_err(LabError::socket(place, "opening a raw socket"))?);
         Ok(())
     }
 

@@ -55,11 +55,9 @@ impl Listeners {
         at: SocketAddr,
         owner: String,
     ) -> Result<(), LabError> {
-        let socket = lab.inside(space, || bind(protocol, at))?.map_err(|source| LabError::Socket {
-            space: lab.topology().spaces[space].name.clone(),
-            what: "listening for a host-network pod",
-            source,
-        })?;
+        let place = &lab.topology().spaces[space].name;
+        let socket = lab.inside(space, || bind(protocol, at))?;
+        let socket = socket.map_err(LabError::socket(place, "listening for a host-network pod"))?;
         self.open.insert((space, protocol, at), Listener { socket, owner });
         Ok(())
     }

@@ -102,11 +102,7 @@ impl Sender {
             Protocol::Udp => start_udp(bind, to, tag),
             Protocol::Sctp => start_sctp(bind, to, tag),
         })?;
-        started.map_err(|source| LabError::Socket {
-            space: lab.topology().spaces[space].name.clone(),
-            what: "opening a socket for a probe",
-            source,
-        })
+        started.map_err(LabError::socket(&lab.topology().spaces[space].name, "opening a socket for a probe"))
     }
 }
 

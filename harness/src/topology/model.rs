@@ -272,7 +272,7 @@ impl Space {
     /// Makes the kernel pass packets on, whatever way they come, and without advice to the senders; and tell each sender of
     /// a packet that is refused. Else it tells one sender only once a second after the first few, and a lab's probes follow
     /// each other faster.
-    pub(super) fn forward_packets(&mut self) {
+    pub(crate) fn forward_packets(&mut self) {
         self.set("ipv4.ip_forward", 1);
         self.set("ipv6.conf.all.forwarding", 1);
         self.set("ipv6.conf.default.forwarding", 1);

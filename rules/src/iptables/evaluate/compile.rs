@@ -6,7 +6,7 @@ use super::action::Action;
 use super::check::{CompileError, check};
 use super::condition::{Condition, conditions};
 use super::index::Index;
-use super::program::{Chain, Program, Rule};
+use super::program::{Chain, Program, Rule, Span};
 use crate::iptables::{self, RuleSet, TableName};
 use crate::walk::Hook;
 
@@ -18,9 +18,12 @@ impl Program {
     /// All mistakes for which the kernel would not load the rules, and tables whose rules no packet meets.
     pub fn compile(rules: &RuleSet) -> Result<Self, Vec<CompileError>> {
         let mut program = Self::without_index(rules)?;
-        for chain in &mut program.chains {
-            let (first, end) = (chain.first as usize, chain.end as usize);
-            chain.index = Index::of(&program.rules[first..end], &program.conditions, first);
+        for span in &mut program.spans {
+            let rules = &program.rules[span.first as usize..span.end as usize];
+            if let Some(index) = Index::of(rules, &program.conditions, span.first as usize) {
+                span.index = Some(program.indexes.len() as u32);
+                program.indexes.push(index);
+            }
         }
         Ok(program)
     }
@@ -32,7 +35,9 @@ impl Program {
             family: rules.family,
             rules: Vec::new(),
             conditions: Vec::new(),
+            spans: Vec::new(),
             chains: Vec::new(),
+            indexes: Vec::new(),
             entries: [[None; Hook::ALL.len()]; TableName::ALL.len()],
         };
         for table in &rules.tables {
@@ -43,21 +48,22 @@ impl Program {
 
     fn add_table(&mut self, table: &iptables::Table) {
         let first = self.chains.len() as u32;
+        let order = order(table);
         let positions: HashMap<&str, u32> =
-            (first..).zip(&table.chains).map(|(at, chain)| (&*chain.name, at)).collect();
+            (first..).zip(&order).map(|(at, chain)| (&*table.chains[*chain].name, at)).collect();
         for hook in Hook::ALL {
             let is_hook = table.name.builtin_chains().contains(&hook.as_str());
             let chain = positions.get(hook.as_str()).copied().filter(|_| is_hook);
             self.entries[table.name as usize][hook as usize] = chain;
         }
-        for chain in &table.chains {
+        for chain in order.into_iter().map(|chain| &table.chains[chain]) {
             let first = self.rules.len() as u32;
             for rule in &chain.rules {
                 self.add_rule(rule, &positions);
             }
             let end = self.rules.len() as u32;
-            let (table, name, policy) = (table.name, chain.name.clone(), chain.policy);
-            self.chains.push(Chain { table, name, first, end, policy, index: None });
+            self.spans.push(Span { first, end, index: None });
+            self.chains.push(Chain { table: table.name, name: chain.name.clone(), policy: chain.policy });
         }
     }
 
@@ -78,4 +84,28 @@ impl Program {
         let own = self.conditions.drain(first..).filter(|condition| !condition.is_uncertain()).collect::<Vec<_>>();
         self.conditions.extend(own);
     }
+}
+
+/// The chains of a table in an order in which those that a packet meets one after the other are near to each other: a
+/// chain, then those that it jumps to, each with its own. The endpoints of a service follow it, and memory is read as
+/// it lies.
+fn order(table: &iptables::Table) -> Vec<usize> {
+    let positions: HashMap<&str, usize> =
+        table.chains.iter().enumerate().map(|(position, chain)| (&*chain.name, position)).collect();
+    let mut order = Vec::with_capacity(table.chains.len());
+    let mut placed = vec![false; table.chains.len()];
+    let hooks = Hook::ALL.into_iter().filter_map(|hook| positions.get(hook.as_str()).copied());
+    // Chains to place, the next one last.
+    let mut todo: Vec<usize> = (0..table.chains.len()).rev().collect();
+    todo.extend(hooks);
+    while let Some(chain) = todo.pop() {
+        if !placed[chain] {
+            placed[chain] = true;
+            order.push(chain);
+            todo.extend(
+                table.chains[chain].rules.iter().rev().filter_map(|rule| Some(positions[&**rule.next_chain()?])),
+            );
+        }
+    }
+    order
 }

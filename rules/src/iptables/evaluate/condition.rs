@@ -193,13 +193,10 @@ pub(super) fn conditions(rule: &Rule, family: Family, out: &mut Vec<Condition>) 
     delay_chance(&mut out[start..]);
 }
 
-/// Whether a match compares ports, and with that the same protocol as `-p`.
+/// Whether a match asks for the same protocol as `-p`.
 fn is_asked_by_ports(rule: &Rule) -> bool {
     let protocol = rule.protocol.filter(|protocol| !protocol.negated).and_then(|protocol| protocol.value.transport());
-    rule.matches.iter().any(|found| match found {
-        Match::Ports(ports) => protocol == Some(ports.protocol) && (ports.source.or(ports.destination)).is_some(),
-        _ => false,
-    })
+    rule.matches.iter().any(|found| matches!(found, Match::Ports(ports) if protocol == Some(ports.protocol)))
 }
 
 fn delay_chance(conditions: &mut [Condition]) {

@@ -4,6 +4,8 @@
 //! `KUBE-NODEPORTS` one for every node port. A packet can match those that name its own address or port, and those that
 //! name none; the others need not be looked at.
 
+use smallvec::SmallVec;
+
 use super::condition::{Condition, Field, PortField};
 use super::program::Rule;
 use crate::walk::FastMap;
@@ -11,15 +13,18 @@ use crate::walk::FastMap;
 /// Chains shorter than this are gone through.
 const LONG: usize = 8;
 
+/// Positions of rules. Most addresses have few; those stand in place.
+type Few = SmallVec<[u32; 4]>;
+
 /// Where the rules of a chain are that can match a packet, all as positions in the program, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
     /// Rules for one destination address.
-    by_address: FastMap<u128, Vec<u32>>,
+    by_address: FastMap<u128, Few>,
     /// Other rules for one protocol and destination port.
-    by_port: FastMap<(u8, u16), Vec<u32>>,
+    by_port: FastMap<(u8, u16), Few>,
     /// All others.
-    others: Vec<u32>,
+    others: Few,
 }
 
 /// What a rule is found by.
@@ -30,7 +35,7 @@ enum Key {
 
 impl Index {
     /// The index of a chain, where it is worth one.
-    pub(super) fn of(rules: &[Rule], conditions: &[Condition], first: usize) -> Option<Box<Self>> {
+    pub(super) fn of(rules: &[Rule], conditions: &[Condition], first: usize) -> Option<Self> {
         let mut index = Self::default();
         if rules.len() < LONG {
             return None;
@@ -44,7 +49,7 @@ impl Index {
                 None => index.others.push(position),
             }
         }
-        (index.others.len() < rules.len() / 2).then(|| Box::new(index))
+        (index.others.len() < rules.len() / 2).then_some(index)
     }
 
     /// The first rule at or behind a position that can match a packet.

@@ -135,7 +135,7 @@ impl Program {
                 if cursor.is_none() {
                     walker.mark_before = walker.packet.mark;
                 }
-                let start = || Cursor { chain, rule: self.chains[chain as usize].first, callers: ArrayVec::new() };
+                let start = || Cursor { chain, rule: self.spans[chain as usize].first, callers: ArrayVec::new() };
                 let cursor = cursor.take().unwrap_or_else(start);
                 let mut pass = Pass { program: self, environment, hook, entry: chain, stop, todo };
                 if let End::Otherwise(outcome) = pass.run(&mut walker, cursor) {
@@ -169,10 +169,13 @@ impl<T: Trace> Pass<'_, T> {
     fn run(&mut self, walker: &mut Walker<T>, mut cursor: Cursor) -> End {
         let port = walker.packet.transport.ports().map(|(_, destination)| destination);
         loop {
-            let chain = &self.program.chains[cursor.chain as usize];
-            let position = match &chain.index {
-                None => (cursor.rule < chain.end).then_some(cursor.rule),
-                Some(index) => index.next(cursor.rule, walker.destination, walker.packet.transport.protocol(), port),
+            let span = &self.program.spans[cursor.chain as usize];
+            let position = match span.index {
+                None => (cursor.rule < span.end).then_some(cursor.rule),
+                Some(index) => {
+                    let protocol = walker.packet.transport.protocol();
+                    self.program.indexes[index as usize].next(cursor.rule, walker.destination, protocol, port)
+                }
             };
             let next = match position {
                 None => Next::Return,
@@ -190,10 +193,10 @@ impl<T: Trace> Pass<'_, T> {
                 },
                 Next::Jump(chain) => {
                     cursor.callers.push((cursor.chain, cursor.rule));
-                    (cursor.chain, cursor.rule) = (chain, self.program.chains[chain as usize].first);
+                    (cursor.chain, cursor.rule) = (chain, self.program.spans[chain as usize].first);
                 }
                 Next::Goto(chain) => {
-                    (cursor.chain, cursor.rule) = (chain, self.program.chains[chain as usize].first);
+                    (cursor.chain, cursor.rule) = (chain, self.program.spans[chain as usize].first);
                 }
             }
         }

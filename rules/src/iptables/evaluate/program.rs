@@ -15,7 +15,10 @@ pub struct Program {
     pub(super) rules: Vec<Rule>,
     /// The conditions of all rules, rule after rule.
     pub(super) conditions: Vec<Condition>,
+    /// The chains' rules, and what the chains are, in the same order.
+    pub(super) spans: Vec<Span>,
     pub(super) chains: Vec<Chain>,
+    pub(super) indexes: Vec<Index>,
     /// The chain that a table has at a hook.
     pub(super) entries: [[Option<u32>; 5]; TableName::ALL.len()],
 }
@@ -28,17 +31,22 @@ pub(super) struct Rule {
     pub(super) action: Action,
 }
 
-/// A chain: where its rules stand.
+/// Where the rules of a chain stand. Small, as a packet meets many chains.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    pub(super) first: u32,
+    pub(super) end: u32,
+    /// The position of the index, for chains with many rules.
+    pub(super) index: Option<u32>,
+}
+
+/// What else there is to know of a chain.
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
     pub(super) table: TableName,
     pub(super) name: ChainName,
-    pub(super) first: u32,
-    pub(super) end: u32,
     /// For chains of the kernel.
     pub(super) policy: Option<Policy>,
-    /// For chains with many rules.
-    pub(super) index: Option<Box<Index>>,
 }
 
 impl Program {
@@ -65,8 +73,9 @@ impl Program {
     pub fn place(&self, rule: RuleId) -> Place<'_> {
         assert!((rule.0 as usize) < self.rules.len(), "a rule of another program");
         // Empty chains start where the next one does, so the last chain that starts at or before the rule has it.
-        let chain = &self.chains[self.chains.partition_point(|chain| chain.first <= rule.0) - 1];
-        Place { table: chain.table.as_str(), chain: &chain.name, rule: (rule.0 - chain.first) as usize + 1 }
+        let position = self.spans.partition_point(|span| span.first <= rule.0) - 1;
+        let (chain, first) = (&self.chains[position], self.spans[position].first);
+        Place { table: chain.table.as_str(), chain: &chain.name, rule: (rule.0 - first) as usize + 1 }
     }
 
     pub(super) fn entry(&self, table: TableName, hook: Hook) -> Option<u32> {

@@ -179,24 +179,15 @@ pub(super) fn conditions(rule: &Rule, family: Family, out: &mut Vec<Condition>) 
     out.extend(rule.destination.as_ref().and_then(|network| address(Field::Destination, network, family)));
     out.extend(rule.in_interface.as_ref().and_then(|name| interface(Field::Input, name)));
     out.extend(rule.out_interface.as_ref().and_then(|name| interface(Field::Output, name)));
-    out.extend(
-        rule.protocol
-            .filter(|protocol| protocol.value.0 != 0 && !is_asked_by_ports(rule))
-            .map(|Negatable { negated, value }| Condition::Protocol { negated, number: value.0 }),
-    );
+    let protocol = rule.protocol.filter(|protocol| protocol.value.0 != 0);
+    out.extend(protocol.map(|Negatable { negated, value }| Condition::Protocol { negated, number: value.0 }));
     if let Some(fragment) = rule.fragment
         && !fragment.negated
     {
         out.push(Condition::Never);
     }
-    rule.matches.iter().for_each(|found| of_match(found, family, out));
+    rule.matches.iter().for_each(|found| of_match(found, rule, family, out));
     delay_chance(&mut out[start..]);
-}
-
-/// Whether a match asks for the same protocol as `-p`.
-fn is_asked_by_ports(rule: &Rule) -> bool {
-    let protocol = rule.protocol.filter(|protocol| !protocol.negated).and_then(|protocol| protocol.value.transport());
-    rule.matches.iter().any(|found| matches!(found, Match::Ports(ports) if protocol == Some(ports.protocol)))
 }
 
 fn delay_chance(conditions: &mut [Condition]) {
@@ -246,10 +237,10 @@ fn name(text: &str) -> Name {
     Name { value, mask: u128::MAX.checked_shl(u32::from(shift)).unwrap_or(0) }
 }
 
-fn of_match(found: &Match, family: Family, out: &mut Vec<Condition>) {
+fn of_match(found: &Match, rule: &Rule, family: Family, out: &mut Vec<Condition>) {
     match found {
         Match::Comment(_) => {}
-        Match::Ports(ports) => of_ports(ports, out),
+        Match::Ports(ports) => of_ports(ports, rule, out),
         Match::Mark(mark) => out.push(Condition::Mark(*mark)),
         Match::Connmark(mark) => out.push(Condition::Connmark(*mark)),
         Match::State { old_name: false, states } => out.push(Condition::State(*states)),
@@ -275,7 +266,7 @@ fn of_match(found: &Match, family: Family, out: &mut Vec<Condition>) {
     }
 }
 
-fn of_ports(ports: &Ports, out: &mut Vec<Condition>) {
+fn of_ports(ports: &Ports, rule: &Rule, out: &mut Vec<Condition>) {
     let protocol = ports.protocol.number();
     let sides = [(PortField::Source, ports.source), (PortField::Destination, ports.destination)];
     for (field, range) in sides {
@@ -283,7 +274,9 @@ fn of_ports(ports: &Ports, out: &mut Vec<Condition>) {
             out.push(Condition::Port { protocol, field, negated, first, last });
         }
     }
-    if ports.source.is_none() && ports.destination.is_none() {
+    // Without options all that is compared is the protocol, which `-p` has done before.
+    let is_asked = rule.protocol == Some(Negatable::is(ports.protocol.into()));
+    if ports.source.is_none() && ports.destination.is_none() && !is_asked {
         out.push(Condition::Protocol { negated: false, number: protocol });
     }
     if let Some(Negatable { negated, value }) = ports.flags {

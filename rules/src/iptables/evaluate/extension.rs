@@ -13,6 +13,8 @@ pub(super) fn condition(other: &Other, family: Family) -> Option<Condition> {
     let options = options(&other.text);
     let known = match (&*other.name, &options) {
         ("limit", _) => Some(Condition::Limit),
+        // `nfacct_mt`: a counter without a quota always holds.
+        ("nfacct", _) => return None,
         ("conntrack", Some(options)) => {
             conntrack(options, family).map(|options| Condition::Conntrack(Box::new(options)))
         }
@@ -182,6 +184,10 @@ fn icmp(options: &[Opt<'_>], names: &IcmpNames, v6: bool) -> Option<Condition> {
         return None;
     }
     let text = option.argument()?;
+    if matches!((v6, text), (false, "any" | "255")) {
+        let any = Condition::Protocol { negated: false, number: 1 };
+        return Some(if option.negated { Condition::Never } else { any });
+    }
     let american = text.replace("neighbor", "neighbour");
     let (kind, code) = match names.iter().find(|(name, ..)| *name == american) {
         Some((_, kind, code)) => (*kind, *code),

@@ -63,6 +63,7 @@ fn dropped(conditions: &str, packet: &Packet, tracking: Tracking, environment: &
 #[case("-m set ! --match-set web src,src")]
 #[case("-m iprange --src-range 10.0.0.0-10.0.0.1")]
 #[case("! -f")]
+#[case("-m nfacct --nfacct-name counter")]
 fn a_rule_holds(#[case] conditions: &str) {
     let packet = forwarded();
     assert_eq!(dropped(conditions, &packet, Tracking::first(&packet), &with_a_set()), "drop");
@@ -176,6 +177,7 @@ fn ports_of_a_bridge_are_seen(#[case] options: &str, #[case] outcome: &str) {
 
 #[rstest]
 #[case("--icmp-type echo-request", 8, 0, "drop")]
+#[case("--icmp-type any", 8, 0, "drop")]
 #[case("--icmp-type 3/4", 3, 4, "drop")]
 #[case("--icmp-type 3/4", 3, 3, "accept")]
 #[case("--icmp-type destination-unreachable", 3, 3, "drop")]
@@ -275,6 +277,14 @@ fn recent_sees_what_the_same_packet_did() {
     let [list, again]: [std::sync::Arc<str>; 2] = [std::sync::Arc::clone(&list), list];
     let expected = [crate::walk::Effect::Note { list, address }, crate::walk::Effect::Forget { list: again, address }];
     assert_eq!(branch.effects.to_vec(), expected);
+}
+
+#[test]
+fn what_fails_first_leaves_no_effect() {
+    let program = v4("*filter\n-A FORWARD -p udp -m recent --set --name L -m udp -j DROP\nCOMMIT\n");
+    assert!(only_way(&program, Hook::Forward, &forwarded()).effects.is_empty());
+    let program = v4("*filter\n-A FORWARD -p tcp -m recent --set --name L -m mark --mark 9 -j DROP\nCOMMIT\n");
+    assert_eq!(only_way(&program, Hook::Forward, &forwarded()).effects.len(), 1, "the mark is asked for later");
 }
 
 #[test]

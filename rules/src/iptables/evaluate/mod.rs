@@ -16,6 +16,26 @@
 //! - a [`Transport`](crate::walk::Transport) is never a fragment, and `-f` never holds;
 //! - `limit` holds, `statistic --mode nth` has a counter that stands anywhere (see [`Assumptions`]).
 //!
+//! ```
+//! use svclab_rules::cluster::{Family, Protocol};
+//! use svclab_rules::iptables::{evaluate::Program, parse};
+//! use svclab_rules::walk::{Environment, Hook, Packet, Share, Tracking, Transport};
+//!
+//! let text = "*nat\n\
+//!     -A PREROUTING -d 10.96.0.1/32 -p tcp -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.0.0.1:80\n\
+//!     -A PREROUTING -d 10.96.0.1/32 -p tcp -j DNAT --to-destination 10.0.0.2:80\n\
+//!     COMMIT\n";
+//! let program = Program::compile(&parse(text, Family::Ipv4).unwrap().rules).unwrap();
+//! let transport = Transport::opening(Protocol::Tcp, 40_000, 443);
+//! let packet = Packet::new([10, 0, 0, 9].into(), [10, 96, 0, 1].into(), transport);
+//! let tracking = Tracking::first(&packet);
+//! let branches = program.walk(&Environment::default(), Hook::Prerouting, &packet, tracking);
+//! assert_eq!(branches.len(), 2);
+//! assert_eq!(branches[0].share, Share::of(1, 2));
+//! assert_eq!(branches[1].packet.destination.to_string(), "10.0.0.2");
+//! // At the next hook, `branches[1].packet` and `branches[1].tracking` go on, with the interface that routing found.
+//! ```
+//!
 //! [`Outcome::Unknown`]: crate::walk::Outcome::Unknown
 //! [`Assumptions`]: crate::walk::Assumptions
 

@@ -39,7 +39,7 @@ fn scenario(tests: &str) -> Scenario {
 /// A table of cases: each is a lab of its own, and the report of a failure is the panic's message.
 #[rstest]
 #[case::cluster_ip_from_a_pod("pod/client", "service/web:80", "preserved")]
-#[case::cluster_ip_from_a_node("node/a", "service/web:80", "masqueraded")]
+#[case::cluster_ip_from_a_node("node/a", "service/web:80", "preserved")]
 #[case::node_port_from_outside("host/outside", "nodeport/web:80@a", "masqueraded")]
 #[case::hairpin("pod/server", "service/web:80", "masqueraded")]
 fn the_server_is_reached(#[case] from: &str, #[case] to: &str, #[case] source: &str) {

@@ -194,7 +194,8 @@ impl View<'_> {
     fn routed_to(&self, address: IpAddr) -> Option<String> {
         let underlay = &self.topology.spaces[topology::UNDERLAY];
         let route = underlay.routes.iter().find(|route| route.destination.addr() == address)?;
-        let node = self.cluster.nodes.iter().find(|node| node.addresses().any(|own| Some(own) == route.via))?;
+        let node =
+            self.cluster.nodes.iter().find(|node| node.addresses().any(|own| Some(own) == route.hop.gateway()))?;
         Some(node.name.clone())
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// What installs iptables rules.
     #[arg(long, value_enum, default_value = "system")]
     backend: Backend,
-    /// Write what the taps saw of every scenario to this folder, as pcapng for Wireshark and tshark.
+    /// Write what the taps saw of every scenario to its place below this folder, as pcapng for Wireshark and tshark.
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
     /// Write reports as well: junit=FILE, json=FILE, github (annotations on standard output).

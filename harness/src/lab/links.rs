@@ -18,7 +18,7 @@ use rtnetlink::{
 use super::LabError;
 use super::namespaces::Namespace;
 use super::netlink::Netlink;
-use crate::topology::{Fdb, Interface, InterfaceKind, Neighbour, Route, Space, Topology};
+use crate::topology::{Fdb, Hop, Interface, InterfaceKind, Neighbour, Route, Space, Topology};
 
 /// The loopback's index.
 const LOOPBACK: u32 = 1;
@@ -241,11 +241,13 @@ fn forwarding_entry(entry: &Fdb) -> NeighbourMessage {
 
 fn route(entry: &Route) -> Result<RouteMessage, impl std::fmt::Display> {
     let builder = RouteMessageBuilder::<IpAddr>::new()
-        .output_interface(entry.interface)
         .destination_prefix(entry.destination.network(), entry.destination.prefix_len())?;
-    match entry.via {
+    match entry.hop {
         // The next hop need not be in a range of the link: nodes have single addresses.
-        Some(via) => builder.gateway(via).map(|builder| builder.onlink().build()),
-        None => Ok(builder.scope(RouteScope::Link).build()),
+        Hop::Gateway(via, interface) => {
+            builder.output_interface(interface).gateway(via).map(|builder| builder.onlink().build())
+        }
+        Hop::Link(interface) => Ok(builder.output_interface(interface).scope(RouteScope::Link).build()),
+        Hop::Nowhere => Ok(builder.kind(RouteType::BlackHole).build()),
     }
 }

@@ -49,14 +49,14 @@ impl Ears {
         Ok(())
     }
 
-    /// Whether a protocol is heard.
-    pub(super) fn hears(&self, protocol: Protocol) -> bool {
-        self.has(Domain::IPV4, protocol.number())
+    /// The numbers of the protocols that are heard.
+    pub(super) fn protocols(&self) -> Vec<u8> {
+        self.sockets.iter().map(|ear| ear.protocol).collect()
     }
 
-    /// Hears a protocol no longer.
-    pub(super) fn drop(&mut self, protocol: Protocol) {
-        self.sockets.retain(|ear| ear.protocol != protocol.number());
+    /// Hears only these from now on.
+    pub(super) fn keep(&mut self, protocols: &[u8]) {
+        self.sockets.retain(|ear| protocols.contains(&ear.protocol));
     }
 
     fn has(&self, domain: Domain, number: u8) -> bool {

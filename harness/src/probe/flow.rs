@@ -1,92 +1,110 @@
-//! One flow: its first packet is sent, receivers answer, and everything is watched until nothing moves.
+//! Flows that are followed: their first packets are sent, receivers answer, and everything is watched until nothing moves.
 
-use std::net::SocketAddr;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::Protocol;
 
-use super::sender::Sender;
+use super::sender::{Sender, Started};
 use super::watch::Watch;
 use super::{ProbeError, Prober};
 use crate::observation::FlowObservation;
 use crate::topology::SpaceId;
-use crate::wire::{self, Packet};
+use crate::wire::{self, Icmp, Packet, Transport};
 
-/// A flow that is under way.
+/// Flows that are under way at the same time: far fewer than the 1,000 packets that a processor's backlog holds, also where
+/// each is answered and every kernel on its way has something to say.
+const TOGETHER: usize = 64;
+
+/// A flow that is to be followed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub sender: Sender,
+    pub to: SocketAddr,
+    pub protocol: Protocol,
+    /// The source port, where it matters.
+    pub port: Option<u16>,
+    /// The node that packets are handed to, whatever routes say.
+    pub via: Option<SpaceId>,
+}
+
+impl Wanted {
+    /// Whether the node of its sender answers others differently while this is under way: see [`Ears`](super::ears::Ears).
+    fn is_heard_by_all(&self) -> bool {
+        self.protocol == Protocol::Sctp && !matches!(self.sender, Sender::Wire(_))
+    }
+}
+
+/// Flows that are under way.
+#[derive(Default)]
 struct Followed {
+    flows: Vec<One>,
+    /// The flow of each key and of each sender's address and port.
+    by_key: HashMap<u32, usize>,
+    by_source: HashMap<SocketAddr, usize>,
+}
+
+struct One {
     sender: Sender,
     watch: Watch,
+    /// What a process holds open.
+    started: Option<Started>,
+}
+
+/// What a pod or host says to a packet that it got.
+struct Answer {
+    space: SpaceId,
+    packet: Packet,
+    via: Option<SpaceId>,
 }
 
 impl Prober<'_> {
-    /// Sends the first packet of a flow, lets receivers answer, and watches until nothing moves.
-    pub(super) fn flow(
-        &mut self,
-        sender: Sender,
-        to: SocketAddr,
-        protocol: Protocol,
-        port: Option<u16>,
-        via: Option<SpaceId>,
-    ) -> Result<FlowObservation, ProbeError> {
-        self.until_quiet(|prober| prober.look(None))?;
-        let port = port.unwrap_or_else(|| self.fresh_port());
-        match sender {
-            Sender::Wire(space) => self.flow_of_wire(space, to, protocol, port, via),
-            Sender::Process(_) | Sender::Loopback(_) => self.flow_of_process(sender, to, protocol, port),
+    /// Sends the first packet of each flow, lets receivers answer, and watches until nothing moves.
+    pub(super) fn follow_flows(&mut self, wanted: &[Wanted]) -> Result<Vec<FlowObservation>, ProbeError> {
+        let mut observed = Vec::with_capacity(wanted.len());
+        let together = wanted.chunk_by(|one, next| !one.is_heard_by_all() && !next.is_heard_by_all());
+        for together in together.flat_map(|group| group.chunks(TOGETHER)) {
+            self.until_quiet(|prober| prober.look(&mut Followed::default()))?;
+            let heard_before = self.ears.iter().map(|(space, ears)| (*space, ears.protocols())).collect();
+            let mut followed = Followed::default();
+            for one in together {
+                followed.add(self.begin(one)?);
+            }
+            self.until_quiet(|prober| prober.look(&mut followed))?;
+            observed.extend(followed.finish());
+            self.hear_only(&heard_before);
         }
+        Ok(observed)
     }
 
-    /// The packet of a pod or outside host is put on its wire.
-    fn flow_of_wire(
-        &mut self,
-        space: SpaceId,
-        to: SocketAddr,
-        protocol: Protocol,
-        port: u16,
-        via: Option<SpaceId>,
-    ) -> Result<FlowObservation, ProbeError> {
-        let sender = Sender::Wire(space);
-        let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
-        let flow = wire::Flow { protocol, source: SocketAddr::new(source, port), destination: to };
+    /// Sends the first packet of a flow.
+    fn begin(&mut self, wanted: &Wanted) -> Result<One, ProbeError> {
+        let Wanted { sender, to, protocol, via, .. } = *wanted;
         let tag = self.fresh_tag();
-        self.put(space, &wire::probe(&flow, tag), via)?;
-        self.watch(Followed { sender, watch: Watch::new(flow, tag, via) })
-    }
-
-    /// A process' packet is sent by its kernel.
-    fn flow_of_process(
-        &mut self,
-        sender: Sender,
-        to: SocketAddr,
-        protocol: Protocol,
-        port: u16,
-    ) -> Result<FlowObservation, ProbeError> {
-        let heard_before = self.hears(sender.space(), protocol);
+        let port = wanted.port.unwrap_or_else(|| self.fresh_port());
+        if let Sender::Wire(space) = sender {
+            let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
+            let flow = wire::Flow { protocol, source: SocketAddr::new(source, port), destination: to };
+            self.put(space, &wire::probe(&flow, tag), via)?;
+            return Ok(One { sender, watch: Watch::new(flow, tag, via), started: None });
+        }
         self.listen_in(sender.space(), protocol)?;
-        let tag = self.fresh_tag();
+        // Also where the kernel would not send there is something to hear: a REJECT in OUTPUT says so by ICMP.
         let started = sender.start(self.lab, to, protocol, port, tag)?;
-        // Also where the kernel would not send: a REJECT in OUTPUT says so by ICMP as well.
-        let observed = self.watch(Followed { sender, watch: Watch::new(started.flow, tag, None) });
-        started.end();
-        if !heard_before && let Some(ears) = self.ears.get_mut(&sender.space()) {
-            ears.drop(protocol);
+        Ok(One { sender, watch: Watch::new(started.flow, tag, None), started: Some(started) })
+    }
+
+    /// Closes the ears that were opened for a while.
+    fn hear_only(&mut self, before: &HashMap<SpaceId, Vec<u8>>) {
+        for (space, ears) in &mut self.ears {
+            ears.keep(before.get(space).map_or(&[], Vec::as_slice));
         }
-        observed
     }
 
-    /// Watches a flow whose first packet was sent until nothing moves.
-    fn watch(&mut self, mut followed: Followed) -> Result<FlowObservation, ProbeError> {
-        self.until_quiet(|prober| prober.look(Some(&mut followed)))?;
-        Ok(followed.watch.finish())
-    }
-
-    fn hears(&self, space: SpaceId, protocol: Protocol) -> bool {
-        self.ears.get(&space).is_some_and(|ears| ears.hears(protocol))
-    }
-
-    /// Reads everything that was seen and heard, and lets receivers and the sender react. True where there was anything.
-    fn look(&mut self, mut followed: Option<&mut Followed>) -> Result<bool, ProbeError> {
-        let (mut seen, answers) = self.see(&mut followed)?;
-        seen |= self.hear(&mut followed)?;
+    /// Reads everything that was seen and heard, and lets receivers and senders react. True where there was anything.
+    fn look(&mut self, followed: &mut Followed) -> Result<bool, ProbeError> {
+        let (mut seen, answers) = self.see(followed)?;
+        seen |= self.hear(followed)?;
         for Answer { space, packet, via } in answers {
             self.put(space, &packet, via)?;
         }
@@ -94,7 +112,7 @@ impl Prober<'_> {
     }
 
     /// What taps saw, and what pods and hosts say to what they got.
-    fn see(&mut self, followed: &mut Option<&mut Followed>) -> Result<(bool, Vec<Answer>), ProbeError> {
+    fn see(&mut self, followed: &mut Followed) -> Result<(bool, Vec<Answer>), ProbeError> {
         let (mut seen, mut answers) = (false, Vec::new());
         let mut buffer = [0; 2048];
         for tap in &self.taps {
@@ -103,7 +121,7 @@ impl Prober<'_> {
                 if let Some(record) = &mut self.record {
                     record.push(passing.capture());
                 }
-                let Some(Followed { sender, watch }) = followed else { continue };
+                let Some(One { sender, watch, .. }) = followed.of(&passing.packet) else { continue };
                 watch.saw(&passing);
                 let Some(space) = passing.receiver else { continue };
                 if *sender == Sender::Wire(space) && watch.is_for_sender(&passing.packet) {
@@ -119,13 +137,13 @@ impl Prober<'_> {
     }
 
     /// What kernels delivered locally; processes answer at once. True where there was anything.
-    fn hear(&self, followed: &mut Option<&mut Followed>) -> Result<bool, ProbeError> {
+    fn hear(&self, followed: &mut Followed) -> Result<bool, ProbeError> {
         let mut any = false;
         for (&space, ears) in &self.ears {
             let mut answered = Ok(());
             let heard = ears.hear(|packet| {
                 any = true;
-                let Some(Followed { sender, watch }) = followed else { return };
+                let Some(One { sender, watch, .. }) = followed.of(&packet) else { return };
                 if sender.space() == space && watch.is_for_sender(&packet) {
                     // A kernel answers for itself, so a process has nothing to add.
                     watch.came_back(&packet);
@@ -143,10 +161,48 @@ impl Prober<'_> {
     }
 }
 
-/// What a pod or host says to a packet that it got.
-struct Answer {
-    space: SpaceId,
-    packet: Packet,
-    /// The node that it is handed to, whatever routes say.
-    via: Option<SpaceId>,
+impl Followed {
+    fn add(&mut self, one: One) {
+        self.by_key.insert(one.watch.key(), self.flows.len());
+        self.by_source.insert(one.watch.source(), self.flows.len());
+        self.flows.push(one);
+    }
+
+    /// The flow that a packet belongs to. Where there is but one, everything is its.
+    fn of(&mut self, packet: &Packet) -> Option<&mut One> {
+        if let [_] = self.flows.as_slice() {
+            return self.flows.first_mut();
+        }
+        let by_key = innermost(packet).key().and_then(|key| self.by_key.get(&key));
+        let index = by_key.or_else(|| self.by_source.get(&told(packet)?))?;
+        self.flows.get_mut(*index)
+    }
+
+    /// What was found out, in the order of the flows.
+    fn finish(self) -> impl Iterator<Item = FlowObservation> {
+        self.flows.into_iter().map(|One { watch, started, .. }| {
+            if let Some(started) = started {
+                started.end();
+            }
+            watch.finish()
+        })
+    }
+}
+
+/// The packet in a tunnel's packet, or the packet itself.
+fn innermost(packet: &Packet) -> &Packet {
+    match &packet.transport {
+        Transport::Vxlan(tunnel) => tunnel.inner.as_ref().map_or(packet, |frame| innermost(&frame.packet)),
+        _ => packet,
+    }
+}
+
+/// The sender that a packet without a key is for, as far as its addresses say.
+fn told(packet: &Packet) -> Option<SocketAddr> {
+    let packet = innermost(packet);
+    let to = |ip: IpAddr, port| Some(SocketAddr::new(ip, port));
+    match &packet.transport {
+        Transport::Icmp(Icmp::Error(error)) => to(packet.destination, error.quoted.as_ref()?.flow()?.source.port()),
+        _ => packet.flow().map(|flow| flow.destination),
+    }
 }

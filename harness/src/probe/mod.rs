@@ -19,11 +19,12 @@ use std::net::{IpAddr, SocketAddr};
 use svclab_rules::cluster::{Cluster, Protocol};
 
 use crate::lab::{Channel, Lab, LabError};
-use crate::observation::{Capture, Observation};
+use crate::observation::{Capture, FlowObservation, Observation};
 use crate::scenario::{Flows, Probe, Vantage};
 use crate::topology::{ETH0, SpaceId, mac_of};
 use crate::wire::{Frame, Mac, Packet, Tag};
 use ears::Ears;
+use flow::Wanted;
 use listeners::Listeners;
 use sender::Sender;
 use tap::Tap;
@@ -143,6 +144,27 @@ impl<'lab> Prober<'lab> {
     ///
     /// Where the lab fails or has no such sender. A packet that is refused or lost is an observation, not an error.
     pub fn send(&mut self, probe: &Probe, flows: u64) -> Result<Observation, ProbeError> {
+        if probe.flows == Flows::Exactly(1) {
+            let flow = self.send_together(std::slice::from_ref(probe))?.swap_remove(0);
+            return Ok(Observation::Flow(Box::new(flow)));
+        }
+        let wanted = self.wanted(probe)?;
+        Ok(Observation::Tally(self.tally(&wanted, flows)?))
+    }
+
+    /// Follows one flow of each probe, many at the same time: for flows that do not depend on each other. What came of each
+    /// is told in the order of the probes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`].
+    pub fn send_together(&mut self, probes: &[Probe]) -> Result<Vec<FlowObservation>, ProbeError> {
+        let wanted = probes.iter().map(|probe| self.wanted(probe)).collect::<Result<Vec<_>, _>>()?;
+        self.follow_flows(&wanted)
+    }
+
+    /// A probe's flow in terms of the lab.
+    fn wanted(&self, probe: &Probe) -> Result<Wanted, ProbeError> {
         let topology = self.lab.topology();
         let sender = Sender::find(&probe.from, topology, &self.cluster);
         let sender = sender.ok_or_else(|| ProbeError::NoSender(probe.from.clone()))?;
@@ -151,12 +173,7 @@ impl<'lab> Prober<'lab> {
         if via.is_some() && !matches!(probe.from, Vantage::Host(_)) {
             return Err(ProbeError::NotHanded);
         }
-        if probe.flows == Flows::Exactly(1) {
-            let flow = self.flow(sender, to, probe.protocol, probe.source_port, via)?;
-            Ok(Observation::Flow(Box::new(flow)))
-        } else {
-            Ok(Observation::Tally(self.tally(sender, to, probe.protocol, via, flows)?))
-        }
+        Ok(Wanted { sender, to, protocol: probe.protocol, port: probe.source_port, via })
     }
 
     /// Passes markers, and lets a function look after each, until that has seen nothing for as long as a packet can go

@@ -4,6 +4,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::errno::Errno;
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::{libc, setsockopt_impl, sockopt_impl};
 use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
 use svclab_rules::cluster::{Cluster, Family, Protocol};
 
@@ -11,6 +13,28 @@ use crate::lab::{Lab, LabError};
 use crate::scenario::Vantage;
 use crate::topology::{Role, SpaceId, Topology, pod_label};
 use crate::wire::{self, Flow, Packet, Tag};
+
+sockopt_impl!(
+    /// The queue that repair mode is about: `TCP_REPAIR_QUEUE` of tcp(7).
+    RepairedQueue,
+    SetOnly,
+    libc::IPPROTO_TCP,
+    libc::TCP_REPAIR_QUEUE,
+    i32
+);
+sockopt_impl!(
+    /// The sequence number of that queue's next byte: `TCP_QUEUE_SEQ`.
+    QueueSequence,
+    SetOnly,
+    libc::IPPROTO_TCP,
+    libc::TCP_QUEUE_SEQ,
+    u32
+);
+/// `TCP_REPAIR_ON` and `TCP_REPAIR_OFF` of linux/tcp.h.
+const REPAIR_ON: u32 = 1;
+const REPAIR_OFF: u32 = 0;
+/// `TCP_SEND_QUEUE` of linux/tcp.h.
+const TCP_SEND_QUEUE: i32 = 2;
 
 /// A vantage point in a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +122,7 @@ impl Sender {
         let space = self.space();
         let bind = self.bind_address(to.ip(), port);
         let started = lab.inside(space, || match protocol {
-            Protocol::Tcp => start_tcp(bind, to),
+            Protocol::Tcp => start_tcp(bind, to, tag),
             Protocol::Udp => start_udp(bind, to, tag),
             Protocol::Sctp => start_sctp(bind, to, tag),
         })?;
@@ -120,11 +144,17 @@ impl Started {
     }
 }
 
-fn start_tcp(bind: SocketAddr, to: SocketAddr) -> io::Result<Started> {
+/// The kernel's SYN bears the tag's key as its sequence number: TCP's repair mode lets a process choose that, and nothing
+/// else about the connection is repaired.
+fn start_tcp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(SocketProtocol::TCP))?;
     socket.set_nonblocking(true)?;
     socket.set_reuse_address(true)?;
     socket.bind(&bind.into())?;
+    setsockopt(&socket, sockopt::TcpRepair, &REPAIR_ON)?;
+    setsockopt(&socket, RepairedQueue, &TCP_SEND_QUEUE)?;
+    setsockopt(&socket, QueueSequence, &tag.key())?;
+    setsockopt(&socket, sockopt::TcpRepair, &REPAIR_OFF)?;
     unless_refused(socket.connect(&to.into()))?;
     Ok(Started::new(Protocol::Tcp, socket, bind, to))
 }

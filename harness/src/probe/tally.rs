@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::socket::{LinkAddr, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
 use socket2::{Domain, Protocol as SocketProtocol, SockRef, Socket, Type};
-use svclab_rules::cluster::Protocol;
 
 use super::count::Count;
+use super::flow::Wanted;
 use super::{ProbeError, Prober, Sender, filter};
 use crate::lab::LabError;
 use crate::observation::Tally;
@@ -41,17 +41,10 @@ struct Outlet {
 
 impl Prober<'_> {
     /// Sends flows to one destination, each a fresh 5-tuple, and counts where they come out. Nobody answers.
-    pub(super) fn tally(
-        &mut self,
-        sender: Sender,
-        to: SocketAddr,
-        protocol: Protocol,
-        via: Option<SpaceId>,
-        flows: u64,
-    ) -> Result<Tally, ProbeError> {
+    pub(super) fn tally(&mut self, wanted: &Wanted, flows: u64) -> Result<Tally, ProbeError> {
         let mut count = Count::new(self.next_tag);
         self.next_tag += flows;
-        let outlet = self.outlet(sender, to, protocol, via)?;
+        let outlet = self.outlet(wanted)?;
         self.count_only(true)?;
         let counted = self.send_and_count(flows, &outlet, &mut count);
         // Whatever came of it, later probes must see everything again.
@@ -90,13 +83,8 @@ impl Prober<'_> {
     }
 
     /// Opens what flows are written to.
-    fn outlet(
-        &mut self,
-        sender: Sender,
-        to: SocketAddr,
-        protocol: Protocol,
-        via: Option<SpaceId>,
-    ) -> Result<Outlet, ProbeError> {
+    fn outlet(&mut self, wanted: &Wanted) -> Result<Outlet, ProbeError> {
+        let Wanted { sender, to, protocol, via, .. } = *wanted;
         let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
         let space = sender.space();
         if let Sender::Wire(_) = sender {

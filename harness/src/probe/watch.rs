@@ -1,8 +1,7 @@
 //! What is known of one flow while its packets are under way.
 
+use std::net::SocketAddr;
 use std::time::Duration;
-
-use svclab_rules::cluster::Protocol;
 
 use super::tap::Passing;
 use crate::observation::{Delivery, FlowObservation, Observed, Sighting};
@@ -12,7 +11,8 @@ use crate::wire::{self, Content, Flow, Packet, Refusal, Tag, TcpFlags, Transport
 /// The state of a followed flow.
 pub(super) struct Watch {
     flow: Flow,
-    tag: Tag,
+    /// The key of its tag.
+    key: u32,
     via: Option<SpaceId>,
     deliveries: Vec<Delivery>,
     /// The time stamp in the kernel's SYN that came out first.
@@ -25,7 +25,16 @@ pub(super) struct Watch {
 impl Watch {
     /// Nothing is known yet of a flow as its sender sends it; `via` is the node that its packets are handed to.
     pub(super) fn new(flow: Flow, tag: Tag, via: Option<SpaceId>) -> Self {
-        Self { flow, tag, via, deliveries: Vec::new(), first_stamp: None, refusal: None, reply: None, path: Vec::new() }
+        Self {
+            flow,
+            key: tag.key(),
+            via,
+            deliveries: Vec::new(),
+            first_stamp: None,
+            refusal: None,
+            reply: None,
+            path: Vec::new(),
+        }
     }
 
     /// The node that the sender's packets are handed to.
@@ -82,13 +91,24 @@ impl Watch {
             || packet.flow().is_some_and(|flow| flow.destination == self.flow.source)
     }
 
-    /// The first packet of the flow, wherever it is and whatever was done to its addresses. A kernel's SYN has no tag.
+    /// The source that the sender gave the flow.
+    pub(super) fn source(&self) -> SocketAddr {
+        self.flow.source
+    }
+
+    /// The word that all its packets carry.
+    pub(super) fn key(&self) -> u32 {
+        self.key
+    }
+
+    /// The first packet of the flow, wherever it is and whatever was done to its addresses.
     fn is_probe(&self, packet: &Packet) -> bool {
-        packet.content() == Content::Request(self.tag) || self.flow.protocol == Protocol::Tcp && packet.opens()
+        packet.key() == Some(self.key) && (packet.opens() || matches!(packet.content(), Content::Request(_)))
     }
 
     fn is_reply(&self, packet: &Packet) -> bool {
-        (packet.accepts() || packet.content() == Content::Answer(self.tag))
+        packet.key() == Some(self.key)
+            && (packet.accepts() || matches!(packet.content(), Content::Answer(_)))
             && packet.flow().is_some_and(|flow| flow.destination == self.flow.source)
     }
 
@@ -155,7 +175,7 @@ mod tests {
         Flow::tcp("172.18.0.2:33000".parse().unwrap(), "10.96.0.1:80".parse().unwrap())
     }
 
-    /// A SYN as a kernel sends it: with options of its own, and a sequence number that is no tag.
+    /// A SYN as a kernel sends it: with a time stamp of its own.
     fn kernel_syn(stamp: u32) -> Packet {
         let Packet { transport: Transport::Tcp(tcp), source, destination, ttl } = wire::probe(&flow(), Tag::ZERO)
         else {
@@ -164,7 +184,7 @@ mod tests {
         let options = wire::TcpOptions { timestamps: Some((stamp, 0)), ..tcp.options };
         // ECE and CWR: the kernel asks for congestion notification.
         let flags = TcpFlags(TcpFlags::SYN.0 | 0xc0);
-        Packet { source, destination, ttl, transport: Transport::Tcp(wire::Tcp { sequence: 9, flags, options, ..tcp }) }
+        Packet { source, destination, ttl, transport: Transport::Tcp(wire::Tcp { flags, options, ..tcp }) }
     }
 
     fn watch(packets: &[Packet]) -> Observed {

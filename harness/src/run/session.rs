@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
 use std::{fs, io};
 
@@ -149,16 +149,13 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         })
     }
 
-    /// Writes what the taps saw to a file that is named after the scenario's: `scenarios-seeds-001-kind.pcapng`.
+    /// Writes what the taps saw to a file at the scenario's place below the folder: `FOLDER/scenarios/seeds/001-kind.pcapng`.
     fn write_capture(&self, folder: &Path) -> Result<(), RunError> {
-        let path = self.scenario.file.with_extension("");
-        let parts = path.components().filter_map(|part| match part {
-            Component::Normal(name) => Some(name.to_string_lossy()),
-            _ => None,
-        });
-        let file = folder.join(format!("{}.pcapng", parts.collect::<Vec<_>>().join("-")));
+        let below: PathBuf =
+            self.scenario.file.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let file = folder.join(below).with_extension("pcapng");
         let written = pcapng(self.prober.record()).map_err(io::Error::other).and_then(|bytes| {
-            fs::create_dir_all(folder)?;
+            fs::create_dir_all(file.parent().unwrap_or(folder))?;
             fs::write(&file, bytes)
         });
         written.map_err(|source| RunError::Pcap { file, source })

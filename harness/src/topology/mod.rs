@@ -20,8 +20,8 @@ mod underlay;
 pub(crate) use pod::label as pod_label;
 
 pub use model::{
-    ETH0, Fdb, Interface, InterfaceKind, LinkEnd, Neighbour, Role, Route, Space, SpaceId, Sysctl, Topology, UNDERLAY,
-    mac_of,
+    ETH0, Fdb, Hop, Interface, InterfaceKind, LinkEnd, Neighbour, Role, Route, Space, SpaceId, Sysctl, Topology,
+    UNDERLAY, mac_of,
 };
 
 use std::collections::HashSet;

@@ -127,10 +127,37 @@ pub struct LinkEnd {
 pub struct Route {
     /// Where to.
     pub destination: IpNet,
-    /// The next hop; `None` where the destination is on the link.
-    pub via: Option<IpAddr>,
-    /// The index of the interface.
-    pub interface: u32,
+    /// By which way.
+    pub hop: Hop,
+}
+
+/// The way that a route leads. Interfaces are given by their index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hop {
+    /// To a next hop behind an interface.
+    Gateway(IpAddr, u32),
+    /// To the destination itself, on the link of an interface.
+    Link(u32),
+    /// Nowhere: packets are lost, and nobody is told.
+    Nowhere,
+}
+
+impl Hop {
+    /// The next hop, where that is another machine than the destination.
+    pub fn gateway(self) -> Option<IpAddr> {
+        match self {
+            Self::Gateway(address, _) => Some(address),
+            Self::Link(_) | Self::Nowhere => None,
+        }
+    }
+
+    /// The interface that packets leave by.
+    pub fn interface(self) -> Option<u32> {
+        match self {
+            Self::Gateway(_, interface) | Self::Link(interface) => Some(interface),
+            Self::Nowhere => None,
+        }
+    }
 }
 
 /// A permanent neighbour.

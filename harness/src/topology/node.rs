@@ -7,7 +7,7 @@ use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyMode};
 
 use super::underlay::{self, router, router_mac};
 use super::{
-    ETH0, Fdb, Interface, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Sysctl, Topology, everything,
+    ETH0, Fdb, Hop, Interface, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Sysctl, Topology, everything,
     host_prefix, mac_of,
 };
 use crate::scenario::{CniKind, Overlay, Scenario};
@@ -26,14 +26,14 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     }
     for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
         space.neighbours.push(Neighbour { interface: eth0, address: router(family), mac: router_mac() });
-        space.routes.push(Route { destination: everything(family), via: Some(router(family)), interface: eth0 });
+        space.routes.push(Route { destination: everything(family), hop: Hop::Gateway(router(family), eth0) });
     }
     ways_to_other_nodes(space, cluster, node, eth0);
     if scenario.cni.overlay == Overlay::Vxlan {
         plan_vxlan(space, id, cluster, node, eth0);
     } else {
         for (_, via, pod_cidr) in remote_ranges(cluster, node) {
-            space.routes.push(Route { destination: pod_cidr, via: Some(via), interface: eth0 });
+            space.routes.push(Route { destination: pod_cidr, hop: Hop::Gateway(via, eth0) });
         }
     }
     if let CniKind::Bridge { .. } = scenario.cni.kind {
@@ -68,7 +68,7 @@ fn ways_to_other_nodes(space: &mut Space, cluster: &Cluster, node: &Node, eth0: 
     for other in cluster.nodes.iter().filter(|other| other.name != node.name) {
         let Some(mac) = eth0_of(cluster, other) else { continue };
         for address in other.internal_ips.iter().copied() {
-            space.routes.push(Route { destination: host_prefix(address), via: None, interface: eth0 });
+            space.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(eth0) });
             space.neighbours.push(Neighbour { interface: eth0, address, mac });
         }
     }
@@ -96,7 +96,7 @@ fn plan_vxlan(space: &mut Space, id: SpaceId, cluster: &Cluster, node: &Node, et
         let Some(other_id) = space_of(cluster, &other.name) else { continue };
         let mac = mac_of(other_id, index);
         let gateway = pod_cidr.network();
-        space.routes.push(Route { destination: pod_cidr, via: Some(gateway), interface: index });
+        space.routes.push(Route { destination: pod_cidr, hop: Hop::Gateway(gateway, index) });
         space.neighbours.push(Neighbour { interface: index, address: gateway, mac });
         let entry = Fdb { interface: index, mac, remote: Some(remote) };
         if !space.fdb.contains(&entry) {

@@ -7,7 +7,7 @@ use svclab_rules::cluster::{Cluster, DetectLocal, Family, Pod};
 use super::node::space_of;
 use super::underlay::router;
 use super::{
-    ETH0, Fdb, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Topology, everything, host_prefix, mac_of,
+    ETH0, Fdb, Hop, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Topology, everything, host_prefix, mac_of,
 };
 use crate::scenario::{CniKind, Scenario};
 use crate::wire::Mac;
@@ -49,7 +49,7 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
         let node_space = &mut topology.spaces[node];
         node_space.neighbours.push(Neighbour { interface: carrier, address, mac: mac_of(id, eth0) });
         if bridge.is_none() {
-            node_space.routes.push(Route { destination: host_prefix(address), via: None, interface: port });
+            node_space.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(port) });
         }
     }
     if role == Role::RoutingPod {
@@ -87,7 +87,7 @@ pub(super) fn introduce_routing_pods(topology: &mut Topology) {
         met.sort_unstable();
         for (address, owner) in met.into_iter().filter(|(_, owner)| *owner != id) {
             let space = &mut topology.spaces[id];
-            space.routes.push(Route { destination: host_prefix(address), via: None, interface: ETH0 });
+            space.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(ETH0) });
             space.neighbours.push(Neighbour { interface: ETH0, address, mac: mac_of(owner, ETH0) });
         }
     }
@@ -99,6 +99,6 @@ fn stack(space: &mut Space, ips: &[IpAddr], eth0: u32, gateway: Mac) {
         space.addresses.push((eth0, host_prefix(address)));
         let via = router(Family::of(address));
         space.neighbours.push(Neighbour { interface: eth0, address: via, mac: gateway });
-        space.routes.push(Route { destination: everything(Family::of(address)), via: Some(via), interface: eth0 });
+        space.routes.push(Route { destination: everything(Family::of(address)), hop: Hop::Gateway(via, eth0) });
     }
 }

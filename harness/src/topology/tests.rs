@@ -117,7 +117,7 @@ fn assert_consistent(topology: &Topology) {
             }
         }
         let known = |index: u32| index == 1 || space.interface(index).is_some();
-        assert!(space.routes.iter().all(|route| known(route.interface)), "routes of {}", space.name);
+        assert!(space.routes.iter().all(|route| route.hop.interface().is_none_or(known)), "routes of {}", space.name);
         assert!(space.neighbours.iter().all(|neighbour| known(neighbour.interface)), "neighbours of {}", space.name);
         assert!(space.fdb.iter().all(|entry| known(entry.interface)), "forwarding entries of {}", space.name);
     }
@@ -139,7 +139,7 @@ fn a_ptp_pod_has_a_host_route_and_no_address() {
     let topology = plan(&scenario(CniKind::Ptp, Overlay::None));
     let (node, pod) = (space(&topology, "node/a"), space(&topology, "pod/client"));
     let route = node.routes.iter().find(|route| route.destination == IpNet::from(ip("10.244.2.5"))).expect("a route");
-    assert_eq!(topology.behind(1, route.interface), topology.find("pod/client"));
+    assert_eq!(route.hop.interface().and_then(|index| topology.behind(1, index)), topology.find("pod/client"));
     assert!(pod.addresses.is_empty());
     assert_eq!(pod.addresses_on_wire, [ip("10.244.2.5")]);
 }
@@ -149,9 +149,9 @@ fn nodes_reach_each_others_pods_through_the_node() {
     let topology = plan(&scenario(CniKind::Ptp, Overlay::None));
     let routes = &space(&topology, "node/a").routes;
     let to_b = routes.iter().find(|route| route.destination.to_string() == "10.244.3.0/24").expect("a route");
-    assert_eq!(to_b.via, Some(ip("172.18.0.3")));
+    assert_eq!(to_b.hop.gateway(), Some(ip("172.18.0.3")));
     let to_b = routes.iter().find(|route| route.destination.to_string() == "fd00:244:3::/64").expect("a route");
-    assert_eq!(to_b.via, Some(ip("fd00:18::3")));
+    assert_eq!(to_b.hop.gateway(), Some(ip("fd00:18::3")));
 }
 
 #[test]
@@ -160,8 +160,9 @@ fn a_tunnel_leads_to_the_node_that_has_the_range() {
     let node = space(&topology, "node/a");
     let device = node.interfaces.iter().find(|interface| interface.name == "flannel.1").expect("a device");
     let route = node.routes.iter().find(|route| route.destination.to_string() == "10.244.3.0/24").expect("a route");
-    assert_eq!(route.interface, device.index);
-    let gateway = node.neighbours.iter().find(|neighbour| Some(neighbour.address) == route.via).expect("a gateway");
+    assert_eq!(route.hop.interface(), Some(device.index));
+    let gateway =
+        node.neighbours.iter().find(|neighbour| Some(neighbour.address) == route.hop.gateway()).expect("a gateway");
     let entry = node.fdb.iter().find(|entry| entry.mac == gateway.mac).expect("a forwarding entry");
     assert_eq!(entry.remote, Some(ip("172.18.0.3")));
 }
@@ -189,13 +190,16 @@ fn a_load_balancer_address_leads_to(#[case] policy: ExternalTrafficPolicy, #[cas
     let topology = plan(&scenario);
     let routes = &topology.spaces[UNDERLAY].routes;
     let route = routes.iter().find(|route| route.destination == IpNet::from(ip("198.51.100.1"))).expect("a route");
-    assert_eq!(route.via, Some(ip(node)));
+    assert_eq!(route.hop.gateway(), Some(ip(node)));
 }
 
 /// The node that packets to the load balancer's address get to.
 fn entry(topology: &Topology) -> Option<IpAddr> {
     let routes = &topology.spaces[UNDERLAY].routes;
-    routes.iter().find(|route| route.destination == IpNet::from(ip("198.51.100.1"))).and_then(|route| route.via)
+    routes
+        .iter()
+        .find(|route| route.destination == IpNet::from(ip("198.51.100.1")))
+        .and_then(|route| route.hop.gateway())
 }
 
 #[test]

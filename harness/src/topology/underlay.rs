@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use svclab_rules::cluster::{Cluster, ExternalTrafficPolicy, Family, Node, Service};
 
 use super::{
-    Interface, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Topology, UNDERLAY, host_prefix, mac_of,
+    Hop, Interface, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Topology, UNDERLAY, everything, host_prefix,
+    mac_of,
 };
 use crate::scenario::Scenario;
 use crate::wire::Mac;
@@ -47,9 +48,13 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     if has_ipv6(scenario, cluster) {
         space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V6)));
     }
+    // What nobody has is lost in silence: a kernel's "net unreachable" is rationed, and so would depend on what was sent
+    // before.
+    let families = Family::ALL.into_iter().filter(|family| *family == Family::Ipv4 || has_ipv6(scenario, cluster));
+    space.routes.extend(families.map(|family| Route { destination: everything(family), hop: Hop::Nowhere }));
     for (address, node) in routed_addresses(scenario, cluster) {
         if let Some(via) = node.internal_ip(Family::of(address)) {
-            space.routes.push(Route { destination: host_prefix(address), via: Some(via), interface: BRIDGE });
+            space.routes.push(Route { destination: host_prefix(address), hop: Hop::Gateway(via, BRIDGE) });
         }
     }
     topology.add(space);
@@ -68,7 +73,7 @@ pub(super) fn plug_in(topology: &mut Topology, space: SpaceId, addresses: &[IpAd
     }
     underlay.fdb.push(super::Fdb { interface: port, mac, remote: None });
     for &address in addresses {
-        underlay.routes.push(Route { destination: host_prefix(address), via: None, interface: BRIDGE });
+        underlay.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(BRIDGE) });
         underlay.neighbours.push(Neighbour { interface: BRIDGE, address, mac });
     }
     eth0

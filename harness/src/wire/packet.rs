@@ -300,6 +300,19 @@ impl Packet {
         }
     }
 
+    /// The key of the tag (see [`Tag`]) that a probe and everything that answers it carries, a refusal and a kernel's SYN
+    /// with this sequence number included. An ICMP error has none of its own.
+    pub fn key(&self) -> Option<u32> {
+        let key = match &self.transport {
+            Transport::Tcp(tcp) if tcp.flags.contains(TcpFlags::ACK) => tcp.acknowledgment.wrapping_sub(1),
+            Transport::Tcp(tcp) => tcp.sequence,
+            Transport::Sctp(Sctp { chunk: Some(Chunk::Init(init)), .. }) => init.initiate_tag,
+            Transport::Sctp(sctp) => sctp.verification_tag,
+            _ => return self.tag().map(Tag::key),
+        };
+        Tag::from_words(key, 0).map(Tag::key)
+    }
+
     /// Whether it asks for a connection, whoever sends it: a TCP SYN, an SCTP INIT. Of a UDP datagram nobody can tell.
     pub fn opens(&self) -> bool {
         match &self.transport {

@@ -1,0 +1,55 @@
+//! Flows that are under way at the same time are told apart: every scenario's first probes, all sent together, come out as
+//! the scenario says of each alone.
+
+use std::path::PathBuf;
+
+use rstest::rstest;
+use svclab::judge::{Context, judge};
+use svclab::lab::{Backend, with_lab};
+use svclab::observation::Observation;
+use svclab::probe::Prober;
+use svclab::scenario::{self, Expectation, Flows, Probe, Scenario, Step};
+use svclab::{documents, testing, topology};
+
+/// How often each probe is sent: more flows than are under way at a time.
+const TIMES: usize = 20;
+
+#[rstest]
+fn as_alone(
+    #[files("../scenarios/**/*.yaml")]
+    #[exclude("/(invalid|manifests|affinity)/")]
+    path: PathBuf,
+) {
+    testing::privileged(|| {
+        let scenario = scenario::load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let steps = first_steps(&scenario);
+        let probes: Vec<Probe> = steps.iter().map(|(probe, _)| probe.clone()).collect();
+        let documents = documents::generate(&scenario, &scenario.cluster).expect("rules");
+        let flows = with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
+            Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send_together(&probes))
+        });
+        let flows = flows.expect("a lab").expect("flows");
+        assert_eq!(flows.len(), steps.len());
+        for ((probe, expectation), flow) in steps.iter().zip(flows) {
+            let context = Context { sender: vec![flow.source.ip()], ..Context::default() };
+            let verdict = judge(probe, expectation, &Observation::Flow(Box::new(flow)), &context);
+            assert!(verdict.held, "{probe:#?}\n{:#?}", verdict.differences);
+        }
+    });
+}
+
+/// The single flows before the first change, each several times, with what is expected of outcome and answer.
+fn first_steps(scenario: &Scenario) -> Vec<(Probe, Expectation)> {
+    let steps = scenario.tests.iter().flat_map(|test| &test.steps).map_while(|step| match step {
+        Step::Probe(probe, expectation) => Some((probe, expectation)),
+        Step::Apply(_) => None,
+    });
+    let single = steps.filter(|(probe, _)| probe.flows == Flows::Exactly(1));
+    let parts = single.map(|(probe, expectation)| {
+        let expectation =
+            Expectation { outcome: expectation.outcome.clone(), reply: expectation.reply, ..Expectation::default() };
+        (Probe { source_port: None, ..*probe.clone() }, expectation)
+    });
+    let once: Vec<(Probe, Expectation)> = parts.collect();
+    (0..TIMES).flat_map(|_| once.clone()).collect()
+}

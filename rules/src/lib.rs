@@ -8,13 +8,14 @@
 //! 4. [`iptables`]: rules: generated, printed, parsed, merged; [`nftables`]: generated, printed;
 //! 5. [`walk`]: a packet, its connection, and the branches that rules make of it; [`iptables::evaluate`] walks;
 //! 6. [`conntrack`]: which connections are forgotten when objects change;
-//! 7. [`compare`]: how two iptables rule sets differ, in words of services.
+//! 7. [`compare`]: how two iptables rule sets differ, in words of services; [`cascade`]: how rules share connections out.
 //!
 //! [`promise`] starts from facts too, and knows nothing of rules: what the Service API promises for a connection.
 //!
 //! Nothing here does I/O, reads a clock or draws random numbers: the same input gives the same output.
 #![forbid(unsafe_code)]
 
+pub mod cascade;
 pub mod cluster;
 pub mod compare;
 pub mod conntrack;

@@ -15,7 +15,7 @@ use svclab::documents;
 use svclab::lab::{self, Backend, with_lab};
 use svclab::observation::{Observation, Observed};
 use svclab::probe::Prober;
-use svclab::scenario::{self, Probe, Scenario, Step};
+use svclab::scenario::{self, Flows, Probe, Scenario, Step};
 use svclab::topology;
 
 /// Flows of one count.
@@ -59,9 +59,12 @@ fn followed_flow(bencher: Bencher<'_, '_>) {
 /// Many flows through a service with three endpoints, counted.
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn counted_flows(bencher: Bencher<'_, '_>) {
-    in_a_lab(bencher, FLOWS, |prober, probe| match prober.send(probe, FLOWS) {
-        Ok(Observation::Tally(tally)) => assert_eq!(tally.delivered.values().sum::<u64>(), FLOWS, "{tally:?}"),
-        other => panic!("{other:?}"),
+    in_a_lab(bencher, FLOWS, |prober, probe| {
+        let counted = Probe { flows: Flows::Exactly(FLOWS), ..probe.clone() };
+        match prober.send(&counted, FLOWS) {
+            Ok(Observation::Tally(tally)) => assert_eq!(tally.delivered.values().sum::<u64>(), FLOWS, "{tally:?}"),
+            other => panic!("{other:?}"),
+        }
     });
 }
 

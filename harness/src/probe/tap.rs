@@ -1,5 +1,6 @@
 //! Eyes: what passes the interfaces of a namespace that forwards packets.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::outlets::Outlets;
@@ -46,6 +47,14 @@ impl Passing<'_> {
     }
 }
 
+/// Whether a packet is what machines on a link tell each other (RFC 4291, section 2.7.1): who is there, who listens to which
+/// group. Kernels say so by themselves, and no Service is reached that way.
+fn is_of_the_link(destination: IpAddr) -> bool {
+    const SCOPE: u16 = 0x000f;
+    const LINK_LOCAL: u16 = 2;
+    matches!(destination, IpAddr::V6(group) if group.is_multicast() && group.segments()[0] & SCOPE == LINK_LOCAL)
+}
+
 impl Tap {
     /// Opens a tap in a namespace.
     pub(super) fn open(lab: &Lab, space: SpaceId) -> Result<Self, LabError> {
@@ -68,6 +77,9 @@ impl Tap {
             }
             let length = seen.length.min(buffer.len());
             let Ok(Frame { packet, .. }) = Frame::decode(&buffer[..length]) else { continue };
+            if is_of_the_link(packet.destination) {
+                continue;
+            }
             let outgoing = seen.outgoing.then(|| self.outlets.receiver(interface.index, packet.destination));
             return Ok(Some(Passing {
                 place: &space.name,

@@ -33,6 +33,8 @@ pub enum Did {
     Match(Share),
     /// Only chance kept it from matching, as it does for this share.
     PassByChance(Share),
+    /// It may have matched: chance, a limit or what is not known decides, and nothing that is modelled depends on it.
+    Perhaps,
     /// What it compares or does is not known.
     Stop,
 }
@@ -51,7 +53,7 @@ impl Trace for NoTrace {
     fn step(&mut self, _: impl FnOnce() -> Step) {}
 }
 
-/// Keeps every rule that matched or that only chance kept from matching, in order.
+/// Keeps every rule that matched, may have matched, or that only chance kept from matching, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Path(pub Vec<Step>);
 

@@ -13,6 +13,8 @@ use crate::walk::Refusal;
 pub(super) enum Action {
     /// Nothing that is modelled: on with the next rule.
     Continue,
+    /// The same, where conditions that were left out of the rule decide whether it is met at all.
+    Perhaps,
     Accept,
     Drop,
     Return,
@@ -74,7 +76,7 @@ pub(super) enum ConnmarkChange {
 impl Action {
     /// Whether a packet goes on as if the rule were not there.
     pub(super) fn is_inert(&self) -> bool {
-        matches!(self, Self::Continue)
+        matches!(self, Self::Continue | Self::Perhaps)
     }
 
     /// The action of a target; `position` finds chains that are known to be there.
@@ -163,6 +165,9 @@ fn extension(other: &Other) -> Action {
     connmark().map_or_else(|| Action::Unknown(extension::reason("target", other)), Action::Connmark)
 }
 
+/// What `--save-mark` and `--restore-mark` of `CONNMARK` may be followed by. Shifts are not modelled.
+const MASKS: [&str; 3] = ["--mask", "--ctmask", "--nfmask"];
+
 fn connmark(text: &str) -> Option<ConnmarkChange> {
     let options = options(text)?;
     let masks = || {
@@ -176,8 +181,8 @@ fn connmark(text: &str) -> Option<ConnmarkChange> {
     let first = options.first()?;
     let masked = || values::masked(first.argument()?);
     let bits = || values::number(first.argument()?);
-    let more = first.name == "--save-mark" || first.name == "--restore-mark";
-    if (options.len() > 1 && !more) || options.iter().any(|option| option.negated) {
+    let more = if matches!(first.name, "--save-mark" | "--restore-mark") { &MASKS[..] } else { &[] };
+    if options.iter().any(|option| option.negated) || options[1..].iter().any(|option| !more.contains(&option.name)) {
         return None;
     }
     Some(match first.name {

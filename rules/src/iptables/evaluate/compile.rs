@@ -15,7 +15,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// All mistakes for which the kernel would not load the rules, and tables whose rules no packet meets.
+    /// All mistakes for which the kernel would not load the rules by iptables-nft, and tables whose rules no packet meets.
     pub fn compile(rules: &RuleSet) -> Result<Self, Vec<CompileError>> {
         let mut program = Self::without_index(rules)?;
         for span in &mut program.spans {
@@ -71,9 +71,14 @@ impl Program {
         let first = self.conditions.len();
         conditions(rule, self.family, &mut self.conditions);
         // Every chain that is jumped to was found to be there.
-        let action = rule.target.as_ref().map_or(Action::Continue, |target| Action::of(target, |name| positions[name]));
+        let mut action =
+            rule.target.as_ref().map_or(Action::Continue, |target| Action::of(target, |name| positions[name]));
         if action.is_inert() && !self.conditions[first..].iter().any(Condition::has_effect) {
+            let all = self.conditions.len();
             self.keep_certain(first);
+            if self.conditions.len() < all {
+                action = Action::Perhaps;
+            }
         }
         let (first_condition, end_of_conditions) = (first as u32, self.conditions.len() as u32);
         self.rules.push(Rule { first_condition, end_of_conditions, action });

@@ -7,13 +7,15 @@ use super::condition::{Condition, Field, MaskedField, PortField};
 use super::facts::{address_types, conntrack, in_set, in_state, multiport, physdev, state};
 use super::walker::Walker;
 use crate::iptables::{Recent, RecentAction};
-use crate::walk::{Assumptions, Effect, Environment, RecentLists, Transport};
+use crate::walk::{Assumptions, Effect, Environment, RecentLists, Trace, Transport};
 
 /// Whether a condition holds.
 #[derive(Debug, Clone)]
 pub(super) enum Held {
     Yes,
     No,
+    /// Yes, if this is assumed.
+    Assuming(Assumptions),
     /// For some packets out of so many.
     Sometimes(u32, u64),
     /// Nobody can say, for this reason.
@@ -26,7 +28,7 @@ impl From<bool> for Held {
     }
 }
 
-impl<T> Walker<T> {
+impl<T: Trace> Walker<T> {
     /// Whether a condition holds. Effects of it are noted.
     pub(super) fn holds(&mut self, condition: &Condition, environment: &Environment) -> Held {
         match condition {
@@ -74,13 +76,10 @@ impl<T> Walker<T> {
             Condition::AddressType(types) => address_types(types, &self.packet, environment),
             Condition::Random(threshold) => Held::Sometimes(*threshold, 1 << 31),
             Condition::Nth { part, every } => {
-                self.assumptions = self.assumptions.and(Assumptions::NTH_COUNTER);
+                self.assume(Assumptions::NTH_COUNTER);
                 Held::Sometimes(*part, u64::from(*every))
             }
-            Condition::Limit => {
-                self.assumptions = self.assumptions.and(Assumptions::BELOW_LIMIT);
-                Held::Yes
-            }
+            Condition::Limit => Held::Assuming(Assumptions::BELOW_LIMIT),
             Condition::Recent(recent) => self.recent(recent, &environment.recent).into(),
             Condition::Physdev(ports) => physdev(ports, &self.packet).into(),
             Condition::Multiport(ports) => multiport(ports, self.packet.transport).into(),

@@ -12,7 +12,8 @@ use super::program::Program;
 use super::walker::Walker;
 use crate::iptables::{Policy, TableName};
 use crate::walk::{
-    Branch, By, Did, Environment, Hook, NoTrace, Outcome, Packet, Path, RuleId, Share, Step, Trace, Tracking, Unknown,
+    Assumptions, Branch, By, Did, Environment, Hook, NoTrace, Outcome, Packet, Path, RuleId, Share, Step, Trace,
+    Tracking, Unknown,
 };
 
 /// A stop on the way through a hook.
@@ -218,16 +219,24 @@ impl<T: Trace> Pass<'_, T> {
         let rule = &self.program.rules[position as usize];
         let id = RuleId(position);
         let mut why = None;
+        let mut matters = !rule.action.is_inert();
+        let mut assumed = Assumptions::NONE;
         let mut chance = Share::ONE;
         for condition in self.program.conditions(rule) {
-            if why.is_some() && condition.has_effect() {
-                // Whether the effect takes place depends on what is unknown.
-                break;
+            if condition.has_effect() {
+                if why.is_some() {
+                    // Whether the effect takes place depends on what is unknown.
+                    matters = true;
+                    break;
+                }
+                walker.assume(assumed);
             }
             match walker.holds(condition, self.environment) {
                 Held::Yes => {}
                 Held::No => return Next::Rule,
+                Held::Assuming(more) => assumed = assumed.and(more),
                 Held::Sometimes(part, whole) => {
+                    walker.assume(assumed);
                     self.split(walker, cursor, id, whole as u32 - part, whole);
                     walker.share = walker.share.times(part, whole);
                     chance = chance.times(part, whole);
@@ -235,11 +244,13 @@ impl<T: Trace> Pass<'_, T> {
                 Held::Unknown(reason) => why = why.or(Some(reason)),
             }
         }
-        let why = why.filter(|_| !rule.action.is_inert());
+        walker.assume(assumed);
         match why {
-            Some(why) => self.stop(walker, id, why),
-            None => {
-                walker.trace.step(|| Step { rule: id, did: Did::Match(chance) });
+            Some(why) if matters => self.stop(walker, id, why),
+            why => {
+                let is_sure = why.is_none() && !matches!(rule.action, Action::Perhaps);
+                let did = if is_sure { Did::Match(chance) } else { Did::Perhaps };
+                walker.trace.step(|| Step { rule: id, did });
                 self.act(walker, &rule.action, id)
             }
         }
@@ -260,7 +271,7 @@ impl<T: Trace> Pass<'_, T> {
 
     fn act(&self, walker: &mut Walker<T>, action: &Action, rule: RuleId) -> Next {
         let translated = match action {
-            Action::Continue => return Next::Rule,
+            Action::Continue | Action::Perhaps => return Next::Rule,
             Action::Accept => return Next::End(End::Accept),
             Action::Drop => return Next::End(End::Otherwise(Outcome::Drop(By::Rule(rule)))),
             Action::Reject(refusal) => return Next::End(End::Otherwise(Outcome::Reject(rule, *refusal))),

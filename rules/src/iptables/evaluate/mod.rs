@@ -10,7 +10,7 @@
 //! nothing is translated.
 //!
 //! Nothing is guessed. A rule whose condition or target is not modelled ends the walk with [`Outcome::Unknown`], but
-//! only if all other conditions of it hold and its target would change anything. What is assumed stands in the branch:
+//! only if all other conditions of it hold and it would change anything. What is assumed stands in the branch:
 //!
 //! - translated sources keep their port where the kernel would try to keep it: the port is free;
 //! - a [`Transport`](crate::walk::Transport) is never a fragment, and `-f` never holds;

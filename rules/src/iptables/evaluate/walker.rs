@@ -75,6 +75,10 @@ impl<T: Trace> Walker<T> {
         }
     }
 
+    pub(super) fn assume(&mut self, more: Assumptions) {
+        self.assumptions = self.assumptions.and(more);
+    }
+
     pub(super) fn change_marks(&mut self, change: ConnmarkChange) {
         let Tracking::Tracked(tracked) = &mut self.tracking else { return };
         let (mark, of_packet) = (&mut tracked.connection.mark, &mut self.packet.mark);

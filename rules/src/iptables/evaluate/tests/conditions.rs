@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::walk::{BridgePorts, Connection, Direction, IpSet, Part, Share, State, Tracked};
+use crate::walk::{Assumptions, BridgePorts, Connection, Direction, IpSet, Part, Share, State, Tracked};
 
 /// A forwarded packet from 10.0.0.1 by `eth0` to 10.0.0.2:80 by `eth1` with the mark 0x4001.
 fn forwarded() -> Packet {
@@ -298,8 +298,8 @@ fn chance_takes_its_share_of_31_bits() {
     let expected =
         [("drop", Share::ONE.times(715_827_883, 1 << 31)), ("accept", rest.times(1, 4)), ("reject", rest.times(3, 4))];
     assert_eq!(shares, expected);
-    assert_eq!(branches[0].assumptions, crate::walk::Assumptions::NONE);
-    assert_eq!(branches[1].assumptions, crate::walk::Assumptions::NTH_COUNTER);
+    assert_eq!(branches[0].assumptions, Assumptions::NONE);
+    assert_eq!(branches[1].assumptions, Assumptions::NTH_COUNTER);
 }
 
 #[test]
@@ -310,4 +310,22 @@ fn chance_before_a_condition_that_fails_splits_nothing() {
                       -A FORWARD -m statistic --mode random --probability 0.5 -j LOG --log-prefix \"a b\"\nCOMMIT\n",
     );
     assert_eq!(only_way(&program, Hook::Forward, &forwarded()).share, Share::ONE);
+}
+
+/// Whether the list is written depends on what is not known, and later rules ask the list.
+#[test]
+fn an_effect_behind_the_unknown_is_not_guessed() {
+    let program = v4("*filter\n-A FORWARD -m owner --uid-owner 5 -m recent --set --name L\n\
+                      -A FORWARD -m recent --rcheck --name L -j DROP\nCOMMIT\n");
+    let branch = only_way(&program, Hook::Forward, &forwarded());
+    assert_eq!((word(&branch.outcome), branch.effects.len()), ("unknown", 0));
+}
+
+#[rstest]
+#[case("-m limit --limit 5/min -p tcp", Assumptions::BELOW_LIMIT)]
+#[case("-m limit --limit 5/min -m mark --mark 9", Assumptions::NONE)]
+#[case("-m limit --limit 5/min -m recent --set --name L -m mark --mark 9", Assumptions::BELOW_LIMIT)]
+fn a_limit_is_assumed_where_something_depends_on_it(#[case] conditions: &str, #[case] assumed: Assumptions) {
+    let program = v4(&format!("*filter\n-A FORWARD {conditions} -j DROP\nCOMMIT\n"));
+    assert_eq!(only_way(&program, Hook::Forward, &forwarded()).assumptions, assumed);
 }

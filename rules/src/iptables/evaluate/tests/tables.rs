@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::walk::{Branch, By, Refusal, Tracked};
+use crate::walk::{Assumptions, Branch, By, Did, Refusal, Share, Tracked};
 
 /// The rules met, as `chain:number`.
 fn path(program: &Program, branch: &Branch<Path>) -> String {
@@ -47,6 +47,18 @@ fn marks_are_cleared_and_flipped() {
     assert_eq!(branch.tracking.connection().unwrap().mark, 0x112);
 }
 
+#[rstest]
+#[case("--save-mark --nfmask 0xff --ctmask 0xff --left-shift-mark 8")]
+#[case("--restore-mark --right-shift-mark 8")]
+#[case("--restore-mark --mask 0xff --later-option")]
+#[case("--set-xmark 0x1/0xff --left-shift-mark 8")]
+fn what_else_connmark_is_told_is_not_guessed(#[case] options: &str) {
+    let program = v4(&format!("*mangle\n-A FORWARD -j CONNMARK {options}\nCOMMIT\n"));
+    let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    let Outcome::Unknown(unknown) = branch.outcome else { panic!("it is known") };
+    assert_eq!(&*unknown.why, format!("target `CONNMARK {options}` is not modelled"));
+}
+
 /// Every table counts on: the mark tells which tables saw the packet before.
 #[rstest]
 #[case(Hook::Prerouting, "raw mangle nat")]
@@ -76,6 +88,22 @@ fn the_trace_names_rules_and_the_reason_of_a_loss() {
     assert_eq!(lost.outcome, Outcome::Drop(By::Policy { table: "filter", chain: "FORWARD" }));
     let by_rule = only_way(&program, Hook::Forward, &tcp("10.9.0.1", "10.0.0.2", 80));
     assert_eq!(by_rule.outcome, Outcome::Drop(By::Rule(by_rule.trace.0[1].rule)));
+}
+
+/// What a log needs may fail: nobody can say that it wrote a line.
+#[rstest]
+#[case("-p tcp", Did::Match(Share::ONE))]
+#[case("-m owner --uid-owner 5", Did::Perhaps)]
+#[case("-m statistic --mode random --probability 0.5", Did::Perhaps)]
+#[case("-m statistic --mode nth --every 3", Did::Perhaps)]
+#[case("-m limit --limit 5/min", Did::Perhaps)]
+#[case("-m recent --set --name L -m owner --uid-owner 5", Did::Perhaps)]
+fn a_log_is_traced_as_sure_as_it_is(#[case] conditions: &str, #[case] did: Did) {
+    let program = v4(&format!("*filter\n-A FORWARD {conditions} -j LOG\nCOMMIT\n"));
+    let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    assert_eq!((word(&branch.outcome), branch.share), ("accept", Share::ONE));
+    assert_eq!(branch.trace.0.iter().map(|step| step.did).collect::<Vec<_>>(), [did]);
+    assert_eq!(branch.assumptions, Assumptions::NONE);
 }
 
 #[test]

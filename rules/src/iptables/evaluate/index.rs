@@ -61,7 +61,10 @@ impl Index {
     }
 }
 
+/// What a rule is found by: a condition that is asked before any with an effect, which other packets cause too.
 fn key(conditions: &[Condition]) -> Option<Key> {
+    let first_effect = conditions.iter().position(Condition::has_effect);
+    let conditions = &conditions[..first_effect.unwrap_or(conditions.len())];
     let address = conditions.iter().find_map(|condition| match condition {
         Condition::Field { field: Field::Destination, negated: false, shift: 0, value } => Some(Key::Address(*value)),
         _ => None,

@@ -13,14 +13,29 @@ struct Draft {
     wide: bool,
     port: Option<(u16, bool, bool)>,
     chance: bool,
+    /// A match with an effect, or one that only looks, and whether it stands before the port.
+    recent: Option<(&'static str, bool)>,
+    limit: bool,
     target: u8,
 }
 
 fn draft() -> impl Strategy<Value = Draft> {
     let destination = prop::option::weighted(0.8, (0..4_u8, prop::bool::weighted(0.1)));
     let port = prop::option::weighted(0.7, (0..3_u16, any::<bool>(), prop::bool::weighted(0.1)));
-    (destination, prop::bool::weighted(0.1), port, prop::bool::weighted(0.2), 0..6_u8)
-        .prop_map(|(destination, wide, port, chance, target)| Draft { destination, wide, port, chance, target })
+    let action = prop::sample::select(vec!["set", "update", "remove", "rcheck"]);
+    let recent = prop::option::weighted(0.2, (action, any::<bool>()));
+    let flags = (prop::bool::weighted(0.1), prop::bool::weighted(0.2), prop::bool::weighted(0.1));
+    (destination, port, flags, recent, 0..6_u8).prop_map(
+        |(destination, port, (wide, chance, limit), recent, target)| Draft {
+            destination,
+            wide,
+            port,
+            chance,
+            recent,
+            limit,
+            target,
+        },
+    )
 }
 
 fn text(chains: &[Vec<Draft>]) -> String {
@@ -36,9 +51,23 @@ fn text(chains: &[Vec<Draft>]) -> String {
                 let (negation, length) = (if negated { " !" } else { "" }, if rule.wide { 31 } else { 32 });
                 write!(text, "{negation} -d 10.0.0.{host}/{length}").unwrap();
             }
+            let protocol = |tcp: bool| if tcp { "tcp" } else { "udp" };
+            if let Some((_, tcp, _)) = rule.port {
+                write!(text, " -p {}", protocol(tcp)).unwrap();
+            }
+            if rule.limit {
+                text.push_str(" -m limit --limit 5/min");
+            }
+            let recent = |first: bool| rule.recent.filter(|(_, is_first)| *is_first == first).map(|(action, _)| action);
+            if let Some(action) = recent(true) {
+                write!(text, " -m recent --{action} --name L").unwrap();
+            }
             if let Some((port, tcp, negated)) = rule.port {
-                let (protocol, negation) = (if tcp { "tcp" } else { "udp" }, if negated { " !" } else { "" });
-                write!(text, " -p {protocol} -m {protocol}{negation} --dport {port}").unwrap();
+                let negation = if negated { " !" } else { "" };
+                write!(text, " -m {}{negation} --dport {port}", protocol(tcp)).unwrap();
+            }
+            if let Some(action) = recent(false) {
+                write!(text, " -m recent --{action} --name L").unwrap();
             }
             if rule.chance {
                 text.push_str(" -m statistic --mode random --probability 0.3");
@@ -84,4 +113,14 @@ fn long_chains_of_services_have_one() {
         let packet = tcp("10.1.0.1", &format!("10.0.0.{host}"), 80);
         assert_eq!(word(&only_way(&program, Hook::Forward, &packet).outcome), outcome);
     }
+}
+
+#[test]
+fn a_rule_whose_effect_comes_before_its_port_is_met_by_all_packets() {
+    let ports: String = (1..9).map(|port| format!("-A FORWARD -p tcp -m tcp --dport {port} -j DROP\n")).collect();
+    let noted = "-A FORWARD -p tcp -m recent --set --name L -m tcp --dport 80 -j DROP\n";
+    let program = v4(&format!("*filter\n{ports}{noted}COMMIT\n"));
+    assert_eq!(program.indexes.len(), 1);
+    let branch = only_way(&program, Hook::Forward, &tcp("10.1.0.1", "10.0.0.1", 443));
+    assert_eq!((word(&branch.outcome), branch.effects.len()), ("accept", 1));
 }

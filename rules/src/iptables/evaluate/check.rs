@@ -1,4 +1,4 @@
-//! What the kernel would not load, or would load and never use.
+//! What the kernel would not load by iptables-nft, or would load and never use.
 
 use std::collections::HashMap;
 
@@ -36,8 +36,8 @@ pub enum Mistake {
     /// A rule leads back to its own chain.
     #[error("leads back to its own chain: {}", .0.join(" → "))]
     Loop(Vec<ChainName>),
-    /// Too many chains are inside of each other.
-    #[error("chains are more than 16 deep here, which the kernel refuses")]
+    /// Too many chains are inside of each other for nf_tables, on which iptables-nft stands; iptables-legacy sets no limit.
+    #[error("chains are more than 16 deep here, which nf_tables refuses (iptables-legacy takes them)")]
     TooDeep,
     /// A target that the kernel does not take in this table or at this hook.
     #[error("{target} cannot stand {place}")]

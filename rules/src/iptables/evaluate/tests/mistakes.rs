@@ -53,7 +53,7 @@ fn chains_are_as_deep_as_the_kernel_allows() {
     let errors = nested(16).unwrap_err();
     assert_eq!(
         errors[0].to_string(),
-        "table filter, chain C15, rule 1: chains are more than 16 deep here, which the kernel refuses"
+        "table filter, chain C15, rule 1: chains are more than 16 deep here, which nf_tables refuses (iptables-legacy takes them)"
     );
 }
 

@@ -5,8 +5,9 @@
 //! `conntrack -D` for such entries after it has written the new rules. TCP and SCTP entries are left alone.
 //!
 //! As in 1.30 (`pkg/proxy/conntrack/cleanup.go`, and `detectStaleConnections` of `pkg/proxy/endpoints.go`), equal to
-//! recorded calls. The same holds for 1.22 to 1.31 by description. From 1.32 on kube-proxy compares its whole
-//! connection table with the endpoints instead, which is not modelled here.
+//! recorded calls. The same holds for 1.22 to 1.31 by description ([`Profile::cleans_up_after_changes`]). From 1.32 on
+//! kube-proxy compares its whole connection table with the endpoints instead, which is not modelled, and nothing is
+//! known of releases before 1.22: for these, [`cleanup`] says what 1.30 would do, and [`note`] says that it does.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -53,6 +54,14 @@ impl Deletion {
     }
 }
 
+/// What must be told beside the answers of [`cleanup`]: for a release whose own clean-up is not modelled, that they are
+/// those of another one.
+pub fn note(profile: Profile) -> Option<String> {
+    (!profile.cleans_up_after_changes()).then(|| {
+        format!("connections are forgotten as kube-proxy 1.30 does after a change; how {profile} does is not modelled")
+    })
+}
+
 /// What a node's kube-proxy deletes when the cluster's objects change from `old` to `new`; an empty `old` stands for its
 /// start.
 ///
@@ -63,7 +72,7 @@ impl Deletion {
 ///   addresses and the node port of its service.
 ///
 /// Each call stands here once. kube-proxy's order is random within each of these groups, which follow each other in this
-/// order.
+/// order. For a release that [`note`] has something to tell of, all of this is what 1.30 would do.
 ///
 /// # Errors
 ///
@@ -162,6 +171,20 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case("1.21", true)]
+    #[case("1.22", false)]
+    #[case("1.30.4", false)]
+    #[case("1.31", false)]
+    #[case("1.32.1", true)]
+    #[case("1.37", true)]
+    fn releases_with_another_clean_up_are_told_of(#[case] version: &str, #[case] told: bool) {
+        let text = format!(
+            "connections are forgotten as kube-proxy 1.30 does after a change; how {version} does is not modelled"
+        );
+        assert_eq!(note(version.parse().unwrap()), told.then_some(text));
+    }
 
     #[rstest]
     #[case(SentTo::Address("fd00::10".parse().unwrap()), None, "-D --orig-dst fd00::10 -p udp -f ipv6")]

@@ -263,6 +263,16 @@ impl Profile {
     }
 }
 
+/// What happens beside the rules.
+impl Profile {
+    /// Connections are forgotten after a change of objects, by what changed, as [`crate::conntrack`] has it (1.22 to
+    /// 1.31); from 1.32 on by a comparison of the whole connection table with the endpoints, before 1.22 in a way that is
+    /// not known here.
+    pub fn cleans_up_after_changes(self) -> bool {
+        (22..=31).contains(&self.minor)
+    }
+}
+
 /// The nftables mode.
 impl Profile {
     /// The mode is modelled (from 1.30). It is there as an alpha feature in 1.29, with another layout.

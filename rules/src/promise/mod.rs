@@ -1,7 +1,7 @@
 //! What the Service API promises for a connection.
 //!
-//! [`Promises::about`] answers from Kubernetes objects and kube-proxy's configuration alone. It knows no rules, and shares
-//! no code with what generates them: a fault there must not be repeated here. It is read from these documents, line by
+//! [`Promises::about`] answers from Kubernetes objects and kube-proxy's configuration alone. It knows no rules, and but
+//! for [`profile`](crate::profile), which says what a release does, shares no code with what generates them: a fault there must not be repeated here. It is read from these documents, line by
 //! line:
 //!
 //! - the API reference: [Service](https://kubernetes.io/docs/reference/kubernetes-api/service-resources/service-v1/),

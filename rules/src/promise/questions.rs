@@ -13,8 +13,8 @@ use crate::profile::UnknownVersion;
 /// nothing uses.
 ///
 /// An outside host asks for addresses that are no node's own over every node in turn. From a loopback address only the
-/// node itself is asked, in IPv6 at `::1` alone. Families that a vantage point does not have are left out. The order is that of the cluster's
-/// lists, and no question comes twice.
+/// node itself is asked, in IPv6 at `::1` alone. Families that a vantage point does not have are left out. The order is
+/// that of the cluster's lists, and no question comes twice.
 ///
 /// # Errors
 ///

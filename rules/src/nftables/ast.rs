@@ -14,6 +14,13 @@ pub struct Ruleset {
     pub tables: Vec<Table>,
 }
 
+impl Ruleset {
+    /// The table of a family, of which kube-proxy has one each.
+    pub fn table(&self, family: Family) -> Option<&Table> {
+        self.tables.iter().find(|table| table.family == family)
+    }
+}
+
 /// A table of one address family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
@@ -151,7 +158,7 @@ impl Chain {
     }
 }
 
-/// Where packets enter a chain. What passes its end is accepted.
+/// Where packets enter a chain, and what becomes of them at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BaseChain {
     /// True for type `nat`, false for type `filter`.
@@ -160,6 +167,8 @@ pub struct BaseChain {
     pub hook: Hook,
     /// The order at the hook, low numbers first; translation of destinations is at -100, of sources at 100.
     pub priority: i32,
+    /// True for policy `drop`, false for `accept`, as kube-proxy has it.
+    pub drops: bool,
 }
 
 /// A place in the kernel's path of a packet.
@@ -178,6 +187,9 @@ pub enum Hook {
 }
 
 impl Hook {
+    /// All hooks, in the order of a packet.
+    pub const ALL: [Self; 5] = [Self::Prerouting, Self::Input, Self::Forward, Self::Output, Self::Postrouting];
+
     /// nft's word for it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! nftables: kube-proxy's rules in `nftables` mode.
 //!
 //! [`generate`] makes a node's table of one family out of a cluster, [`print()`] shows it as `nft list ruleset` would,
-//! which `nft -f` loads as it is. [`print_sync`] is for a namespace that may have the table of an earlier sync.
+//! which `nft -f` loads as it is. [`parse()`] reads tables back from the JSON of `nft -j list ruleset`. [`print_sync`] is for a namespace that may have the table of an earlier sync.
 //!
 //! A table holds sets, maps and chains, which share no names with those of other tables. kube-proxy keeps to one table a
 //! family, `kube-proxy`, and never touches those of others.
@@ -9,6 +9,7 @@
 mod ast;
 mod generate;
 mod name;
+mod parse;
 mod print;
 mod ranges;
 mod statement;
@@ -16,6 +17,10 @@ mod statement;
 pub use ast::{BaseChain, Chain, Datatype, Dynamic, Element, Hook, Key, Rule, Ruleset, Set, SetKind, Table};
 pub use generate::{Unsupported, generate};
 pub use name::Name;
+pub use parse::{OtherTable, ParseError, Parsed, parse};
 pub use print::{print, print_rule, print_sync};
 pub use ranges::AddressRange;
 pub use statement::{Addresses, Condition, LookupKey, MarkChange, Side, Statement, Verdict};
+
+/// What kube-proxy calls its tables.
+const TABLE: &str = "kube-proxy";

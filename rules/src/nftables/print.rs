@@ -8,6 +8,8 @@ use crate::cluster::Family;
 
 /// Shows tables as `nft list ruleset` does. `nft -f` loads the text as it is into a namespace that has none of them.
 ///
+/// What is not modelled is shown as the JSON that it was read from, which `nft -f` does not take.
+///
 /// The order of elements is the model's; nft shows those of maps in an order of its own.
 pub fn print(rules: &Ruleset) -> String {
     let mut out = String::new();
@@ -133,7 +135,7 @@ fn print_chain(out: &mut String, chain: &Chain, family: Family) {
         let kind = if base.nat { "nat" } else { "filter" };
         let _ = write!(out, "\t\ttype {kind} hook {} priority ", base.hook.as_str());
         write_priority(out, base);
-        out.push_str("; policy accept;\n");
+        out.push_str(if base.drops { "; policy drop;\n" } else { "; policy accept;\n" });
     }
     for rule in &chain.rules {
         out.push_str("\t\t");
@@ -202,6 +204,7 @@ fn write_condition(out: &mut String, condition: &Condition, ip: Family) {
             write_key(out, key, ip);
             write!(out, " @{set}")
         }
+        Condition::Other(json) => write!(out, "{json}"),
     };
 }
 
@@ -246,6 +249,7 @@ fn write_statement(out: &mut String, statement: &Statement, ip: Family) {
         Statement::Mark(MarkChange::Set(bit)) => write!(out, "meta mark set meta mark | {bit:#010x}"),
         Statement::Mark(MarkChange::Flip(bit)) => write!(out, "meta mark set meta mark ^ {bit:#010x}"),
         Statement::RememberSource(set) => write!(out, "update @{set} {{ {} saddr }}", family(ip)),
+        Statement::Other(json) => write!(out, "{json}"),
     };
 }
 
@@ -286,7 +290,7 @@ fn join<T>(out: &mut String, between: &str, items: &[T], write: impl Fn(&mut Str
 }
 
 /// nft's word for a family.
-fn family(family: Family) -> &'static str {
+pub(super) fn family(family: Family) -> &'static str {
     match family {
         Family::Ipv4 => "ip",
         Family::Ipv6 => "ip6",
@@ -317,7 +321,7 @@ mod tests {
     #[case(Hook::Forward, -110, "-110")]
     fn priorities_have_names_at_some_hooks(#[case] hook: Hook, #[case] priority: i32, #[case] shown: &str) {
         let mut out = String::new();
-        write_priority(&mut out, &BaseChain { nat: false, hook, priority });
+        write_priority(&mut out, &BaseChain { nat: false, hook, priority, drops: false });
         assert_eq!(out, shown);
     }
 }

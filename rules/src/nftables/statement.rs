@@ -53,6 +53,8 @@ pub enum Condition {
     },
     /// `ip saddr . ip daddr . meta l4proto . th dport @set`: a set has the key that the packet makes.
     InSet(Vec<LookupKey>, Name),
+    /// A condition that is not modelled: the JSON that nft shows for it.
+    Other(Box<str>),
 }
 
 /// One of a packet's two addresses.
@@ -109,6 +111,8 @@ pub enum Statement {
     Mark(MarkChange),
     /// `update @set { ip saddr }`: the source is put into a set, for the set's time from now on.
     RememberSource(Name),
+    /// A statement that is not modelled, or a condition behind a statement: the JSON that nft shows for it.
+    Other(Box<str>),
 }
 
 /// What becomes of a packet.

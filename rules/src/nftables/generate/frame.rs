@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
+use super::super::TABLE;
 use super::super::ast::{BaseChain, Chain, Datatype, Element, Hook, Key, Rule, Set, SetKind, Table};
 use super::super::statement::{Addresses, Condition, LookupKey, MarkChange, Side, Statement, Verdict};
 use super::rule::{ADDRESS_AND_PORT, PORT, rule};
@@ -28,7 +29,7 @@ impl Generator<'_> {
         sets.append(&mut self.affinity_sets);
         Ok(Table {
             family: self.family,
-            name: "kube-proxy".into(),
+            name: TABLE.into(),
             comment: Some("rules for kube-proxy".into()),
             sets,
             chains,
@@ -99,7 +100,7 @@ impl Generator<'_> {
     /// The chains at the kernel's hooks.
     fn base_chains(&self) -> Vec<Chain> {
         let base = |name: &str, nat, hook, priority, rules| Chain {
-            base: Some(BaseChain { nat, hook, priority }),
+            base: Some(BaseChain { nat, hook, priority, drops: false }),
             rules,
             ..Chain::regular(name.into())
         };

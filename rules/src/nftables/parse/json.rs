@@ -1,0 +1,223 @@
+//! The shape of `nft -j list ruleset` (libnftables-json(5), schema version 1), as far as kube-proxy's tables need it.
+//!
+//! What may be anything keeps its text ([`RawValue`]): it is read when it is known to be kube-proxy's, and where it cannot
+//! be read it stays as it is.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+/// The whole document.
+#[derive(Deserialize)]
+pub(super) struct Document<'a> {
+    #[serde(borrow)]
+    pub(super) nftables: Vec<Object<'a>>,
+}
+
+/// One of its objects. Of those that it may be, one is there; none where it is of another kind, as a named counter.
+#[derive(Deserialize)]
+pub(super) struct Object<'a> {
+    pub(super) metainfo: Option<Metainfo>,
+    pub(super) table: Option<Table>,
+    #[serde(borrow)]
+    pub(super) chain: Option<Chain<'a>>,
+    #[serde(borrow)]
+    pub(super) set: Option<Set<'a>>,
+    #[serde(borrow)]
+    pub(super) map: Option<Set<'a>>,
+    #[serde(borrow)]
+    pub(super) rule: Option<Rule<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Metainfo {
+    pub(super) json_schema_version: u32,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Table {
+    pub(super) family: String,
+    pub(super) name: String,
+    pub(super) comment: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Chain<'a> {
+    pub(super) family: String,
+    pub(super) table: String,
+    pub(super) name: String,
+    pub(super) comment: Option<String>,
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) hook: Option<String>,
+    #[serde(borrow)]
+    pub(super) prio: Option<&'a RawValue>,
+    pub(super) policy: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Set<'a> {
+    pub(super) family: String,
+    pub(super) table: String,
+    pub(super) name: String,
+    pub(super) comment: Option<String>,
+    #[serde(borrow, rename = "type")]
+    pub(super) key: &'a RawValue,
+    /// What keys of a map lead to.
+    #[serde(borrow)]
+    pub(super) map: Option<&'a RawValue>,
+    pub(super) size: Option<u32>,
+    pub(super) timeout: Option<u32>,
+    #[serde(borrow, default)]
+    pub(super) elem: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Rule<'a> {
+    pub(super) family: String,
+    pub(super) table: String,
+    pub(super) chain: String,
+    pub(super) handle: Option<u64>,
+    pub(super) comment: Option<String>,
+    #[serde(borrow, default)]
+    pub(super) expr: Vec<&'a RawValue>,
+}
+
+/// One thing or several, without a list where it is one.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum OneOrMore<T> {
+    One(T),
+    More(Vec<T>),
+}
+
+impl<T> OneOrMore<T> {
+    pub(super) fn as_slice(&self) -> &[T] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::More(more) => more,
+        }
+    }
+}
+
+/// What a rule compares or does. One with a field that is not named here is another expression.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub(super) enum Expression {
+    Match {
+        op: String,
+        left: Value,
+        right: Value,
+    },
+    Vmap {
+        key: Value,
+        data: Value,
+    },
+    Dnat {
+        addr: Value,
+        port: Option<u16>,
+        family: Option<String>,
+    },
+    Masquerade(Option<Masquerade>),
+    Reject(Option<Reject>),
+    Mangle {
+        key: Value,
+        value: Value,
+    },
+    Set {
+        op: String,
+        elem: Value,
+        set: String,
+    },
+    Counter(IgnoredAny),
+    #[serde(untagged)]
+    Verdict(Verdict),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Masquerade {
+    pub(super) flags: Option<OneOrMore<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reject {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) expr: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Verdict {
+    Drop(()),
+    Return(()),
+    Jump { target: String },
+    Goto { target: String },
+}
+
+/// What is compared, looked up or translated to.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Value {
+    Number(u32),
+    Text(String),
+    Made(Box<Made>),
+    List(Vec<Value>),
+    Other(IgnoredAny),
+}
+
+/// A value that is made of something. One with a field that is not named here is another.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub(super) enum Made {
+    Payload {
+        protocol: String,
+        field: String,
+    },
+    Meta {
+        key: String,
+    },
+    Ct {
+        key: String,
+    },
+    Fib {
+        result: String,
+        flags: OneOrMore<String>,
+    },
+    Numgen {
+        mode: String,
+        #[serde(rename = "mod")]
+        modulus: u32,
+        #[serde(default)]
+        offset: u32,
+    },
+    Concat(Vec<Value>),
+    Prefix {
+        addr: String,
+        len: u8,
+    },
+    Range([Value; 2]),
+    Set(Vec<Value>),
+    Map {
+        key: Value,
+        data: Value,
+    },
+    Elem(Elem),
+    #[serde(rename = "&")]
+    And([Value; 2]),
+    #[serde(rename = "|")]
+    Or([Value; 2]),
+    #[serde(rename = "^")]
+    Xor([Value; 2]),
+    #[serde(untagged)]
+    Verdict(Verdict),
+}
+
+/// An element with more than its key. The time that it has left and its counter are not read.
+#[derive(Deserialize)]
+pub(super) struct Elem {
+    pub(super) val: Value,
+    pub(super) comment: Option<String>,
+}

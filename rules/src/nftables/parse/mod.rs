@@ -1,0 +1,257 @@
+//! From the JSON of `nft -j list ruleset` to tables.
+//!
+//! nft's own text has no grammar that is written down, its JSON has (libnftables-json(5)). [`json`] is its shape; sets and
+//! chains are read here, elements in [`values`] and rules in [`rule`].
+
+mod json;
+mod rule;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use self::json::{Document, Object, OneOrMore, Value};
+use super::TABLE;
+use super::ast::{BaseChain, Chain, Datatype, Dynamic, Hook, Ruleset, Set, SetKind, Table};
+use crate::cluster::Family;
+
+/// The newest version of nft's JSON that is understood.
+const SCHEMA: u32 = 1;
+
+/// How many keys a dynamic set takes where none is said (`NFT_DYNSET_SIZE` is the kernel's, 65535).
+const DYNAMIC_SIZE: u32 = 65_535;
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Parsed {
+    /// kube-proxy's tables.
+    pub rules: Ruleset,
+    /// The other tables, of which no more is read.
+    pub others: Vec<OtherTable>,
+}
+
+/// A table that is not kube-proxy's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherTable {
+    /// nft's word: `ip`, `ip6`, `inet`, `arp`, `bridge` or `netdev`.
+    pub family: String,
+    /// Its name.
+    pub name: String,
+    /// How many rules it has.
+    pub rules: usize,
+}
+
+/// Something that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct ParseError {
+    /// Where: a line and a column, both from 1, or the table and what of it.
+    pub place: String,
+    /// What is wrong, as a lower-case fragment.
+    pub message: String,
+}
+
+/// Reads what `nft -j list ruleset` shows.
+///
+/// kube-proxy's tables are those called `kube-proxy` of family `ip` and `ip6`. An expression of their rules that is not
+/// modelled is kept as JSON ([`super::Condition::Other`], [`super::Statement::Other`]). Counters of rules are left out, and
+/// so are a table's named counters and the like: a rule that uses one is kept as said. The time that an
+/// element has left is left out too. nft before 1.0.8 shows no comments of tables and chains.
+///
+/// # Errors
+///
+/// Text that is no such JSON; and every set, element, chain and rule that the tables have no room for.
+pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
+    let document: Document<'_> = serde_json::from_str(text).map_err(|error| vec![syntax(&error)])?;
+    let mut reader = Reader::default();
+    document.nftables.iter().for_each(|object| reader.object(object));
+    if reader.errors.is_empty() { Ok(reader.parsed) } else { Err(reader.errors) }
+}
+
+fn syntax(error: &serde_json::Error) -> ParseError {
+    let message = error.to_string();
+    let place = format!("line {} column {}", error.line(), error.column());
+    let message = message.strip_suffix(&format!(" at {place}")).unwrap_or(&message).to_owned();
+    ParseError { place, message }
+}
+
+#[derive(Default)]
+struct Reader {
+    parsed: Parsed,
+    /// By family and name: where chains stand in their table.
+    chains: HashMap<(Family, String), usize>,
+    errors: Vec<ParseError>,
+}
+
+/// Where something is of.
+enum Owner {
+    /// One of kube-proxy's tables.
+    Proxy(Family),
+    /// Another table, by its position.
+    Other(usize),
+    /// A table that was not declared.
+    Nobody,
+}
+
+impl Reader {
+    fn object(&mut self, object: &Object<'_>) {
+        if let Some(info) = &object.metainfo
+            && info.json_schema_version > SCHEMA
+        {
+            let message = format!("version {} of nft's JSON is not known, only {SCHEMA}", info.json_schema_version);
+            self.refuse("metainfo".to_owned(), message);
+        }
+        if let Some(table) = &object.table {
+            self.table(table);
+        }
+        for (set, kind) in [(&object.set, SetKind::Set), (&object.map, SetKind::VerdictMap)] {
+            if let Some(set) = set {
+                self.set(set, kind);
+            }
+        }
+        if let Some(chain) = &object.chain {
+            self.chain(chain);
+        }
+        if let Some(rule) = &object.rule {
+            self.rule(rule);
+        }
+    }
+
+    fn refuse(&mut self, place: String, message: impl Into<String>) {
+        self.errors.push(ParseError { place, message: message.into() });
+    }
+
+    fn table(&mut self, table: &json::Table) {
+        let json::Table { family, name, comment } = table;
+        match family_of(family).filter(|_| name == TABLE) {
+            Some(family) => self.parsed.rules.tables.push(Table {
+                family,
+                name: name.as_str().into(),
+                comment: comment.as_deref().map(Into::into),
+                sets: Vec::new(),
+                chains: Vec::new(),
+            }),
+            None => {
+                self.parsed.others.push(OtherTable { family: family.clone(), name: name.clone(), rules: 0 });
+            }
+        }
+    }
+
+    fn owner(&self, family: &str, table: &str) -> Owner {
+        let of_proxy = family_of(family).filter(|_| table == TABLE);
+        if let Some(family) = of_proxy.filter(|family| self.parsed.rules.table(*family).is_some()) {
+            return Owner::Proxy(family);
+        }
+        let mut others = self.parsed.others.iter();
+        others.position(|other| other.family == family && other.name == table).map_or(Owner::Nobody, Owner::Other)
+    }
+
+    /// One of kube-proxy's tables; an error where there is no such table at all.
+    fn own_table(&mut self, family: &str, table: &str, place: &dyn Fn() -> String) -> Option<&mut Table> {
+        match self.owner(family, table) {
+            Owner::Proxy(family) => self.parsed.rules.tables.iter_mut().find(|table| table.family == family),
+            Owner::Other(_) => None,
+            Owner::Nobody => {
+                self.refuse(place(), "there is no such table");
+                None
+            }
+        }
+    }
+
+    fn set(&mut self, set: &json::Set<'_>, kind: SetKind) {
+        let place = || format!("table {} {}, {} {}", set.family, set.table, kind.as_str(), set.name);
+        let Some(table) = self.own_table(&set.family, &set.table, &place) else { return };
+        match read_set(set, kind) {
+            Ok(set) => table.sets.push(set),
+            Err(message) => self.refuse(place(), message),
+        }
+    }
+
+    fn chain(&mut self, chain: &json::Chain<'_>) {
+        let place = || format!("table {} {}, chain {}", chain.family, chain.table, chain.name);
+        let Some(table) = self.own_table(&chain.family, &chain.table, &place) else { return };
+        match base_chain(chain) {
+            Ok(base) => {
+                let comment = chain.comment.as_deref().map(Into::into);
+                let (family, position) = (table.family, table.chains.len());
+                table.chains.push(Chain { base, comment, ..Chain::regular(chain.name.as_str().into()) });
+                self.chains.insert((family, chain.name.clone()), position);
+            }
+            Err(message) => self.refuse(place(), message),
+        }
+    }
+
+    fn rule(&mut self, rule: &json::Rule<'_>) {
+        let handle = rule.handle.map(|handle| format!(", rule with handle {handle}")).unwrap_or_default();
+        let place = || format!("table {} {}, chain {}{handle}", rule.family, rule.table, rule.chain);
+        if let Owner::Other(other) = self.owner(&rule.family, &rule.table) {
+            self.parsed.others[other].rules += 1;
+            return;
+        }
+        let position = family_of(&rule.family).and_then(|family| self.chains.get(&(family, rule.chain.clone())));
+        let position = position.copied();
+        let Some(table) = self.own_table(&rule.family, &rule.table, &place) else { return };
+        match position.and_then(|position| table.chains.get_mut(position)) {
+            Some(chain) => chain.rules.push(rule::rule(&rule.expr, rule.comment.as_deref())),
+            None => self.refuse(place(), "there is no such chain"),
+        }
+    }
+}
+
+fn family_of(word: &str) -> Option<Family> {
+    Family::ALL.into_iter().find(|family| super::print::family(*family) == word)
+}
+
+fn read_set(set: &json::Set<'_>, kind: SetKind) -> Result<Set, String> {
+    let names: OneOrMore<String> =
+        typed(set.key).ok_or_else(|| format!("keys of type {} are not known", set.key.get()))?;
+    let key = names
+        .as_slice()
+        .iter()
+        .map(|name| values::datatype(name).ok_or_else(|| format!("keys of type `{name}` are not known")));
+    let key: Vec<Datatype> = key.collect::<Result<_, _>>()?;
+    let is_map = kind == SetKind::VerdictMap;
+    if let Some(data) = set.map.filter(|data| typed(data) != Some("verdict")) {
+        return Err(format!("a map to {} is not known, only to verdicts", data.get()));
+    }
+    let element = |raw: &&RawValue| {
+        let element = typed::<Value>(raw).and_then(|value| values::element(&value, &key, is_map));
+        element.ok_or_else(|| format!("element {} is not known", raw.get()))
+    };
+    Ok(Set {
+        name: set.name.as_str().into(),
+        kind,
+        comment: set.comment.as_deref().map(Into::into),
+        // nft 1.0.6 shows no flag `dynamic`. Only sets that rules add to have times.
+        dynamic: set.timeout.map(|timeout| Dynamic { size: set.size.unwrap_or(DYNAMIC_SIZE), timeout }),
+        elements: set.elem.iter().map(element).collect::<Result<_, _>>()?,
+        key,
+    })
+}
+
+/// What JSON is, where it is of a type.
+fn typed<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+fn base_chain(chain: &json::Chain<'_>) -> Result<Option<BaseChain>, String> {
+    let (Some(kind), Some(hook)) = (&chain.kind, &chain.hook) else { return Ok(None) };
+    let nat = match kind.as_str() {
+        "nat" => true,
+        "filter" => false,
+        _ => return Err(format!("chains of type `{kind}` are not known")),
+    };
+    let known = Hook::ALL.into_iter().find(|known| known.as_str() == hook);
+    let hook = known.ok_or_else(|| format!("there is no hook `{hook}` in these tables"))?;
+    let priority = chain.prio.and_then(typed).ok_or("it has no priority that is a number")?;
+    let drops = match chain.policy.as_deref() {
+        None | Some("accept") => false,
+        Some("drop") => true,
+        Some(other) => return Err(format!("there is no policy `{other}`")),
+    };
+    Ok(Some(BaseChain { nat, hook, priority, drops }))
+}

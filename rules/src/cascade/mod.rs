@@ -9,11 +9,13 @@
 //! cascade is a [`Defect`], with its place and its effect.
 
 mod defect;
+mod even;
 mod read;
 #[cfg(test)]
 mod tests;
 
 pub use defect::{Defect, Kind};
+pub(crate) use even::{FIVE_DIGITS, TEN_DIGITS, is_even};
 pub use read::cascades;
 
 use crate::iptables::Probability;

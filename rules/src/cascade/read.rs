@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use super::defect::{Defect, Kind};
+use super::even::{FIVE_DIGITS, TEN_DIGITS, is_even};
 use super::{Cascade, Step};
 use crate::iptables::{Chain, Match, Nat, Probability, Rule, RuleSet, Statistic, TableName, Target};
 use crate::walk::Share;
@@ -14,9 +15,6 @@ const GROUPS: [&str; 3] = ["KUBE-SVC-", "KUBE-SVL-", "KUBE-XLB-"];
 const ENDPOINT: &str = "KUBE-SEP-";
 /// 2^31: as many values a draw can have.
 const DRAWS: u64 = Probability::ONE as u64;
-/// By how much a probability with eleven digits, as kube-proxy writes it and iptables-save shows it, may be off in units
-/// of 2^-31: iptables rounds to the nearest threshold.
-const ROUNDED: u32 = 1;
 
 /// Every chain of a rule set that shares connections out among endpoints, in the rule set's order. Chains that lead to none
 /// are left out.
@@ -146,13 +144,10 @@ impl<'a> Walk<'a> {
 fn uneven(threshold: u32, share: Share, to_come: usize, all: usize) -> Option<Kind> {
     let even = 1.0 / to_come as f64;
     let written = f64::from(threshold) / DRAWS as f64;
-    let right = Probability::from_number(even)?.threshold();
-    if threshold.abs_diff(right) <= ROUNDED {
+    if is_even(threshold, to_come, TEN_DIGITS) {
         return None;
     }
-    // As releases up to 1.16 write it: `%0.5f`.
-    let five_digits = Probability::from_number(format!("{even:.5}").parse().ok()?)?.threshold();
-    if threshold.abs_diff(five_digits) <= ROUNDED {
+    if is_even(threshold, to_come, FIVE_DIGITS) {
         return Some(Kind::FiveDigits { written, deviation: share.to_f64() * all as f64 - 1.0 });
     }
     Some(Kind::Probability { written, even, share })

@@ -105,16 +105,16 @@ fn endpoint_told(difference: &Difference) -> Option<(Option<Policy>, String)> {
 /// Which endpoints there are, and what they get. Another number of endpoints gives each another share: then, only those
 /// are told that get more or less than their fair one.
 fn endpoints(differences: &mut Vec<Difference>, policy: Policy, expected: &Group, found: &Group) {
-    let same = expected.0.keys().eq(found.0.keys());
-    for endpoint in keys(&expected.0, &found.0) {
-        let (Some(should), Some(does)) = (expected.0.get(endpoint), found.0.get(endpoint)) else {
+    let same = expected.shares.keys().eq(found.shares.keys());
+    let fair = if same { BTreeSet::new() } else { &expected.even() & &found.even() };
+    for endpoint in keys(&expected.shares, &found.shares) {
+        let (Some(should), Some(does)) = (expected.shares.get(endpoint), found.shares.get(endpoint)) else {
             let fact = Fact::Endpoint(policy, endpoint.clone());
-            let missing = expected.0.contains_key(endpoint);
+            let missing = expected.shares.contains_key(endpoint);
             differences.push(if missing { Difference::Missing(fact) } else { Difference::Unexpected(fact) });
             continue;
         };
-        let fair = !same && expected.is_even(endpoint) && found.is_even(endpoint);
-        if !expected.is_same(should, does) && !fair {
+        if !expected.is_same(should, does) && !fair.contains(endpoint.as_str()) {
             let fact = Fact::Share(policy, endpoint.clone());
             differences.push(Difference::Changed { fact, expected: shares(should), found: shares(does) });
         }

@@ -1,8 +1,9 @@
 //! What two rule sets are compared by.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Fact, Policy};
+use crate::cascade::{FIVE_DIGITS, TEN_DIGITS, is_even};
 use crate::iptables::{ChainHash, TableName};
 
 /// A rule set in terms of services, and what is left of it.
@@ -25,21 +26,34 @@ pub(super) struct Service {
     pub(super) order: BTreeMap<String, Vec<Place>>,
 }
 
-/// The endpoints of one policy, each with the shares of the rules that lead to it, in order.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Group(pub(super) BTreeMap<String, Vec<f64>>);
+/// The endpoints of one policy.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// Each endpoint with the shares of the rules that lead to it, in order.
+    pub(super) shares: BTreeMap<String, Vec<f64>>,
+    /// The rules in order: to which endpoint they lead, and for how many of the 2^31 draws.
+    pub(super) rules: Vec<(String, u32)>,
+}
 
 impl Group {
-    /// Whether an endpoint gets as much as every other, up to what five digits of a probability lose.
-    pub(super) fn is_even(&self, endpoint: &str) -> bool {
-        let count = self.0.len() as f64;
-        let shares = self.0.get(endpoint).map(Vec::as_slice).unwrap_or_default();
-        matches!(shares, [share] if (share - 1.0 / count).abs() <= count * 5.1e-6)
+    /// The endpoints that get as much as every other, up to what is lost by the digits of probabilities: theirs, and all
+    /// before them, are even ones. None where an endpoint has two rules.
+    pub(super) fn even(&self) -> BTreeSet<&str> {
+        let count = self.rules.len();
+        if count != self.shares.len() {
+            return BTreeSet::new();
+        }
+        let even = |digits| {
+            let left = (1..=count).rev().zip(&self.rules);
+            left.take_while(|(to_come, (_, threshold))| is_even(*threshold, *to_come, digits)).count()
+        };
+        let first = even(TEN_DIGITS).max(even(FIVE_DIGITS));
+        self.rules[..first].iter().map(|(endpoint, _)| endpoint.as_str()).collect()
     }
 
     /// Whether shares are the same, up to what is lost where every probability is rounded to 31 bits.
     pub(super) fn is_same(&self, one: &[f64], other: &[f64]) -> bool {
-        let lost = self.0.len() as f64 / f64::from(1_u32 << 31);
+        let lost = self.shares.len() as f64 / f64::from(1_u32 << 31);
         one.len() == other.len() && one.iter().zip(other).all(|(one, other)| (one - other).abs() <= lost)
     }
 }

@@ -8,8 +8,8 @@ use super::model::{Chain, Model, Place, push};
 use crate::cluster::{Family, Protocol};
 use crate::digits;
 use crate::iptables::{
-    self, ChainHash, Match, Nat, Network, ProtocolNumber, RecentAction, Rule, RuleSet, Statistic, TableName, Target,
-    print_rule,
+    self, ChainHash, Match, Nat, Network, Probability, ProtocolNumber, RecentAction, Rule, RuleSet, Statistic,
+    TableName, Target, print_rule,
 };
 
 /// Chains in which rules of services stand, in whatever order of services.
@@ -187,8 +187,9 @@ impl Reader {
                 (Kind::Group(policy), Some(endpoint), Some(chance)) => {
                     let service = self.model.services.entry(hash).or_default();
                     let group = service.groups.entry(policy).or_default();
-                    group.0.entry(endpoint).or_default().push(rest * chance);
-                    rest *= 1.0 - chance;
+                    group.shares.entry(endpoint.clone()).or_default().push(rest * chance.share());
+                    group.rules.push((endpoint, chance.threshold()));
+                    rest *= 1.0 - chance.share();
                     push(service.order.entry(chain.name.to_string()).or_default(), Place::Balance);
                 }
                 (Kind::Group(policy), Some(endpoint), None) if checks_recent(rule) => {
@@ -294,14 +295,12 @@ fn host(network: &Network) -> Option<IpAddr> {
 }
 
 /// The chance of a rule that depends on nothing else.
-fn chance(rule: &Rule) -> Option<f64> {
+fn chance(rule: &Rule) -> Option<Probability> {
     let bare = Rule { counters: None, matches: Default::default(), target: None, ..rule.clone() } == Rule::default();
     let mut conditions = rule.matches.iter().filter(|condition| !matches!(condition, Match::Comment(_)));
     match (bare, conditions.next(), conditions.next()) {
-        (true, None, None) => Some(1.0),
-        (true, Some(Match::Statistic(Statistic::Random(chance))), None) if !chance.negated => {
-            Some(chance.value.share())
-        }
+        (true, None, None) => Probability::from_threshold(Probability::ONE),
+        (true, Some(Match::Statistic(Statistic::Random(chance))), None) if !chance.negated => Some(chance.value),
         _ => None,
     }
 }

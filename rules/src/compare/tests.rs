@@ -144,6 +144,53 @@ fn another_probability_changes_the_shares_behind_it_too() {
     );
 }
 
+/// The name of an endpoint's chain, with letters for digits as hashes have few of these.
+fn endpoint_chain(number: usize) -> String {
+    let letters: String = format!("{number:0>16}").bytes().map(|digit| char::from(digit - b'0' + b'A')).collect();
+    format!("KUBE-SEP-{letters}")
+}
+
+/// A service with so many endpoints, with probabilities of so many digits.
+fn many(endpoints: usize, digits: usize) -> String {
+    let mut text = "*nat\n:KUBE-SVC-CDGGSHYLG3RE2FKL - [0:0]\n".to_owned();
+    let chains = (0..endpoints).map(endpoint_chain).collect::<Vec<_>>();
+    chains.iter().for_each(|chain| text += &format!(":{chain} - [0:0]\n"));
+    for (position, chain) in chains.iter().enumerate() {
+        let chance = match endpoints - position {
+            1 => String::new(),
+            left => format!(" -m statistic --mode random --probability {:.digits$}", 1.0 / left as f64),
+        };
+        text += &format!(
+            "{SVC}{chance} -j {chain}\n-A {chain} -p tcp -m tcp -j DNAT --to-destination 10.0.0.{position}:80\n"
+        );
+    }
+    text + "COMMIT\n"
+}
+
+#[rstest]
+#[case::ten_digits(10, 10)]
+#[case::five_digits(5, 5)]
+#[case::another_release(5, 10)]
+fn shares_with_another_number_of_endpoints_are_fair_to_the_digits_of_the_text(
+    #[case] one: usize,
+    #[case] other: usize,
+) {
+    let told = compare(&read(&many(200, one)), &read(&many(199, other)));
+    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    assert!(!told.is_empty() && told.iter().all(|finding| finding.contains("10.0.0.199")), "{told:#?}");
+}
+
+#[test]
+fn an_endpoint_of_many_that_gets_a_fifth_more_is_told() {
+    let right = format!("probability 0.0100000000 -j {}\n", endpoint_chain(99));
+    let found = many(199, 10);
+    assert!(found.contains(&right));
+    let found = found.replace(&right, &right.replace("0.0100000000", "0.0120000000"));
+    let told = compare(&read(&many(200, 10)), &read(&found));
+    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|finding| finding.contains("the share of endpoint 10.0.0.99:80")), "{told:#?}");
+}
+
 #[test]
 fn another_timeout_of_affinity_shows_both_rules() {
     let check = "-A KUBE-SVC-CDGGSHYLG3RE2FKL -m recent --rcheck --seconds 60 --reap --name KUBE-SEP-ELX6N4Z5RGB67TLC \

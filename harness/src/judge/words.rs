@@ -82,6 +82,7 @@ pub fn reject_words(kind: RejectKind) -> &'static str {
         RejectKind::SctpAbort => "rejected by SCTP ABORT",
         RejectKind::PortUnreachable => "rejected by ICMP port unreachable",
         RejectKind::OtherUnreachable => "rejected by an ICMP unreachable other than of the port",
+        RejectKind::Unsent => "not sent by the sender's kernel",
     }
 }
 

@@ -1,10 +1,12 @@
 //! Packet sockets: where frames are put on an interface and where they are captured.
 
+use std::cell::Cell;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockType, getsockopt, recvmsg, setsockopt,
     socket, sockopt,
@@ -29,6 +31,18 @@ sockopt_impl!(
 /// SK_MEMINFO_DROPS of linux/sock_diag.h.
 const DROPS: usize = 8;
 
+/// What sockets had no room for.
+#[derive(Debug, Default)]
+pub(crate) struct Losses(Cell<u32>);
+
+impl Losses {
+    /// How many packets a socket has lost for lack of room since this was asked last.
+    pub(crate) fn newly(&self, socket: &impl AsFd) -> io::Result<u32> {
+        let all = getsockopt(socket, MemoryInfo)?[DROPS];
+        Ok(all.wrapping_sub(self.0.replace(all)))
+    }
+}
+
 /// Bytes of frames that may wait to be read, where the kernel grants it.
 const ROOM: usize = 4 << 20;
 
@@ -38,6 +52,7 @@ pub(crate) struct Channel {
     sender: Box<dyn DataLinkSender>,
     /// The socket that pnet bound, once more: for reading with the interface's index, and for sending many at once.
     socket: OwnedFd,
+    losses: Losses,
 }
 
 /// A frame as a packet socket saw it.
@@ -59,7 +74,7 @@ impl Channel {
         let space = namespace.name().to_owned();
         let opened = namespace.run(|| bind(interface))?;
         let (sender, socket) = opened.map_err(LabError::socket(&space, "opening a packet socket"))?;
-        Ok(Self { space, sender, socket })
+        Ok(Self { space, sender, socket, losses: Losses::default() })
     }
 
     /// Puts a frame on the interface.
@@ -90,11 +105,19 @@ impl Channel {
         }))
     }
 
-    /// How many frames have been lost since the channel was opened because there was no room for them.
-    pub(crate) fn dropped(&self) -> Result<u32, LabError> {
-        let memory = getsockopt(&self.socket, MemoryInfo);
-        let memory = memory.map_err(|errno| self.error("asking a packet socket for losses", errno.into()))?;
-        Ok(memory[DROPS])
+    /// How many frames were lost for lack of room since this was asked last.
+    pub(crate) fn newly_lost(&self) -> Result<u32, LabError> {
+        self.losses.newly(&self.socket).map_err(|source| self.error("asking a packet socket for losses", source))
+    }
+
+    /// Waits until there may be a frame to receive, for a millisecond at most.
+    pub(crate) fn wait(&self) -> Result<(), LabError> {
+        const MILLISECOND: u16 = 1;
+        let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut polled, MILLISECOND) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(errno) => Err(self.error("waiting for a frame", errno.into())),
+        }
     }
 
     /// The socket's file descriptor, for sending and receiving many frames at once.

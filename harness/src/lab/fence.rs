@@ -19,6 +19,8 @@ use super::namespaces::Namespace;
 const MARKER: [u8; 2] = [0x88, 0xb5];
 /// The loopback's index.
 const LOOPBACK: u32 = 1;
+/// How often is looked for a marker before it is waited for: mostly it is there at once.
+const SPINS: u32 = 50;
 /// After how long the kernel is taken to be stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -54,11 +56,17 @@ impl Fence {
         self.channel.send(&marker)?;
         let begin = Instant::now();
         let mut buffer = [0; 64];
+        let mut looks = 0;
         while begin.elapsed() < PATIENCE {
             match self.channel.receive(&mut buffer)? {
                 Some(seen) if !seen.outgoing && buffer[12..22] == marker[12..22] => return Ok(()),
                 Some(_) => {}
-                None => std::thread::yield_now(),
+                None if looks < SPINS => {
+                    looks += 1;
+                    std::thread::yield_now();
+                }
+                // The kernel may have left its work to a thread of its own, which needs this processor.
+                None => self.channel.wait()?,
             }
         }
         Err(LabError::Stalled { millis: PATIENCE.as_millis(), what: "the backlog of the lab's processor".to_owned() })

@@ -23,7 +23,7 @@ pub use error::LabError;
 pub use install::Backend;
 pub use sandbox::{become_privileged, is_privileged};
 
-pub(crate) use channel::Channel;
+pub(crate) use channel::{Channel, Losses};
 pub(crate) use settings::has_ipv6;
 
 use crate::documents::Document;

@@ -3,15 +3,20 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::outlets::Outlets;
-use super::tally::FLUSH_EVERY;
 use crate::observation::Tally;
 use crate::wire::{self, Content, Tag};
+
+/// Flows between two flushes of the nodes' connection tables: far below the default limit of 262,144 entries, and below the
+/// number of ports that a masquerade to one endpoint can choose from.
+pub(crate) const FLUSH_EVERY: u64 = 16_384;
 
 /// What has been counted so far. Flows are told apart within a window of [`FLUSH_EVERY`], so that memory stays bounded.
 pub(super) struct Count {
     tally: Tally,
     /// The tag of the window's first flow.
     first_tag: u64,
+    /// How many flows of the window were sent.
+    sent: usize,
     /// How often the flow of each tag of the window came out.
     seen: Vec<u8>,
     came_out: Vec<(SocketAddr, IpAddr)>,
@@ -27,12 +32,17 @@ impl Count {
     /// Nothing has come out of flows whose tags begin with this one.
     pub(super) fn new(first_tag: u64) -> Self {
         let room = usize::try_from(FLUSH_EVERY).unwrap_or_default();
-        Self { tally: Tally::default(), first_tag, seen: vec![0; room], came_out: vec![NOWHERE; room] }
+        Self { tally: Tally::default(), first_tag, sent: 0, seen: vec![0; room], came_out: vec![NOWHERE; room] }
     }
 
     /// The tag of the flow that is sent after so many.
     pub(super) fn tag(&self, sent: u64) -> Tag {
         Tag::new(self.first_tag + (sent - self.tally.sent)).unwrap_or(Tag::MAX)
+    }
+
+    /// So many flows more are sent.
+    pub(super) fn send(&mut self, flows: usize) {
+        self.sent += flows;
     }
 
     /// A frame left by an interface.
@@ -51,7 +61,7 @@ impl Count {
     pub(super) fn came_out(&mut self, tag: Option<Tag>, flow: wire::Flow) {
         let index =
             tag.and_then(|tag| tag.get().checked_sub(self.first_tag)).and_then(|index| usize::try_from(index).ok());
-        let Some(index) = index.filter(|index| *index < self.seen.len()) else {
+        let Some(index) = index.filter(|index| *index < self.sent) else {
             self.tally.unattributed += 1;
             return;
         };
@@ -73,6 +83,7 @@ impl Count {
             }
         }
         self.seen.fill(0);
+        self.sent = 0;
         self.first_tag += sent - self.tally.sent;
         self.tally.sent = sent;
     }

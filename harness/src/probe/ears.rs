@@ -9,7 +9,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, 
 use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 use svclab_rules::cluster::Protocol;
 
-use crate::lab::{Lab, LabError};
+use crate::lab::{Lab, LabError, Losses};
 use crate::topology::SpaceId;
 use crate::wire::Packet;
 
@@ -31,6 +31,7 @@ struct Ear {
     protocol: u8,
     /// In IPv6 a raw socket gets no IP header: the next header's number is known from the socket alone.
     is_ipv6: bool,
+    losses: Losses,
 }
 
 impl Ears {
@@ -63,6 +64,11 @@ impl Ears {
         self.sockets.iter().any(|ear| ear.protocol == number && ear.is_ipv6 == (domain == Domain::IPV6))
     }
 
+    /// How many packets were lost for lack of room since this was asked last.
+    pub(super) fn newly_lost(&self) -> io::Result<u32> {
+        self.sockets.iter().map(|ear| ear.losses.newly(&ear.socket)).sum()
+    }
+
     /// Hands every packet that was heard since the last call to a function.
     pub(super) fn hear(&self, mut heard: impl FnMut(Packet)) -> io::Result<()> {
         for ear in &self.sockets {
@@ -82,7 +88,7 @@ impl Ear {
         if is_ipv6 {
             setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &true)?;
         }
-        Ok(Self { socket, protocol, is_ipv6 })
+        Ok(Self { socket, protocol, is_ipv6, losses: Losses::default() })
     }
 
     /// The next packet; `Some(None)` for one that cannot be read, `None` where there is none.

@@ -1,6 +1,20 @@
 //! Filters of packet sockets, so that a tap that only counts is not handed what it need not count.
 
-use socket2::SockFilter;
+use socket2::{SockFilter, SockRef};
+
+use crate::lab::{Channel, LabError};
+
+/// Lets a channel receive only what a filter passes.
+pub(super) fn attach(channel: &Channel, filter: &[SockFilter]) -> Result<(), LabError> {
+    let attached = SockRef::from(&channel.socket()).attach_filter(filter);
+    attached.map_err(|source| channel.error("filtering a packet socket", source))
+}
+
+/// Lets a channel receive everything again.
+pub(super) fn detach(channel: &Channel) -> Result<(), LabError> {
+    let detached = SockRef::from(&channel.socket()).detach_filter();
+    detached.map_err(|source| channel.error("taking a packet socket's filter off", source))
+}
 
 /// Passes the first bytes of packets which go out by an interface with at least this index.
 ///

@@ -1,7 +1,7 @@
 //! Flows that are followed: their first packets are sent, receivers answer, and everything is watched until nothing moves.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use svclab_rules::cluster::Protocol;
 
@@ -10,7 +10,7 @@ use super::watch::Watch;
 use super::{ProbeError, Prober};
 use crate::observation::FlowObservation;
 use crate::topology::SpaceId;
-use crate::wire::{self, Icmp, Packet, Transport};
+use crate::wire::{self, Packet};
 
 /// Flows that are under way at the same time: far fewer than the 1,000 packets that a processor's backlog holds, also where
 /// each is answered and every kernel on its way has something to say.
@@ -30,7 +30,7 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Whether the node of its sender answers others differently while this is under way: see [`Ears`](super::ears::Ears).
-    fn is_heard_by_all(&self) -> bool {
+    fn must_be_alone(&self) -> bool {
         self.protocol == Protocol::Sctp && !matches!(self.sender, Sender::Wire(_))
     }
 }
@@ -39,16 +39,15 @@ impl Wanted {
 #[derive(Default)]
 struct Followed {
     flows: Vec<One>,
-    /// The flow of each key and of each sender's address and port.
+    /// The flow of each key.
     by_key: HashMap<u32, usize>,
-    by_source: HashMap<SocketAddr, usize>,
 }
 
 struct One {
     sender: Sender,
     watch: Watch,
-    /// What a process holds open.
-    started: Option<Started>,
+    /// What a process holds open until the flow has ended.
+    _started: Option<Started>,
 }
 
 /// What a pod or host says to a packet that it got.
@@ -62,36 +61,47 @@ impl Prober<'_> {
     /// Sends the first packet of each flow, lets receivers answer, and watches until nothing moves.
     pub(super) fn follow_flows(&mut self, wanted: &[Wanted]) -> Result<Vec<FlowObservation>, ProbeError> {
         let mut observed = Vec::with_capacity(wanted.len());
-        let together = wanted.chunk_by(|one, next| !one.is_heard_by_all() && !next.is_heard_by_all());
-        for together in together.flat_map(|group| group.chunks(TOGETHER)) {
-            self.until_quiet(|prober| prober.look(&mut Followed::default()))?;
+        let groups = wanted.chunk_by(|one, next| !one.must_be_alone() && !next.must_be_alone());
+        for together in groups.flat_map(|group| group.chunks(TOGETHER)) {
             let heard_before = self.ears.iter().map(|(space, ears)| (*space, ears.protocols())).collect();
-            let mut followed = Followed::default();
-            for one in together {
-                followed.add(self.begin(one)?);
-            }
-            self.until_quiet(|prober| prober.look(&mut followed))?;
-            observed.extend(followed.finish());
+            let followed = self.follow_together(together);
+            // Whatever came of it, kernels must answer later probes as they did before.
             self.hear_only(&heard_before);
+            observed.extend(followed?.finish());
         }
         Ok(observed)
+    }
+
+    /// Follows flows that are under way at the same time.
+    fn follow_together(&mut self, wanted: &[Wanted]) -> Result<Followed, ProbeError> {
+        self.until_quiet(|prober| prober.look(&mut Followed::default()))?;
+        let mut followed = Followed::default();
+        for one in wanted {
+            followed.add(self.begin(one)?);
+        }
+        self.until_quiet(|prober| prober.look(&mut followed))?;
+        Ok(followed)
     }
 
     /// Sends the first packet of a flow.
     fn begin(&mut self, wanted: &Wanted) -> Result<One, ProbeError> {
         let Wanted { sender, to, protocol, via, .. } = *wanted;
         let tag = self.fresh_tag();
-        let port = wanted.port.unwrap_or_else(|| self.fresh_port());
+        let port = wanted.port.map_or_else(|| self.fresh_port(), Ok)?;
         if let Sender::Wire(space) = sender {
             let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
             let flow = wire::Flow { protocol, source: SocketAddr::new(source, port), destination: to };
             self.put(space, &wire::probe(&flow, tag), via)?;
-            return Ok(One { sender, watch: Watch::new(flow, tag, via), started: None });
+            return Ok(One { sender, watch: Watch::new(flow, tag, via), _started: None });
         }
         self.listen_in(sender.space(), protocol)?;
         // Also where the kernel would not send there is something to hear: a REJECT in OUTPUT says so by ICMP.
         let started = sender.start(self.lab, to, protocol, port, tag)?;
-        Ok(One { sender, watch: Watch::new(started.flow, tag, None), started: Some(started) })
+        let mut watch = Watch::new(started.flow, tag, None);
+        if let Some(refusal) = &started.unsent {
+            watch.unsent(refusal.clone());
+        }
+        Ok(One { sender, watch, _started: Some(started) })
     }
 
     /// Closes the ears that were opened for a while.
@@ -164,45 +174,16 @@ impl Prober<'_> {
 impl Followed {
     fn add(&mut self, one: One) {
         self.by_key.insert(one.watch.key(), self.flows.len());
-        self.by_source.insert(one.watch.source(), self.flows.len());
         self.flows.push(one);
     }
 
-    /// The flow that a packet belongs to. Where there is but one, everything is its.
+    /// The flow that a packet belongs to.
     fn of(&mut self, packet: &Packet) -> Option<&mut One> {
-        if let [_] = self.flows.as_slice() {
-            return self.flows.first_mut();
-        }
-        let by_key = innermost(packet).key().and_then(|key| self.by_key.get(&key));
-        let index = by_key.or_else(|| self.by_source.get(&told(packet)?))?;
-        self.flows.get_mut(*index)
+        self.flows.get_mut(*self.by_key.get(&packet.key()?)?)
     }
 
     /// What was found out, in the order of the flows.
     fn finish(self) -> impl Iterator<Item = FlowObservation> {
-        self.flows.into_iter().map(|One { watch, started, .. }| {
-            if let Some(started) = started {
-                started.end();
-            }
-            watch.finish()
-        })
-    }
-}
-
-/// The packet in a tunnel's packet, or the packet itself.
-fn innermost(packet: &Packet) -> &Packet {
-    match &packet.transport {
-        Transport::Vxlan(tunnel) => tunnel.inner.as_ref().map_or(packet, |frame| innermost(&frame.packet)),
-        _ => packet,
-    }
-}
-
-/// The sender that a packet without a key is for, as far as its addresses say.
-fn told(packet: &Packet) -> Option<SocketAddr> {
-    let packet = innermost(packet);
-    let to = |ip: IpAddr, port| Some(SocketAddr::new(ip, port));
-    match &packet.transport {
-        Transport::Icmp(Icmp::Error(error)) => to(packet.destination, error.quoted.as_ref()?.flow()?.source.port()),
-        _ => packet.flow().map(|flow| flow.destination),
+        self.flows.into_iter().map(|One { watch, .. }| watch.finish())
     }
 }

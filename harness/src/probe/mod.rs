@@ -11,7 +11,7 @@ mod tally;
 mod tap;
 mod watch;
 
-pub(crate) use tally::FLUSH_EVERY;
+pub(crate) use count::FLUSH_EVERY;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -74,8 +74,6 @@ pub struct Prober<'lab> {
     listeners: Listeners,
     cluster: Cluster,
     record: Option<Vec<Capture>>,
-    /// Packets that were not seen for lack of room, by the namespace, as far as that is known.
-    missed: HashMap<SpaceId, u32>,
     next_tag: u64,
     next_port: u16,
 }
@@ -97,7 +95,6 @@ impl<'lab> Prober<'lab> {
             listeners: Listeners::default(),
             cluster: Cluster::default(),
             record: None,
-            missed: HashMap::new(),
             next_tag: 1,
             next_port: FIRST_PORT,
         };
@@ -192,18 +189,20 @@ impl<'lab> Prober<'lab> {
     }
 
     /// Makes sure that there was room for every packet since this was asked last.
-    fn nothing_missed(&mut self) -> Result<(), ProbeError> {
-        let mut dropped: HashMap<SpaceId, u32> = HashMap::new();
+    fn nothing_missed(&self) -> Result<(), ProbeError> {
         for tap in &self.taps {
-            *dropped.entry(tap.space).or_default() += tap.channel.dropped()?;
+            self.nothing_lost(tap.space, tap.channel.newly_lost()?)?;
         }
-        let before = std::mem::replace(&mut self.missed, dropped);
-        let since = |space: &SpaceId, count: u32| count.saturating_sub(before.get(space).copied().unwrap_or_default());
-        let newly =
-            self.missed.iter().map(|(space, count)| (space, since(space, *count))).find(|(_, count)| *count > 0);
-        newly.map_or(Ok(()), |(space, count)| {
-            Err(ProbeError::Overrun { place: self.lab.topology().spaces[*space].name.clone(), count })
-        })
+        for (&space, ears) in &self.ears {
+            let lost = ears.newly_lost();
+            self.nothing_lost(space, lost.map_err(|source| self.socket_error(space, "asking for losses", source))?)?;
+        }
+        Ok(())
+    }
+
+    fn nothing_lost(&self, space: SpaceId, count: u32) -> Result<(), ProbeError> {
+        let place = || self.lab.topology().spaces[space].name.clone();
+        if count == 0 { Ok(()) } else { Err(ProbeError::Overrun { place: place(), count }) }
     }
 
     /// Puts a packet on the wire of a pod or an outside host; `via` hands it to that node whatever routes say.
@@ -233,7 +232,12 @@ impl<'lab> Prober<'lab> {
     fn wire(&mut self, space: SpaceId) -> Result<&mut Channel, LabError> {
         match self.wires.entry(space) {
             std::collections::hash_map::Entry::Occupied(open) => Ok(open.into_mut()),
-            std::collections::hash_map::Entry::Vacant(vacant) => Ok(vacant.insert(self.lab.channel(space, ETH0)?)),
+            std::collections::hash_map::Entry::Vacant(vacant) => {
+                let channel = self.lab.channel(space, ETH0)?;
+                // What comes in here is seen by the tap at the other end.
+                filter::attach(&channel, &filter::nothing())?;
+                Ok(vacant.insert(channel))
+            }
         }
     }
 
@@ -248,10 +252,14 @@ impl<'lab> Prober<'lab> {
         tag
     }
 
-    fn fresh_port(&mut self) -> u16 {
+    /// A source port that no flow before had, as long as there are any; then nodes forget the connections of all.
+    fn fresh_port(&mut self) -> Result<u16, LabError> {
         let port = self.next_port;
+        if port == u16::MAX {
+            self.lab.flush_connections()?;
+        }
         self.next_port = if port == u16::MAX { FIRST_PORT } else { port + 1 };
-        port
+        Ok(port)
     }
 }
 

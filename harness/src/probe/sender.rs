@@ -10,9 +10,9 @@ use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
 use svclab_rules::cluster::{Cluster, Family, Protocol};
 
 use crate::lab::{Lab, LabError};
-use crate::scenario::Vantage;
+use crate::scenario::{RejectKind, Vantage};
 use crate::topology::{Role, SpaceId, Topology, pod_label};
-use crate::wire::{self, Flow, Packet, Tag};
+use crate::wire::{self, Flow, Packet, Refusal, Tag};
 
 sockopt_impl!(
     /// The queue that repair mode is about: `TCP_REPAIR_QUEUE` of tcp(7).
@@ -51,6 +51,8 @@ pub(super) enum Sender {
 pub(super) struct Started {
     /// The flow as it was sent; the kernel has chosen the source.
     pub flow: Flow,
+    /// Why the kernel did not send it: it has no way for it.
+    pub unsent: Option<Refusal>,
     socket: Socket,
 }
 
@@ -131,14 +133,24 @@ impl Sender {
 }
 
 impl Started {
-    fn new(protocol: Protocol, socket: Socket, bind: SocketAddr, to: SocketAddr) -> Self {
+    fn new(
+        protocol: Protocol,
+        socket: Socket,
+        bind: SocketAddr,
+        to: SocketAddr,
+        sent: io::Result<()>,
+    ) -> io::Result<Self> {
         let source = socket.local_addr().ok().and_then(|local| local.as_socket()).unwrap_or(bind);
         let source = SocketAddr::new(source.ip(), bind.port());
-        Self { flow: Flow { protocol, source, destination: to }, socket }
+        let refusal = |what| Refusal { kind: RejectKind::Unsent, what, by: source.ip() };
+        let unsent = why_unsent(sent)?.map(refusal);
+        Ok(Self { flow: Flow { protocol, source, destination: to }, unsent, socket })
     }
+}
 
+impl Drop for Started {
     /// Ends the flow: a TCP connection is reset, so that conntrack forgets it.
-    pub(super) fn end(self) {
+    fn drop(&mut self) {
         // Without a connection there is nothing to reset, and closing is all that is left to do.
         let _ = self.socket.set_linger(Some(std::time::Duration::ZERO));
     }
@@ -155,8 +167,8 @@ fn start_tcp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started> 
     setsockopt(&socket, RepairedQueue, &TCP_SEND_QUEUE)?;
     setsockopt(&socket, QueueSequence, &tag.key())?;
     setsockopt(&socket, sockopt::TcpRepair, &REPAIR_OFF)?;
-    unless_refused(socket.connect(&to.into()))?;
-    Ok(Started::new(Protocol::Tcp, socket, bind, to))
+    let sent = socket.connect(&to.into());
+    Started::new(Protocol::Tcp, socket, bind, to, sent)
 }
 
 fn start_udp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started> {
@@ -168,8 +180,8 @@ fn start_udp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started> 
         wire::Transport::Udp(udp) => udp.payload,
         _ => Vec::new(),
     };
-    unless_refused(socket.connect(&to.into()).and_then(|()| socket.send(&payload).map(drop)))?;
-    Ok(Started::new(Protocol::Udp, socket, bind, to))
+    let sent = socket.connect(&to.into()).and_then(|()| socket.send(&payload).map(drop));
+    Started::new(Protocol::Udp, socket, bind, to, sent)
 }
 
 /// SCTP goes through a raw IP socket: kernels without SCTP can send it too.
@@ -183,18 +195,26 @@ fn start_sctp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started>
         .connect(&portless(to))
         .and_then(|()| transport_bytes(&wire::probe(&Flow::sctp(bind, to), tag)))
         .and_then(|bytes| socket.send(&bytes).map(drop));
-    unless_refused(sent)?;
-    Ok(Started::new(Protocol::Sctp, socket, bind, to))
+    Started::new(Protocol::Sctp, socket, bind, to, sent)
 }
 
-/// What a kernel says that will not send (a DROP or REJECT in OUTPUT, no route), or that has only begun to: this is for the
-/// watch to see, not a failure of the probe.
-fn unless_refused(sent: io::Result<()>) -> io::Result<()> {
-    const ANSWERS: [Errno; 6] =
-        [Errno::EINPROGRESS, Errno::EPERM, Errno::ECONNREFUSED, Errno::ENETUNREACH, Errno::EHOSTUNREACH, Errno::EACCES];
-    match sent {
-        Err(error) if error.raw_os_error().is_some_and(|code| ANSWERS.contains(&Errno::from_raw(code))) => Ok(()),
-        other => other,
+/// Why a kernel did not send a packet, where it says that it has no way for it.
+///
+/// A connection that has only begun is sent, and so is one that was refused at once. `EPERM` says that a rule in OUTPUT
+/// dropped the packet; where the rule told the sender, that was heard.
+///
+/// # Errors
+///
+/// All else is a failure of the probe.
+fn why_unsent(sent: io::Result<()>) -> io::Result<Option<String>> {
+    const SENT: [Errno; 3] = [Errno::EINPROGRESS, Errno::EPERM, Errno::ECONNREFUSED];
+    /// `EINVAL`: routing takes the source, as that of loopback, for a Martian; or the route is a black hole.
+    const NO_WAY: [Errno; 5] = [Errno::ENETUNREACH, Errno::EHOSTUNREACH, Errno::ENETDOWN, Errno::EACCES, Errno::EINVAL];
+    let Err(error) = sent else { return Ok(None) };
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(errno) if SENT.contains(&errno) => Ok(None),
+        Some(errno) if NO_WAY.contains(&errno) => Ok(Some(format!("not sent, {}", errno.desc().to_lowercase()))),
+        _ => Err(error),
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::socket::{LinkAddr, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
-use socket2::{Domain, Protocol as SocketProtocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 
-use super::count::Count;
+use super::count::{Count, FLUSH_EVERY};
 use super::flow::Wanted;
 use super::{ProbeError, Prober, Sender, filter};
 use crate::lab::LabError;
@@ -19,9 +19,6 @@ use crate::wire::{Content, Template};
 
 /// Packets that are sent by one call, before what came out is read.
 const BATCH: usize = 64;
-/// Flows between two flushes of the nodes' connection tables: far below the default limit of 262,144 entries, and below the
-/// number of ports that a masquerade to one endpoint can choose from.
-pub(crate) const FLUSH_EVERY: u64 = 16_384;
 /// The bytes of a frame that counting needs.
 const SNAP: usize = 128;
 /// Source ports that are used in turn.
@@ -45,11 +42,12 @@ impl Prober<'_> {
         let mut count = Count::new(self.next_tag);
         self.next_tag += flows;
         let outlet = self.outlet(wanted)?;
-        self.count_only(true)?;
-        let counted = self.send_and_count(flows, &outlet, &mut count);
+        let counted =
+            self.count_only(true).map_err(Into::into).and_then(|()| self.send_and_count(flows, &outlet, &mut count));
         // Whatever came of it, later probes must see everything again.
-        self.count_only(false)?;
+        let everything = self.count_only(false);
         counted?;
+        everything?;
         Ok(count.finish(outlet.source))
     }
 
@@ -66,6 +64,7 @@ impl Prober<'_> {
             for (frame, (port, number)) in frames[..size].iter_mut().zip(ports.by_ref().zip(sent..)) {
                 outlet.template.fill(SocketAddr::new(outlet.source, port), count.tag(number), frame);
             }
+            count.send(size);
             let sending = send_all(outlet.fd, &frames[..size], outlet.template.len());
             sending.map_err(|source| self.socket_error(outlet.sender, "sending many packets", source))?;
             sent += size as u64;
@@ -108,17 +107,11 @@ impl Prober<'_> {
 
     /// Lets the taps see only packets that may go out to a pod or an outside host, or everything again.
     fn count_only(&self, only: bool) -> Result<(), LabError> {
-        for tap in &self.taps {
-            let socket = tap.channel.socket();
-            let socket = SockRef::from(&socket);
-            let set = match (only, tap.outlets.first()) {
-                (true, Some(first)) => socket.attach_filter(&filter::outgoing_from(first, SNAP as u32)),
-                (true, None) => socket.attach_filter(&filter::nothing()),
-                (false, _) => socket.detach_filter(),
-            };
-            set.map_err(|source| tap.channel.error("filtering a packet socket", source))?;
-        }
-        Ok(())
+        self.taps.iter().try_for_each(|tap| match (only, tap.outlets.first()) {
+            (true, Some(first)) => filter::attach(&tap.channel, &filter::outgoing_from(first, SNAP as u32)),
+            (true, None) => filter::attach(&tap.channel, &filter::nothing()),
+            (false, _) => filter::detach(&tap.channel),
+        })
     }
 
     /// Reads what came out by now. True where that was anything.

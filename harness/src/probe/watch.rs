@@ -1,6 +1,5 @@
 //! What is known of one flow while its packets are under way.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::tap::Passing;
@@ -18,6 +17,7 @@ pub(super) struct Watch {
     /// The time stamp in the kernel's SYN that came out first.
     first_stamp: Option<u32>,
     refusal: Option<Refusal>,
+    unsent: Option<Refusal>,
     reply: Option<Packet>,
     path: Vec<(Duration, Packet, Sighting)>,
 }
@@ -32,6 +32,7 @@ impl Watch {
             deliveries: Vec::new(),
             first_stamp: None,
             refusal: None,
+            unsent: None,
             reply: None,
             path: Vec::new(),
         }
@@ -91,9 +92,9 @@ impl Watch {
             || packet.flow().is_some_and(|flow| flow.destination == self.flow.source)
     }
 
-    /// The source that the sender gave the flow.
-    pub(super) fn source(&self) -> SocketAddr {
-        self.flow.source
+    /// The sender's kernel did not send the first packet, and said why.
+    pub(super) fn unsent(&mut self, refusal: Refusal) {
+        self.unsent = Some(refusal);
     }
 
     /// The word that all its packets carry.
@@ -119,7 +120,8 @@ impl Watch {
             path.retain(|(_, packet, _)| !is_closing(packet));
         }
         path.sort_by_key(|(time, ..)| *time);
-        let (outcome, contradiction) = match (deliveries.len(), self.refusal) {
+        let told = if deliveries.is_empty() { self.refusal.or(self.unsent) } else { self.refusal };
+        let (outcome, contradiction) = match (deliveries.len(), told) {
             (0, Some(refusal)) => (Observed::Rejected(refusal), None),
             (0, None) => (Observed::Dropped, None),
             (1, refusal) => (Observed::Delivered(deliveries.remove(0)), refusal),

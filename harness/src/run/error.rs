@@ -20,6 +20,9 @@ pub enum RunError {
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] LabError),
+    /// Probes cannot be sent: the lab's sockets failed.
+    #[error(transparent)]
+    Prober(ProbeError),
     /// A probe could not be sent.
     #[error("{source}")]
     Probe {
@@ -72,21 +75,14 @@ impl RunError {
         let (cause, help, span) = match self {
             Self::Documents(error) => (Cause::Input, None, error.origin().cloned()),
             Self::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), None),
-            Self::Probe { span, source } => match *source {
-                ProbeError::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), Some(span)),
-                ProbeError::NoSender(_) | ProbeError::NoAddress(_) | ProbeError::NotHanded => {
-                    (Cause::Input, None, Some(span))
-                }
-                ProbeError::Overrun { .. } => {
-                    let help = "Run fewer labs at once (--jobs 1), or give sockets more room: \
-                                `sudo sysctl net.core.rmem_default=4194304`.";
-                    (Cause::Environment, Some(help.to_owned()), Some(span))
-                }
-                ProbeError::Endless => {
-                    let help = "Look for a route or a rule that sends packets in a circle.";
-                    (Cause::Input, Some(help.to_owned()), Some(span))
-                }
-            },
+            Self::Prober(source) => {
+                let (cause, help) = probe_cause(&source);
+                (cause, help, None)
+            }
+            Self::Probe { span, source } => {
+                let (cause, help) = probe_cause(&source);
+                (cause, help, Some(span))
+            }
             Self::Flows { span, .. } => (Cause::Input, None, Some(span)),
             Self::TooManyFlows { span, .. } => {
                 let help = "Say how many flows to send in place of `auto`; the report tells what they show.";
@@ -102,6 +98,23 @@ impl RunError {
             }
         };
         Trouble { cause, message, help, span }
+    }
+}
+
+/// Whose fault it is that a probe could not be sent, and what to do.
+fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
+    match error {
+        ProbeError::Lab(error) => (lab_cause(error), Some(error.help().to_owned())),
+        ProbeError::NoSender(_) | ProbeError::NoAddress(_) | ProbeError::NotHanded => (Cause::Input, None),
+        ProbeError::Overrun { .. } => {
+            let help = "Run fewer labs at once (--jobs 1), or give sockets more room: \
+                        `sudo sysctl net.core.rmem_default=4194304`.";
+            (Cause::Environment, Some(help.to_owned()))
+        }
+        ProbeError::Endless => {
+            let help = "Look for a route or a rule that sends packets in a circle.";
+            (Cause::Input, Some(help.to_owned()))
+        }
     }
 }
 

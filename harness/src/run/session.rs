@@ -15,7 +15,7 @@ use crate::judge::{Context, expected_parts, judge};
 use crate::lab::{Lab, with_lab};
 use crate::observation::{Observation, Sighting};
 use crate::probe::Prober;
-use crate::report::{ProbeReport, RuleExcerpt, TestReport, probe_words};
+use crate::report::{ProbeReport, RuleExcerpt, TestReport, Trouble, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal, sample_size};
 use crate::topology::{self, Role, Topology};
@@ -45,9 +45,8 @@ pub(super) fn carry_out(
         if options.pcap.is_some() {
             session.prober.start_record();
         }
-        let carried_out = session.tests(options, tests);
-        let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder));
-        carried_out.and(written)
+        session.tests(options, tests);
+        options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder))
     })?
 }
 
@@ -59,56 +58,61 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         goal: Goal,
     ) -> Result<Self, RunError> {
         let cluster = scenario.cluster.clone();
-        let span = || scenario.tests.first().map(|test| test.span.clone());
-        let prober = Prober::new(lab, &cluster).map_err(|source| match span() {
-            Some(span) => RunError::Probe { span, source: Box::new(source) },
-            None => RunError::Panic(source.to_string()),
-        })?;
+        let prober = Prober::new(lab, &cluster).map_err(RunError::Prober)?;
         Ok(Self { scenario, prober, cluster, documents, goal })
     }
 
     /// Carries out the tests that are chosen; of the others before them only the changes, which later tests build on.
-    fn tests(&mut self, options: &Options, reports: &mut Vec<TestReport>) -> Result<(), RunError> {
+    /// Nothing is carried out after what breaks the lab.
+    fn tests(&mut self, options: &Options, reports: &mut Vec<TestReport>) {
         let tests = &self.scenario.tests;
         let last = tests.iter().rposition(|test| options.chooses(test)).map_or(0, |position| position + 1);
+        let mut broken: Option<Trouble> = None;
         for test in &tests[..last] {
-            if options.chooses(test) {
-                reports.push(self.test(test)?);
-                continue;
-            }
-            for step in &test.steps {
-                if let Step::Apply(cluster) = step {
-                    self.apply(cluster, test)?;
+            let (begin, is_chosen, mut probes) = (Instant::now(), options.chooses(test), Vec::new());
+            let error = match &broken {
+                Some(trouble) => Some(not_carried_out(trouble)),
+                None => {
+                    let (error, breaks) = self.test(test, is_chosen, &mut probes);
+                    broken = breaks;
+                    error.or_else(|| broken.clone())
                 }
+            };
+            if is_chosen {
+                let (name, span) = (test.name.clone(), test.span.clone());
+                reports.push(TestReport { name, span, probes, error, duration: begin.elapsed() });
             }
         }
-        Ok(())
     }
 
-    /// Carries out a test. What keeps one of its probes from being sent ends the test, what breaks the lab the scenario.
-    fn test(&mut self, test: &Test) -> Result<TestReport, RunError> {
-        let begin = Instant::now();
-        let mut probes = Vec::new();
-        let error = match self.steps(test, &mut probes) {
-            Err(error) if error.is_of_one_probe() => Some(error.into_trouble()),
-            ended => ended.map(|()| None)?,
-        };
-        let (name, span) = (test.name.clone(), test.span.clone());
-        Ok(TestReport { name, span, probes, error, duration: begin.elapsed() })
-    }
-
-    fn steps(&mut self, test: &Test, probes: &mut Vec<ProbeReport>) -> Result<(), RunError> {
+    /// Carries out a test, or where it is not chosen its changes. Returns what kept one of its probes from being sent, which
+    /// ends the test, and what broke the lab. The changes of a test that has ended are made all the same.
+    fn test(
+        &mut self,
+        test: &Test,
+        is_chosen: bool,
+        probes: &mut Vec<ProbeReport>,
+    ) -> (Option<Trouble>, Option<Trouble>) {
+        let mut error = None;
         for step in &test.steps {
-            match step {
-                Step::Apply(cluster) => self.apply(cluster, test)?,
-                Step::Probe(probe, expectation) => probes.push(self.probe(test, probe, expectation)?),
+            let carried_out = match step {
+                Step::Apply(cluster) => self.apply(cluster),
+                Step::Probe(probe, expectation) if is_chosen && error.is_none() => {
+                    self.probe(test, probe, expectation).map(|report| probes.push(report))
+                }
+                Step::Probe(..) => Ok(()),
+            };
+            match carried_out {
+                Ok(()) => {}
+                Err(ended) if ended.is_of_one_probe() => error = Some(ended.into_trouble()),
+                Err(broken) => return (error, Some(broken.into_trouble())),
             }
         }
-        Ok(())
+        (error, None)
     }
 
     /// Changes the cluster's objects, as an API server would, and lets every node sync its rules and forget connections.
-    fn apply(&mut self, cluster: &Cluster, test: &Test) -> Result<(), RunError> {
+    fn apply(&mut self, cluster: &Cluster) -> Result<(), RunError> {
         let documents = documents::generate(self.scenario, cluster)?;
         let changed: Vec<Document> = documents.iter().filter(|new| !self.documents.contains(new)).cloned().collect();
         self.prober.lab().install(&changed)?;
@@ -118,9 +122,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             let calls: Vec<Vec<String>> = deletions.iter().map(Deletion::arguments).collect();
             self.prober.lab().conntrack(&format!("node/{}", node.name), &calls)?;
         }
-        self.prober
-            .follow(cluster)
-            .map_err(|source| RunError::Probe { span: test.span.clone(), source: Box::new(source) })?;
+        self.prober.follow(cluster).map_err(RunError::Prober)?;
         self.documents = documents;
         self.cluster = cluster.clone();
         Ok(())
@@ -164,7 +166,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     /// The command that shows every hop of the test again.
     fn look_further(&self, test: &Test) -> String {
         let name = test.name.replace('\'', "'\\''");
-        format!("svclab run {} -v --filter '{name}'", self.scenario.file.display())
+        let file = self.scenario.file.display().to_string().replace('\'', "'\\''");
+        format!("svclab run -v --filter '{name}' '{file}'")
     }
 
     /// What judging needs to know of the lab.
@@ -193,6 +196,12 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             });
         excerpts.filter(|excerpt| !excerpt.lines.is_empty()).collect()
     }
+}
+
+/// What is said of a test that comes after what broke the lab.
+fn not_carried_out(trouble: &Trouble) -> Trouble {
+    let message = "not carried out, because the lab broke before".to_owned();
+    Trouble { cause: trouble.cause, message, help: None, span: None }
 }
 
 /// How many flows a probe has: what its author says, or what its balance test needs.

@@ -269,6 +269,8 @@ pub enum RejectKind {
     PortUnreachable,
     /// By another ICMP or ICMPv6 destination unreachable.
     OtherUnreachable,
+    /// By the sender's own kernel, which has no way to the destination and sends nothing.
+    Unsent,
 }
 
 /// The source address that the receiver sees.

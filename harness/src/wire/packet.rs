@@ -268,7 +268,8 @@ impl Packet {
         })
     }
 
-    /// What it is to svclab: a probe or its answer, with its tag. A SYN of a kernel's own has none.
+    /// What it is to svclab: a probe or its answer, with its tag. Of a SYN that a kernel sent only the tag's key means
+    /// anything: see [`Self::key`].
     pub fn content(&self) -> Content {
         let content = match &self.transport {
             Transport::Tcp(tcp) => tcp.options.timestamps.and_then(|(value, echo)| {
@@ -301,13 +302,16 @@ impl Packet {
     }
 
     /// The key of the tag (see [`Tag`]) that a probe and everything that answers it carries, a refusal and a kernel's SYN
-    /// with this sequence number included. An ICMP error has none of its own.
+    /// with this sequence number included. An ICMP error has that of the packet that it quotes, a tunnel's packet that of the
+    /// one inside.
     pub fn key(&self) -> Option<u32> {
         let key = match &self.transport {
             Transport::Tcp(tcp) if tcp.flags.contains(TcpFlags::ACK) => tcp.acknowledgment.wrapping_sub(1),
             Transport::Tcp(tcp) => tcp.sequence,
             Transport::Sctp(Sctp { chunk: Some(Chunk::Init(init)), .. }) => init.initiate_tag,
             Transport::Sctp(sctp) => sctp.verification_tag,
+            Transport::Icmp(Icmp::Error(error)) => return error.quoted.as_ref()?.key(),
+            Transport::Vxlan(tunnel) => return tunnel.inner.as_ref()?.packet.key(),
             _ => return self.tag().map(Tag::key),
         };
         Tag::from_words(key, 0).map(Tag::key)

@@ -43,13 +43,15 @@ fn judge_accounts(outcome: Option<&OutcomeExpectation>, tally: &Tally, findings:
     }
     let may_be_lost = matches!(outcome, Some(OutcomeExpectation::Dropped | OutcomeExpectation::Rejected(_)));
     let delivered: u64 = tally.delivered.values().sum();
+    // Where a delivery is expected, a lost flow has another outcome.
+    let lost = if outcome.is_some() { Field::Outcome } else { Field::Flows };
     let accounts = [
-        (tally.lost, !may_be_lost, "came out nowhere", "no flow may be lost"),
-        (tally.doubled, true, "came out more than once", "a flow must come out exactly once"),
+        (lost, tally.lost, !may_be_lost, "came out nowhere", "no flow may be lost"),
+        (Field::Flows, tally.doubled, true, "came out more than once", "a flow must come out exactly once"),
     ];
-    for (count, matters, what, reason) in accounts {
+    for (field, count, matters, what, reason) in accounts {
         if matters && count > 0 {
-            findings.differ(Field::Flows, format!("all of {sent}"), format!("{} {what}", flows(count)), reason);
+            findings.differ(field, format!("all of {sent}"), format!("{} {what}", flows(count)), reason);
         }
     }
     if tally.unattributed > 0 {
@@ -128,6 +130,12 @@ fn judge_balance(balance: &Balance, targets: &[Target], tally: &Tally, rate: Fal
                 stated.push(0.0);
             }
         }
+    }
+    // The shares are those of all flows: what is lost by one endpoint makes no other one's share greater.
+    if tally.lost > 0 {
+        names.push("nowhere".to_owned());
+        counts.push(tally.lost);
+        stated.push(0.0);
     }
     match fit(&counts, &stated, rate) {
         Ok(fit) => {

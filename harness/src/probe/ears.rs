@@ -9,6 +9,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, 
 use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 use svclab_rules::cluster::Protocol;
 
+use super::MOST_PACKETS;
 use crate::lab::{Lab, LabError, Losses};
 use crate::topology::SpaceId;
 use crate::wire::Packet;
@@ -72,7 +73,9 @@ impl Ears {
     /// Hands every packet that was heard since the last call to a function.
     pub(super) fn hear(&self, mut heard: impl FnMut(Packet)) -> io::Result<()> {
         for ear in &self.sockets {
-            while let Some(packet) = ear.hear()? {
+            // Where packets circle, there is always one more.
+            for _ in 0..MOST_PACKETS {
+                let Some(packet) = ear.hear()? else { break };
                 packet.into_iter().for_each(&mut heard);
             }
         }

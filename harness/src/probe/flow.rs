@@ -7,7 +7,7 @@ use svclab_rules::cluster::Protocol;
 
 use super::sender::{Sender, Started};
 use super::watch::Watch;
-use super::{ProbeError, Prober};
+use super::{MOST_PACKETS, ProbeError, Prober};
 use crate::observation::FlowObservation;
 use crate::topology::SpaceId;
 use crate::wire::{self, Packet};
@@ -111,23 +111,26 @@ impl Prober<'_> {
         }
     }
 
-    /// Reads everything that was seen and heard, and lets receivers and senders react. True where there was anything.
-    fn look(&mut self, followed: &mut Followed) -> Result<bool, ProbeError> {
-        let (mut seen, answers) = self.see(followed)?;
-        seen |= self.hear(followed)?;
+    /// Reads everything that was seen and heard, and lets receivers and senders react. Returns how many packets there were.
+    fn look(&mut self, followed: &mut Followed) -> Result<usize, ProbeError> {
+        let (mut packets, answers) = self.see(followed)?;
+        packets += self.hear(followed)?;
         for Answer { space, packet, via } in answers {
             self.put(space, &packet, via)?;
         }
-        Ok(seen)
+        Ok(packets)
     }
 
     /// What taps saw, and what pods and hosts say to what they got.
-    fn see(&mut self, followed: &mut Followed) -> Result<(bool, Vec<Answer>), ProbeError> {
-        let (mut seen, mut answers) = (false, Vec::new());
+    fn see(&mut self, followed: &mut Followed) -> Result<(usize, Vec<Answer>), ProbeError> {
+        let (mut packets, mut answers) = (0, Vec::new());
         let mut buffer = [0; 2048];
         for tap in &self.taps {
-            while let Some(passing) = tap.next(self.lab.topology(), &mut buffer)? {
-                seen = true;
+            // Where packets circle, there is always one more.
+            while packets <= MOST_PACKETS
+                && let Some(passing) = tap.next(self.lab.topology(), &mut buffer)?
+            {
+                packets += 1;
                 if let Some(record) = &mut self.record {
                     record.push(passing.capture());
                 }
@@ -143,16 +146,16 @@ impl Prober<'_> {
                 }
             }
         }
-        Ok((seen, answers))
+        Ok((packets, answers))
     }
 
-    /// What kernels delivered locally; processes answer at once. True where there was anything.
-    fn hear(&self, followed: &mut Followed) -> Result<bool, ProbeError> {
-        let mut any = false;
+    /// What kernels delivered locally; processes answer at once. Returns how many packets that were.
+    fn hear(&self, followed: &mut Followed) -> Result<usize, ProbeError> {
+        let mut packets = 0;
         for (&space, ears) in &self.ears {
             let mut answered = Ok(());
             let heard = ears.hear(|packet| {
-                any = true;
+                packets += 1;
                 let Some(One { sender, watch, .. }) = followed.of(&packet) else { return };
                 if sender.space() == space && watch.is_for_sender(&packet) {
                     // A kernel answers for itself, so a process has nothing to add.
@@ -167,7 +170,7 @@ impl Prober<'_> {
             });
             heard.and(answered).map_err(|source| self.socket_error(space, "listening for local packets", source))?;
         }
-        Ok(any)
+        Ok(packets)
     }
 }
 

@@ -34,6 +34,8 @@ use tap::Tap;
 const QUIET_MARKERS: u32 = 6;
 /// How many markers a flow may take altogether; only packets that circle for ever take more.
 const MOST_MARKERS: u32 = 10_000;
+/// And how many packets may be seen meanwhile, where at most 64 flows are under way.
+const MOST_PACKETS: usize = 100_000;
 /// The first source port that is given out: above all node ports, and where nodes seldom serve anything.
 const FIRST_PORT: u16 = 33_000;
 
@@ -53,7 +55,7 @@ pub enum ProbeError {
     #[error("only an outside host's packet can be handed to a node: leave `@NODE` out")]
     NotHanded,
     /// Packets go on for ever.
-    #[error("packets still circle in the lab after {MOST_MARKERS} rounds")]
+    #[error("packets go round in the lab without end")]
     Endless,
     /// More packets came than there was room for, so what came of the probe is not known.
     #[error("{count} packets at {place} came faster than they could be read")]
@@ -174,15 +176,19 @@ impl<'lab> Prober<'lab> {
     }
 
     /// Passes markers, and lets a function look after each, until that has seen nothing for as long as a packet can go
-    /// unseen.
-    fn until_quiet(&mut self, mut look: impl FnMut(&mut Self) -> Result<bool, ProbeError>) -> Result<(), ProbeError> {
-        let mut quiet = 0;
+    /// unseen. The function returns how many packets it saw.
+    fn until_quiet(&mut self, mut look: impl FnMut(&mut Self) -> Result<usize, ProbeError>) -> Result<(), ProbeError> {
+        let (mut quiet, mut packets) = (0, 0);
         for _ in 0..MOST_MARKERS {
             self.lab.pass_fence()?;
             let seen = look(self)?;
-            quiet = if seen { 0 } else { quiet + 1 };
+            packets += seen;
+            quiet = if seen > 0 { 0 } else { quiet + 1 };
             if quiet == QUIET_MARKERS {
                 return self.nothing_missed();
+            }
+            if packets > MOST_PACKETS {
+                break;
             }
         }
         Err(ProbeError::Endless)

@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 
 use super::count::{Count, FLUSH_EVERY};
 use super::flow::Wanted;
-use super::{ProbeError, Prober, Sender, filter};
+use super::{MOST_PACKETS, ProbeError, Prober, Sender, filter};
 use crate::lab::LabError;
 use crate::observation::Tally;
 use crate::topology::SpaceId;
@@ -114,16 +114,17 @@ impl Prober<'_> {
         })
     }
 
-    /// Reads what came out by now. True where that was anything.
-    fn count(&self, count: &mut Count) -> Result<bool, LabError> {
-        let mut any = self.receive(|frame, interface, tap| count.frame(frame, interface, &self.taps[tap].outlets))?;
+    /// Reads what came out by now. Returns how many packets that were.
+    fn count(&self, count: &mut Count) -> Result<usize, LabError> {
+        let mut packets =
+            self.receive(|frame, interface, tap| count.frame(frame, interface, &self.taps[tap].outlets))?;
         for (&space, ears) in &self.ears {
             let heard = ears.hear(|packet| {
                 let Some(flow) = packet.flow() else { return };
                 if self.listeners.owner(space, flow.protocol, flow.destination).is_none() {
                     return;
                 }
-                any = true;
+                packets += 1;
                 match packet.content() {
                     Content::Request(tag) => count.came_out(Some(tag), flow),
                     Content::Answer(_) | Content::Other => count.came_out(None, flow),
@@ -131,34 +132,35 @@ impl Prober<'_> {
             });
             heard.map_err(|source| self.socket_error(space, "listening for local packets", source))?;
         }
-        Ok(any)
+        Ok(packets)
     }
 
-    /// Reads what earlier probes left under way. True where that was anything.
-    fn skip(&self) -> Result<bool, ProbeError> {
-        let mut any = self.receive(|_, _, _| ())?;
+    /// Reads what earlier probes left under way. Returns how many packets that were.
+    fn skip(&self) -> Result<usize, ProbeError> {
+        let mut packets = self.receive(|_, _, _| ())?;
         for (&space, ears) in &self.ears {
-            let heard = ears.hear(|_| any = true);
+            let heard = ears.hear(|_| packets += 1);
             heard.map_err(|source| self.socket_error(space, "listening for local packets", source))?;
         }
-        Ok(any)
+        Ok(packets)
     }
 
-    /// Hands over every frame that taps have by now, with the interface that it left by and the tap's number. True where
-    /// there was any.
-    fn receive(&self, mut each: impl FnMut(&[u8], u32, usize)) -> Result<bool, LabError> {
-        let mut any = false;
+    /// Hands over every frame that taps have by now, with the interface that it left by and the tap's number. Returns how
+    /// many there were.
+    fn receive(&self, mut each: impl FnMut(&[u8], u32, usize)) -> Result<usize, LabError> {
+        let mut packets = 0;
         for (number, tap) in self.taps.iter().enumerate() {
-            loop {
+            // Where packets circle, there is always one more.
+            while packets <= MOST_PACKETS {
                 let received = receive_many(tap.channel.fd(), |frame, interface| each(frame, interface, number));
                 let received = received.map_err(|source| tap.channel.error("receiving many frames", source))?;
-                any |= received > 0;
+                packets += received;
                 if received < BATCH {
                     break;
                 }
             }
         }
-        Ok(any)
+        Ok(packets)
     }
 }
 

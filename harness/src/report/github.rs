@@ -3,17 +3,17 @@
 //! The form is that of workflow commands: `::error file=F,line=L,col=C,title=T::MESSAGE`
 //! (docs.github.com, "Workflow commands for GitHub Actions", setting an error message).
 
-use super::words::{counts, duration, headline, trouble};
+use super::words::{counts, duration, trouble};
 use super::{RunReport, ScenarioReport, Status, TestReport};
 use crate::scenario::Span;
 
-/// One `::error` line for each test that did not hold, and for each scenario that could not be run; then a `::notice` with
+/// One `::error` line for each probe that did not hold and each test that was not carried out, and for each scenario that could not be run; then a `::notice` with
 /// the counts.
 pub fn render(run: &RunReport) -> String {
     let mut text = String::new();
     for scenario in &run.scenarios {
         for test in scenario.tests.iter().filter(|test| test.status() != Status::Ok) {
-            text += &test_annotation(scenario, test);
+            text += &test_annotations(scenario, test);
         }
         if scenario.error.is_some() || scenario.tests.is_empty() {
             text += &scenario_annotation(scenario);
@@ -23,24 +23,19 @@ pub fn render(run: &RunReport) -> String {
     text + &format!("::notice title=svclab::{}\n", message(&words))
 }
 
-fn test_annotation(scenario: &ScenarioReport, test: &TestReport) -> String {
-    let failed = test.probes.iter().find(|probe| !probe.verdict.held);
-    let trouble = trouble(test);
-    let span = match (trouble.as_ref().and_then(|trouble| trouble.span.as_ref()), failed) {
-        (Some(span), _) => span,
-        (None, Some(probe)) => &probe.span,
-        (None, None) => &test.span,
-    };
-    let mut lines: Vec<String> = match (&trouble, failed) {
-        (Some(trouble), _) => [Some(trouble.message.clone()), trouble.help.clone()].into_iter().flatten().collect(),
-        (None, Some(probe)) => {
-            let differences = probe.verdict.differences.iter().map(ToString::to_string);
-            [probe.title.clone()].into_iter().chain(differences).collect()
-        }
-        (None, None) => headline(test).into_iter().collect(),
-    };
-    lines.extend(failed.and_then(|probe| probe.look.clone()));
-    annotation(span, &title(scenario, Some(test)), &lines.join("\n"))
+/// An annotation for each probe that did not hold, and one for what kept the test from being carried out.
+fn test_annotations(scenario: &ScenarioReport, test: &TestReport) -> String {
+    let title = title(scenario, Some(test));
+    let failed = test.probes.iter().filter(|probe| !probe.verdict.held).map(|probe| {
+        let differences = probe.verdict.differences.iter().map(ToString::to_string);
+        let lines = [probe.title.clone()].into_iter().chain(differences).chain(probe.look.clone());
+        annotation(&probe.span, &title, &lines.collect::<Vec<_>>().join("\n"))
+    });
+    let ended = trouble(test).map(|trouble| {
+        let help = trouble.help.map(|help| format!("\n{help}")).unwrap_or_default();
+        annotation(trouble.span.as_ref().unwrap_or(&test.span), &title, &format!("{}{help}", trouble.message))
+    });
+    failed.chain(ended).collect()
 }
 
 fn scenario_annotation(scenario: &ScenarioReport) -> String {

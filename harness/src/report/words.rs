@@ -75,6 +75,11 @@ pub(super) fn trouble(test: &TestReport) -> Option<Trouble> {
 
 /// What went wrong with a test in one line, for reports that have room for no more.
 pub(super) fn headline(test: &TestReport) -> Option<String> {
-    let differences = test.probes.iter().flat_map(|probe| &probe.verdict.differences);
-    trouble(test).map(|trouble| trouble.message).or_else(|| differences.map(ToString::to_string).next())
+    let differences: Vec<String> =
+        test.probes.iter().flat_map(|probe| &probe.verdict.differences).map(ToString::to_string).collect();
+    let more = |first: &String| match differences.len() {
+        1 => first.clone(),
+        count => format!("{first} (and {} more)", count - 1),
+    };
+    trouble(test).map(|trouble| trouble.message).or_else(|| differences.first().map(more))
 }

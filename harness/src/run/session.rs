@@ -163,11 +163,11 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         written.map_err(|source| RunError::Pcap { file, source })
     }
 
-    /// The command that shows every hop of the test again.
+    /// The command that carries the test out again and keeps the frames of every hop.
     fn look_further(&self, test: &Test) -> String {
-        let name = test.name.replace('\'', "'\\''");
-        let file = self.scenario.file.display().to_string().replace('\'', "'\\''");
-        format!("svclab run -v --filter '{name}' '{file}'")
+        let (file, name) = (shell_word(&self.scenario.file.display().to_string()), shell_word(&test.name));
+        // A file whose name begins with a hyphen would be an option.
+        format!("svclab run --filter={name} --pcap captures -- {file}")
     }
 
     /// What judging needs to know of the lab.
@@ -196,6 +196,15 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             });
         excerpts.filter(|excerpt| !excerpt.lines.is_empty()).collect()
     }
+}
+
+/// A text as one word of a shell's command line.
+fn shell_word(text: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:=@+-".contains(letter);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// What is said of a test that comes after what broke the lab.

@@ -26,7 +26,8 @@ pub fn sample_size(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
     // A small share is known worst; a great one may go furthest beyond its bounds.
     let side = side(shares, goal.false_alarm);
     let needed = extremes(shares).map(|share| {
-        let mut flows = approximate(share, goal, side).max(1);
+        // The approximation knows nothing of a share that has no spread.
+        let mut flows = if share < 1.0 { approximate(share, goal, side).max(1) } else { 1 };
         while flows < MOST_FLOWS && power(flows, share, goal.relative_bias, side) < goal.power {
             flows += flows / 200 + 1;
         }
@@ -36,7 +37,7 @@ pub fn sample_size(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
 }
 
 /// The smallest relative bias of one endpoint that so many flows reveal with this probability, whichever endpoint it
-/// is; `None` where they would not even reveal an endpoint that gets nothing, 0 where all flows go to one.
+/// is; `None` where they would not even reveal an endpoint that gets nothing.
 ///
 /// # Errors
 ///
@@ -49,9 +50,6 @@ pub fn detectable_bias(
 ) -> Result<Option<f64>, StatsError> {
     check(shares, wanted)?;
     let side = side(shares, rate);
-    if extremes(shares).next().is_none() {
-        return Ok(Some(0.0));
-    }
     let suffices = |bias: f64| extremes(shares).all(|share| power(flows, share, bias, side) >= wanted);
     if !suffices(1.0) {
         return Ok(None);
@@ -82,9 +80,10 @@ fn side(shares: &[f64], rate: FalseAlarmRate) -> f64 {
     rate.shared_by(4 * shares.iter().filter(|share| **share > 0.0).count()).get()
 }
 
-/// The smallest and the greatest share that can be biased at all.
+/// The smallest and the greatest share that can be biased: an endpoint that should get everything can get less, but one that
+/// should get nothing is found by its first flow.
 fn extremes(shares: &[f64]) -> impl Iterator<Item = f64> {
-    let possible = shares.iter().copied().filter(|share| *share > 0.0 && *share < 1.0);
+    let possible = shares.iter().copied().filter(|share| *share > 0.0);
     let smallest = possible.clone().min_by(f64::total_cmp);
     let greatest = possible.max_by(f64::total_cmp);
     let greatest = greatest.filter(|share| Some(*share) != smallest);

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::MOST_PACKETS;
 use super::outlets::Outlets;
 use crate::lab::{Channel, Lab, LabError};
 use crate::observation::{Capture, Direction};
@@ -67,7 +68,9 @@ impl Tap {
         topology: &'a Topology,
         buffer: &'a mut [u8],
     ) -> Result<Option<Passing<'a>>, LabError> {
-        while let Some(seen) = self.channel.receive(buffer)? {
+        // Where packets circle, there is always one more.
+        for _ in 0..MOST_PACKETS {
+            let Some(seen) = self.channel.receive(buffer)? else { break };
             let space = &topology.spaces[self.space];
             // The loopback is heard by the ears; markers pass there.
             let Some(interface) = space.interface(seen.interface) else { continue };

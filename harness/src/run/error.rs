@@ -107,8 +107,8 @@ fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
         ProbeError::Lab(error) => (lab_cause(error), Some(error.help().to_owned())),
         ProbeError::NoSender(_) | ProbeError::NoAddress(_) | ProbeError::NotHanded => (Cause::Input, None),
         ProbeError::Overrun { .. } => {
-            let help = "Run fewer labs at once (--jobs 1), or give sockets more room: \
-                        `sudo sysctl net.core.rmem_default=4194304`.";
+            let help = "Look for rules that copy packets or send them in a circle. Where there are none, run fewer labs at \
+                        once (--jobs 1), or give sockets more room: `sudo sysctl net.core.rmem_default=4194304`.";
             (Cause::Environment, Some(help.to_owned()))
         }
         ProbeError::Endless => {

@@ -84,6 +84,12 @@ pub enum LabError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// No thread can be had.
+    #[error("starting a thread: {}", reason(source))]
+    Thread {
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// A program failed.
     #[error("{program} in {space}: {message}")]
     Program {
@@ -159,6 +165,9 @@ impl LabError {
                  `svclab doctor` tells which."
             }
             Self::Rules { .. } => "Correct the rule. `svclab rules SCENARIO --node NODE` prints the whole document.",
+            Self::Thread { .. } => {
+                "Run fewer labs at the same time (`--jobs`), or allow more processes (`ulimit -u`, or the container's limit)."
+            }
             _ => "Run `svclab doctor` to see what the environment lacks.",
         }
     }

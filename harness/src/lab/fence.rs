@@ -2,8 +2,8 @@
 //!
 //! A packet that crosses a veth pair, the loopback or a bridge is queued in the backlog of the processor that sent it,
 //! and the backlog is worked off in order. A lab sends everything from one processor. So when a marker that was queued
-//! after a packet comes out, the packet has got one hop further or has ended. After as many markers as a way has hops
-//! without anybody seeing a packet, there is none.
+//! after a packet comes out, the packet has got one hop further or has ended. Between two taps a packet waits in no more
+//! than three queues, so after six markers in a row without any tap seeing a packet, there is none.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -80,12 +80,21 @@ pub(super) fn leave_processor() -> nix::Result<()> {
     sched_setaffinity(Pid::from_raw(0), &allowed)
 }
 
+/// The processors that the process may use.
+pub(super) fn allowed_processors() -> nix::Result<Vec<usize>> {
+    sched_getaffinity(getpid()).map(|allowed| processors_of(&allowed))
+}
+
+/// The processors of a set.
+pub(super) fn processors_of(set: &CpuSet) -> Vec<usize> {
+    (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
+}
+
 /// Binds the calling thread to one of the processors that it may run on; labs take them in turn.
 fn stay_on_one_processor() -> nix::Result<()> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let this_thread = Pid::from_raw(0);
-    let allowed = sched_getaffinity(this_thread)?;
-    let processors: Vec<usize> = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect();
+    let processors = processors_of(&sched_getaffinity(this_thread)?);
     let Some(last) = processors.len().checked_sub(1) else { return Ok(()) };
     if last == 0 {
         return Ok(());

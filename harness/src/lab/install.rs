@@ -1,7 +1,5 @@
 //! Rules into namespaces, by the programs that administrators use.
 
-use std::thread;
-
 use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::LabError;
@@ -36,8 +34,8 @@ impl Backend {
     }
 }
 
-/// Installs documents, each in place of what stands in its tables, all at the same time and while `meanwhile` runs: an
-/// installation mostly waits for the kernel. Returns what `meanwhile` returns.
+/// Installs documents, each in place of what stands in its tables, several at the same time and while `meanwhile` runs.
+/// Returns what `meanwhile` returns.
 ///
 /// # Errors
 ///
@@ -51,13 +49,8 @@ pub(super) fn install_all<T>(
 ) -> Result<T, LabError> {
     let found = documents.iter().map(|document| Ok((find(namespaces, &document.space)?, document)));
     let placed = found.collect::<Result<Vec<_>, LabError>>()?;
-    thread::scope(|scope| {
-        let install = |(namespace, document)| programs::spawn(scope, move || install(namespace, document, backend));
-        let installing = placed.into_iter().map(install).collect();
-        let meanwhile = meanwhile();
-        let installed = programs::join_all(installing);
-        meanwhile.and_then(|made| installed.into_iter().collect::<Result<(), _>>().map(|()| made))
-    })
+    let calls = placed.into_iter().map(|(namespace, document)| move || install(namespace, document, backend));
+    programs::during(meanwhile, calls)
 }
 
 fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {

@@ -57,9 +57,9 @@ pub fn with_lab<T: Send>(
     function: impl FnOnce(&mut Lab) -> T + Send,
 ) -> Result<T, LabError> {
     let body = || Ok(function(&mut Lab::materialize(topology.clone(), documents, backend)?));
-    thread::scope(|scope| match scope.spawn(body).join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, body);
+        programs::join(thread.map_err(|source| LabError::Thread { source })?)
     })
 }
 
@@ -147,10 +147,10 @@ impl Lab {
         self.fence.as_mut().map_or(Ok(()), Fence::pass)
     }
 
-    /// Empties the connection tables of all nodes.
+    /// Empties the connection tables of all namespaces that pass packets on.
     pub(crate) fn flush_connections(&self) -> Result<(), LabError> {
-        let nodes = self.namespaces.iter().zip(&self.topology.spaces).filter(|(_, space)| space.forwards());
-        conntrack::flush(nodes.map(|(namespace, _)| namespace))
+        let spaces = self.namespaces.iter().zip(&self.topology.spaces);
+        conntrack::flush(spaces.filter(|(_, space)| space.forwards()).map(|(namespace, _)| namespace))
     }
 
     /// Runs `conntrack` in a namespace with each of several lists of arguments, as kube-proxy does after a change.

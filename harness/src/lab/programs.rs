@@ -2,13 +2,15 @@
 
 use std::env;
 use std::io::{self, Write};
+use std::iter;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
 
 use super::LabError;
-use super::fence::leave_processor;
+use super::fence::{allowed_processors, leave_processor};
 use super::namespaces::Namespace;
 
 /// Where administrators' programs are; plain users often have none of them in `PATH`.
@@ -60,28 +62,11 @@ fn feed(command: &mut Command, input: &[u8]) -> io::Result<Output> {
     child.wait_with_output()
 }
 
-/// Starts a thread for calling a program from. A program may use every processor, though the lab's own thread stays on one.
-pub(super) fn spawn<'scope, T: Send + 'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    call: impl FnOnce() -> T + Send + 'scope,
-) -> ScopedJoinHandle<'scope, T> {
-    scope.spawn(|| {
-        // Where that is not allowed, the program shares the lab's processor.
-        let _ = leave_processor();
-        call()
-    })
-}
+/// How many calls are carried out at the same time for each processor. A program that edits rules or connections mostly waits
+/// for the kernel.
+const CALLS_PER_PROCESSOR: usize = 8;
 
-/// Waits for threads; returns what each of them returned.
-pub(super) fn join_all<T>(threads: Vec<ScopedJoinHandle<'_, T>>) -> Vec<T> {
-    let join = |thread: ScopedJoinHandle<'_, T>| match thread.join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
-    };
-    threads.into_iter().map(join).collect()
-}
-
-/// Carries out calls, each in a thread of its own, all at the same time.
+/// Carries out calls, several at the same time: see [`during`].
 ///
 /// # Errors
 ///
@@ -90,7 +75,55 @@ pub(super) fn at_once<C>(calls: impl IntoIterator<Item = C>) -> Result<(), LabEr
 where
     C: FnOnce() -> Result<(), LabError> + Send,
 {
-    thread::scope(|scope| join_all(calls.into_iter().map(|call| spawn(scope, call)).collect())).into_iter().collect()
+    during(|| Ok(()), calls)
+}
+
+/// Carries out calls of programs, several at the same time, while `meanwhile` runs in the calling thread; returns what that
+/// returns. The programs may use every processor, though a lab's own thread stays on one.
+///
+/// # Errors
+///
+/// That of `meanwhile`, else the first of the calls'; the others are carried out all the same. [`LabError::Thread`] before
+/// anything is done, where not one thread can be had.
+pub(super) fn during<C, T>(
+    meanwhile: impl FnOnce() -> Result<T, LabError>,
+    calls: impl IntoIterator<Item = C>,
+) -> Result<T, LabError>
+where
+    C: FnOnce() -> Result<(), LabError> + Send,
+{
+    let calls: Vec<C> = calls.into_iter().collect();
+    let limit = allowed_processors().map_or(1, |processors| processors.len()) * CALLS_PER_PROCESSOR;
+    let threads = calls.len().min(limit);
+    let queue = Mutex::new(calls.into_iter().enumerate());
+    thread::scope(|scope| {
+        let begin = || thread::Builder::new().spawn_scoped(scope, || work_off(&queue));
+        // Those threads that can be had do the work of all.
+        let (begun, refused): (Vec<_>, Vec<_>) = (0..threads).map(|_| begin()).partition(Result::is_ok);
+        if let (true, Some(Err(source))) = (begun.is_empty(), refused.into_iter().next()) {
+            return Err(LabError::Thread { source });
+        }
+        let made = meanwhile();
+        let failures = begun.into_iter().flatten().flat_map(join);
+        let first = failures.min_by_key(|(index, _)| *index);
+        made.and_then(|made| first.map_or(Ok(made), |(_, error)| Err(error)))
+    })
+}
+
+/// Takes one call after the other until none is left; returns those that failed, each with its number.
+fn work_off<C>(queue: &Mutex<impl Iterator<Item = (usize, C)>>) -> Vec<(usize, LabError)>
+where
+    C: FnOnce() -> Result<(), LabError>,
+{
+    // Where that is not allowed, the programs share the lab's processor.
+    let _ = leave_processor();
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    iter::from_fn(next).filter_map(|(index, call)| call().err().map(|error| (index, error))).collect()
+}
+
+/// Waits for a thread; returns what it returned.
+pub(super) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn is_executable(file: &Path) -> bool {
@@ -99,6 +132,10 @@ fn is_executable(file: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::SeqCst;
+
+    use super::super::fence::processors_of;
     use super::*;
 
     #[test]
@@ -110,14 +147,41 @@ mod tests {
     #[test]
     fn a_call_may_use_all_processors() {
         use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-        use nix::unistd::{Pid, getpid};
-        let allowed = sched_getaffinity(getpid()).expect("the process has processors");
+        use nix::unistd::Pid;
+        let this_thread = Pid::from_raw(0);
+        let allowed = allowed_processors().expect("the process has processors");
         let mut one = CpuSet::new();
-        let first = (0..CpuSet::count()).find(|cpu| allowed.is_set(*cpu) == Ok(true)).expect("it has one");
-        one.set(first).expect("it exists");
-        sched_setaffinity(Pid::from_raw(0), &one).expect("this thread can be bound");
-        let seen = thread::scope(|scope| join_all(vec![spawn(scope, || sched_getaffinity(Pid::from_raw(0)))]));
-        assert_eq!(seen, [Ok(allowed)]);
+        one.set(allowed[0]).expect("it exists");
+        sched_setaffinity(this_thread, &one).expect("this thread can be bound");
+        let seen = Mutex::default();
+        let look = || {
+            let processors = sched_getaffinity(this_thread).expect("a thread has processors");
+            *seen.lock().expect("nobody panics") = processors_of(&processors);
+            Ok(())
+        };
+        at_once([look]).expect("it is carried out");
+        assert_eq!(*seen.lock().expect("nobody panics"), allowed);
+    }
+
+    /// A thousand calls are all carried out, but never a thousand at the same time; of their errors the first is told.
+    #[test]
+    fn not_all_calls_are_under_way_at_once() {
+        let limit = allowed_processors().expect("the process has processors").len() * CALLS_PER_PROCESSOR;
+        let (running, most, ended) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (running, most, ended) = (&running, &most, &ended);
+        let calls = (0..1000).map(|number| {
+            move || {
+                most.fetch_max(running.fetch_add(1, SeqCst) + 1, SeqCst);
+                thread::yield_now();
+                running.fetch_sub(1, SeqCst);
+                ended.fetch_add(1, SeqCst);
+                if number % 300 == 299 { Err(LabError::Unknown { space: number.to_string() }) } else { Ok(()) }
+            }
+        });
+        let error = at_once(calls).expect_err("three of them fail");
+        assert_eq!(error.to_string(), "the lab has no network namespace 299");
+        assert_eq!(ended.load(SeqCst), 1000);
+        assert!((1..=limit).contains(&most.load(SeqCst)), "{most:?} of {limit}");
     }
 
     #[test]

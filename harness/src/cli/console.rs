@@ -11,7 +11,7 @@ use crate::text::visible;
 /// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// Say more: once for what was left out and why.
+    /// Say more: of scenarios and rules, what has no effect and why; of a run, the way of every packet.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Say only what is wrong.

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::console::Console;
@@ -34,13 +35,33 @@ pub(crate) struct Args {
     shard: Option<Shard>,
     /// What installs iptables rules.
     #[arg(long, value_enum, default_value = "system")]
-    backend: Backend,
+    backend: BackendName,
     /// Write what the taps saw of every scenario to its place below this folder, as pcapng for Wireshark and tshark.
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
     /// Write reports as well: junit=FILE, json=FILE, github (annotations on standard output).
     #[arg(long, value_name = "KIND[=FILE]", value_delimiter = ',')]
     report: Vec<Report>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum BackendName {
+    /// The one that the system's `iptables-restore` is.
+    System,
+    /// iptables-nft.
+    Nft,
+    /// iptables-legacy.
+    Legacy,
+}
+
+impl From<BackendName> for Backend {
+    fn from(name: BackendName) -> Self {
+        match name {
+            BackendName::System => Self::System,
+            BackendName::Nft => Self::Nft,
+            BackendName::Legacy => Self::Legacy,
+        }
+    }
 }
 
 /// How many labs: the words of the standard library about a zero are of no use to anybody.
@@ -58,7 +79,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let options = Options {
         jobs: args.jobs,
         filter: args.filter.clone(),
-        backend: args.backend,
+        backend: args.backend.into(),
         pcap: args.pcap.clone(),
         ..Options::default()
     };

@@ -8,7 +8,7 @@ use super::programs;
 use crate::documents::Document;
 
 /// Which of the two implementations of iptables installs rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backend {
     /// The one that the system's `iptables-restore` is.
     #[default]

@@ -5,8 +5,7 @@ use svclab_rules::iptables::{self, Order, ParseError, RuleSet};
 use svclab_rules::nftables::{self, Unsupported};
 use svclab_rules::profile::UnknownVersion;
 
-use crate::scenario::{ForeignRules, Install, Place, Scenario, Span};
-use crate::topology::pod_label;
+use crate::scenario::{ForeignRules, Install, Place, Scenario, Span, pod_label};
 
 /// One document of rules for one namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,13 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
+use crate::stats::grouped;
+
+/// A number of things: `1 test`, `1,200 tests`.
+pub(crate) fn counted(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
+}
+
 /// What the system says of an error, as a fragment: without its number, and in lower case.
 pub(crate) fn reason(error: impl Display) -> String {
     let text = error.to_string();
@@ -63,6 +70,14 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case::none(0, "0 tests")]
+    #[case::one(1, "1 test")]
+    #[case::many(1_200, "1,200 tests")]
+    fn things_are_counted(#[case] number: usize, #[case] expected: &str) {
+        assert_eq!(counted(number, "test"), expected);
+    }
 
     #[rstest]
     #[case::number("No such file or directory (os error 2)", "no such file or directory")]

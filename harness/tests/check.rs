@@ -63,3 +63,22 @@ fn what_is_ignored_is_told_with_its_place() {
     );
     assert_eq!(check(&[]), "1 scenario with 1 test without mistakes\n");
 }
+
+/// However it is named, a scenario is checked once; a link to the folder that it is in is no way round in circles.
+#[test]
+fn a_scenario_is_found_once() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("found-once");
+    fs::create_dir_all(&folder).expect("a folder");
+    let text = "name: s\nnodes: [{name: n}]\npods: [{name: a}, {name: b}]\ntests:\n  \
+                - {name: t, probe: {from: pod/a, to: 'pod/b:80'}, expect: {delivered: pod/b}}\n";
+    fs::write(folder.join("one.yaml"), text).expect("a scenario");
+    // It may be there from a run before.
+    let _ = std::os::unix::fs::symlink(".", folder.join("loop"));
+    assert!(folder.join("loop/loop/one.yaml").exists(), "the folder is in itself");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    let paths = ["one.yaml", "./one.yaml", "loop/one.yaml", ".", "loop"];
+    let output = command.current_dir(&folder).args(["check", "-v"]).args(paths).output().expect("svclab starts");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let expected = "one.yaml: 1 node, 2 pods, 0 services, 1 test\n1 scenario with 1 test without mistakes\n";
+    assert_eq!(told, expected, "{output:?}");
+}

@@ -110,7 +110,7 @@ fn authors_and_documents_agree(
         if holds {
             needed.insert(test);
         } else {
-            troubles.push(format!("{}: {test}: {} to {}: {text}", probe.span, vantage(probe), probe.to.label));
+            troubles.push(format!("{}: {test}: {} to {}: {text}", probe.span, probe.from, probe.to.label));
         }
     }
     assert!(
@@ -348,13 +348,4 @@ fn compare_shares(expected: &[(Target, f64)], endpoints: &[Eligible]) -> Result<
 
 fn is_at(target: &Target, address: SocketAddr) -> bool {
     target.address == address.ip() && target.port.is_none_or(|port| port == address.port())
-}
-
-fn vantage(probe: &Probe) -> String {
-    match &probe.from {
-        Vantage::Pod(name) => format!("pod/{name}"),
-        Vantage::Node(name) => format!("node/{name}"),
-        Vantage::Localhost(name) => format!("localhost@{name}"),
-        Vantage::Host(name) => format!("host/{name}"),
-    }
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::console::Console;
-use super::{Exit, mistakes};
-use crate::scenario::{self, Diagnostics, Scenario};
+use super::{Exit, Read, mistakes, read};
+use crate::scenario::Scenario;
+use crate::text::counted;
 
 /// Find the mistakes of scenarios, without running them.
 #[derive(Debug, clap::Args)]
@@ -21,26 +22,19 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    let files = match scenario::find(&args.paths) {
-        Ok(files) => files,
-        Err(error) => {
-            console.complain(error);
-            return Exit::Input;
-        }
+    let results = match read(&args.paths, console) {
+        Ok(results) => results,
+        Err(exit) => return exit,
     };
-    let results: Vec<_> = files.iter().map(|file| (file, scenario::load(file))).collect();
     if args.json {
         print_json(&results, console);
     } else {
         print(&results, console);
     }
-    let sound = !results.is_empty() && results.iter().all(|(_, result)| result.is_ok());
-    if sound { Exit::Held } else { Exit::Input }
+    if results.iter().all(|(_, result)| result.is_ok()) { Exit::Held } else { Exit::Input }
 }
 
-type Checked<'f> = (&'f PathBuf, Result<Scenario, Diagnostics>);
-
-fn print(results: &[Checked<'_>], console: &Console) {
+fn print(results: &[Read], console: &Console) {
     let mut mistakes = 0;
     let mut broken = 0;
     let mut tests = 0;
@@ -61,12 +55,11 @@ fn print(results: &[Checked<'_>], console: &Console) {
         }
     }
     match (results.len(), broken) {
-        (0, _) => console.complain("no scenario found: a scenario is a file *.yaml that is no Kubernetes object"),
         (all, 0) => {
-            console.inform(format!("{} with {} without mistakes", count(all, "scenario"), count(tests, "test")))
+            console.inform(format!("{} with {} without mistakes", counted(all, "scenario"), counted(tests, "test")))
         }
         (all, broken) => {
-            console.complain(format!("{} in {broken} of {}", count(mistakes, "mistake"), count(all, "scenario")))
+            console.complain(format!("{} in {broken} of {}", counted(mistakes, "mistake"), counted(all, "scenario")))
         }
     }
 }
@@ -75,19 +68,15 @@ fn print(results: &[Checked<'_>], console: &Console) {
 fn contents(scenario: &Scenario) -> String {
     let cluster = &scenario.cluster;
     [
-        count(cluster.nodes.len(), "node"),
-        count(cluster.pods.len(), "pod"),
-        count(cluster.services.len(), "service"),
-        count(scenario.tests.len(), "test"),
+        counted(cluster.nodes.len(), "node"),
+        counted(cluster.pods.len(), "pod"),
+        counted(cluster.services.len(), "service"),
+        counted(scenario.tests.len(), "test"),
     ]
     .join(", ")
 }
 
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-fn print_json(results: &[Checked<'_>], console: &Console) {
+fn print_json(results: &[Read], console: &Console) {
     let files = results.iter().map(|(file, result)| match result {
         Ok(scenario) => json!({ "file": file, "errors": [], "notes": scenario.notes }),
         Err(diagnostics) => json!({ "file": file, "errors": diagnostics.errors, "notes": [] }),

@@ -7,6 +7,7 @@ use miette::{LabeledSpan, MietteHandler, MietteHandlerOpts, NamedSource, ReportH
 
 use super::console::Console;
 use crate::scenario::{Diagnostic, Diagnostics, Span};
+use crate::text::counted;
 
 /// Shows all mistakes on standard error.
 pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
@@ -24,7 +25,7 @@ pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
     }
     let more = diagnostics.errors.len().saturating_sub(SHOWN);
     if more > 0 {
-        console.complain(format!("{more} more mistakes in {}", diagnostics.errors[0].span.file.display()));
+        console.complain(format!("{} in {}", counted(more, "more mistake"), diagnostics.errors[0].span.file.display()));
     }
 }
 
@@ -75,8 +76,9 @@ impl std::error::Error for Mistake<'_> {}
 impl miette::Diagnostic for Mistake<'_> {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let elsewhere = self.error.also.as_ref().filter(|also| also.span.file != self.error.span.file);
-        let elsewhere = elsewhere.map(|also| format!("{}: {}\n", also.span, also.text)).unwrap_or_default();
-        self.error.help.as_ref().map(|help| Box::new(format!("{elsewhere}{help}")) as Box<dyn fmt::Display>)
+        let elsewhere = elsewhere.map(|also| format!("{}: {}", also.span, also.text));
+        let lines: Vec<String> = elsewhere.into_iter().chain(self.error.help.clone()).collect();
+        (!lines.is_empty()).then(|| Box::new(lines.join("\n")) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
@@ -117,6 +119,21 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::scenario::Label;
+
+    /// A place in another file is told, whether or not there is anything to say of how to put it right.
+    #[rstest]
+    #[case::with_help(Some("Rename one."), "b.yaml:3:1: the other\nRename one.")]
+    #[case::without_help(None, "b.yaml:3:1: the other")]
+    fn a_place_in_another_file_is_told(#[case] help: Option<&str>, #[case] expected: &str) {
+        let span = |file: &str, line| Span { file: file.into(), line, column: 1 };
+        let also = Label { span: span("b.yaml", 3), length: 1, text: "the other".to_owned() };
+        let message = "there are two".to_owned();
+        let error =
+            Diagnostic { span: span("a.yaml", 1), length: 1, message, help: help.map(str::to_owned), also: Some(also) };
+        let told = miette::Diagnostic::help(&Mistake::new(&error, &"name: x".into())).map(|help| help.to_string());
+        assert_eq!(told.as_deref(), Some(expected));
+    }
 
     #[rstest]
     #[case::first_line((1, 1), 2, "ab")]

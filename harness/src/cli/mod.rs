@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::scenario::{self, Scenario};
+use crate::scenario::{self, Diagnostics, Scenario};
 use crate::text::reason;
 use console::{Console, OutputArgs};
 
@@ -77,28 +77,32 @@ enum Command {
     Completions(completions::Args),
 }
 
-/// Loads all scenarios of files and folders; where any has a mistake, shows all mistakes of all and nothing is run.
-fn load(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
+/// A scenario file with what it holds, or with its mistakes.
+type Read = (PathBuf, Result<Scenario, Diagnostics>);
+
+/// Reads all scenarios of files and folders; there is at least one.
+fn read(paths: &[PathBuf], console: &Console) -> Result<Vec<Read>, Exit> {
     let files = scenario::find(paths).map_err(|error| {
         console.complain(error);
         Exit::Input
     })?;
     if files.is_empty() {
-        console.complain("no scenario found: a scenario is a file *.yaml that is no Kubernetes object");
+        console.complain("no scenario found: a scenario is a file *.yaml or *.yml that is no Kubernetes object");
         return Err(Exit::Input);
     }
-    let mut scenarios = Vec::with_capacity(files.len());
-    let mut sound = true;
-    for file in &files {
-        match scenario::load(file) {
-            Ok(scenario) => scenarios.push(scenario),
-            Err(diagnostics) => {
-                mistakes::show(&diagnostics, console);
-                sound = false;
-            }
-        }
-    }
-    if sound { Ok(scenarios) } else { Err(Exit::Input) }
+    let load = |file: PathBuf| {
+        let result = scenario::load(&file);
+        (file, result)
+    };
+    Ok(files.into_iter().map(load).collect())
+}
+
+/// Loads all scenarios of files and folders; where any has a mistake, shows all mistakes of all and nothing is run.
+fn load(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
+    let (sound, broken): (Vec<_>, Vec<_>) =
+        read(paths, console)?.into_iter().map(|(_, result)| result).partition(Result::is_ok);
+    broken.iter().filter_map(|result| result.as_ref().err()).for_each(|mistakes| mistakes::show(mistakes, console));
+    if broken.is_empty() { Ok(sound.into_iter().flatten().collect()) } else { Err(Exit::Input) }
 }
 
 /// Runs the command that the process was started with.

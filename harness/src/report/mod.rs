@@ -27,7 +27,7 @@ use crate::judge::{Field, Verdict};
 use crate::observation::Observation;
 use crate::scenario::Span;
 
-pub use words::{duration, probe_words, vantage_words};
+pub use words::{duration, probe_words};
 
 /// A whole run.
 #[derive(Debug, Clone, PartialEq, Default)]

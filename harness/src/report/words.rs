@@ -2,30 +2,17 @@
 
 use std::time::Duration;
 
-use svclab_rules::cluster::ObjectName;
-
 use super::{Cause, Counts, TestReport, Trouble};
 use crate::observation::Direction;
-use crate::scenario::{Probe, Vantage};
-use crate::stats::grouped;
+use crate::scenario::Probe;
+use crate::text::counted;
 
 /// A probe in a line: `pod/client > service/nginx:80 tcp`.
 pub fn probe_words(probe: &Probe) -> String {
     let port = probe.source_port.map(|port| format!(" from port {port}")).unwrap_or_default();
     let via = probe.to.via.as_ref().filter(|node| !probe.to.label.ends_with(&format!("@{node}")));
     let via = via.map(|node| format!(" by node/{node}")).unwrap_or_default();
-    format!("{} > {} {}{port}{via}", vantage_words(&probe.from), probe.to.label, probe.protocol)
-}
-
-/// A vantage point as scenarios write it: `pod/client`, `localhost@worker`.
-pub fn vantage_words(vantage: &Vantage) -> String {
-    match vantage {
-        Vantage::Pod(ObjectName { namespace, name }) if namespace == "default" => format!("pod/{name}"),
-        Vantage::Pod(name) => format!("pod/{name}"),
-        Vantage::Node(name) => format!("node/{name}"),
-        Vantage::Localhost(name) => format!("localhost@{name}"),
-        Vantage::Host(name) => format!("host/{name}"),
-    }
+    format!("{} > {} {}{port}{via}", probe.from, probe.to.label, probe.protocol)
 }
 
 /// A duration for a person: `< 1 ms`, `84 ms`, `1.31 s`, `2 min 03 s`.
@@ -53,18 +40,14 @@ pub(super) fn direction(direction: Direction) -> &'static str {
 /// `3 scenarios, 12 tests: 11 ok, 1 failed`
 pub(super) fn counts(counts: Counts) -> String {
     let tests = counts.ok + counts.failed + counts.errors;
-    let mut words = format!("{}, {}: {} ok", plural(counts.scenarios, "scenario"), plural(tests, "test"), counts.ok);
+    let mut words = format!("{}, {}: {} ok", counted(counts.scenarios, "scenario"), counted(tests, "test"), counts.ok);
     if counts.failed > 0 {
         words += &format!(", {} failed", counts.failed);
     }
     if counts.errors > 0 {
-        words += &format!(", {}", plural(counts.errors, "error"));
+        words += &format!(", {}", counted(counts.errors, "error"));
     }
     words
-}
-
-pub(super) fn plural(count: usize, what: &str) -> String {
-    format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
 
 /// What to say of a test that probed nothing and does not say why.

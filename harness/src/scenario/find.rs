@@ -1,5 +1,6 @@
 //! Scenario files in folders.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ pub struct FindError {
 }
 
 /// The scenario files that paths stand for, each once and sorted in its folder: a file stands for itself, a folder
-/// for all `*.yaml` and `*.yml` below it.
+/// for all `*.yaml` and `*.yml` below it. A file or folder that is found by several ways, such as symbolic links, counts by the
+/// first of them.
 ///
 /// Of a folder's files those are left out that are Kubernetes objects (they have a line `apiVersion: ...`), and
 /// folders called `invalid`, which hold examples of mistakes.
@@ -28,35 +30,57 @@ pub struct FindError {
 ///
 /// The first path that does not exist or cannot be listed.
 pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FindError> {
-    let mut found = Vec::new();
+    let mut search = Search::default();
     for path in paths {
         let failed = |source| FindError { path: path.clone(), source };
         if fs::metadata(path).map_err(failed)?.is_dir() {
-            walk(path, &mut found)?;
-        } else if !found.contains(path) {
-            found.push(path.clone());
+            search.walk(path)?;
+        } else {
+            search.add(path.clone());
         }
     }
-    Ok(found)
+    Ok(search.found)
 }
 
-fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), FindError> {
-    let failed = |source| FindError { path: folder.to_owned(), source };
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        entries.push(entry.map_err(failed)?.path());
-    }
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            if path.file_name().is_none_or(|name| name != "invalid") {
-                walk(&path, found)?;
-            }
-        } else if is_yaml(&path) && !holds_objects(&path) && !found.contains(&path) {
-            found.push(path);
+#[derive(Default)]
+struct Search {
+    found: Vec<PathBuf>,
+    /// The canonical paths of files and folders that were found.
+    known: HashSet<PathBuf>,
+}
+
+impl Search {
+    fn add(&mut self, file: PathBuf) {
+        if self.is_new(&file) {
+            self.found.push(file);
         }
     }
-    Ok(())
+
+    fn walk(&mut self, folder: &Path) -> Result<(), FindError> {
+        if !self.is_new(folder) {
+            return Ok(());
+        }
+        let failed = |source| FindError { path: folder.to_owned(), source };
+        let entries = fs::read_dir(folder).map_err(failed)?;
+        let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+        let mut paths = paths.map_err(failed)?;
+        paths.sort();
+        for path in paths {
+            if path.is_dir() {
+                if path.file_name().is_none_or(|name| name != "invalid") {
+                    self.walk(&path)?;
+                }
+            } else if is_yaml(&path) && !holds_objects(&path) {
+                self.add(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a path leads to something that was not found before. A link that leads nowhere stands for itself.
+    fn is_new(&mut self, path: &Path) -> bool {
+        self.known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+    }
 }
 
 fn is_yaml(path: &Path) -> bool {

@@ -28,6 +28,7 @@ pub(crate) use decode::nearest;
 pub use diagnostics::{Diagnostic, Diagnostics, Label};
 pub use find::{FindError, find, is_manifest};
 pub use limits::{FILE_BYTES, MOST_FLOWS};
+pub(crate) use model::pod_label;
 pub use model::{
     Balance, Cni, CniKind, Destination, Expectation, Flows, ForeignRules, Host, Install, Note, OutcomeExpectation,
     Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, SourceExpectation, Span, Step, Target, Test,

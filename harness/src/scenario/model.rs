@@ -197,6 +197,28 @@ pub enum Vantage {
     Host(String),
 }
 
+/// As scenarios write it: `pod/client`, `pod/other/client` outside of the namespace `default`, `localhost@worker`.
+impl fmt::Display for Vantage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pod(name) => f.write_str(&pod_label(name)),
+            Self::Node(name) => write!(f, "node/{name}"),
+            Self::Localhost(name) => write!(f, "localhost@{name}"),
+            Self::Host(name) => write!(f, "host/{name}"),
+        }
+    }
+}
+
+/// A pod as scenarios write it: `pod/NAME`, with the Kubernetes namespace where that is not `default`.
+pub(crate) fn pod_label(pod: &ObjectName) -> String {
+    format!("pod/{}", short_name(pod))
+}
+
+/// A name as authors write it: without the namespace `default`.
+pub(crate) fn short_name(name: &ObjectName) -> String {
+    if name.namespace == "default" { name.name.clone() } else { name.to_string() }
+}
+
 /// Where a probe is sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {

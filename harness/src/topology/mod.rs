@@ -17,7 +17,7 @@ mod pod;
 mod tests;
 mod underlay;
 
-pub(crate) use pod::label as pod_label;
+pub(crate) use crate::scenario::pod_label;
 
 pub use model::{
     ETH0, Fdb, Hop, Interface, InterfaceKind, LinkEnd, Neighbour, Role, Route, Space, SpaceId, Sysctl, Topology,
@@ -45,7 +45,7 @@ pub fn plan(scenario: &Scenario) -> Topology {
 pub fn plan_at(scenario: &Scenario, state: &Cluster) -> Topology {
     let cluster = Cluster { pods: all_pods(scenario), ..state.clone() };
     let mut topology = Topology::default();
-    underlay::plan(&mut topology, scenario, &cluster);
+    underlay::plan(&mut topology);
     for node in &cluster.nodes {
         node::plan(&mut topology, scenario, &cluster, node);
     }
@@ -57,6 +57,7 @@ pub fn plan_at(scenario: &Scenario, state: &Cluster) -> Topology {
         plan_host(&mut topology, host);
     }
     pod::introduce_routing_pods(&mut topology);
+    underlay::route(&mut topology, scenario, &cluster);
     topology
 }
 

@@ -9,19 +9,14 @@ use super::underlay::router;
 use super::{
     ETH0, Fdb, Hop, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Topology, everything, host_prefix, mac_of,
 };
-use crate::scenario::{CniKind, Scenario};
+use crate::scenario::{CniKind, Scenario, pod_label};
 use crate::wire::Mac;
-
-/// The scenario's name of a pod: `pod/NAME`, with the Kubernetes namespace where that is not `default`.
-pub(crate) fn label(pod: &svclab_rules::cluster::ObjectName) -> String {
-    if pod.namespace == "default" { format!("pod/{}", pod.name) } else { format!("pod/{}/{}", pod.namespace, pod.name) }
-}
 
 /// Plans a pod and plugs it into its node.
 pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster, pod: &Pod, has_stack: bool) {
     let Some(node) = space_of(cluster, &pod.node) else { return };
     let role = if has_stack { Role::RoutingPod } else { Role::Pod };
-    let mut space = Space::new(label(&pod.name), role);
+    let mut space = Space::new(pod_label(&pod.name), role);
     match role {
         Role::RoutingPod => {
             space.quiet_ipv6();

@@ -30,13 +30,21 @@ pub(super) fn router(family: Family) -> IpAddr {
     }
 }
 
+/// What the router signs its ICMP errors of a family with.
+fn router_name(family: Family) -> IpAddr {
+    match family {
+        Family::Ipv4 => ROUTER_NAME_V4,
+        Family::Ipv6 => ROUTER_NAME_V6,
+    }
+}
+
 /// The router's hardware address.
 pub(super) fn router_mac() -> Mac {
     mac_of(UNDERLAY, BRIDGE)
 }
 
-/// Plans the underlay with nothing plugged in, and the ways to addresses that are no machine's own.
-pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster) {
+/// Plans the underlay with nothing plugged in.
+pub(super) fn plan(topology: &mut Topology) {
     let mut space = Space::new("underlay".to_owned(), Role::Underlay);
     space.quiet_ipv6();
     space.forward_packets();
@@ -44,20 +52,29 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     space.set("bridge.bridge-nf-call-iptables", 0);
     space.set("bridge.bridge-nf-call-ip6tables", 0);
     space.interfaces.push(Interface::new(UNDERLAY, BRIDGE, "br0".to_owned(), InterfaceKind::Bridge));
-    space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V4)));
-    if has_ipv6(scenario, cluster) {
-        space.addresses.push((BRIDGE, host_prefix(ROUTER_NAME_V6)));
+    topology.add(space);
+}
+
+/// Makes the underlay a router between all that is plugged in: what it is called, and its ways to addresses that are no
+/// machine's own.
+pub(super) fn route(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster) {
+    let mut families = vec![Family::Ipv4];
+    if topology.has_ipv6() {
+        families.push(Family::Ipv6);
     }
-    // What nobody has is lost in silence: a kernel's "net unreachable" is rationed, and so would depend on what was sent
-    // before.
-    let families = Family::ALL.into_iter().filter(|family| *family == Family::Ipv4 || has_ipv6(scenario, cluster));
-    space.routes.extend(families.map(|family| Route { destination: everything(family), hop: Hop::Nowhere }));
-    for (address, node) in routed_addresses(scenario, cluster) {
+    let routed = routed_addresses(scenario, cluster);
+    let space = &mut topology.spaces[UNDERLAY];
+    for family in families {
+        space.addresses.push((BRIDGE, host_prefix(router_name(family))));
+        // What no machine on it has is lost in silence: a kernel's "net unreachable" is rationed, and so would depend on what
+        // was sent before.
+        space.routes.push(Route { destination: everything(family), hop: Hop::Nowhere });
+    }
+    for (address, node) in routed {
         if let Some(via) = node.internal_ip(Family::of(address)) {
             space.routes.push(Route { destination: host_prefix(address), hop: Hop::Gateway(via, BRIDGE) });
         }
     }
-    topology.add(space);
 }
 
 /// Plugs a machine into the bridge: its `eth0`, and the router's ways to its addresses.
@@ -77,14 +94,6 @@ pub(super) fn plug_in(topology: &mut Topology, space: SpaceId, addresses: &[IpAd
         underlay.neighbours.push(Neighbour { interface: BRIDGE, address, mac });
     }
     eth0
-}
-
-/// True where any machine speaks IPv6.
-fn has_ipv6(scenario: &Scenario, cluster: &Cluster) -> bool {
-    let nodes = cluster.nodes.iter().flat_map(Node::addresses);
-    let pods = cluster.pods.iter().flat_map(|pod| &pod.ips).copied();
-    let hosts = scenario.hosts.iter().flat_map(|host| &host.ips).copied();
-    nodes.chain(pods).chain(hosts).any(|address| address.is_ipv6())
 }
 
 /// Service addresses that the network leads to a node, with that node.

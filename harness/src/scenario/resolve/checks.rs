@@ -30,7 +30,7 @@ pub(crate) fn addresses(
     }
     for pod in &objects.pods {
         let at = pod.at.first_of(&["ip", "ips"]);
-        let name = super::references::short_name(&pod.value.pod.name);
+        let name = super::super::model::short_name(&pod.value.pod.name);
         if !pod.value.pod.host_network {
             for ip in &pod.value.pod.ips {
                 claim(&mut used, *ip, format!("pod {name}"), at, findings);

@@ -189,9 +189,7 @@ fn balance(raw: &RawExpect, at: At<'_>, sent: Sent, scene: &Scene<'_, '_>, findi
         RawBalance::Word(word) if word == "even" => Some(Balance::Even),
         RawBalance::Word(word) => {
             let help = match word.as_str() {
-                "promised" => {
-                    "What the Service API promises is not worked out yet: write `even`, or each target's share."
-                }
+                "promised" => "`balance: promised` is not supported yet: write the shares or `even`.",
                 _ => "Write `even`, or a map of targets and their shares.",
             };
             findings.wrong(at, format!("the balance `{word}` is not known"), help);
@@ -233,7 +231,7 @@ fn endpoints(aimed: &Aimed, family: Family, at: At<'_>, scene: &Scene<'_, '_>, f
         for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.ready) {
             let Some(address) = endpoint.addresses.first().copied() else { continue };
             let label = match &endpoint.pod {
-                Some(pod) => format!("pod/{}:{number}", super::references::short_name(pod)),
+                Some(pod) => format!("pod/{}:{number}", super::super::model::short_name(pod)),
                 None => std::net::SocketAddr::new(address, number).to_string(),
             };
             let target = Target { label, address, port: Some(number) };

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1 as core;
 use svclab_rules::cluster::objects::{self, Reading};
 use svclab_rules::cluster::{EndpointSlice, ObjectName};
 
+use super::super::model::short_name;
 use super::super::tree::{At, Place};
 use super::endpoints::service_of;
 use super::findings::Findings;
@@ -14,7 +15,6 @@ use super::manifests::{Manifests, Object};
 use super::network::Network;
 use super::objects::{Objects, Source};
 use super::pods;
-use super::references::short_name;
 use super::services;
 
 impl<'a> Objects<'a> {

@@ -2,6 +2,7 @@
 
 use svclab_rules::cluster::{Node, ObjectName};
 
+use super::super::model::short_name;
 use super::super::tree::{At, Node as Tree};
 use super::findings::Findings;
 use super::objects::Objects;
@@ -54,9 +55,4 @@ impl Objects<'_> {
             findings.dangling(at, what, name, known);
         }
     }
-}
-
-/// A name as authors write it: without the default namespace.
-pub(crate) fn short_name(name: &ObjectName) -> String {
-    if name.namespace == "default" { name.name.clone() } else { name.to_string() }
 }

@@ -2,6 +2,7 @@
 
 use svclab_rules::cluster::{Cluster, Node, Pod, Service};
 
+use super::super::model::short_name;
 use super::super::model::{ForeignRules, Host};
 use super::super::tree::At;
 use super::endpoints::object_name;
@@ -9,7 +10,6 @@ use super::findings::Findings;
 use super::located::Located;
 use super::objects::Objects;
 use super::pods;
-use super::references::short_name;
 
 /// What names are looked up in: the objects as they are now, then as they were at the start, so that a probe can be
 /// sent to where a Service was.

@@ -4,12 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, Pod, Protocol};
 
+use super::super::model::short_name;
 use super::super::model::{Place as Namespace, Target};
 use super::super::served::served_at;
 use super::super::tree::At;
 use super::findings::Findings;
 use super::ports::{container_port, port_number};
-use super::references::short_name;
 use super::scene::Scene;
 
 impl Scene<'_, '_> {

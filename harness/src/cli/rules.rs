@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Print no rules, but how those of FILE (from iptables-save; `-` for standard input) are different from them.
     ///
     /// Differences are told in words of services and endpoints: what is `missing` is missing in FILE, what is `unexpected`
-    /// stands only there. Ends with status 1 where there are any.
+    /// stands only there. Ends with status 1 where there are any. What is not kube-proxy's is counted; -v compares it too.
     #[arg(long, value_name = "FILE")]
     diff: Option<PathBuf>,
 }
@@ -139,6 +139,11 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {
     let diff = diff::diff(&written, file)?;
     console.inform(diff.summary());
     diff.findings.iter().for_each(|finding| console.line(format!("  {finding}")));
+    let compared = console.verbose > 0;
+    if let Some(rest) = diff.rest(compared) {
+        console.inform(rest);
+    }
+    diff.foreign.iter().filter(|_| compared).for_each(|finding| console.line(format!("  {finding}")));
     Ok(if diff.findings.is_empty() { Exit::Held } else { Exit::Failed })
 }
 

@@ -7,6 +7,7 @@
 
 mod finding;
 mod model;
+mod others;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub use self::finding::{Address, Difference, Fact, Finding, Policy, Subject};
 use self::model::{Chain, Group, Model, Place, Service};
+pub use self::others::{Others, leave_out_others};
 use self::read::read;
 use crate::iptables::{ChainHash, RuleSet};
 

@@ -60,6 +60,14 @@ fn kind_of(chain: &str) -> Option<(Kind, ChainHash)> {
     KINDS.iter().find_map(|(prefix, kind)| Some((*kind, ChainHash::parse(chain.strip_prefix(prefix)?)?)))
 }
 
+/// Whether a chain is one that begins with `KUBE-` and is not kube-proxy's: the kubelet's own
+/// (`pkg/kubelet/kubelet_network_linux.go`; up to 1.26 some were both's), or a network policy's of kube-router.
+pub(super) fn is_of_others(chain: &str) -> bool {
+    const NAMES: [&str; 4] = ["KUBE-KUBELET-CANARY", "KUBE-IPTABLES-HINT", "KUBE-FIREWALL", "KUBE-MARK-DROP"];
+    const PREFIXES: [&str; 3] = ["KUBE-ROUTER-", "KUBE-NWPLCY-", "KUBE-POD-FW-"];
+    NAMES.contains(&chain) || PREFIXES.iter().any(|prefix| chain.starts_with(prefix))
+}
+
 /// The service port of a chain, unless it is an endpoint's.
 fn service_of(chain: &str) -> Option<ChainHash> {
     kind_of(chain).filter(|(kind, _)| *kind != Kind::Endpoint).map(|(_, hash)| hash)

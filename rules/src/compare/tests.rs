@@ -1,6 +1,6 @@
 use rstest::rstest;
 
-use super::compare;
+use super::{Others, compare, leave_out_others};
 use crate::cluster::Family;
 use crate::iptables::{RuleSet, parse};
 
@@ -253,4 +253,31 @@ fn a_service_without_a_name_is_told_by_its_hash() {
         told.contains(&"service CDGGSHYLG3RE2FKL: the way from node port 30080/tcp is missing".to_owned()),
         "{told:?}"
     );
+}
+
+/// Docker, the kubelet, kube-router and an administrator write into the same tables.
+#[test]
+fn rules_of_others_are_counted_and_left_out() {
+    let others = ":DOCKER - [0:0]\n:KUBE-KUBELET-CANARY - [0:0]\n:KUBE-ROUTER-INPUT - [0:0]\n:KUBE-FIREWALL - [0:0]\n\
+                  -A FORWARD -j DOCKER\n-A FORWARD -j KUBE-ROUTER-INPUT\n-A FORWARD -i docker0 -j ACCEPT\n\
+                  -A DOCKER -j RETURN\n-A KUBE-ROUTER-INPUT -j RETURN\n-A KUBE-FIREWALL -j RETURN\n-A KUBE-FORWARD";
+    let text = RULES.replacen("-A KUBE-FORWARD", others, 1).replace(":FORWARD ACCEPT", ":FORWARD DROP");
+    let (mut expected, mut found) = (read(RULES), read(&text));
+    assert_eq!(leave_out_others(&mut expected, &mut found), Others { rules: 6, chains: 4 });
+    assert_eq!(compare(&expected, &found), []);
+    assert_eq!(expected, read(RULES));
+}
+
+/// A jump in one of the kernel's chains, and a chain that nobody else makes, are kube-proxy's.
+#[test]
+fn what_is_kube_proxys_is_not_left_out() {
+    let jump = line("-j KUBE-FORWARD");
+    let text = RULES.replace(jump, ":KUBE-LOAD-BALANCER - [0:0]\n-A FORWARD -j KUBE-SERVICES\n");
+    let (mut expected, mut found) = (read(RULES), read(&text));
+    assert_eq!(leave_out_others(&mut expected, &mut found), Others::default());
+    let told: Vec<String> = compare(&expected, &found).iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0].ends_with("-j KUBE-FORWARD` is missing"), "{told:?}");
+    assert!(told[1].ends_with("-j KUBE-SERVICES` is unexpected"), "{told:?}");
+    assert_eq!(told[2], "chain KUBE-LOAD-BALANCER of filter is unexpected");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use svclab_rules::cluster::{Family, ProxyMode};
-use svclab_rules::compare::{Finding, compare};
+use svclab_rules::compare::{Finding, Others, compare, leave_out_others};
 use svclab_rules::iptables::{self, ParseError, RuleSet};
 
 use super::{Refusal, Written};
@@ -23,6 +23,10 @@ pub(super) struct Diff {
     written: String,
     /// The differences, services first.
     pub(super) findings: Vec<Finding>,
+    /// Those in what is not kube-proxy's.
+    pub(super) foreign: Vec<Finding>,
+    /// How much of the file is not kube-proxy's.
+    others: Others,
 }
 
 impl Diff {
@@ -34,6 +38,16 @@ impl Diff {
             1 => format!("1 difference in {file} from the rules that svclab writes for {written}:"),
             count => format!("{count} differences in {file} from the rules that svclab writes for {written}:"),
         }
+    }
+
+    /// One line on the rules that are not kube-proxy's, where there are any.
+    pub(super) fn rest(&self, compared: bool) -> Option<String> {
+        let Others { rules, chains } = self.others;
+        let counted = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        let (verb, past) = if rules == 1 { ("is", "was") } else { ("are", "were") };
+        let rules_told = format!("{} of {}", counted(rules, "rule"), counted(chains, "chain"));
+        let end = if compared { "; their differences:".to_owned() } else { format!(" and {past} not compared") };
+        (rules > 0).then(|| format!("{rules_told} {verb} not kube-proxy's{end}"))
     }
 }
 
@@ -49,13 +63,16 @@ pub(super) fn diff(written: &Written, file: &Path) -> Result<Diff, Refusal> {
         false => (file.to_owned(), scenario::read_file(file)),
     };
     let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
-    let found = read(&text, &file, written.family)?;
-    let expected = iptables::parse(&written.text, written.family).map_err(|errors| {
+    let mut found = read(&text, &file, written.family)?;
+    let mut expected = iptables::parse(&written.text, written.family).map_err(|errors| {
         let message = format!("the rules of {} cannot be read: {}", written.whose, errors[0]);
         Refusal::new(message, "Write foreign rules as iptables-save does.")
     })?;
+    let mut foreign = compare(&expected.rules, &found);
+    let others = leave_out_others(&mut expected.rules, &mut found);
     let findings = compare(&expected.rules, &found);
-    Ok(Diff { file, written: written.whose.clone(), findings })
+    foreign.retain(|finding| !findings.contains(finding));
+    Ok(Diff { file, written: written.whose.clone(), findings, foreign, others })
 }
 
 /// The rules that stand in a text, where it is one of rules.

@@ -11,6 +11,7 @@ mod rules;
 mod run;
 mod schema;
 mod shard;
+mod verify;
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,7 +60,7 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    all held
-  1    an expectation failed, or `svclab rules --diff` found a difference
+  1    an expectation failed, voices part (`svclab verify`), or `svclab rules --diff` found a difference
   2    the input is wrong: usage, scenario, rules, or a filter that chooses no test
   3    the environment lacks something (`svclab doctor` tells what), or output cannot be written
   4    svclab itself failed
@@ -70,6 +71,7 @@ Exit codes:
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Verify(verify::Args),
     Check(check::Args),
     Rules(rules::Args),
     Doctor(doctor::Args),
@@ -119,6 +121,7 @@ pub fn main() -> ExitCode {
 fn carry_out(command: &Command, console: &Console) -> Exit {
     match command {
         Command::Run(args) => run::run(args, console),
+        Command::Verify(args) => verify::run(args, console),
         Command::Check(args) => check::run(args, console),
         Command::Rules(args) => rules::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),

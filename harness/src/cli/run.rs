@@ -45,7 +45,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum BackendName {
+pub(super) enum BackendName {
     /// The one that the system's `iptables-restore` is.
     System,
     /// iptables-nft.
@@ -65,7 +65,7 @@ impl From<BackendName> for Backend {
 }
 
 /// How many labs: the words of the standard library about a zero are of no use to anybody.
-fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+pub(super) fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "at least one lab must run: write a number from 1 on".to_owned())
 }
 

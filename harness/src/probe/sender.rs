@@ -7,11 +7,11 @@ use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::{libc, setsockopt_impl, sockopt_impl};
 use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
-use svclab_rules::cluster::{Cluster, Family, Protocol};
+use svclab_rules::cluster::{Family, Protocol};
 
 use crate::lab::{Lab, LabError};
-use crate::scenario::{RejectKind, Vantage};
-use crate::topology::{Role, SpaceId, Topology, pod_label};
+use crate::scenario::RejectKind;
+pub(super) use crate::topology::Sender;
 use crate::wire::{self, Flow, Packet, Refusal, Tag};
 
 sockopt_impl!(
@@ -36,17 +36,6 @@ const REPAIR_OFF: u32 = 0;
 /// `TCP_SEND_QUEUE` of linux/tcp.h.
 const TCP_SEND_QUEUE: i32 = 2;
 
-/// A vantage point in a lab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sender {
-    /// Packets are put on the `eth0` of a pod or an outside host.
-    Wire(SpaceId),
-    /// A process sends through its kernel.
-    Process(SpaceId),
-    /// A process sends through its kernel, from the loopback address.
-    Loopback(SpaceId),
-}
-
 /// What a process holds open while its flow is followed.
 pub(super) struct Started {
     /// The flow as it was sent; the kernel has chosen the source.
@@ -57,30 +46,6 @@ pub(super) struct Started {
 }
 
 impl Sender {
-    /// The vantage point of a scenario in a lab; `None` where the lab has no such place.
-    pub(super) fn find(vantage: &Vantage, topology: &Topology, cluster: &Cluster) -> Option<Self> {
-        match vantage {
-            Vantage::Node(node) => topology.find(&format!("node/{node}")).map(Self::Process),
-            Vantage::Localhost(node) => topology.find(&format!("node/{node}")).map(Self::Loopback),
-            Vantage::Host(host) => topology.find(&format!("host/{host}")).map(Self::Wire),
-            Vantage::Pod(name) => {
-                if let Some(pod) = cluster.pod(name).filter(|pod| pod.host_network) {
-                    return topology.find(&format!("node/{}", pod.node)).map(Self::Process);
-                }
-                let space = topology.find(&pod_label(name))?;
-                let routing = topology.spaces[space].role == Role::RoutingPod;
-                Some(if routing { Self::Process(space) } else { Self::Wire(space) })
-            }
-        }
-    }
-
-    /// The namespace that it is in.
-    pub(super) fn space(self) -> SpaceId {
-        match self {
-            Self::Wire(space) | Self::Process(space) | Self::Loopback(space) => space,
-        }
-    }
-
     /// The address that a process binds to before it connects.
     fn bind_address(self, destination: IpAddr, port: u16) -> SocketAddr {
         match (self, destination) {

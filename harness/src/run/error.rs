@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::documents::DocumentError;
 use crate::lab::LabError;
+use crate::predict::PredictError;
 use crate::probe::ProbeError;
 use crate::report::{Cause, Trouble};
 use crate::scenario::{MOST_FLOWS, Span};
@@ -55,6 +56,9 @@ pub enum RunError {
         /// Why.
         source: io::Error,
     },
+    /// Rules cannot be walked.
+    #[error(transparent)]
+    Unwalkable(Box<PredictError>),
     /// svclab itself failed.
     #[error("svclab itself failed: {0}")]
     Panic(String),
@@ -67,7 +71,7 @@ impl RunError {
     }
 
     /// As a report shows it.
-    pub(super) fn into_trouble(self) -> Trouble {
+    pub(crate) fn into_trouble(self) -> Trouble {
         let message = match &self {
             Self::Lab(LabError::Rules { rule: Some(rule), .. }) => format!("{self}\n{rule}"),
             _ => self.to_string(),
@@ -88,6 +92,7 @@ impl RunError {
                 let help = "Say how many flows to send in place of `auto`; the report tells what they show.";
                 (Cause::Input, Some(help.to_owned()), Some(span))
             }
+            Self::Unwalkable(_) => (Cause::Input, None, None),
             Self::Pcap { .. } => {
                 let help = "Name a folder that can be written to with --pcap.";
                 (Cause::Environment, Some(help.to_owned()), None)

@@ -54,42 +54,60 @@ pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Scenar
     let begin = Instant::now();
     let chosen: Vec<&Scenario> = scenarios.iter().filter(|scenario| options.runs(scenario)).collect();
     let rate = options.goal.false_alarm.shared_by(chosen.iter().map(|one| judgements(one)).sum::<usize>().max(1));
-    let next = AtomicUsize::new(0);
-    let reports: Mutex<Vec<(usize, ScenarioReport)>> = Mutex::new(Vec::new());
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(scenario) = chosen.get(index) else { break };
-            let report = run_one(scenario, options, rate);
-            finished(&report);
-            reports.lock().unwrap_or_else(PoisonError::into_inner).push((index, report));
-        }
-    };
-    let jobs = options.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    thread::scope(|scope| {
-        for _ in 0..jobs.min(chosen.len()) {
-            scope.spawn(work);
-        }
+    let reports = in_parallel(&chosen, options.jobs, |scenario| {
+        let report = run_one(scenario, options, rate);
+        finished(&report);
+        report
     });
-    let mut reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
-    reports.sort_by_key(|(index, _)| *index);
     let tests = scenarios.iter().flat_map(|scenario| &scenario.tests);
     RunReport {
-        scenarios: reports.into_iter().map(|(_, report)| report).collect(),
+        scenarios: reports,
         filtered: tests.filter(|test| !options.chooses(test)).count(),
         duration: begin.elapsed(),
     }
 }
 
-/// Runs one scenario. A mistake of svclab's own ends this scenario, not the others.
+/// Does work for each of several items, with as many threads as labs may run at the same time; the results are in the order of
+/// the items.
+pub(crate) fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    jobs: Option<NonZeroUsize>,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
+    let take = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { break };
+            let result = work(item);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+        }
+    };
+    let jobs = jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    thread::scope(|scope| {
+        for _ in 0..jobs.min(items.len()) {
+            scope.spawn(take);
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Turns a mistake of svclab's own into an error of the scenario that it came up with, so that others go on.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
+    match std::panic::catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result,
+        Err(panic) => Err(RunError::Panic(panic_message(panic.as_ref()))),
+    }
+}
+
+/// Runs one scenario.
 fn run_one(scenario: &Scenario, options: &Options, rate: FalseAlarmRate) -> ScenarioReport {
     let begin = Instant::now();
     let mut tests = Vec::new();
-    let ended = std::panic::catch_unwind(AssertUnwindSafe(|| session::carry_out(scenario, options, rate, &mut tests)));
-    let error = match ended {
-        Ok(result) => result.err(),
-        Err(panic) => Some(RunError::Panic(panic_message(panic.as_ref()))),
-    };
+    let error = guarded(|| session::carry_out(scenario, options, rate, &mut tests)).err();
     ScenarioReport {
         name: scenario.name.clone(),
         file: scenario.file.clone(),

@@ -13,11 +13,13 @@
 mod model;
 mod node;
 mod pod;
+mod sender;
 #[cfg(test)]
 mod tests;
 mod underlay;
 
 pub(crate) use crate::scenario::pod_label;
+pub(crate) use sender::Sender;
 
 pub use model::{
     ETH0, Fdb, Hop, Interface, InterfaceKind, LinkEnd, Neighbour, Role, Route, Space, SpaceId, Sysctl, Topology,

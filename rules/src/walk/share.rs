@@ -43,6 +43,29 @@ impl Share {
         product.reduced()
     }
 
+    /// This share of that one: both happen, and neither depends on the other.
+    #[must_use]
+    pub fn within(self, whole: Self) -> Self {
+        if self.numerator == 0 || whole.numerator == 0 {
+            return Self::ZERO;
+        }
+        let (a, b) = match self.divisor.checked_mul(whole.divisor) {
+            Some(_) => (self, whole),
+            None => (self.without_divisor(), whole.without_divisor()),
+        };
+        let (high, low) = product(a.numerator, b.numerator);
+        // The top 128 bits stay. No share is above one, so that the shift has room for what is cut off.
+        let excess = 128 - high.leading_zeros();
+        let numerator = match excess {
+            0 => low,
+            128 => high,
+            _ => (high << (128 - excess)) | (low >> excess),
+        };
+        let lost = excess > 0 && low.trailing_zeros() < excess;
+        let roundings = a.roundings + b.roundings + u32::from(lost);
+        Self { numerator, divisor: a.divisor * b.divisor, shift: a.shift + b.shift - excess, roundings }.reduced()
+    }
+
     /// Both together; at most 1.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -162,6 +185,16 @@ impl Share {
     }
 }
 
+/// The upper and the lower half of a product.
+fn product(a: u128, b: u128) -> (u128, u128) {
+    let halves = |x: u128| (x >> 64, u128::from(x as u64));
+    let ((a_high, a_low), (b_high, b_low)) = (halves(a), halves(b));
+    let (carry, low) = halves(a_low * b_low);
+    let (upper, middle) = halves(a_high * b_low + carry);
+    let (carry, middle) = halves(a_low * b_high + middle);
+    (a_high * b_high + upper + carry, (middle << 64) | low)
+}
+
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
@@ -207,6 +240,29 @@ mod tests {
     #[case(Share::ONE.times(715_827_883, DRAWS), "33.333333 %")]
     fn short_fractions_are_shown_as_such(#[case] share: Share, #[case] text: &str) {
         assert_eq!(share.to_string(), text);
+    }
+
+    #[rstest]
+    #[case::simple(Share::of(2, 3), Share::of(3, 4))]
+    #[case::thresholds(Share::ONE.times(715_827_883, DRAWS), Share::ONE.times(1_431_655_765, DRAWS).times(3, 7))]
+    #[case::wide(
+        (0..4).fold(Share::ONE, |share, _| share.times((1 << 31) - 1, DRAWS)),
+        (0..4).fold(Share::ONE, |share, _| share.times((1 << 31) - 3, DRAWS)),
+    )]
+    fn a_share_of_a_share_is_their_product(#[case] part: Share, #[case] whole: Share) {
+        let both = part.within(whole);
+        assert_eq!(both, whole.within(part));
+        let expected = part.to_f64() * whole.to_f64();
+        assert!((both.to_f64() - expected).abs() <= expected * 1e-15, "{both:?}");
+        let exact = |((a, b), (c, d)): ((u128, u128), (u128, u128))| Some((a.checked_mul(c)?, b.checked_mul(d)?));
+        if let Some((a, b)) = part.fraction().zip(whole.fraction()).and_then(exact) {
+            let (c, d) = both.fraction().unwrap();
+            assert_eq!(a / (b / d), c, "{both:?}");
+        } else {
+            assert!(both.error() > 0.0);
+        }
+        assert_eq!(part.within(Share::ONE), part);
+        assert_eq!(part.within(Share::ZERO), Share::ZERO);
     }
 
     #[test]

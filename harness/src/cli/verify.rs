@@ -1,0 +1,65 @@
+//! `svclab verify`: every vantage point against every service address, by three voices.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use super::console::Console;
+use super::run::{BackendName, jobs};
+use super::{Exit, interrupt, load};
+use crate::lab;
+use crate::report::Cause;
+use crate::verify::{self, Options, Style, Verified};
+
+/// Hold what is promised, what the rules say and what the kernel does against each other, for every service address.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Scenario files, or folders to look for them in. Their tests are left aside: the cluster is verified as it is at first.
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// How many labs run at the same time [default: one a processor]
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
+    jobs: Option<NonZeroUsize>,
+    /// What installs iptables rules.
+    #[arg(long, value_enum, default_value = "system")]
+    backend: BackendName,
+    /// A flow that meets a rule which is not modelled is no failure.
+    #[arg(long)]
+    allow_unknown: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    attempt(args, console).unwrap_or_else(|exit| exit)
+}
+
+fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
+    let scenarios = load(&args.paths, console)?;
+    // A user namespace can only be entered while there is one thread.
+    if let Err(error) = lab::become_privileged() {
+        console.complain(format!("{error}\n{}", error.help()));
+        return Err(Exit::Environment);
+    }
+    interrupt::exit_on_signals();
+    let options = Options { jobs: args.jobs, backend: args.backend.into(), allow_unknown: args.allow_unknown };
+    let style = Style { colours: console.color, quiet: console.quiet };
+    let finished = |verified: &Verified| console.text(verify::page(verified, &options, style));
+    let all = verify::verify(&scenarios, &options, &finished);
+    console.text(verify::summary(&all, &options, style));
+    Ok(exit(&all, &options))
+}
+
+/// The worst of all ends.
+fn exit(all: &[Verified], options: &Options) -> Exit {
+    let causes: Vec<Cause> = all.iter().filter_map(|one| one.result.as_ref().err()).map(|one| one.cause).collect();
+    if causes.contains(&Cause::Internal) {
+        Exit::Internal
+    } else if causes.contains(&Cause::Environment) {
+        Exit::Environment
+    } else if !causes.is_empty() {
+        Exit::Input
+    } else if all.iter().all(|verified| verified.holds(options)) {
+        Exit::Held
+    } else {
+        Exit::Failed
+    }
+}

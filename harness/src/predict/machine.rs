@@ -1,0 +1,104 @@
+//! A namespace made ready for walking.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use svclab_rules::cluster::{Cluster, Family, Protocol};
+use svclab_rules::iptables::evaluate::Program;
+use svclab_rules::iptables::{Rule, RuleSet, parse, print_rule};
+use svclab_rules::walk::{Environment, Interface, RuleId};
+
+use super::{PredictError, RulePlace};
+use crate::documents::Document;
+use crate::scenario::served_at;
+use crate::topology::{Hop, Route, Space, pod_label};
+
+/// A namespace: its plan, its rules, and what they ask of it.
+pub(super) struct Machine {
+    pub(super) space: Space,
+    pub(super) environment: Environment,
+    /// The longest prefixes first.
+    pub(super) routes: Vec<Route>,
+    rules: [Option<(RuleSet, Program)>; 2],
+    /// Who listens where.
+    listeners: HashMap<(Protocol, SocketAddr), String>,
+}
+
+impl Machine {
+    pub(super) fn of(space: &Space, documents: &[Document], cluster: &Cluster) -> Result<Self, PredictError> {
+        let mut rules = [None, None];
+        for document in documents.iter().filter(|document| document.space == space.name) {
+            rules[document.family as usize] = Some(compile(document)?);
+        }
+        let mut environment = Environment::default();
+        let mut routes = space.routes.clone();
+        for (index, prefix) in &space.addresses {
+            let Some(interface) = space.interface(*index).and_then(|one| Interface::new(&one.name)) else { continue };
+            environment.addresses.assign_in(*prefix, interface);
+            // An address brings a route to the network that it is in.
+            routes.push(Route { destination: prefix.trunc(), hop: Hop::Link(*index) });
+        }
+        routes.sort_by_key(|route| std::cmp::Reverse(route.destination.prefix_len()));
+        let mut listeners = HashMap::new();
+        for node in cluster.nodes.iter().filter(|node| format!("node/{}", node.name) == space.name) {
+            for ip in node.addresses() {
+                listeners.extend(served_at(cluster, ip).into_iter().map(|((protocol, port), pod)| {
+                    let owner = pod.map_or_else(|| space.name.clone(), |pod| pod_label(&pod));
+                    ((protocol, SocketAddr::new(ip, port)), owner)
+                }));
+            }
+        }
+        Ok(Self { space: space.clone(), environment, routes, rules, listeners })
+    }
+
+    /// The rules for packets of a family, where there are any.
+    pub(super) fn program(&self, family: Family) -> Option<&Program> {
+        self.rules[family as usize].as_ref().map(|(_, program)| program)
+    }
+
+    /// Whose listener is at an address.
+    pub(super) fn listener(&self, protocol: Protocol, at: SocketAddr) -> Option<&str> {
+        self.listeners.get(&(protocol, at)).map(String::as_str)
+    }
+
+    /// Where a rule of this machine stands.
+    pub(super) fn place(&self, family: Family, rule: RuleId) -> Option<RulePlace> {
+        self.rule(family, rule).map(|(place, _)| place)
+    }
+
+    /// A rule of this machine, and where it stands.
+    pub(super) fn rule(&self, family: Family, rule: RuleId) -> Option<(RulePlace, &Rule)> {
+        let (rules, program) = self.rules[family as usize].as_ref()?;
+        let place = program.place(rule);
+        let table = rules.tables.iter().find(|table| table.name.as_str() == place.table)?;
+        let chain = table.chains.iter().find(|chain| &*chain.name == place.chain)?;
+        let rule = chain.rules.get(place.rule - 1)?;
+        let text = print_rule(family, place.chain, rule).trim_end().to_owned();
+        let (space, chain) = (self.space.name.clone(), place.chain.to_owned());
+        Some((RulePlace { space, table: table.name.as_str(), chain, number: place.rule, text }, rule))
+    }
+
+    /// The name of an interface; the loopback's is 1.
+    pub(super) fn interface(&self, index: u32) -> Option<Interface> {
+        if index == LOOPBACK {
+            return Some(Interface::LOOPBACK);
+        }
+        self.space.interface(index).and_then(|interface| Interface::new(&interface.name))
+    }
+}
+
+/// The index of `lo` in every namespace.
+pub(super) const LOOPBACK: u32 = 1;
+
+/// The address that a process sends from which wants to be local.
+pub(super) fn loopback(ipv4: bool) -> IpAddr {
+    if ipv4 { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() }
+}
+
+fn compile(document: &Document) -> Result<(RuleSet, Program), PredictError> {
+    let space = || document.space.clone();
+    let parsed = parse(&document.text, document.family);
+    let rules = parsed.map_err(|errors| PredictError::Unreadable { space: space(), errors })?.rules;
+    let program = Program::compile(&rules).map_err(|errors| PredictError::Unsound { space: space(), errors })?;
+    Ok((rules, program))
+}

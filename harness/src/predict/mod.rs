@@ -1,0 +1,173 @@
+//! What the rules would do with a flow: a packet is walked through the plan of a lab and the rules of its namespaces.
+//!
+//! No kernel is asked. [`Network::of`] reads a plan and its documents once; [`Network::predict`] then takes the first packet of
+//! a flow from its sender to wherever it ends, by every branch that chance leaves open, and the answer back:
+//!
+//! - `machine`: a namespace with its compiled rules, addresses, routes and settings;
+//! - `routing`: what its kernel decides between hooks: for whom a packet is, whether it may come in, which way it leaves and
+//!   with which source;
+//! - `journey`: a packet on its way, from hook to hook and from namespace to namespace;
+//! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
+//! - `answer`: what comes back to the sender.
+//!
+//! What is not modelled: rules in nftables' language; connections that were there before; what `recent` remembers (lists are
+//! empty); broadcast and multicast; fragments; source ports
+//! that a kernel chooses at random or because another flow has them.
+
+mod answer;
+mod bridge;
+mod journey;
+mod machine;
+mod prediction;
+mod routing;
+mod settings;
+mod tunnel;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use svclab_rules::cluster::{Cluster, Protocol, ProxyMode};
+use svclab_rules::iptables::evaluate::CompileError;
+use svclab_rules::iptables::{ParseError, Target};
+use svclab_rules::walk::{Did, Hook, Packet, Transport};
+
+use crate::documents::Document;
+use crate::scenario::Vantage;
+use crate::topology::{ETH0, Sender, SpaceId, Topology, mac_of};
+use crate::wire::Mac;
+use journey::{Home, Journey, Leg};
+use machine::Machine;
+
+pub use prediction::{Cause, Predicted, PredictedBranch, PredictedReply, Prediction, RulePlace, Stage};
+
+/// A flow, as its sender sends it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Sent {
+    /// Who sends.
+    pub from: Vantage,
+    /// The port that it sends from.
+    pub source_port: u16,
+    /// To where.
+    pub to: SocketAddr,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The node that an outside host hands its packet to, whatever routes say.
+    pub via: Option<String>,
+}
+
+/// Why nothing can be predicted.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PredictError {
+    /// Rules of nftables are not walked.
+    #[error("the rules of {0} are in nftables' language, which is not walked")]
+    Nftables(String),
+    /// Rules that cannot be read.
+    #[error("the rules of {space} cannot be read: {}", first(.errors))]
+    Unreadable {
+        /// The namespace.
+        space: String,
+        /// What is wrong, at least one mistake.
+        errors: Vec<ParseError>,
+    },
+    /// Rules that the kernel would not take.
+    #[error("the rules of {space} cannot be walked: {}", first(.errors))]
+    Unsound {
+        /// The namespace.
+        space: String,
+        /// What is wrong, at least one mistake.
+        errors: Vec<CompileError>,
+    },
+}
+
+fn first(errors: &[impl ToString]) -> String {
+    errors.first().map(ToString::to_string).unwrap_or_default()
+}
+
+/// A lab's plan with its rules, ready for walking.
+pub struct Network<'a> {
+    topology: &'a Topology,
+    cluster: &'a Cluster,
+    machines: Vec<Machine>,
+    by_mac: HashMap<Mac, (SpaceId, u32)>,
+}
+
+impl<'a> Network<'a> {
+    /// Reads a plan, and the documents of its namespaces.
+    ///
+    /// # Errors
+    ///
+    /// The first document that cannot be walked.
+    pub fn of(topology: &'a Topology, documents: &[Document], cluster: &'a Cluster) -> Result<Self, PredictError> {
+        if let Some(document) = documents.iter().find(|document| document.mode == ProxyMode::Nftables) {
+            return Err(PredictError::Nftables(document.space.clone()));
+        }
+        let machines = topology.spaces.iter().map(|space| Machine::of(space, documents, cluster));
+        let machines = machines.collect::<Result<_, _>>()?;
+        let spaces = topology.spaces.iter().enumerate();
+        let by_mac = spaces.flat_map(|(id, space)| {
+            space.interfaces.iter().map(move |interface| (interface.mac, (id, interface.index)))
+        });
+        let by_mac = by_mac.collect();
+        Ok(Self { topology, cluster, machines, by_mac })
+    }
+
+    /// What becomes of a flow's first packet. `None` where the sender is not in the lab, or has no address to reach the
+    /// destination from.
+    pub fn predict(&self, sent: &Sent) -> Option<Prediction> {
+        let sender = Sender::find(&sent.from, self.topology, self.cluster)?;
+        let source = self.source_of(sender, sent.to)?;
+        let transport = Transport::opening(sent.protocol, sent.source_port, sent.to.port());
+        let leg = Leg::new(Packet::new(source.ip(), sent.to.ip(), transport));
+        let home = Home { space: sender.space(), sent: leg.packet.tuple() };
+        let mut journey = Journey::new(self, None);
+        match sender {
+            Sender::Wire(space) => {
+                let via = sent.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));
+                let mac = via.map(|node| mac_of(node, ETH0)).or_else(|| self.topology.next_hop(space, sent.to.ip()));
+                journey.send_from_wire(space, mac, leg);
+            }
+            Sender::Process(space) | Sender::Loopback(space) => journey.send_from_process(space, leg),
+        }
+        let source = SocketAddr::new(source.ip(), sent.source_port);
+        let branches = journey.finish().into_iter().flat_map(|end| self.branches(end, home));
+        Some(Prediction { source, branches: branches.collect() })
+    }
+
+    /// The rules that did something to a packet on its way, and the jumps that led to them, each with its hook. Jumps into
+    /// chains that had nothing for the packet are left out.
+    pub fn rules_met(&self, stages: &[Stage]) -> Vec<(Hook, RulePlace)> {
+        let mut met = Vec::new();
+        for stage in stages {
+            let machine = &self.machines[stage.space];
+            let mut led_to: Vec<RulePlace> = Vec::new();
+            for step in stage.path.0.iter().rev().filter(|step| matches!(step.did, Did::Match(_) | Did::Stop)) {
+                let Some((place, rule)) = machine.rule(stage.family, step.rule) else { continue };
+                let matters = match &rule.target {
+                    Some(Target::Jump(chain) | Target::Goto(chain)) => {
+                        led_to.last().is_some_and(|next| next.chain == **chain)
+                    }
+                    Some(Target::Return) | None => false,
+                    Some(_) => true,
+                };
+                if matters {
+                    led_to.push(place);
+                }
+            }
+            met.extend(led_to.into_iter().rev().map(|place| (stage.hook, place)));
+        }
+        met
+    }
+
+    /// The address that a sender's packets start with; its port means nothing.
+    fn source_of(&self, sender: Sender, to: SocketAddr) -> Option<SocketAddr> {
+        let address = match sender {
+            Sender::Wire(space) => {
+                let own = &self.topology.spaces[space].addresses_on_wire;
+                own.iter().copied().find(|address| address.is_ipv4() == to.is_ipv4())
+            }
+            Sender::Loopback(_) => Some(machine::loopback(to.is_ipv4())),
+            Sender::Process(space) => self.machines[space].source_toward(to.ip()),
+        };
+        address.map(|address| SocketAddr::new(address, 0))
+    }
+}

@@ -1,0 +1,210 @@
+//! What is predicted: plain values.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use svclab_rules::cluster::Family;
+use svclab_rules::walk::{Assumptions, Hook, Path, Refusal, Share};
+
+use crate::scenario::RejectKind;
+use crate::topology::SpaceId;
+
+/// Everything that can become of a flow's first packet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// The source that the sender gives it.
+    pub source: SocketAddr,
+    /// What can become of it; the shares add up to one.
+    pub branches: Vec<PredictedBranch>,
+}
+
+/// One of the things that can become of a packet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PredictedBranch {
+    /// How much of all flows like this goes this way.
+    pub share: Share,
+    /// How it ends.
+    pub outcome: Predicted,
+    /// What had to be assumed.
+    pub assumptions: Assumptions,
+    /// The hooks on the way, in order.
+    pub stages: Vec<Stage>,
+}
+
+/// How a packet's way ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Predicted {
+    /// It comes out.
+    Delivered {
+        /// Who gets it, as a scenario names it.
+        at: String,
+        /// The source that the receiver sees. A port that rules leave to chance is one of those that the kernel may choose.
+        source: SocketAddr,
+        /// The destination that the receiver sees.
+        destination: SocketAddr,
+        /// What becomes of the answer.
+        reply: PredictedReply,
+    },
+    /// The sender is told that it is refused.
+    Rejected {
+        /// How.
+        kind: RejectKind,
+        /// The namespace whose kernel says so.
+        at: String,
+        /// Why.
+        cause: Cause,
+    },
+    /// It is lost.
+    Dropped {
+        /// In which namespace.
+        at: String,
+        /// Why.
+        cause: Cause,
+    },
+    /// Nobody can say.
+    Unknown {
+        /// The rule that it depends on.
+        rule: RulePlace,
+        /// Why, as a lower-case fragment.
+        why: Arc<str>,
+    },
+}
+
+impl fmt::Display for Predicted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Delivered { at, source, destination, reply } => {
+                write!(f, "delivered to {at} at {destination}, from {source}, {reply}")
+            }
+            Self::Rejected { at, cause, .. } => write!(f, "rejected on {at}: {cause}"),
+            Self::Dropped { at, cause } => write!(f, "dropped on {at}: {cause}"),
+            Self::Unknown { rule, why } => write!(f, "unknown: {why}; {rule}"),
+        }
+    }
+}
+
+/// What becomes of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PredictedReply {
+    /// It reaches the sender, from this address.
+    From(SocketAddr),
+    /// It does not.
+    Lost {
+        /// Where it ends.
+        at: String,
+        /// Why.
+        cause: Cause,
+    },
+    /// Nobody can say, because of this rule.
+    Unknown(RulePlace),
+}
+
+impl fmt::Display for PredictedReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::From(address) => write!(f, "answered from {address}"),
+            Self::Lost { at, cause } => write!(f, "the answer is lost on {at}: {cause}"),
+            Self::Unknown(rule) => write!(f, "the answer is unknown because of {rule}"),
+        }
+    }
+}
+
+/// Where a rule stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RulePlace {
+    /// The namespace.
+    pub space: String,
+    /// The table.
+    pub table: &'static str,
+    /// The chain.
+    pub chain: String,
+    /// The position in the chain, from 1.
+    pub number: usize,
+    /// The rule as iptables-save writes it.
+    pub text: String,
+}
+
+impl fmt::Display for RulePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, table {}: {}", self.space, self.table, self.text)
+    }
+}
+
+/// What ends a packet's way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// A rule.
+    Rule(RulePlace),
+    /// The policy of a chain.
+    Policy {
+        /// The table.
+        table: &'static str,
+        /// The chain.
+        chain: &'static str,
+    },
+    /// It is for this machine, and no process listens.
+    NobodyListens,
+    /// No route leads to its destination.
+    NoRoute,
+    /// A route says that it is lost.
+    Blackhole,
+    /// Nobody on the link has the address that it is handed to.
+    NoNeighbour,
+    /// Who gets it has another address.
+    NotItsAddress,
+    /// A loopback address where none may be (`route_localnet` is off), or the machine's own address as a source.
+    Martian,
+    /// `rp_filter`: answers would not go back the way that it came.
+    ReversePath,
+    /// The machine does not forward.
+    NotForwarding,
+    /// A bridge's port does not send back to where a packet came from (`hairpin`).
+    NoHairpin,
+    /// `MASQUERADE` finds no address.
+    NoAddress,
+    /// Its time to live is over: it went in a circle.
+    TooManyHops,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rule(rule) => return write!(f, "by table {}: {}", rule.table, rule.text),
+            Self::Policy { table, chain } => return write!(f, "by the policy of {chain} in table {table}"),
+            Self::NobodyListens => "no process listens",
+            Self::NoRoute => "no route leads there",
+            Self::Blackhole => "nobody has the address",
+            Self::NoNeighbour => "nobody on the link has the address",
+            Self::NotItsAddress => "who gets it has another address",
+            Self::Martian => "the kernel takes no such address from the wire (martian)",
+            Self::ReversePath => "rp_filter: answers would leave another way",
+            Self::NotForwarding => "the machine does not forward",
+            Self::NoHairpin => "the bridge's port has no hairpin mode",
+            Self::NoAddress => "MASQUERADE finds no address",
+            Self::TooManyHops => "it goes in a circle until its time to live is over",
+        })
+    }
+}
+
+/// A hook that a packet passed, with the rules that it met.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// The namespace.
+    pub space: SpaceId,
+    /// The packet's family.
+    pub family: Family,
+    /// The hook.
+    pub hook: Hook,
+    /// The rules met.
+    pub path: Path,
+}
+
+/// The kind of a refusal as its sender sees it.
+pub(super) fn kind_of(refusal: Refusal) -> RejectKind {
+    match refusal {
+        Refusal::TcpReset => RejectKind::TcpReset,
+        Refusal::PortUnreachable => RejectKind::PortUnreachable,
+        _ => RejectKind::OtherUnreachable,
+    }
+}

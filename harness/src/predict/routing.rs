@@ -1,0 +1,142 @@
+//! What a kernel decides between hooks.
+
+use std::net::IpAddr;
+
+use super::machine::{LOOPBACK, Machine, loopback};
+use super::prediction::Cause;
+use super::settings::Settings;
+use crate::topology::Hop;
+
+/// A way out of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Out {
+    /// The index of the interface.
+    pub(super) interface: u32,
+    /// Whom the packet is handed to: a router, or the destination itself.
+    pub(super) next_hop: IpAddr,
+}
+
+/// Where a packet goes that came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To a process of the machine.
+    Local,
+    /// Out again.
+    Forward(Out),
+}
+
+impl Machine {
+    fn is_own(&self, address: IpAddr) -> bool {
+        self.environment.addresses.interface_of(address).is_some()
+    }
+
+    /// The way to an address, by the longest prefix.
+    fn route(&self, to: IpAddr) -> Result<Out, Cause> {
+        let route = self.routes.iter().find(|route| route.destination.contains(&to)).ok_or(Cause::NoRoute)?;
+        match route.hop {
+            Hop::Gateway(next_hop, interface) => Ok(Out { interface, next_hop }),
+            Hop::Link(interface) => Ok(Out { interface, next_hop: to }),
+            Hop::Nowhere => Err(Cause::Blackhole),
+        }
+    }
+
+    /// Routes a packet of the machine itself, whose source is chosen already.
+    pub(super) fn route_output(&self, from: IpAddr, to: IpAddr) -> Result<Out, Cause> {
+        if self.is_own(to) {
+            return Ok(Out { interface: LOOPBACK, next_hop: to });
+        }
+        let out = self.route(to)?;
+        // `__mkroute_output`.
+        if from.is_ipv4() && from.is_loopback() && !self.routes_loopback(out.interface) {
+            return Err(Cause::Martian);
+        }
+        Ok(out)
+    }
+
+    /// Routes a packet that came in (`ip_route_input_slow`, `ip6_forward`).
+    pub(super) fn route_input(&self, by: u32, from: IpAddr, to: IpAddr) -> Result<Way, Cause> {
+        let ipv4 = to.is_ipv4();
+        if ipv4 && (from.is_loopback() || to.is_loopback()) && !self.routes_loopback(by) {
+            return Err(Cause::Martian);
+        }
+        if self.is_own(to) {
+            return self.validate_source(by, from).map(|()| Way::Local);
+        }
+        if self.environment.addresses.broadcast_of(to).is_some() {
+            return Err(Cause::NobodyListens);
+        }
+        if !self.settings().forwards(ipv4, self.name(by)) {
+            return Err(Cause::NotForwarding);
+        }
+        let out = self.route(to)?;
+        self.validate_source(by, from)?;
+        Ok(Way::Forward(out))
+    }
+
+    /// `fib_validate_source`; IPv6 has no such check.
+    fn validate_source(&self, by: u32, from: IpAddr) -> Result<(), Cause> {
+        if !from.is_ipv4() {
+            return Ok(());
+        }
+        let settings = self.settings();
+        if self.is_own(from) && !from.is_loopback() && !settings.accepts_own(self.name(by)) {
+            return Err(Cause::Martian);
+        }
+        let leads_back = |interface: u32| interface == by;
+        match (settings.reverse_path(self.name(by)), self.route(from)) {
+            (0, _) => Ok(()),
+            (1, Ok(out)) if leads_back(out.interface) => Ok(()),
+            (2, Ok(_)) => Ok(()),
+            _ => Err(Cause::ReversePath),
+        }
+    }
+
+    /// The source that the kernel gives to a process's packet. `None` where it would not send.
+    pub(super) fn source_toward(&self, to: IpAddr) -> Option<IpAddr> {
+        if self.is_own(to) {
+            return Some(if to.is_loopback() { loopback(to.is_ipv4()) } else { to });
+        }
+        self.preferred(self.route(to).ok()?, to)
+    }
+
+    /// The address that a kernel prefers on the way to a destination: in IPv4 one whose network the next hop is in, else the
+    /// interface's first, else any interface's first (`inet_select_addr`); in IPv6 one of the interface before others,
+    /// then the one that is most like the destination (`ipv6_dev_get_saddr`).
+    pub(super) fn preferred(&self, out: Out, to: IpAddr) -> Option<IpAddr> {
+        let of_family = || self.space.addresses.iter().filter(|(_, prefix)| prefix.addr().is_ipv4() == to.is_ipv4());
+        let here = || of_family().filter(|(index, _)| *index == out.interface).map(|(_, prefix)| prefix);
+        if to.is_ipv4() {
+            let near = here().find(|prefix| prefix.contains(&out.next_hop));
+            let chosen = near.or_else(|| here().next()).or_else(|| {
+                let by_interface = of_family().min_by_key(|(index, _)| *index);
+                by_interface.map(|(_, prefix)| prefix)
+            });
+            return chosen.map(|prefix| prefix.addr());
+        }
+        let alike = |address: IpAddr| match (address, to) {
+            (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+            _ => 0,
+        };
+        let rank = |(index, address): &(u32, IpAddr)| (*index == out.interface, alike(*address));
+        let candidates = of_family().map(|(index, prefix)| (*index, prefix.addr()));
+        // Of equals the first.
+        candidates.reduce(|best, next| if rank(&next) > rank(&best) { next } else { best }).map(|(_, address)| address)
+    }
+
+    fn settings(&self) -> Settings<'_> {
+        Settings(&self.space)
+    }
+
+    /// Whether the bridge hands packets of a family to iptables.
+    pub(super) fn bridges_call(&self, ipv4: bool) -> bool {
+        self.settings().bridges_call(ipv4)
+    }
+
+    fn routes_loopback(&self, interface: u32) -> bool {
+        interface == LOOPBACK || self.settings().routes_loopback(self.name(interface))
+    }
+
+    fn name(&self, index: u32) -> &str {
+        self.space.interface(index).map_or("lo", |interface| &interface.name)
+    }
+}

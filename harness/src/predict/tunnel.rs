@@ -1,0 +1,45 @@
+//! VXLAN: a packet inside of another one.
+
+use std::net::IpAddr;
+
+use svclab_rules::walk::{Packet, Transport};
+
+use super::journey::{Journey, Leg};
+use super::prediction::Cause;
+use crate::topology::{InterfaceKind, SpaceId};
+use crate::wire::Mac;
+
+/// The port that nodes send tunnels' packets to: the kernel's own choice, which flannel keeps.
+const PORT: u16 = 8472;
+/// The lowest source port of a tunnel's packet; which one it is depends on a hash.
+const FIRST_PORT: u16 = 32_768;
+
+impl Journey<'_, '_> {
+    /// A packet leaves by a tunnel: the packet around it is sent as a process's is, and bears the same mark.
+    pub(super) fn enter_tunnel(&mut self, space: SpaceId, device: u32, local: IpAddr, mac: Mac, mut leg: Leg) {
+        let mut entries = self.machine(space).space.fdb.iter();
+        let found = entries.find(|entry| entry.interface == device && entry.mac == mac);
+        let Some(remote) = found.and_then(|entry| entry.remote) else {
+            return self.lose(space, leg, Cause::NoNeighbour);
+        };
+        let transport = Transport::Udp { source: FIRST_PORT, destination: PORT };
+        let outer = Packet { mark: leg.packet.mark, ..Packet::new(local, remote, transport) };
+        leg.carried = Some((leg.packet, leg.ttl));
+        leg.restart(outer);
+        self.send_from_process(space, leg);
+    }
+
+    /// A tunnel's packet has come to its other end.
+    pub(super) fn leave_tunnel(&mut self, space: SpaceId, mut leg: Leg) {
+        let mut interfaces = self.machine(space).space.interfaces.iter();
+        let device = interfaces.find(|interface| matches!(interface.kind, InterfaceKind::Vxlan { .. }));
+        match (device.map(|device| device.index), leg.carried.take()) {
+            (Some(device), Some((packet, ttl))) => {
+                leg.packet = Packet { mark: 0, ..packet };
+                leg.ttl = ttl;
+                self.come_in(space, device, None, leg);
+            }
+            _ => self.lose(space, leg, Cause::NobodyListens),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Whether a promise admits what came of a flow, or can come of it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+
+use svclab_rules::cluster::Protocol;
+use svclab_rules::promise::{Eligible, Outcome, Owner, Promise, Question, Rejection, Reply, Source};
+
+use super::seen::Seen;
+use crate::predict::{Predicted, Prediction};
+use crate::scenario::RejectKind;
+
+/// What a comparison needs to know beside the voices.
+pub(super) struct Comparison {
+    /// The addresses that the kernels of nodes have, by the node's name.
+    pub(super) nodes: HashMap<String, Vec<IpAddr>>,
+    /// Digits behind the point of a probability in rules.
+    pub(super) digits: usize,
+}
+
+/// A flow's question with the address that its sender sent from.
+#[derive(Clone, Copy)]
+pub(super) struct Flow<'a> {
+    pub(super) question: &'a Question,
+    pub(super) source: IpAddr,
+}
+
+impl Comparison {
+    /// Whether a promise admits what came of a flow.
+    pub(super) fn admits(&self, promise: &Promise, flow: Flow<'_>, seen: &Seen) -> bool {
+        let Question { to, protocol, .. } = flow.question;
+        match (&promise.outcome, seen) {
+            (Outcome::NotPromised, _) => true,
+            (Outcome::Delivered { endpoints, .. }, Seen::Delivered { source, destination, reply, .. }) => {
+                endpoints.iter().any(|endpoint| {
+                    endpoint.address == *destination
+                        && self.admits_source(&endpoint.source, flow, source.ip())
+                        && admits_reply(endpoint, *to, *reply)
+                })
+            }
+            (Outcome::Rejected(rejection), Seen::Rejected(kind)) => is_kind(*rejection, *protocol, *kind),
+            (Outcome::Dropped | Outcome::Refused, Seen::Dropped) | (Outcome::Refused, Seen::Rejected(_)) => true,
+            (Outcome::NotAService(owner), seen) => self.admits_of_owner(owner, flow, seen),
+            _ => false,
+        }
+    }
+
+    /// Whether a packet goes where its address leads.
+    fn admits_of_owner(&self, owner: &Owner, flow: Flow<'_>, seen: &Seen) -> bool {
+        let Question { to, protocol, .. } = flow.question;
+        match (owner, seen) {
+            (Owner::Node(_), Seen::Rejected(kind)) => is_kind(Rejection::NobodyListens, *protocol, *kind),
+            (Owner::Node(_) | Owner::Nobody, Seen::Delivered { destination, .. }) => destination == to,
+            (Owner::Pod(_, promised), Seen::Delivered { source, destination, .. }) => {
+                destination == to && self.admits_source(promised, flow, source.ip())
+            }
+            (Owner::Nobody, Seen::Rejected(_) | Seen::Dropped) => true,
+            _ => false,
+        }
+    }
+
+    fn admits_source(&self, promised: &Source, flow: Flow<'_>, source: IpAddr) -> bool {
+        let is_of = |node: &String| self.nodes.get(node).is_some_and(|own| own.contains(&source));
+        match promised {
+            Source::Preserved => source == flow.source,
+            // A process may talk to its own node from a loopback address.
+            Source::Node(node) => is_of(node) || (source.is_loopback() && source == flow.source),
+            Source::PreservedOrNode(node) => source == flow.source || is_of(node),
+        }
+    }
+
+    /// Whether the branches of a prediction come out at all promised endpoints, each with its share. A rule's probability is
+    /// cut to its digits and then to 31 bits, so that each rule may add that much.
+    pub(super) fn has_shares(&self, promise: &Promise, prediction: &Prediction) -> bool {
+        let Outcome::Delivered { endpoints, .. } = &promise.outcome else { return true };
+        let mut shares: BTreeMap<SocketAddr, f64> = BTreeMap::new();
+        for branch in &prediction.branches {
+            if let Predicted::Delivered { destination, .. } = &branch.outcome {
+                *shares.entry(*destination).or_default() += branch.share.to_f64();
+            }
+        }
+        let digits = i32::try_from(self.digits).unwrap_or(i32::MAX);
+        let of_a_rule = 0.5 * 10_f64.powi(-digits) + 2_f64.powi(-31);
+        let allowed = of_a_rule * endpoints.len() as f64;
+        endpoints.iter().all(|endpoint| {
+            let promised = 1.0 / endpoint.share.one_in as f64;
+            shares.get(&endpoint.address).is_some_and(|share| (share - promised).abs() <= allowed)
+        })
+    }
+}
+
+fn admits_reply(endpoint: &Eligible, to: SocketAddr, reply: Option<SocketAddr>) -> bool {
+    match endpoint.reply {
+        Reply::FromDestination => reply == Some(to),
+        Reply::PastTheNode => reply.is_none_or(|reply| reply == endpoint.address),
+        Reply::UpToNetwork => true,
+    }
+}
+
+fn is_kind(promised: Rejection, protocol: Protocol, kind: RejectKind) -> bool {
+    let kinds: &[RejectKind] = match (promised, protocol) {
+        (Rejection::PortUnreachable, _) | (Rejection::NobodyListens, Protocol::Udp) => &[RejectKind::PortUnreachable],
+        (Rejection::NobodyListens, Protocol::Tcp) => &[RejectKind::TcpReset],
+        (Rejection::NobodyListens, Protocol::Sctp) => &[RejectKind::SctpAbort, RejectKind::OtherUnreachable],
+    };
+    kinds.contains(&kind) || (kind == RejectKind::Any && protocol == Protocol::Sctp)
+}

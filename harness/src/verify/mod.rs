@@ -1,0 +1,73 @@
+//! What should, would and did happen: every vantage point against every service address, by three voices.
+//!
+//! For each flow there are three answers that know nothing of each other: the *promise* of the Service API
+//! ([`svclab_rules::promise`]), the *prediction* from walking the rules ([`crate::predict`]), and the *observation* of a real
+//! packet in a lab ([`crate::probe`]). [`verify`] asks all three about the first state of a scenario and tells where they part:
+//!
+//! - `survey`: what is asked, and how a lab is built and asked;
+//! - `seen`: what came of a flow, in one form for prediction and observation;
+//! - `compare`: whether a promise admits it, and whether two of the voices say the same;
+//! - `voices`: who disagrees with whom about one flow;
+//! - `finding`: flows that the voices part about, by cause;
+//! - `render`: the page for a person.
+
+mod compare;
+mod finding;
+mod render;
+mod seen;
+mod survey;
+mod voices;
+
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use crate::lab::Backend;
+use crate::report::Trouble;
+use crate::run::{guarded, in_parallel};
+use crate::scenario::Scenario;
+
+pub use finding::{Disagreement, Example, Finding};
+pub use render::{Style, page, summary};
+pub use survey::{AddressKind, Asked, Verification};
+
+/// How scenarios are verified.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// How many labs run at the same time; `None` stands for one a processor.
+    pub jobs: Option<NonZeroUsize>,
+    /// What installs iptables rules.
+    pub backend: Backend,
+    /// Flows of which the rules tell nothing, for a rule that is not modelled, are no failure.
+    pub allow_unknown: bool,
+}
+
+/// A scenario's verification, or what kept it from being made.
+#[derive(Debug)]
+pub struct Verified {
+    /// What the scenario shows.
+    pub name: String,
+    /// The file, as the user named it.
+    pub file: std::path::PathBuf,
+    /// What came of it.
+    pub result: Result<Verification, Trouble>,
+}
+
+impl Verified {
+    /// Whether all voices agree.
+    pub fn holds(&self, options: &Options) -> bool {
+        self.result.as_ref().is_ok_and(|verification| verification.failures(options).next().is_none())
+    }
+}
+
+/// Verifies scenarios, several at a time, and hands each one's result to `finished` as soon as it is there.
+pub fn verify(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Verified) + Sync)) -> Vec<Verified> {
+    in_parallel(scenarios, options.jobs, |scenario| {
+        let begin = Instant::now();
+        let result = guarded(|| survey::survey(scenario, options));
+        let result = result.map(|verification| Verification { duration: begin.elapsed(), ..verification });
+        let result = result.map_err(crate::run::RunError::into_trouble);
+        let verified = Verified { name: scenario.name.clone(), file: scenario.file.clone(), result };
+        finished(&verified);
+        verified
+    })
+}

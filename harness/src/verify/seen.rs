@@ -1,0 +1,114 @@
+//! What came of a flow, whoever says so.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use crate::observation::{Delivery, FlowObservation, Observed};
+use crate::predict::{Predicted, PredictedReply};
+use crate::scenario::RejectKind;
+
+/// What came of a flow, or can come of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// It came out, once.
+    Delivered {
+        /// Who got it.
+        at: String,
+        /// The source that the receiver saw.
+        source: SocketAddr,
+        /// The destination that the receiver saw.
+        destination: SocketAddr,
+        /// The source of the answer, where one reached the sender.
+        reply: Option<SocketAddr>,
+    },
+    /// The sender was told that it is refused.
+    Rejected(RejectKind),
+    /// It was lost in silence.
+    Dropped,
+    /// Something that neither promise nor rules know, in words.
+    Odd(String),
+}
+
+impl Seen {
+    /// What a branch of a prediction says. `None` where it says nothing.
+    pub(super) fn predicted(outcome: &Predicted) -> Option<Self> {
+        Some(match outcome {
+            Predicted::Delivered { at, source, destination, reply } => {
+                let reply = match reply {
+                    PredictedReply::From(address) => Some(*address),
+                    PredictedReply::Lost { .. } => None,
+                    PredictedReply::Unknown(_) => return None,
+                };
+                Self::Delivered { at: at.clone(), source: *source, destination: *destination, reply }
+            }
+            Predicted::Rejected { kind, .. } => Self::Rejected(*kind),
+            Predicted::Dropped { .. } => Self::Dropped,
+            Predicted::Unknown { .. } => return None,
+        })
+    }
+
+    /// What a lab saw.
+    pub(super) fn observed(flow: &FlowObservation) -> Self {
+        if let Some(refusal) = &flow.contradiction {
+            return Self::Odd(format!("delivered, and refused all the same by {}: {}", refusal.by, refusal.what));
+        }
+        match &flow.outcome {
+            Observed::Delivered(Delivery { at, source, destination }) => {
+                Self::Delivered { at: at.clone(), source: *source, destination: *destination, reply: flow.reply }
+            }
+            Observed::Doubled(deliveries) => {
+                let places: Vec<&str> = deliveries.iter().map(|delivery| delivery.at.as_str()).collect();
+                Self::Odd(format!("delivered more than once, to {}", places.join(" and ")))
+            }
+            Observed::Rejected(refusal) => Self::Rejected(refusal.kind),
+            Observed::Dropped => Self::Dropped,
+        }
+    }
+
+    /// Whether a branch of a prediction is what was seen. Of the source only the address counts: the kernel may choose
+    /// another port than was predicted.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Delivered { at, source, destination, reply },
+                Self::Delivered {
+                    at: other_at,
+                    source: other_source,
+                    destination: other_destination,
+                    reply: other_reply,
+                },
+            ) => (at, source.ip(), destination, reply) == (other_at, other_source.ip(), other_destination, other_reply),
+            (Self::Rejected(one), Self::Rejected(other)) => one == other || [one, other].contains(&&RejectKind::Any),
+            (one, other) => one == other,
+        }
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Delivered { at, source, destination, reply } => {
+                write!(f, "delivered to {at} at {destination}, from {source}, ")?;
+                match reply {
+                    Some(reply) => write!(f, "answered from {reply}"),
+                    None => f.write_str("no answer arrives"),
+                }
+            }
+            Self::Rejected(kind) => write!(f, "rejected: {}", kind_words(*kind)),
+            Self::Dropped => f.write_str("dropped"),
+            Self::Odd(words) => f.write_str(words),
+        }
+    }
+}
+
+/// How a refusal is told.
+pub(super) fn kind_words(kind: RejectKind) -> &'static str {
+    match kind {
+        RejectKind::Any => "in some way",
+        RejectKind::TcpReset => "TCP reset",
+        RejectKind::SctpAbort => "SCTP ABORT",
+        RejectKind::PortUnreachable => "port unreachable",
+        RejectKind::OtherUnreachable => "unreachable",
+        RejectKind::Unsent => "not sent by the sender's kernel",
+    }
+}

@@ -1,0 +1,261 @@
+//! What is asked of a scenario, and how all three voices are.
+
+use std::cell::LazyCell;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use svclab_rules::cluster::{Cluster, ProxyMode};
+use svclab_rules::profile::Profile;
+use svclab_rules::promise::{Outcome, Promise, Promises, Question, VantagePoint, questions};
+
+use super::Options;
+use super::compare::{Comparison, Flow};
+use super::finding::{Example, Finding, Findings};
+use super::seen::Seen;
+use super::voices::Voices;
+use crate::documents::{self, DocumentError};
+use crate::lab::with_lab;
+use crate::observation::FlowObservation;
+use crate::predict::{Network, PredictError, Prediction, Sent};
+use crate::probe::Prober;
+use crate::run::RunError;
+use crate::scenario::{Destination, Flows, Probe, Scenario, Span, Vantage};
+use crate::topology::{self, Role, Topology};
+
+/// What came of a verification.
+#[derive(Debug, Clone, Default)]
+pub struct Verification {
+    /// How many nodes the cluster has.
+    pub nodes: usize,
+    /// How many services.
+    pub services: usize,
+    /// Why nothing is predicted, where that is so.
+    pub unpredicted: Option<String>,
+    /// What was asked, in order: vantage points with the kinds of addresses.
+    pub asked: Vec<Asked>,
+    /// Flows of which nothing is promised.
+    pub not_promised: usize,
+    /// What the voices part about.
+    pub findings: Vec<Finding>,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// Flows of one vantage point to one kind of address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The vantage point, as a scenario names it.
+    pub from: String,
+    /// The kind of address.
+    pub kind: AddressKind,
+    /// How many flows.
+    pub flows: usize,
+    /// Those that the voices part about; of these also what is no failure.
+    pub parted: usize,
+}
+
+/// What an address is to the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AddressKind {
+    /// A cluster IP.
+    ClusterIp,
+    /// An external IP.
+    ExternalIp,
+    /// That of a load balancer.
+    LoadBalancer,
+    /// That of a node, on the node's interface.
+    NodePort,
+    /// A loopback address.
+    Loopback,
+}
+
+impl AddressKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [Self::ClusterIp, Self::ExternalIp, Self::LoadBalancer, Self::NodePort, Self::Loopback];
+
+    /// The heading of its column.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::ClusterIp => "cluster IP",
+            Self::ExternalIp => "external IP",
+            Self::LoadBalancer => "load balancer",
+            Self::NodePort => "node port",
+            Self::Loopback => "loopback",
+        }
+    }
+
+    fn of(cluster: &Cluster, address: IpAddr) -> Self {
+        let any = |has: &dyn Fn(&svclab_rules::cluster::Service) -> bool| cluster.services.iter().any(has);
+        if address.is_loopback() {
+            Self::Loopback
+        } else if any(&|service| service.cluster_ips.contains(&address)) {
+            Self::ClusterIp
+        } else if any(&|service| service.external_ips.contains(&address)) {
+            Self::ExternalIp
+        } else if any(&|service| service.load_balancer.iter().any(|ingress| ingress.ip == address)) {
+            Self::LoadBalancer
+        } else {
+            Self::NodePort
+        }
+    }
+}
+
+impl Verification {
+    /// How many flows there were.
+    pub fn flows(&self) -> usize {
+        self.asked.iter().map(|asked| asked.flows).sum()
+    }
+
+    /// The findings by which it fails.
+    pub fn failures(&self, options: &Options) -> impl Iterator<Item = &Finding> {
+        let allow_unknown = options.allow_unknown;
+        self.findings.iter().filter(move |finding| finding.disagreement.fails(allow_unknown))
+    }
+}
+
+/// Asks all voices about a scenario's first state.
+pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verification, RunError> {
+    let cluster = &scenario.cluster;
+    let documents = documents::generate(scenario, cluster)?;
+    let topology = topology::plan(scenario);
+    let vantages = vantages(scenario);
+    let points: Vec<VantagePoint> = vantages.iter().map(|(point, _)| point.clone()).collect();
+    let asked = questions(cluster, &points).map_err(DocumentError::from)?;
+    let by_point: HashMap<&VantagePoint, &Vantage> = vantages.iter().map(|(point, vantage)| (point, vantage)).collect();
+    let probes: Vec<Probe> = asked.iter().map(|question| probe(scenario, question, by_point[&question.from])).collect();
+    let flows = with_lab(&topology, &documents, options.backend, |lab| {
+        Prober::new(lab, cluster).and_then(|mut prober| prober.send_together(&probes))
+    })?;
+    let flows = flows.map_err(|source| RunError::Probe { span: start_of(scenario), source: Box::new(source) })?;
+    let network = match Network::of(&topology, &documents, cluster) {
+        Ok(network) => Ok(network),
+        Err(error @ PredictError::Nftables(_)) => Err(error.to_string()),
+        Err(error) => return Err(RunError::Unwalkable(Box::new(error))),
+    };
+    let in_order = in_order(&topology);
+    let in_order = LazyCell::new(|| Network::of(&in_order, &documents, cluster).ok());
+    let profile: Profile = cluster.proxy.version.parse().map_err(DocumentError::from)?;
+    let digits = if cluster.proxy.mode == ProxyMode::Iptables { profile.probability_digits() } else { 10 };
+    let comparison = Comparison { nodes: node_addresses(&topology), digits };
+    let promises = Promises::of(cluster).map_err(DocumentError::from)?;
+    let mut verification = Verification {
+        nodes: cluster.nodes.len(),
+        services: cluster.services.len(),
+        unpredicted: network.as_ref().err().cloned(),
+        ..Verification::default()
+    };
+    let mut findings = Findings::default();
+    for ((question, probe), observed) in asked.iter().zip(&probes).zip(&flows) {
+        let promise = promises.about(question);
+        let sent = Sent {
+            from: probe.from.clone(),
+            source_port: observed.source.port(),
+            to: question.to,
+            protocol: question.protocol,
+            via: probe.to.via.clone(),
+        };
+        let prediction = network.as_ref().ok().and_then(|network| network.predict(&sent));
+        let flow = Flow { question, source: observed.source.ip() };
+        let seen = Seen::observed(observed);
+        let voices = Voices {
+            comparison: &comparison,
+            flow,
+            promise: &promise,
+            prediction: prediction.as_ref(),
+            is_predicted: network.is_ok(),
+            in_order: &|| in_order.as_ref().and_then(|network| network.predict(&sent)),
+            seen: &seen,
+        };
+        verification.not_promised += usize::from(promise.outcome == Outcome::NotPromised);
+        let parted = voices.part();
+        verification.count(probe.from.to_string(), AddressKind::of(cluster, question.to.ip()), parted.is_some());
+        if let Some((disagreement, what)) = parted {
+            findings.count(disagreement, what, || example(&voices, probe, network.as_ref().ok(), observed));
+        }
+    }
+    verification.findings = findings.finish();
+    Ok(verification)
+}
+
+impl Verification {
+    fn count(&mut self, from: String, kind: AddressKind, parted: bool) {
+        let parted = usize::from(parted);
+        match self.asked.iter_mut().rev().find(|asked| asked.from == from && asked.kind == kind) {
+            Some(asked) => {
+                asked.flows += 1;
+                asked.parted += parted;
+            }
+            None => self.asked.push(Asked { from, kind, flows: 1, parted }),
+        }
+    }
+}
+
+/// The same network as Kubernetes wants it: without settings that a scenario asks for, and with bridges that send back and hand
+/// packets to iptables.
+fn in_order(topology: &Topology) -> Topology {
+    let mut topology = topology.clone();
+    for space in topology.spaces.iter_mut().filter(|space| space.role == Role::Node) {
+        space.sysctls.retain(|sysctl| !sysctl.asked_for);
+        space.interfaces.iter_mut().for_each(|interface| interface.hairpin = true);
+        for table in ["iptables", "ip6tables"] {
+            space.set(format!("bridge.bridge-nf-call-{table}"), 1);
+        }
+    }
+    topology
+}
+
+/// Everybody who can send: pods, nodes, their loopback addresses, outside hosts.
+fn vantages(scenario: &Scenario) -> Vec<(VantagePoint, Vantage)> {
+    let cluster = &scenario.cluster;
+    let pods = cluster.pods.iter().map(|pod| (VantagePoint::Pod(pod.name.clone()), Vantage::Pod(pod.name.clone())));
+    let nodes = || cluster.nodes.iter().map(|node| node.name.clone());
+    let processes = nodes().map(|name| (VantagePoint::Node(name.clone()), Vantage::Node(name)));
+    let loopbacks = nodes().map(|name| (VantagePoint::Localhost(name.clone()), Vantage::Localhost(name)));
+    let hosts = scenario
+        .hosts
+        .iter()
+        .flat_map(|host| host.ips.iter().map(|ip| (VantagePoint::Outside(*ip), Vantage::Host(host.name.clone()))));
+    pods.chain(processes).chain(loopbacks).chain(hosts).collect()
+}
+
+/// A question as a packet to send.
+fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
+    let to = Destination {
+        label: question.to.to_string(),
+        address: question.to.ip(),
+        port: question.to.port(),
+        via: question.via.clone(),
+    };
+    let (span, protocol) = (start_of(scenario), question.protocol);
+    Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1) }
+}
+
+fn start_of(scenario: &Scenario) -> Span {
+    Span { file: scenario.file.clone(), line: 1, column: 1 }
+}
+
+fn node_addresses(topology: &Topology) -> HashMap<String, Vec<IpAddr>> {
+    let nodes = topology.spaces.iter().filter(|space| space.role == Role::Node);
+    let of = |space: &topology::Space| space.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
+    nodes.filter_map(|space| Some((space.name.strip_prefix("node/")?.to_owned(), of(space)))).collect()
+}
+
+fn example(voices: &Voices<'_>, probe: &Probe, network: Option<&Network<'_>>, observed: &FlowObservation) -> Example {
+    let promise: &Promise = voices.promise;
+    let via = probe.to.via.as_ref().map(|node| format!(" by way of node/{node}")).unwrap_or_default();
+    let to = SocketAddr::new(probe.to.address, probe.to.port);
+    let branches = voices.prediction.map(|prediction: &Prediction| prediction.branches.as_slice()).unwrap_or_default();
+    let rules = network.zip(voices.branch_that_matters()).map(|(network, branch)| {
+        let met = network.rules_met(&branch.stages).into_iter();
+        met.map(|(hook, rule)| format!("{}  {hook} {}  {}", rule.space, rule.table, rule.text)).collect()
+    });
+    Example {
+        flow: format!("{} > {to} {}{via}", probe.from, probe.protocol),
+        service: promise.service.clone(),
+        promise: promise.outcome.to_string(),
+        prediction: branches.iter().map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect(),
+        observation: Seen::observed(observed).to_string(),
+        rules: rules.unwrap_or_default(),
+    }
+}

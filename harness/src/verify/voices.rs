@@ -1,0 +1,140 @@
+//! Three voices about one flow.
+
+use svclab_rules::promise::{Outcome, Promise};
+
+use super::compare::{Comparison, Flow};
+use super::finding::Disagreement;
+use super::seen::{Seen, kind_words};
+use crate::predict::{Predicted, PredictedBranch, PredictedReply, Prediction};
+
+/// What three voices say of a flow.
+pub(super) struct Voices<'a> {
+    pub(super) comparison: &'a Comparison,
+    pub(super) flow: Flow<'a>,
+    pub(super) promise: &'a Promise,
+    pub(super) prediction: Option<&'a Prediction>,
+    /// Whether the rules are walked at all.
+    pub(super) is_predicted: bool,
+    /// The prediction for the same rules in a network that is in order.
+    pub(super) in_order: &'a dyn Fn() -> Option<Prediction>,
+    pub(super) seen: &'a Seen,
+}
+
+impl Voices<'_> {
+    /// Who disagrees with whom, and about what; nothing where all agree.
+    pub(super) fn part(&self) -> Option<(Disagreement, String)> {
+        let keeps = self.admits(self.seen);
+        if !self.is_predicted {
+            let known = self.promise.shortfall.map(|shortfall| (Disagreement::Known, shortfall.to_string()));
+            let parted = || (Disagreement::Unkept, self.short(self.seen));
+            return (!keeps).then(|| known.unwrap_or_else(parted));
+        }
+        let Some(prediction) = self.prediction else {
+            return Some((Disagreement::Model, "nothing is predicted".to_owned()));
+        };
+        if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
+            return Some((Disagreement::Unknown, unknown));
+        }
+        let foretold = self.foretold(prediction);
+        let broken = self.broken(prediction);
+        let is_even = self.comparison.has_shares(self.promise, prediction);
+        let disagreement = match (broken.is_none() && is_even, keeps, foretold) {
+            (true, true, true) => return None,
+            (false, _, true) => return Some(self.unkept(broken)),
+            // What was seen is among what is predicted, all of which is promised.
+            (true, false, true) | (true, true, false) => Disagreement::Model,
+            (true, false, false) => Disagreement::Kernel,
+            (false, true, false) => Disagreement::Model,
+            (false, false, false) => Disagreement::All,
+        };
+        Some((disagreement, format!("{}, where {}", self.short(self.seen), self.predicted_in_short(prediction))))
+    }
+
+    /// The promise is not kept, and the kernel does what was predicted.
+    fn unkept(&self, broken: Option<&PredictedBranch>) -> (Disagreement, String) {
+        if let Some(shortfall) = self.promise.shortfall {
+            return (Disagreement::Known, shortfall.to_string());
+        }
+        let Some(branch) = broken else {
+            return (Disagreement::Rules, "endpoints do not get the shares that are promised".to_owned());
+        };
+        let would_keep = (self.in_order)().is_some_and(|prediction| self.broken(&prediction).is_none());
+        let disagreement = if would_keep { Disagreement::Network } else { Disagreement::Rules };
+        (disagreement, self.branch_in_short(branch))
+    }
+
+    fn admits(&self, seen: &Seen) -> bool {
+        self.comparison.admits(self.promise, self.flow, seen)
+    }
+
+    /// Whether what was seen is among what is predicted.
+    fn foretold(&self, prediction: &Prediction) -> bool {
+        let same_source = prediction.source.ip() == self.flow.source;
+        let outcomes = prediction.branches.iter().filter_map(|branch| Seen::predicted(&branch.outcome));
+        same_source && outcomes.into_iter().any(|one| one.is_like(self.seen))
+    }
+
+    /// A branch that the promise does not admit.
+    fn broken<'p>(&self, prediction: &'p Prediction) -> Option<&'p PredictedBranch> {
+        prediction
+            .branches
+            .iter()
+            .find(|branch| Seen::predicted(&branch.outcome).is_none_or(|seen| !self.admits(&seen)))
+    }
+
+    /// The branch to show: one that is not promised, else the first.
+    pub(super) fn branch_that_matters(&self) -> Option<&PredictedBranch> {
+        let prediction = self.prediction?;
+        self.broken(prediction).or_else(|| prediction.branches.first())
+    }
+
+    fn predicted_in_short(&self, prediction: &Prediction) -> String {
+        match self.broken(prediction).or_else(|| prediction.branches.first()) {
+            Some(branch) => format!("the rules say: {}", self.branch_in_short(branch)),
+            None => "the rules say nothing".to_owned(),
+        }
+    }
+
+    fn branch_in_short(&self, branch: &PredictedBranch) -> String {
+        match &branch.outcome {
+            Predicted::Dropped { at, cause } => format!("dropped on {at}: {cause}"),
+            Predicted::Rejected { kind, at, cause } => format!("rejected on {at} ({}): {cause}", kind_words(*kind)),
+            Predicted::Unknown { rule, .. } => format!("unknown because of {rule}"),
+            Predicted::Delivered { reply: PredictedReply::Lost { at, cause }, .. } => {
+                format!("delivered, and the answer is lost on {at}: {cause}")
+            }
+            Predicted::Delivered { .. } => {
+                Seen::predicted(&branch.outcome).map(|seen| self.short(&seen)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// What came of the flow, without what differs from flow to flow.
+    fn short(&self, seen: &Seen) -> String {
+        let Seen::Delivered { source, destination, reply, .. } = seen else { return seen.to_string() };
+        let Outcome::Delivered { endpoints, .. } = &self.promise.outcome else {
+            return "delivered".to_owned();
+        };
+        if !endpoints.iter().any(|endpoint| endpoint.address == *destination) {
+            return "delivered to who is no endpoint that serves".to_owned();
+        }
+        if self.admits(seen) {
+            return "delivered as promised".to_owned();
+        }
+        let kept = source.ip() == self.flow.source;
+        match reply {
+            None => "delivered, and no answer arrives".to_owned(),
+            Some(reply) if *reply != self.flow.question.to => "delivered, and answered from another address".to_owned(),
+            Some(_) if kept => "delivered with its source kept".to_owned(),
+            Some(_) => "delivered with another source".to_owned(),
+        }
+    }
+}
+
+fn unknown(outcome: &Predicted) -> Option<String> {
+    match outcome {
+        Predicted::Unknown { rule, why } => Some(format!("{why}; {rule}")),
+        Predicted::Delivered { reply: PredictedReply::Unknown(rule), .. } => Some(format!("of the answer; {rule}")),
+        _ => None,
+    }
+}

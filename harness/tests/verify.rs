@@ -1,0 +1,77 @@
+//! Every scenario of the library, verified whole: what is promised, what the rules say and what the kernel does agree, but for
+//! faults that are there on purpose.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use rstest::rstest;
+use svclab::verify::{Disagreement, Finding, Options, Style, page, verify};
+use svclab::{scenario, testing};
+
+use Disagreement::{Network, Rules};
+
+/// Scenarios with a fault: file, who must disagree with whom, and words of what is found. Each entry must be found, and nothing
+/// else.
+const FAULTS: &[(&str, Disagreement, &str)] = &[
+    ("cni/bridge-nf-call-iptables-off.yaml", Network, "answered from another address"),
+    ("distribution/equal-probabilities.yaml", Rules, "endpoints do not get the shares"),
+    ("distribution/equal-probabilities.yaml", Rules, "delivered with its source kept"),
+    ("distribution/equal-probabilities.yaml", Rules, "nobody has the address"),
+    ("distribution/forgotten-probability.yaml", Rules, "endpoints do not get the shares"),
+    ("distribution/forgotten-probability.yaml", Rules, "delivered with its source kept"),
+    ("distribution/forgotten-probability.yaml", Rules, "nobody has the address"),
+    ("foreign-rules/accept-before-reject.yaml", Rules, "nobody has the address"),
+    ("foreign-rules/drop-mark.yaml", Rules, "--mark 0x8000/0x8000 -j DROP"),
+    ("foreign-rules/flushed.yaml", Rules, "nobody has the address"),
+    ("foreign-rules/flushed.yaml", Rules, "rejected on node/worker (TCP reset): no process listens"),
+    ("foreign-rules/forward-policy-drop.yaml", Rules, "dropped on node/worker2: by the policy of FORWARD"),
+    ("foreign-rules/host-port.yaml", Rules, "delivered to who is no endpoint"),
+    (
+        "foreign-rules/lost-match.yaml",
+        Rules,
+        "-A KUBE-FIREWALL -m comment --comment \"kubernetes firewall for dropping",
+    ),
+    ("foreign-rules/mark-collision.yaml", Rules, "delivered with another source"),
+    ("foreign-rules/notrack.yaml", Rules, "nobody has the address"),
+    ("hairpin/bridge-hairpin-off.yaml", Network, "no hairpin mode"),
+    ("masquerade/cni-egress.yaml", Rules, "delivered with another source"),
+    ("masquerade/cni-egress.yaml", Rules, "has no local endpoints"),
+    // klipper-lb's pods stand between a service and its clients, which no promise knows of.
+    ("seeds/002-k3s-klipper-lb.yaml", Rules, "delivered with its source kept"),
+    ("seeds/002-k3s-klipper-lb.yaml", Rules, "delivered with another source"),
+    ("sysctls/ip-forward.yaml", Network, "the machine does not forward"),
+    ("sysctls/of-an-interface.yaml", Network, "dropped on node/worker2: rp_filter"),
+    ("sysctls/route-localnet.yaml", Network, "martian"),
+    ("sysctls/rp-filter.yaml", Network, "dropped on node/worker2: rp_filter"),
+    ("sysctls/rp-filter.yaml", Network, "the answer is lost on node/worker2: rp_filter"),
+    // A node takes another one's pod for its own, and hands it a packet with that node's own address.
+    ("traffic-policy/node-name-mismatch.yaml", Rules, "martian"),
+];
+
+#[rstest]
+fn voices_agree(
+    #[files("../scenarios/**/*.yaml")]
+    #[exclude("/(invalid|manifests)/")]
+    path: PathBuf,
+) {
+    testing::privileged(|| {
+        let scenario = scenario::load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let options = Options::default();
+        let verified = verify(std::slice::from_ref(&scenario), &options, &|_| {}).remove(0);
+        let page = page(&verified, &options, Style::default());
+        let verification = verified.result.unwrap_or_else(|_| panic!("{page}"));
+        assert!(verification.flows() > 0, "{page}");
+        let faults: Vec<_> = FAULTS.iter().filter(|(file, ..)| path.ends_with(file)).collect();
+        let is = |finding: &Finding, fault: &(&str, Disagreement, &str)| {
+            finding.disagreement == fault.1 && finding.what.contains(fault.2)
+        };
+        let mut found = BTreeSet::new();
+        for finding in verification.failures(&options) {
+            let known = faults.iter().position(|fault| is(finding, fault));
+            found.insert(known.unwrap_or_else(|| panic!("{page}")));
+        }
+        let missing: Vec<_> =
+            (0..faults.len()).filter(|index| !found.contains(index)).map(|index| faults[index]).collect();
+        assert!(missing.is_empty(), "faults that are not found: {missing:?}\n{page}");
+    });
+}

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use rstest::rstest;
+use svclab::scenario::{ForeignRules, Install, Place};
 use svclab::verify::{Disagreement, Finding, Options, Style, page, verify};
 use svclab::{scenario, testing};
+use svclab_rules::cluster::Family;
 
 use Disagreement::{Network, Rules};
 
@@ -73,5 +75,29 @@ fn voices_agree(
         let missing: Vec<_> =
             (0..faults.len()).filter(|index| !found.contains(index)).map(|index| faults[index]).collect();
         assert!(missing.is_empty(), "faults that are not found: {missing:?}\n{page}");
+    });
+}
+
+/// A rule that svclab has no model of, in a scenario whose rules are right.
+#[rstest]
+#[case::never_matches("-m ttl --ttl-lt 5", Disagreement::Unknown)]
+#[case::matches("-m ttl --ttl-gt 5", Disagreement::Unkept)]
+fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expected: Disagreement) {
+    testing::privileged(|| {
+        let mut scenario = scenario::load(std::path::Path::new("../scenarios/cluster-ip/same-node.yaml")).unwrap();
+        scenario.rules.push(ForeignRules {
+            place: Place::Node("worker".to_owned()),
+            family: Family::Ipv4,
+            text: format!("*filter\n-A FORWARD {condition} -j DROP\nCOMMIT\n"),
+            origin: scenario.tests[0].span.clone(),
+            install: Install::Before,
+        });
+        let strict = Options::default();
+        let lenient = Options { allow_unknown: true, ..Options::default() };
+        let verified = verify(std::slice::from_ref(&scenario), &strict, &|_| {}).remove(0);
+        let found = verified.result.as_ref().unwrap().failures(&strict).any(|finding| finding.disagreement == expected);
+        assert!(found, "{}", page(&verified, &strict, Style::default()));
+        assert!(!verified.holds(&strict));
+        assert_eq!(verified.holds(&lenient), expected == Disagreement::Unknown);
     });
 }

@@ -18,7 +18,7 @@ pub enum Disagreement {
     Model,
     /// All three differ.
     All,
-    /// The rules that decide are not modelled.
+    /// What is promised happens, and rules on the way are not modelled.
     Unknown,
     /// The release is known not to keep the promise here, and does not.
     Known,
@@ -42,12 +42,14 @@ impl Disagreement {
                 "The network, not the rules: with default settings and bridges in order, these rules would keep the promise."
             }
             Self::Unkept => {
-                "What is promised does not happen; the rules are not walked, so they or the kernel may be why."
+                "What is promised does not happen; the rules could not be walked, so they or the kernel may be why."
             }
             Self::Kernel => "The rules say what is promised, and the kernel does something else.",
             Self::Model => "What is promised happens, and svclab's walk of the rules is wrong: please report it.",
             Self::All => "All three differ: the rules break the promise, and the kernel does not do what they say.",
-            Self::Unknown => "A rule is not modelled, so nobody can say what should come of the flow.",
+            Self::Unknown => {
+                "What is promised happens, but a rule on the way is not modelled, so nobody can say whether it always does."
+            }
             Self::Known => "This release is known not to keep the promise here.",
         }
     }

@@ -25,15 +25,13 @@ impl Voices<'_> {
     pub(super) fn part(&self) -> Option<(Disagreement, String)> {
         let keeps = self.admits(self.seen);
         if !self.is_predicted {
-            let known = self.promise.shortfall.map(|shortfall| (Disagreement::Known, shortfall.to_string()));
-            let parted = || (Disagreement::Unkept, self.short(self.seen));
-            return (!keeps).then(|| known.unwrap_or_else(parted));
+            return (!keeps).then(|| self.unkept_unpredicted());
         }
         let Some(prediction) = self.prediction else {
             return Some((Disagreement::Model, "nothing is predicted".to_owned()));
         };
         if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
-            return Some((Disagreement::Unknown, unknown));
+            return Some(if keeps { (Disagreement::Unknown, unknown) } else { self.unkept_unpredicted() });
         }
         let foretold = self.foretold(prediction);
         let broken = self.broken(prediction);
@@ -48,6 +46,12 @@ impl Voices<'_> {
             (false, false, false) => Disagreement::All,
         };
         Some((disagreement, format!("{}, where {}", self.short(self.seen), self.predicted_in_short(prediction))))
+    }
+
+    /// The promise is not kept, and nobody can say what the rules have to do with it.
+    fn unkept_unpredicted(&self) -> (Disagreement, String) {
+        let known = self.promise.shortfall.map(|shortfall| (Disagreement::Known, shortfall.to_string()));
+        known.unwrap_or_else(|| (Disagreement::Unkept, self.short(self.seen)))
     }
 
     /// The promise is not kept, and the kernel does what was predicted.

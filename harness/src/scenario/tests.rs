@@ -112,3 +112,17 @@ fn the_example_becomes_a_model() {
     assert_eq!(after.slices[0].endpoints[0].addresses, [ip("10.244.2.3")]);
     assert_eq!(probes[2].1.outcome, Some(OutcomeExpectation::Delivered(vec![nginx("nginx-new", "10.244.2.3")])));
 }
+
+/// Lines may end as they do in Windows, whatever becomes of the rules.
+#[test]
+fn rules_from_windows_are_the_same_rules() {
+    for install in ["before", "after", "instead"] {
+        let text = EXAMPLE.replace(
+            "text: |\n      *filter\n      COMMIT\n    install: before",
+            &format!("file: rules\n    install: {install}"),
+        );
+        let read = |_: &Path| Ok("*filter\r\n-A FORWARD -j DROP\r\nCOMMIT\r\n".to_owned());
+        let scenario = parse(&text, Path::new("test.yaml"), &read).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(scenario.rules[0].text, "*filter\n-A FORWARD -j DROP\nCOMMIT\n");
+    }
+}

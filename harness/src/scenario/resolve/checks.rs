@@ -1,8 +1,9 @@
 //! What only the whole of a scenario shows: addresses that are used twice, or stand where they cannot be.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
+use svclab_rules::cluster::objects::special;
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::nftables;
 
@@ -73,6 +74,13 @@ pub(crate) fn nftables(scenario: &Scenario, at: At<'_>, findings: &mut Findings)
     }
 }
 
+/// What kind of address this is, if it is one that no machine of a lab can have.
+fn unusable(ip: IpAddr) -> Option<&'static str> {
+    let broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
+    let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
+    special(ip).or(broadcast.then_some("broadcast")).or(mapped.then_some("mapped IPv4"))
+}
+
 fn claim<'a>(
     used: &mut HashMap<IpAddr, (String, At<'a>)>,
     ip: IpAddr,
@@ -80,7 +88,10 @@ fn claim<'a>(
     at: At<'a>,
     findings: &mut Findings,
 ) {
-    if let Some((other, first)) = used.get(&ip) {
+    if let Some(kind) = unusable(ip) {
+        let help = "Use an address that a packet can be sent to from other machines, or leave it out.";
+        findings.wrong(at, format!("`{ip}` of {owner} is a {kind} address"), help);
+    } else if let Some((other, first)) = used.get(&ip) {
         let mistake = at.mistake(format!("{ip} of {owner} is already the address of {other}"));
         findings.add(mistake.help("Give every machine an address of its own.").also(first.label("used here first")));
     } else {

@@ -1,7 +1,8 @@
 //! Foreign rules: whether they can be installed where they are meant to be.
 
-use svclab_rules::cluster::ProxyMode;
-use svclab_rules::iptables::{self, ParseError};
+use svclab_rules::cluster::{Cluster, ProxyMode};
+use svclab_rules::iptables::evaluate::{CompileError, Mistake, Program};
+use svclab_rules::iptables::{self, Order, Parsed, RuleSet};
 
 use super::super::diagnostics::Diagnostic;
 use super::super::limits;
@@ -9,60 +10,144 @@ use super::super::model::{ForeignRules, Install, Place as Namespace, Span};
 use super::super::tree::{At, Place};
 use super::findings::Findings;
 
-/// Checks rules, given those that were written before them. `at` is their entry, and `start` the column that their
-/// lines start at, where these are lines of a file.
-pub(crate) fn check(
-    rules: &ForeignRules,
-    before: &[ForeignRules],
-    at: At<'_>,
-    start: Option<usize>,
-    mode: ProxyMode,
-    findings: &mut Findings,
-) {
-    beside(rules, before, at, findings);
-    // Rules that stand alone are for iptables-restore to judge. Others must be understood before they can be merged.
-    if rules.install == Install::Instead || matches!(rules.place, Namespace::Pod(_)) {
-        return;
+/// Rules, and where they were written.
+pub(crate) struct Written<'a> {
+    /// The rules.
+    pub(crate) rules: ForeignRules,
+    /// Their entry.
+    pub(crate) at: At<'a>,
+    /// The column that their lines start at, where these are lines of a file.
+    pub(crate) start: Option<usize>,
+}
+
+impl Written<'_> {
+    /// True where nothing else stands in the namespace: then `iptables-restore` judges the rules. Others must be
+    /// understood before they can be merged.
+    fn alone(&self) -> bool {
+        self.rules.install == Install::Instead || matches!(self.rules.place, Namespace::Pod(_))
     }
-    if mode == ProxyMode::Nftables {
+
+    /// A mistake in a line, from 1, at the word that begins at a column, from 1.
+    fn mistake(&self, line: usize, column: usize, message: impl Into<String>) -> Diagnostic {
+        let message = message.into();
+        let Some(start) = self.start else {
+            return self.at.field("text").mistake(format!("line {line}: {message}"));
+        };
+        let origin = &self.rules.origin;
+        let span = Span { line: origin.line + line - 1, column: start + column - 1, file: origin.file.clone() };
+        let text = self.rules.text.lines().nth(line - 1).unwrap_or_default();
+        let word = text.chars().skip(column - 1).take_while(|letter| !letter.is_whitespace()).count();
+        Diagnostic { span, length: word.max(1), message, help: None, also: None }
+    }
+}
+
+/// Checks rules by themselves, given those that were written before them.
+pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], mode: ProxyMode, findings: &mut Findings) {
+    beside(written, before, findings);
+    if let Some(mistake) = no_rules(written) {
+        findings.add(mistake);
+    } else if !written.alone() && mode == ProxyMode::Nftables {
         let message = "these rules cannot be merged with those of nftables mode";
         let help = "Set `install: instead`, or `cluster.proxy.mode: iptables`.";
-        findings.wrong(at.field("install"), message, help);
-        return;
-    }
-    for error in iptables::parse(&rules.text, rules.family).err().unwrap_or_default().into_iter().take(limits::MISTAKES)
-    {
-        findings.add(unreadable(&error, rules, at, start));
+        findings.wrong(written.at.field("install"), message, help);
+    } else if !written.alone() {
+        const HELP: &str = "Rules that stand before or after kube-proxy's are merged with them, so svclab must \
+            understand them: write them as iptables-save does.";
+        let errors = iptables::parse(&written.rules.text, written.rules.family).err().unwrap_or_default();
+        for error in errors.into_iter().take(limits::MISTAKES) {
+            findings.add(written.mistake(error.line, error.column, error.message).help(HELP));
+        }
     }
 }
 
 /// Checks that there is room for rules beside those of the same namespace and family.
-fn beside(rules: &ForeignRules, before: &[ForeignRules], at: At<'_>, findings: &mut Findings) {
+fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
+    let rules = &written.rules;
     let same = |other: &&ForeignRules| other.place == rules.place && other.family == rules.family;
-    let Some(other) = before.iter().find(same) else { return };
+    let Some(other) = before.iter().map(|other| &other.rules).find(same) else { return };
     let family = rules.family;
     if let Namespace::Pod(_) = rules.place {
         let message = format!("a second set of {family} rules for the same pod");
-        findings.wrong(at, message, "Write all of them in one: the second would replace the first.");
+        findings.wrong(written.at, message, "Write all of them in one: the second would replace the first.");
     } else if [rules.install, other.install].contains(&Install::Instead) {
         let message = format!("`instead` leaves no room for other {family} rules on the same node");
-        findings.wrong(at, message, "Write all of them in one, or use `before` and `after`.");
+        findings.wrong(written.at, message, "Write all of them in one, or use `before` and `after`.");
     }
 }
 
-/// A mistake inside of rules.
-fn unreadable(error: &ParseError, rules: &ForeignRules, at: At<'_>, start: Option<usize>) -> Diagnostic {
-    const HELP: &str = "Rules that stand before or after kube-proxy's are merged with them, so svclab must understand \
-        them: write them as iptables-save does.";
-    let Some(start) = start else {
-        return at.field("text").mistake(format!("line {}: {}", error.line, error.message)).help(HELP);
-    };
-    let span = Span {
-        line: rules.origin.line + error.line - 1,
-        column: start + error.column - 1,
-        file: rules.origin.file.clone(),
-    };
-    let word = error.text.chars().skip(error.column - 1).take_while(|letter| !letter.is_whitespace()).count();
-    let message = error.message.clone();
-    Diagnostic { span, length: word.max(1), message, help: Some(HELP.to_owned()), also: None }
+/// What shows that a text is no rules of iptables at all: a character that no rule has, or the words of nftables.
+fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
+    const HELP: &str = "Write them as iptables-save does: a line `*TABLE`, chains, rules, a line `COMMIT`.";
+    let lines = || written.rules.text.lines().enumerate();
+    for (index, line) in lines() {
+        let control = |letter: char| letter.is_control() && letter != '\t';
+        if let Some((column, letter)) = line.chars().enumerate().find(|(_, letter)| control(*letter)) {
+            let message = format!("the control character {letter:?} stands in a rule");
+            return Some(written.mistake(index + 1, column + 1, message).help(HELP));
+        }
+    }
+    let is_rule = |line: &str| !line.is_empty() && !line.starts_with('#');
+    let (index, first) = lines().find(|(_, line)| is_rule(line.trim()))?;
+    let words = ["table", "add", "create", "flush", "delete", "destroy", "define", "include"];
+    let is_nft = first.split_whitespace().next().is_some_and(|word| words.contains(&word));
+    let column = first.chars().take_while(|letter| letter.is_whitespace()).count() + 1;
+    let message = "this is nftables' language: `rules` are those of iptables";
+    is_nft.then(|| written.mistake(index + 1, column, message).help(HELP))
+}
+
+/// Looks in all rules for what the kernel refuses: jumps to chains that are not there, loops, targets that are out of
+/// place. Rules that are merged are judged with what they are merged with.
+pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Findings) {
+    for written in all {
+        // What cannot be read has been reported, or is for iptables-restore to judge.
+        let Ok(own) = iptables::parse(&written.rules.text, written.rules.family) else { continue };
+        let merged = if written.alone() { Some(own.rules.clone()) } else { merged(written, all, cluster) };
+        let Some(merged) = merged else { continue };
+        let errors = Program::compile(&merged).err().unwrap_or_default();
+        let found = errors.iter().filter_map(|error| Some((line(error, &merged, &own)?, &error.mistake)));
+        for (line, mistake) in found.take(limits::MISTAKES) {
+            let help = match mistake {
+                // The first depends on the kind of iptables; the second is of no use, but can be loaded.
+                Mistake::TooDeep | Mistake::NoHook => continue,
+                Mistake::MissingChain(name) => {
+                    format!("Declare it in the same table, as `:{name} - [0:0]`, or check the name.")
+                }
+                _ => "The kernel refuses such rules: iptables-restore would load none of them.".to_owned(),
+            };
+            findings.add(written.mistake(line, 1, format!("this rule {}", verb(mistake))).help(help));
+        }
+    }
+}
+
+/// What is wrong with a rule, as the rest of a sentence about it.
+fn verb(mistake: &Mistake) -> String {
+    match mistake {
+        Mistake::Misplaced { target, place } => format!("has the target {target}, which cannot stand {place}"),
+        other => other.to_string(),
+    }
+}
+
+/// The rules of a node as they would be installed, as far as they can be read.
+fn merged(written: &Written<'_>, all: &[Written<'_>], cluster: &Cluster) -> Option<RuleSet> {
+    let ForeignRules { place, family, .. } = &written.rules;
+    let Namespace::Node(node) = place else { return None };
+    let mut rules = iptables::generate(cluster, cluster.node(node)?, *family).ok()?;
+    for other in all.iter().map(|other| &other.rules) {
+        if other.place == *place && other.family == *family {
+            let order = if other.install == Install::Before { Order::Before } else { Order::After };
+            rules = iptables::merge(rules, &iptables::parse(&other.text, *family).ok()?.rules, order);
+        }
+    }
+    Some(rules)
+}
+
+/// The line of the rule that a mistake is in, where it is one of these.
+fn line(error: &CompileError, merged: &RuleSet, own: &Parsed) -> Option<usize> {
+    let name = error.chain.as_deref()?;
+    let wrong = merged.rules(error.table, name).get(error.rule?.checked_sub(1)?)?;
+    let table = own.rules.tables.iter().position(|table| table.name == error.table)?;
+    let chains = &own.rules.tables[table].chains;
+    let chain = chains.iter().position(|chain| &*chain.name == name)?;
+    let rule = chains[chain].rules.iter().position(|rule| rule == wrong)?;
+    own.lines.line(table, chain, rule)
 }

@@ -106,7 +106,8 @@ impl<'a> Objects<'a> {
             }
             if self.services.iter().any(|service| services::object_name(&service.value) == name) {
                 self.entries.push(Located::short(raw, at));
-            } else {
+            } else if !(raw.delete == Some(true) && seen.contains_key(&name)) {
+                // The endpoints of a Service that the same step deletes go with it, and may be named beside it.
                 self.missing_service(&name, at.field("service"), findings);
             }
         }

@@ -34,7 +34,7 @@ impl Objects<'_> {
     }
 
     /// Records a reference that leads nowhere, unless the object is written down but could not be read, which has
-    /// been recorded already.
+    /// been recorded already. `name` is the short one.
     fn missing<S: AsRef<str>>(
         &self,
         what: &str,
@@ -44,15 +44,18 @@ impl Objects<'_> {
         known: &[S],
         findings: &mut Findings,
     ) {
-        let bare = name.rsplit('/').next();
         let items = self.written.node().get(list).map(|entry| entry.value.items()).unwrap_or_default();
-        let name_of = |item: &Tree| match item.get("name") {
-            Some(name) => name.value.text().map(str::to_owned),
-            None => item.text().map(str::to_owned),
-        };
-        let written = items.iter().any(|item| name_of(item).as_deref() == bare);
-        if self.complete && !written {
+        let written = items.iter().any(|item| written_name(item).is_some_and(|written| written == name));
+        let may_be_refused = written || !self.complete;
+        if findings.mistakes.is_empty() || !may_be_refused {
             findings.dangling(at, what, name, known);
         }
     }
+}
+
+/// The short name of an item as it was written.
+fn written_name(item: &Tree) -> Option<String> {
+    let text_of = |field: &str| item.get(field).and_then(|entry| entry.value.text());
+    let name = text_of("name").or_else(|| item.text())?;
+    Some(short_name(&ObjectName::new(text_of("namespace").unwrap_or("default"), name)))
 }

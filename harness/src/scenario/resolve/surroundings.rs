@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::cluster::{Cluster, Family};
 
 use super::super::model::{ForeignRules, Host, Install, Place as Namespace, Span};
 use super::super::raw::{OneOrMany, RawFamily, RawHost, RawInstall, RawNode, RawRules, Scalar};
@@ -12,7 +12,7 @@ use super::super::tree::At;
 use super::addresses::Pool;
 use super::endpoints::object_name;
 use super::findings::Findings;
-use super::foreign;
+use super::foreign::{self, Written};
 use super::located::Located;
 use super::nodes::{defaults, one_of, only_one};
 use super::objects::Objects;
@@ -99,17 +99,17 @@ pub(crate) fn sysctls(
 /// The texts of files that rules are in, by their path.
 pub(crate) type RuleFiles = BTreeMap<PathBuf, String>;
 
-/// The foreign rules, beside those of a mode.
+/// The foreign rules, beside those that are generated for a cluster. Lines may end as they do in Windows.
 pub(crate) fn rules(
     raw: &BTreeMap<String, OneOrMany<RawRules>>,
     at: At<'_>,
     folder: &Path,
     files: &RuleFiles,
     objects: &Objects<'_>,
-    mode: ProxyMode,
+    cluster: &Cluster,
     findings: &mut Findings,
 ) -> Vec<ForeignRules> {
-    let mut all = Vec::new();
+    let mut all: Vec<Written<'_>> = Vec::new();
     for (owner, list) in raw {
         let at = at.field(owner);
         let Some(place) = namespace(owner, at, objects, findings) else { continue };
@@ -133,12 +133,17 @@ pub(crate) fn rules(
                 RawInstall::Before => Install::Before,
                 RawInstall::After => Install::After,
             };
+            let text = text.replace("\r\n", "\n");
             let rules = ForeignRules { place: place.clone(), family: family(raw.family), text, origin, install };
-            foreign::check(&rules, &all, at, start, mode, findings);
-            all.push(rules);
+            let written = Written { rules, at, start };
+            foreign::check(&written, &all, cluster.proxy.mode, findings);
+            all.push(written);
         }
     }
-    all
+    if findings.mistakes.is_empty() {
+        foreign::programs(&all, cluster, findings);
+    }
+    all.into_iter().map(|written| written.rules).collect()
 }
 
 /// The family that a word means.

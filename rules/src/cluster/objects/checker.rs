@@ -174,7 +174,9 @@ pub(super) fn pod_of(target: Option<&ObjectReference>) -> Option<ObjectName> {
     Some(ObjectName::new(namespace, target.name.as_deref()?))
 }
 
-fn special(ip: IpAddr) -> Option<&'static str> {
+/// What kind of address this is, if it is one that no packet can be sent to from another machine
+/// (`ValidateNonSpecialIP` of the API server).
+pub fn special(ip: IpAddr) -> Option<&'static str> {
     let link_local = match ip {
         IpAddr::V4(ip) => ip.is_link_local(),
         IpAddr::V6(ip) => ip.is_unicast_link_local(),

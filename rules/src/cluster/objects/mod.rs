@@ -22,7 +22,7 @@ mod syntax;
 mod tests;
 
 pub use assembly::{Assembly, Object, assemble, check};
-pub use checker::FieldError;
+pub use checker::{FieldError, special};
 pub use endpoint_slice::endpoint_slice;
 pub use endpoints::endpoints;
 pub use node::node;

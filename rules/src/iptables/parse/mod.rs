@@ -55,15 +55,24 @@ impl SourceLines {
 /// # Errors
 ///
 /// Every line that cannot be read: a rule outside of a table or for a chain that is not declared, a value that is
-/// none, an option that belongs to no match.
+/// none, an option that belongs to no match. Also, as `iptables-restore` does, a table that no `COMMIT` ends: such a
+/// text may be a dump that was cut.
 pub fn parse(text: &str, family: Family) -> Result<Parsed, Vec<ParseError>> {
     let mut document = Document::new(family);
     let mut errors = Vec::new();
+    let mut last = (0, "");
+    let refused = |index: usize, line: &str, fault: Fault| {
+        let column = line.get(..fault.column).map_or(0, |before| before.chars().count()) + 1;
+        ParseError { line: index + 1, column, text: line.to_owned(), message: fault.message }
+    };
     for (index, line) in text.lines().enumerate() {
+        last = (index, line);
         if let Err(fault) = document.line(index + 1, line) {
-            let column = line.get(..fault.column).map_or(0, |before| before.chars().count()) + 1;
-            errors.push(ParseError { line: index + 1, column, text: line.to_owned(), message: fault.message });
+            errors.push(refused(index, line, fault));
         }
+    }
+    if let Err(fault) = document.no_open_table(0) {
+        errors.push(refused(last.0, last.1, fault));
     }
     if errors.is_empty() { Ok(Parsed { rules: document.rules, lines: document.lines }) } else { Err(errors) }
 }
@@ -120,6 +129,7 @@ impl<'a> Document<'a> {
                 self.command(number, line, start + text.len() - rest.len(), Some(counters))
             }
             _ if text == "COMMIT" => {
+                self.current_table(start)?;
                 self.table = None;
                 Ok(())
             }
@@ -127,7 +137,17 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// Refuses a place where a table should have ended.
+    fn no_open_table(&self, column: usize) -> Result<(), Fault> {
+        let Some(open) = self.table else { return Ok(()) };
+        let name = self.rules.tables[open].name;
+        let message =
+            format!("table `{name}` is not ended: a line `COMMIT` must follow its rules, or nothing is loaded");
+        Err(Fault::new(column, message))
+    }
+
     fn open_table(&mut self, name: &str, column: usize) -> Result<(), Fault> {
+        let unended = self.no_open_table(column);
         let name = TableName::ALL
             .into_iter()
             .find(|table| table.as_str() == name.trim())
@@ -140,7 +160,7 @@ impl<'a> Document<'a> {
             self.rules.tables.len() - 1
         }));
         self.last = None;
-        Ok(())
+        unended
     }
 
     /// `:CHAIN POLICY [packets:bytes]`.

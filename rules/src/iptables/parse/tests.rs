@@ -142,3 +142,15 @@ fn all_mistakes_of_a_document_are_told() {
     let errors = parse(&document(&["-A X -s x", "-A X -j ACCEPT", "-A Y -j ACCEPT"]), Family::Ipv4).unwrap_err();
     assert_eq!(errors.iter().map(|error| error.line).collect::<Vec<_>>(), [6, 8]);
 }
+
+/// As `iptables-restore` does, which loads nothing of such a text.
+#[rstest]
+#[case::cut("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j DROP\n", 3, "table `filter` is not ended")]
+#[case::two("*nat\n*filter\nCOMMIT\n", 2, "table `nat` is not ended")]
+#[case::twice("*nat\nCOMMIT\nCOMMIT\n", 3, "outside of a table")]
+fn tables_are_ended_once(#[case] text: &str, #[case] line: usize, #[case] message: &str) {
+    let errors = parse(text, Family::Ipv4).unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(errors[0].line, line);
+    assert!(errors[0].message.starts_with(message), "{}", errors[0]);
+}

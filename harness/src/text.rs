@@ -33,9 +33,11 @@ pub(crate) fn visible(text: &str, colours: bool) -> Cow<'_, str> {
     })
 }
 
-/// Control characters, and those that let letters appear in another order than they stand in.
+/// Control characters, those that let letters appear in another order than they stand in, and the numbers that will
+/// never be letters, which XML cannot hold.
 pub(crate) fn is_obeyed(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let never = u32::from(letter) & 0xfffe == 0xfffe || matches!(letter, '\u{fdd0}'..='\u{fdef}');
+    letter.is_control() || never || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Whether an escape sequence goes on like that of a colour: `[`, numbers, `m`.
@@ -92,6 +94,7 @@ mod tests {
     #[case::lines("a\r\n\tb", "a\\r\\n\\tb")]
     #[case::escape("\x1b[2Jgone\x07", "\\x1b[2Jgone\\x07")]
     #[case::c1("\u{9b}2J", "\\x9b2J")]
+    #[case::noncharacter("a\u{fffe}b", "a\\ufffeb")]
     #[case::reordered("a\u{202e}b", "a\\u202eb")]
     fn one_line_obeys_nothing(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(one_line(text), expected);

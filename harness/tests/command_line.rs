@@ -62,6 +62,7 @@ fn a_reader_that_went_away_ends_it_quietly(#[case] arguments: &[&str]) {
 
 #[rstest]
 #[case::no_jobs(&["run", "--jobs", "0", SEED], "at least one lab must run")]
+#[case::many_jobs(&["run", "--jobs", "99999999999999999999", SEED], "so many labs cannot run")]
 #[case::shard(&["run", "--shard", "5/4", SEED], "K from 1 to N")]
 #[case::no_such_file(&["run", "nowhere.yaml"], "nowhere.yaml: no such file or directory\n")]
 #[case::no_test(&["run", "--filter", "no such name", SEED], "no test's name contains `no such name`")]
@@ -118,4 +119,45 @@ fn a_setting_that_the_kernel_refuses_is_the_scenarios_mistake() {
     let (code, stdout, _) = ended(&svclab(&["run", &file.display().to_string()]).output().expect("svclab starts"));
     assert_eq!(code, Some(2), "{stdout}");
     assert!(stdout.contains("net.ipv4.ip_forward = maybe in node/n: invalid argument\n"), "{stdout}");
+}
+
+#[rstest]
+#[case::twice("junit=same,json=./same", "would overwrite")]
+#[case::of_the_scenario("json=../reports-over-inputs/failing.yaml", "would overwrite")]
+#[case::dash("json=-", "/dev/stdout")]
+fn reports_overwrite_nothing(#[case] reports: &str, #[case] told: &str) {
+    let folder = folder("reports-over-inputs");
+    let scenario = failing(&folder);
+    let before = fs::read_to_string(&scenario).expect("the scenario");
+    let output = svclab(&["run", &scenario, "--report", reports]).current_dir(&folder).output().expect("svclab starts");
+    let (code, _, stderr) = ended(&output);
+    assert_eq!((code, stderr.contains(told)), (Some(2), true), "{stderr}");
+    assert_eq!(fs::read_to_string(&scenario).expect("the scenario"), before);
+}
+
+#[test]
+fn a_folder_is_left_out_where_it_says_so() {
+    let folder = folder("left-out");
+    for name in ["invalid", "hidden"] {
+        fs::create_dir_all(folder.join(name)).expect("a folder");
+        fs::write(folder.join(name).join("a.yaml"), "name: a").expect("a file");
+    }
+    fs::write(folder.join("hidden/.svclabignore"), "").expect("a file");
+    let checked = |path: &Path| {
+        let (_, _, stderr) = ended(&svclab(&["check"]).arg(path).output().expect("svclab starts"));
+        ["invalid/a.yaml", "hidden/a.yaml"].map(|file| stderr.contains(file))
+    };
+    assert_eq!(checked(&folder), [true, false]);
+    assert_eq!(checked(&folder.join("hidden")), [false, true], "named itself");
+}
+
+/// Nobody writes into a pipe that lies in a folder: reading it would never end.
+#[test]
+fn what_is_no_file_is_refused_without_opening_it() {
+    let folder = folder("no-files");
+    let socket = folder.join("a.yaml");
+    let _ = fs::remove_file(&socket);
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let (code, _, stderr) = ended(&svclab(&["check"]).arg(&folder).output().expect("svclab starts"));
+    assert_eq!((code, stderr.contains("a.yaml: it is a pipe, a socket or a device")), (Some(2), true), "{stderr}");
 }

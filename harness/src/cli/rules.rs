@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {
-    let text = scenario::read_file(&args.path).map_err(|error| scenario::unreadable(&args.path, &error))?;
+    let text = scenario::read_argument(&args.path).map_err(|error| scenario::unreadable(&args.path, &error))?;
     let written =
         if is_manifest(&text) { of_objects(args, &text, console) } else { of_scenario(args, &text, console) }?;
     let Some(file) = &args.diff else {

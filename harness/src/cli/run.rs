@@ -1,7 +1,7 @@
 //! `svclab run`: scenarios become labs, packets become verdicts.
 
 use std::fs;
-use std::num::NonZeroUsize;
+use std::num::{IntErrorKind, NonZeroUsize, ParseIntError};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -66,7 +66,10 @@ impl From<BackendName> for Backend {
 
 /// How many labs: the words of the standard library about a zero are of no use to anybody.
 pub(super) fn jobs(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "at least one lab must run: write a number from 1 on".to_owned())
+    text.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => "so many labs cannot run: write a smaller number".to_owned(),
+        _ => "at least one lab must run: write a number from 1 on".to_owned(),
+    })
 }
 
 /// Runs the command.
@@ -83,8 +86,9 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         pcap: args.pcap.clone(),
         ..Options::default()
     };
+    let inputs: Vec<PathBuf> = scenarios.iter().map(|scenario| scenario.file.clone()).collect();
     let scenarios = part(scenarios, args, &options, console)?;
-    let reports = Reports::open(&args.report, console)?;
+    let reports = Reports::open(&args.report, inputs.iter().map(PathBuf::as_path), console)?;
     if let Some(Err(error)) = args.pcap.as_ref().map(fs::create_dir_all) {
         console.complain(format!("--pcap: the folder cannot be made: {}", reason(&error)));
         return Err(Exit::Input);

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use super::read::read_file;
 use crate::text::reason;
 
+/// The name of a file, mostly empty, whose folder is left out unless it is named itself.
+pub const IGNORED: &str = ".svclabignore";
+
 /// A path in which no scenarios can be looked for.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {}", path.display(), reason(source))]
@@ -23,12 +26,12 @@ pub struct FindError {
 /// for all `*.yaml` and `*.yml` below it. A file or folder that is found by several ways, such as symbolic links, counts by the
 /// first of them.
 ///
-/// Of a folder's files those are left out that are Kubernetes objects (they have a line `apiVersion: ...`), and
-/// folders called `invalid`, which hold examples of mistakes.
+/// Of a folder's files those are left out that are Kubernetes objects (they have a line `apiVersion: ...`), and folders
+/// in it that have a file [`IGNORED`].
 ///
 /// # Errors
 ///
-/// The first path that does not exist or cannot be listed.
+/// The first path that does not exist, cannot be listed, or is a pipe, socket or device in a folder.
 pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FindError> {
     let mut search = Search::default();
     for path in paths {
@@ -67,10 +70,10 @@ impl Search {
         paths.sort();
         for path in paths {
             if path.is_dir() {
-                if path.file_name().is_none_or(|name| name != "invalid") {
+                if !path.join(IGNORED).exists() {
                     self.walk(&path)?;
                 }
-            } else if is_yaml(&path) && !holds_objects(&path) {
+            } else if is_yaml(&path) && !holds_objects(&path)? {
                 self.add(path);
             }
         }
@@ -93,7 +96,11 @@ pub fn is_manifest(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("apiVersion:")) || json()
 }
 
-/// A file that cannot be read counts as a scenario, so that the mistake is told.
-fn holds_objects(path: &Path) -> bool {
-    read_file(path).is_ok_and(|text| is_manifest(&text))
+/// A file that cannot be read counts as a scenario, so that the mistake is told. What is no file is told here: it could
+/// not even be opened without waiting.
+fn holds_objects(path: &Path) -> Result<bool, FindError> {
+    match read_file(path) {
+        Err(source) if source.kind() == io::ErrorKind::InvalidInput => Err(FindError { path: path.to_owned(), source }),
+        text => Ok(text.is_ok_and(|text| is_manifest(&text))),
+    }
 }

@@ -26,7 +26,7 @@ mod tree;
 
 pub(crate) use decode::nearest;
 pub use diagnostics::{Diagnostic, Diagnostics, Label};
-pub use find::{FindError, find, is_manifest};
+pub use find::{FindError, IGNORED, find, is_manifest};
 pub use limits::{FILE_BYTES, MOST_FLOWS};
 pub(crate) use model::pod_label;
 pub use model::{
@@ -35,7 +35,7 @@ pub use model::{
     Vantage,
 };
 pub use plain::{PlainCluster, cluster, proxy_config};
-pub(crate) use read::read_limited;
 pub use read::{load, parse, read_file, unreadable};
+pub(crate) use read::{read_argument, read_limited};
 pub use schema::schema;
 pub(crate) use served::served_at;

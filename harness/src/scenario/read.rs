@@ -1,7 +1,7 @@
 //! From a file to a scenario.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::text::reason;
 ///
 /// All mistakes of the scenario and its manifests, or the reason why it could not be read.
 pub fn load(path: &Path) -> Result<Scenario, Diagnostics> {
-    match read_file(path) {
+    match read_argument(path) {
         Ok(text) => parse(&text, path, &read_file),
         Err(error) => Err(unreadable(path, &error)),
     }
@@ -41,12 +41,26 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
     Diagnostics { errors: vec![error], sources: BTreeMap::new() }
 }
 
-/// The text of a file.
+/// The text of a file that others name: a scenario, or a folder that it lies in. Nobody writes into a pipe for it.
 ///
 /// # Errors
 ///
-/// That of the system, or `InvalidData` for a file that is longer than [`FILE_BYTES`] or no UTF-8.
+/// That of the system, `InvalidInput` for what is no regular file, or `InvalidData` for a file that is longer than
+/// [`FILE_BYTES`] or no UTF-8.
 pub fn read_file(path: &Path) -> io::Result<String> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() || metadata.is_file() {
+        return read_argument(path);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, a socket or a device, and no file"))
+}
+
+/// The text of a file that the user named, which may be a pipe: `/dev/stdin`, or what a shell makes of `<(...)`.
+///
+/// # Errors
+///
+/// As [`read_file`], which refuses pipes.
+pub(crate) fn read_argument(path: &Path) -> io::Result<String> {
     read_limited(File::open(path)?)
 }
 

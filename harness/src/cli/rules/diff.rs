@@ -60,7 +60,7 @@ pub(super) fn diff(written: &Written, file: &Path) -> Result<Diff, Refusal> {
     }
     let (file, text) = match file.as_os_str() == STDIN {
         true => (PathBuf::from("standard input"), scenario::read_limited(io::stdin().lock())),
-        false => (file.to_owned(), scenario::read_file(file)),
+        false => (file.to_owned(), scenario::read_argument(file)),
     };
     let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
     let mut found = read(&text, &file, written.family)?;

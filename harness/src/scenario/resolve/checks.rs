@@ -13,6 +13,10 @@ use super::addresses::family;
 use super::findings::Findings;
 use super::located::Located;
 use super::objects::Objects;
+use crate::topology::pod_label;
+
+/// The longest name of a file (`NAME_MAX` of Linux).
+const NAME_BYTES: usize = 255;
 
 /// Checks the addresses of all machines.
 pub(crate) fn addresses(
@@ -50,6 +54,21 @@ pub(crate) fn addresses(
                 let message = format!("{ip} of {owner} is also the cluster IP of service {}", service.name);
                 findings.wrong(*at, message, "Give one of the two another address.");
             }
+        }
+    }
+}
+
+/// Checks that a file can have the name of every machine: as one, each has its namespace.
+pub(crate) fn names(objects: &Objects<'_>, hosts: &[Located<'_, Host>], findings: &mut Findings) {
+    let nodes = objects.nodes.iter().map(|node| (format!("node/{}", node.value.name), node.field("metadata.name")));
+    let pods = objects.pods.iter().map(|pod| (pod_label(&pod.value.pod.name), pod.field("metadata.name")));
+    let hosts = hosts.iter().map(|host| (format!("host/{}", host.value.name), host.field("metadata.name")));
+    for (name, at) in nodes.chain(pods).chain(hosts) {
+        // An underscore is escaped there.
+        let bytes = name.len() + 2 * name.matches('_').count();
+        if bytes > NAME_BYTES {
+            let message = format!("the name is too long for a namespace: {bytes} bytes, its kind included");
+            findings.wrong(at, message, format!("Write a shorter one: at most {NAME_BYTES} bytes have room."));
         }
     }
 }

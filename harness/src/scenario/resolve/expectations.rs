@@ -206,7 +206,8 @@ fn balance(raw: &RawExpect, at: At<'_>, sent: Sent, scene: &Scene<'_, '_>, findi
                 let each = *share / targets.len().max(1) as f64;
                 known.extend(targets.into_iter().map(|target| (target, each)));
             }
-            let sum: f64 = shares.values().sum();
+            // An empty sum is -0, which nobody would write.
+            let sum: f64 = shares.values().sum::<f64>() + 0.0;
             if (sum - 1.0).abs() > 1e-6 {
                 let message = format!("the shares add up to {sum}");
                 findings.wrong(at.key(), message, "Shares are parts of 1: make them add up to it.");

@@ -66,6 +66,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
         findings.wrong(at, "the scenario has no nodes", "Add `nodes:` with at least one node.");
     }
     let cluster = objects.cluster(&network, findings);
+    checks::names(&objects, &hosts, findings);
     checks::addresses(&objects, &hosts, &cluster, findings);
     let listed = at.field("rules");
     let rules = surroundings::rules(&raw.rules, listed, input.folder, input.rules, &objects, &cluster, findings);

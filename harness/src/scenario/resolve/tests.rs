@@ -6,7 +6,7 @@ use std::path::Path;
 use svclab_rules::cluster::Cluster;
 
 use super::super::model::{ForeignRules, Host, Step, Test};
-use super::super::raw::{RawExpect, RawProbe, RawTest};
+use super::super::raw::{RawApply, RawExpect, RawProbe, RawTest};
 use super::super::tree::At;
 use super::expectations::{self, expectation};
 use super::findings::Findings;
@@ -73,7 +73,7 @@ impl<'a> Run<'_, '_, 'a> {
                 for (index, step) in steps.iter().enumerate() {
                     let at = at.field("steps").item(index);
                     match (&step.apply, &step.probe) {
-                        (Some(apply), None) => self.apply(&Source::step(apply, at.field("apply"), self.stage.folder)),
+                        (Some(apply), None) => self.apply(apply, at.field("apply")),
                         (None, Some(probe)) => self.probe(probe, step.expect.as_ref(), at),
                         _ => {
                             let help = "Write each as a step of its own.";
@@ -95,9 +95,14 @@ impl<'a> Run<'_, '_, 'a> {
         }
     }
 
-    fn apply(&mut self, source: &Source<'a>) {
-        let objects = self.now.0.apply(source, self.stage.manifests, self.stage.network, self.findings);
+    fn apply(&mut self, raw: &'a RawApply, at: At<'a>) {
+        let known = self.findings.notes.len();
+        let source = Source::step(raw, at, self.stage.folder);
+        let objects = self.now.0.apply(&source, self.stage.manifests, self.stage.network, self.findings);
         let cluster = objects.cluster(self.stage.network, self.findings);
+        for note in &mut self.findings.notes[known..] {
+            note.message += &format!(", after the `apply` in line {}", at.span().line);
+        }
         self.steps.push(Step::Apply(Box::new(cluster.clone())));
         *self.now = (objects, cluster);
     }

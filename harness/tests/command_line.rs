@@ -122,11 +122,11 @@ fn a_setting_that_the_kernel_refuses_is_the_scenarios_mistake() {
 }
 
 #[rstest]
-#[case::twice("junit=same,json=./same", "would overwrite")]
-#[case::of_the_scenario("json=../reports-over-inputs/failing.yaml", "would overwrite")]
-#[case::dash("json=-", "/dev/stdout")]
-fn reports_overwrite_nothing(#[case] reports: &str, #[case] told: &str) {
-    let folder = folder("reports-over-inputs");
+#[case::twice("reports-over-reports", "junit=same,json=./same", "would overwrite")]
+#[case::of_the_scenario("reports-over-inputs", "json=../reports-over-inputs/failing.yaml", "would overwrite")]
+#[case::dash("reports-to-a-dash", "json=-", "/dev/stdout")]
+fn reports_overwrite_nothing(#[case] own: &str, #[case] reports: &str, #[case] told: &str) {
+    let folder = folder(own);
     let scenario = failing(&folder);
     let before = fs::read_to_string(&scenario).expect("the scenario");
     let output = svclab(&["run", &scenario, "--report", reports]).current_dir(&folder).output().expect("svclab starts");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::name::Name;
 use super::statement::{Condition, Statement, Verdict};
 use crate::cluster::{Family, Protocol};
+use crate::walk::Hook;
 
 /// The tables of a namespace that belong together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -169,37 +170,6 @@ pub struct BaseChain {
     pub priority: i32,
     /// True for policy `drop`, false for `accept`, as kube-proxy has it.
     pub drops: bool,
-}
-
-/// A place in the kernel's path of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Hook {
-    /// Before routing.
-    Prerouting,
-    /// For this machine.
-    Input,
-    /// For another one.
-    Forward,
-    /// From this machine.
-    Output,
-    /// After routing.
-    Postrouting,
-}
-
-impl Hook {
-    /// All hooks, in the order of a packet.
-    pub const ALL: [Self; 5] = [Self::Prerouting, Self::Input, Self::Forward, Self::Output, Self::Postrouting];
-
-    /// nft's word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Prerouting => "prerouting",
-            Self::Input => "input",
-            Self::Forward => "forward",
-            Self::Output => "output",
-            Self::Postrouting => "postrouting",
-        }
-    }
 }
 
 /// A rule: if all conditions hold, its statements are carried out in order.

@@ -14,7 +14,7 @@ mod print;
 mod ranges;
 mod statement;
 
-pub use ast::{BaseChain, Chain, Datatype, Dynamic, Element, Hook, Key, Rule, Ruleset, Set, SetKind, Table};
+pub use ast::{BaseChain, Chain, Datatype, Dynamic, Element, Key, Rule, Ruleset, Set, SetKind, Table};
 pub use generate::{Unsupported, generate};
 pub use name::Name;
 pub use parse::{OtherTable, ParseError, Parsed, parse};

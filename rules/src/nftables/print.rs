@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use super::ast::{BaseChain, Chain, Datatype, Element, Hook, Key, Rule, Ruleset, Set, SetKind, Table};
+use super::ast::{BaseChain, Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, Table};
 use super::statement::{Addresses, Condition, LookupKey, MarkChange, Statement, Verdict};
 use crate::cluster::Family;
+use crate::walk::Hook;
 
 /// Shows tables as `nft list ruleset` does. `nft -f` loads the text as it is into a namespace that has none of them.
 ///
@@ -133,7 +134,7 @@ fn print_chain(out: &mut String, chain: &Chain, family: Family) {
     }
     if let Some(base) = &chain.base {
         let kind = if base.nat { "nat" } else { "filter" };
-        let _ = write!(out, "\t\ttype {kind} hook {} priority ", base.hook.as_str());
+        let _ = write!(out, "\t\ttype {kind} hook {} priority ", base.hook.lowercase());
         write_priority(out, base);
         out.push_str(if base.drops { "; policy drop;\n" } else { "; policy accept;\n" });
     }

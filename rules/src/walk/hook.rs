@@ -18,7 +18,7 @@ pub enum Hook {
 }
 
 impl Hook {
-    /// All hooks.
+    /// All hooks, in the order of a packet.
     pub const ALL: [Self; 5] = [Self::Prerouting, Self::Input, Self::Forward, Self::Output, Self::Postrouting];
 
     /// The name of the chains that iptables has there.
@@ -29,6 +29,17 @@ impl Hook {
             Self::Forward => "FORWARD",
             Self::Output => "OUTPUT",
             Self::Postrouting => "POSTROUTING",
+        }
+    }
+
+    /// nft's word for it.
+    pub fn lowercase(self) -> &'static str {
+        match self {
+            Self::Prerouting => "prerouting",
+            Self::Input => "input",
+            Self::Forward => "forward",
+            Self::Output => "output",
+            Self::Postrouting => "postrouting",
         }
     }
 

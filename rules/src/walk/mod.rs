@@ -12,6 +12,7 @@ mod branch;
 mod connection;
 mod environment;
 mod hash;
+mod held;
 mod hook;
 mod interface;
 mod packet;
@@ -23,6 +24,7 @@ pub use branch::{Assumptions, Branch, By, Effect, Effects, Outcome, Refusal, Unk
 pub use connection::{Connection, Direction, SourceNat, State, Tracked, Tracking, Tuple};
 pub use environment::{AddressTable, Environment, IpSet, Part, RecentEntry, RecentLists};
 pub(crate) use hash::FastMap;
+pub(crate) use held::Held;
 pub use hook::Hook;
 pub use interface::Interface;
 pub use packet::{BridgePorts, Packet, Transport};

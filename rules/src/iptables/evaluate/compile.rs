@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use super::action::Action;
 use super::check::{CompileError, check};
-use super::condition::{Condition, conditions};
+use super::condition::Condition;
 use super::index::Index;
+use super::lower::conditions;
 use super::program::{Chain, Program, Rule, Span};
 use crate::iptables::{self, RuleSet, TableName};
 use crate::walk::Hook;
@@ -18,10 +19,11 @@ impl Program {
     /// All mistakes for which the kernel would not load the rules by iptables-nft, and tables whose rules no packet meets.
     pub fn compile(rules: &RuleSet) -> Result<Self, Vec<CompileError>> {
         let mut program = Self::without_index(rules)?;
-        for span in &mut program.spans {
-            let rules = &program.rules[span.first as usize..span.end as usize];
-            if let Some(index) = Index::of(rules, &program.conditions, span.first as usize) {
-                span.index = Some(program.indexes.len() as u32);
+        for chain in 0..program.spans.len() {
+            let Span { first, end, .. } = program.spans[chain];
+            let rules = program.rules[first as usize..end as usize].iter().map(|rule| program.conditions(rule));
+            if let Some(index) = Index::of(first, rules) {
+                program.spans[chain].index = Some(program.indexes.len() as u32);
                 program.indexes.push(index);
             }
         }

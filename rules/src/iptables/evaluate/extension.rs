@@ -1,12 +1,13 @@
 //! Extensions that rule sets keep as text, as far as they decide on a packet.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::condition::{AddressTypes, Between, Condition, ConnectionPart, Conntrack, Field, number};
+use super::condition::{AddressTypes, Between, Condition, ConnectionPart, Conntrack, Field};
 use crate::cluster::Family;
 use crate::iptables::parse::values;
 use crate::iptables::{Negatable, Other, ProtocolNumber};
-use crate::walk::Direction;
+use crate::walk::{Direction, bits};
 
 /// The condition of a match; nothing where it always holds.
 pub(super) fn condition(other: &Other, family: Family) -> Option<Condition> {
@@ -211,4 +212,10 @@ fn between(options: &[Opt<'_>], family: Family) -> Option<Condition> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (number(first, family)?, number(last, family)?);
     Some(Condition::Between(Box::new(Between { field, negated: option.negated, first, last })))
+}
+
+/// The number of an address, of the family that the rules are for.
+fn number(text: &str, family: Family) -> Option<u128> {
+    let address: IpAddr = text.parse().ok()?;
+    (Family::of(address) == family).then(|| bits(address))
 }

@@ -3,9 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::condition::{AddressTypes, ConnectionPart, Conntrack, Name, PhysdevPorts, SetLookup};
-use super::holds::Held;
 use crate::iptables::{Multiport, Negatable, RouteType, Side, States};
-use crate::walk::{Direction, Environment, Interface, Packet, Part, State, Tracked, Tracking, Transport, bits};
+use crate::walk::{Direction, Environment, Held, Interface, Packet, Part, State, Tracked, Tracking, Transport, bits};
 
 /// The bit that `xt_state` and `xt_conntrack` have for a packet.
 pub(super) fn state(tracking: &Tracking) -> States {

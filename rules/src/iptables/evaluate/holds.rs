@@ -1,32 +1,12 @@
 //! Whether a condition holds for a packet.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use super::condition::{Condition, Field, MaskedField, PortField};
 use super::facts::{address_types, conntrack, in_set, in_state, multiport, physdev, state};
 use super::walker::Walker;
 use crate::iptables::{Recent, RecentAction};
-use crate::walk::{Assumptions, Effect, Environment, RecentLists, Trace, Transport};
-
-/// Whether a condition holds.
-#[derive(Debug, Clone)]
-pub(super) enum Held {
-    Yes,
-    No,
-    /// Yes, if this is assumed.
-    Assuming(Assumptions),
-    /// For some packets out of so many.
-    Sometimes(u32, u64),
-    /// Nobody can say, for this reason.
-    Unknown(Arc<str>),
-}
-
-impl From<bool> for Held {
-    fn from(holds: bool) -> Self {
-        if holds { Self::Yes } else { Self::No }
-    }
-}
+use crate::walk::{Assumptions, Effect, Environment, Held, RecentLists, Trace, Transport};
 
 impl<T: Trace> Walker<T> {
     /// Whether a condition holds. Effects of it are noted.

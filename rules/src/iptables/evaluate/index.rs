@@ -7,7 +7,6 @@
 use smallvec::SmallVec;
 
 use super::condition::{Condition, Field, PortField};
-use super::program::Rule;
 use crate::walk::FastMap;
 
 /// Chains shorter than this are gone through.
@@ -34,22 +33,21 @@ enum Key {
 }
 
 impl Index {
-    /// The index of a chain, where it is worth one.
-    pub(super) fn of(rules: &[Rule], conditions: &[Condition], first: usize) -> Option<Self> {
+    /// The index of a chain, where it is worth one; from the conditions of its rules and the position of the first.
+    pub(super) fn of<'a>(first: u32, rules: impl ExactSizeIterator<Item = &'a [Condition]>) -> Option<Self> {
         let mut index = Self::default();
-        if rules.len() < LONG {
+        let count = rules.len();
+        if count < LONG {
             return None;
         }
-        for (offset, rule) in rules.iter().enumerate() {
-            let conditions = &conditions[rule.first_condition as usize..rule.end_of_conditions as usize];
-            let position = (first + offset) as u32;
+        for (position, conditions) in (first..).zip(rules) {
             match key(conditions) {
                 Some(Key::Address(address)) => index.by_address.entry(address).or_default().push(position),
                 Some(Key::Port(protocol, port)) => index.by_port.entry((protocol, port)).or_default().push(position),
                 None => index.others.push(position),
             }
         }
-        (index.others.len() < rules.len() / 2).then_some(index)
+        (index.others.len() < count / 2).then_some(index)
     }
 
     /// The first rule at or behind a position that can match a packet.

@@ -7,12 +7,11 @@ use smallvec::SmallVec;
 
 use super::action::{Action, Destination};
 use super::check::DEEPEST;
-use super::holds::Held;
 use super::program::Program;
 use super::walker::Walker;
 use crate::iptables::{Policy, TableName};
 use crate::walk::{
-    Assumptions, Branch, By, Did, Environment, Hook, NoTrace, Outcome, Packet, Path, RuleId, Share, Step, Trace,
+    Assumptions, Branch, By, Did, Environment, Held, Hook, NoTrace, Outcome, Packet, Path, RuleId, Share, Step, Trace,
     Tracking, Unknown,
 };
 

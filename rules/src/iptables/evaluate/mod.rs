@@ -47,6 +47,7 @@ mod extension;
 mod facts;
 mod holds;
 mod index;
+mod lower;
 mod machine;
 mod nat;
 mod program;

@@ -6,11 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 
 use super::super::TABLE;
-use super::super::ast::{BaseChain, Chain, Datatype, Element, Hook, Key, Rule, Set, SetKind, Table};
+use super::super::ast::{BaseChain, Chain, Datatype, Element, Key, Rule, Set, SetKind, Table};
 use super::super::statement::{Addresses, Condition, LookupKey, MarkChange, Side, Statement, Verdict};
 use super::rule::{ADDRESS_AND_PORT, PORT, rule};
 use super::{Generator, Unsupported};
 use crate::cluster::Family;
+use crate::walk::Hook;
 
 /// The priority of chains that see destinations as they are on the wire.
 const BEFORE_DNAT: i32 = -110;

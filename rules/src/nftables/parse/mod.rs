@@ -16,8 +16,9 @@ use serde_json::value::RawValue;
 
 use self::json::{Document, Object, OneOrMore, Value};
 use super::TABLE;
-use super::ast::{BaseChain, Chain, Datatype, Dynamic, Hook, Ruleset, Set, SetKind, Table};
+use super::ast::{BaseChain, Chain, Datatype, Dynamic, Ruleset, Set, SetKind, Table};
 use crate::cluster::Family;
+use crate::walk::Hook;
 
 /// The newest version of nft's JSON that is understood.
 const SCHEMA: u32 = 1;
@@ -245,7 +246,7 @@ fn base_chain(chain: &json::Chain<'_>) -> Result<Option<BaseChain>, String> {
         "filter" => false,
         _ => return Err(format!("chains of type `{kind}` are not known")),
     };
-    let known = Hook::ALL.into_iter().find(|known| known.as_str() == hook);
+    let known = Hook::ALL.into_iter().find(|known| known.lowercase() == hook);
     let hook = known.ok_or_else(|| format!("there is no hook `{hook}` in these tables"))?;
     let priority = chain.prio.and_then(typed).ok_or("it has no priority that is a number")?;
     let drops = match chain.policy.as_deref() {

@@ -1,0 +1,26 @@
+//! Answers of single conditions.
+
+use std::sync::Arc;
+
+use super::branch::Assumptions;
+
+/// Whether a condition holds.
+#[derive(Debug, Clone)]
+pub(crate) enum Held {
+    /// For this packet, always.
+    Yes,
+    /// For this packet, never.
+    No,
+    /// Yes, if this is assumed.
+    Assuming(Assumptions),
+    /// For some packets out of so many.
+    Sometimes(u32, u64),
+    /// Nobody can say, for this reason.
+    Unknown(Arc<str>),
+}
+
+impl From<bool> for Held {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+}

@@ -1,7 +1,8 @@
 //! nftables: kube-proxy's rules in `nftables` mode.
 //!
 //! [`generate`] makes a node's table of one family out of a cluster, [`print()`] shows it as `nft list ruleset` would,
-//! which `nft -f` loads as it is. [`parse()`] reads tables back from the JSON of `nft -j list ruleset`. [`print_sync`] is for a namespace that may have the table of an earlier sync.
+//! which `nft -f` loads as it is. [`parse()`] reads tables back from that text, or from the JSON of `nft -j list ruleset`.
+//! [`print_sync`] is for a namespace that may have the table of an earlier sync.
 //!
 //! A table holds sets, maps and chains, which share no names with those of other tables. kube-proxy keeps to one table a
 //! family, `kube-proxy`, and never touches those of others.
@@ -17,7 +18,7 @@ mod statement;
 pub use ast::{BaseChain, Chain, Datatype, Dynamic, Element, Key, Rule, Ruleset, Set, SetKind, Table};
 pub use generate::{Unsupported, generate};
 pub use name::Name;
-pub use parse::{OtherTable, ParseError, Parsed, parse};
+pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, parse};
 pub use print::{print, print_rule, print_sync};
 pub use ranges::AddressRange;
 pub use statement::{Addresses, Condition, LookupKey, MarkChange, Side, Statement, Verdict};

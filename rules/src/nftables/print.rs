@@ -9,7 +9,7 @@ use crate::walk::Hook;
 
 /// Shows tables as `nft list ruleset` does. `nft -f` loads the text as it is into a namespace that has none of them.
 ///
-/// What is not modelled is shown as the JSON that it was read from, which `nft -f` does not take.
+/// What is not modelled is shown as it was read; where that was JSON, `nft -f` does not take it.
 ///
 /// The order of elements is the model's; nft shows those of maps in an order of its own.
 pub fn print(rules: &Ruleset) -> String {

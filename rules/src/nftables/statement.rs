@@ -53,7 +53,7 @@ pub enum Condition {
     },
     /// `ip saddr . ip daddr . meta l4proto . th dport @set`: a set has the key that the packet makes.
     InSet(Vec<LookupKey>, Name),
-    /// A condition that is not modelled: the JSON that nft shows for it.
+    /// A condition that is not modelled: what nft shows for it.
     Other(Box<str>),
 }
 
@@ -111,7 +111,8 @@ pub enum Statement {
     Mark(MarkChange),
     /// `update @set { ip saddr }`: the source is put into a set, for the set's time from now on.
     RememberSource(Name),
-    /// A statement that is not modelled, or a condition behind a statement: the JSON that nft shows for it.
+    /// A statement that is not modelled, or a condition behind a statement: what nft shows for it. In nft's own text, all
+    /// that follows it in the rule too, conditions among it.
     Other(Box<str>),
 }
 

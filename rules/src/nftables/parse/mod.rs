@@ -1,15 +1,17 @@
-//! From the JSON of `nft -j list ruleset` to tables.
+//! From what `nft list ruleset` shows to tables, with `-j` or without.
 //!
-//! nft's own text has no grammar that is written down, its JSON has (libnftables-json(5)). [`json`] is its shape; sets and
-//! chains are read here, elements in [`values`] and rules in [`rule`].
+//! nft's own text has no grammar that is written down, and is what people paste: [`text`]. Its JSON has one
+//! (libnftables-json(5)): [`json`] is its shape; sets and chains are read here, elements in [`values`] and rules in [`rule`].
 
 mod json;
 mod rule;
 #[cfg(test)]
 mod tests;
+mod text;
 mod values;
 
 use std::collections::HashMap;
+use std::fmt;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -33,6 +35,41 @@ pub struct Parsed {
     pub rules: Ruleset,
     /// The other tables, of which no more is read.
     pub others: Vec<OtherTable>,
+    /// The lines of rules and elements.
+    pub lines: SourceLines,
+}
+
+/// The lines that rules and elements were read from, laid out as their rule set is. JSON has none: it is one line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceLines(Vec<Lines>);
+
+/// The lines of a table's sets and chains, each with those of what is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Lines {
+    sets: Vec<(usize, Vec<usize>)>,
+    chains: Vec<(usize, Vec<usize>)>,
+}
+
+impl SourceLines {
+    /// The line, from 1, of a rule given by the positions of its table, its chain in that, and itself in that.
+    pub fn rule(&self, table: usize, chain: usize, rule: usize) -> Option<usize> {
+        self.0.get(table)?.chains.get(chain)?.1.get(rule).copied()
+    }
+
+    /// The line where a chain starts.
+    pub fn chain(&self, table: usize, chain: usize) -> Option<usize> {
+        Some(self.0.get(table)?.chains.get(chain)?.0)
+    }
+
+    /// The line of an element given by the positions of its table, its set in that, and itself in that.
+    pub fn element(&self, table: usize, set: usize, element: usize) -> Option<usize> {
+        self.0.get(table)?.sets.get(set)?.1.get(element).copied()
+    }
+
+    /// The line where a set starts.
+    pub fn set(&self, table: usize, set: usize) -> Option<usize> {
+        Some(self.0.get(table)?.sets.get(set)?.0)
+    }
 }
 
 /// A table that is not kube-proxy's.
@@ -50,23 +87,61 @@ pub struct OtherTable {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct ParseError {
-    /// Where: a line and a column, both from 1, or the table and what of it.
-    pub place: String,
+    /// Where.
+    pub place: ErrorPlace,
     /// What is wrong, as a lower-case fragment.
     pub message: String,
 }
 
-/// Reads what `nft -j list ruleset` shows.
+/// Where something cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ErrorPlace {
+    /// At a place of the text.
+    At {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1, in characters; in bytes where JSON is broken.
+        column: usize,
+    },
+    /// In an object of the JSON: the table, and what of it.
+    Object(String),
+}
+
+impl fmt::Display for ErrorPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At { line, column } => write!(f, "line {line}, column {column}"),
+            Self::Object(object) => f.write_str(object),
+        }
+    }
+}
+
+impl ParseError {
+    /// A mistake at a byte of a text.
+    fn at_byte(text: &str, at: usize, message: String) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        Self { place: ErrorPlace::At { line, column: before[start..].chars().count() + 1 }, message }
+    }
+}
+
+/// Reads what `nft list ruleset` shows, or `nft -j list ruleset` where the text begins with a brace.
 ///
 /// kube-proxy's tables are those called `kube-proxy` of family `ip` and `ip6`. An expression of their rules that is not
-/// modelled is kept as JSON ([`super::Condition::Other`], [`super::Statement::Other`]). Counters of rules are left out, and
+/// modelled is kept as it stands there ([`super::Condition::Other`], [`super::Statement::Other`]), in nft's own text with all
+/// that follows in the rule. Counters of rules are left out, and
 /// so are a table's named counters and the like: a rule that uses one is kept as said. The time that an
-/// element has left is left out too. nft before 1.0.8 shows no comments of tables and chains.
+/// element has left is left out too. nft before 1.0.8 shows no comments of tables and chains in JSON.
 ///
 /// # Errors
 ///
-/// Text that is no such JSON; and every set, element, chain and rule that the tables have no room for.
+/// Text that is neither; and every set, element, chain and rule that the tables have no room for. Of nft's own text, the
+/// first mistake.
 pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
+    if !text.trim_start().starts_with('{') {
+        return text::parse(text);
+    }
     let document: Document<'_> = serde_json::from_str(text).map_err(|error| vec![syntax(&error)])?;
     let mut reader = Reader::default();
     document.nftables.iter().for_each(|object| reader.object(object));
@@ -74,10 +149,9 @@ pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
 }
 
 fn syntax(error: &serde_json::Error) -> ParseError {
-    let message = error.to_string();
-    let place = format!("line {} column {}", error.line(), error.column());
-    let message = message.strip_suffix(&format!(" at {place}")).unwrap_or(&message).to_owned();
-    ParseError { place, message }
+    let (line, column, message) = (error.line(), error.column(), error.to_string());
+    let message = message.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&message).to_owned();
+    ParseError { place: ErrorPlace::At { line, column }, message }
 }
 
 #[derive(Default)]
@@ -123,7 +197,7 @@ impl Reader {
     }
 
     fn refuse(&mut self, place: String, message: impl Into<String>) {
-        self.errors.push(ParseError { place, message: message.into() });
+        self.errors.push(ParseError { place: ErrorPlace::Object(place), message: message.into() });
     }
 
     fn table(&mut self, table: &json::Table) {

@@ -1,0 +1,236 @@
+//! From the text of `nft list ruleset` to tables.
+//!
+//! nft's text has no grammar that is written down; this is what nft 1.0.2 to 1.1 show of what kube-proxy writes.
+//! [`words`] takes the text apart, [`set`] reads sets and maps, [`rule`] rules; tables and chains are read here.
+
+mod rule;
+mod set;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use self::words::{Kind, Word, Words};
+use super::super::TABLE;
+use super::super::ast::{BaseChain, Chain, SetKind, Table};
+use super::{Lines, OtherTable, ParseError, Parsed, family_of};
+use crate::walk::Hook;
+
+/// What is wrong, and where: the byte.
+type Fault = (usize, String);
+
+/// Reads the text, up to the first mistake: behind one nothing tells what is inside of what.
+pub(super) fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
+    let mut reader = Reader { words: Words::of(text), parsed: Parsed::default() };
+    reader.document().map_err(|(at, message)| vec![ParseError::at_byte(text, at, message)])?;
+    Ok(reader.parsed)
+}
+
+struct Reader<'a> {
+    words: Words<'a>,
+    parsed: Parsed,
+}
+
+impl<'a> Reader<'a> {
+    fn document(&mut self) -> Result<(), Fault> {
+        loop {
+            self.words.skip_newlines();
+            let Some(word) = self.words.next() else { return Ok(()) };
+            if !word.is("table") {
+                let message = format!("`table` must stand here, not `{}`", word.text);
+                return Err((word.start, message));
+            }
+            let (family, name) = (self.name()?, self.name()?);
+            self.open()?;
+            match family_of(family.text).filter(|_| name.text == TABLE) {
+                Some(family) => {
+                    let twice = self.parsed.rules.table(family).is_some();
+                    if twice {
+                        return Err((name.start, "this table stands here twice".to_owned()));
+                    }
+                    let table =
+                        Table { family, name: name.text.into(), comment: None, sets: Vec::new(), chains: Vec::new() };
+                    self.table(table)?;
+                }
+                None => {
+                    let rules = self.count_rules()?;
+                    let (family, name) = (family.text.to_owned(), name.text.to_owned());
+                    self.parsed.others.push(OtherTable { family, name, rules });
+                }
+            }
+        }
+    }
+
+    /// The words up to the table's `}`.
+    fn table(&mut self, mut table: Table) -> Result<(), Fault> {
+        let mut lines = Lines::default();
+        while let Some(word) = self.inside()? {
+            match word.text {
+                "comment" => table.comment = Some(self.quoted()?),
+                kind @ ("set" | "map") => {
+                    let kind = if kind == "set" { SetKind::Set } else { SetKind::VerdictMap };
+                    let name = self.name()?;
+                    self.open()?;
+                    let (set, elements) = self.set(name, kind, table.family)?;
+                    table.sets.push(set);
+                    lines.sets.push((word.line, elements));
+                }
+                "chain" => {
+                    let name = self.name()?;
+                    self.open()?;
+                    let (chain, rules) = self.chain(name)?;
+                    table.chains.push(chain);
+                    lines.chains.push((word.line, rules));
+                }
+                // Flags of the table; named counters and the like, which no rule of kube-proxy's depends on.
+                _ => self.skip_statement()?,
+            }
+        }
+        self.parsed.rules.tables.push(table);
+        self.parsed.lines.0.push(lines);
+        Ok(())
+    }
+
+    /// A chain, and the lines of its rules.
+    fn chain(&mut self, name: Word<'a>) -> Result<(Chain, Vec<usize>), Fault> {
+        let mut chain = Chain::regular(name.text.into());
+        let mut lines = Vec::new();
+        let mut words = Vec::new();
+        while let Some(first) = self.inside()? {
+            match first.text {
+                "comment" => chain.comment = Some(self.quoted()?),
+                "type" => chain.base = Some(self.base_chain()?),
+                "policy" => {
+                    let word = self.name()?;
+                    let base = chain.base.as_mut();
+                    let base = base.ok_or_else(|| (first.start, "a policy without `type ... hook`".to_owned()))?;
+                    base.drops = match word.text {
+                        "accept" => false,
+                        "drop" => true,
+                        other => return Err((word.start, format!("there is no policy `{other}`"))),
+                    };
+                }
+                _ => {
+                    words.clear();
+                    words.push(first);
+                    self.rest_of_line(&mut words)?;
+                    chain.rules.push(rule::rule(self.words.source(), &words));
+                    lines.push(first.line);
+                }
+            }
+        }
+        Ok((chain, lines))
+    }
+
+    /// `nat hook prerouting priority dstnat - 10`, behind `type`.
+    fn base_chain(&mut self) -> Result<BaseChain, Fault> {
+        let kind = self.name()?;
+        let nat = match kind.text {
+            "nat" => true,
+            "filter" => false,
+            other => return Err((kind.start, format!("chains of type `{other}` are not known"))),
+        };
+        self.expect("hook")?;
+        let word = self.name()?;
+        let hook = Hook::ALL.into_iter().find(|hook| hook.lowercase() == word.text);
+        let hook = hook.ok_or_else(|| (word.start, format!("there is no hook `{}` in these tables", word.text)))?;
+        self.expect("priority")?;
+        let start = self.words.peek().map_or(0, |word| word.start);
+        let mut text = String::new();
+        while let Some(word) = self.words.next().filter(|word| !word.is_end()) {
+            text += word.text;
+        }
+        let priority = priority(&text).ok_or_else(|| (start, format!("`{text}` is no priority")))?;
+        Ok(BaseChain { nat, hook, priority, drops: false })
+    }
+
+    /// How many rules there are up to the table's `}`.
+    fn count_rules(&mut self) -> Result<usize, Fault> {
+        let mut rules = 0;
+        while let Some(word) = self.inside()? {
+            if !word.is("chain") {
+                self.skip_statement()?;
+                continue;
+            }
+            self.name()?;
+            self.open()?;
+            while let Some(first) = self.inside()? {
+                rules += usize::from(!matches!(first.text, "type" | "policy" | "comment" | "flags"));
+                self.skip_statement()?;
+            }
+        }
+        Ok(rules)
+    }
+
+    /// The first word of the next statement of a block; none where the block ends.
+    fn inside(&mut self) -> Result<Option<Word<'a>>, Fault> {
+        while self.words.peek().is_some_and(|word| word.is_end()) {
+            self.words.next();
+        }
+        let word = self.words.next().ok_or_else(|| self.cut())?;
+        Ok(Some(word).filter(|word| !word.is("}")))
+    }
+
+    /// Leaves out the rest of a statement: to the end of the line, or of the block that it opens.
+    fn skip_statement(&mut self) -> Result<(), Fault> {
+        self.rest_of_line(&mut Vec::new())
+    }
+
+    /// The words up to the end of a line that is in no braces, or before the end of the block.
+    fn rest_of_line(&mut self, words: &mut Vec<Word<'a>>) -> Result<(), Fault> {
+        let mut depth = 0_usize;
+        loop {
+            let word = self.words.peek().ok_or_else(|| self.cut())?;
+            if depth == 0 && (word.is_end() || word.is("}")) {
+                return Ok(());
+            }
+            depth = depth + usize::from(word.is("{")) - usize::from(word.is("}"));
+            words.extend(self.words.next().filter(|word| word.kind != Kind::Newline));
+        }
+    }
+
+    fn name(&mut self) -> Result<Word<'a>, Fault> {
+        let word = self.words.next().ok_or_else(|| self.cut())?;
+        match word.kind {
+            Kind::Plain => Ok(word),
+            Kind::Newline => Err((word.start, "a word is missing here".to_owned())),
+            Kind::Quoted | Kind::Sign => Err((word.start, format!("a word must stand here, not `{}`", word.text))),
+        }
+    }
+
+    fn quoted<T: From<&'a str>>(&mut self) -> Result<T, Fault> {
+        let word = self.words.next().ok_or_else(|| self.cut())?;
+        match word.kind {
+            Kind::Quoted => Ok(T::from(word.text)),
+            _ => Err((word.start, "a text in quotes must stand here".to_owned())),
+        }
+    }
+
+    fn expect(&mut self, text: &str) -> Result<(), Fault> {
+        if self.words.take(text) {
+            return Ok(());
+        }
+        let start = self.words.peek().ok_or_else(|| self.cut())?.start;
+        Err((start, format!("`{text}` must stand here")))
+    }
+
+    fn open(&mut self) -> Result<(), Fault> {
+        self.expect("{")
+    }
+
+    /// The text ends too early.
+    fn cut(&self) -> Fault {
+        let text = self.words.source();
+        (text.trim_end().len(), "the text ends inside of a table: it may have been cut".to_owned())
+    }
+}
+
+/// `-110`, `filter`, `dstnat-10` without blanks: numbers, and nft's names for some.
+fn priority(text: &str) -> Option<i32> {
+    const NAMES: [(&str, i32); 6] =
+        [("raw", -300), ("mangle", -150), ("dstnat", -100), ("filter", 0), ("security", 50), ("srcnat", 100)];
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    let (rest, number) = NAMES.iter().find_map(|(name, number)| Some((text.strip_prefix(name)?, *number)))?;
+    if rest.is_empty() { Some(number) } else { Some(number + rest.parse::<i32>().ok()?) }
+}

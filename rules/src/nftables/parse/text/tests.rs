@@ -1,0 +1,160 @@
+use rstest::rstest;
+
+use super::super::super::{Condition, Statement, print, print_rule};
+use super::super::parse;
+use super::{priority, set};
+use crate::cluster::Family;
+
+fn table(inner: &str) -> String {
+    format!("table ip kube-proxy {{\n{inner}\n}}\n")
+}
+
+fn in_chain(rule: &str) -> String {
+    table(&format!("\tchain c {{\n\t\t{rule}\n\t}}"))
+}
+
+fn first_error(text: &str) -> String {
+    parse(text).unwrap_err()[0].to_string()
+}
+
+/// What nft 1.0.6 shows, and what other releases show for the same.
+#[rstest]
+#[case::counters("ct state new counter packets 5 bytes 300 jump x", "ct state new jump x")]
+#[case::handle("ct state new jump x # handle 12", "ct state new jump x")]
+#[case::mark_in_words("meta mark and 0x4000 == 0x0 return", "meta mark & 0x00004000 == 0x00000000 return")]
+#[case::mark_alone(
+    "mark & 16384 != 0 meta mark set mark xor 0x4000",
+    "meta mark & 0x00004000 != 0x00000000 meta mark set meta mark ^ 0x00004000"
+)]
+#[case::protocol_by_number("meta l4proto 6 dnat to 10.0.0.1:80", "meta l4proto tcp dnat to 10.0.0.1:80")]
+#[case::reject("ip daddr @x reject with icmp port-unreachable", "ip daddr @x reject")]
+#[case::meta_name("meta iifname != \"cali*\" return", "iifname != \"cali*\" return")]
+#[case::destinations_of_old(
+    "dnat ip addr . port to numgen random mod 2 map { 1 : 10.0.0.2 . 80, 0 : 10.0.0.1 . 80 }",
+    "dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80 }"
+)]
+#[case::comment(
+    "fib saddr type local goto x comment \"short-circuit; {all}\"",
+    "fib saddr type local goto x comment \"short-circuit; {all}\""
+)]
+fn rules_are_read(#[case] text: &str, #[case] shown: &str) {
+    let parsed = parse(&in_chain(text)).unwrap();
+    let rule = &parsed.rules.tables[0].chains[0].rules[0];
+    assert_eq!(print_rule(rule, Family::Ipv4), shown);
+    let other = |statement: &Statement| matches!(statement, Statement::Other(_));
+    assert!(
+        !rule.statements.iter().any(other) && !rule.conditions.iter().any(|one| matches!(one, Condition::Other(_)))
+    );
+}
+
+/// From what is not known on, the text is kept, and the rule is marked.
+#[rstest]
+#[case::states("", "ct state established,related accept")]
+#[case::ports("", "tcp dport { 80, 443 } drop")]
+#[case::range_of_ports("", "tcp dport 80-90 drop")]
+#[case::several_protocols("", "meta l4proto { tcp, udp } drop")]
+#[case::log("ct state new", "log prefix \"x {\" drop")]
+#[case::map_inside("", "tcp dport vmap { 80 : drop }")]
+#[case::part_of_a_balance("", "numgen random mod 3 vmap { 0 : goto a, 2 : goto b }")]
+#[case::other_numbers("", "numgen inc mod 1 vmap { 0 : goto a }")]
+#[case::masquerade("ct status dnat", "masquerade")]
+#[case::timeout("", "update @x { ip saddr timeout 3h }")]
+#[case::flags("", "masquerade fully-random,persistent")]
+#[case::no_name("ct state new", "jump")]
+fn what_is_not_known_keeps_its_text(#[case] known: &str, #[case] unknown: &str) {
+    let text = format!("{known} {unknown} comment \"why\"");
+    let parsed = parse(&in_chain(&text)).unwrap();
+    let rule = &parsed.rules.tables[0].chains[0].rules[0];
+    assert_eq!(rule.statements, [Statement::Other(unknown.into())]);
+    assert_eq!((rule.conditions.len(), rule.comment.as_deref()), (usize::from(!known.is_empty()), Some("why")));
+    assert_eq!(print_rule(rule, Family::Ipv4), text.trim_start());
+}
+
+#[test]
+fn sets_maps_and_chains_are_read_as_other_releases_show_them() {
+    let parsed = parse(&table(
+        "\tcomment \"rules\"; flags dormant\n\
+         \tset a { # handle 3\n\t\ttype ipv4_addr\n\t\tflags dynamic,timeout\n\t\ttimeout 1h30m\n\
+         \t\telements = { 10.0.0.1 timeout 3h expires 2h59m59s500ms }\n\t}\n\
+         \tcounter dropped {\n\t\tpackets 0 bytes 0\n\t}\n\
+         \tmap no {\n\t\ttypeof ip daddr . meta l4proto . th dport : verdict\n\t\tflags interval\n\t\tauto-merge\n\
+         \t\telements = { 10.0.0.1 . tcp . 80 counter packets 0 bytes 0 comment \"x/y:z\" : drop,\n\
+         \t\t\t     10.0.0.2 . 17 . 53 : goto x }\n\t}\n\
+         \tchain b {\n\t\ttype filter hook prerouting priority dstnat + 5; policy drop;\n\t}\n\tchain c { return; drop }",
+    ));
+    let shown = "table ip kube-proxy {\n\tcomment \"rules\"\n\
+        \tset a {\n\t\ttype ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout 1h30m\n\
+        \t\telements = { 10.0.0.1 }\n\t}\n\n\
+        \tmap no {\n\t\ttype ipv4_addr . inet_proto . inet_service : verdict\n\
+        \t\telements = { 10.0.0.1 . tcp . 80 comment \"x/y:z\" : drop,\n\t\t\t     10.0.0.2 . udp . 53 : goto x }\n\t}\n\n\
+        \tchain b {\n\t\ttype filter hook prerouting priority dstnat + 5; policy drop;\n\t}\n\n\
+        \tchain c {\n\t\treturn\n\t\tdrop\n\t}\n}\n";
+    let parsed = parsed.unwrap();
+    assert_eq!(print(&parsed.rules), shown);
+    let lines = &parsed.lines;
+    assert_eq!((lines.set(0, 1), lines.element(0, 1, 1)), (Some(12), Some(17)));
+    assert_eq!((lines.chain(0, 1), lines.rule(0, 1, 1), lines.rule(0, 1, 2)), (Some(22), Some(22), None));
+}
+
+#[test]
+fn tables_of_others_are_counted() {
+    let text = "# Warning: table ip nat is managed by iptables-nft, do not touch!\n\
+        table ip nat {\n\tchain POSTROUTING {\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n\
+        \t\tcounter packets 1 bytes 2 jump { masquerade; }\n\t\txt target \"MASQUERADE\"\n\t}\n}\n\
+        table inet empty {\n}\n";
+    let parsed = parse(text).unwrap();
+    let others: Vec<(&str, &str, usize)> =
+        parsed.others.iter().map(|other| (other.family.as_str(), other.name.as_str(), other.rules)).collect();
+    assert_eq!(others, [("ip", "nat", 2), ("inet", "empty", 0)]);
+    assert!(parsed.rules.tables.is_empty());
+}
+
+#[rstest]
+#[case::prompt("$ nft list ruleset\n", "line 1, column 1: `table` must stand here, not `$`")]
+#[case::cut_off(
+    "table ip kube-proxy {\n\tchain x {\n",
+    "line 2, column 11: the text ends inside of a table: it may have been cut"
+)]
+#[case::twice(
+    "table ip kube-proxy {\n}\ntable ip kube-proxy {\n}\n",
+    "line 3, column 10: this table stands here twice"
+)]
+#[case::no_brace("table ip kube-proxy\n", "line 1, column 20: `{` must stand here")]
+#[case::key(&table("\tset s {\n\t\ttype mark\n\t}"), "line 3, column 8: keys of type `mark` are not known")]
+#[case::data(&table("\tmap m {\n\t\ttype inet_proto : ipv4_addr\n\t}"), "line 3, column 21: a map to ipv4_addr is not known, only to verdicts")]
+#[case::port(&table("\tset s {\n\t\ttype inet_service\n\t\telements = { 80, 70000 }\n\t}"), "line 4, column 20: `70000` is no inet_service")]
+#[case::address(&table("\tset s {\n\t\ttype ipv4_addr\n\t\telements = { fd00::1 }\n\t}"), "line 4, column 16: `fd00::1` is no ipv4_addr")]
+#[case::short_key(&table("\tset s {\n\t\ttype inet_proto . inet_service\n\t\telements = { tcp }\n\t}"), "line 4, column 20: `.` must stand here")]
+#[case::verdict(&table("\tmap m {\n\t\ttype inet_service : verdict\n\t\telements = { 80 : accept }\n\t}"), "line 4, column 21: `accept` is no verdict")]
+#[case::no_verdict(&table("\tmap m {\n\t\ttype inet_service : verdict\n\t\telements = { 80 }\n\t}"), "line 4, column 19: a verdict stands in the elements of maps, and only there")]
+#[case::no_type(&table("\tset s {\n\t}"), "line 2, column 6: the set has no `type`")]
+#[case::setting(&table("\tset s {\n\t\ttype inet_service\n\t\tcolour red\n\t}"), "line 4, column 3: `colour` is not known in a set")]
+#[case::chain_type(&in_chain("type route hook output priority 0;"), "line 3, column 8: chains of type `route` are not known")]
+#[case::hook(&in_chain("type nat hook egress priority 0;"), "line 3, column 17: there is no hook `egress` in these tables")]
+#[case::priority(&in_chain("type nat hook input priority high;"), "line 3, column 32: `high` is no priority")]
+fn mistakes_are_told_with_their_place(#[case] text: &str, #[case] message: &str) {
+    assert_eq!(first_error(text), message);
+}
+
+#[rstest]
+#[case("-110", Some(-110))]
+#[case("dstnat-10", Some(-110))]
+#[case("filter+10", Some(10))]
+#[case("mangle", Some(-150))]
+#[case("filters", None)]
+fn priorities_are_numbers_or_names(#[case] text: &str, #[case] number: Option<i32>) {
+    assert_eq!(priority(text), number);
+}
+
+#[rstest]
+#[case("3h", Some(10_800))]
+#[case("1d1h1m1s", Some(90_061))]
+#[case("2s500ms", Some(2))]
+#[case("60", Some(60))]
+#[case("", None)]
+#[case("h", None)]
+#[case("1y", None)]
+#[case("99999999999s", None)]
+fn times_are_read(#[case] text: &str, #[case] seconds: Option<u32>) {
+    assert_eq!(set::seconds(text), seconds);
+}

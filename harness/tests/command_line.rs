@@ -110,15 +110,26 @@ fn a_report_that_cannot_be_written_fails_a_run_that_held() {
     assert_eq!((code, stderr.as_str()), (Some(3), "the report /dev/full cannot be written: no space left on device\n"));
 }
 
-#[test]
-fn a_setting_that_the_kernel_refuses_is_the_scenarios_mistake() {
-    let file = folder("setting").join("setting.yaml");
-    let text = "name: s\nnodes: [{name: n, sysctls: {net.ipv4.ip_forward: maybe}}]\npods: [{name: a, node: n}]\ntests:\n  \
-                - {name: t, probe: {from: node/n, to: 'pod/a:80'}, expect: {delivered: pod/a}}\n";
+#[rstest]
+#[case::value("net.ipv4.ip_forward", "maybe", "invalid argument")]
+#[case::unknown("net.ipv4.no_such_setting", "1", "no such file or directory")]
+#[case::folder("net.ipv4.route", "1", "is a directory")]
+#[case::read_only("net.netfilter.nf_conntrack_count", "1", "permission denied")]
+fn a_setting_that_the_kernel_refuses_is_the_scenarios_mistake(
+    #[case] name: &str,
+    #[case] value: &str,
+    #[case] why: &str,
+) {
+    let file = folder(&format!("setting-{name}")).join("setting.yaml");
+    let text = format!(
+        "name: s\nnodes: [{{name: n, sysctls: {{{name}: {value}}}}}]\npods: [{{name: a, node: n}}]\ntests:\n  \
+         - {{name: t, probe: {{from: node/n, to: 'pod/a:80'}}, expect: {{delivered: pod/a}}}}\n"
+    );
     fs::write(&file, text).expect("a file");
     let (code, stdout, _) = ended(&svclab(&["run", &file.display().to_string()]).output().expect("svclab starts"));
     assert_eq!(code, Some(2), "{stdout}");
-    assert!(stdout.contains("net.ipv4.ip_forward = maybe in node/n: invalid argument\n"), "{stdout}");
+    assert!(stdout.contains(&format!("{name} = {value} in node/n: {why}\n")), "{stdout}");
+    assert!(stdout.contains("setting.yaml:2:29\n"), "{stdout}");
 }
 
 #[rstest]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rstest::rstest;
 
 /// How often a run is killed.
 const ROUNDS: u64 = 100;
@@ -62,15 +64,25 @@ fn processes(value: &str) -> Vec<String> {
 
 /// A run of the scenario whose temporary files would be in a folder of its own.
 fn start(value: &str, temporary: &Path) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_svclab"))
-        .args(["run", SCENARIO])
-        .env(MARK, value)
-        .env("TMPDIR", temporary)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap_or_else(|error| panic!("svclab does not start: {error}"))
+    command(value, temporary).spawn().unwrap_or_else(|error| panic!("svclab does not start: {error}"))
+}
+
+fn command(value: &str, temporary: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    command.args(["run", SCENARIO]).env(MARK, value).env("TMPDIR", temporary);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The same, where `iptables-restore` is a script.
+fn command_with(script: &str, value: &str, temporary: &Path) -> Command {
+    let program = temporary.join("iptables-restore");
+    fs::write(&program, script).unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap_or_else(|error| panic!("{error}"));
+    let mut command = command(value, temporary);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", temporary.display()));
+    command
 }
 
 fn temporary_folder(value: &str) -> PathBuf {
@@ -145,4 +157,44 @@ fn an_interrupted_run_says_so() {
     assert!(wait_until_gone(&value).is_empty());
     assert_eq!(Host::look(), before);
     fs::remove_dir(&temporary).expect("an empty folder");
+}
+
+/// A program that neither reads nor ends by itself is gone with svclab, however that ends.
+#[rstest]
+#[case::interrupted(Signal::SIGTERM)]
+#[case::killed(Signal::SIGKILL)]
+fn a_program_that_hangs_ends_with_the_lab(#[case] signal: Signal) {
+    let value = format!("hanging-{signal}-{}", std::process::id());
+    let temporary = temporary_folder(&value);
+    let hangs = command_with("#!/bin/sh\nexec sleep 1000\n", &value, &temporary).spawn();
+    let mut run = hangs.expect("svclab starts");
+    let sleeps = |pid: &String| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
+    let begin = Instant::now();
+    while !processes(&value).iter().any(sleeps) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the program is not called");
+        thread::yield_now();
+    }
+    kill(Pid::from_raw(i32::try_from(run.id()).expect("a process id")), signal).expect("its own process");
+    run.wait().expect("it ends");
+    let left = wait_until_gone(&value);
+    assert!(left.is_empty(), "processes {left:?} are left");
+    fs::remove_dir_all(&temporary).expect("the script and nothing else");
+}
+
+/// Neither is the scenario's mistake: nobody has looked at its rules.
+#[rstest]
+#[case::killed("kill -KILL $$", "iptables-restore in node/", "killed by signal 9 (SIGKILL)")]
+#[case::mute("exit 4", "iptables-restore in node/", "it said nothing (exit status: 4)")]
+fn a_program_that_ends_without_a_word_is_the_environments_fault(
+    #[case] script: &str,
+    #[case] which: &str,
+    #[case] told: &str,
+) {
+    let value = format!("wordless-{}-{}", script.len(), std::process::id());
+    let temporary = temporary_folder(&value);
+    let output = command_with(&format!("#!/bin/sh\n{script}\n"), &value, &temporary).output().expect("svclab starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains(which) && said.contains(told), "{said}");
+    fs::remove_dir_all(&temporary).expect("the script and nothing else");
 }

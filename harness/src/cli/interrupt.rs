@@ -4,20 +4,28 @@ use std::io::Write;
 
 use nix::sys::signal::{SigSet, Signal};
 
+use crate::lab::LabError;
+
 /// Waits for SIGINT and SIGTERM in a thread of its own, and then ends the process with 128 plus the signal's number, as
 /// shells do. Must be called before other threads are started: they inherit that the signals wait.
-pub(crate) fn exit_on_signals() {
+///
+/// # Errors
+///
+/// [`LabError::Thread`] where there is no thread to be had: then no lab can be built either.
+pub(crate) fn exit_on_signals() -> Result<(), LabError> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGINT);
     signals.add(Signal::SIGTERM);
     if signals.thread_block().is_err() {
         // Then the signals end the process as they do without this; only the message is missing.
-        return;
+        return Ok(());
     }
-    std::thread::spawn(move || {
+    let wait = move || {
         if let Ok(signal) = signals.wait() {
             let _ = writeln!(std::io::stderr(), "\ninterrupted: no verdict; the labs are gone, nothing is left behind");
             std::process::exit(128 + signal as i32);
         }
-    });
+    };
+    let begun = std::thread::Builder::new().spawn(wait);
+    begun.map(drop).map_err(|source| LabError::Thread { source })
 }

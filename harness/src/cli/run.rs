@@ -3,6 +3,7 @@
 use std::fs;
 use std::num::{IntErrorKind, NonZeroUsize, ParseIntError};
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -94,11 +95,10 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         return Err(Exit::Input);
     }
     // A user namespace can only be entered while there is one thread.
-    if let Err(error) = lab::become_privileged() {
+    if let Err(error) = lab::become_privileged().and_then(|()| interrupt::exit_on_signals()) {
         console.complain(format!("{error}\n{}", error.help()));
         return Err(Exit::Environment);
     }
-    interrupt::exit_on_signals();
     let report = run_with_progress(&scenarios, &options, console);
     console.text(console::summary(&report, style(console)));
     let written = reports.write(&report, console);
@@ -148,7 +148,7 @@ fn run_with_progress(scenarios: &[Scenario], options: &Options, console: &Consol
     let bar = if console.quiet { ProgressBar::hidden() } else { ProgressBar::new(chosen as u64) };
     let template = "{bar:30} {pos}/{len} scenarios, {elapsed}";
     bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(200));
+    tick(bar.clone());
     let finished = |report: &ScenarioReport| {
         bar.suspend(|| console.text(console::scenario(report, style)));
         bar.inc(1);
@@ -156,6 +156,17 @@ fn run_with_progress(scenarios: &[Scenario], options: &Options, console: &Consol
     let report = run::run(scenarios, options, &finished);
     bar.finish_and_clear();
     report
+}
+
+/// Keeps a bar's clock going in a thread of its own; where there is none to be had, the bar moves with what it counts.
+fn tick(bar: ProgressBar) {
+    let ticking = move || {
+        while !bar.is_finished() {
+            thread::sleep(Duration::from_millis(200));
+            bar.tick();
+        }
+    };
+    let _ = thread::Builder::new().spawn(ticking);
 }
 
 fn exit(report: &RunReport) -> Exit {

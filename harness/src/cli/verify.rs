@@ -35,11 +35,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load(&args.paths, console)?;
     // A user namespace can only be entered while there is one thread.
-    if let Err(error) = lab::become_privileged() {
+    if let Err(error) = lab::become_privileged().and_then(|()| interrupt::exit_on_signals()) {
         console.complain(format!("{error}\n{}", error.help()));
         return Err(Exit::Environment);
     }
-    interrupt::exit_on_signals();
     let options = Options { jobs: args.jobs, backend: args.backend.into(), allow_unknown: args.allow_unknown };
     let style = Style { colours: console.color, quiet: console.quiet };
     let finished = |verified: &Verified| console.text(verify::page(verified, &options, style));

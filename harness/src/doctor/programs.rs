@@ -6,10 +6,7 @@ use std::process::{Command, Stdio};
 use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::Check;
-use crate::lab::{Backend, has_ipv6, programs};
-
-/// What a missing program is told.
-const INSTALL: &str = "Install it: `sudo apt-get install iptables nftables conntrack`, or run ci/setup.";
+use crate::lab::{Backend, INSTALL, has_ipv6, programs};
 
 /// Which implementation an iptables program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +33,7 @@ pub(super) fn examine() -> Vec<Check> {
         |backend: Backend| Family::ALL.map(|family| backend.program(ProxyMode::Iptables, family)).map(of_program);
     let [ipv4, ipv6] = restore(Backend::System);
     let ipv6 = if has_ipv6() { ipv6 } else { ipv6.optional() };
-    let mut checks = vec![ipv4, ipv6, of_program("conntrack")];
+    let mut checks = vec![ipv4, ipv6, of_program("conntrack"), of_program(programs::KEEPER)];
     checks.push(of_program("nft").optional());
     let other = match system() {
         Some(Implementation::Legacy) => Backend::Nft,

@@ -3,8 +3,15 @@
 use std::io;
 
 use nix::errno::Errno;
+use nix::sys::signal::Signal;
 
+use crate::scenario::Span;
 use crate::text::reason;
+use crate::topology::Sysctl;
+
+/// What somebody can do who lacks a program.
+pub(crate) const INSTALL: &str =
+    "Install it: `sudo apt-get install iptables nftables conntrack util-linux`, or run ci/setup.";
 
 /// A failure of the environment or of the kernel, with the operation and the object that it failed on.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +32,15 @@ pub enum LabError {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// A namespace could not be made or entered.
+    /// A namespace could not be made.
+    #[error("making network namespace {space}: {}", reason(source))]
+    NoNamespace {
+        /// The namespace's name.
+        space: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A namespace could not be entered.
     #[error("network namespace {space}: {}", reason(source))]
     Namespace {
         /// The namespace's name.
@@ -34,16 +49,12 @@ pub enum LabError {
         source: netns_rs::Error,
     },
     /// A kernel setting could not be written.
-    #[error("setting net.{name} = {value} in {space}: {}", reason(source))]
+    #[error("setting net.{} = {} in {space}: {}", sysctl.name, sysctl.value, reason(source))]
     Setting {
         /// The namespace's name.
         space: String,
-        /// The setting, dotted, below `net`.
-        name: String,
-        /// The value.
-        value: String,
-        /// True where the scenario asks for it.
-        asked_for: bool,
+        /// The setting.
+        sysctl: Box<Sysctl>,
         /// The kernel's answer.
         source: io::Error,
     },
@@ -100,6 +111,16 @@ pub enum LabError {
         /// What it said, or why it could not be run.
         message: String,
     },
+    /// A program was ended from outside.
+    #[error("{program} in {space}: killed by signal {signal}{}", name_of(*signal))]
+    Killed {
+        /// The program.
+        program: String,
+        /// The namespace's name.
+        space: String,
+        /// The signal's number.
+        signal: i32,
+    },
     /// A program that the lab needs is not there.
     #[error("{program} is not installed")]
     Missing {
@@ -137,11 +158,23 @@ impl LabError {
 
     /// True where not the environment is at fault but what the scenario asks for.
     pub(crate) fn is_of_scenario(&self) -> bool {
-        use io::ErrorKind::{InvalidInput, NotFound};
+        use io::ErrorKind::{InvalidInput, IsADirectory, NotFound, PermissionDenied};
         match self {
             Self::Rules { .. } => true,
-            Self::Setting { asked_for, source, .. } => *asked_for && matches!(source.kind(), InvalidInput | NotFound),
+            // What is denied is a setting of the whole machine: svclab sets its own before, in the same namespace.
+            Self::Setting { sysctl, source, .. } => {
+                let refused = matches!(source.kind(), InvalidInput | IsADirectory | NotFound | PermissionDenied);
+                refused && sysctl.asked_for.is_some()
+            }
             _ => false,
+        }
+    }
+
+    /// Where the scenario asks for what failed.
+    pub(crate) fn span(&self) -> Option<&Span> {
+        match self {
+            Self::Setting { sysctl, .. } => sysctl.asked_for.as_ref(),
+            _ => None,
         }
     }
 
@@ -152,9 +185,13 @@ impl LabError {
                 "Run it with sudo, or allow user namespaces (sysctl user.max_user_namespaces, and on Ubuntu \
                  kernel.apparmor_restrict_unprivileged_userns=0). `svclab doctor` tells what is missing."
             }
-            Self::Missing { .. } => "Install it: `sudo apt-get install iptables nftables conntrack`, or run ci/setup.",
+            Self::Missing { .. } => INSTALL,
+            Self::Killed { .. } => {
+                "Find out who ended it: the kernel does where memory is short (`dmesg` tells), or a container's limit."
+            }
             Self::Setting { .. } if self.is_of_scenario() => {
-                "Correct the node's `sysctls`: the kernel has no such setting, or not with such a value."
+                "Correct the node's `sysctls`: the kernel has no such setting for a single network namespace, or not with such \
+                 a value. The machine's own settings cannot be a node's."
             }
             Self::NoIpv6 => {
                 "Leave IPv6 addresses and ranges out, or switch IPv6 on: start the kernel without `ipv6.disable=1`, and \
@@ -171,4 +208,9 @@ impl LabError {
             _ => "Run `svclab doctor` to see what the environment lacks.",
         }
     }
+}
+
+/// A signal's name in brackets: ` (SIGKILL)`; nothing for a number without one.
+fn name_of(signal: i32) -> String {
+    Signal::try_from(signal).map(|signal| format!(" ({signal})")).unwrap_or_default()
 }

@@ -39,8 +39,9 @@ impl Backend {
 ///
 /// # Errors
 ///
-/// [`LabError::Rules`] with the program's message and the rule that it is about, [`LabError::Missing`], those of `meanwhile`,
-/// and [`LabError::Unknown`] before anything is installed.
+/// [`LabError::Rules`] with the program's message and the rule that it is about, [`LabError::Missing`], [`LabError::Program`] and
+/// [`LabError::Killed`] where the program fails without a word, those of `meanwhile`, and [`LabError::Unknown`] before anything is
+/// installed.
 pub(super) fn install_all<T>(
     namespaces: &[Namespace],
     documents: &[Document],
@@ -61,6 +62,10 @@ fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Resu
         return Ok(());
     }
     let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if message.is_empty() {
+        // Whoever refuses a rule says why.
+        return Err(programs::failed(namespace, program, &format!("it said nothing ({})", output.status)));
+    }
     let rule = line_number(&message).and_then(|number| document.text.lines().nth(number - 1)).map(str::to_owned);
     let rule = rule.filter(|line| line.trim() != "COMMIT");
     Err(LabError::Rules { program: program.to_owned(), space: document.space.clone(), message, rule })

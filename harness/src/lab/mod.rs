@@ -19,6 +19,7 @@ mod settings;
 use std::os::fd::OwnedFd;
 use std::thread;
 
+pub(crate) use error::INSTALL;
 pub use error::LabError;
 pub use install::Backend;
 pub use sandbox::{become_privileged, is_privileged};

@@ -1,8 +1,12 @@
 //! Named network namespaces in the private `/run`.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use netns_rs::{Env, NetNs};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
 
 use super::LabError;
 use super::sandbox::NAMESPACES;
@@ -32,8 +36,10 @@ pub(super) struct Namespace {
 impl Namespace {
     /// Makes a namespace; `ip netns exec` in the lab's mount namespace knows it by the name of [`file_name`].
     pub(super) fn new(name: &str) -> Result<Self, LabError> {
-        let inner = NetNs::new_with_env(file_name(name), PrivateRun)
-            .map_err(|source| LabError::Namespace { space: name.to_owned(), source })?;
+        let made = make(Path::new(NAMESPACES), &file_name(name));
+        made.map_err(|source| LabError::NoNamespace { space: name.to_owned(), source })?;
+        let inner = NetNs::get_from_env(file_name(name), PrivateRun);
+        let inner = inner.map_err(|source| LabError::Namespace { space: name.to_owned(), source })?;
         Ok(Self { name: name.to_owned(), inner })
     }
 
@@ -52,6 +58,20 @@ impl Namespace {
         use std::os::fd::AsRawFd;
         self.inner.file().as_raw_fd()
     }
+}
+
+/// Makes a network namespace and gives it a name in a folder, as `ip netns add` does. The calling thread is in its own one
+/// afterwards. netns-rs would start a thread for it, and panics where it gets none.
+fn make(folder: &Path, name: &str) -> io::Result<()> {
+    const THIS_THREADS: &str = "/proc/thread-self/ns/net";
+    let home = File::open(THIS_THREADS)?;
+    let file = folder.join(name);
+    File::create(&file)?;
+    unshare(CloneFlags::CLONE_NEWNET)?;
+    let none = None::<&str>;
+    let named = mount(Some(THIS_THREADS), &file, none, MsFlags::MS_BIND, none);
+    setns(home, CloneFlags::CLONE_NEWNET)?;
+    Ok(named?)
 }
 
 /// The namespace of this name.

@@ -4,6 +4,7 @@ use std::env;
 use std::io::{self, Write};
 use std::iter;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -23,20 +24,28 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| is_executable(file))
 }
 
-/// A call of a program.
+/// What lets the kernel end a program with the thread that called it: of util-linux.
+pub(crate) const KEEPER: &str = "setpriv";
+
+/// A call of a program, which is killed when the calling thread ends: so a program that hangs does not outlive svclab, however
+/// that ends.
 ///
 /// # Errors
 ///
 /// [`LabError::Missing`] where there is no such program.
 pub(crate) fn command(program: &str) -> Result<Command, LabError> {
-    find(program).map(Command::new).ok_or_else(|| LabError::Missing { program: program.to_owned() })
+    let found = |program: &str| find(program).ok_or_else(|| LabError::Missing { program: program.to_owned() });
+    let mut command = Command::new(found(KEEPER)?);
+    command.args(["--pdeathsig", "KILL", "--"]).arg(found(program)?);
+    Ok(command)
 }
 
 /// Runs a program in a namespace, with a text as its input.
 ///
 /// # Errors
 ///
-/// [`LabError::Missing`], and [`LabError::Program`] where it cannot be run. That it failed is for the caller to see.
+/// [`LabError::Missing`], [`LabError::Program`] where it cannot be run, and [`LabError::Killed`]. That it failed is for the
+/// caller to see.
 pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     namespace: &Namespace,
     program: &str,
@@ -45,7 +54,13 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
 ) -> Result<Output, LabError> {
     let mut command = command(program)?;
     let output = namespace.run(|| feed(command.args(arguments), input.as_bytes()))?;
-    output.map_err(|error| failed(namespace, program, &error))
+    let output = output.map_err(|error| failed(namespace, program, &error))?;
+    match output.status.signal() {
+        Some(signal) => {
+            Err(LabError::Killed { program: program.to_owned(), space: namespace.name().to_owned(), signal })
+        }
+        None => Ok(output),
+    }
 }
 
 /// The error of a program in a namespace.

@@ -37,8 +37,8 @@ pub(super) fn write(space: &Space, stage: Stage, ipv6: bool) -> Result<(), LabEr
         match written {
             Err(error) if error.kind() == ErrorKind::NotFound && is_dispensable(sysctl, ipv6) => {}
             Err(source) => {
-                let Sysctl { name, value, asked_for } = sysctl.clone();
-                return Err(LabError::Setting { space: space.name.clone(), name, value, asked_for, source });
+                let sysctl = Box::new(sysctl.clone());
+                return Err(LabError::Setting { space: space.name.clone(), sysctl, source });
             }
             Ok(()) => {}
         }
@@ -51,7 +51,7 @@ pub(super) fn write(space: &Space, stage: Stage, ipv6: bool) -> Result<(), LabEr
 fn is_dispensable(sysctl: &Sysctl, ipv6: bool) -> bool {
     let without_bridge = sysctl.name.starts_with("bridge.") && sysctl.value == "0";
     let without_ipv6 = sysctl.name.starts_with("ipv6.") && !ipv6;
-    !sysctl.asked_for && (without_bridge || without_ipv6)
+    sysctl.asked_for.is_none() && (without_bridge || without_ipv6)
 }
 
 /// The file of a setting. As with sysctl(8), a slash in a name stands for a dot: `ipv4.conf.flannel/1.rp_filter`.
@@ -69,6 +69,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::scenario::Span;
 
     #[rstest]
     #[case("ipv4.ip_forward", Some("/proc/sys/net/ipv4/ip_forward"))]
@@ -94,6 +95,7 @@ mod tests {
         #[case] ipv6: bool,
         #[case] expected: bool,
     ) {
+        let asked_for = asked_for.then(|| Span { file: "s.yaml".into(), line: 1, column: 1 });
         let sysctl = Sysctl { name: name.to_owned(), value: value.to_owned(), asked_for };
         assert_eq!(is_dispensable(&sysctl, ipv6), expected);
     }

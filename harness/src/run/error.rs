@@ -78,7 +78,7 @@ impl RunError {
         };
         let (cause, help, span) = match self {
             Self::Documents(error) => (Cause::Input, None, error.origin().cloned()),
-            Self::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), None),
+            Self::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), error.span().cloned()),
             Self::Prober(source) => {
                 let (cause, help) = probe_cause(&source);
                 (cause, help, None)

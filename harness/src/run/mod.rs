@@ -4,6 +4,7 @@ mod error;
 mod matching;
 mod session;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -47,18 +48,14 @@ impl Options {
     }
 }
 
-/// Runs scenarios, several at a time, and hands each one's report to `finished` as soon as it is there.
+/// Runs scenarios, several at a time, and hands each one's report to `finished` in their order, as soon as it is there.
 ///
 /// The report has the scenarios in their order; those without a test that the filter chooses are left out.
 pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&ScenarioReport) + Sync)) -> RunReport {
     let begin = Instant::now();
     let chosen: Vec<&Scenario> = scenarios.iter().filter(|scenario| options.runs(scenario)).collect();
     let rate = options.goal.false_alarm.shared_by(chosen.iter().map(|one| judgements(one)).sum::<usize>().max(1));
-    let reports = in_parallel(&chosen, options.jobs, |scenario| {
-        let report = run_one(scenario, options, rate);
-        finished(&report);
-        report
-    });
+    let reports = in_parallel(&chosen, options.jobs, |scenario| run_one(scenario, options, rate), finished);
     let tests = scenarios.iter().flat_map(|scenario| &scenario.tests);
     RunReport {
         scenarios: reports,
@@ -67,32 +64,51 @@ pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Scenar
     }
 }
 
-/// Does work for each of several items, with as many threads as labs may run at the same time; the results are in the order of
-/// the items.
+/// Does work for each of several items, as many at the same time as labs may run, and hands each result to `finished` as soon
+/// as it and those before it are there. The results are in the order of the items.
 pub(crate) fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     jobs: Option<NonZeroUsize>,
     work: impl Fn(&T) -> R + Sync,
+    finished: &(dyn Fn(&R) + Sync),
 ) -> Vec<R> {
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
+    let results = Mutex::new(InOrder { done: Vec::with_capacity(items.len()), waiting: BTreeMap::new() });
     let take = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(index) else { break };
             let result = work(item);
-            results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+            results.lock().unwrap_or_else(PoisonError::into_inner).add(index, result, finished);
         }
     };
     let jobs = jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {
-        for _ in 0..jobs.min(items.len()) {
-            scope.spawn(take);
+        for _ in 1..jobs.min(items.len()) {
+            // Where fewer threads can be had, these do the work of all; this one is there in any case.
+            let _ = thread::Builder::new().spawn_scoped(scope, take);
         }
+        take();
     });
-    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
+    results.into_inner().unwrap_or_else(PoisonError::into_inner).done
+}
+
+/// Results that are brought into their order.
+struct InOrder<R> {
+    /// Those without a gap.
+    done: Vec<R>,
+    /// Those before which others are missing, by index.
+    waiting: BTreeMap<usize, R>,
+}
+
+impl<R> InOrder<R> {
+    fn add(&mut self, index: usize, result: R, finished: &dyn Fn(&R)) {
+        self.waiting.insert(index, result);
+        while let Some(result) = self.waiting.remove(&self.done.len()) {
+            finished(&result);
+            self.done.push(result);
+        }
+    }
 }
 
 /// Turns a mistake of svclab's own into an error of the scenario that it came up with, so that others go on.
@@ -126,4 +142,27 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 fn judgements(scenario: &Scenario) -> usize {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps);
     steps.filter(|step| matches!(step, Step::Probe(_, expectation) if expectation.balance.is_some())).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    /// The first result comes last, and is still told first.
+    #[test]
+    fn results_are_told_in_their_order() {
+        let (all_others, told) = (Barrier::new(2), Mutex::new(Vec::new()));
+        let work = |item: &u32| {
+            if [0, 3].contains(item) {
+                all_others.wait();
+            }
+            item * 10
+        };
+        let tell = |result: &u32| told.lock().expect("nobody panics").push(*result);
+        let results = in_parallel(&[0, 1, 2, 3], NonZeroUsize::new(2), work, &tell);
+        assert_eq!(results, [0, 10, 20, 30]);
+        assert_eq!(*told.lock().expect("nobody panics"), results);
+    }
 }

@@ -31,8 +31,8 @@ pub use limits::{FILE_BYTES, MOST_FLOWS};
 pub(crate) use model::pod_label;
 pub use model::{
     Balance, Cni, CniKind, Destination, Expectation, Flows, ForeignRules, Host, Install, Note, OutcomeExpectation,
-    Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, SourceExpectation, Span, Step, Target, Test,
-    Vantage,
+    Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, Setting, SourceExpectation, Span, Step, Target,
+    Test, Vantage,
 };
 pub use plain::{PlainCluster, cluster, proxy_config};
 pub use read::{load, parse, read_file, unreadable};

@@ -49,7 +49,7 @@ pub struct Scenario {
     /// Machines outside of the cluster.
     pub hosts: Vec<Host>,
     /// Kernel settings of single nodes, on top of those that kube-proxy makes; by node, then by dotted name.
-    pub sysctls: BTreeMap<String, BTreeMap<String, String>>,
+    pub sysctls: BTreeMap<String, BTreeMap<String, Setting>>,
     /// Rules that are not the generator's.
     pub rules: Vec<ForeignRules>,
     /// What is tried, in order. Later tests see the connections of earlier ones.
@@ -67,6 +67,15 @@ impl Scenario {
         });
         std::iter::once(&self.cluster).chain(applied)
     }
+}
+
+/// What a kernel setting is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Its value, as it is written to the kernel.
+    pub value: String,
+    /// Where the scenario asks for it.
+    pub span: Span,
 }
 
 /// How pods of a node are connected with it, and nodes with each other.

@@ -199,6 +199,11 @@ impl<'a> At<'a> {
         self.span_of(self.node.mark)
     }
 
+    /// The place of this value's key, or of the value itself where it has none.
+    pub(crate) fn key_span(self) -> Span {
+        self.span_of(self.key.unwrap_or(self.node.mark))
+    }
+
     /// The place of a literal block scalar's first line, and the column that its lines start at. Of another text, its
     /// own place and `None`: its lines are not those of the file.
     pub(crate) fn text_span(self) -> (Span, Option<usize>) {

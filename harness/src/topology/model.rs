@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::scenario::Span;
 use crate::wire::Mac;
 
 /// All namespaces of a lab.
@@ -74,8 +75,8 @@ pub struct Sysctl {
     pub name: String,
     /// What it is set to.
     pub value: String,
-    /// True where the scenario asks for it, and not svclab itself.
-    pub asked_for: bool,
+    /// Where the scenario asks for it; `None` for what svclab sets by itself.
+    pub asked_for: Option<Span>,
 }
 
 /// A network interface.
@@ -279,7 +280,7 @@ impl Space {
 
     /// Adds a kernel setting of svclab's own.
     pub(crate) fn set(&mut self, name: impl Into<String>, value: impl ToString) {
-        self.sysctls.push(Sysctl { name: name.into(), value: value.to_string(), asked_for: false });
+        self.sysctls.push(Sysctl { name: name.into(), value: value.to_string(), asked_for: None });
     }
 
     /// Keeps the kernel from saying anything by itself: no IPv6 address, no router solicitation.

@@ -58,9 +58,9 @@ fn settings(space: &mut Space, scenario: &Scenario, cluster: &Cluster, node: &No
         space.set("bridge.bridge-nf-call-iptables", u8::from(nf_call_iptables));
         space.set("bridge.bridge-nf-call-ip6tables", u8::from(nf_call_iptables));
     }
-    for (name, value) in scenario.sysctls.get(&node.name).into_iter().flatten() {
+    for (name, setting) in scenario.sysctls.get(&node.name).into_iter().flatten() {
         let name = name.strip_prefix("net.").unwrap_or(name).to_owned();
-        space.sysctls.push(Sysctl { name, value: value.clone(), asked_for: true });
+        space.sysctls.push(Sysctl { name, value: setting.value.clone(), asked_for: Some(setting.span.clone()) });
     }
 }
 

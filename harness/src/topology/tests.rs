@@ -10,7 +10,7 @@ use svclab_rules::cluster::{
 };
 
 use super::*;
-use crate::scenario::{Cni, CniKind, ForeignRules, Install, Overlay, Span};
+use crate::scenario::{Cni, CniKind, ForeignRules, Install, Overlay, Setting, Span};
 
 fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
@@ -250,7 +250,9 @@ fn ipv6_is_had_only_where_a_machine_has_it() {
 fn settings_of_interfaces_are_known() {
     let mut scenario = scenario(CniKind::Bridge { hairpin: true, nf_call_iptables: true }, Overlay::Vxlan);
     let names = ["ipv4.conf.eth0.rp_filter", "ipv6.conf.flannel/1.mtu", "ipv4.conf.all.rp_filter", "ipv4.ip_forward"];
-    let settings = names.iter().map(|name| (format!("net.{name}"), "1".to_owned()));
+    let span = Span { file: "plan.yaml".into(), line: 1, column: 1 };
+    let setting = Setting { value: "1".to_owned(), span };
+    let settings = names.iter().map(|name| (format!("net.{name}"), setting.clone()));
     scenario.sysctls.insert("a".to_owned(), settings.collect());
     let topology = plan(&scenario);
     let node = space(&topology, "node/a");

@@ -59,15 +59,15 @@ impl Verified {
     }
 }
 
-/// Verifies scenarios, several at a time, and hands each one's result to `finished` as soon as it is there.
+/// Verifies scenarios, several at a time, and hands each one's result to `finished` in their order, as soon as it is
+/// there.
 pub fn verify(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Verified) + Sync)) -> Vec<Verified> {
-    in_parallel(scenarios, options.jobs, |scenario| {
+    let verify_one = |scenario: &Scenario| {
         let begin = Instant::now();
         let result = guarded(|| survey::survey(scenario, options));
         let result = result.map(|verification| Verification { duration: begin.elapsed(), ..verification });
         let result = result.map_err(crate::run::RunError::into_trouble);
-        let verified = Verified { name: scenario.name.clone(), file: scenario.file.clone(), result };
-        finished(&verified);
-        verified
-    })
+        Verified { name: scenario.name.clone(), file: scenario.file.clone(), result }
+    };
+    in_parallel(scenarios, options.jobs, verify_one, finished)
 }

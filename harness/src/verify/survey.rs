@@ -196,7 +196,7 @@ impl Verification {
 fn in_order(topology: &Topology) -> Topology {
     let mut topology = topology.clone();
     for space in topology.spaces.iter_mut().filter(|space| space.role == Role::Node) {
-        space.sysctls.retain(|sysctl| !sysctl.asked_for);
+        space.sysctls.retain(|sysctl| sysctl.asked_for.is_none());
         space.interfaces.iter_mut().for_each(|interface| interface.hairpin = true);
         for table in ["iptables", "ip6tables"] {
             space.set(format!("bridge.bridge-nf-call-{table}"), 1);

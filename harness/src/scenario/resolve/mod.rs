@@ -23,6 +23,7 @@ mod references;
 mod scene;
 mod services;
 mod surroundings;
+mod sysctls;
 mod targets;
 mod tests;
 
@@ -90,7 +91,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
     let scenario = Scenario {
         name: findings.line(&raw.name, at.field("name")),
         file: at.file().to_owned(),
-        sysctls: surroundings::sysctls(&raw.nodes, at.field("nodes"), findings),
+        sysctls: sysctls::sysctls(&raw.nodes, at.field("nodes"), findings),
         hosts: hosts.into_iter().map(|host| host.value).collect(),
         cni: network.cni,
         cluster,

@@ -1,4 +1,4 @@
-//! What stands around the cluster's objects: outside hosts, kernel settings, foreign rules.
+//! What stands around the cluster's objects: outside hosts and foreign rules.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use svclab_rules::cluster::{Cluster, Family};
 
 use super::super::model::{ForeignRules, Host, Install, Place as Namespace, Span};
-use super::super::raw::{OneOrMany, RawFamily, RawHost, RawInstall, RawNode, RawRules, Scalar};
+use super::super::raw::{OneOrMany, RawFamily, RawHost, RawInstall, RawRules};
 use super::super::tree::At;
 use super::addresses::Pool;
 use super::endpoints::object_name;
@@ -58,42 +58,6 @@ pub(crate) fn hosts<'a>(
         host.value.ips = defaults(OUTSIDE, cluster, 10, pool);
     }
     hosts
-}
-
-/// The kernel settings of nodes.
-pub(crate) fn sysctls(
-    raw: &[RawNode],
-    at: At<'_>,
-    findings: &mut Findings,
-) -> BTreeMap<String, BTreeMap<String, String>> {
-    // As with sysctl(8), a slash stands for a dot in an interface's name.
-    let is_word = |word: &str| {
-        word.contains(|c: char| c.is_ascii_alphanumeric())
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-/".contains(c))
-    };
-    for (index, node) in raw.iter().enumerate() {
-        for name in node.sysctls.iter().flat_map(BTreeMap::keys) {
-            if !name.strip_prefix("net.").is_some_and(|name| name.split('.').all(is_word)) {
-                let place = at.item(index).field("sysctls").field(name).key();
-                let message = format!("`{name}` is no setting of a network namespace");
-                findings.wrong(
-                    place,
-                    message,
-                    "Write its dotted name, which begins with `net.`, as `net.ipv4.ip_forward`.",
-                );
-            }
-        }
-    }
-    let text = |value: &Scalar| match value {
-        Scalar::Number(number) => number.to_string(),
-        Scalar::Bool(value) => u8::from(*value).to_string(),
-        Scalar::Text(text) => text.clone(),
-    };
-    let of_node = |node: &RawNode| {
-        let settings = node.sysctls.as_ref()?;
-        Some((node.name.clone(), settings.iter().map(|(name, value)| (name.clone(), text(value))).collect()))
-    };
-    raw.iter().filter_map(of_node).collect()
 }
 
 /// The texts of files that rules are in, by their path.

@@ -1,0 +1,110 @@
+//! Kernel settings of nodes: whether a network namespace can have them.
+
+use std::collections::BTreeMap;
+
+use super::super::model::Setting;
+use super::super::raw::{RawNode, Scalar};
+use super::super::tree::At;
+use super::findings::Findings;
+
+/// Settings of the machine that a network namespace has no own of (net/core/sysctl_net_core.c, `net_core_table`, and what
+/// net/netfilter/nf_conntrack_standalone.c makes read-only). A kernel may have more of them: it refuses those itself.
+const OF_THE_MACHINE: [&str; 22] = [
+    "core.bpf_jit_enable",
+    "core.bpf_jit_harden",
+    "core.busy_poll",
+    "core.busy_read",
+    "core.default_qdisc",
+    "core.dev_weight",
+    "core.flow_limit_cpu_bitmap",
+    "core.flow_limit_table_len",
+    "core.gro_normal_batch",
+    "core.max_skb_frags",
+    "core.netdev_budget",
+    "core.netdev_budget_usecs",
+    "core.netdev_max_backlog",
+    "core.rmem_default",
+    "core.rmem_max",
+    "core.rps_sock_flow_entries",
+    "core.wmem_default",
+    "core.wmem_max",
+    "netfilter.nf_conntrack_buckets",
+    "netfilter.nf_conntrack_expect_max",
+    "netfilter.nf_conntrack_max",
+    "nf_conntrack_max",
+];
+
+/// The settings of nodes, by node and dotted name.
+pub(crate) fn sysctls(
+    raw: &[RawNode],
+    at: At<'_>,
+    findings: &mut Findings,
+) -> BTreeMap<String, BTreeMap<String, Setting>> {
+    let mut all = BTreeMap::new();
+    for (index, node) in raw.iter().enumerate() {
+        let Some(settings) = &node.sysctls else { continue };
+        let at = at.item(index).field("sysctls");
+        let of_node: &mut BTreeMap<String, Setting> = all.entry(node.name.clone()).or_default();
+        for (name, value) in settings {
+            let at = at.field(name);
+            check(name, at, findings);
+            of_node.insert(name.clone(), Setting { value: text(value), span: at.key_span() });
+        }
+    }
+    all
+}
+
+fn text(value: &Scalar) -> String {
+    match value {
+        Scalar::Number(number) => number.to_string(),
+        Scalar::Bool(value) => u8::from(*value).to_string(),
+        Scalar::Text(text) => text.clone(),
+    }
+}
+
+fn check(name: &str, at: At<'_>, findings: &mut Findings) {
+    // As with sysctl(8), a slash stands for a dot in an interface's name.
+    let is_word = |word: &str| {
+        word.contains(|c: char| c.is_ascii_alphanumeric())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-/".contains(c))
+    };
+    let Some(below) = name.strip_prefix("net.").filter(|name| name.split('.').all(is_word)) else {
+        let message = format!("`{name}` is no setting of a network namespace");
+        let help = "Write its dotted name, which begins with `net.`, as `net.ipv4.ip_forward`.";
+        return findings.wrong(at.key(), message, help);
+    };
+    if OF_THE_MACHINE.contains(&below) {
+        let message = format!("`{name}` is a setting of the whole machine, which no node of a lab has for itself");
+        let help = format!("Leave it out, or set it where svclab runs: `sudo sysctl {name}=...`.");
+        findings.wrong(at.key(), message, help);
+    } else if is_folder(below) {
+        let message = format!("`{name}` is a folder of settings");
+        findings.wrong(at.key(), message, "Write the name of one that is in it, as `net.ipv4.conf.all.rp_filter`.");
+    }
+}
+
+/// Whether settings stand below a name: of a protocol, or of an interface.
+fn is_folder(below_net: &str) -> bool {
+    let parts: Vec<&str> = below_net.split('.').collect();
+    matches!(parts.as_slice(), [_] | ["ipv4" | "ipv6", "conf" | "neigh"] | ["ipv4" | "ipv6", "conf" | "neigh", _])
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("ipv4", true)]
+    #[case("core", true)]
+    #[case("ipv4.conf.all", true)]
+    #[case("ipv6.neigh.eth0", true)]
+    #[case("ipv4.ip_forward", false)]
+    #[case("ipv4.conf.all.rp_filter", false)]
+    #[case("ipv4.conf.flannel/1.rp_filter", false)]
+    #[case("netfilter.nf_conntrack_tcp_be_liberal", false)]
+    fn folders_are_told_from_settings(#[case] name: &str, #[case] expected: bool) {
+        assert_eq!(is_folder(name), expected);
+    }
+}

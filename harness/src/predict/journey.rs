@@ -366,8 +366,10 @@ impl<'n, 'a> Journey<'n, 'a> {
                 Outcome::Accept if is_lost => Some(Ended::Dropped(space, Cause::NoAddress)),
                 Outcome::Accept => None,
                 Outcome::Drop(By::Rule(rule)) => place(rule).map(|rule| Ended::Dropped(space, Cause::Rule(rule))),
-                Outcome::Drop(By::Policy { table, chain }) => {
-                    Some(Ended::Dropped(space, Cause::Policy { table, chain }))
+                Outcome::Drop(By::Policy(chain)) => {
+                    let (table, chain) = program.chain(chain);
+                    let cause = Cause::Policy { table: table.to_owned(), chain: chain.to_owned() };
+                    Some(Ended::Dropped(space, cause))
                 }
                 Outcome::Reject(rule, refusal) => {
                     place(rule).map(|rule| Ended::Rejected(space, kind_of(refusal), Cause::Rule(rule)))

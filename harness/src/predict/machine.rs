@@ -75,7 +75,7 @@ impl Machine {
         let rule = chain.rules.get(place.rule - 1)?;
         let text = print_rule(family, place.chain, rule).trim_end().to_owned();
         let (space, chain) = (self.space.name.clone(), place.chain.to_owned());
-        Some((RulePlace { space, table: table.name.as_str(), chain, number: place.rule, text }, rule))
+        Some((RulePlace { space, table: place.table.to_owned(), chain, number: place.rule, text }, rule))
     }
 
     /// The name of an interface; the loopback's is 1.

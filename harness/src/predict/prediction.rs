@@ -116,7 +116,7 @@ pub struct RulePlace {
     /// The namespace.
     pub space: String,
     /// The table.
-    pub table: &'static str,
+    pub table: String,
     /// The chain.
     pub chain: String,
     /// The position in the chain, from 1.
@@ -139,9 +139,9 @@ pub enum Cause {
     /// The policy of a chain.
     Policy {
         /// The table.
-        table: &'static str,
+        table: String,
         /// The chain.
-        chain: &'static str,
+        chain: String,
     },
     /// It is for this machine, and no process listens.
     NobodyListens,

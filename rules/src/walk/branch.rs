@@ -10,7 +10,7 @@ use super::connection::{SourceNat, Tracking};
 use super::hook::Hook;
 use super::packet::Packet;
 use super::share::Share;
-use super::trace::{NoTrace, RuleId};
+use super::trace::{ChainId, NoTrace, RuleId};
 
 /// One of the things that can become of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,13 +66,8 @@ pub enum Outcome {
 pub enum By {
     /// A rule.
     Rule(RuleId),
-    /// The policy of the chain that has this name and is in the table of this name.
-    Policy {
-        /// The table.
-        table: &'static str,
-        /// The chain: that of a hook.
-        chain: &'static str,
-    },
+    /// The policy of a hook's chain.
+    Policy(ChainId),
 }
 
 /// Why nobody can say what becomes of a packet.

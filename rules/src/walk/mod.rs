@@ -6,6 +6,10 @@
 //!
 //! What lies between hooks (routing, forwarding, the next machine) is the caller's part: it takes the packet out of an
 //! accepted branch, finds its way, and walks the next hook with the branch's [`Tracking`].
+//!
+//! Languages share how chains are walked: `machine` goes from rule to rule through the chains of a hook, `walker` is the
+//! packet on its way, `translation` what rules bind to its connection, `nesting` which chains are inside of which. What a
+//! rule asks and does is each language's own.
 
 mod address;
 mod branch;
@@ -15,9 +19,13 @@ mod hash;
 mod held;
 mod hook;
 mod interface;
+mod machine;
+mod nesting;
 mod packet;
 mod share;
 mod trace;
+mod translation;
+mod walker;
 
 pub(crate) use address::bits;
 pub use branch::{Assumptions, Branch, By, Effect, Effects, Outcome, Refusal, Unknown};
@@ -27,6 +35,10 @@ pub(crate) use hash::FastMap;
 pub(crate) use held::Held;
 pub use hook::Hook;
 pub use interface::Interface;
+pub(crate) use machine::{Next, Pass, Rules, Stop, stop, walk};
+pub(crate) use nesting::{Fault, Lead, faults, reached};
 pub use packet::{BridgePorts, Packet, Transport};
 pub use share::Share;
-pub use trace::{Did, NoTrace, Path, Place, RuleId, Step, Trace};
+pub use trace::{ChainId, Did, NoTrace, Path, Place, RuleId, Step, Trace};
+pub(crate) use translation::{Destination, Source, SourceAddress};
+pub(crate) use walker::Walker;

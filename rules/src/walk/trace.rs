@@ -6,6 +6,10 @@ use super::share::Share;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleId(pub(crate) u32);
 
+/// A chain of a compiled program that a hook has; the program tells its table and name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChainId(pub(crate) u32);
+
 /// Where a rule stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place<'a> {

@@ -1,12 +1,13 @@
 //! What compiled rules do.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::extension::{self, options};
 use crate::iptables::parse::values;
 use crate::iptables::{Masked, Nat, Other, PortRange, RejectWith, Target};
-use crate::walk::Refusal;
+use crate::walk::{Destination, Refusal, Source, SourceAddress, Tracking, Walker};
 
 /// What happens to a packet for which all conditions hold.
 #[derive(Debug, Clone)]
@@ -34,34 +35,6 @@ pub(super) enum Action {
     Unknown(Arc<str>),
 }
 
-/// A new destination.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Destination {
-    /// Kept where there is none.
-    pub(super) address: Option<IpAddr>,
-    /// Kept where there is none, or where it is among them and chance is not asked for.
-    pub(super) ports: Option<PortRange>,
-    pub(super) random: bool,
-}
-
-/// A new source.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Source {
-    pub(super) address: SourceAddress,
-    pub(super) ports: Option<PortRange>,
-    pub(super) random: bool,
-}
-
-/// The address of a new source.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum SourceAddress {
-    /// The old one.
-    Same,
-    Fixed(IpAddr),
-    /// One that the outgoing interface has.
-    Masquerade,
-}
-
 /// What `CONNMARK` does (`connmark_tg_shift` in `xt_connmark.c`, without shifts).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ConnmarkChange {
@@ -71,6 +44,19 @@ pub(super) enum ConnmarkChange {
     Save { connection: u32, packet: u32 },
     /// From the connection's mark to the packet's.
     Restore { connection: u32, packet: u32 },
+}
+
+impl ConnmarkChange {
+    /// Changes the marks of a packet and its connection; nothing where it has none.
+    pub(super) fn apply<T>(self, walker: &mut Walker<T>) {
+        let Tracking::Tracked(tracked) = &mut walker.tracking else { return };
+        let (mark, of_packet) = (&mut tracked.connection.mark, &mut walker.packet.mark);
+        match self {
+            Self::Set(change) => *mark = (*mark & !change.mask) ^ change.value,
+            Self::Save { connection, packet } => *mark = (*mark & !connection) ^ (*of_packet & packet),
+            Self::Restore { connection, packet } => *of_packet = (*of_packet & !packet) ^ (*mark & connection),
+        }
+    }
 }
 
 impl Action {
@@ -91,27 +77,31 @@ impl Action {
             Target::Mark(change) => Self::Mark(*change),
             Target::Masquerade { ports, random, random_fully } => {
                 let random = *random || *random_fully;
-                Self::Snat(Source { address: SourceAddress::Masquerade, ports: *ports, random })
+                Self::Snat(Source { address: SourceAddress::Masquerade, ports: ports.map(range), random })
             }
             Target::Snat(nat) => match one_address(nat) {
                 Ok(address) => {
                     let address = address.map_or(SourceAddress::Same, SourceAddress::Fixed);
-                    Self::Snat(Source { address, ports: nat.ports, random: nat.random || nat.random_fully })
+                    Self::Snat(Source { address, ports: nat.ports.map(range), random: nat.random || nat.random_fully })
                 }
                 Err(why) => Self::Unknown(why),
             },
             Target::Dnat(nat) => match one_address(nat) {
-                Ok(address) => Self::Dnat(Destination { address, ports: nat.ports, random: nat.random }),
+                Ok(address) => Self::Dnat(Destination { address, ports: nat.ports.map(range), random: nat.random }),
                 Err(why) => Self::Unknown(why),
             },
             Target::Redirect { ports, random } => {
-                Self::Redirect(Destination { address: None, ports: *ports, random: *random })
+                Self::Redirect(Destination { address: None, ports: ports.map(range), random: *random })
             }
             Target::NoTrack { .. } => Self::NoTrack,
             Target::Trace => Self::Continue,
             Target::Other(other) => extension(other),
         }
     }
+}
+
+fn range(ports: PortRange) -> RangeInclusive<u16> {
+    ports.first..=ports.last
 }
 
 /// The address of a translation. Which of several the kernel takes depends on a hash of its own.

@@ -3,11 +3,7 @@
 use std::collections::HashMap;
 
 use crate::iptables::{self, ChainName, RuleSet, TableName, Target};
-use crate::walk::Hook;
-
-/// How many chains may be inside of each other, the hook's own included (`NFT_JUMP_STACK_SIZE` in `nf_tables.h`; the
-/// kernel answers EMLINK). iptables-legacy knows no limit.
-pub(super) const DEEPEST: usize = 16;
+use crate::walk::{Fault, Hook, Lead, faults, reached};
 
 /// A mistake in a rule set, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +51,7 @@ pub enum Mistake {
     Twice,
 }
 
-/// Looks for mistakes; finds the chains' positions on the way.
+/// Looks for mistakes.
 pub(super) fn check(rules: &RuleSet) -> Result<(), Vec<CompileError>> {
     let mut errors = Vec::new();
     for table in &rules.tables {
@@ -68,19 +64,12 @@ struct Table<'a> {
     table: &'a iptables::Table,
     positions: HashMap<&'a str, usize>,
     errors: &'a mut Vec<CompileError>,
-    /// For every chain that was looked at: how many chains are inside of each other from it on.
-    depths: Vec<Option<usize>>,
-    /// The chains between a hook and the one looked at.
-    path: Vec<usize>,
-    /// The hooks that reach a chain, as bits.
-    hooks: Vec<u8>,
 }
 
 impl<'a> Table<'a> {
     fn new(table: &'a iptables::Table, errors: &'a mut Vec<CompileError>) -> Self {
         let positions = table.chains.iter().enumerate().map(|(position, chain)| (&*chain.name, position)).collect();
-        let count = table.chains.len();
-        Self { table, positions, errors, depths: vec![None; count], path: Vec::new(), hooks: vec![0; count] }
+        Self { table, positions, errors }
     }
 
     fn check(&mut self) {
@@ -91,16 +80,25 @@ impl<'a> Table<'a> {
         }
         let hooks = Hook::ALL.into_iter().filter_map(|hook| Some((hook, *self.positions.get(hook.as_str())?)));
         let hooks: Vec<(Hook, usize)> = hooks.collect();
-        for (_, chain) in &hooks {
-            self.depth(*chain);
+        let leads = self.leads();
+        for (chain, rule, fault) in faults(&leads, hooks.iter().map(|(_, chain)| *chain)) {
+            let name = |chain: usize| self.table.chains[chain].name.clone();
+            let mistake = match fault {
+                Fault::Loop(chains) => Mistake::Loop(chains.into_iter().map(name).collect()),
+                Fault::TooDeep => Mistake::TooDeep,
+            };
+            self.error(Some(chain), Some(rule), mistake);
         }
-        if self.errors.len() > before {
-            return;
+        if self.errors.len() == before {
+            self.check_targets(&leads, &hooks);
         }
-        for (hook, chain) in hooks {
-            self.reach(chain, 1 << hook as u8);
-        }
-        self.check_targets();
+    }
+
+    /// Where the rules of every chain lead to; all of it is there.
+    fn leads(&self) -> Vec<Vec<Lead>> {
+        let of_rule = |(number, rule): (usize, &iptables::Rule)| Some((number, self.positions[&**rule.next_chain()?]));
+        let of_chain = |chain: &iptables::Chain| chain.rules.iter().enumerate().filter_map(of_rule).collect();
+        self.table.chains.iter().map(of_chain).collect()
     }
 
     fn error(&mut self, chain: Option<usize>, rule: Option<usize>, mistake: Mistake) {
@@ -131,55 +129,12 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// How many chains are inside of each other from this one on. A loop is reported where it closes, a path that is too
-    /// long at the jump that is too much.
-    fn depth(&mut self, chain: usize) -> usize {
-        if let Some(depth) = self.depths[chain] {
-            return depth;
-        }
-        self.path.push(chain);
+    fn check_targets(&mut self, leads: &[Vec<Lead>], hooks: &[(Hook, usize)]) {
         let table = self.table;
-        let mut deepest = 0;
-        for (number, rule) in table.chains[chain].rules.iter().enumerate() {
-            let Some(next) = rule.next_chain().map(|next| self.positions[&**next]) else { continue };
-            if let Some(start) = self.path.iter().position(|on_path| *on_path == next) {
-                let names = self.path[start..].iter().chain([&next]).map(|chain| table.chains[*chain].name.clone());
-                let names = names.collect();
-                self.error(Some(chain), Some(number), Mistake::Loop(names));
-            } else if self.path.len() == DEEPEST {
-                self.error(Some(chain), Some(number), Mistake::TooDeep);
-            } else {
-                let below = self.depth(next);
-                if self.path.len() + below > DEEPEST {
-                    self.error(Some(chain), Some(number), Mistake::TooDeep);
-                }
-                deepest = deepest.max(below);
-            }
-        }
-        self.path.pop();
-        self.depths[chain] = Some(deepest + 1);
-        deepest + 1
-    }
-
-    /// Notes that a hook reaches a chain and all that it jumps to.
-    fn reach(&mut self, chain: usize, hook: u8) {
-        if self.hooks[chain] & hook != 0 {
-            return;
-        }
-        self.hooks[chain] |= hook;
-        let table = self.table;
-        for rule in &table.chains[chain].rules {
-            if let Some(next) = rule.next_chain() {
-                self.reach(self.positions[&**next], hook);
-            }
-        }
-    }
-
-    fn check_targets(&mut self) {
-        let table = self.table;
+        let reached = reached(leads, hooks);
         for (position, chain) in table.chains.iter().enumerate() {
             for (number, rule) in chain.rules.iter().enumerate() {
-                let Some((name, only, hooks)) = rule.target.as_ref().and_then(restriction) else { continue };
+                let Some((name, only, allowed)) = rule.target.as_ref().and_then(restriction) else { continue };
                 let misplaced = |place: String| Mistake::Misplaced { target: name, place };
                 if table.name != only {
                     self.error(
@@ -188,8 +143,7 @@ impl<'a> Table<'a> {
                         misplaced(format!("in table {}, only in {only}", table.name)),
                     );
                 }
-                let reached = Hook::ALL.into_iter().filter(|hook| self.hooks[position] & (1 << *hook as u8) != 0);
-                let wrong: Vec<Hook> = reached.filter(|hook| !hooks.contains(hook)).collect();
+                let wrong: Vec<Hook> = reached[position].without(allowed).collect();
                 if table.name == only && !wrong.is_empty() {
                     let place = wrong.iter().map(|hook| format!("at {hook}")).collect::<Vec<_>>().join(" or ");
                     self.error(Some(position), Some(number), misplaced(place));

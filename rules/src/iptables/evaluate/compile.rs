@@ -9,7 +9,7 @@ use super::index::Index;
 use super::lower::conditions;
 use super::program::{Chain, Program, Rule, Span};
 use crate::iptables::{self, RuleSet, TableName};
-use crate::walk::Hook;
+use crate::walk::{Hook, Stop};
 
 impl Program {
     /// Makes a rule set ready for walking.
@@ -40,24 +40,24 @@ impl Program {
             spans: Vec::new(),
             chains: Vec::new(),
             indexes: Vec::new(),
-            entries: [[None; Hook::ALL.len()]; TableName::ALL.len()],
+            stops: Default::default(),
         };
+        let mut entries = Entries::default();
         for table in &rules.tables {
-            program.add_table(table);
+            entries.push((table.name, program.add_table(table)));
+        }
+        for hook in Hook::ALL {
+            program.stops[hook as usize] = stops(hook, &entries);
         }
         Ok(program)
     }
 
-    fn add_table(&mut self, table: &iptables::Table) {
+    /// Adds the chains of a table; returns those that its hooks have.
+    fn add_table(&mut self, table: &iptables::Table) -> [Option<u32>; Hook::ALL.len()] {
         let first = self.chains.len() as u32;
         let order = order(table);
         let positions: HashMap<&str, u32> =
             (first..).zip(&order).map(|(at, chain)| (&*table.chains[*chain].name, at)).collect();
-        for hook in Hook::ALL {
-            let is_hook = table.name.builtin_chains().contains(&hook.as_str());
-            let chain = positions.get(hook.as_str()).copied().filter(|_| is_hook);
-            self.entries[table.name as usize][hook as usize] = chain;
-        }
         for chain in order.into_iter().map(|chain| &table.chains[chain]) {
             let first = self.rules.len() as u32;
             for rule in &chain.rules {
@@ -67,6 +67,10 @@ impl Program {
             self.spans.push(Span { first, end, index: None });
             self.chains.push(Chain { table: table.name, name: chain.name.clone(), policy: chain.policy });
         }
+        Hook::ALL.map(|hook| {
+            let is_hook = table.name.builtin_chains().contains(&hook.as_str());
+            positions.get(hook.as_str()).copied().filter(|_| is_hook)
+        })
     }
 
     fn add_rule(&mut self, rule: &iptables::Rule, positions: &HashMap<&str, u32>) {
@@ -91,6 +95,29 @@ impl Program {
         let own = self.conditions.drain(first..).filter(|condition| !condition.is_uncertain()).collect::<Vec<_>>();
         self.conditions.extend(own);
     }
+}
+
+/// The chains that tables have at hooks.
+type Entries = Vec<(TableName, [Option<u32>; Hook::ALL.len()])>;
+
+/// The stops of a hook in the order of their priorities: raw -300, connections -200, mangle -150, nat of destinations
+/// -100, filter 0, security 50, nat of sources 100 (`netfilter_ipv4.h`).
+fn stops(hook: Hook, entries: &Entries) -> Vec<Stop> {
+    use TableName::{Filter, Mangle, Nat, Raw, Security};
+    let chain = |name: TableName| {
+        entries.iter().find(|(table, _)| *table == name).and_then(|(_, chains)| chains[hook as usize])
+    };
+    let plain = |name: TableName| chain(name).map(|chain| Stop::Chain { chain, reroutes: name == Mangle });
+    let nat = || [chain(Nat).map(Stop::Nat), Some(Stop::Translation)];
+    let found = match hook {
+        Hook::Prerouting | Hook::Output => {
+            let first = [plain(Raw), Some(Stop::Lookup), plain(Mangle)];
+            [&first[..], &nat()[..], &[plain(Filter), plain(Security)][..]].concat()
+        }
+        Hook::Input | Hook::Postrouting => [&[plain(Mangle), plain(Filter), plain(Security)][..], &nat()[..]].concat(),
+        Hook::Forward => vec![plain(Mangle), plain(Filter), plain(Security)],
+    };
+    found.into_iter().flatten().collect()
 }
 
 /// The chains of a table in an order in which those that a packet meets one after the other are near to each other: a

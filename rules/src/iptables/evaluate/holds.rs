@@ -4,9 +4,8 @@ use std::net::IpAddr;
 
 use super::condition::{Condition, Field, MaskedField, PortField};
 use super::facts::{address_types, conntrack, in_set, in_state, multiport, physdev, state};
-use super::walker::Walker;
 use crate::iptables::{Recent, RecentAction};
-use crate::walk::{Assumptions, Effect, Environment, Held, RecentLists, Trace, Transport};
+use crate::walk::{Assumptions, Effect, Environment, Held, RecentLists, Trace, Transport, Walker};
 
 impl<T: Trace> Walker<T> {
     /// Whether a condition holds. Effects of it are noted.

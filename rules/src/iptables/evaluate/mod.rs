@@ -48,10 +48,8 @@ mod facts;
 mod holds;
 mod index;
 mod lower;
-mod machine;
-mod nat;
+mod meet;
 mod program;
-mod walker;
 
 pub use check::{CompileError, Mistake};
 pub use program::Program;

@@ -5,7 +5,7 @@ use super::condition::Condition;
 use super::index::Index;
 use crate::cluster::Family;
 use crate::iptables::{ChainName, Policy, TableName};
-use crate::walk::{Hook, Place, RuleId};
+use crate::walk::{ChainId, Hook, Place, RuleId, Stop};
 
 /// A rule set in which names are numbers. Immutable: any number of packets may walk through it.
 #[derive(Debug, Clone)]
@@ -19,8 +19,8 @@ pub struct Program {
     pub(super) spans: Vec<Span>,
     pub(super) chains: Vec<Chain>,
     pub(super) indexes: Vec<Index>,
-    /// The chain that a table has at a hook.
-    pub(super) entries: [[Option<u32>; 5]; TableName::ALL.len()],
+    /// What a packet meets at each hook.
+    pub(super) stops: [Vec<Stop>; Hook::ALL.len()],
 }
 
 /// A rule: where its conditions stand, and what it does.
@@ -78,8 +78,14 @@ impl Program {
         Place { table: chain.table.as_str(), chain: &chain.name, rule: (rule.0 - first) as usize + 1 }
     }
 
-    pub(super) fn entry(&self, table: TableName, hook: Hook) -> Option<u32> {
-        self.entries[table as usize][hook as usize]
+    /// The table and name of a hook's chain of this program.
+    ///
+    /// # Panics
+    ///
+    /// Where the chain is of another, larger program.
+    pub fn chain(&self, chain: ChainId) -> (&str, &str) {
+        let chain = &self.chains[chain.0 as usize];
+        (chain.table.as_str(), &chain.name)
     }
 
     pub(super) fn conditions(&self, rule: &Rule) -> &[Condition] {

@@ -1,31 +1,34 @@
 //! What a walk knows of its packet.
 
-use super::action::ConnmarkChange;
-use crate::walk::{
-    Assumptions, Branch, Effects, Interface, Outcome, Packet, Share, SourceNat, Trace, Tracked, Tracking, bits,
-};
+use super::address::bits;
+use super::branch::{Assumptions, Branch, Effects, Outcome};
+use super::connection::{SourceNat, Tracked, Tracking};
+use super::interface::Interface;
+use super::packet::Packet;
+use super::share::Share;
+use super::trace::Trace;
 
 /// A packet on its way through a hook.
 #[derive(Debug, Clone)]
-pub(super) struct Walker<T> {
-    pub(super) packet: Packet,
+pub(crate) struct Walker<T> {
+    pub(crate) packet: Packet,
     /// The packet's addresses and interfaces as numbers.
-    pub(super) source: u128,
-    pub(super) destination: u128,
-    pub(super) input: u128,
-    pub(super) output: u128,
+    pub(crate) source: u128,
+    pub(crate) destination: u128,
+    pub(crate) input: u128,
+    pub(crate) output: u128,
     /// What the connection table has said so far.
-    pub(super) tracking: Tracking,
+    pub(crate) tracking: Tracking,
     /// What it is going to say.
     found: Option<Tracked>,
     pub(super) source_nat: Option<SourceNat>,
-    /// The mark before `mangle`.
+    /// The mark before the present chain of a hook.
     pub(super) mark_before: u32,
     pub(super) reroute: bool,
-    pub(super) share: Share,
-    pub(super) effects: Effects,
-    pub(super) assumptions: Assumptions,
-    pub(super) trace: T,
+    pub(crate) share: Share,
+    pub(crate) effects: Effects,
+    pub(crate) assumptions: Assumptions,
+    pub(crate) trace: T,
 }
 
 impl<T: Trace> Walker<T> {
@@ -58,6 +61,7 @@ impl<T: Trace> Walker<T> {
         }
     }
 
+    /// The connection table is asked.
     pub(super) fn look_up(&mut self) {
         if let Some(found) = self.found.take() {
             self.tracking = Tracking::Tracked(found);
@@ -67,28 +71,17 @@ impl<T: Trace> Walker<T> {
         }
     }
 
-    /// `NOTRACK`; a packet that came with its connection keeps it (`xt_ct_target`).
-    pub(super) fn exempt(&mut self) {
+    /// The table is not to be asked; a packet that came with its connection keeps it (`xt_ct_target`).
+    pub(crate) fn exempt(&mut self) {
         if !matches!(self.tracking, Tracking::Tracked(_)) {
             self.found = None;
             self.tracking = Tracking::Untracked;
         }
     }
 
-    pub(super) fn assume(&mut self, more: Assumptions) {
+    /// Notes what is assumed.
+    pub(crate) fn assume(&mut self, more: Assumptions) {
         self.assumptions = self.assumptions.and(more);
-    }
-
-    pub(super) fn change_marks(&mut self, change: ConnmarkChange) {
-        let Tracking::Tracked(tracked) = &mut self.tracking else { return };
-        let (mark, of_packet) = (&mut tracked.connection.mark, &mut self.packet.mark);
-        match change {
-            ConnmarkChange::Set(change) => *mark = (*mark & !change.mask) ^ change.value,
-            ConnmarkChange::Save { connection, packet } => *mark = (*mark & !connection) ^ (*of_packet & packet),
-            ConnmarkChange::Restore { connection, packet } => {
-                *of_packet = (*of_packet & !packet) ^ (*mark & connection)
-            }
-        }
     }
 
     pub(super) fn end(self, outcome: Outcome) -> Branch<T> {

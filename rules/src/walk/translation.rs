@@ -1,16 +1,47 @@
-//! Translations: what rules of `nat` bind to a connection, and what is bound already.
+//! Translations: what rules bind to a connection, and what is bound already.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::action::{Destination, Source, SourceAddress};
+use super::address::bits;
+use super::connection::{Connection, SourceNat, State, Tracked, Tracking};
+use super::environment::Environment;
+use super::hook::Hook;
+use super::packet::Transport;
 use super::walker::Walker;
 use crate::cluster::Family;
-use crate::iptables::PortRange;
-use crate::walk::{Connection, Environment, Hook, SourceNat, State, Tracked, Tracking, Transport, bits};
+
+/// A new destination.
+#[derive(Debug, Clone)]
+pub(crate) struct Destination {
+    /// Kept where there is none.
+    pub(crate) address: Option<IpAddr>,
+    /// Kept where there is none, or where it is among them and chance is not asked for.
+    pub(crate) ports: Option<RangeInclusive<u16>>,
+    pub(crate) random: bool,
+}
+
+/// A new source.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) address: SourceAddress,
+    pub(crate) ports: Option<RangeInclusive<u16>>,
+    pub(crate) random: bool,
+}
+
+/// The address of a new source.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SourceAddress {
+    /// The old one.
+    Same,
+    Fixed(IpAddr),
+    /// One that the outgoing interface has.
+    Masquerade,
+}
 
 impl<T> Walker<T> {
-    /// Whether the rules of `nat` are asked at a hook (`nf_nat_inet_fn`).
+    /// Whether rules that translate are asked at a hook: none has bound anything yet (`nf_nat_inet_fn`).
     pub(super) fn asks_nat(&self, hook: Hook) -> bool {
         match &self.tracking {
             Tracking::Tracked(Tracked { state: State::Established, .. }) | Tracking::Invalid | Tracking::Untracked => {
@@ -19,7 +50,7 @@ impl<T> Walker<T> {
             Tracking::Tracked(Tracked { connection, .. }) if hook.translates_destination() => {
                 !connection.destination_settled
             }
-            Tracking::Tracked(Tracked { connection, .. }) => !connection.source_settled,
+            Tracking::Tracked(Tracked { connection, .. }) => !connection.source_settled && self.source_nat.is_none(),
         }
     }
 
@@ -50,16 +81,16 @@ impl<T> Walker<T> {
     }
 
     /// Binds a destination; fails where the kernel chooses a port on its own.
-    pub(super) fn dnat(&mut self, to: Destination) -> Result<(), Arc<str>> {
+    pub(crate) fn dnat(&mut self, to: &Destination) -> Result<(), Arc<str>> {
         let has_ports = self.packet.transport.ports().is_some();
         let Some(connection) = self.connection_mut() else { return Ok(()) };
         let present = connection.reply.source_port;
-        let port = match to.ports.filter(|_| has_ports) {
+        let port = match to.ports.as_ref().filter(|_| has_ports) {
             None => present,
-            Some(PortRange { first, last }) if first == last => first,
-            Some(PortRange { first, last }) if !to.random && (first..=last).contains(&present) => present,
-            Some(PortRange { first, last }) => {
-                return Err(format!("the kernel chooses a port from {first} to {last}").into());
+            Some(ports) if ports.start() == ports.end() => *ports.start(),
+            Some(ports) if !to.random && ports.contains(&present) => present,
+            Some(ports) => {
+                return Err(format!("the kernel chooses a port from {} to {}", ports.start(), ports.end()).into());
             }
         };
         let address = to.address.unwrap_or(connection.reply.source);
@@ -69,7 +100,7 @@ impl<T> Walker<T> {
 
     /// Where `REDIRECT` sends: a process's packets to loopback, others to an address of the interface that they came in
     /// by; nothing where it has none (`nf_nat_redirect.c`).
-    pub(super) fn own_address(&self, hook: Hook, environment: &Environment) -> Option<IpAddr> {
+    pub(crate) fn own_address(&self, hook: Hook, environment: &Environment) -> Option<IpAddr> {
         match (hook, self.packet.family()) {
             (Hook::Output, Family::Ipv4) => Some(Ipv4Addr::LOCALHOST.into()),
             (Hook::Output, Family::Ipv6) => Some(Ipv6Addr::LOCALHOST.into()),
@@ -78,7 +109,7 @@ impl<T> Walker<T> {
     }
 
     /// Notes which sources the connection may get.
-    pub(super) fn snat(&mut self, to: Source) {
+    pub(crate) fn snat(&mut self, to: &Source) {
         let transport = self.packet.transport;
         let Some(connection) = self.connection_mut() else { return };
         let present = connection.reply.destination_port;
@@ -94,14 +125,14 @@ impl<T> Walker<T> {
 
 /// The ports that the kernel chooses from (`get_unique_tuple` and `nf_nat_l4proto_unique_tuple`): the present one where it
 /// may, else of those given; by chance, one of the same class as the present one.
-fn source_ports(to: Source, transport: Transport, present: u16) -> (u16, u16) {
+fn source_ports(to: &Source, transport: Transport, present: u16) -> (u16, u16) {
     let is_echo = matches!(transport, Transport::Icmp { .. });
     if transport.ports().is_none() && !is_echo {
         return (present, present);
     }
-    match to.ports.filter(|_| !is_echo) {
-        Some(PortRange { first, last }) if !to.random && (first..=last).contains(&present) => (present, present),
-        Some(PortRange { first, last }) => (first, last),
+    match to.ports.as_ref().filter(|_| !is_echo) {
+        Some(ports) if !to.random && ports.contains(&present) => (present, present),
+        Some(ports) => (*ports.start(), *ports.end()),
         None if !to.random => (present, present),
         None if is_echo => (0, u16::MAX),
         None => match present {

@@ -1,0 +1,168 @@
+//! What a rule does to a packet that meets it.
+
+use std::sync::Arc;
+
+use super::action::Action;
+use super::program::Program;
+use crate::cluster::Family;
+use crate::walk::{
+    Assumptions, Branch, By, Destination, Did, Environment, Held, Hook, Next, NoTrace, Outcome, Packet, Pass, Path,
+    RuleId, Rules, Share, Step, Stop, Trace, Tracking, Walker, stop, walk,
+};
+
+impl Program {
+    /// Takes a packet through a hook.
+    ///
+    /// The branches come in the order of the rules that chance decides; none has a share of zero, and the shares add up
+    /// to one. `tracking` is what the connection table has for the packet: at PREROUTING and OUTPUT
+    /// [`Tracking::first`] for the first packet of a connection; at later hooks what the branch before ended with.
+    pub fn walk(&self, environment: &Environment, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
+        let mut branches = Vec::new();
+        self.walk_into::<NoTrace>(environment, hook, packet, tracking, &mut branches);
+        branches
+    }
+
+    /// The same, with the rules met on the way.
+    pub fn walk_traced(
+        &self,
+        environment: &Environment,
+        hook: Hook,
+        packet: &Packet,
+        tracking: Tracking,
+    ) -> Vec<Branch<Path>> {
+        let mut branches = Vec::new();
+        self.walk_into(environment, hook, packet, tracking, &mut branches);
+        branches
+    }
+
+    /// The same; the branches are put behind those that are in `branches` already.
+    pub fn walk_into<T: Trace>(
+        &self,
+        environment: &Environment,
+        hook: Hook,
+        packet: &Packet,
+        tracking: Tracking,
+        branches: &mut Vec<Branch<T>>,
+    ) {
+        walk(self, environment, hook, packet, tracking, branches);
+    }
+}
+
+impl Rules for Program {
+    fn family(&self) -> Family {
+        self.family
+    }
+
+    fn stops(&self, hook: Hook) -> &[Stop] {
+        &self.stops[hook as usize]
+    }
+
+    fn first_rule(&self, chain: u32) -> u32 {
+        self.spans[chain as usize].first
+    }
+
+    fn next_rule<T: Trace>(&self, chain: u32, from: u32, walker: &Walker<T>) -> Option<u32> {
+        let span = &self.spans[chain as usize];
+        match span.index {
+            None => (from < span.end).then_some(from),
+            Some(index) => {
+                let transport = walker.packet.transport;
+                let port = transport.ports().map(|(_, destination)| destination);
+                self.indexes[index as usize].next(from, walker.destination, transport.protocol(), port)
+            }
+        }
+    }
+
+    fn drops(&self, chain: u32) -> bool {
+        self.chains[chain as usize].policy == Some(crate::iptables::Policy::Drop)
+    }
+
+    /// Asks all conditions of a rule, and carries it out where they hold.
+    fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, position: u32) -> Next {
+        let rule = &self.rules[position as usize];
+        let id = RuleId(position);
+        let mut why = None;
+        let mut matters = !rule.action.is_inert();
+        let mut assumed = Assumptions::NONE;
+        let mut chance = Share::ONE;
+        for condition in self.conditions(rule) {
+            if condition.has_effect() {
+                if why.is_some() {
+                    // Whether the effect takes place depends on what is unknown.
+                    matters = true;
+                    break;
+                }
+                walker.assume(assumed);
+            }
+            match walker.holds(condition, pass.environment) {
+                Held::Yes => {}
+                Held::No => return Next::Rule,
+                Held::Assuming(more) => assumed = assumed.and(more),
+                Held::Sometimes(part, whole) => {
+                    walker.assume(assumed);
+                    pass.leave(missed(walker, id, whole as u32 - part, whole), Next::Rule);
+                    walker.share = walker.share.times(part, whole);
+                    chance = chance.times(part, whole);
+                }
+                Held::Unknown(reason) => why = why.or(Some(reason)),
+            }
+        }
+        walker.assume(assumed);
+        match why {
+            Some(why) if matters => stop(walker, position, why),
+            why => {
+                let is_sure = why.is_none() && !matches!(rule.action, Action::Perhaps);
+                let did = if is_sure { Did::Match(chance) } else { Did::Perhaps };
+                walker.trace.step(|| Step { rule: id, did });
+                act(pass, walker, &rule.action, position)
+            }
+        }
+    }
+}
+
+/// The part of the packets for which a rule does not hold by chance.
+fn missed<T: Trace>(walker: &Walker<T>, rule: RuleId, part: u32, whole: u64) -> Walker<T> {
+    let mut missed = walker.clone();
+    missed.share = missed.share.times(part, whole);
+    missed.trace.step(|| Step { rule, did: Did::PassByChance(Share::ONE.times(part, whole)) });
+    missed
+}
+
+fn act<T: Trace>(pass: &Pass<'_, T>, walker: &mut Walker<T>, action: &Action, rule: u32) -> Next {
+    let translated: Result<(), Arc<str>> = match action {
+        Action::Continue | Action::Perhaps => return Next::Rule,
+        Action::Accept => return Next::Accept,
+        Action::Drop => return Next::End(Outcome::Drop(By::Rule(RuleId(rule)))),
+        Action::Reject(refusal) => return Next::End(Outcome::Reject(RuleId(rule), *refusal)),
+        Action::Return => return Next::Return,
+        Action::Jump(chain) => return Next::Jump(*chain),
+        Action::Goto(chain) => return Next::Goto(*chain),
+        Action::Mark(change) => {
+            walker.packet.mark = (walker.packet.mark & !change.mask) ^ change.value;
+            return Next::Rule;
+        }
+        Action::Connmark(change) => {
+            change.apply(walker);
+            return Next::Rule;
+        }
+        Action::NoTrack => {
+            walker.exempt();
+            return Next::Rule;
+        }
+        Action::Unknown(why) => Err(why.clone()),
+        Action::Dnat(destination) => walker.dnat(destination),
+        Action::Redirect(destination) => match walker.own_address(pass.hook, pass.environment) {
+            Some(address) => walker.dnat(&Destination { address: Some(address), ..destination.clone() }),
+            // `nf_nat_redirect_ipv4`: an interface without an address.
+            None => return Next::End(Outcome::Drop(By::Rule(RuleId(rule)))),
+        },
+        Action::Snat(source) => {
+            walker.snat(source);
+            Ok(())
+        }
+    };
+    match translated {
+        Ok(()) => Next::Accept,
+        Err(why) => stop(walker, rule, why),
+    }
+}

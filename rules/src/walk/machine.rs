@@ -1,0 +1,206 @@
+//! Takes a packet through the chains of a hook, whatever language their rules are written in.
+
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+use smallvec::SmallVec;
+
+use super::branch::{Branch, By, Outcome, Unknown};
+use super::connection::Tracking;
+use super::environment::Environment;
+use super::hook::Hook;
+use super::nesting::DEEPEST;
+use super::packet::Packet;
+use super::trace::{ChainId, Did, RuleId, Step, Trace};
+use super::walker::Walker;
+use crate::cluster::Family;
+
+/// Chains of numbered rules, in some language.
+pub(crate) trait Rules {
+    /// The family of the packets that meet them.
+    fn family(&self) -> Family;
+
+    /// What a packet meets at a hook, in the order of priorities.
+    fn stops(&self, hook: Hook) -> &[Stop];
+
+    /// The first rule of a chain. The others follow it.
+    fn first_rule(&self, chain: u32) -> u32;
+
+    /// The first rule of a chain, at or behind a rule of it, that a packet may match.
+    fn next_rule<T: Trace>(&self, chain: u32, from: u32, walker: &Walker<T>) -> Option<u32>;
+
+    /// Whether the policy of a hook's chain is to drop.
+    fn drops(&self, chain: u32) -> bool;
+
+    /// Asks a rule for its conditions, and carries it out where they hold.
+    fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next;
+}
+
+/// A stop on the way through a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The connection table is asked.
+    Lookup,
+    /// A chain that every packet meets.
+    Chain {
+        /// Its position.
+        chain: u32,
+        /// Whether a packet of the machine itself is routed again where the chain changes its mark.
+        reroutes: bool,
+    },
+    /// A chain that the first packet of a connection meets, if no chain before bound a translation.
+    Nat(u32),
+    /// The packet is rewritten as its connection's translation says.
+    Translation,
+}
+
+/// What a rule leads to.
+pub(crate) enum Next {
+    /// The rule behind it.
+    Rule,
+    /// Another chain, then back.
+    Jump(u32),
+    /// Another chain, then back to where this one was called.
+    Goto(u32),
+    /// Back to where this chain was called.
+    Return,
+    /// The next stop.
+    Accept,
+    /// Nothing more.
+    End(Outcome),
+}
+
+/// Where a packet is in the chains of a stop.
+#[derive(Debug, Clone)]
+struct Cursor {
+    chain: u32,
+    /// The rule that is next.
+    rule: u32,
+    /// Chains to come back to, with the rules to go on with.
+    callers: ArrayVec<(u32, u32), DEEPEST>,
+}
+
+/// A packet that is yet to be taken to the end of the hook.
+struct Work<T> {
+    walker: Walker<T>,
+    /// The position of the stop where it is.
+    stop: usize,
+    /// Where it is in the stop's chains, and what comes next; not yet in them where this is missing.
+    place: Option<(Cursor, Next)>,
+}
+
+type Todo<T> = SmallVec<[Work<T>; 2]>;
+
+/// Takes a packet through a hook; the branches are put behind those that are in `branches` already.
+pub(crate) fn walk<R: Rules, T: Trace>(
+    rules: &R,
+    environment: &Environment,
+    hook: Hook,
+    packet: &Packet,
+    tracking: Tracking,
+    branches: &mut Vec<Branch<T>>,
+) {
+    let mut walker = Walker::new(packet, tracking);
+    if packet.family() != rules.family() {
+        // The kernel keeps the families apart: these rules never see the packet.
+        walker.look_up();
+        branches.push(walker.end(Outcome::Accept));
+        return;
+    }
+    if hook.is_entry() {
+        walker.forget_connection();
+    }
+    let mut todo = Todo::new();
+    todo.push(Work { walker, stop: 0, place: None });
+    while let Some(work) = todo.pop() {
+        branches.push(finish(rules, environment, hook, work, &mut todo));
+    }
+}
+
+fn finish<R: Rules, T: Trace>(
+    rules: &R,
+    environment: &Environment,
+    hook: Hook,
+    work: Work<T>,
+    todo: &mut Todo<T>,
+) -> Branch<T> {
+    let Work { mut walker, stop: first, mut place } = work;
+    for (position, stop) in rules.stops(hook).iter().enumerate().skip(first) {
+        let (chain, reroutes) = match *stop {
+            Stop::Lookup => {
+                walker.look_up();
+                continue;
+            }
+            Stop::Translation => {
+                walker.translate(hook);
+                continue;
+            }
+            Stop::Nat(_) if !walker.asks_nat(hook) => continue,
+            Stop::Nat(chain) => (chain, false),
+            Stop::Chain { chain, reroutes } => (chain, reroutes),
+        };
+        let (cursor, next) = place.take().unwrap_or_else(|| {
+            walker.mark_before = walker.packet.mark;
+            (Cursor { chain, rule: rules.first_rule(chain), callers: ArrayVec::new() }, Next::Rule)
+        });
+        let mut pass = Pass { environment, hook, stop: position, cursor, todo };
+        if let Some(outcome) = pass.run(rules, &mut walker, next, chain) {
+            return walker.end(outcome);
+        }
+        walker.reroute |= reroutes && hook == Hook::Output && walker.packet.mark != walker.mark_before;
+    }
+    walker.end(Outcome::Accept)
+}
+
+/// One way of a packet through the chains of one stop.
+pub(crate) struct Pass<'a, T> {
+    /// The machine's state.
+    pub(crate) environment: &'a Environment,
+    /// The hook.
+    pub(crate) hook: Hook,
+    stop: usize,
+    cursor: Cursor,
+    todo: &'a mut Todo<T>,
+}
+
+impl<T: Trace> Pass<'_, T> {
+    /// Goes from rule to rule to the end of a hook's chain; returns how the packet ends if it does not go on.
+    fn run<R: Rules>(&mut self, rules: &R, walker: &mut Walker<T>, mut next: Next, entry: u32) -> Option<Outcome> {
+        loop {
+            match next {
+                Next::Rule => {}
+                Next::Accept => return None,
+                Next::End(outcome) => return Some(outcome),
+                Next::Return => match self.cursor.callers.pop() {
+                    Some(caller) => (self.cursor.chain, self.cursor.rule) = caller,
+                    None => return rules.drops(entry).then_some(Outcome::Drop(By::Policy(ChainId(entry)))),
+                },
+                Next::Jump(chain) => {
+                    self.cursor.callers.push((self.cursor.chain, self.cursor.rule));
+                    (self.cursor.chain, self.cursor.rule) = (chain, rules.first_rule(chain));
+                }
+                Next::Goto(chain) => (self.cursor.chain, self.cursor.rule) = (chain, rules.first_rule(chain)),
+            }
+            next = match rules.next_rule(self.cursor.chain, self.cursor.rule, walker) {
+                None => Next::Return,
+                Some(rule) => {
+                    self.cursor.rule = rule + 1;
+                    rules.meet(self, walker, rule)
+                }
+            };
+        }
+    }
+
+    /// Leaves a part of the packets for later, for which the present rule leads to something else than for the others. What
+    /// is left last is taken up first.
+    pub(crate) fn leave(&mut self, walker: Walker<T>, next: Next) {
+        self.todo.push(Work { walker, stop: self.stop, place: Some((self.cursor.clone(), next)) });
+    }
+}
+
+/// Ends a packet's way at a rule of which nobody can say what it does.
+pub(crate) fn stop<T: Trace>(walker: &mut Walker<T>, rule: u32, why: Arc<str>) -> Next {
+    let rule = RuleId(rule);
+    walker.trace.step(|| Step { rule, did: Did::Stop });
+    Next::End(Outcome::Unknown(Unknown { rule, why }))
+}

@@ -2,12 +2,13 @@
 //!
 //! [`generate`] makes a node's table of one family out of a cluster, [`print()`] shows it as `nft list ruleset` would,
 //! which `nft -f` loads as it is. [`parse()`] reads tables back from that text, or from the JSON of `nft -j list ruleset`.
-//! [`print_sync`] is for a namespace that may have the table of an earlier sync.
+//! [`print_sync`] is for a namespace that may have the table of an earlier sync. [`evaluate`] says what tables do with a packet.
 //!
 //! A table holds sets, maps and chains, which share no names with those of other tables. kube-proxy keeps to one table a
 //! family, `kube-proxy`, and never touches those of others.
 
 mod ast;
+pub mod evaluate;
 mod generate;
 mod name;
 mod parse;

@@ -256,6 +256,7 @@ fn write_statement(out: &mut String, statement: &Statement, ip: Family) {
 
 fn write_verdict(out: &mut String, verdict: &Verdict) {
     let _ = match verdict {
+        Verdict::Accept => write!(out, "accept"),
         Verdict::Drop => write!(out, "drop"),
         Verdict::Return => write!(out, "return"),
         Verdict::Jump(chain) => write!(out, "jump {chain}"),

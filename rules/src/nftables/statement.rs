@@ -119,6 +119,8 @@ pub enum Statement {
 /// What becomes of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
+    /// It goes on to the next chain that a hook has.
+    Accept,
     /// It disappears.
     Drop,
     /// It goes on behind the rule that jumped here.

@@ -80,6 +80,11 @@ impl AddressTable {
         self.broadcasts.iter().find(|(broadcast, _)| IpAddr::V4(*broadcast) == address).map(|(_, interface)| *interface)
     }
 
+    /// Whether an address is the machine's own, and no broadcast address.
+    pub fn is_local(&self, address: IpAddr) -> bool {
+        self.broadcast_of(address).is_none() && self.interface_of(address).is_some()
+    }
+
     /// The first address of an interface, of IPv6 the first that is not link-local: where `REDIRECT` sends packets
     /// that came in there (`nf_nat_redirect.c`).
     pub fn first_of(&self, interface: Interface, family: Family) -> Option<IpAddr> {

@@ -11,6 +11,7 @@ use super::environment::Environment;
 use super::hook::Hook;
 use super::nesting::DEEPEST;
 use super::packet::Packet;
+use super::share::Share;
 use super::trace::{ChainId, Did, RuleId, Step, Trace};
 use super::walker::Walker;
 use crate::cluster::Family;
@@ -189,6 +190,17 @@ impl<T: Trace> Pass<'_, T> {
                 }
             };
         }
+    }
+
+    /// Goes on with the part of the packets for which a condition of a rule holds by chance; leaves the others, which do not
+    /// meet the rule, for later.
+    pub(crate) fn split(&mut self, walker: &mut Walker<T>, rule: RuleId, part: u32, whole: u64) {
+        let rest = whole as u32 - part;
+        let mut missed = walker.clone();
+        missed.share = missed.share.times(rest, whole);
+        missed.trace.step(|| Step { rule, did: Did::PassByChance(Share::ONE.times(rest, whole)) });
+        self.leave(missed, Next::Rule);
+        walker.share = walker.share.times(part, whole);
     }
 
     /// Leaves a part of the packets for later, for which the present rule leads to something else than for the others. What

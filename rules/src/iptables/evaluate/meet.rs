@@ -100,8 +100,7 @@ impl Rules for Program {
                 Held::Assuming(more) => assumed = assumed.and(more),
                 Held::Sometimes(part, whole) => {
                     walker.assume(assumed);
-                    pass.leave(missed(walker, id, whole as u32 - part, whole), Next::Rule);
-                    walker.share = walker.share.times(part, whole);
+                    pass.split(walker, id, part, whole);
                     chance = chance.times(part, whole);
                 }
                 Held::Unknown(reason) => why = why.or(Some(reason)),
@@ -118,14 +117,6 @@ impl Rules for Program {
             }
         }
     }
-}
-
-/// The part of the packets for which a rule does not hold by chance.
-fn missed<T: Trace>(walker: &Walker<T>, rule: RuleId, part: u32, whole: u64) -> Walker<T> {
-    let mut missed = walker.clone();
-    missed.share = missed.share.times(part, whole);
-    missed.trace.step(|| Step { rule, did: Did::PassByChance(Share::ONE.times(part, whole)) });
-    missed
 }
 
 fn act<T: Trace>(pass: &Pass<'_, T>, walker: &mut Walker<T>, action: &Action, rule: u32) -> Next {

@@ -68,6 +68,6 @@ fn show((verdict, comment): &(Verdict, Option<Arc<str>>)) -> String {
     match (comment, verdict) {
         (Some(comment), _) => comment.to_string(),
         (None, Verdict::Goto(chain) | Verdict::Jump(chain)) => chain.to_string(),
-        (None, Verdict::Drop | Verdict::Return) => "another".to_owned(),
+        (None, Verdict::Accept | Verdict::Drop | Verdict::Return) => "another".to_owned(),
     }
 }

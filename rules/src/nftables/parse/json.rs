@@ -151,6 +151,7 @@ pub(super) struct Reject {
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
+    Accept(()),
     Drop(()),
     Return(()),
     Jump { target: String },

@@ -70,7 +70,7 @@ fn chains(members: &[&Value]) -> Option<Vec<Name>> {
         Value::Made(made) => match &**made {
             Made::Verdict(verdict) => match values::verdict(verdict) {
                 Verdict::Goto(chain) => Some(chain),
-                Verdict::Jump(_) | Verdict::Drop | Verdict::Return => None,
+                Verdict::Jump(_) | Verdict::Accept | Verdict::Drop | Verdict::Return => None,
             },
             _ => None,
         },

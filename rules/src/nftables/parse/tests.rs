@@ -66,7 +66,6 @@ fn rules_are_read(#[case] json: &str, #[case] shown: &str) {
 /// What changes the meaning of an expression that is known makes it another one.
 #[rstest]
 #[case(r#"{"log": {"prefix": "x"}}"#)]
-#[case(r#"{"accept": null}"#)]
 #[case(r#"{"xt": {"type": "target", "name": "MARK"}}"#)]
 #[case(r#"{"dnat": {"addr": "10.0.0.1", "port": 80, "flags": "persistent"}}"#)]
 #[case(r#"{"masquerade": {"flags": ["fully-random", "persistent"]}}"#)]

@@ -75,6 +75,7 @@ pub(super) fn protocol(value: &Value) -> Option<Protocol> {
 
 pub(super) fn verdict(found: &json::Verdict) -> Verdict {
     match found {
+        json::Verdict::Accept(()) => Verdict::Accept,
         json::Verdict::Drop(()) => Verdict::Drop,
         json::Verdict::Return(()) => Verdict::Return,
         json::Verdict::Jump { target } => Verdict::Jump(Name::from(target.as_str())),

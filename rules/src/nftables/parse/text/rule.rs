@@ -123,7 +123,7 @@ impl<'a> Line<'_, 'a> {
                 (self.next() == "vmap").then_some(())?;
                 let chains = self.numbered(count, |line| match line.verdict()? {
                     Verdict::Goto(chain) => Some(chain),
-                    Verdict::Jump(_) | Verdict::Drop | Verdict::Return => None,
+                    Verdict::Jump(_) | Verdict::Accept | Verdict::Drop | Verdict::Return => None,
                 });
                 Some(Statement::Balance(chains?).into())
             }
@@ -321,6 +321,7 @@ impl<'a> Line<'_, 'a> {
 pub(super) fn verdict<'a>(word: &str, chain: impl FnOnce() -> &'a str) -> Option<Verdict> {
     let chain = || Some(Name::from(chain())).filter(|name| !name.is_empty());
     match word {
+        "accept" => Some(Verdict::Accept),
         "drop" => Some(Verdict::Drop),
         "return" => Some(Verdict::Return),
         "jump" => chain().map(Verdict::Jump),

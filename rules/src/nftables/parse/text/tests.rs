@@ -125,7 +125,7 @@ fn tables_of_others_are_counted() {
 #[case::port(&table("\tset s {\n\t\ttype inet_service\n\t\telements = { 80, 70000 }\n\t}"), "line 4, column 20: `70000` is no inet_service")]
 #[case::address(&table("\tset s {\n\t\ttype ipv4_addr\n\t\telements = { fd00::1 }\n\t}"), "line 4, column 16: `fd00::1` is no ipv4_addr")]
 #[case::short_key(&table("\tset s {\n\t\ttype inet_proto . inet_service\n\t\telements = { tcp }\n\t}"), "line 4, column 20: `.` must stand here")]
-#[case::verdict(&table("\tmap m {\n\t\ttype inet_service : verdict\n\t\telements = { 80 : accept }\n\t}"), "line 4, column 21: `accept` is no verdict")]
+#[case::verdict(&table("\tmap m {\n\t\ttype inet_service : verdict\n\t\telements = { 80 : perhaps }\n\t}"), "line 4, column 21: `perhaps` is no verdict")]
 #[case::no_verdict(&table("\tmap m {\n\t\ttype inet_service : verdict\n\t\telements = { 80 }\n\t}"), "line 4, column 19: a verdict stands in the elements of maps, and only there")]
 #[case::no_type(&table("\tset s {\n\t}"), "line 2, column 6: the set has no `type`")]
 #[case::setting(&table("\tset s {\n\t\ttype inet_service\n\t\tcolour red\n\t}"), "line 4, column 3: `colour` is not known in a set")]

@@ -1,0 +1,60 @@
+//! What compiled rules do.
+
+use std::sync::Arc;
+
+use crate::nftables::LookupKey;
+use crate::walk::{By, Destination, Next, Outcome, Refusal, RuleId, Source};
+
+/// A statement of a compiled rule.
+#[derive(Debug, Clone)]
+pub(super) enum Action {
+    Verdict(Verdict),
+    Reject(Refusal),
+    /// The verdict that a map, by its position, has for the packet's key; where it has none, the rule ends.
+    Lookup { key: Box<[LookupKey]>, map: u32 },
+    /// One of these verdicts, all as likely. There is one at least.
+    Balance(Box<[Verdict]>),
+    /// One of these destinations, all as likely. There is one at least.
+    Dnat(Box<[Destination]>),
+    Snat(Source),
+    /// The bits of the mask are cleared in the mark, then those of the value flipped.
+    Mark { mask: u32, value: u32 },
+    /// The packet's source is noted in a list.
+    RememberSource(Arc<str>),
+    /// Not modelled, for this reason.
+    Unknown(Arc<str>),
+}
+
+impl Action {
+    /// Among how many things chance chooses.
+    pub(super) fn choices(&self) -> u64 {
+        match self {
+            Self::Balance(verdicts) => verdicts.len().max(1) as u64,
+            Self::Dnat(destinations) => destinations.len().max(1) as u64,
+            _ => 1,
+        }
+    }
+}
+
+/// What becomes of a packet; chains by their position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Accept,
+    Drop,
+    Return,
+    Jump(u32),
+    Goto(u32),
+}
+
+impl Verdict {
+    /// Where a rule with this verdict leads to.
+    pub(super) fn next(self, rule: u32) -> Next {
+        match self {
+            Self::Accept => Next::Accept,
+            Self::Drop => Next::End(Outcome::Drop(By::Rule(RuleId(rule)))),
+            Self::Return => Next::Return,
+            Self::Jump(chain) => Next::Jump(chain),
+            Self::Goto(chain) => Next::Goto(chain),
+        }
+    }
+}

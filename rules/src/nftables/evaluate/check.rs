@@ -1,0 +1,287 @@
+//! What the kernel would not load, or would load and never use.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::lookup::types;
+use crate::cluster::Family;
+use crate::nftables::print::family as word;
+use crate::nftables::{Addresses, Condition, Datatype, LookupKey, Name, Rule, Set, Side, Statement, Table, Verdict};
+use crate::walk::{Fault, Hook, Lead, faults, reached};
+
+/// A mistake in tables, with its place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("table {} {table}{part}: {mistake}", word(*.family))]
+pub struct CompileError {
+    /// The table's family.
+    pub family: Family,
+    /// The table.
+    pub table: Name,
+    /// What of it.
+    pub part: Part,
+    /// What is wrong.
+    pub mistake: Mistake,
+}
+
+/// A part of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    Table,
+    /// A chain.
+    Chain(Name),
+    /// A rule of a chain, by its position from 1.
+    Rule(Name, usize),
+    /// A set or map.
+    Set(Name),
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Table => Ok(()),
+            Self::Chain(chain) => write!(f, ", chain {chain}"),
+            Self::Rule(chain, number) => write!(f, ", chain {chain}, rule {number}"),
+            Self::Set(set) => write!(f, ", set {set}"),
+        }
+    }
+}
+
+/// What is wrong with tables.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Mistake {
+    /// A rule or an element leads to a chain that is not there.
+    #[error("leads to chain `{0}`, which is not there")]
+    MissingChain(Name),
+    /// A rule or an element leads to a chain that a hook has.
+    #[error("leads to `{0}`, which only the kernel enters")]
+    JumpToHook(Name),
+    /// A rule names a set or map that is not there.
+    #[error("looks into `{0}`, which is not there")]
+    MissingSet(Name),
+    /// A rule looks into a set with a key of other types than the set has.
+    #[error("looks into `{set}` with a key of type {made}, but its keys are of type {wanted}")]
+    OtherKey {
+        /// The set.
+        set: Name,
+        /// The types of the key that a packet makes.
+        made: String,
+        /// Those of the set.
+        wanted: String,
+    },
+    /// A rule leads back to its own chain.
+    #[error("leads back to its own chain: {}", .0.iter().map(|name| &**name).collect::<Vec<_>>().join(" → "))]
+    Loop(Vec<Name>),
+    /// Too many chains are inside of each other.
+    #[error("chains are more than 16 deep here, which the kernel refuses")]
+    TooDeep,
+    /// A statement that the kernel does not take at this hook.
+    #[error("{statement} cannot stand {place}")]
+    Misplaced {
+        /// The statement.
+        statement: &'static str,
+        /// Where.
+        place: String,
+    },
+    /// A table has rules, but no packet ever enters it.
+    #[error("has rules, but no chain that a hook has")]
+    NoHook,
+    /// A name is used twice.
+    #[error("stands here twice")]
+    Twice,
+}
+
+/// Looks for mistakes in the tables of a family.
+pub(super) fn check<'a>(tables: impl Iterator<Item = &'a Table>) -> Result<(), Vec<CompileError>> {
+    let mut errors = Vec::new();
+    for table in tables {
+        Check::new(table, &mut errors).check();
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+struct Check<'a> {
+    table: &'a Table,
+    chains: HashMap<&'a str, usize>,
+    sets: HashMap<&'a str, &'a Set>,
+    errors: &'a mut Vec<CompileError>,
+}
+
+impl<'a> Check<'a> {
+    fn new(table: &'a Table, errors: &'a mut Vec<CompileError>) -> Self {
+        let chains = table.chains.iter().enumerate().map(|(position, chain)| (&*chain.name, position)).collect();
+        let sets = table.sets.iter().map(|set| (&*set.name, set)).collect();
+        Self { table, chains, sets, errors }
+    }
+
+    fn error(&mut self, part: Part, mistake: Mistake) {
+        let table = self.table;
+        self.errors.push(CompileError { family: table.family, table: table.name.clone(), part, mistake });
+    }
+
+    fn rule(&self, chain: usize, rule: usize) -> Part {
+        Part::Rule(self.table.chains[chain].name.clone(), rule + 1)
+    }
+
+    fn check(&mut self) {
+        let before = self.errors.len();
+        self.check_names();
+        self.check_targets();
+        if self.errors.len() > before {
+            return;
+        }
+        let table = self.table;
+        let hooks = table.chains.iter().enumerate();
+        let hooks: Vec<(Hook, usize)> = hooks.filter_map(|(at, chain)| Some((chain.base?.hook, at))).collect();
+        let leads = self.leads();
+        for (chain, rule, fault) in faults(&leads, hooks.iter().map(|(_, chain)| *chain)) {
+            let name = |chain: usize| table.chains[chain].name.clone();
+            let mistake = match fault {
+                Fault::Loop(chains) => Mistake::Loop(chains.into_iter().map(name).collect()),
+                Fault::TooDeep => Mistake::TooDeep,
+            };
+            self.error(self.rule(chain, rule), mistake);
+        }
+        if self.errors.len() == before {
+            self.check_places(&leads, &hooks);
+        }
+    }
+
+    fn check_names(&mut self) {
+        let table = self.table;
+        if table.chains.iter().all(|chain| chain.base.is_none()) && table.chains.iter().any(|chain| !chain.rules.is_empty())
+        {
+            self.error(Part::Table, Mistake::NoHook);
+        }
+        for (position, chain) in table.chains.iter().enumerate() {
+            if self.chains[&*chain.name] != position {
+                self.error(Part::Chain(chain.name.clone()), Mistake::Twice);
+            }
+        }
+        for set in &table.sets {
+            if !std::ptr::eq(self.sets[&*set.name], set) {
+                self.error(Part::Set(set.name.clone()), Mistake::Twice);
+            }
+        }
+    }
+
+    /// Looks whether all that rules and elements name is there.
+    fn check_targets(&mut self) {
+        let table = self.table;
+        for (position, chain) in table.chains.iter().enumerate() {
+            for (number, rule) in chain.rules.iter().enumerate() {
+                let here = self.rule(position, number);
+                let named: Vec<&Name> = rule.statements.iter().flat_map(chains_of_statement).collect();
+                named.into_iter().for_each(|name| self.check_chain(here.clone(), name));
+                for (set, key) in sets_of_rule(rule) {
+                    self.check_set(here.clone(), set, &key);
+                }
+            }
+        }
+        for set in &table.sets {
+            for name in set.elements.iter().filter_map(|element| next_chain(element.verdict.as_ref()?)) {
+                self.check_chain(Part::Set(set.name.clone()), name);
+            }
+        }
+    }
+
+    fn check_chain(&mut self, here: Part, name: &Name) {
+        match self.chains.get(&**name).map(|position| &self.table.chains[*position]) {
+            None => self.error(here, Mistake::MissingChain(name.clone())),
+            Some(chain) if chain.base.is_some() => self.error(here, Mistake::JumpToHook(name.clone())),
+            Some(_) => {}
+        }
+    }
+
+    fn check_set(&mut self, here: Part, name: &Name, key: &[LookupKey]) {
+        let made = types(key, self.table.family);
+        match self.sets.get(&**name) {
+            None => self.error(here, Mistake::MissingSet(name.clone())),
+            Some(set) if set.key != made => {
+                let mistake = Mistake::OtherKey { set: name.clone(), made: words(&made), wanted: words(&set.key) };
+                self.error(here, mistake);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Where the rules of every chain lead to; all of it is there.
+    fn leads(&self) -> Vec<Vec<Lead>> {
+        let of_statement = |statement: &'a Statement| {
+            let map = match statement {
+                Statement::Lookup(_, map) => self.sets.get(&**map).map(|set| set.elements.as_slice()),
+                _ => None,
+            };
+            let of_map = map.unwrap_or_default().iter().filter_map(|element| next_chain(element.verdict.as_ref()?));
+            chains_of_statement(statement).into_iter().chain(of_map).map(|name| self.chains[&**name])
+        };
+        let of_chain = |rules: &'a [Rule]| {
+            let leads = rules.iter().enumerate().flat_map(|(number, rule)| {
+                rule.statements.iter().flat_map(of_statement).map(move |chain| (number, chain))
+            });
+            leads.collect()
+        };
+        self.table.chains.iter().map(|chain| of_chain(&chain.rules)).collect()
+    }
+
+    fn check_places(&mut self, leads: &[Vec<Lead>], hooks: &[(Hook, usize)]) {
+        let table = self.table;
+        let reached = reached(leads, hooks);
+        for (position, chain) in table.chains.iter().enumerate() {
+            for (number, rule) in chain.rules.iter().enumerate() {
+                for (statement, allowed) in rule.statements.iter().filter_map(restriction) {
+                    let wrong: Vec<String> = reached[position].without(allowed).map(|hook| format!("at {}", hook.lowercase())).collect();
+                    if !wrong.is_empty() {
+                        let place = wrong.join(" or ");
+                        self.error(self.rule(position, number), Mistake::Misplaced { statement, place });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The chains that a statement names.
+fn chains_of_statement(statement: &Statement) -> Vec<&Name> {
+    match statement {
+        Statement::Verdict(verdict) => next_chain(verdict).into_iter().collect(),
+        Statement::Balance(chains) => chains.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn next_chain(verdict: &Verdict) -> Option<&Name> {
+    match verdict {
+        Verdict::Jump(chain) | Verdict::Goto(chain) => Some(chain),
+        Verdict::Accept | Verdict::Drop | Verdict::Return => None,
+    }
+}
+
+/// The sets that a rule names, with the keys that it looks for.
+fn sets_of_rule(rule: &Rule) -> Vec<(&Name, Vec<LookupKey>)> {
+    let asked = rule.conditions.iter().filter_map(|condition| match condition {
+        Condition::InSet(key, set) => Some((set, key.clone())),
+        Condition::Address { side, value: Addresses::Set(set), .. } => Some((set, vec![LookupKey::Address(*side)])),
+        _ => None,
+    });
+    let used = rule.statements.iter().filter_map(|statement| match statement {
+        Statement::Lookup(key, map) => Some((map, key.clone())),
+        Statement::RememberSource(set) => Some((set, vec![LookupKey::Address(Side::Source)])),
+        _ => None,
+    });
+    asked.chain(used).collect()
+}
+
+fn words(types: &[Datatype]) -> String {
+    types.iter().map(|datatype| datatype.as_str()).collect::<Vec<_>>().join(" . ")
+}
+
+/// The only hooks that a statement can be asked at (`nft_nat_validate`, `nft_masq_validate`, `nft_reject_validate`).
+fn restriction(statement: &Statement) -> Option<(&'static str, &'static [Hook])> {
+    Some(match statement {
+        Statement::Dnat(_) | Statement::BalanceDnat(_) => ("dnat", &[Hook::Prerouting, Hook::Output]),
+        Statement::Masquerade => ("masquerade", &[Hook::Postrouting]),
+        Statement::Reject => ("reject", &[Hook::Prerouting, Hook::Input, Hook::Forward, Hook::Output]),
+        _ => return None,
+    })
+}

@@ -1,0 +1,192 @@
+//! Tables into programs.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::action::{Action, Verdict};
+use super::check::{CompileError, check};
+use super::condition::Condition;
+use super::lookup::{Elements, Packed};
+use super::program::{Chain, Program, Rule};
+use crate::cluster::Family;
+use crate::nftables::{self, AddressRange, Addresses, BaseChain, MarkChange, Ruleset, Set, Statement, Table};
+use crate::walk::{Destination, Hook, Refusal, Source, SourceAddress, Stop};
+
+/// When the connection table is asked (`NF_IP_PRI_CONNTRACK`).
+const CONNECTIONS: i32 = -200;
+/// When destinations are translated, and when sources are (`NF_IP_PRI_NAT_DST`, `NF_IP_PRI_NAT_SRC`).
+const DESTINATIONS: i32 = -100;
+const SOURCES: i32 = 100;
+
+impl Program {
+    /// Makes the tables of a family ready for walking.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes for which the kernel would not load the tables, and tables whose rules no packet meets.
+    pub fn compile(rules: &Ruleset, family: Family) -> Result<Self, Vec<CompileError>> {
+        let tables = || rules.tables.iter().filter(|table| table.family == family);
+        check(tables())?;
+        let mut program = Self {
+            family,
+            rules: Vec::new(),
+            conditions: Vec::new(),
+            actions: Vec::new(),
+            chains: Vec::new(),
+            sets: Vec::new(),
+            stops: Default::default(),
+        };
+        let mut bases = Vec::new();
+        for table in tables() {
+            program.add_table(table, &mut bases);
+        }
+        for hook in Hook::ALL {
+            program.stops[hook as usize] = stops(hook, &bases);
+        }
+        Ok(program)
+    }
+
+    /// Adds the chains and sets of a table; those that hooks have are put behind `bases`.
+    fn add_table(&mut self, table: &Table, bases: &mut Vec<(BaseChain, u32)>) {
+        let first = self.chains.len() as u32;
+        let names = Names {
+            chains: (first..).zip(&table.chains).map(|(at, chain)| (&*chain.name, at)).collect(),
+            sets: (self.sets.len() as u32..).zip(&table.sets).map(|(at, set)| (&*set.name, at)).collect(),
+            table,
+        };
+        self.sets.extend(table.sets.iter().map(|set| names.elements(set)));
+        for (position, chain) in (first..).zip(&table.chains) {
+            let first = self.rules.len() as u32;
+            for rule in &chain.rules {
+                let (first_condition, first_action) = (self.conditions.len() as u32, self.actions.len() as u32);
+                self.rules.push(Rule { first_condition, first_action });
+                self.conditions.extend(rule.conditions.iter().map(|condition| names.condition(condition)));
+                self.actions.extend(rule.statements.iter().map(|statement| names.action(statement)));
+            }
+            bases.extend(chain.base.map(|base| (base, position)));
+            self.chains.push(Chain {
+                table: table.name.clone(),
+                name: chain.name.clone(),
+                first,
+                end: self.rules.len() as u32,
+                drops: chain.base.is_some_and(|base| base.drops),
+            });
+        }
+    }
+}
+
+/// The stops of a hook. Of chains with the same priority the youngest comes first; so does what translates, which is as old
+/// as the first chain of type `nat`.
+fn stops(hook: Hook, bases: &[(BaseChain, u32)]) -> Vec<Stop> {
+    let here = || bases.iter().filter(|(base, _)| base.hook == hook);
+    let in_order = |chains: Vec<&(BaseChain, u32)>| {
+        let mut chains: Vec<_> = chains.into_iter().map(|(base, at)| (base.priority, Reverse(*at))).collect();
+        chains.sort_unstable();
+        chains
+    };
+    let mut stops: Vec<_> = in_order(here().filter(|(base, _)| !base.nat).collect())
+        .into_iter()
+        .map(|(priority, at)| ((priority, at), vec![Stop::Chain { chain: at.0, reroutes: false }]))
+        .collect();
+    if hook.is_entry() {
+        // As old as the kernel's own.
+        stops.push(((CONNECTIONS, Reverse(0)), vec![Stop::Lookup]));
+    }
+    let first_nat = bases.iter().filter(|(base, _)| base.nat).map(|(_, at)| *at).min();
+    if let Some(first_nat) = first_nat.filter(|_| hook.translates_destination() || hook.translates_source()) {
+        let nat = in_order(here().filter(|(base, _)| base.nat).collect()).into_iter();
+        let nat = nat.map(|(_, at)| Stop::Nat(at.0)).chain([Stop::Translation]).collect();
+        let priority = if hook.translates_destination() { DESTINATIONS } else { SOURCES };
+        stops.push(((priority, Reverse(first_nat)), nat));
+    }
+    stops.sort_by_key(|(order, _)| *order);
+    stops.into_iter().flat_map(|(_, stops)| stops).collect()
+}
+
+/// Where the chains and sets of a table are. All that rules name was found to be there.
+struct Names<'a> {
+    table: &'a Table,
+    chains: HashMap<&'a str, u32>,
+    sets: HashMap<&'a str, u32>,
+}
+
+impl Names<'_> {
+    fn list(&self, set: &str) -> Arc<str> {
+        format!("{} {set}", self.table.name).into()
+    }
+
+    fn elements(&self, set: &Set) -> Elements {
+        let keys = set.elements.iter();
+        let verdict = |verdict: &nftables::Verdict| self.verdict(verdict);
+        Elements {
+            list: self.list(&set.name),
+            timeout: set.dynamic.map(|dynamic| dynamic.timeout),
+            keys: keys.map(|element| (Packed::of(&element.key), element.verdict.as_ref().map(verdict))).collect(),
+        }
+    }
+
+    fn verdict(&self, verdict: &nftables::Verdict) -> Verdict {
+        match verdict {
+            nftables::Verdict::Accept => Verdict::Accept,
+            nftables::Verdict::Drop => Verdict::Drop,
+            nftables::Verdict::Return => Verdict::Return,
+            nftables::Verdict::Jump(chain) => Verdict::Jump(self.chains[&**chain]),
+            nftables::Verdict::Goto(chain) => Verdict::Goto(self.chains[&**chain]),
+        }
+    }
+
+    fn condition(&self, condition: &nftables::Condition) -> Condition {
+        match condition {
+            nftables::Condition::New => Condition::New,
+            nftables::Condition::Translated => Condition::Translated,
+            nftables::Condition::Address { side, negated, value } => {
+                let ranges = match value {
+                    Addresses::One(address) => vec![AddressRange::from(*address)],
+                    Addresses::Prefix(prefix) => vec![AddressRange::from(*prefix)],
+                    Addresses::Ranges(ranges) => ranges.clone(),
+                    Addresses::Set(set) => {
+                        let key = Box::new([nftables::LookupKey::Address(*side)]);
+                        return Condition::InSet { negated: *negated, key, set: self.sets[&**set] };
+                    }
+                };
+                Condition::between(*side, *negated, ranges)
+            }
+            nftables::Condition::DestinationPort(protocol, port) => Condition::DestinationPort(protocol.number(), *port),
+            nftables::Condition::Protocol(protocol) => Condition::Protocol(protocol.number()),
+            nftables::Condition::InInterface { negated, name } => Condition::interface(*negated, name, false),
+            nftables::Condition::InInterfaceName { negated, name } => Condition::interface(*negated, name, true),
+            nftables::Condition::Local(side) => Condition::Local(*side),
+            nftables::Condition::Mark { set, bit } => Condition::Mark { set: *set, bits: *bit },
+            nftables::Condition::InSet(key, set) => {
+                Condition::InSet { negated: false, key: key.as_slice().into(), set: self.sets[&**set] }
+            }
+            nftables::Condition::Other(json) => Condition::Unknown(format!("condition `{json}` is not modelled").into()),
+        }
+    }
+
+    fn action(&self, statement: &Statement) -> Action {
+        match statement {
+            Statement::Verdict(verdict) => Action::Verdict(self.verdict(verdict)),
+            Statement::Reject => Action::Reject(Refusal::PortUnreachable),
+            Statement::Lookup(key, map) => Action::Lookup { key: key.as_slice().into(), map: self.sets[&**map] },
+            Statement::Balance(chains) => {
+                Action::Balance(chains.iter().map(|chain| Verdict::Goto(self.chains[&**chain])).collect())
+            }
+            Statement::BalanceDnat(addresses) => Action::Dnat(addresses.iter().map(destination).collect()),
+            Statement::Dnat(address) => Action::Dnat([destination(address)].into()),
+            Statement::Masquerade => {
+                Action::Snat(Source { address: SourceAddress::Masquerade, ports: None, random: true })
+            }
+            Statement::Mark(MarkChange::Set(bits)) => Action::Mark { mask: *bits, value: *bits },
+            Statement::Mark(MarkChange::Flip(bits)) => Action::Mark { mask: 0, value: *bits },
+            Statement::RememberSource(set) => Action::RememberSource(self.list(set)),
+            Statement::Other(json) => Action::Unknown(format!("statement `{json}` is not modelled").into()),
+        }
+    }
+}
+
+fn destination(to: &SocketAddr) -> Destination {
+    Destination { address: Some(to.ip()), ports: Some(to.port()..=to.port()), random: false }
+}

@@ -1,0 +1,179 @@
+//! What a rule does to a packet that meets it.
+
+use std::sync::Arc;
+
+use super::action::{Action, Verdict};
+use super::lookup::{BLIND, Packed, is_blind};
+use super::program::Program;
+use crate::cluster::Family;
+use crate::nftables::LookupKey;
+use crate::walk::{
+    Assumptions, Branch, Did, Effect, Environment, Held, Hook, Next, NoTrace, Outcome, Packet, Pass, Path,
+    RuleId, Rules, Share, Step, Stop, Trace, Tracking, Walker, stop, walk,
+};
+
+impl Program {
+    /// Takes a packet through a hook.
+    ///
+    /// The branches come in the order of what chance decides; none has a share of zero, and the shares add up to one.
+    /// `tracking` is what the connection table has for the packet: at PREROUTING and OUTPUT [`Tracking::first`] for the first
+    /// packet of a connection; at later hooks what the branch before ended with.
+    pub fn walk(&self, environment: &Environment, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
+        let mut branches = Vec::new();
+        self.walk_into::<NoTrace>(environment, hook, packet, tracking, &mut branches);
+        branches
+    }
+
+    /// The same, with the rules met on the way.
+    pub fn walk_traced(
+        &self,
+        environment: &Environment,
+        hook: Hook,
+        packet: &Packet,
+        tracking: Tracking,
+    ) -> Vec<Branch<Path>> {
+        let mut branches = Vec::new();
+        self.walk_into(environment, hook, packet, tracking, &mut branches);
+        branches
+    }
+
+    /// The same; the branches are put behind those that are in `branches` already.
+    pub fn walk_into<T: Trace>(
+        &self,
+        environment: &Environment,
+        hook: Hook,
+        packet: &Packet,
+        tracking: Tracking,
+        branches: &mut Vec<Branch<T>>,
+    ) {
+        walk(self, environment, hook, packet, tracking, branches);
+    }
+}
+
+impl Rules for Program {
+    fn family(&self) -> Family {
+        self.family
+    }
+
+    fn stops(&self, hook: Hook) -> &[Stop] {
+        &self.stops[hook as usize]
+    }
+
+    fn first_rule(&self, chain: u32) -> u32 {
+        self.chains[chain as usize].first
+    }
+
+    fn next_rule<T: Trace>(&self, chain: u32, from: u32, _: &Walker<T>) -> Option<u32> {
+        (from < self.chains[chain as usize].end).then_some(from)
+    }
+
+    fn drops(&self, chain: u32) -> bool {
+        self.chains[chain as usize].drops
+    }
+
+    /// Asks all conditions of a rule, and carries out its statements where they hold, up to one that ends it.
+    fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next {
+        let mut why = None;
+        let mut assumed = Assumptions::NONE;
+        for condition in self.conditions(rule) {
+            match condition.holds(walker, &self.sets, pass.environment) {
+                Held::Yes => {}
+                Held::No => return Next::Rule,
+                Held::Assuming(more) => assumed = assumed.and(more),
+                Held::Sometimes(part, whole) => pass.split(walker, RuleId(rule), part, whole),
+                Held::Unknown(reason) => why = why.or(Some(reason)),
+            }
+        }
+        let actions = self.actions(rule);
+        let chance = actions.iter().map(Action::choices).fold(Share::ONE, |chance, of| chance.times(1, of));
+        let mut is_met = false;
+        for action in actions {
+            let verdict = match action {
+                Action::Lookup { key, map } => match self.find(key, *map, walker) {
+                    Ok(None) => return Next::Rule,
+                    Ok(found) => found,
+                    Err(reason) => return stop(walker, rule, reason),
+                },
+                _ => None,
+            };
+            if let Some(why) = why {
+                return stop(walker, rule, why);
+            }
+            if !is_met {
+                walker.assume(assumed);
+                walker.trace.step(|| Step { rule: RuleId(rule), did: Did::Match(chance) });
+                is_met = true;
+            }
+            if let Some(next) = act(pass, walker, action, verdict, rule) {
+                return next;
+            }
+        }
+        if !is_met {
+            let is_sure = why.is_none() && assumed == Assumptions::NONE;
+            let did = if is_sure { Did::Match(Share::ONE) } else { Did::Perhaps };
+            walker.trace.step(|| Step { rule: RuleId(rule), did });
+        }
+        Next::Rule
+    }
+}
+
+impl Program {
+    /// What a map has for a packet's key; fails where nobody can say what the key is.
+    fn find<T: Trace>(&self, key: &[LookupKey], map: u32, walker: &Walker<T>) -> Result<Option<Verdict>, Arc<str>> {
+        if is_blind(key, walker) {
+            return Err(BLIND.into());
+        }
+        Ok(self.sets[map as usize].keys.get(&Packed::made(key, walker)).copied().flatten())
+    }
+}
+
+/// Carries a statement out; returns where the packet goes where the statement ends the rule. `verdict` is what a lookup
+/// found.
+fn act<T: Trace>(
+    pass: &mut Pass<'_, T>,
+    walker: &mut Walker<T>,
+    action: &Action,
+    verdict: Option<Verdict>,
+    rule: u32,
+) -> Option<Next> {
+    Some(match action {
+        Action::Verdict(verdict) => verdict.next(rule),
+        Action::Lookup { .. } => verdict?.next(rule),
+        Action::Reject(refusal) => Next::End(Outcome::Reject(RuleId(rule), *refusal)),
+        Action::Balance(verdicts) => share_out(pass, walker, verdicts, |_, verdict| verdict.next(rule)),
+        Action::Dnat(destinations) => share_out(pass, walker, destinations, |walker, to| match walker.dnat(to) {
+            Ok(()) => Next::Accept,
+            Err(why) => stop(walker, rule, why),
+        }),
+        Action::Snat(source) => {
+            walker.snat(source);
+            Next::Accept
+        }
+        Action::Mark { mask, value } => {
+            walker.packet.mark = (walker.packet.mark & !mask) ^ value;
+            return None;
+        }
+        Action::RememberSource(list) => {
+            walker.effects.push(Effect::Note { list: list.clone(), address: walker.packet.source });
+            return None;
+        }
+        Action::Unknown(why) => stop(walker, rule, why.clone()),
+    })
+}
+
+/// Takes each of several choices for an equal part of the packets; the first is gone on with.
+fn share_out<T: Trace, C>(
+    pass: &mut Pass<'_, T>,
+    walker: &mut Walker<T>,
+    choices: &[C],
+    choose: impl Fn(&mut Walker<T>, &C) -> Next,
+) -> Next {
+    let Some((first, others)) = choices.split_first() else { return Next::Rule };
+    walker.share = walker.share.times(1, choices.len() as u64);
+    for choice in others.iter().rev() {
+        let mut part = walker.clone();
+        let next = choose(&mut part, choice);
+        pass.leave(part, next);
+    }
+    choose(walker, first)
+}

@@ -1,0 +1,35 @@
+//! What tables do with a packet: the twin of [`crate::iptables::evaluate`].
+//!
+//! [`Program::compile`] turns the tables of one family into numbers once; [`Program::walk`] then takes a packet through one
+//! hook. The chains of all tables that stand there come in the order of their priorities, of equal ones the youngest first
+//! (`nf_hook_entries_grow`). What a chain accepts goes on to the next one, in its own table or in others; what it drops does
+//! not.
+//!
+//! Chains of type `nat` are asked for the first packet of a connection only, until one of them translates it. Whatever their
+//! own priority, the kernel asks them where it translates: destinations at -100, sources at 100 (`nf_nat_register_fn`).
+//!
+//! Nothing is guessed. A rule with a condition or statement that is not modelled ends the walk with [`Outcome::Unknown`], but
+//! only if all other conditions of it hold and it would change anything. What is taken as given:
+//!
+//! - `numgen random mod n` gives every number the same share. The kernel scales 32 random bits (`reciprocal_scale`), so that a
+//!   share may be off by 2^-32;
+//! - interfaces are compared as kernels do from 5.4 on: a packet without one has the name "";
+//! - masqueraded sources keep their port where the kernel would try to keep it: the port is free;
+//! - what rules put into a set is in [`Environment::recent`], in a list of the table's name, a blank and the set's name.
+//!
+//! [`Outcome::Unknown`]: crate::walk::Outcome::Unknown
+//! [`Environment::recent`]: crate::walk::Environment::recent
+
+mod action;
+mod check;
+mod compile;
+mod condition;
+mod lookup;
+mod meet;
+mod program;
+
+pub use check::{CompileError, Mistake, Part};
+pub use program::Program;
+
+#[cfg(test)]
+mod tests;

@@ -136,7 +136,7 @@ fn finish<R: Rules, T: Trace>(
                 walker.translate(hook);
                 continue;
             }
-            Stop::Nat(_) if !walker.asks_nat(hook) => continue,
+            Stop::Nat(_) if place.is_none() && !walker.asks_nat(hook) => continue,
             Stop::Nat(chain) => (chain, false),
             Stop::Chain { chain, reroutes } => (chain, reroutes),
         };

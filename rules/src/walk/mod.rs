@@ -22,6 +22,8 @@ mod interface;
 mod machine;
 mod nesting;
 mod packet;
+#[cfg(test)]
+pub(crate) mod samples;
 mod share;
 mod trace;
 mod translation;

@@ -11,14 +11,20 @@ pub(super) enum Action {
     Verdict(Verdict),
     Reject(Refusal),
     /// The verdict that a map, by its position, has for the packet's key; where it has none, the rule ends.
-    Lookup { key: Box<[LookupKey]>, map: u32 },
+    Lookup {
+        key: Box<[LookupKey]>,
+        map: u32,
+    },
     /// One of these verdicts, all as likely. There is one at least.
     Balance(Box<[Verdict]>),
     /// One of these destinations, all as likely. There is one at least.
     Dnat(Box<[Destination]>),
     Snat(Source),
     /// The bits of the mask are cleared in the mark, then those of the value flipped.
-    Mark { mask: u32, value: u32 },
+    Mark {
+        mask: u32,
+        value: u32,
+    },
     /// The packet's source is noted in a list.
     RememberSource(Arc<str>),
     /// Not modelled, for this reason.

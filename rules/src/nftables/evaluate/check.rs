@@ -149,7 +149,8 @@ impl<'a> Check<'a> {
 
     fn check_names(&mut self) {
         let table = self.table;
-        if table.chains.iter().all(|chain| chain.base.is_none()) && table.chains.iter().any(|chain| !chain.rules.is_empty())
+        if table.chains.iter().all(|chain| chain.base.is_none())
+            && table.chains.iter().any(|chain| !chain.rules.is_empty())
         {
             self.error(Part::Table, Mistake::NoHook);
         }
@@ -230,7 +231,8 @@ impl<'a> Check<'a> {
         for (position, chain) in table.chains.iter().enumerate() {
             for (number, rule) in chain.rules.iter().enumerate() {
                 for (statement, allowed) in rule.statements.iter().filter_map(restriction) {
-                    let wrong: Vec<String> = reached[position].without(allowed).map(|hook| format!("at {}", hook.lowercase())).collect();
+                    let wrong: Vec<String> =
+                        reached[position].without(allowed).map(|hook| format!("at {}", hook.lowercase())).collect();
                     if !wrong.is_empty() {
                         let place = wrong.join(" or ");
                         self.error(self.rule(position, number), Mistake::Misplaced { statement, place });

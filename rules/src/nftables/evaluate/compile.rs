@@ -153,7 +153,9 @@ impl Names<'_> {
                 };
                 Condition::between(*side, *negated, ranges)
             }
-            nftables::Condition::DestinationPort(protocol, port) => Condition::DestinationPort(protocol.number(), *port),
+            nftables::Condition::DestinationPort(protocol, port) => {
+                Condition::DestinationPort(protocol.number(), *port)
+            }
             nftables::Condition::Protocol(protocol) => Condition::Protocol(protocol.number()),
             nftables::Condition::InInterface { negated, name } => Condition::interface(*negated, name, false),
             nftables::Condition::InInterfaceName { negated, name } => Condition::interface(*negated, name, true),
@@ -162,7 +164,9 @@ impl Names<'_> {
             nftables::Condition::InSet(key, set) => {
                 Condition::InSet { negated: false, key: key.as_slice().into(), set: self.sets[&**set] }
             }
-            nftables::Condition::Other(json) => Condition::Unknown(format!("condition `{json}` is not modelled").into()),
+            nftables::Condition::Other(json) => {
+                Condition::Unknown(format!("condition `{json}` is not modelled").into())
+            }
         }
     }
 

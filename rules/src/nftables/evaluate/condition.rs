@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use super::lookup::{BLIND, Elements, Packed, is_blind};
 use crate::nftables::{AddressRange, LookupKey, Side};
-use crate::walk::{
-    Effect, Environment, Held, Interface, RecentLists, State, Trace, Tracked, Tracking, Walker, bits,
-};
+use crate::walk::{Effect, Environment, Held, Interface, RecentLists, State, Trace, Tracked, Tracking, Walker, bits};
 
 /// A condition of a compiled rule.
 #[derive(Debug, Clone)]
@@ -49,12 +47,7 @@ impl Condition {
     }
 
     /// Whether it holds for a packet.
-    pub(super) fn holds<T: Trace>(
-        &self,
-        walker: &Walker<T>,
-        sets: &[Elements],
-        environment: &Environment,
-    ) -> Held {
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>, sets: &[Elements], environment: &Environment) -> Held {
         let transport = walker.packet.transport;
         match self {
             Self::New => matches!(&walker.tracking, Tracking::Tracked(Tracked { state: State::New, .. })).into(),
@@ -78,7 +71,8 @@ impl Condition {
             Self::InSet { key, .. } if is_blind(key, walker) => Held::Unknown(BLIND.into()),
             Self::InSet { negated, key, set } => {
                 let set = &sets[*set as usize];
-                let found = set.keys.contains_key(&Packed::made(key, walker)) || remembers(set, key, walker, environment);
+                let found =
+                    set.keys.contains_key(&Packed::made(key, walker)) || remembers(set, key, walker, environment);
                 (found ^ negated).into()
             }
             Self::Unknown(why) => Held::Unknown(why.clone()),

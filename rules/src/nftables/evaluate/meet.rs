@@ -8,8 +8,8 @@ use super::program::Program;
 use crate::cluster::Family;
 use crate::nftables::LookupKey;
 use crate::walk::{
-    Assumptions, Branch, Did, Effect, Environment, Held, Hook, Next, NoTrace, Outcome, Packet, Pass, Path,
-    RuleId, Rules, Share, Step, Stop, Trace, Tracking, Walker, stop, walk,
+    Assumptions, Branch, Did, Effect, Environment, Held, Hook, Next, NoTrace, Outcome, Packet, Pass, Path, RuleId,
+    Rules, Share, Step, Stop, Trace, Tracking, Walker, stop, walk,
 };
 
 impl Program {

@@ -126,7 +126,8 @@ impl ParseError {
     }
 }
 
-/// Reads what `nft list ruleset` shows, or `nft -j list ruleset` where the text begins with a brace.
+/// Reads what `nft list ruleset` shows, or `nft -j list ruleset` where the text begins with a brace; or what
+/// [`super::print_sync`] writes for `nft -f`.
 ///
 /// kube-proxy's tables are those called `kube-proxy` of family `ip` and `ip6`. An expression of their rules that is not
 /// modelled is kept as it stands there ([`super::Condition::Other`], [`super::Statement::Other`]), in nft's own text with all

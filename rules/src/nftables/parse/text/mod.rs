@@ -1,6 +1,7 @@
 //! From the text of `nft list ruleset` to tables.
 //!
-//! nft's text has no grammar that is written down; this is what nft 1.0.2 to 1.1 show of what kube-proxy writes.
+//! nft's text has no grammar that is written down; this is what nft 1.0.2 to 1.1 show of what kube-proxy writes, and the
+//! commands before it with which `nft -f` empties what is there.
 //! [`words`] takes the text apart, [`set`] reads sets and maps, [`rule`] rules; tables and chains are read here.
 
 mod rule;
@@ -35,6 +36,10 @@ impl<'a> Reader<'a> {
         loop {
             self.words.skip_newlines();
             let Some(word) = self.words.next() else { return Ok(()) };
+            if word.is("flush") {
+                self.flush()?;
+                continue;
+            }
             if !word.is("table") {
                 let message = format!("`table` must stand here, not `{}`", word.text);
                 return Err((word.start, message));
@@ -58,6 +63,25 @@ impl<'a> Reader<'a> {
                 }
             }
         }
+    }
+
+    /// `flush ruleset`, or `flush table ip kube-proxy`: what was declared before is only there so that it can be emptied, and
+    /// is declared once more. What else may be flushed is a part of such a table.
+    fn flush(&mut self) -> Result<(), Fault> {
+        match self.name()?.text {
+            "ruleset" => self.parsed = Parsed::default(),
+            "table" => {
+                let (family, name) = (self.name()?, self.name()?);
+                let is_meant =
+                    |table: &Table| Some(table.family) == family_of(family.text) && *table.name == *name.text;
+                if let Some(position) = self.parsed.rules.tables.iter().position(is_meant) {
+                    self.parsed.rules.tables.remove(position);
+                    self.parsed.lines.0.remove(position);
+                }
+            }
+            _ => (0..3).try_for_each(|_| self.name().map(drop))?,
+        }
+        Ok(())
     }
 
     /// The words up to the table's `}`.

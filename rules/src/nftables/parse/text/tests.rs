@@ -1,7 +1,7 @@
 use rstest::rstest;
 
 use super::super::super::{Condition, Statement, print, print_rule};
-use super::super::parse;
+use super::super::{Parsed, parse};
 use super::{priority, set};
 use crate::cluster::Family;
 
@@ -45,6 +45,19 @@ fn rules_are_read(#[case] text: &str, #[case] shown: &str) {
     assert!(
         !rule.statements.iter().any(other) && !rule.conditions.iter().any(|one| matches!(one, Condition::Other(_)))
     );
+}
+
+/// What `nft -f` empties first is as if it were not there.
+#[test]
+fn what_is_flushed_is_read_once_more() {
+    let full = "\tset s {\n\t\ttype inet_service\n\t\telements = { 80 }\n\t}\n\n\tchain c {\n\t\tth dport @s drop\n\t}";
+    let plain = parse(&table(full)).unwrap();
+    let sync = super::super::super::print_sync(&plain.rules);
+    assert!(sync.contains("flush table ip kube-proxy\nflush set ip kube-proxy s\n"), "{sync}");
+    assert_eq!(parse(&sync).unwrap().rules, plain.rules);
+    let after = parse(&format!("{}flush ruleset\n{}", table("\tchain old {\n\t}"), table(full))).unwrap();
+    assert_eq!(after, Parsed { lines: after.lines.clone(), ..plain });
+    assert_eq!(after.lines.rule(0, 0, 0), Some(13));
 }
 
 /// From what is not known on, the text is kept, and the rule is marked.

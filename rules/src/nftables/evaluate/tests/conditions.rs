@@ -1,0 +1,119 @@
+//! What conditions compare.
+
+use rstest::rstest;
+
+use super::*;
+use crate::walk::{Connection, Did, Direction, Effect};
+
+const SETS: &str = "set s {\ntype ipv4_addr\nelements = { 10.0.0.1, 10.0.0.3 }\n}\n\
+                    set h {\ntype ipv4_addr . ipv4_addr . inet_proto . inet_service\n\
+                    elements = { 10.0.0.1 . 192.0.2.1 . tcp . 80 }\n}";
+
+/// A TCP packet from 10.0.0.1, come in by `cali1`, to port 80 of 192.0.2.1, which is the machine's own, with mark 0x4000.
+#[rstest]
+#[case("ct state new", true)]
+#[case("ct status dnat", false)]
+#[case("ip saddr 10.0.0.1", true)]
+#[case("ip saddr != 10.0.0.1", false)]
+#[case("ip daddr 192.0.2.0/24", true)]
+#[case("ip daddr != 192.0.2.0/24", false)]
+#[case("ip saddr { 10.0.0.2-10.0.0.9, 10.1.0.0/16 }", false)]
+#[case("ip saddr { 10.0.0.0-10.0.0.9, 10.1.0.0/16 }", true)]
+#[case("ip saddr != { 10.0.0.0-10.0.0.9, 10.1.0.0/16 }", false)]
+#[case("ip saddr @s", true)]
+#[case("ip daddr @s", false)]
+#[case("ip saddr != @s", false)]
+#[case("ip saddr . ip daddr . meta l4proto . th dport @h", true)]
+#[case("ip daddr . ip saddr . meta l4proto . th dport @h", false)]
+#[case("tcp dport 80", true)]
+#[case("tcp dport 81", false)]
+#[case("udp dport 80", false)]
+#[case("meta l4proto tcp", true)]
+#[case("meta l4proto udp", false)]
+#[case("iif \"cali1\"", true)]
+#[case("iif != \"cali1\"", false)]
+#[case("iifname \"cali*\"", true)]
+#[case("iifname \"calico*\"", false)]
+#[case("iifname != \"cali*\"", false)]
+#[case("iifname \"cali\"", false)]
+#[case("fib daddr type local", true)]
+#[case("fib saddr type local", false)]
+#[case("meta mark & 0x00004000 != 0x00000000", true)]
+#[case("meta mark & 0x00004000 == 0x00000000", false)]
+#[case("meta mark & 0x00008000 != 0x00000000", false)]
+fn conditions_hold(#[case] condition: &str, #[case] holds: bool) {
+    let program = forward(&format!("{condition} drop"), SETS);
+    let packet = Packet { input: Interface::new("cali1"), mark: 0x4000, ..tcp("10.0.0.1", "192.0.2.1", 80) };
+    let branch = only_way(&program, Hook::Forward, &packet);
+    assert_eq!(word(&branch.outcome), if holds { "drop" } else { "accept" });
+}
+
+/// A packet of a process came by no interface.
+#[rstest]
+#[case("iifname != \"cali*\"", "drop")]
+#[case("iifname \"cali*\"", "accept")]
+fn a_packet_without_interface_has_another_one(#[case] condition: &str, #[case] outcome: &str) {
+    let program = forward(&format!("{condition} drop"), "");
+    assert_eq!(word(&only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80)).outcome), outcome);
+}
+
+#[rstest]
+#[case("ct state new", "accept")]
+#[case("ct status dnat", "drop")]
+fn replies_belong_to_their_connection(#[case] condition: &str, #[case] outcome: &str) {
+    let mut connection = Connection::new(tcp("10.0.0.1", "10.96.0.1", 80).tuple());
+    connection.bind_destination(address("10.0.0.2"), 8080);
+    let program = forward(&format!("{condition} drop"), "");
+    let reply = tcp("10.0.0.2", "10.0.0.1", 40_000);
+    let tracking = Tracking::established(connection, Direction::Reply);
+    let branches = program.walk(&machine(), Hook::Forward, &reply, tracking);
+    assert_eq!(word(&branches[0].outcome), outcome);
+}
+
+/// Where a port would be, ICMP has a checksum.
+#[test]
+fn ports_of_packets_without_them_are_not_guessed() {
+    let ping =
+        Packet { transport: Transport::Icmp { v6: false, kind: 8, code: 0, id: 7 }, ..tcp("10.0.0.1", "10.0.0.2", 0) };
+    let ports = "map p {\ntype inet_service : verdict\nelements = { 0 : drop }\n}";
+    assert_eq!(word(&only_way(&forward("th dport vmap @p", ports), Hook::Forward, &ping).outcome), "unknown");
+    let with_protocol = "map p {\ntype inet_proto . inet_service : verdict\nelements = { tcp . 0 : drop }\n}";
+    let program = forward("meta l4proto . th dport vmap @p", with_protocol);
+    assert_eq!(word(&only_way(&program, Hook::Forward, &ping).outcome), "accept");
+}
+
+#[rstest]
+#[case::nothing_else_holds("ip saddr 10.9.9.9 tcp flags syn drop", "accept")]
+#[case::all_else_holds("ip saddr 10.0.0.1 tcp flags syn drop", "unknown")]
+#[case::a_statement("tcp dport 80 queue to 3", "unknown")]
+#[case::of_another_packet("tcp dport 81 queue to 3", "accept")]
+fn what_is_not_modelled_is_not_guessed(#[case] rule: &str, #[case] outcome: &str) {
+    let program = forward(rule, "");
+    let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
+    assert_eq!(word(&branch.outcome), outcome);
+    if let Outcome::Unknown(unknown) = &branch.outcome {
+        assert_eq!(program.place(unknown.rule).chain, "f");
+        assert!(unknown.why.contains("is not modelled"), "{}", unknown.why);
+        assert_eq!(branch.trace.0.last().map(|step| step.did), Some(Did::Stop));
+    }
+}
+
+/// As kube-proxy's chains remember clients.
+#[test]
+fn a_set_remembers_sources_for_its_time() {
+    let others = "set known {\ntype ipv4_addr\nsize 65535\nflags dynamic,timeout\ntimeout 10s\n}\n\
+                  chain endpoint {\nupdate @known { ip saddr }\nip saddr @known drop\n}";
+    let program = forward("ip saddr @known goto endpoint\nmeta mark set meta mark | 0x1\ngoto endpoint", others);
+    let packet = tcp("10.0.0.1", "10.0.0.2", 80);
+    let first = only_way(&program, Hook::Forward, &packet);
+    let [Effect::Note { list, address }] = &first.effects[..] else { panic!("{:?}", first.effects) };
+    assert_eq!((&**list, *address), ("kube-proxy known", packet.source));
+    assert_eq!((first.packet.mark, word(&first.outcome)), (1, "drop"), "the packet itself is remembered at once");
+    let mut environment = machine();
+    environment.recent.note(list, *address, 0);
+    for (seconds, mark) in [(9, 0), (1, 1)] {
+        environment.recent.pass(seconds);
+        let later = ways(&program, &environment, Hook::Forward, &packet).remove(0);
+        assert_eq!(later.packet.mark, mark, "{seconds} s later");
+    }
+}

@@ -1,0 +1,47 @@
+//! What single rules and small tables do.
+
+mod chains;
+mod conditions;
+mod mistakes;
+mod nat;
+
+use super::Program;
+use crate::cluster::Family;
+use crate::nftables::{Ruleset, parse};
+use crate::walk::samples::{address, machine, tcp, word};
+use crate::walk::{Branch, Environment, Hook, Interface, Outcome, Packet, Path, Share, Tracking, Transport};
+
+/// A table of these sets and chains.
+fn table(inside: &str) -> Ruleset {
+    parse(&format!("table ip kube-proxy {{\n{inside}\n}}\n")).unwrap_or_else(|errors| panic!("{}", errors[0])).rules
+}
+
+fn program(inside: &str) -> Program {
+    Program::compile(&table(inside), Family::Ipv4).unwrap_or_else(|errors| panic!("{}", errors[0]))
+}
+
+/// A chain at FORWARD with these rules, before other sets and chains.
+fn forward(rules: &str, others: &str) -> Program {
+    program(&format!("chain f {{\ntype filter hook forward priority 0; policy accept;\n{rules}\n}}\n{others}"))
+}
+
+/// All ways of the first packet of a connection.
+fn ways(program: &Program, environment: &Environment, hook: Hook, packet: &Packet) -> Vec<Branch<Path>> {
+    let branches = program.walk_traced(environment, hook, packet, Tracking::first(packet));
+    let sum = branches.iter().fold(Share::ZERO, |sum, branch| sum.plus(branch.share));
+    assert_eq!(sum, Share::ONE);
+    branches
+}
+
+/// The way of the first packet of a connection that has only one way to go.
+fn only_way(program: &Program, hook: Hook, packet: &Packet) -> Branch<Path> {
+    let mut branches = ways(program, &machine(), hook, packet);
+    assert_eq!(branches.len(), 1, "{branches:#?}");
+    branches.remove(0)
+}
+
+/// The rules met, as `chain:number`.
+fn path(program: &Program, branch: &Branch<Path>) -> String {
+    let places = branch.trace.0.iter().map(|step| program.place(step.rule));
+    places.map(|place| format!("{}:{}", place.chain, place.rule)).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,76 @@
+//! Translations.
+
+use rstest::rstest;
+
+use super::*;
+use crate::walk::SourceNat;
+
+fn at(hook: &str, kind: &str, priority: i32, rules: &str) -> String {
+    format!(
+        "chain {kind}-{hook}{priority} {{\ntype {kind} hook {hook} priority {priority}; policy accept;\n{rules}\n}}\n"
+    )
+}
+
+fn destination(branch: &Branch<Path>) -> String {
+    let tuple = branch.packet.tuple();
+    format!("{}:{}", tuple.destination, tuple.destination_port)
+}
+
+#[test]
+fn a_map_shares_destinations_out() {
+    let map = "meta l4proto tcp dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 8080, 1 : 10.0.0.2 . 8081 }";
+    let behind = at("prerouting", "filter", 0, "meta mark set meta mark | 0x1");
+    let program = program(&(at("prerouting", "nat", -100, map) + &behind));
+    let branches = ways(&program, &machine(), Hook::Prerouting, &tcp("10.9.9.9", "10.96.0.1", 80));
+    let seen: Vec<_> = branches.iter().map(|branch| (branch.share, destination(branch), branch.packet.mark)).collect();
+    let half = Share::of(1, 2);
+    assert_eq!(seen, [(half, "10.0.0.1:8080".to_owned(), 1), (half, "10.0.0.2:8081".to_owned(), 1)]);
+}
+
+/// Chains see destinations as they are at their priority, whatever that of the chain which translates.
+#[rstest]
+#[case(-110, -100, "accept")]
+#[case(-90, -100, "drop")]
+#[case(-90, 300, "drop")]
+fn filters_see_destinations_before_or_after(#[case] filter: i32, #[case] nat: i32, #[case] outcome: &str) {
+    let rules =
+        at("output", "nat", nat, "dnat to 10.0.0.1:8080") + &at("output", "filter", filter, "ip daddr 10.0.0.1 drop");
+    let branch = only_way(&program(&rules), Hook::Output, &tcp("192.0.2.1", "10.96.0.1", 80));
+    assert_eq!((word(&branch.outcome), branch.reroute), (outcome, true));
+}
+
+#[test]
+fn a_connection_is_translated_by_one_chain_only() {
+    let rules = at("prerouting", "nat", -101, "accept")
+        + &at("prerouting", "nat", -100, "dnat to 10.0.0.1:8080")
+        + &at("prerouting", "nat", -99, "drop");
+    let branch = only_way(&program(&rules), Hook::Prerouting, &tcp("10.9.9.9", "10.96.0.1", 80));
+    assert_eq!((word(&branch.outcome), destination(&branch).as_str()), ("accept", "10.0.0.1:8080"));
+}
+
+#[test]
+fn what_is_marked_is_masqueraded() {
+    let rules = at(
+        "postrouting",
+        "nat",
+        100,
+        "meta mark & 0x00004000 != 0x00000000 meta mark set meta mark ^ 0x00004000 masquerade fully-random",
+    );
+    let program = program(&rules);
+    let plain = tcp("10.0.0.1", "10.0.0.2", 80);
+    assert_eq!(only_way(&program, Hook::Postrouting, &plain).source_nat, None);
+    let marked = only_way(&program, Hook::Postrouting, &Packet { mark: 0x4001, ..plain });
+    assert_eq!(marked.source_nat, Some(SourceNat { address: None, first_port: 1024, last_port: 65535 }));
+    assert_eq!(marked.packet.mark, 1);
+}
+
+#[test]
+fn later_packets_are_asked_nothing() {
+    let program = program(&at("prerouting", "nat", -100, "dnat to 10.0.0.1:8080"));
+    let packet = tcp("10.9.9.9", "10.96.0.1", 80);
+    let first = only_way(&program, Hook::Prerouting, &packet);
+    let connection = *first.tracking.connection().unwrap();
+    let tracking = Tracking::established(connection, crate::walk::Direction::Original);
+    let later = program.walk_traced(&machine(), Hook::Prerouting, &packet, tracking).remove(0);
+    assert_eq!((later.packet.tuple(), later.trace.0.len()), (first.packet.tuple(), 0));
+}

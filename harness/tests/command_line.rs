@@ -2,9 +2,12 @@
 #![allow(clippy::expect_used, reason = "a test fails where something is missing")]
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rstest::rstest;
 
 const SEED: &str = "../scenarios/cluster-ip/same-node.yaml";
@@ -135,15 +138,112 @@ fn a_setting_that_the_kernel_refuses_is_the_scenarios_mistake(
 #[rstest]
 #[case::twice("reports-over-reports", "junit=same,json=./same", "would overwrite")]
 #[case::of_the_scenario("reports-over-inputs", "json=../reports-over-inputs/failing.yaml", "would overwrite")]
+#[case::of_a_manifest("reports-over-manifests", "json=objects.yaml", "would overwrite")]
 #[case::dash("reports-to-a-dash", "json=-", "/dev/stdout")]
 fn reports_overwrite_nothing(#[case] own: &str, #[case] reports: &str, #[case] told: &str) {
     let folder = folder(own);
     let scenario = failing(&folder);
-    let before = fs::read_to_string(&scenario).expect("the scenario");
+    let object = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {clusterIP: None, ports: [{port: 80}]}\n";
+    fs::write(folder.join("objects.yaml"), object).expect("a file");
+    let before = fs::read_to_string(&scenario).expect("the scenario") + "manifests: [objects.yaml]\n";
+    fs::write(&scenario, &before).expect("a file");
     let output = svclab(&["run", &scenario, "--report", reports]).current_dir(&folder).output().expect("svclab starts");
     let (code, _, stderr) = ended(&output);
     assert_eq!((code, stderr.contains(told)), (Some(2), true), "{stderr}");
     assert_eq!(fs::read_to_string(&scenario).expect("the scenario"), before);
+    assert_eq!(fs::read_to_string(folder.join("objects.yaml")).expect("the manifest"), object);
+}
+
+/// A run that is ended before its report is written leaves the one of a run before as it is, and no half of a new one.
+#[rstest]
+#[case::there_is_one(Some("of yesterday"))]
+#[case::there_is_none(None)]
+fn a_run_that_is_interrupted_writes_no_report(#[case] before: Option<&str>) {
+    let folder = folder(&format!("interrupted-{}", before.is_some()));
+    let report = folder.join("report.json");
+    let _ = fs::remove_file(&report);
+    if let Some(text) = before {
+        fs::write(&report, text).expect("a file");
+    }
+    // Rules are never loaded, so nothing is ever reported.
+    let hanging = folder.join("iptables-restore");
+    fs::write(&hanging, "#!/bin/sh\necho called >&2; touch \"$CALLED\"; exec sleep 1000\n").expect("a script");
+    fs::set_permissions(&hanging, fs::Permissions::from_mode(0o755)).expect("a program");
+    let called = folder.join("called");
+    let _ = fs::remove_file(&called);
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = svclab(&["run", SEED, "--report", &format!("json={}", report.display())]);
+    command.env("PATH", path).env("CALLED", &called).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = command.spawn().expect("svclab starts");
+    while !called.exists() {
+        assert_eq!(run.try_wait().expect("its own process"), None, "it waits for the program");
+        std::thread::yield_now();
+    }
+    kill(Pid::from_raw(i32::try_from(run.id()).expect("a process id")), Signal::SIGINT).expect("its own process");
+    assert_eq!(run.wait().expect("it ends").code(), Some(130));
+    assert_eq!(fs::read_to_string(&report).ok().as_deref(), before);
+    let files: Vec<_> = fs::read_dir(&folder).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(files.len(), 2 + usize::from(before.is_some()), "{files:?}");
+}
+
+/// A lab that cannot be built fails each of its tests, and counts no more than these.
+#[test]
+fn tests_are_counted_where_their_lab_fails() {
+    let folder = folder("lab-fails");
+    let file = folder.join("broken.yaml");
+    let text = "name: f\nnodes: [{name: n, sysctls: {net.ipv4.ip_forward: maybe}}]\npods: [{name: a, node: n}, {name: b, node: n}]\ntests:\n  \
+                - {name: one, probe: {from: pod/a, to: 'pod/b:80'}, expect: {dropped: true}}\n  \
+                - {name: two, probe: {from: pod/a, to: 'pod/b:81'}, expect: {dropped: true}}\n";
+    fs::write(&file, text).expect("a file");
+    let junit = folder.join("report.xml");
+    let arguments = ["run", "--report", &format!("junit={}", junit.display()), &file.display().to_string()];
+    let (code, stdout, _) = ended(&svclab(&arguments).output().expect("svclab starts"));
+    assert_eq!(code, Some(2), "{stdout}");
+    assert!(stdout.contains("1 scenario, 2 tests: 0 ok, 2 errors"), "{stdout}");
+    let junit = fs::read_to_string(junit).expect("a report");
+    assert_eq!(junit.matches("<testcase ").count(), 2, "{junit}");
+    assert_eq!(junit.matches("net.ipv4.ip_forward = maybe in node/n").count(), 2, "{junit}");
+}
+
+/// Each scenario has a capture of its own, and one without a frame is told.
+#[test]
+fn captures_are_told_apart() {
+    let folder = folder("captures");
+    let text = |flows: &str| {
+        format!(
+            "name: f\nnodes: [{{name: n}}]\npods: [{{name: a, node: n}}, {{name: b, node: n}}]\ntests:\n  \
+             - {{name: t, probe: {{from: pod/a, to: 'pod/b:80'{flows}}}, expect: {{delivered: pod/b}}}}\n"
+        )
+    };
+    fs::write(folder.join("a.yaml"), text("")).expect("a file");
+    fs::write(folder.join("a.yml"), text(", flows: 2")).expect("a file");
+    let mut command = svclab(&["run", "a.yaml", "a.yml", "--pcap", "captures"]);
+    let (code, stdout, _) = ended(&command.current_dir(&folder).output().expect("svclab starts"));
+    assert_eq!(code, Some(0), "{stdout}");
+    let size = |name: &str| fs::metadata(folder.join("captures").join(name)).expect("a capture").len();
+    assert!(size("a.yaml.pcapng") > size("a.yml.pcapng"), "the second has no frames");
+    assert_eq!(stdout.matches("note: nothing is captured").count(), 1, "{stdout}");
+}
+
+/// What has several probes says which one failed, by the number of the step and the family.
+#[test]
+fn a_step_is_told_from_others() {
+    let file = folder("steps").join("steps.yaml");
+    let text = "name: f\ncluster: {podCIDRs: [10.244.0.0/16, 'fd00:244::/48']}\nnodes: [{name: n}]\npods: [{name: a}, {name: b}]\ntests:\n  \
+                - {name: one, probe: {from: pod/a, to: 'pod/b:80'}, expect: {dropped: true}}\n  \
+                - name: two\n    steps:\n      \
+                - {probe: {from: pod/a, to: 'pod/b:80'}, expect: {delivered: pod/b}}\n      \
+                - {probe: {from: pod/a, to: 'pod/b:81', family: ipv4}, expect: {dropped: true}}\n";
+    fs::write(&file, text).expect("a file");
+    let (_, stdout, _) = ended(&svclab(&["run", &file.display().to_string()]).output().expect("svclab starts"));
+    let titles: Vec<&str> = stdout.lines().filter(|line| line.contains("yaml:")).map(str::trim).collect();
+    for (title, expected) in titles.iter().zip([
+        "pod/a > pod/b:80 tcp over IPv4  ",
+        "pod/a > pod/b:80 tcp over IPv6  ",
+        "step 2: pod/a > pod/b:81 tcp  ",
+    ]) {
+        assert!(title.starts_with(expected), "{title:?} is no {expected:?}\n{stdout}");
+    }
 }
 
 #[test]
@@ -159,6 +259,9 @@ fn a_folder_is_left_out_where_it_says_so() {
         ["invalid/a.yaml", "hidden/a.yaml"].map(|file| stderr.contains(file))
     };
     assert_eq!(checked(&folder), [true, false]);
+    fs::write(folder.join("sound.yaml"), fs::read_to_string(SEED).expect("a scenario")).expect("a file");
+    let (_, told, _) = ended(&svclab(&["check", "-v"]).arg(&folder).output().expect("svclab starts"));
+    assert!(told.contains("left-out/hidden: left out, because it has a file .svclabignore\n"), "{told}");
     assert_eq!(checked(&folder.join("hidden")), [false, true], "named itself");
 }
 

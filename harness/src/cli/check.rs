@@ -6,7 +6,9 @@ use serde_json::json;
 
 use super::console::Console;
 use super::{Exit, Read, mistakes, read};
-use crate::scenario::Scenario;
+use crate::run;
+use crate::scenario::{Diagnostics, IGNORED, Scenario, read_file};
+use crate::stats::Goal;
 use crate::text::counted;
 
 /// Find the mistakes of scenarios, without running them.
@@ -22,16 +24,34 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    let results = match read(&args.paths, console) {
-        Ok(results) => results,
+    let (mut results, left_out) = match read(&args.paths, console) {
+        Ok(read) => read,
         Err(exit) => return exit,
     };
+    refuse_endless_tests(&mut results);
     if args.json {
         print_json(&results, console);
     } else {
         print(&results, console);
+        if console.verbose > 0 {
+            let note = |folder: &PathBuf| format!("{}: left out, because it has a file {IGNORED}", folder.display());
+            left_out.iter().for_each(|folder| console.line(note(folder)));
+        }
     }
     if results.iter().all(|(_, result)| result.is_ok()) { Exit::Held } else { Exit::Input }
+}
+
+/// Refuses balance tests that need more flows than can be sent, where all scenarios are run together.
+fn refuse_endless_tests(results: &mut [Read]) {
+    let sound: Vec<&Scenario> = results.iter().filter_map(|(_, result)| result.as_ref().ok()).collect();
+    let mut mistakes = run::mistakes(&sound, &Goal::default()).into_iter();
+    for (file, result) in results.iter_mut().filter(|(_, result)| result.is_ok()) {
+        let errors = mistakes.next().unwrap_or_default();
+        if !errors.is_empty() {
+            let text = read_file(file).map(|text| (file.clone(), text.into()));
+            *result = Err(Diagnostics { errors, sources: text.into_iter().collect() });
+        }
+    }
 }
 
 fn print(results: &[Read], console: &Console) {

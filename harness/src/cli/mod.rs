@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::scenario::{self, Diagnostics, Scenario};
+use crate::scenario::{self, Diagnostics, Found, Scenario};
 use crate::text::reason;
 use console::{Console, OutputArgs};
 
@@ -82,9 +82,9 @@ enum Command {
 /// A scenario file with what it holds, or with its mistakes.
 type Read = (PathBuf, Result<Scenario, Diagnostics>);
 
-/// Reads all scenarios of files and folders; there is at least one.
-fn read(paths: &[PathBuf], console: &Console) -> Result<Vec<Read>, Exit> {
-    let files = scenario::find(paths).map_err(|error| {
+/// Reads all scenarios of files and folders; there is at least one. With them come the folders that were left out.
+fn read(paths: &[PathBuf], console: &Console) -> Result<(Vec<Read>, Vec<PathBuf>), Exit> {
+    let Found { files, left_out } = scenario::find(paths).map_err(|error| {
         console.complain(error);
         Exit::Input
     })?;
@@ -96,13 +96,13 @@ fn read(paths: &[PathBuf], console: &Console) -> Result<Vec<Read>, Exit> {
         let result = scenario::load(&file);
         (file, result)
     };
-    Ok(files.into_iter().map(load).collect())
+    Ok((files.into_iter().map(load).collect(), left_out))
 }
 
 /// Loads all scenarios of files and folders; where any has a mistake, shows all mistakes of all and nothing is run.
 fn load(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
-    let (sound, broken): (Vec<_>, Vec<_>) =
-        read(paths, console)?.into_iter().map(|(_, result)| result).partition(Result::is_ok);
+    let (read, _) = read(paths, console)?;
+    let (sound, broken): (Vec<_>, Vec<_>) = read.into_iter().map(|(_, result)| result).partition(Result::is_ok);
     broken.iter().filter_map(|result| result.as_ref().err()).for_each(|mistakes| mistakes::show(mistakes, console));
     if broken.is_empty() { Ok(sound.into_iter().flatten().collect()) } else { Err(Exit::Input) }
 }

@@ -1,7 +1,8 @@
-//! Reports beside the one on the console: chosen on the command line, opened before the run, written after it.
+//! Reports beside the one on the console: chosen on the command line, tried before the run, written after it.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::Exit;
@@ -48,8 +49,59 @@ impl Report {
     }
 }
 
+/// Where a report goes.
+#[derive(Debug)]
+enum Target {
+    /// Standard output.
+    Console,
+    /// A file, which is replaced as a whole when the report is there.
+    Place(PathBuf),
+    /// What is no regular file: a pipe or a device.
+    Open(File),
+}
+
+impl Target {
+    /// The target of a report; finds what can be found before a report is written, and changes nothing yet.
+    fn of(report: &Report) -> io::Result<Self> {
+        let Some(path) = report.file() else { return Ok(Self::Console) };
+        let Some(place) = regular_file(path) else { return File::create(path).map(Self::Open) };
+        match File::options().write(true).create_new(true).open(&place) {
+            Ok(_) => fs::remove_file(&place)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                File::options().write(true).open(&place)?;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(Self::Place(place))
+    }
+
+    fn write(self, text: &str, console: &Console) -> io::Result<()> {
+        match self {
+            Self::Console => {
+                console.text(text);
+                Ok(())
+            }
+            Self::Open(mut file) => file.write_all(text.as_bytes()),
+            Self::Place(place) => replace(&place, text),
+        }
+    }
+}
+
+/// Writes a file under another name first, so that whoever reads it finds the old text or the new one, and nothing in between.
+fn replace(place: &Path, text: &str) -> io::Result<()> {
+    let mut name = OsString::from(".");
+    name.push(place.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    let new = place.with_file_name(name);
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, place));
+    written.inspect_err(|_| {
+        // It may not even be there.
+        let _ = fs::remove_file(&new);
+    })
+}
+
 /// The place of a file under a name that tells it from all others, whether it is there already or not; `None` for pipes
-/// and devices, which many can write to.
+/// and devices, which many can write to, and for what can be no file.
 fn regular_file(path: &Path) -> Option<PathBuf> {
     match fs::canonicalize(path) {
         Ok(place) => place.is_file().then_some(place),
@@ -60,13 +112,12 @@ fn regular_file(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The reports of a run, with their files open.
+/// The reports of a run, with where they go.
 #[derive(Debug)]
-pub(super) struct Reports(Vec<(Report, Option<File>)>);
+pub(super) struct Reports(Vec<(Report, Target)>);
 
 impl Reports {
-    /// Creates the files, so that a path that cannot be written to is found before the run, and none of these inputs
-    /// is overwritten.
+    /// Finds paths that cannot be written to before the run. None of these inputs is overwritten.
     pub(super) fn open<'p>(
         wanted: &[Report],
         inputs: impl Iterator<Item = &'p Path>,
@@ -77,17 +128,17 @@ impl Reports {
             let Some(place) = regular_file(path) else { continue };
             if taken.contains(&place) {
                 let path = path.display();
-                console.complain(format!("the report {path} would overwrite a scenario or another report"));
+                console.complain(format!("the report {path} would overwrite an input of the run or another report"));
                 return Err(Exit::Input);
             }
             taken.push(place);
         }
-        let open = |report: &Report| match report.file().map(|path| (path, File::create(path))) {
-            Some((path, Err(error))) => {
-                console.complain(format!("the report {} cannot be written: {}", path.display(), reason(&error)));
+        let open = |report: &Report| match Target::of(report) {
+            Ok(target) => Ok((report.clone(), target)),
+            Err(error) => {
+                complain(report, &error, console);
                 Err(Exit::Input)
             }
-            file => Ok((report.clone(), file.and_then(|(_, file)| file.ok()))),
         };
         wanted.iter().map(open).collect::<Result<_, _>>().map(Self)
     }
@@ -95,25 +146,25 @@ impl Reports {
     /// Writes all of them; one that fails keeps none of the others back.
     pub(super) fn write(self, run: &RunReport, console: &Console) -> Result<(), Exit> {
         let mut failed = None;
-        for (report, file) in self.0 {
-            let text = match report.render(run) {
-                Ok(text) => text,
+        for (report, target) in self.0 {
+            match report.render(run) {
+                Ok(text) => {
+                    if let Err(error) = target.write(&text, console) {
+                        complain(&report, &error, console);
+                        failed = failed.or(Some(Exit::Environment));
+                    }
+                }
                 Err(error) => {
                     console.complain(format!("a report cannot be made: {error}"));
                     failed = Some(Exit::Internal);
-                    continue;
                 }
-            };
-            let Some(mut file) = file else {
-                console.text(text);
-                continue;
-            };
-            if let Err(error) = file.write_all(text.as_bytes()) {
-                let path = report.file().map(|path| path.display().to_string()).unwrap_or_default();
-                console.complain(format!("the report {path} cannot be written: {}", reason(&error)));
-                failed = failed.or(Some(Exit::Environment));
             }
         }
         failed.map_or(Ok(()), Err)
     }
+}
+
+fn complain(report: &Report, error: &io::Error, console: &Console) {
+    let path = report.file().map(|path| path.display().to_string()).unwrap_or_default();
+    console.complain(format!("the report {path} cannot be written: {}", reason(error)));
 }

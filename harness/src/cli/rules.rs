@@ -13,7 +13,7 @@ use svclab_rules::{iptables, nftables};
 use super::console::Console;
 use super::{Exit, mistakes};
 use crate::documents;
-use crate::scenario::{self, Diagnostics, Note, PlainCluster, Scenario, is_manifest, nearest};
+use crate::scenario::{self, Diagnostics, Note, PlainCluster, Scenario, did_you_mean, is_manifest};
 
 /// Print the rules of a node, as `iptables-save` or `nft list ruleset` shows them, or compare them with saved ones.
 ///
@@ -234,10 +234,8 @@ fn node<'c>(args: &Args, cluster: &'c Cluster, console: &Console) -> Result<&'c 
         return Ok(first);
     };
     cluster.node(name).ok_or_else(|| {
-        let help = match nearest(name, &names) {
-            Some(near) => format!("Did you mean `{near}`?"),
-            None => format!("Choose one of these: {}.", names.join(", ")),
-        };
+        let choose = || format!("Choose one of these: {}.", names.join(", "));
+        let help = did_you_mean(name, &names).unwrap_or_else(choose);
         Refusal::new(format!("there is no node `{name}`"), help)
     })
 }

@@ -37,7 +37,8 @@ pub(crate) struct Args {
     /// What installs iptables rules.
     #[arg(long, value_enum, default_value = "system")]
     backend: BackendName,
-    /// Write what the taps saw of every scenario to its place below this folder, as pcapng for Wireshark and tshark.
+    /// Write what the taps saw of every scenario to its place below this folder, as pcapng for Wireshark and tshark; but for flows
+    /// that are only counted.
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
     /// Write reports as well: junit=FILE, json=FILE, github (annotations on standard output).
@@ -87,7 +88,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         pcap: args.pcap.clone(),
         ..Options::default()
     };
-    let inputs: Vec<PathBuf> = scenarios.iter().map(|scenario| scenario.file.clone()).collect();
+    let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.clone()).collect();
     let scenarios = part(scenarios, args, &options, console)?;
     let reports = Reports::open(&args.report, inputs.iter().map(PathBuf::as_path), console)?;
     if let Some(Err(error)) = args.pcap.as_ref().map(fs::create_dir_all) {

@@ -57,6 +57,9 @@ pub fn scenario(report: &ScenarioReport, options: Options) -> String {
     } else if report.tests.is_empty() {
         page.outcome(Status::Error, "there is no test", width, None);
     }
+    for note in &report.notes {
+        page.line(2, page.paint(FAINT, format!("note: {note}")));
+    }
     page.gap();
     page.text
 }

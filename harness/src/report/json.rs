@@ -7,7 +7,7 @@
 //! | `version` | 1 |
 //! | `status`, also of scenarios, tests and probes | `ok`, `failed` or `error` |
 //! | `counts` | `scenarios`; tests that are `ok`, `failed`, `errors`; tests that were `filtered` out |
-//! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`, `tests[]` |
+//! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`, `notes[]`, `tests[]` |
 //! | `scenarios[].tests[]` | `name`, `at`, `status`, `seconds`, `error`, `probes[]` |
 //! | `...probes[]` | `title`, `at`, `status`, `seconds`, `expected`, `observed`, `flow` or `tally`, `differences[]`, `shown[]`, `balance`, `rules[]`, `look` |
 //! | `expected` | each part of the expectation in words, by its field: `outcome`, `source`, `reply`, `balance`, `affinity` |
@@ -78,6 +78,7 @@ struct Scenario<'a> {
     status: &'static str,
     seconds: f64,
     error: Option<Error>,
+    notes: &'a [String],
     tests: Vec<Test<'a>>,
 }
 
@@ -89,6 +90,7 @@ impl<'a> From<&'a ScenarioReport> for Scenario<'a> {
             status: report.status().as_str(),
             seconds: report.duration.as_secs_f64(),
             error: report.error.clone().map(Error::from),
+            notes: &report.notes,
             tests: report.tests.iter().map(Test::from).collect(),
         }
     }

@@ -29,9 +29,12 @@ fn suite(scenario: &ScenarioReport) -> TestSuite {
     for test in &scenario.tests {
         suite.add_test_case(test_case(scenario, test));
     }
-    if scenario.error.is_some() || scenario.tests.is_empty() {
+    if scenario.is_wrong_by_itself() {
         let message = scenario.error.as_ref().map_or("there is no test", |error| error.message.as_str());
         suite.add_test_case(case(scenario, "the lab", Duration::ZERO, not_ok(Status::Error, message, scenario)));
+    }
+    if !scenario.notes.is_empty() {
+        suite.set_system_out(scenario.notes.join("\n"));
     }
     suite
 }
@@ -40,7 +43,9 @@ fn test_case(scenario: &ScenarioReport, test: &TestReport) -> TestCase {
     let status = match test.status() {
         Status::Ok => TestCaseStatus::success(),
         status => {
-            let alone = ScenarioReport { tests: vec![test.clone()], error: None, ..scenario.clone() };
+            // What went wrong with the lab is told with each test that was not carried out for it.
+            let error = scenario.error.clone().filter(|_| status == Status::Error);
+            let alone = ScenarioReport { tests: vec![test.clone()], error, ..scenario.clone() };
             not_ok(status, &headline(test).unwrap_or_default(), &alone)
         }
     };

@@ -25,9 +25,9 @@ use std::time::Duration;
 
 use crate::judge::{Field, Verdict};
 use crate::observation::Observation;
-use crate::scenario::Span;
+use crate::scenario::{Span, Test};
 
-pub use words::{duration, probe_words};
+pub use words::{duration, probe_titles, probe_words};
 
 /// A whole run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -49,8 +49,10 @@ pub struct ScenarioReport {
     pub file: PathBuf,
     /// Its tests, in order.
     pub tests: Vec<TestReport>,
-    /// Why there are no tests, or not all.
+    /// What went wrong with the lab, so that tests were not carried out.
     pub error: Option<Trouble>,
+    /// What must be known of the results: fragments in lower case.
+    pub notes: Vec<String>,
     /// Wall-clock time, lab included.
     pub duration: Duration,
 }
@@ -157,7 +159,7 @@ impl Status {
     }
 }
 
-/// How many tests came out how. A scenario that could not be tried counts as one test with an error.
+/// How many tests came out how. What went wrong with a scenario and with none of its tests counts as one more error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Scenarios.
@@ -170,7 +172,21 @@ pub struct Counts {
     pub errors: usize,
 }
 
+impl Trouble {
+    /// What is said of a test that comes after what went wrong with its lab.
+    pub(crate) fn of_what_follows(&self) -> Self {
+        let message = "not carried out, because the lab failed".to_owned();
+        Self { cause: self.cause, message, help: None, span: None }
+    }
+}
+
 impl TestReport {
+    /// The report of a test whose lab failed before it.
+    pub(crate) fn not_carried_out(test: &Test, lab: &Trouble) -> Self {
+        let (name, span, error) = (test.name.clone(), test.span.clone(), Some(lab.of_what_follows()));
+        Self { name, span, probes: Vec::new(), error, duration: Duration::ZERO }
+    }
+
     /// What came of it. A test that probed nothing has shown nothing: that is an error too.
     pub fn status(&self) -> Status {
         if self.error.is_some() || self.probes.is_empty() {
@@ -184,6 +200,12 @@ impl TestReport {
 }
 
 impl ScenarioReport {
+    /// True where what is wrong with it is told by none of its tests.
+    pub(crate) fn is_wrong_by_itself(&self) -> bool {
+        let told = self.tests.iter().any(|test| test.status() == Status::Error);
+        (self.error.is_some() || self.tests.is_empty()) && !told
+    }
+
     /// What came of it: the worst of its tests. A scenario without tests is an error.
     pub fn status(&self) -> Status {
         if self.error.is_some() {
@@ -217,9 +239,7 @@ impl RunReport {
                     Status::Error => counts.errors += 1,
                 }
             }
-            if scenario.error.is_some() || scenario.tests.is_empty() {
-                counts.errors += 1;
-            }
+            counts.errors += usize::from(scenario.is_wrong_by_itself());
         }
         counts
     }

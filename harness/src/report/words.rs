@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use svclab_rules::cluster::Family;
+
 use super::{Cause, Counts, TestReport, Trouble};
 use crate::observation::Direction;
-use crate::scenario::Probe;
+use crate::scenario::{Probe, Step, Test};
 use crate::text::counted;
 
 /// A probe in a line: `pod/client > service/nginx:80 tcp`.
@@ -13,6 +15,28 @@ pub fn probe_words(probe: &Probe) -> String {
     let via = probe.to.via.as_ref().filter(|node| !probe.to.label.ends_with(&format!("@{node}")));
     let via = via.map(|node| format!(" by node/{node}")).unwrap_or_default();
     format!("{} > {} {}{port}{via}", probe.from, probe.to.label, probe.protocol)
+}
+
+/// The probes of a test in order, each in a line: see [`probe_words`]. Where there are several, the number of the step comes
+/// first; where a step has one for each address family, the family is told.
+pub fn probe_titles(test: &Test) -> Vec<String> {
+    let span_of = |step: &Step| match step {
+        Step::Probe(probe, _) => Some(probe.span.clone()),
+        Step::Apply(_) => None,
+    };
+    let spans: Vec<_> = test.steps.iter().map(span_of).collect();
+    let mut steps = spans.clone();
+    steps.dedup_by(|next, step| next.is_some() && next == step);
+    let title = |step: &Step| {
+        let Step::Probe(probe, _) = step else { return None };
+        let own = Some(&probe.span);
+        let number = steps.iter().position(|span| span.as_ref() == own).filter(|_| steps.len() > 1);
+        let number = number.map(|index| format!("step {}: ", index + 1)).unwrap_or_default();
+        let twins = spans.iter().filter(|span| span.as_ref() == own).count();
+        let family = if twins > 1 { format!(" over {}", Family::of(probe.to.address)) } else { String::new() };
+        Some(format!("{number}{}{family}", probe_words(probe)))
+    };
+    test.steps.iter().filter_map(title).collect()
 }
 
 /// A duration for a person: `< 1 ms`, `84 ms`, `1.31 s`, `2 min 03 s`.

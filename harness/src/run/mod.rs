@@ -1,5 +1,6 @@
 //! A run: scenarios become labs, their tests are carried out, and what came of them becomes a report.
 
+mod capture;
 mod error;
 mod matching;
 mod session;
@@ -13,9 +14,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use svclab_rules::conntrack;
+
 use crate::lab::Backend;
-use crate::report::{RunReport, ScenarioReport};
-use crate::scenario::{Scenario, Step, Test};
+use crate::report::{RunReport, ScenarioReport, TestReport, Trouble};
+use crate::scenario::{Diagnostic, Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
 pub use error::RunError;
@@ -54,7 +57,7 @@ impl Options {
 pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&ScenarioReport) + Sync)) -> RunReport {
     let begin = Instant::now();
     let chosen: Vec<&Scenario> = scenarios.iter().filter(|scenario| options.runs(scenario)).collect();
-    let rate = options.goal.false_alarm.shared_by(chosen.iter().map(|one| judgements(one)).sum::<usize>().max(1));
+    let rate = shared_rate(&chosen, &options.goal);
     let reports = in_parallel(&chosen, options.jobs, |scenario| run_one(scenario, options, rate), finished);
     let tests = scenarios.iter().flat_map(|scenario| &scenario.tests);
     RunReport {
@@ -62,6 +65,27 @@ pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Scenar
         filtered: tests.filter(|test| !options.chooses(test)).count(),
         duration: begin.elapsed(),
     }
+}
+
+/// The mistakes of balance tests in scenarios that are run together, for each scenario: those that need more flows than a
+/// probe may have.
+pub fn mistakes(scenarios: &[&Scenario], goal: &Goal) -> Vec<Vec<Diagnostic>> {
+    let goal = Goal { false_alarm: shared_rate(scenarios, goal), ..*goal };
+    let mistake = |step: &Step| match step {
+        Step::Probe(probe, expectation) => {
+            let Trouble { message, help, .. } = session::flows(probe, expectation, &goal).err()?.into_trouble();
+            Some(Diagnostic { span: probe.span.clone(), length: 1, message, help, also: None })
+        }
+        Step::Apply(_) => None,
+    };
+    let of_scenario =
+        |scenario: &&Scenario| scenario.tests.iter().flat_map(|test| &test.steps).filter_map(mistake).collect();
+    scenarios.iter().map(of_scenario).collect()
+}
+
+/// How often a single judgement may fail by chance, so that a whole run seldom does.
+fn shared_rate(scenarios: &[&Scenario], goal: &Goal) -> FalseAlarmRate {
+    goal.false_alarm.shared_by(scenarios.iter().map(|one| judgements(one)).sum::<usize>().max(1))
 }
 
 /// Does work for each of several items, as many at the same time as labs may run, and hands each result to `finished` as soon
@@ -123,14 +147,31 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, RunError>) -> Result<T
 fn run_one(scenario: &Scenario, options: &Options, rate: FalseAlarmRate) -> ScenarioReport {
     let begin = Instant::now();
     let mut tests = Vec::new();
-    let error = guarded(|| session::carry_out(scenario, options, rate, &mut tests)).err();
+    let error = guarded(|| session::carry_out(scenario, options, rate, &mut tests)).err().map(RunError::into_trouble);
+    if let Some(trouble) = &error {
+        let rest = scenario.tests.iter().filter(|test| options.chooses(test)).skip(tests.len());
+        let rest: Vec<TestReport> = rest.map(|test| TestReport::not_carried_out(test, trouble)).collect();
+        tests.extend(rest);
+    }
     ScenarioReport {
         name: scenario.name.clone(),
         file: scenario.file.clone(),
         tests,
-        error: error.map(|error| error.into_trouble()),
+        error,
+        notes: notes(scenario, options),
         duration: begin.elapsed(),
     }
+}
+
+/// What must be told of a run beside its results.
+fn notes(scenario: &Scenario, options: &Options) -> Vec<String> {
+    let changes = scenario.states().nth(1).is_some();
+    let profile = scenario.cluster.proxy.version.parse().ok().filter(|_| changes);
+    let chosen = scenario.tests.iter().filter(|test| options.chooses(test)).flat_map(|test| &test.steps);
+    let followed = |step: &Step| matches!(step, Step::Probe(probe, _) if probe.flows == Flows::Exactly(1));
+    let empty = options.pcap.is_some() && !chosen.into_iter().any(followed);
+    let captured = empty.then(|| "nothing is captured: all flows of these tests are only counted".to_owned());
+    profile.and_then(conntrack::note).into_iter().chain(captured).collect()
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 use std::{fs, io};
 
 use svclab_rules::cluster::Cluster;
 use svclab_rules::conntrack::{Deletion, cleanup};
 
-use super::{Options, RunError, matching_rules};
+use super::{Options, RunError, capture, matching_rules};
 use crate::documents::{self, Document, DocumentError};
 use crate::judge::{Context, expected_parts, judge};
 use crate::lab::{Lab, with_lab};
 use crate::observation::{Observation, Sighting};
 use crate::probe::Prober;
-use crate::report::{ProbeReport, RuleExcerpt, TestReport, Trouble, probe_words};
+use crate::report::{ProbeReport, RuleExcerpt, TestReport, Trouble, probe_titles, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal, sample_size};
 use crate::topology::{self, Role, Topology};
@@ -71,13 +71,16 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         for test in &tests[..last] {
             let (begin, is_chosen, mut probes) = (Instant::now(), options.chooses(test), Vec::new());
             let error = match &broken {
-                Some(trouble) => Some(not_carried_out(trouble)),
+                Some(trouble) => Some(trouble.of_what_follows()),
                 None => {
                     let (error, breaks) = self.test(test, is_chosen, &mut probes);
                     broken = breaks;
                     error.or_else(|| broken.clone())
                 }
             };
+            for (probe, title) in probes.iter_mut().zip(probe_titles(test)) {
+                probe.title = title;
+            }
             if is_chosen {
                 let (name, span) = (test.name.clone(), test.span.clone());
                 reports.push(TestReport { name, span, probes, error, duration: begin.elapsed() });
@@ -151,11 +154,9 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         })
     }
 
-    /// Writes what the taps saw to a file at the scenario's place below the folder: `FOLDER/scenarios/seeds/001-kind.pcapng`.
+    /// Writes what the taps saw to the scenario's file below the folder: see [`capture::place`].
     fn write_capture(&self, folder: &Path) -> Result<(), RunError> {
-        let below: PathBuf =
-            self.scenario.file.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-        let file = folder.join(below).with_extension("pcapng");
+        let file = capture::place(folder, &self.scenario.file);
         let written = pcapng(self.prober.record()).map_err(io::Error::other).and_then(|bytes| {
             fs::create_dir_all(file.parent().unwrap_or(folder))?;
             fs::write(&file, bytes)
@@ -207,14 +208,8 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// What is said of a test that comes after what broke the lab.
-fn not_carried_out(trouble: &Trouble) -> Trouble {
-    let message = "not carried out, because the lab broke before".to_owned();
-    Trouble { cause: trouble.cause, message, help: None, span: None }
-}
-
 /// How many flows a probe has: what its author says, or what its balance test needs.
-fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Result<u64, RunError> {
+pub(super) fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Result<u64, RunError> {
     let shares = match (probe.flows, &expectation.balance, &expectation.outcome) {
         (Flows::Exactly(number), ..) => return Ok(number),
         (Flows::Auto, Some(Balance::Shares(shares)), _) => shares.iter().map(|(_, share)| *share).collect(),

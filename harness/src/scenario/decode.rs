@@ -77,8 +77,8 @@ fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
     if let Some(rest) = message.strip_prefix("unknown field ") {
         let names = quoted(rest);
         let (field, known) = names.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
-        let help = match nearest(field, known) {
-            Some(near) => format!("Did you mean `{near}`?"),
+        let help = match did_you_mean(field, known) {
+            Some(question) => question,
             None if known.is_empty() => "No fields are known here.".to_owned(),
             None => format!("The fields known here are {}.", listed(known)),
         };
@@ -87,8 +87,8 @@ fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
     if let Some(rest) = message.strip_prefix("unknown variant ") {
         let names = quoted(rest);
         let (found, known) = names.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
-        let near = nearest(found, known).map(|near| format!("Did you mean `{near}`? ")).unwrap_or_default();
-        let help = format!("{near}Write one of {}.", listed(known));
+        let question = did_you_mean(found, known).map(|question| question + " ").unwrap_or_default();
+        let help = format!("{question}Write one of {}.", listed(known));
         return at.mistake(format!("`{found}` is not known here")).help(help);
     }
     if let Some(field) = missing_field(message) {
@@ -125,14 +125,18 @@ fn quoted(text: &str) -> Vec<&str> {
 
 /// Names as a reader likes them: `` `a`, `b` and `c` ``.
 pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    joined(names, "and")
+}
+
+/// Names with a word before the last of them.
+fn joined<S: AsRef<str>>(names: &[S], word: &str) -> String {
     let mut text = String::new();
     for (index, name) in names.iter().enumerate() {
-        let before = match index {
-            0 => "",
-            _ if index + 1 == names.len() => " and ",
-            _ => ", ",
+        text += &match index {
+            0 => String::new(),
+            _ if index + 1 == names.len() => format!(" {word} "),
+            _ => ", ".to_owned(),
         };
-        text.push_str(before);
         text.push('`');
         text.push_str(name.as_ref());
         text.push('`');
@@ -140,16 +144,23 @@ pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
     text
 }
 
-/// The known name that a mistyped one was probably meant to be.
-pub(crate) fn nearest<'a, S: AsRef<str>>(name: &str, known: &'a [S]) -> Option<&'a str> {
+/// How many names are offered that are equally near.
+const NEAREST: usize = 3;
+
+/// The question for the known name that a mistyped one was probably meant to be, or for several that are equally near.
+pub(crate) fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
     let lower = name.to_lowercase();
-    known
+    let near: Vec<(usize, &str)> = known
         .iter()
         .map(AsRef::as_ref)
         .map(|known| (strsim::damerau_levenshtein(&lower, &known.to_lowercase()), known))
         .filter(|(distance, known)| *distance * 3 <= known.len().max(name.len()))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
+        .collect();
+    let least = near.iter().map(|(distance, _)| *distance).min()?;
+    let mut nearest: Vec<&str> =
+        near.into_iter().filter(|(distance, _)| *distance == least).map(|(_, name)| name).collect();
+    nearest.truncate(NEAREST);
+    Some(format!("Did you mean {}?", joined(&nearest, "or")))
 }
 
 /// serde's names of types, as YAML writers know them.
@@ -181,4 +192,20 @@ fn in_words(serde: &str) -> String {
         }
     }
     serde.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::did_you_mean;
+
+    #[rstest]
+    #[case::one("clent", &["client", "server"], Some("Did you mean `client`?"))]
+    #[case::tie("web-3", &["web-1", "web-2", "db"], Some("Did you mean `web-1` or `web-2`?"))]
+    #[case::three_of_four("web-5", &["web-1", "web-2", "web-3", "web-4"], Some("Did you mean `web-1`, `web-2` or `web-3`?"))]
+    #[case::none("zebra", &["client", "server"], None)]
+    fn the_nearest_names_are_offered(#[case] name: &str, #[case] known: &[&str], #[case] expected: Option<&str>) {
+        assert_eq!(did_you_mean(name, known).as_deref(), expected);
+    }
 }

@@ -22,6 +22,15 @@ pub struct FindError {
     pub source: io::Error,
 }
 
+/// What was found where scenarios were looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// The scenario files.
+    pub files: Vec<PathBuf>,
+    /// Folders that were left out, because they have a file [`IGNORED`].
+    pub left_out: Vec<PathBuf>,
+}
+
 /// The scenario files that paths stand for, each once and sorted in its folder: a file stands for itself, a folder
 /// for all `*.yaml` and `*.yml` below it. A file or folder that is found by several ways, such as symbolic links, counts by the
 /// first of them.
@@ -32,7 +41,7 @@ pub struct FindError {
 /// # Errors
 ///
 /// The first path that does not exist, cannot be listed, or is a pipe, socket or device in a folder.
-pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FindError> {
+pub fn find(paths: &[PathBuf]) -> Result<Found, FindError> {
     let mut search = Search::default();
     for path in paths {
         let failed = |source| FindError { path: path.clone(), source };
@@ -47,7 +56,7 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FindError> {
 
 #[derive(Default)]
 struct Search {
-    found: Vec<PathBuf>,
+    found: Found,
     /// The canonical paths of files and folders that were found.
     known: HashSet<PathBuf>,
 }
@@ -55,7 +64,7 @@ struct Search {
 impl Search {
     fn add(&mut self, file: PathBuf) {
         if self.is_new(&file) {
-            self.found.push(file);
+            self.found.files.push(file);
         }
     }
 
@@ -70,7 +79,9 @@ impl Search {
         paths.sort();
         for path in paths {
             if path.is_dir() {
-                if !path.join(IGNORED).exists() {
+                if path.join(IGNORED).exists() {
+                    self.found.left_out.push(path);
+                } else {
                     self.walk(&path)?;
                 }
             } else if is_yaml(&path) && !holds_objects(&path)? {

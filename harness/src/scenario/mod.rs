@@ -24,9 +24,9 @@ mod served;
 mod tests;
 mod tree;
 
-pub(crate) use decode::nearest;
+pub(crate) use decode::did_you_mean;
 pub use diagnostics::{Diagnostic, Diagnostics, Label};
-pub use find::{FindError, IGNORED, find, is_manifest};
+pub use find::{FindError, Found, IGNORED, find, is_manifest};
 pub use limits::{FILE_BYTES, MOST_FLOWS};
 pub(crate) use model::pod_label;
 pub use model::{

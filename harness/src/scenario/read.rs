@@ -90,7 +90,9 @@ pub fn parse(text: &str, path: &Path, read: &dyn Fn(&Path) -> io::Result<String>
     let mut sources = BTreeMap::from([(path.to_owned(), Arc::from(text))]);
     let scenario = parse_into(text, path, read, &mut sources, &mut findings);
     match scenario {
-        Some(scenario) if findings.mistakes.is_empty() => Ok(scenario),
+        Some(scenario) if findings.mistakes.is_empty() => {
+            Ok(Scenario { inputs: sources.into_keys().collect(), ..scenario })
+        }
         _ => Err(findings.into_diagnostics(sources)),
     }
 }

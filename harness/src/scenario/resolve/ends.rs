@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use svclab_rules::cluster::{Family, ObjectName, Protocol, Service, ServicePort};
 
-use super::super::decode::nearest;
+use super::super::decode::did_you_mean;
 use super::super::model::Vantage;
 use super::super::tree::At;
 use super::findings::Findings;
@@ -89,7 +89,7 @@ impl Scene<'_, '_> {
             None => self.literal(text, at, findings)?,
             Some((kind, _)) => {
                 let kinds = ["service", "nodeport", "loadbalancer", "externalip", "pod", "node", "host"];
-                let help = nearest(kind, &kinds).map_or(TO.to_owned(), |near| format!("Did you mean `{near}`?"));
+                let help = did_you_mean(kind, &kinds).unwrap_or_else(|| TO.to_owned());
                 findings.wrong(at, format!("`{kind}/...` is no destination"), help);
                 return None;
             }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use svclab_rules::cluster::{Family, Protocol};
 
-use super::super::decode::nearest;
+use super::super::decode::did_you_mean;
 use super::super::model::{
     Balance, Expectation, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, SourceExpectation, Target,
 };
@@ -174,10 +174,8 @@ fn reply(text: &str, at: At<'_>, findings: &mut Findings) -> Option<ReplyExpecta
 fn word_or_address(text: &str, words: [&str; 2], at: At<'_>, findings: &mut Findings) -> Option<IpAddr> {
     let address = text.parse().ok();
     if address.is_none() {
-        let help = match nearest(text, &words) {
-            Some(near) => format!("Did you mean `{near}`?"),
-            None => format!("Write `{}`, `{}` or an address.", words[0], words[1]),
-        };
+        let choose = || format!("Write `{}`, `{}` or an address.", words[0], words[1]);
+        let help = did_you_mean(text, &words).unwrap_or_else(choose);
         findings.wrong(at, format!("`{text}` is not known here"), help);
     }
     address

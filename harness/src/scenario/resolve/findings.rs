@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::super::decode::nearest;
+use super::super::decode::did_you_mean;
 use super::super::diagnostics::{Diagnostic, Diagnostics};
 use super::super::model::{Note, Span};
 use super::super::tree::{At, Place};
@@ -51,8 +51,8 @@ impl Findings {
 
     /// Records a reference that leads nowhere, with the known name that was probably meant.
     pub(crate) fn dangling<S: AsRef<str>>(&mut self, at: At<'_>, what: &str, name: &str, known: &[S]) {
-        let help = match nearest(name, known) {
-            Some(near) => format!("Did you mean `{near}`?"),
+        let help = match did_you_mean(name, known) {
+            Some(question) => question,
             None if known.is_empty() => format!("Add a {what} of this name: there is none at all."),
             None => {
                 let some: Vec<&str> = known.iter().map(AsRef::as_ref).take(8).collect();

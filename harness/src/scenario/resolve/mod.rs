@@ -91,6 +91,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
     let scenario = Scenario {
         name: findings.line(&raw.name, at.field("name")),
         file: at.file().to_owned(),
+        inputs: Vec::new(),
         sysctls: sysctls::sysctls(&raw.nodes, at.field("nodes"), findings),
         hosts: hosts.into_iter().map(|host| host.value).collect(),
         cni: network.cni,

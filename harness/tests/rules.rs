@@ -117,20 +117,59 @@ fn what_is_wrong_is_told(#[case] arguments: &[&str], #[case] message: &str) {
 
 /// What a real kube-proxy wrote is no difference, in a file as on standard input.
 #[rstest]
-#[case::ipv4("iptables-save.txt", "ipv4")]
-#[case::ipv6("ip6tables-save.txt", "ipv6")]
-fn a_recording_is_no_difference(#[case] name: &str, #[case] family: &str) {
+#[case::ipv4("iptables", "iptables-save.txt", "ipv4")]
+#[case::ipv6("iptables", "ip6tables-save.txt", "ipv6")]
+#[case::nftables("nftables", "nft-ruleset.txt", "ipv4")]
+#[case::nftables_ipv6("nftables", "nft-ruleset.txt", "ipv6")]
+fn a_recording_is_no_difference(#[case] mode: &str, #[case] name: &str, #[case] family: &str) {
     let folder = Path::new(OBJECTS).parent().expect("a folder");
     let config = folder.join("proxy-config.yaml");
-    let recording = folder.join("v1.30-iptables").join(name);
+    let recording = folder.join(format!("v1.30-{mode}")).join(name);
     let [config, recording] = [&config, &recording].map(|path| path.to_str().expect("UTF-8"));
-    let options = [OBJECTS, "--node", "node-1", "--proxy-config", config, "--family", family];
+    let options = [OBJECTS, "--node", "node-1", "--proxy-config", config, "--family", family, "--mode", mode];
     let output = svclab(&[&options[..], &["--diff", recording]].concat());
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
     let told = stdout(&output);
     assert!(told.starts_with("no difference: ") && told.lines().count() == 1, "{told}");
     let text = std::fs::read_to_string(recording).expect("a recording");
     assert_eq!(diff(&options, &text).status.code(), Some(0));
+}
+
+/// What an administrator writes beside kube-proxy's tables is counted; what is missing is missing in the file.
+#[test]
+fn differences_of_nftables_are_told_in_words_of_services_too() {
+    let options = [SEED, "--quiet", "--mode", "nftables", "--version", "1.33"];
+    let written = stdout(&svclab(&options)).to_owned();
+    let other = "table inet admin {\n\tchain input {\n\t\ttcp dport 22 drop\n\t}\n}\n";
+    let output = diff(&options[..], &format!("{written}{other}"));
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""));
+    let dnat = written.lines().find(|line| line.contains(" dnat to ")).expect("an endpoint").to_owned();
+    let endpoint = dnat.rsplit(' ').next().expect("an address");
+    let without = written.replacen(&format!("{dnat}\n"), "", 1) + other;
+    let output = diff(&[SEED, "--node", "worker1", "--mode", "nftables", "--version", "1.33"], &without);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
+    let lines: Vec<&str> = stdout(&output).lines().collect();
+    assert!(lines[0].starts_with("1 difference in standard input"), "{lines:?}");
+    assert!(lines[1].ends_with(&format!(": the DNAT to endpoint {endpoint} is missing")), "{lines:?}");
+    assert_eq!(lines[2..], ["1 rule of 1 other table is not kube-proxy's and was not compared"]);
+}
+
+/// A table that was not saved is told once, and how to save it; a release that fits better is named where none was.
+#[test]
+fn what_explains_many_differences_is_told() {
+    let node = ["--node", "worker1"];
+    let written = stdout(&svclab(&[&[SEED][..], &node].concat())).to_owned();
+    let nat = written.find("*nat").expect("a table nat");
+    let output = diff(&[&[SEED][..], &node].concat(), &written[..nat]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = stdout(&output);
+    assert!(told.contains("\n  table nat is missing\nhelp: iptables-save without `-t`"), "{told}");
+    let old = stdout(&svclab(&[&[SEED, "--version", "1.26"][..], &node].concat())).to_owned();
+    let output = diff(&[&[SEED][..], &node].concat(), &old);
+    let help = "help: With `--version 1.26` there is no difference.";
+    assert_eq!(stdout(&output).lines().last(), Some(help));
+    let output = diff(&[&[SEED, "--version", "1.19"][..], &node].concat(), &old);
+    assert!(!stdout(&output).contains("help: "), "{}", stdout(&output));
 }
 
 /// What is missing is missing in the file; both languages of iptables are read.
@@ -146,7 +185,7 @@ fn differences_are_told_in_words_of_services() {
     let entry = "-A KUBE-SERVICES -d ";
     let stale = |line: &&str| line.starts_with(entry);
     let gone: String = written.lines().filter(|line| !stale(line)).map(|line| format!("{line}\n")).collect();
-    let output = diff(&[SEED, "--node", node], &gone);
+    let output = diff(&[SEED, "--node", node, "--version", "1.30"], &gone);
     let told = stdout(&output);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
     let count = written.lines().filter(stale).count();
@@ -164,8 +203,11 @@ fn differences_are_told_in_words_of_services() {
     assert_eq!(stdout(&output).lines().nth(1), Some(rest));
     let output = diff(&[SEED, "--node", node, "-v"], &more);
     assert_eq!(output.status.code(), Some(0));
-    let told = "  chain INPUT of filter: rule `-A INPUT -p tcp -m tcp --dport 22 -j DROP` is unexpected\n";
-    assert!(stdout(&output).ends_with(told), "{}", stdout(&output));
+    let line = 1 + more.lines().position(|line| line.contains("--dport 22")).expect("the rule");
+    let told = format!(
+        "  chain INPUT of filter: rule `-A INPUT -p tcp -m tcp --dport 22 -j DROP` is unexpected (line {line})\n"
+    );
+    assert!(stdout(&output).ends_with(&told), "{}", stdout(&output));
 }
 
 #[rstest]
@@ -173,6 +215,7 @@ fn differences_are_told_in_words_of_services() {
 #[case::no_rules("# Completed\n", "there are no rules in it", "standard input:1:1")]
 #[case::a_listing("Chain INPUT (policy ACCEPT)\n", "this is what `iptables -L` shows", "standard input:1:1")]
 #[case::nft("\ntable ip kube-proxy {\n}\n", "these are rules of nft", "standard input:2:1")]
+#[case::nft_as_json("{\"nftables\": []}", "Choose `--mode nftables`", "standard input:1:1")]
 #[case::other_family(
     "*filter\n-A INPUT -s fd00::1/128 -j DROP\nCOMMIT\n",
     "choose `--family ipv6`",
@@ -185,12 +228,21 @@ fn what_is_no_rules_is_refused(#[case] text: &str, #[case] message: &str, #[case
     assert!(told.contains(message) && told.contains(place) && told.contains("help: "), "{}", stderr(&output));
 }
 
+#[rstest]
+#[case::iptables("*nat\nCOMMIT\n", "Choose `--mode iptables`", "standard input:1:1")]
+#[case::cut_off("table ip kube-proxy {\n", "it may have been cut", "standard input:1:22")]
+#[case::json("{\"nftables\": [}", "expected value", "standard input:1:15")]
+#[case::nothing("# Warning: nothing here\n", "Save the rules with `nft list ruleset`", "standard input:1:1")]
+fn what_is_no_rules_of_nftables_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
+    let output = diff(&[SEED, "--quiet", "--mode", "nftables", "--version", "1.33"], text);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    let told = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains(message) && told.contains(place) && told.contains("help: "), "{}", stderr(&output));
+}
+
 #[test]
-fn a_diff_needs_a_file_and_iptables_mode() {
+fn a_diff_needs_a_file() {
     let output = svclab(&[SEED, "--quiet", "--diff", "missing.txt"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("missing.txt:1:1: the file cannot be read"), "{}", stderr(&output));
-    let output = svclab(&[SEED, "--quiet", "--version", "1.30", "--mode", "nftables", "--diff", SEED]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--diff compares rules of iptables"), "{}", stderr(&output));
 }

@@ -5,10 +5,10 @@
 //! 1. [`cluster`]: Kubernetes facts, from the API's objects;
 //! 2. [`profile`]: which kube-proxy release's rules are meant;
 //! 3. [`selection`]: service ports of one family, and which endpoints serve them;
-//! 4. [`iptables`]: rules: generated, printed, parsed, merged; [`nftables`]: generated, printed;
+//! 4. [`iptables`]: rules: generated, printed, parsed, merged; [`nftables`]: generated, printed, parsed;
 //! 5. [`walk`]: a packet, its connection, and the branches that rules make of it; [`iptables::evaluate`] walks;
 //! 6. [`conntrack`]: which connections are forgotten when objects change;
-//! 7. [`compare`]: how two iptables rule sets differ, in words of services; [`cascade`]: how rules share connections out.
+//! 7. [`compare`]: how two rule sets of a mode differ, in words of services; [`cascade`]: how rules share connections out.
 //!
 //! [`promise`] starts from facts too, and knows nothing of rules: what the Service API promises for a connection.
 //!

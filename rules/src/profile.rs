@@ -88,6 +88,13 @@ impl fmt::Display for Profile {
     }
 }
 
+impl Profile {
+    /// The newest patch release of every minor one that is known, the oldest first.
+    pub fn all() -> impl DoubleEndedIterator<Item = Self> {
+        KNOWN.map(|minor| Self { minor, patch: None })
+    }
+}
+
 /// Names and comments.
 impl Profile {
     /// An unnamed port is called `namespace/name:`, with a colon that nothing follows (up to 1.18).

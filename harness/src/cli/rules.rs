@@ -37,7 +37,8 @@ pub(crate) struct Args {
     /// With plain objects: kube-proxy's configuration, a KubeProxyConfiguration.
     #[arg(long, value_name = "FILE")]
     proxy_config: Option<PathBuf>,
-    /// Print no rules, but how those of FILE (from iptables-save; `-` for standard input) are different from them.
+    /// Print no rules, but how those of FILE are different from them (from iptables-save, or from `nft list ruleset`
+    /// with or without `-j`; `-` for standard input).
     ///
     /// Differences are told in words of services and endpoints: what is `missing` is missing in FILE, what is `unexpected`
     /// stands only there. Ends with status 1 where there are any. What is not kube-proxy's is counted; -v compares it too.
@@ -129,38 +130,100 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {
-    let text = scenario::read_argument(&args.path).map_err(|error| scenario::unreadable(&args.path, &error))?;
-    let written =
-        if is_manifest(&text) { of_objects(args, &text, console) } else { of_scenario(args, &text, console) }?;
+    let input = Input::read(args, console)?;
+    let node = node(args, input.cluster(), console)?.name.clone();
+    let family = family(args, &input, &node);
+    let written = input.write(&node, family)?;
     let Some(file) = &args.diff else {
         console.text(written.text);
         return Ok(Exit::Held);
     };
-    let diff = diff::diff(&written, file)?;
+    let found = diff::read(file, &written)?;
+    let diff = found.diff(&written)?;
     console.inform(diff.summary());
-    diff.findings.iter().for_each(|finding| console.line(format!("  {finding}")));
+    diff.comparison.own.iter().for_each(|finding| console.line(format!("  {finding}")));
     let compared = console.verbose > 0;
     if let Some(rest) = diff.rest(compared) {
         console.inform(rest);
     }
-    diff.foreign.iter().filter(|_| compared).for_each(|finding| console.line(format!("  {finding}")));
-    Ok(if diff.findings.is_empty() { Exit::Held } else { Exit::Failed })
+    diff.comparison.foreign.iter().filter(|_| compared).for_each(|finding| console.line(format!("  {finding}")));
+    diff.hints().iter().for_each(|hint| console.inform(format!("help: {hint}")));
+    if args.version.is_none() && !console.quiet {
+        let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(&node, family).ok());
+        likelier.iter().for_each(|hint| console.inform(format!("help: {hint}")));
+    }
+    Ok(if diff.comparison.own.is_empty() { Exit::Held } else { Exit::Failed })
+}
+
+/// What rules are made from.
+#[derive(Clone)]
+enum Input {
+    /// Plain Kubernetes objects: the rules that kube-proxy writes.
+    Objects(Box<Cluster>),
+    /// A scenario: the rules that a lab installs.
+    Scenario(Box<Scenario>),
+}
+
+impl Input {
+    fn read(args: &Args, console: &Console) -> Result<Self, Refusal> {
+        let text = scenario::read_argument(&args.path).map_err(|error| scenario::unreadable(&args.path, &error))?;
+        if is_manifest(&text) {
+            let PlainCluster { cluster, notes } = scenario::cluster(&text, &args.path, proxy_config(args)?)?;
+            show(&notes, console);
+            return Ok(Self::Objects(Box::new(cluster)));
+        }
+        if args.proxy_config.is_some() {
+            let help = "Paste the configuration into the scenario, under `cluster:`, `proxy:`.";
+            return Err(Refusal::new("--proxy-config is for plain Kubernetes objects, and this is a scenario", help));
+        }
+        let mut scenario = scenario::parse(&text, &args.path, &scenario::read_file)?;
+        show(&scenario.notes, console);
+        let proxy = &mut scenario.cluster.proxy;
+        proxy.version = args.version.map_or(std::mem::take(&mut proxy.version), |version| version.to_string());
+        proxy.mode = args.mode.map_or(proxy.mode, ProxyMode::from);
+        Ok(Self::Scenario(Box::new(scenario)))
+    }
+
+    fn cluster(&self) -> &Cluster {
+        match self {
+            Self::Objects(cluster) => cluster,
+            Self::Scenario(scenario) => &scenario.cluster,
+        }
+    }
+
+    /// The same with another release of kube-proxy.
+    fn of_release(&self, version: Profile) -> Self {
+        let mut other = self.clone();
+        let proxy = match &mut other {
+            Self::Objects(cluster) => &mut cluster.proxy,
+            Self::Scenario(scenario) => &mut scenario.cluster.proxy,
+        };
+        proxy.version = version.to_string();
+        other
+    }
+
+    /// The rules of a node.
+    fn write(&self, node: &str, family: Family) -> Result<Written, Refusal> {
+        let cluster = self.cluster();
+        let Some(node) = cluster.node(node) else {
+            return Err(Refusal::new(format!("there is no node `{node}`"), "Choose another one."));
+        };
+        let (mode, text) = match self {
+            Self::Objects(_) => (cluster.proxy.mode, of_objects(cluster, node, family)?),
+            Self::Scenario(scenario) => of_scenario(scenario, node, family)?,
+        };
+        Ok(Written::new(text, mode, family, cluster, node))
+    }
 }
 
 /// The rules that kube-proxy writes for plain objects.
-fn of_objects(args: &Args, text: &str, console: &Console) -> Result<Written, Refusal> {
-    let PlainCluster { cluster, notes } = scenario::cluster(text, &args.path, proxy_config(args)?)?;
-    show(&notes, console);
-    let node = node(args, &cluster, console)?;
-    let family = family(args, node);
-    let mode = cluster.proxy.mode;
-    let text = match mode {
-        ProxyMode::Iptables => iptables::generate(&cluster, node, family)
+fn of_objects(cluster: &Cluster, node: &Node, family: Family) -> Result<String, Refusal> {
+    match cluster.proxy.mode {
+        ProxyMode::Iptables => iptables::generate(cluster, node, family)
             .map(|rules| iptables::print(&rules))
             .map_err(|error| impossible(&error)),
-        ProxyMode::Nftables => nftables_table(&cluster, node, family),
-    };
-    Ok(Written::new(text?, mode, family, &cluster, node))
+        ProxyMode::Nftables => nftables_table(cluster, node, family),
+    }
 }
 
 /// The table as `nft list ruleset` shows it.
@@ -175,37 +238,21 @@ fn impossible(error: &dyn Error) -> Refusal {
 }
 
 /// The rules that a lab installs on a node of a scenario.
-fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Written, Refusal> {
-    if args.proxy_config.is_some() {
-        let help = "Paste the configuration into the scenario, under `cluster:`, `proxy:`.";
-        return Err(Refusal::new("--proxy-config is for plain Kubernetes objects, and this is a scenario", help));
-    }
-    let mut scenario = scenario::parse(text, &args.path, &scenario::read_file)?;
-    show(&scenario.notes, console);
-    let proxy = &mut scenario.cluster.proxy;
-    proxy.version = args.version.map_or(std::mem::take(&mut proxy.version), |version| version.to_string());
-    proxy.mode = args.mode.map_or(proxy.mode, ProxyMode::from);
-    let node = node(args, &scenario.cluster, console)?;
-    let family = family(args, node);
+fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<(ProxyMode, String), Refusal> {
     if node.internal_ip(family).is_none() {
         let message = format!("node {} has no {family} address, so a lab installs no {family} rules there", node.name);
         return Err(Refusal::new(message, "Choose the other `--family`, or give the node such an address."));
     }
-    document(&scenario, node, family)
-}
-
-fn document(scenario: &Scenario, node: &Node, family: Family) -> Result<Written, Refusal> {
     let documents = documents::generate(scenario, &scenario.cluster).map_err(|error| impossible(&error))?;
     let space = format!("node/{}", node.name);
     let of_node = documents.into_iter().find(|document| document.space == space && document.family == family);
-    let (mode, text) = match of_node {
+    Ok(match of_node {
         Some(document) if document.mode == ProxyMode::Nftables => {
             (document.mode, nftables_table(&scenario.cluster, node, family)?)
         }
         Some(document) => (document.mode, document.text),
         None => (scenario.cluster.proxy.mode, String::new()),
-    };
-    Ok(Written::new(text, mode, family, &scenario.cluster, node))
+    })
 }
 
 /// kube-proxy's configuration: the file's, or kube-proxy's defaults; options go before it.
@@ -240,9 +287,9 @@ fn node<'c>(args: &Args, cluster: &'c Cluster, console: &Console) -> Result<&'c 
     })
 }
 
-fn family(args: &Args, node: &Node) -> Family {
-    let own = || if node.internal_ip(Family::Ipv4).is_some() { Family::Ipv4 } else { Family::Ipv6 };
-    args.family.map_or_else(own, Family::from)
+fn family(args: &Args, input: &Input, node: &str) -> Family {
+    let has_ipv4 = || input.cluster().node(node).is_some_and(|node| node.internal_ip(Family::Ipv4).is_some());
+    args.family.map_or_else(|| if has_ipv4() { Family::Ipv4 } else { Family::Ipv6 }, Family::from)
 }
 
 /// With `-v`: what has no effect, beside the rules.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use crate::cluster::Protocol;
-use crate::iptables::TableName;
+use crate::nftables::SetKind;
 
 /// A difference between the rules that should be there and those that were found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,6 +13,8 @@ pub struct Finding {
     pub subject: Subject,
     /// What is different.
     pub difference: Difference,
+    /// The line where it stands in the text that was found, from 1. What is missing stands nowhere.
+    pub line: Option<usize>,
 }
 
 /// Whose a difference is.
@@ -20,8 +22,24 @@ pub struct Finding {
 pub enum Subject {
     /// A service port: `namespace/name:port`, or the hash in its chains' names where no comment names it.
     Service(String),
+    /// A table.
+    Table(&'static str),
     /// A chain that belongs to no service.
-    Chain(TableName, String),
+    Chain {
+        /// Its table.
+        table: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A set of nftables, or a map.
+    Set {
+        /// Its table.
+        table: &'static str,
+        /// Which of both.
+        kind: SetKind,
+        /// Its name.
+        name: String,
+    },
 }
 
 /// How a fact is different.
@@ -51,8 +69,14 @@ pub enum Fact {
     Whole,
     /// What the kernel does at the end of the chain.
     Policy,
+    /// What a chain or set of nftables is: where packets enter it, of what type its keys are.
+    Kind,
     /// An address that leads to the service.
     Entry(Address),
+    /// An address that kube-proxy of nftables mode knows for a cluster IP.
+    ClusterIp(IpAddr),
+    /// An address before which sources are checked.
+    Firewall(Address),
     /// Traffic that is rejected or dropped: that to an address, or what is left at the end of a chain.
     Refusal(Option<Address>),
     /// The port that a load balancer asks for the service's health.
@@ -71,10 +95,16 @@ pub enum Fact {
     Hairpin(String),
     /// The translation of addresses to an endpoint's.
     Translation(String),
+    /// That an endpoint notes its clients.
+    Memory(String),
+    /// The set in which an endpoint's clients are noted.
+    Clients(String),
     /// A chain of the service's own.
     Chain(String),
     /// A rule that is none of these, as text.
     Rule(String),
+    /// An element of a set that is none of these, as text.
+    Element(String),
 }
 
 /// Which traffic endpoints serve.
@@ -103,7 +133,8 @@ impl fmt::Display for Finding {
             Difference::Missing(Fact::Whole) => write!(f, "{} is missing", self.subject),
             Difference::Unexpected(Fact::Whole) => write!(f, "{} is unexpected", self.subject),
             difference => write!(f, "{}: {difference}", self.subject),
-        }
+        }?;
+        self.line.map_or(Ok(()), |line| write!(f, " (line {line})"))
     }
 }
 
@@ -111,7 +142,9 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Service(name) => write!(f, "service {name}"),
-            Self::Chain(table, chain) => write!(f, "chain {chain} of {table}"),
+            Self::Table(table) => write!(f, "table {table}"),
+            Self::Chain { table, name } => write!(f, "chain {name} of {table}"),
+            Self::Set { table, kind, name } => write!(f, "{} {name} of {table}", kind.as_str()),
         }
     }
 }
@@ -132,7 +165,10 @@ impl fmt::Display for Fact {
         match self {
             Self::Whole => f.write_str("all of it"),
             Self::Policy => f.write_str("the policy"),
+            Self::Kind => f.write_str("it"),
             Self::Entry(address) => write!(f, "the way from {address}"),
+            Self::ClusterIp(ip) => write!(f, "the cluster IP {ip}"),
+            Self::Firewall(address) => write!(f, "the check of sources before {address}"),
             Self::Refusal(Some(address)) => write!(f, "the refusal of traffic to {address}"),
             Self::Refusal(None) => f.write_str("the refusal of other traffic"),
             Self::HealthCheck(port) => write!(f, "the health check on port {port}"),
@@ -143,9 +179,12 @@ impl fmt::Display for Fact {
             Self::Share(policy, endpoint) => write!(f, "the share of endpoint {endpoint}{policy}"),
             Self::Affinity(policy, endpoint) => write!(f, "the affinity to endpoint {endpoint}{policy}"),
             Self::Hairpin(endpoint) => write!(f, "the masquerading of endpoint {endpoint} to itself"),
-            Self::Translation(endpoint) => write!(f, "the translation to endpoint {endpoint}"),
+            Self::Translation(endpoint) => write!(f, "the DNAT to endpoint {endpoint}"),
+            Self::Memory(endpoint) => write!(f, "the note of the clients of endpoint {endpoint}"),
+            Self::Clients(endpoint) => write!(f, "the set of the clients of endpoint {endpoint}"),
             Self::Chain(chain) => write!(f, "chain {chain}"),
             Self::Rule(text) => write!(f, "rule `{text}`"),
+            Self::Element(text) => write!(f, "element `{text}`"),
         }
     }
 }

@@ -4,21 +4,25 @@
 //! of its traffic, what is masqueraded or refused. What is in neither service's language is compared as rules. Comments,
 //! counters, the order of services in a chain and that of endpoints in a group mean nothing to a packet, and so nothing
 //! here; comments only give services their names.
+//!
+//! The modules `iptables` and `nftables` read the rules of a mode into a `model`; `differences` knows models only.
 
+mod differences;
 mod finding;
+mod iptables;
 mod model;
+mod nftables;
 mod others;
-mod read;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
+use self::differences::differences;
 pub use self::finding::{Address, Difference, Fact, Finding, Policy, Subject};
-use self::model::{Chain, Group, Model, Place, Service};
-pub use self::others::{Others, leave_out_others};
-use self::read::read;
-use crate::iptables::{ChainHash, RuleSet};
+pub use self::others::Others;
+use self::others::Own;
+use crate::cluster::Family;
+use crate::iptables::{RuleSet, TableName};
+use crate::nftables::Ruleset;
 
 /// What is different in the rules that were found from those that should be there, sorted by service; nothing where
 /// both do the same.
@@ -29,165 +33,156 @@ use crate::iptables::{ChainHash, RuleSet};
 /// use svclab_rules::iptables::parse;
 ///
 /// let [expected, found] = ["", "-A INPUT -p tcp --dport 22 -j DROP\n"].map(|rule| {
-///     parse(&format!("*filter\n:INPUT ACCEPT\n{rule}COMMIT\n"), Family::Ipv4).expect("rules").rules
+///     parse(&format!("*filter\n:INPUT ACCEPT\n{rule}COMMIT\n"), Family::Ipv4).expect("rules")
 /// });
 /// let findings: Vec<String> = compare(&expected, &found).iter().map(ToString::to_string).collect();
-/// assert_eq!(findings, ["chain INPUT of filter: rule `-A INPUT -p tcp -m tcp --dport 22 -j DROP` is unexpected"]);
+/// let rule = "-A INPUT -p tcp -m tcp --dport 22 -j DROP";
+/// assert_eq!(findings, [format!("chain INPUT of filter: rule `{rule}` is unexpected (line 3)")]);
 /// ```
-pub fn compare(expected: &RuleSet, found: &RuleSet) -> Vec<Finding> {
-    let (expected, found) = (read(expected), read(found));
-    let mut findings = Vec::new();
-    services(&mut findings, &expected, &found);
-    chains(&mut findings, &expected, &found);
+pub fn compare<R: Rules>(expected: &R, found: &R) -> Vec<Finding> {
+    expected.findings(found, Scope::All)
+}
+
+/// What is different, kube-proxy's own rules apart from those of others on the same machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Comparison {
+    /// The differences in what is kube-proxy's.
+    pub own: Vec<Finding>,
+    /// Those in what is not, where it can be compared: in tables of iptables, which are everybody's.
+    pub foreign: Vec<Finding>,
+    /// How much of the rules that were found is not kube-proxy's.
+    pub others: Others,
+}
+
+/// The same for rules of a machine on which others write too: of iptables, what is known to be theirs is told apart; of
+/// nftables, tables of other families than the expected ones are left out.
+pub fn compare_machines<R: Rules>(expected: &R, found: &R) -> Comparison {
+    let own = expected.findings(found, Scope::Own);
+    let mut foreign = expected.findings(found, Scope::All);
+    foreign.retain(|finding| !own.contains(finding));
+    Comparison { own, foreign, others: expected.others(found) }
+}
+
+/// Rules of a mode, as they are or with the lines that they were read from.
+pub trait Rules: sealed::Rules {}
+
+impl<R: sealed::Rules> Rules for R {}
+
+/// Which rules are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All.
+    All,
+    /// Those of kube-proxy's.
+    Own,
+}
+
+mod sealed {
+    use super::{Finding, Others, Scope};
+
+    /// Rules that can be compared with others of their mode.
+    pub trait Rules {
+        /// What is different in others.
+        fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding>;
+
+        /// How much of others is not kube-proxy's, where these are expected.
+        fn others(&self, found: &Self) -> Others;
+    }
+}
+
+impl sealed::Rules for RuleSet {
+    fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
+        of_iptables([self, found].map(|rules| iptables::Source { rules, lines: None }), scope)
+    }
+
+    fn others(&self, found: &Self) -> Others {
+        Own::of(self).others(found)
+    }
+}
+
+impl sealed::Rules for crate::iptables::Parsed {
+    fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
+        let sources = [self, found].map(|parsed| iptables::Source { rules: &parsed.rules, lines: Some(&parsed.lines) });
+        of_iptables(sources, scope)
+    }
+
+    fn others(&self, found: &Self) -> Others {
+        Own::of(&self.rules).others(&found.rules)
+    }
+}
+
+impl sealed::Rules for Ruleset {
+    fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
+        of_nftables([self, found].map(|rules| nftables::Source { rules, lines: None }), scope)
+    }
+
+    fn others(&self, _: &Self) -> Others {
+        Others::default()
+    }
+}
+
+impl sealed::Rules for crate::nftables::Parsed {
+    fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
+        let sources = [self, found].map(|parsed| nftables::Source { rules: &parsed.rules, lines: Some(&parsed.lines) });
+        of_nftables(sources, scope)
+    }
+
+    fn others(&self, found: &Self) -> Others {
+        let rules = found.others.iter().map(|other| other.rules).sum();
+        Others { rules, tables: found.others.iter().filter(|other| other.rules > 0).count(), ..Others::default() }
+    }
+}
+
+/// A table that is missing is one finding; the others are compared without it.
+fn of_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
+    let own = (scope == Scope::Own).then(|| Own::of(expected.rules));
+    let own = own.as_ref();
+    let has = |rules: &RuleSet, name: TableName| {
+        let matters = |chain: &crate::iptables::Chain| match own {
+            None => !chain.rules.is_empty() || !name.builtin_chains().contains(&&*chain.name),
+            Some(own) => own.has(name, &chain.name) || chain.rules.iter().any(|rule| own.reads(name, chain, rule)),
+        };
+        rules.tables.iter().any(|table| table.name == name && table.chains.iter().any(matters))
+    };
+    let there = |name: TableName| found.rules.tables.iter().any(|table| table.name == name);
+    let (missing, rest): (Vec<TableName>, Vec<TableName>) =
+        TableName::ALL.into_iter().partition(|name| has(expected.rules, *name) && !there(*name));
+    let names = [expected, found].map(|source| iptables::Names::of(source.rules));
+    let [of_expected, of_found] = &names;
+    let mut findings: Vec<Finding> = missing.iter().map(|table| missing_table(table.as_str())).collect();
+    findings.extend(differences(
+        &iptables::read(expected, [of_expected, of_found], own, &rest),
+        &iptables::read(found, [of_found, of_expected], own, &rest),
+    ));
     findings
 }
 
-fn services(findings: &mut Vec<Finding>, expected: &Model, found: &Model) {
-    let hashes: BTreeSet<&ChainHash> = expected.services.keys().chain(found.services.keys()).collect();
-    let mut of_services = Vec::new();
-    for hash in hashes {
-        let name = expected.names.get(hash).or_else(|| found.names.get(hash));
-        let subject = Subject::Service(name.cloned().unwrap_or_else(|| hash.to_string()));
-        let differences = match (expected.services.get(hash), found.services.get(hash)) {
-            (Some(expected), Some(found)) => service(expected, found),
-            (Some(_), None) => vec![Difference::Missing(Fact::Whole)],
-            (None, _) => vec![Difference::Unexpected(Fact::Whole)],
-        };
-        of_services.extend(differences.into_iter().map(|difference| Finding { subject: subject.clone(), difference }));
-    }
-    of_services.sort_by(|a, b| a.subject.cmp(&b.subject));
-    findings.append(&mut of_services);
-}
-
-fn service(expected: &Service, found: &Service) -> Vec<Difference> {
-    let mut differences = Vec::new();
-    let nobody = Group::default();
-    for policy in keys(&expected.groups, &found.groups) {
-        let [expected, found] = [expected, found].map(|service| service.groups.get(policy).unwrap_or(&nobody));
-        endpoints(&mut differences, *policy, expected, found);
-    }
-    let told: BTreeSet<(Option<Policy>, String)> = differences.iter().filter_map(endpoint_told).collect();
-    let untold = |fact: &Fact| match fact {
-        Fact::Affinity(policy, endpoint) => !told.contains(&(Some(*policy), endpoint.clone())),
-        Fact::Hairpin(endpoint) | Fact::Translation(endpoint) => !told.iter().any(|(_, other)| other == endpoint),
-        _ => true,
-    };
-    let facts = keys(&expected.facts, &found.facts);
-    for fact in facts.into_iter().filter(|fact| untold(fact)) {
-        let texts = |service: &Service| service.facts.get(fact).map(|rules| rules.join(", "));
-        differences.extend(match (texts(expected), texts(found)) {
-            (Some(expected), Some(found)) if expected == found => None,
-            (Some(expected), Some(found)) => Some(changed(fact.clone(), &expected, &found)),
-            (Some(_), None) => Some(Difference::Missing(fact.clone())),
-            (None, _) => Some(Difference::Unexpected(fact.clone())),
-        });
-    }
-    for chain in keys(&expected.order, &found.order) {
-        let places = |service: &Service| service.order.get(chain).cloned().unwrap_or_default();
-        if reordered(&places(expected), &places(found)) {
-            differences.push(Difference::Reordered(chain.clone()));
+/// Tables are compared each with that of its family.
+fn of_nftables([expected, found]: [nftables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for family in Family::ALL {
+        let name = nftables::table_name(family);
+        match (expected.table(family), found.table(family)) {
+            (Some(expected), Some(found)) => {
+                let names = [expected, found].map(|one| nftables::Names::of(one.table));
+                let [of_expected, of_found] = &names;
+                findings.extend(differences(
+                    &nftables::read(expected, [of_expected, of_found]),
+                    &nftables::read(found, [of_found, of_expected]),
+                ));
+            }
+            (Some(_), None) => findings.push(missing_table(name)),
+            (None, Some(_)) if scope == Scope::All => findings.push(Finding {
+                subject: Subject::Table(name),
+                difference: Difference::Unexpected(Fact::Whole),
+                line: None,
+            }),
+            (None, _) => {}
         }
     }
-    differences
+    findings
 }
 
-fn changed(fact: Fact, expected: &str, found: &str) -> Difference {
-    Difference::Changed { fact, expected: format!("`{expected}`"), found: format!("`{found}`") }
-}
-
-/// The endpoint that a difference says to be missing or unexpected: what its own rules say need not be told too.
-fn endpoint_told(difference: &Difference) -> Option<(Option<Policy>, String)> {
-    match difference {
-        Difference::Missing(Fact::Endpoint(policy, endpoint))
-        | Difference::Unexpected(Fact::Endpoint(policy, endpoint)) => Some((Some(*policy), endpoint.clone())),
-        _ => None,
-    }
-}
-
-/// Which endpoints there are, and what they get. Another number of endpoints gives each another share: then, only those
-/// are told that get more or less than their fair one.
-fn endpoints(differences: &mut Vec<Difference>, policy: Policy, expected: &Group, found: &Group) {
-    let same = expected.shares.keys().eq(found.shares.keys());
-    let fair = if same { BTreeSet::new() } else { &expected.even() & &found.even() };
-    for endpoint in keys(&expected.shares, &found.shares) {
-        let (Some(should), Some(does)) = (expected.shares.get(endpoint), found.shares.get(endpoint)) else {
-            let fact = Fact::Endpoint(policy, endpoint.clone());
-            let missing = expected.shares.contains_key(endpoint);
-            differences.push(if missing { Difference::Missing(fact) } else { Difference::Unexpected(fact) });
-            continue;
-        };
-        if !expected.is_same(should, does) && !fair.contains(endpoint.as_str()) {
-            let fact = Fact::Share(policy, endpoint.clone());
-            differences.push(Difference::Changed { fact, expected: shares(should), found: shares(does) });
-        }
-    }
-}
-
-/// Shares of the traffic as text, one for each rule.
-fn shares(shares: &[f64]) -> String {
-    let shares: Vec<String> = shares.iter().map(|share| format!("{:.7} %", share * 100.0)).collect();
-    shares.join(" and ")
-}
-
-fn chains(findings: &mut Vec<Finding>, expected: &Model, found: &Model) {
-    let none = Chain::default();
-    for key in keys(&expected.chains, &found.chains) {
-        let subject = Subject::Chain(key.0, key.1.clone());
-        let mut tell = |difference| findings.push(Finding { subject: subject.clone(), difference });
-        let (should, is) = (expected.chains.get(key), found.chains.get(key));
-        let empty = |chain: Option<&Chain>| chain.is_none_or(|chain| chain.order.is_empty());
-        match (should, is) {
-            (Some(_), None) if empty(should) => tell(Difference::Missing(Fact::Whole)),
-            (None, Some(_)) if empty(is) => tell(Difference::Unexpected(Fact::Whole)),
-            _ => {}
-        }
-        let (should, is) = (should.unwrap_or(&none), is.unwrap_or(&none));
-        if should.policy != is.policy {
-            let word = |chain: &Chain| chain.policy.unwrap_or("ACCEPT").to_owned();
-            tell(Difference::Changed { fact: Fact::Policy, expected: word(should), found: word(is) });
-        }
-        rules(&should.rules, &is.rules).into_iter().for_each(&mut tell);
-        if reordered(&should.order, &is.order) {
-            tell(Difference::Reordered(key.1.clone()));
-        }
-    }
-}
-
-/// Rules that one of two chains has more often than the other, in the order of the chains.
-fn rules(expected: &[Fact], found: &[Fact]) -> Vec<Difference> {
-    let mut surplus: HashMap<&Fact, isize> = HashMap::new();
-    found.iter().for_each(|fact| *surplus.entry(fact).or_default() += 1);
-    expected.iter().for_each(|fact| *surplus.entry(fact).or_default() -= 1);
-    let mut differences = Vec::new();
-    for fact in expected.iter().chain(found) {
-        match surplus.remove(fact) {
-            Some(less @ ..0) => differences.extend((less..0).map(|_| Difference::Missing(fact.clone()))),
-            Some(more) => differences.extend((0..more).map(|_| Difference::Unexpected(fact.clone()))),
-            None => {}
-        }
-    }
-    differences
-}
-
-/// Whether what two chains have in common stands in another order.
-fn reordered(expected: &[Place], found: &[Place]) -> bool {
-    common(expected, found) != common(found, expected)
-}
-
-/// What stands in another chain too: facts where they come first, stretches where they are.
-fn common<'a>(places: &'a [Place], others: &'a [Place]) -> Vec<&'a Place> {
-    let mut left: HashSet<&Place> = others.iter().collect();
-    let mut common: Vec<&Place> = Vec::new();
-    for place in places {
-        let first = if matches!(place, Place::Fact(_)) { left.remove(place) } else { left.contains(place) };
-        if first && common.last() != Some(&place) {
-            common.push(place);
-        }
-    }
-    common
-}
-
-/// The keys of both maps, each once, sorted.
-fn keys<'a, K: Ord, V>(expected: &'a BTreeMap<K, V>, found: &'a BTreeMap<K, V>) -> BTreeSet<&'a K> {
-    expected.keys().chain(found.keys()).collect()
+fn missing_table(name: &'static str) -> Finding {
+    Finding { subject: Subject::Table(name), difference: Difference::Missing(Fact::Whole), line: None }
 }

@@ -2,40 +2,98 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::{Fact, Policy};
+use super::finding::{Fact, Policy, Subject};
 use crate::cascade::{FIVE_DIGITS, TEN_DIGITS, is_even};
-use crate::iptables::{ChainHash, TableName};
 
-/// A rule set in terms of services, and what is left of it.
-#[derive(Debug, Default)]
-pub(super) struct Model {
-    pub(super) services: BTreeMap<ChainHash, Service>,
-    /// What comments call services.
-    pub(super) names: BTreeMap<ChainHash, String>,
-    /// Chains that belong to no service.
-    pub(super) chains: BTreeMap<(TableName, String), Chain>,
+/// The line of the text that was read, where one is known.
+pub(super) type Line = Option<usize>;
+
+/// A rule set in terms of services, and what is left of it. `K` tells service ports apart.
+#[derive(Debug)]
+pub(super) struct Model<K> {
+    pub(super) services: BTreeMap<K, Service>,
+    /// What people call services.
+    pub(super) names: BTreeMap<K, String>,
+    /// Chains and sets that belong to no service.
+    pub(super) parts: BTreeMap<Subject, Part>,
+}
+
+impl<K> Default for Model<K> {
+    fn default() -> Self {
+        Self { services: BTreeMap::new(), names: BTreeMap::new(), parts: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord> Model<K> {
+    /// Notes a fact that a rule or element says of a service.
+    pub(super) fn tell(&mut self, service: K, fact: Fact, text: String, line: Line) {
+        self.services.entry(service).or_default().tell(fact, text, line);
+    }
 }
 
 /// What rules say of a service port.
 #[derive(Debug, Default)]
 pub(super) struct Service {
-    /// Every fact with the rules that say so, without their comments.
-    pub(super) facts: BTreeMap<Fact, Vec<String>>,
+    pub(super) facts: BTreeMap<Fact, Told>,
     pub(super) groups: BTreeMap<Policy, Group>,
     /// The facts of every chain in the order of rules.
-    pub(super) order: BTreeMap<String, Vec<Place>>,
+    pub(super) order: BTreeMap<String, Order>,
+}
+
+impl Service {
+    /// Notes a fact that a rule or element says.
+    pub(super) fn tell(&mut self, fact: Fact, text: String, line: Line) {
+        let told = self.facts.entry(fact).or_default();
+        told.line = told.line.or(line);
+        told.texts.push(text);
+    }
+}
+
+/// The rules that say a fact.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Their texts, without what means nothing to a packet.
+    pub(super) texts: Vec<String>,
+    /// Where the first of them stands.
+    pub(super) line: Line,
 }
 
 /// The endpoints of one policy.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// Each endpoint with the shares of the rules that lead to it, in order.
-    pub(super) shares: BTreeMap<String, Vec<f64>>,
-    /// The rules in order: to which endpoint they lead, and for how many of the 2^31 draws.
-    pub(super) rules: Vec<(String, u32)>,
+    /// Each endpoint with what leads to it.
+    pub(super) shares: BTreeMap<String, Shares>,
+    /// The rules in order: to which endpoint they lead, and by which chance.
+    pub(super) rules: Vec<(String, Chance)>,
+}
+
+/// What an endpoint gets.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    /// The shares of the rules that lead to it, in order.
+    pub(super) each: Vec<f64>,
+    /// Where the first of these rules stands.
+    pub(super) line: Line,
+}
+
+/// How a rule is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chance {
+    /// For so many of the 2^31 draws that come to it.
+    Threshold(u32),
+    /// As often as every other.
+    Even,
 }
 
 impl Group {
+    /// Notes that a rule leads to an endpoint, for a share of the group's traffic.
+    pub(super) fn lead(&mut self, endpoint: &str, share: f64, chance: Chance, line: Line) {
+        let shares = self.shares.entry(endpoint.to_owned()).or_default();
+        shares.each.push(share);
+        shares.line = shares.line.or(line);
+        self.rules.push((endpoint.to_owned(), chance));
+    }
+
     /// The endpoints that get as much as every other, up to what is lost by the digits of probabilities: theirs, and all
     /// before them, are even ones. None where an endpoint has two rules.
     pub(super) fn even(&self) -> BTreeSet<&str> {
@@ -45,16 +103,40 @@ impl Group {
         }
         let even = |digits| {
             let left = (1..=count).rev().zip(&self.rules);
-            left.take_while(|(to_come, (_, threshold))| is_even(*threshold, *to_come, digits)).count()
+            let is_even = |to_come, chance| match chance {
+                Chance::Threshold(threshold) => is_even(threshold, to_come, digits),
+                Chance::Even => true,
+            };
+            left.take_while(|(to_come, (_, chance))| is_even(*to_come, *chance)).count()
         };
         let first = even(TEN_DIGITS).max(even(FIVE_DIGITS));
         self.rules[..first].iter().map(|(endpoint, _)| endpoint.as_str()).collect()
     }
 
     /// Whether shares are the same, up to what is lost where every probability is rounded to 31 bits.
-    pub(super) fn is_same(&self, one: &[f64], other: &[f64]) -> bool {
+    pub(super) fn is_same(&self, one: &Shares, other: &Shares) -> bool {
         let lost = self.shares.len() as f64 / f64::from(1_u32 << 31);
-        one.len() == other.len() && one.iter().zip(other).all(|(one, other)| (one - other).abs() <= lost)
+        let pairs = one.each.iter().zip(&other.each);
+        one.each.len() == other.each.len() && pairs.into_iter().all(|(one, other)| (one - other).abs() <= lost)
+    }
+}
+
+/// The places of a chain in order.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    pub(super) places: Vec<Place>,
+    /// Where the first of them stands.
+    pub(super) line: Line,
+}
+
+impl Order {
+    /// Adds a place at the end; stretches of the same kind are one.
+    pub(super) fn push(&mut self, place: Place, line: Line) {
+        self.line = self.line.or(line);
+        let stretch = !matches!(place, Place::Fact(_));
+        if !(stretch && self.places.last() == Some(&place)) {
+            self.places.push(place);
+        }
     }
 }
 
@@ -72,21 +154,13 @@ pub(super) enum Place {
     NodePorts,
 }
 
-/// A chain of no service.
+/// A chain or set of no service.
 #[derive(Debug, Default)]
-pub(super) struct Chain {
-    /// The policy, where it is not the kernel's default.
-    pub(super) policy: Option<&'static str>,
-    /// The rules that are of no service, in order.
-    pub(super) rules: Vec<Fact>,
-    /// All rules in order.
-    pub(super) order: Vec<Place>,
-}
-
-/// Adds a place at the end; stretches of the same kind are one.
-pub(super) fn push(places: &mut Vec<Place>, place: Place) {
-    let stretch = !matches!(place, Place::Fact(_));
-    if !(stretch && places.last() == Some(&place)) {
-        places.push(place);
-    }
+pub(super) struct Part {
+    /// What it is: [`Fact::Policy`] and [`Fact::Kind`].
+    pub(super) kinds: BTreeMap<Fact, String>,
+    /// The rules or elements that are of no service, in order.
+    pub(super) rules: Vec<(Fact, Line)>,
+    /// All rules in order; those of services too. Elements have no order.
+    pub(super) order: Order,
 }

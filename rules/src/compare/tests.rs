@@ -1,6 +1,6 @@
 use rstest::rstest;
 
-use super::{Others, compare, leave_out_others};
+use super::{Others, compare, compare_machines};
 use crate::cluster::Family;
 use crate::iptables::{RuleSet, parse};
 
@@ -64,7 +64,11 @@ fn findings(edits: &[(&str, &str)]) -> Vec<String> {
         assert!(text.contains(old), "not there: {old}");
         text = text.replace(old, new);
     }
-    compare(&read(RULES), &read(&text)).iter().map(ToString::to_string).collect()
+    told(RULES, &text)
+}
+
+fn told(expected: &str, found: &str) -> Vec<String> {
+    compare(&read(expected), &read(found)).iter().map(ToString::to_string).collect()
 }
 
 /// A line of the rules that contains a text, with its end.
@@ -257,27 +261,72 @@ fn a_service_without_a_name_is_told_by_its_hash() {
 
 /// Docker, the kubelet, kube-router and an administrator write into the same tables.
 #[test]
-fn rules_of_others_are_counted_and_left_out() {
+fn rules_of_others_are_counted_and_told_apart() {
     let others = ":DOCKER - [0:0]\n:KUBE-KUBELET-CANARY - [0:0]\n:KUBE-ROUTER-INPUT - [0:0]\n:KUBE-FIREWALL - [0:0]\n\
                   -A FORWARD -j DOCKER\n-A FORWARD -j KUBE-ROUTER-INPUT\n-A FORWARD -i docker0 -j ACCEPT\n\
                   -A DOCKER -j RETURN\n-A KUBE-ROUTER-INPUT -j RETURN\n-A KUBE-FIREWALL -j RETURN\n-A KUBE-FORWARD";
     let text = RULES.replacen("-A KUBE-FORWARD", others, 1).replace(":FORWARD ACCEPT", ":FORWARD DROP");
-    let (mut expected, mut found) = (read(RULES), read(&text));
-    assert_eq!(leave_out_others(&mut expected, &mut found), Others { rules: 6, chains: 4 });
-    assert_eq!(compare(&expected, &found), []);
-    assert_eq!(expected, read(RULES));
+    let told = compare_machines(&read(RULES), &read(&text));
+    assert_eq!((told.own, told.others), (vec![], Others { rules: 6, chains: 4, tables: 0 }));
+    // Six rules, a chain without any, and a policy.
+    assert_eq!(told.foreign.len(), 8, "{:?}", told.foreign);
 }
 
 /// A jump in one of the kernel's chains, and a chain that nobody else makes, are kube-proxy's.
 #[test]
-fn what_is_kube_proxys_is_not_left_out() {
+fn what_is_kube_proxys_is_told_as_such() {
     let jump = line("-j KUBE-FORWARD");
     let text = RULES.replace(jump, ":KUBE-LOAD-BALANCER - [0:0]\n-A FORWARD -j KUBE-SERVICES\n");
-    let (mut expected, mut found) = (read(RULES), read(&text));
-    assert_eq!(leave_out_others(&mut expected, &mut found), Others::default());
-    let told: Vec<String> = compare(&expected, &found).iter().map(ToString::to_string).collect();
+    let told = compare_machines(&read(RULES), &read(&text));
+    assert_eq!((told.foreign, told.others), (vec![], Others::default()));
+    let told: Vec<String> = told.own.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(told[0].ends_with("-j KUBE-FORWARD` is missing"), "{told:?}");
     assert!(told[1].ends_with("-j KUBE-SERVICES` is unexpected"), "{told:?}");
     assert_eq!(told[2], "chain KUBE-LOAD-BALANCER of filter is unexpected");
+}
+
+/// What the lost rule said is known from the rules that should be there.
+#[test]
+fn an_endpoint_without_its_dnat_keeps_its_name() {
+    assert_eq!(
+        findings(&[(line("--to-destination 10.244.2.10:8080"), "")]),
+        ["service default/web:http: the DNAT to endpoint 10.244.2.10:8080 is missing"]
+    );
+}
+
+#[test]
+fn a_table_that_is_missing_is_one_finding() {
+    let filter = &RULES[..RULES.find("*nat").unwrap()];
+    assert_eq!(told(RULES, filter), ["table nat is missing"]);
+    let without_reject = filter.replace(line("has no endpoints"), "");
+    assert_eq!(told(RULES, &without_reject), ["table nat is missing", "service default/idle:http is missing"]);
+}
+
+#[test]
+fn what_stands_in_a_text_is_told_with_its_line() {
+    let drop = "-A KUBE-FORWARD -i eth9 -j DROP\n";
+    let text = RULES.replace("0.50000000000", "0.25000000000").replacen(
+        "-A KUBE-FORWARD",
+        &format!("{drop}-A KUBE-FORWARD"),
+        1,
+    );
+    let number = |part: &str| text.lines().position(|line| line.starts_with("-A") && line.contains(part)).unwrap() + 1;
+    let [expected, found] = [RULES, &text].map(|text| parse(text, Family::Ipv4).unwrap());
+    let told: Vec<String> = compare(&expected, &found).iter().map(ToString::to_string).collect();
+    let share = "the share of endpoint";
+    assert_eq!(
+        told,
+        [
+            format!(
+                "service default/web:http: {share} 10.244.1.11:8080 is 16.6666667 % instead of 33.3333333 % (line {})",
+                number("0.25000000000")
+            ),
+            format!(
+                "service default/web:http: {share} 10.244.2.10:8080 is 50.0000000 % instead of 33.3333333 % (line {})",
+                number("-A KUBE-SVC-CDGGSHYLG3RE2FKL -j KUBE-SEP-IQIBSY2R4USWK4F3")
+            ),
+            format!("chain KUBE-FORWARD of filter: rule `{}` is unexpected (line {})", drop.trim(), number("eth9")),
+        ]
+    );
 }

@@ -67,7 +67,7 @@ pub struct Set {
 }
 
 /// A set, or a map to verdicts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SetKind {
     /// Keys only.
     Set,

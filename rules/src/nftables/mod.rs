@@ -19,10 +19,15 @@ mod statement;
 pub use ast::{BaseChain, Chain, Datatype, Dynamic, Element, Key, Rule, Ruleset, Set, SetKind, Table};
 pub use generate::{Unsupported, generate};
 pub use name::Name;
+pub(crate) use name::{base_of_comment, base_of_endpoint, comment_of_base};
 pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, parse};
 pub use print::{print, print_rule, print_sync};
+pub(crate) use print::{print_key, print_verdict};
 pub use ranges::AddressRange;
 pub use statement::{Addresses, Condition, LookupKey, MarkChange, Side, Statement, Verdict};
 
 /// What kube-proxy calls its tables.
 const TABLE: &str = "kube-proxy";
+
+/// The most bytes that the kernel takes for a comment of an element.
+pub(crate) const LONGEST_COMMENT: usize = 128;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use data_encoding::BASE32;
 use sha2::{Digest, Sha256};
 
+use crate::cluster::Protocol;
 use crate::selection::ServicePortView;
 
 /// A name of a table, set, map or chain, at most 255 characters.
@@ -63,7 +64,8 @@ impl NameBase {
         Self::of(&format!("{}__{address}/{}", service_port(view), endpoint.port()))
     }
 
-    fn of(text: &str) -> Self {
+    /// The base for what is hashed: `ns1/svc1/tcp/p80`.
+    pub(super) fn of(text: &str) -> Self {
         let digest = Sha256::digest(text);
         let hash = BASE32.encode(&digest[..5]);
         let mut base = format!("{hash}-{text}");
@@ -80,6 +82,26 @@ impl NameBase {
     }
 }
 
+/// The part behind the prefix in the names of a service port's chains, of the port's name as in comments
+/// (`ns1/svc1:p80`, without the colon where a port has no name).
+pub(crate) fn base_of_comment(comment: &str, protocol: Protocol) -> String {
+    let (service, port) = comment.split_once(':').unwrap_or((comment, ""));
+    NameBase::of(&format!("{service}/{protocol}/{port}")).0
+}
+
+/// The same of the part behind `endpoint-`; nothing where that was cut off.
+pub(crate) fn base_of_endpoint(base: &str) -> Option<String> {
+    let (_, hashed) = base.split_once('-')?;
+    Some(NameBase::of(hashed.split_once("__")?.0).0)
+}
+
+/// What comments call the service port of such a part.
+pub(crate) fn comment_of_base(base: &str) -> Option<String> {
+    let mut parts = base.split_once('-')?.1.split('/');
+    let (namespace, name, _, port) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    Some(if port.is_empty() { format!("{namespace}/{name}") } else { format!("{namespace}/{name}:{port}") })
+}
+
 fn service_port(view: &ServicePortView<'_>) -> String {
     let name = &view.service.name;
     format!("{}/{}/{}/{}", name.namespace, name.name, view.port.protocol, view.port.name)
@@ -92,6 +114,15 @@ mod tests {
     #[test]
     fn the_hash_is_of_what_follows() {
         assert_eq!(NameBase::of("ns1/svc1/tcp/p80").with("service-").to_string(), "service-ULMVA6XW-ns1/svc1/tcp/p80");
+    }
+
+    #[test]
+    fn bases_are_found_by_comments_and_endpoints() {
+        let base = "ULMVA6XW-ns1/svc1/tcp/p80";
+        assert_eq!(base_of_comment("ns1/svc1:p80", Protocol::Tcp), base);
+        assert_eq!(base_of_endpoint("5OJB2KTY-ns1/svc1/tcp/p80__10.180.0.1/80").as_deref(), Some(base));
+        assert_eq!(comment_of_base(base).as_deref(), Some("ns1/svc1:p80"));
+        assert_eq!(comment_of_base(&base_of_comment("ns1/svc1", Protocol::Udp)).as_deref(), Some("ns1/svc1"));
     }
 
     #[test]

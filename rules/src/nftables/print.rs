@@ -104,14 +104,32 @@ fn print_elements(out: &mut String, set: &Set) {
     out.push_str(" }\n");
 }
 
-fn print_element(out: &mut String, element: &Element) {
-    join(out, " . ", &element.key, |out, part| {
+/// Shows the key of an element.
+pub(crate) fn print_key(key: &[Key]) -> String {
+    let mut out = String::new();
+    write_parts(&mut out, key);
+    out
+}
+
+/// Shows a verdict.
+pub(crate) fn print_verdict(verdict: &Verdict) -> String {
+    let mut out = String::new();
+    write_verdict(&mut out, verdict);
+    out
+}
+
+fn write_parts(out: &mut String, key: &[Key]) {
+    join(out, " . ", key, |out, part| {
         let _ = match part {
             Key::Address(address) => write!(out, "{address}"),
             Key::Protocol(protocol) => write!(out, "{protocol}"),
             Key::Port(port) => write!(out, "{port}"),
         };
     });
+}
+
+fn print_element(out: &mut String, element: &Element) {
+    write_parts(out, &element.key);
     if let Some(comment) = &element.comment {
         let _ = write!(out, " comment \"{comment}\"");
     }

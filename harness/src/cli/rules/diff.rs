@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use svclab_rules::cluster::{Family, ProxyMode};
-use svclab_rules::compare::{Finding, Others, compare, leave_out_others};
-use svclab_rules::iptables::{self, ParseError, RuleSet};
+use svclab_rules::compare::{Comparison, Others, Subject, compare_machines};
+use svclab_rules::profile::Profile;
+use svclab_rules::{iptables, nftables};
 
 use super::{Refusal, Written};
 use crate::scenario::{self, Diagnostic, Diagnostics, Span};
@@ -15,25 +16,33 @@ use crate::scenario::{self, Diagnostic, Diagnostics, Span};
 /// What takes the place of a file's name for standard input.
 const STDIN: &str = "-";
 
-/// What was found in a file.
-pub(super) struct Diff {
+/// The rules of a file.
+pub(super) struct Found {
     /// The file, as a person calls it.
+    file: PathBuf,
+    rules: Rules,
+}
+
+/// Rules in the language of a mode.
+enum Rules {
+    Iptables(iptables::Parsed),
+    Nftables(nftables::Parsed),
+}
+
+/// How the rules of a file are different from those that svclab writes.
+pub(super) struct Diff {
     file: PathBuf,
     /// Whose rules it was held against.
     written: String,
-    /// The differences, services first.
-    pub(super) findings: Vec<Finding>,
-    /// Those in what is not kube-proxy's.
-    pub(super) foreign: Vec<Finding>,
-    /// How much of the file is not kube-proxy's.
-    others: Others,
+    mode: ProxyMode,
+    pub(super) comparison: Comparison,
 }
 
 impl Diff {
     /// One line that says what was compared with what, and how many differences there are.
     pub(super) fn summary(&self) -> String {
         let (file, written) = (self.file.display(), &self.written);
-        match self.findings.len() {
+        match self.comparison.own.len() {
             0 => format!("no difference: {file} has the rules that svclab writes for {written}"),
             1 => format!("1 difference in {file} from the rules that svclab writes for {written}:"),
             count => format!("{count} differences in {file} from the rules that svclab writes for {written}:"),
@@ -42,74 +51,131 @@ impl Diff {
 
     /// One line on the rules that are not kube-proxy's, where there are any.
     pub(super) fn rest(&self, compared: bool) -> Option<String> {
-        let Others { rules, chains } = self.others;
+        let Others { rules, chains, tables } = self.comparison.others;
         let counted = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
         let (verb, past) = if rules == 1 { ("is", "was") } else { ("are", "were") };
-        let rules_told = format!("{} of {}", counted(rules, "rule"), counted(chains, "chain"));
-        let end = if compared { "; their differences:".to_owned() } else { format!(" and {past} not compared") };
+        let holders = if tables > 0 { counted(tables, "other table") } else { counted(chains, "chain") };
+        let rules_told = format!("{} of {holders}", counted(rules, "rule"));
+        // What stands in tables of its own is never compared.
+        let end = if compared && tables == 0 { "; their differences:" } else { "" };
+        let end = if end.is_empty() { format!(" and {past} not compared") } else { end.to_owned() };
         (rules > 0).then(|| format!("{rules_told} {verb} not kube-proxy's{end}"))
+    }
+
+    /// What may be the matter with the file as a whole.
+    pub(super) fn hints(&self) -> Vec<&'static str> {
+        let missing = self.comparison.own.iter().any(|finding| matches!(finding.subject, Subject::Table(_)));
+        let hint = match self.mode {
+            ProxyMode::Iptables => "iptables-save without `-t` saves all tables.",
+            ProxyMode::Nftables => "`nft list ruleset` shows all tables.",
+        };
+        if missing { vec![hint] } else { Vec::new() }
     }
 }
 
-/// How the rules of a file, or of standard input where it is `-`, are different from those written: what is missing is
-/// missing in the file.
-pub(super) fn diff(written: &Written, file: &Path) -> Result<Diff, Refusal> {
-    if written.mode == ProxyMode::Nftables {
-        let help = "Choose `--mode iptables`, or compare the text that is printed without `--diff`.";
-        return Err(Refusal::new("--diff compares rules of iptables, and these are of nftables mode", help));
+impl Found {
+    /// How these rules are different from those written: what is missing is missing here.
+    pub(super) fn diff(&self, written: &Written) -> Result<Diff, Refusal> {
+        let unread = |error: String| {
+            let message = format!("the rules of {} cannot be read: {error}", written.whose);
+            Refusal::new(message, "Write foreign rules as iptables-save does.")
+        };
+        let comparison = match &self.rules {
+            Rules::Iptables(found) => {
+                let expected = iptables::parse(&written.text, written.family);
+                compare_machines(&expected.map_err(|errors| unread(errors[0].to_string()))?, found)
+            }
+            Rules::Nftables(found) => {
+                let expected = nftables::parse(&written.text);
+                compare_machines(&expected.map_err(|errors| unread(errors[0].to_string()))?, found)
+            }
+        };
+        Ok(Diff { file: self.file.clone(), written: written.whose.clone(), mode: written.mode, comparison })
     }
+}
+
+/// The release whose rules these are likelier to be, where there is one with fewer differences.
+pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Option<Written>) -> Option<String> {
+    let mut fewest = diff.comparison.own.len();
+    let mut likeliest = None;
+    let mut tried: Vec<String> = Vec::new();
+    // Of releases that write the same, the newest.
+    for version in Profile::all().rev().filter(|_| diff.comparison.own.len() > 1) {
+        let Some(written) = write(version).filter(|written| written.mode == diff.mode) else { continue };
+        if fewest == 0 || tried.contains(&written.text) {
+            continue;
+        }
+        let count = found.diff(&written).ok()?.comparison.own.len();
+        tried.push(written.text);
+        if count < fewest {
+            (fewest, likeliest) = (count, Some(version));
+        }
+    }
+    let count = match fewest {
+        0 => "no difference".to_owned(),
+        1 => "1 difference".to_owned(),
+        count => format!("{count} differences"),
+    };
+    likeliest.map(|version| format!("With `--version {version}` there is {count}."))
+}
+
+/// Reads the rules of a file, or of standard input where it is `-`, in the language of those that are written.
+pub(super) fn read(file: &Path, written: &Written) -> Result<Found, Refusal> {
     let (file, text) = match file.as_os_str() == STDIN {
         true => (PathBuf::from("standard input"), scenario::read_limited(io::stdin().lock())),
         false => (file.to_owned(), scenario::read_argument(file)),
     };
     let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
-    let mut found = read(&text, &file, written.family)?;
-    let mut expected = iptables::parse(&written.text, written.family).map_err(|errors| {
-        let message = format!("the rules of {} cannot be read: {}", written.whose, errors[0]);
-        Refusal::new(message, "Write foreign rules as iptables-save does.")
-    })?;
-    let mut foreign = compare(&expected.rules, &found);
-    let others = leave_out_others(&mut expected.rules, &mut found);
-    let findings = compare(&expected.rules, &found);
-    foreign.retain(|finding| !findings.contains(finding));
-    Ok(Diff { file, written: written.whose.clone(), findings, foreign, others })
-}
-
-/// The rules that stand in a text, where it is one of rules.
-fn read(text: &str, file: &Path, family: Family) -> Result<RuleSet, Diagnostics> {
-    let refused = |errors| Diagnostics { errors, sources: BTreeMap::from([(file.to_owned(), Arc::from(text))]) };
-    if let Some((line, message, help)) = foreign_form(text) {
-        return Err(refused(vec![mistake(file, (line, 1), 1, message, help)]));
+    let refused = |errors| Diagnostics { errors, sources: BTreeMap::from([(file.clone(), Arc::from(text.as_str()))]) };
+    if let Some((line, message, help)) = foreign_form(&text, written.mode) {
+        return Err(refused(vec![mistake(&file, (line, 1), 1, message, help)]).into());
     }
-    let parsed = iptables::parse(text, family);
-    parsed
-        .map(|parsed| parsed.rules)
-        .map_err(|errors| refused(errors.iter().map(|one| of_line(one, file, family)).collect()))
+    let rules = match written.mode {
+        ProxyMode::Iptables => iptables::parse(&text, written.family)
+            .map(Rules::Iptables)
+            .map_err(|errors| refused(errors.iter().map(|one| of_line(one, &file, written.family)).collect()))?,
+        ProxyMode::Nftables => nftables::parse(&text)
+            .map(Rules::Nftables)
+            .map_err(|errors| refused(errors.iter().map(|one| of_nft(one, &file)).collect()))?,
+    };
+    Ok(Found { file, rules })
 }
 
-/// What a text is that has no rules in the form of iptables-save: the first line that matters, and what to do.
-fn foreign_form(text: &str) -> Option<(usize, &'static str, &'static str)> {
+/// What a text is that has no rules of a mode: the first line that matters, and what to do.
+fn foreign_form(text: &str, mode: ProxyMode) -> Option<(usize, &'static str, &'static str)> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let Some((index, first)) = lines.next() else {
-        let help = "Save the rules with iptables-save, as root; `iptables-legacy-save` and `iptables-nft-save` each show \
-                    what their own backend wrote.";
+        let help = match mode {
+            ProxyMode::Iptables => {
+                "Save the rules with iptables-save, as root; `iptables-legacy-save` and `iptables-nft-save` each show \
+                 what their own backend wrote."
+            }
+            ProxyMode::Nftables => "Save the rules with `nft list ruleset`, as root.",
+        };
         return Some((1, "there are no rules in it", help));
     };
-    let (message, help) = if first.starts_with("Chain ") {
-        (
+    let is_nft = first.starts_with("table ") || first.starts_with('{');
+    let is_save = first.starts_with(['*', ':', '-', '[']);
+    let (message, help) = match mode {
+        _ if first.starts_with("Chain ") => (
             "this is what `iptables -L` shows",
             "Save the rules with iptables-save: a listing leaves out half of each rule.",
-        )
-    } else if first.starts_with("table ") {
-        ("these are rules of nft", "Save the rules with iptables-save; `--diff` compares rules of iptables.")
-    } else {
-        return None;
+        ),
+        ProxyMode::Iptables if is_nft => (
+            "these are rules of nft",
+            "Choose `--mode nftables`, if that is kube-proxy's; else save the rules with iptables-save.",
+        ),
+        ProxyMode::Nftables if is_save => (
+            "these are rules of iptables",
+            "Choose `--mode iptables`, if that is kube-proxy's; else save the rules with `nft list ruleset`.",
+        ),
+        _ => return None,
     };
     Some((index + 1, message, help))
 }
 
 /// A line that cannot be read.
-fn of_line(error: &ParseError, file: &Path, family: Family) -> Diagnostic {
+fn of_line(error: &iptables::ParseError, file: &Path, family: Family) -> Diagnostic {
     let other = match family {
         Family::Ipv4 => "With what `ip6tables-save` wrote, choose `--family ipv6`.",
         Family::Ipv6 => "With what `iptables-save` wrote, choose `--family ipv4`.",
@@ -117,6 +183,17 @@ fn of_line(error: &ParseError, file: &Path, family: Family) -> Diagnostic {
     let help = format!("Give the text as iptables-save writes it, or as iptables-restore takes it. {other}");
     let word = error.text.chars().skip(error.column - 1).take_while(|letter| !letter.is_whitespace()).count();
     mistake(file, (error.line, error.column), word.max(1), &error.message, &help)
+}
+
+/// A place of nft's text or JSON that cannot be read.
+fn of_nft(error: &nftables::ParseError, file: &Path) -> Diagnostic {
+    let help = "Give the text as `nft list ruleset` shows it, or `nft -j list ruleset`.";
+    match &error.place {
+        nftables::ErrorPlace::At { line, column } => mistake(file, (*line, *column), 1, &error.message, help),
+        place @ nftables::ErrorPlace::Object(_) => {
+            mistake(file, (1, 1), 1, &format!("{place}: {}", error.message), help)
+        }
+    }
 }
 
 fn mistake(file: &Path, (line, column): (usize, usize), length: usize, message: &str, help: &str) -> Diagnostic {

@@ -3,14 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::super::LONGEST_COMMENT;
 use super::super::ast::Key;
 use super::super::name::Name;
 use super::super::statement::Verdict;
 use super::plan::Plan;
 use super::{Generator, Unsupported};
-
-/// The most bytes that the kernel takes for a comment of an element.
-const LONGEST_COMMENT: usize = 128;
 
 impl Generator<'_> {
     /// The elements of a service port.

@@ -1,0 +1,188 @@
+//! How two models are different.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt::Display;
+
+use super::finding::{Difference, Fact, Finding, Policy, Subject};
+use super::model::{Group, Line, Model, Order, Part, Place, Service, Shares};
+
+/// A difference, and where what is different stands.
+type At = (Difference, Line);
+
+/// The differences: services by name, then what belongs to none.
+pub(super) fn differences<K: Ord + Clone + Display>(expected: &Model<K>, found: &Model<K>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let nothing = Service::default();
+    for key in keys(&expected.services, &found.services) {
+        let name = expected.names.get(key).or_else(|| found.names.get(key));
+        let subject = Subject::Service(name.cloned().unwrap_or_else(|| key.to_string()));
+        let first_line =
+            || found.services.get(key).unwrap_or(&nothing).facts.values().filter_map(|told| told.line).min();
+        let differences = match (expected.services.get(key), found.services.get(key)) {
+            (Some(expected), Some(found)) => service(expected, found),
+            (Some(_), None) => vec![(Difference::Missing(Fact::Whole), None)],
+            (None, _) => vec![(Difference::Unexpected(Fact::Whole), first_line())],
+        };
+        let of_service = |(difference, line)| Finding { subject: subject.clone(), difference, line };
+        findings.extend(differences.into_iter().map(of_service));
+    }
+    findings.sort_by(|a, b| a.subject.cmp(&b.subject));
+    let none = Part::default();
+    for subject in keys(&expected.parts, &found.parts) {
+        let mut tell = |(difference, line)| findings.push(Finding { subject: subject.clone(), difference, line });
+        let (should, is) = (expected.parts.get(subject), found.parts.get(subject));
+        let empty = |part: Option<&Part>| part.is_none_or(|part| part.order.places.is_empty() && part.rules.is_empty());
+        match (should, is) {
+            (Some(_), None) if empty(should) => tell((Difference::Missing(Fact::Whole), None)),
+            (None, Some(_)) if empty(is) => tell((Difference::Unexpected(Fact::Whole), None)),
+            _ => {}
+        }
+        part(subject, should.unwrap_or(&none), is.unwrap_or(&none)).into_iter().for_each(tell);
+    }
+    findings
+}
+
+fn service(expected: &Service, found: &Service) -> Vec<At> {
+    let mut differences = Vec::new();
+    let nobody = Group::default();
+    for policy in keys(&expected.groups, &found.groups) {
+        let [expected, found] = [expected, found].map(|service| service.groups.get(policy).unwrap_or(&nobody));
+        endpoints(&mut differences, *policy, expected, found);
+    }
+    let told: BTreeSet<(Policy, String)> = differences.iter().filter_map(|(one, _)| endpoint_told(one)).collect();
+    let unchecked = lacks_check(expected, found) || lacks_check(found, expected);
+    let untold = |fact: &Fact| match fact {
+        Fact::Affinity(policy, endpoint) => !told.contains(&(*policy, endpoint.clone())),
+        Fact::Hairpin(endpoint) | Fact::Translation(endpoint) | Fact::Memory(endpoint) | Fact::Clients(endpoint) => {
+            !told.iter().any(|(_, other)| other == endpoint)
+        }
+        // The ranges of a check that one of both has not at all.
+        Fact::SourceRange(_) => !unchecked,
+        _ => true,
+    };
+    let facts = keys(&expected.facts, &found.facts);
+    for fact in facts.into_iter().filter(|fact| untold(fact)) {
+        let line = found.facts.get(fact).and_then(|told| told.line);
+        let texts = |service: &Service| service.facts.get(fact).map(|told| told.texts.join(", "));
+        differences.extend(match (texts(expected), texts(found)) {
+            (Some(expected), Some(found)) if expected == found => None,
+            (Some(expected), Some(found)) => Some((changed(fact.clone(), &expected, &found), line)),
+            (Some(_), None) => Some((Difference::Missing(fact.clone()), None)),
+            (None, _) => Some((Difference::Unexpected(fact.clone()), line)),
+        });
+    }
+    let nowhere = Order::default();
+    for chain in keys(&expected.order, &found.order) {
+        let [expected, found] = [expected, found].map(|service| service.order.get(chain).unwrap_or(&nowhere));
+        if reordered(&expected.places, &found.places) {
+            differences.push((Difference::Reordered(chain.clone()), found.line));
+        }
+    }
+    differences
+}
+
+/// Whether one has no check of sources at all, and the other one.
+fn lacks_check(one: &Service, other: &Service) -> bool {
+    let of_check = |fact: &Fact| matches!(fact, Fact::Refusal(None) | Fact::SourceRange(_));
+    !one.facts.keys().any(of_check) && other.facts.contains_key(&Fact::Refusal(None))
+}
+
+fn changed(fact: Fact, expected: &str, found: &str) -> Difference {
+    Difference::Changed { fact, expected: format!("`{expected}`"), found: format!("`{found}`") }
+}
+
+/// The endpoint that a difference says to be missing or unexpected: what its own rules say need not be told too.
+fn endpoint_told(difference: &Difference) -> Option<(Policy, String)> {
+    match difference {
+        Difference::Missing(Fact::Endpoint(policy, endpoint))
+        | Difference::Unexpected(Fact::Endpoint(policy, endpoint)) => Some((*policy, endpoint.clone())),
+        _ => None,
+    }
+}
+
+/// Which endpoints there are, and what they get. Another number of endpoints gives each another share: then, only those
+/// are told that get more or less than their fair one.
+fn endpoints(differences: &mut Vec<At>, policy: Policy, expected: &Group, found: &Group) {
+    let same = expected.shares.keys().eq(found.shares.keys());
+    let fair = if same { BTreeSet::new() } else { &expected.even() & &found.even() };
+    for endpoint in keys(&expected.shares, &found.shares) {
+        let (should, does) = (expected.shares.get(endpoint), found.shares.get(endpoint));
+        let fact = || Fact::Endpoint(policy, endpoint.clone());
+        differences.extend(match (should, does) {
+            (Some(should), Some(does)) if expected.is_same(should, does) || fair.contains(endpoint.as_str()) => None,
+            (Some(should), Some(does)) => {
+                let fact = Fact::Share(policy, endpoint.clone());
+                Some((Difference::Changed { fact, expected: shares(should), found: shares(does) }, does.line))
+            }
+            (_, None) => Some((Difference::Missing(fact()), None)),
+            (None, Some(does)) => Some((Difference::Unexpected(fact()), does.line)),
+        });
+    }
+}
+
+/// Shares of the traffic as text, one for each rule.
+fn shares(shares: &Shares) -> String {
+    let shares: Vec<String> = shares.each.iter().map(|share| format!("{:.7} %", share * 100.0)).collect();
+    shares.join(" and ")
+}
+
+/// A chain or set of no service.
+fn part(subject: &Subject, expected: &Part, found: &Part) -> Vec<At> {
+    let mut differences = Vec::new();
+    for fact in keys(&expected.kinds, &found.kinds) {
+        let kind = |part: &Part| {
+            let default = || (*fact == Fact::Policy).then(|| "ACCEPT".to_owned());
+            part.kinds.get(fact).cloned().or_else(default)
+        };
+        if let (Some(expected), Some(found)) = (kind(expected), kind(found))
+            && expected != found
+        {
+            differences.push((Difference::Changed { fact: fact.clone(), expected, found }, None));
+        }
+    }
+    differences.extend(rules(&expected.rules, &found.rules));
+    if let Subject::Chain { name, .. } = subject
+        && reordered(&expected.order.places, &found.order.places)
+    {
+        differences.push((Difference::Reordered(name.clone()), found.order.line));
+    }
+    differences
+}
+
+/// Rules that one of two chains has more often than the other, in the order of the chains.
+fn rules(expected: &[(Fact, Line)], found: &[(Fact, Line)]) -> Vec<At> {
+    let mut left: HashMap<&Fact, (usize, Vec<Line>)> = HashMap::new();
+    expected.iter().for_each(|(fact, _)| left.entry(fact).or_default().0 += 1);
+    found.iter().for_each(|(fact, line)| left.entry(fact).or_default().1.push(*line));
+    let mut differences = Vec::new();
+    for (fact, _) in expected.iter().chain(found) {
+        let Some((should, lines)) = left.remove(fact) else { continue };
+        differences.extend((lines.len()..should).map(|_| (Difference::Missing(fact.clone()), None)));
+        // Of several that are alike, the last are too many.
+        differences.extend(lines.into_iter().skip(should).map(|line| (Difference::Unexpected(fact.clone()), line)));
+    }
+    differences
+}
+
+/// Whether what two chains have in common stands in another order.
+fn reordered(expected: &[Place], found: &[Place]) -> bool {
+    common(expected, found) != common(found, expected)
+}
+
+/// What stands in another chain too: facts where they come first, stretches where they are.
+fn common<'a>(places: &'a [Place], others: &'a [Place]) -> Vec<&'a Place> {
+    let mut left: HashSet<&Place> = others.iter().collect();
+    let mut common: Vec<&Place> = Vec::new();
+    for place in places {
+        let first = if matches!(place, Place::Fact(_)) { left.remove(place) } else { left.contains(place) };
+        if first && common.last() != Some(&place) {
+            common.push(place);
+        }
+    }
+    common
+}
+
+/// The keys of both maps, each once, sorted.
+fn keys<'a, K: Ord, V>(expected: &'a BTreeMap<K, V>, found: &'a BTreeMap<K, V>) -> BTreeSet<&'a K> {
+    expected.keys().chain(found.keys()).collect()
+}

@@ -1,0 +1,143 @@
+//! What chains are called, and what for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+
+use super::facts::transport;
+use crate::compare::finding::Policy;
+use crate::digits;
+use crate::iptables::{self, ChainHash, Nat, Rule, RuleSet, Target};
+
+/// What a service's chain is for, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `KUBE-SVC`, `KUBE-SVL` and `KUBE-XLB`: endpoints.
+    Group(Policy),
+    /// `KUBE-EXT`.
+    External,
+    /// `KUBE-FW`.
+    Firewall,
+    /// `KUBE-SEP`, whose hash is the endpoint's.
+    Endpoint,
+}
+
+pub(super) fn kind_of(chain: &str) -> Option<(Kind, ChainHash)> {
+    const KINDS: [(&str, Kind); 6] = [
+        ("KUBE-SVC-", Kind::Group(Policy::Cluster)),
+        ("KUBE-SVL-", Kind::Group(Policy::Local)),
+        ("KUBE-XLB-", Kind::Group(Policy::Local)),
+        ("KUBE-EXT-", Kind::External),
+        ("KUBE-FW-", Kind::Firewall),
+        ("KUBE-SEP-", Kind::Endpoint),
+    ];
+    KINDS.iter().find_map(|(prefix, kind)| Some((*kind, ChainHash::parse(chain.strip_prefix(prefix)?)?)))
+}
+
+/// Whether a chain is one that begins with `KUBE-` and is not kube-proxy's: the kubelet's own
+/// (`pkg/kubelet/kubelet_network_linux.go`; up to 1.26 some were both's), or a network policy's of kube-router.
+pub(in crate::compare) fn is_of_others(chain: &str) -> bool {
+    const NAMES: [&str; 4] = ["KUBE-KUBELET-CANARY", "KUBE-IPTABLES-HINT", "KUBE-FIREWALL", "KUBE-MARK-DROP"];
+    const PREFIXES: [&str; 3] = ["KUBE-ROUTER-", "KUBE-NWPLCY-", "KUBE-POD-FW-"];
+    NAMES.contains(&chain) || PREFIXES.iter().any(|prefix| chain.starts_with(prefix))
+}
+
+/// The service port of a chain, unless it is an endpoint's.
+pub(super) fn service_of(chain: &str) -> Option<ChainHash> {
+    kind_of(chain).filter(|(kind, _)| *kind != Kind::Endpoint).map(|(_, hash)| hash)
+}
+
+/// `namespace/name:port` in a rule's comment.
+pub(super) fn name_in(rule: &Rule) -> Option<&str> {
+    rule.comment()?.split(' ').find(|word| word.contains('/'))
+}
+
+/// What the rules of a rule set say of names: those of services, and the addresses behind endpoints' chains.
+#[derive(Debug, Default)]
+pub(in crate::compare) struct Names<'a> {
+    /// By their chains' hashes.
+    services: BTreeMap<ChainHash, &'a str>,
+    /// By the names of services.
+    hashes: HashMap<&'a str, ChainHash>,
+    /// By the names of endpoints' chains: where they translate to.
+    endpoints: HashMap<&'a str, String>,
+    /// By the names of endpoints' chains: whose they are.
+    owners: HashMap<&'a str, ChainHash>,
+}
+
+impl<'a> Names<'a> {
+    /// Learns what chains are called, whose endpoints are, and their addresses.
+    pub(in crate::compare) fn of(rules: &'a RuleSet) -> Self {
+        let mut names = Self::default();
+        rules.tables.iter().flat_map(|table| &table.chains).for_each(|chain| names.learn(chain));
+        names
+    }
+
+    fn learn(&mut self, chain: &'a iptables::Chain) {
+        let here = kind_of(&chain.name);
+        for rule in &chain.rules {
+            let target = rule.next_chain().and_then(|next| kind_of(next).map(|(kind, hash)| (next, kind, hash)));
+            match (here, target) {
+                (Some((Kind::Endpoint, _)), _) => {
+                    if let Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) =
+                        &rule.target
+                    {
+                        let text = digits::socket(SocketAddr::new(*address, ports.first));
+                        self.endpoints.entry(&chain.name).or_insert_with(|| text.to_string());
+                    }
+                }
+                (Some((_, hash)), Some((endpoint, Kind::Endpoint, _))) => {
+                    self.owners.insert(endpoint, hash);
+                }
+                (Some((_, hash)), _) | (None, Some((_, _, hash))) => self.name(hash, rule),
+                _ => {}
+            }
+        }
+    }
+
+    fn name(&mut self, hash: ChainHash, rule: &'a Rule) {
+        if let Some(name) = name_in(rule).filter(|_| !self.services.contains_key(&hash)) {
+            self.services.insert(hash, name);
+            self.hashes.insert(name, hash);
+        }
+    }
+}
+
+/// The names that a rule set itself knows, and those of the one that it is compared with: a chain that lost a rule is
+/// still known by what that rule said.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a>(pub(super) [&'a Names<'a>; 2]);
+
+impl Known<'_> {
+    fn first<T>(&self, find: impl Fn(&Names<'_>) -> Option<T>) -> Option<T> {
+        self.0.iter().find_map(|names| find(names))
+    }
+
+    /// What people call services.
+    pub(super) fn services(&self) -> BTreeMap<ChainHash, String> {
+        let all = self.0.iter().rev().flat_map(|names| &names.services);
+        all.map(|(hash, name)| (*hash, (*name).to_owned())).collect()
+    }
+
+    /// Where an endpoint's chain translates to; its name where no rule says.
+    pub(super) fn endpoint(&self, chain: &str) -> String {
+        self.first(|names| names.endpoints.get(chain).cloned()).unwrap_or_else(|| chain.to_owned())
+    }
+
+    /// The service whose chain leads to an endpoint; for one that none leads to, by its comment.
+    pub(super) fn owner_of_endpoint(&self, chain: &iptables::Chain) -> Option<ChainHash> {
+        let name = || chain.rules.iter().find_map(name_in);
+        let by_name = || name().and_then(|name| self.first(|names| names.hashes.get(name).copied()));
+        self.first(|names| names.owners.get(&*chain.name).copied()).or_else(by_name)
+    }
+
+    /// Whose a rule of a list is, and its name where the rule says it: by the chain that it leads to, else by its comment.
+    pub(super) fn owner<'r>(&self, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
+        let name = name_in(rule);
+        if let Some(hash) = rule.next_chain().and_then(|chain| service_of(chain)) {
+            return Some((hash, name));
+        }
+        let known = self.first(|names| names.hashes.get(name?).copied());
+        let hash = known.or_else(|| Some(ChainHash::of_service_port(name?, transport(rule)?)))?;
+        transport(rule).map(|_| (hash, name))
+    }
+}

@@ -1,0 +1,246 @@
+//! A table of nftables in terms of services.
+
+mod facts;
+mod names;
+
+use self::facts::{Balance, address_of_key, affinity, balance, hairpin, in_chain, in_endpoint, source_ranges};
+pub(super) use self::names::Names;
+use self::names::{Kind, Known, ServiceKey, is_base, kind_of, name_of};
+use super::finding::{Fact, Subject};
+use super::model::{Chance, Line, Model, Part, Place};
+use crate::cluster::Family;
+use crate::nftables::{
+    Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, SourceLines, Table, print_key, print_rule,
+    print_verdict,
+};
+
+/// Rules, and where they stood, if that is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) rules: &'a Ruleset,
+    pub(super) lines: Option<&'a SourceLines>,
+}
+
+/// A table, and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TableOf<'a> {
+    position: usize,
+    pub(super) table: &'a Table,
+    lines: Option<&'a SourceLines>,
+}
+
+impl<'a> Source<'a> {
+    /// The table of a family.
+    pub(super) fn table(self, family: Family) -> Option<TableOf<'a>> {
+        let position = self.rules.tables.iter().position(|table| table.family == family)?;
+        Some(TableOf { position, table: &self.rules.tables[position], lines: self.lines })
+    }
+}
+
+/// What people call the table of a family.
+pub(super) fn table_name(family: Family) -> &'static str {
+    match family {
+        Family::Ipv4 => "ip kube-proxy",
+        Family::Ipv6 => "ip6 kube-proxy",
+    }
+}
+
+/// Reads a table. What it does not say of names itself is known from the one that it is compared with, which comes second.
+pub(super) fn read(of: TableOf<'_>, names: [&Names<'_>; 2]) -> Model<ServiceKey> {
+    let mut reader = Reader { of, names: Known(names), model: Model::default() };
+    for (position, set) in of.table.sets.iter().enumerate() {
+        reader.set(position, set);
+    }
+    for (position, chain) in of.table.chains.iter().enumerate() {
+        reader.chain(position, chain);
+    }
+    let names: Vec<(ServiceKey, String)> =
+        reader.model.services.keys().map(|service| (service.clone(), name_of(service))).collect();
+    reader.model.names.extend(names);
+    reader.model
+}
+
+struct Reader<'a> {
+    of: TableOf<'a>,
+    names: Known<'a>,
+    model: Model<ServiceKey>,
+}
+
+impl<'a> Reader<'a> {
+    fn set(&mut self, position: usize, set: &Set) {
+        let lines = self.of.lines;
+        if let Some(endpoint) = set.name.strip_prefix("affinity-").filter(|base| is_base(base)) {
+            // Its elements are clients, which come and go.
+            let chain = format!("endpoint-{endpoint}");
+            if let Some(service) = self.names.owner_of_endpoint(&chain) {
+                let line = lines.and_then(|lines| lines.set(self.of.position, position));
+                let fact = Fact::Clients(self.names.endpoint(&chain));
+                return self.model.tell(service, fact, kind_of_set(set), line);
+            }
+        }
+        let mut part = Part::default();
+        part.kinds.insert(Fact::Kind, format!("`{}`", kind_of_set(set)));
+        for (number, element) in set.elements.iter().enumerate().filter(|_| set.dynamic.is_none()) {
+            let line = lines.and_then(|lines| lines.element(self.of.position, position, number));
+            if !self.element(set, element, line) {
+                part.rules.push((Fact::Element(text_of_element(element)), line));
+            }
+        }
+        let subject =
+            Subject::Set { table: table_name(self.of.table.family), kind: set.kind, name: set.name.to_string() };
+        self.model.parts.insert(subject, part);
+    }
+
+    /// Notes what an element says of services, if it says something.
+    fn element(&mut self, set: &Set, element: &Element, line: Line) -> bool {
+        let (services, fact) = match (&*set.name, element.key.as_slice()) {
+            ("cluster-ips", [Key::Address(ip)]) => (self.names.at_address(*ip), Fact::ClusterIp(*ip)),
+            ("hairpin-connections", key) => {
+                let Some((endpoint, protocol)) = hairpin(key) else { return false };
+                let mut services = self.names.with_endpoint(&endpoint);
+                services.retain(|service| protocol_of(service) == protocol.as_str());
+                (services, Fact::Hairpin(endpoint))
+            }
+            (name, key) => {
+                let Some(address) = address_of_key(key) else { return false };
+                let fact = match name {
+                    "service-ips" | "service-nodeports" => Fact::Entry(address),
+                    "no-endpoint-services" | "no-endpoint-nodeports" => Fact::Refusal(Some(address)),
+                    "firewall-ips" => Fact::Firewall(address),
+                    _ => return false,
+                };
+                (self.names.service_of(element).into_iter().collect(), fact)
+            }
+        };
+        let text = element.verdict.as_ref().map(print_verdict).unwrap_or_default();
+        for service in &services {
+            self.model.tell(service.clone(), fact.clone(), text.clone(), line);
+        }
+        !services.is_empty()
+    }
+
+    fn chain(&mut self, position: usize, chain: &Chain) {
+        match kind_of(&chain.name) {
+            Some((Kind::Endpoint, _)) => match self.names.owner_of_endpoint(&chain.name) {
+                Some(service) => self.endpoint(&service, position, chain),
+                None => self.other(position, chain),
+            },
+            Some((kind, service)) => self.of_service(kind, service, position, chain),
+            None => self.other(position, chain),
+        }
+    }
+
+    /// The rules of a chain, each with its text and line.
+    fn rules<'c>(
+        &self,
+        position: usize,
+        chain: &'c Chain,
+    ) -> impl Iterator<Item = (&'c Rule, String, Line)> + use<'a, 'c> {
+        let of = self.of;
+        chain.rules.iter().enumerate().map(move |(number, rule)| {
+            let line = of.lines.and_then(|lines| lines.rule(of.position, position, number));
+            let bare = Rule { comment: None, ..rule.clone() };
+            (rule, print_rule(&bare, of.table.family), line)
+        })
+    }
+
+    /// A chain of no service.
+    fn other(&mut self, position: usize, chain: &Chain) {
+        let mut part = Part::default();
+        part.kinds.insert(Fact::Kind, kind_of_chain(chain));
+        for (_, text, line) in self.rules(position, chain) {
+            let fact = Fact::Rule(text);
+            part.order.push(Place::Fact(fact.clone()), line);
+            part.rules.push((fact, line));
+        }
+        let subject = Subject::Chain { table: table_name(self.of.table.family), name: chain.name.to_string() };
+        self.model.parts.insert(subject, part);
+    }
+
+    /// `service-`, `local-`, `external-` or `firewall-`.
+    fn of_service(&mut self, kind: Kind, service: &str, position: usize, chain: &Chain) {
+        let line = self.of.lines.and_then(|lines| lines.chain(self.of.position, position));
+        let base = chain.base.map(|_| kind_of_chain(chain)).unwrap_or_default();
+        self.model.tell(service.to_owned(), Fact::Chain(chain.name.to_string()), base, line);
+        for (rule, text, line) in self.rules(position, chain) {
+            match (kind, balance(rule, protocol_of(service)), affinity(rule)) {
+                (Kind::Group(policy), Some(balance), _) => {
+                    let endpoints = match balance {
+                        Balance::Chains(chains) => chains.iter().map(|chain| self.names.endpoint(chain)).collect(),
+                        Balance::Endpoints(endpoints) => endpoints,
+                    };
+                    let model = self.model.services.entry(service.to_owned()).or_default();
+                    let group = model.groups.entry(policy).or_default();
+                    for endpoint in &endpoints {
+                        group.lead(endpoint, 1.0 / endpoints.len() as f64, Chance::Even, line);
+                    }
+                    model.order.entry(chain.name.to_string()).or_default().push(Place::Balance, line);
+                }
+                (Kind::Group(policy), None, Some(endpoint)) => {
+                    let fact = Fact::Affinity(policy, self.names.endpoint(endpoint));
+                    let model = self.model.services.entry(service.to_owned()).or_default();
+                    model.tell(fact, text, line);
+                    model.order.entry(chain.name.to_string()).or_default().push(Place::Affinity, line);
+                }
+                _ => {
+                    let fact = in_chain(kind, rule).unwrap_or_else(|| Fact::Rule(text.clone()));
+                    if fact == Fact::Refusal(None) {
+                        for range in source_ranges(rule) {
+                            self.model.tell(service.to_owned(), Fact::SourceRange(range), String::new(), line);
+                        }
+                        // Its text is told by its ranges.
+                        self.tell(service, chain, fact, (refusal_without_ranges(rule, &text), line));
+                    } else {
+                        self.tell(service, chain, fact, (text, line));
+                    }
+                }
+            }
+        }
+    }
+
+    /// `endpoint-`.
+    fn endpoint(&mut self, service: &str, position: usize, chain: &Chain) {
+        let endpoint = self.names.endpoint(&chain.name);
+        for (rule, text, line) in self.rules(position, chain) {
+            let fact = in_endpoint(rule, &endpoint).unwrap_or_else(|| Fact::Rule(text.clone()));
+            self.tell(service, chain, fact, (text, line));
+        }
+    }
+
+    fn tell(&mut self, service: &str, chain: &Chain, fact: Fact, (text, line): (String, Line)) {
+        let model = self.model.services.entry(service.to_owned()).or_default();
+        model.order.entry(chain.name.to_string()).or_default().push(Place::Fact(fact.clone()), line);
+        model.tell(fact, text, line);
+    }
+}
+
+/// The text of a firewall's rule; that of one which names ranges says no more than that it refuses others.
+fn refusal_without_ranges(rule: &Rule, text: &str) -> String {
+    if source_ranges(rule).is_empty() { text.to_owned() } else { "drop".to_owned() }
+}
+
+/// The protocol in the names of a service port's chains: `tcp` of `ULMVA6XW-ns1/svc1/tcp/p80`.
+fn protocol_of(service: &str) -> &str {
+    service.split('/').nth(2).unwrap_or_default()
+}
+
+/// The type of keys, and what else there is to know of a set.
+fn kind_of_set(set: &Set) -> String {
+    let types: Vec<&str> = set.key.iter().copied().map(Datatype::as_str).collect();
+    let verdict = if set.kind == SetKind::VerdictMap { " : verdict" } else { "" };
+    let dynamic = set.dynamic.map(|dynamic| format!(" size {} timeout {}s", dynamic.size, dynamic.timeout));
+    format!("type {}{verdict}{}", types.join(" . "), dynamic.unwrap_or_default())
+}
+
+/// Where packets enter a chain.
+fn kind_of_chain(chain: &Chain) -> String {
+    let Some(base) = chain.base else { return "a chain that packets come to by jumps only".to_owned() };
+    let kind = if base.nat { "nat" } else { "filter" };
+    let policy = if base.drops { "drop" } else { "accept" };
+    format!("`type {kind} hook {} priority {}; policy {policy}`", base.hook.lowercase(), base.priority)
+}
+
+fn text_of_element(element: &Element) -> String {
+    let verdict = element.verdict.as_ref().map(|verdict| format!(" : {}", print_verdict(verdict)));
+    print_key(&element.key) + &verdict.unwrap_or_default()
+}

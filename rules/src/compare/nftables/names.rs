@@ -1,0 +1,167 @@
+//! What chains are called, whose addresses and endpoints are.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, SocketAddr};
+
+use crate::compare::finding::Policy;
+use crate::digits;
+use crate::nftables::{
+    Chain, Element, Key, LONGEST_COMMENT, Statement, Table, Verdict, base_of_comment, base_of_endpoint, comment_of_base,
+};
+
+/// What tells service ports apart: the part behind the prefix in the names of their chains.
+pub(super) type ServiceKey = String;
+
+/// What a chain is for, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `service-` and `local-`: endpoints.
+    Group(Policy),
+    /// `external-`.
+    External,
+    /// `firewall-`.
+    Firewall,
+    /// `endpoint-`.
+    Endpoint,
+}
+
+/// What a chain is for, and its name behind the prefix. Other chains of kube-proxy's have no hash there.
+pub(super) fn kind_of(chain: &str) -> Option<(Kind, &str)> {
+    const KINDS: [(&str, Kind); 5] = [
+        ("service-", Kind::Group(Policy::Cluster)),
+        ("local-", Kind::Group(Policy::Local)),
+        ("external-", Kind::External),
+        ("firewall-", Kind::Firewall),
+        ("endpoint-", Kind::Endpoint),
+    ];
+    let (kind, base) = KINDS.iter().find_map(|(prefix, kind)| Some((*kind, chain.strip_prefix(prefix)?)))?;
+    is_base(base).then_some((kind, base))
+}
+
+/// Whether a name goes on with a hash: eight letters and digits, before a namespace.
+pub(super) fn is_base(base: &str) -> bool {
+    let is_hash =
+        |hash: &str| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    base.split_once('-').is_some_and(|(hash, rest)| is_hash(hash) && rest.contains('/'))
+}
+
+/// What the rules of a table say of names.
+#[derive(Debug, Default)]
+pub(in crate::compare) struct Names<'a> {
+    /// By the names of endpoints' chains: where they translate to.
+    endpoints: HashMap<&'a str, String>,
+    /// By the names of endpoints' chains: whose they are.
+    owners: HashMap<&'a str, &'a str>,
+    /// Those of services that have chains.
+    services: BTreeSet<&'a str>,
+    /// Which services are reached at an address.
+    at_address: BTreeMap<IpAddr, BTreeSet<ServiceKey>>,
+    /// Which services have an endpoint.
+    with_endpoint: BTreeMap<String, BTreeSet<ServiceKey>>,
+}
+
+impl<'a> Names<'a> {
+    /// Learns whose chains, addresses and endpoints are.
+    pub(in crate::compare) fn of(table: &'a Table) -> Self {
+        let mut names = Self::default();
+        table.chains.iter().for_each(|chain| names.learn(chain));
+        for element in table.sets.iter().flat_map(|set| &set.elements) {
+            if let (Some(Key::Address(ip)), Some(service)) = (element.key.first(), names.service_of(element)) {
+                names.at_address.entry(*ip).or_default().insert(service);
+            }
+        }
+        for (chain, base) in &names.owners {
+            if let Some(endpoint) = names.endpoints.get(chain) {
+                names.with_endpoint.entry(endpoint.clone()).or_default().insert((*base).to_owned());
+            }
+        }
+        names
+    }
+
+    fn learn(&mut self, chain: &'a Chain) {
+        let Some((kind, base)) = kind_of(&chain.name) else { return };
+        if kind != Kind::Endpoint {
+            self.services.insert(base);
+        }
+        for statement in chain.rules.iter().flat_map(|rule| &rule.statements) {
+            match (kind, statement) {
+                (Kind::Endpoint, Statement::Dnat(address)) => {
+                    self.endpoints.entry(&chain.name).or_insert_with(|| digits::socket(*address).to_string());
+                }
+                (Kind::Group(_), Statement::Balance(chains)) => {
+                    self.owners.extend(chains.iter().map(|chain| (&**chain, base)));
+                }
+                (Kind::Group(_), Statement::Dnat(address)) => self.serve(base, &[*address]),
+                (Kind::Group(_), Statement::BalanceDnat(addresses)) => self.serve(base, addresses),
+                _ => {}
+            }
+        }
+    }
+
+    /// The service port that an element of a map is about: by the chain that it leads to, else by its comment.
+    fn service_of(&self, element: &Element) -> Option<ServiceKey> {
+        if let Verdict::Goto(chain) | Verdict::Jump(chain) = element.verdict.as_ref()?
+            && let Some((kind, base)) = kind_of(chain)
+        {
+            return (kind != Kind::Endpoint).then(|| base.to_owned());
+        }
+        let protocol = element.key.iter().find_map(|part| match part {
+            Key::Protocol(protocol) => Some(*protocol),
+            Key::Address(_) | Key::Port(_) => None,
+        });
+        let comment = element.comment.as_deref().filter(|comment| comment.contains('/'))?;
+        let cut_off = || {
+            let goes_on = |base: &&&str| comment_of_base(base).is_some_and(|name| name.starts_with(comment));
+            self.services.iter().find(goes_on).filter(|_| comment.len() == LONGEST_COMMENT)
+        };
+        match cut_off() {
+            Some(base) => Some((*base).to_owned()),
+            None => protocol.map(|protocol| base_of_comment(comment, protocol)),
+        }
+    }
+
+    fn serve(&mut self, base: &str, addresses: &[SocketAddr]) {
+        for address in addresses {
+            let endpoint = digits::socket(*address).to_string();
+            self.with_endpoint.entry(endpoint).or_default().insert(base.to_owned());
+        }
+    }
+}
+
+/// What people call a service port.
+pub(super) fn name_of(service: &ServiceKey) -> String {
+    comment_of_base(service).unwrap_or_else(|| service.clone())
+}
+
+/// The names that a table itself knows, and those of the one that it is compared with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a>(pub(super) [&'a Names<'a>; 2]);
+
+impl Known<'_> {
+    /// Where an endpoint's chain translates to; its name where no rule says.
+    pub(super) fn endpoint(&self, chain: &str) -> String {
+        let known = self.0.iter().find_map(|names| names.endpoints.get(chain).cloned());
+        known.unwrap_or_else(|| chain.to_owned())
+    }
+
+    /// Whose endpoint a chain is: that of the service that leads to it, else by its name.
+    pub(super) fn owner_of_endpoint(&self, chain: &str) -> Option<ServiceKey> {
+        let leads = self.0.iter().find_map(|names| names.owners.get(chain).map(|base| (*base).to_owned()));
+        leads.or_else(|| base_of_endpoint(kind_of(chain)?.1))
+    }
+
+    /// The service port that an element of a map is about.
+    pub(super) fn service_of(&self, element: &Element) -> Option<ServiceKey> {
+        self.0.iter().find_map(|names| names.service_of(element))
+    }
+
+    /// The services that are reached at an address.
+    pub(super) fn at_address(&self, ip: IpAddr) -> BTreeSet<ServiceKey> {
+        self.0.iter().filter_map(|names| names.at_address.get(&ip)).flatten().cloned().collect()
+    }
+
+    /// The services that have an endpoint.
+    pub(super) fn with_endpoint(&self, endpoint: &str) -> BTreeSet<ServiceKey> {
+        self.0.iter().filter_map(|names| names.with_endpoint.get(endpoint)).flatten().cloned().collect()
+    }
+}

@@ -19,7 +19,7 @@ use svclab::scenario::{self, Flows, Probe, Scenario, Step};
 use svclab::topology;
 
 /// Flows of one count.
-const FLOWS: u64 = 200_000;
+const FLOWS: u64 = 1_000_000;
 
 fn main() {
     // User namespaces are given to processes with a single thread, so before anything else.
@@ -27,6 +27,14 @@ fn main() {
         panic!("{error}. {}", error.help());
     }
     divan::main();
+    tell_memory();
+}
+
+/// Says how much memory the process had at most: `VmHWM:    123456 kB`.
+#[expect(clippy::print_stdout, reason = "it is a figure beside those that divan prints")]
+fn tell_memory() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().filter(|line| line.starts_with("VmHWM")).for_each(|line| println!("{line}"));
 }
 
 /// Three nodes and twelve pods with rules in both families: from the plan to the end, with one probe.
@@ -53,19 +61,27 @@ fn life_of_1000_pods(bencher: Bencher<'_, '_>) {
 /// One flow through a service, followed packet by packet, and its answer.
 #[divan::bench(sample_count = 200, sample_size = 1)]
 fn followed_flow(bencher: Bencher<'_, '_>) {
-    in_a_lab(bencher, 1, follow);
+    in_a_lab(bencher, &scenario(3, 12, 4), 1, true, follow);
 }
 
-/// Many flows through a service with three endpoints, counted.
-#[divan::bench(sample_count = 5, sample_size = 1)]
+/// Many flows through a service with three endpoints on three nodes, counted.
+#[divan::bench(sample_count = 3, sample_size = 1)]
 fn counted_flows(bencher: Bencher<'_, '_>) {
-    in_a_lab(bencher, FLOWS, |prober, probe| {
-        let counted = Probe { flows: Flows::Exactly(FLOWS), ..probe.clone() };
-        match prober.send(&counted, FLOWS) {
-            Ok(Observation::Tally(tally)) => assert_eq!(tally.delivered.values().sum::<u64>(), FLOWS, "{tally:?}"),
-            other => panic!("{other:?}"),
-        }
+    in_a_lab(bencher, &scenario(3, 12, 4), FLOWS, true, count);
+}
+
+/// The same flows through the same rules, sent by as many threads, and counted by nobody: what the kernel takes by itself.
+#[divan::bench(sample_count = 3, sample_size = 1)]
+fn uncounted_flows(bencher: Bencher<'_, '_>) {
+    in_a_lab(bencher, &scenario(3, 12, 4), FLOWS, false, |prober, probe| {
+        prober.send_uncounted(probe, FLOWS).unwrap_or_else(|error| panic!("{error}"));
     });
+}
+
+/// Many flows through a service with 1,000 endpoints on ten nodes, counted.
+#[divan::bench(sample_count = 1, sample_size = 1)]
+fn counted_flows_1000_endpoints(bencher: Bencher<'_, '_>) {
+    in_a_lab(bencher, &scenario(10, 1_000, 1), FLOWS, true, count);
 }
 
 /// What `ip` needs for the namespaces, links, addresses and routes of twelve pods on three nodes: no rule, no probe.
@@ -95,17 +111,31 @@ fn follow(prober: &mut Prober<'_>, probe: &Probe) {
     }
 }
 
-/// Measures work in a lab of three nodes and twelve pods. The lab has a thread of its own, which works when it is asked to.
-fn in_a_lab(bencher: Bencher<'_, '_>, items: u64, work: impl Fn(&mut Prober<'_>, &Probe) + Send + Sync) {
-    let scenario = scenario(3, 12, 4);
-    let documents = documents::generate(&scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+fn count(prober: &mut Prober<'_>, probe: &Probe) {
+    let counted = Probe { flows: Flows::Exactly(FLOWS), ..probe.clone() };
+    match prober.send(&counted, FLOWS) {
+        Ok(Observation::Tally(tally)) => assert_eq!(tally.delivered.values().sum::<u64>(), FLOWS, "{tally:?}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Measures work in a scenario's lab, which has a thread of its own and works when it is asked to. Without eyes nobody sees what
+/// is sent.
+fn in_a_lab(
+    bencher: Bencher<'_, '_>,
+    scenario: &Scenario,
+    items: u64,
+    has_eyes: bool,
+    work: impl Fn(&mut Prober<'_>, &Probe) + Send + Sync,
+) {
+    let documents = documents::generate(scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
     thread::scope(|scope| {
         let (ask, asked) = mpsc::channel::<()>();
         let (tell, told) = mpsc::channel::<()>();
-        let scenario = &scenario;
         scope.spawn(move || {
             let used = with_lab(&topology::plan(scenario), &documents, Backend::System, |lab| {
-                let mut prober = Prober::new(lab, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+                let prober = if has_eyes { Prober::new(lab, &scenario.cluster) } else { Ok(Prober::without_eyes(lab)) };
+                let mut prober = prober.unwrap_or_else(|error| panic!("{error}"));
                 for () in asked {
                     work(&mut prober, probe(scenario));
                     tell.send(()).unwrap_or_else(|error| panic!("{error}"));

@@ -1,6 +1,6 @@
 //! What the lab saw: plain values, from probing to judging to reports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -116,4 +116,91 @@ pub struct Tally {
     pub lost: u64,
     /// Packets that came out and belong to no flow that was sent.
     pub unattributed: u64,
+}
+
+impl Tally {
+    /// The flows of both.
+    #[must_use]
+    pub fn plus(mut self, other: Self) -> Self {
+        self.sent += other.sent;
+        self.sender = self.sender.or(other.sender);
+        for (at, count) in other.delivered {
+            *self.delivered.entry(at).or_default() += count;
+        }
+        for (source, count) in other.sources {
+            *self.sources.entry(source).or_default() += count;
+        }
+        self.doubled += other.doubled;
+        self.lost += other.lost;
+        self.unattributed += other.unattributed;
+        self
+    }
+}
+
+/// How many connections rules have translated to each destination, as their own counters say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Translations(BTreeMap<SocketAddr, u64>);
+
+/// A destination for which rules have counted something else than its receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disagreement {
+    /// The destination.
+    pub at: SocketAddr,
+    /// Connections that rules translated to it.
+    pub translated: u64,
+    /// Flows that came out there.
+    pub delivered: u64,
+}
+
+impl Translations {
+    /// So many connections more were translated.
+    pub fn add(&mut self, to: SocketAddr, connections: u64) {
+        *self.0.entry(to).or_default() += connections;
+    }
+
+    /// How many were translated to each destination that a rule has.
+    pub fn by_destination(&self) -> &BTreeMap<SocketAddr, u64> {
+        &self.0
+    }
+
+    /// What was translated since an earlier look. Destinations whose rules were not used are left out.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let before = |at| earlier.0.get(at).copied().unwrap_or_default();
+        let newly = self.0.iter().map(|(at, now)| (*at, now.saturating_sub(before(at))));
+        Self(newly.filter(|(_, count)| *count > 0).collect())
+    }
+
+    /// The destinations where rules and receivers disagree about how many flows there were.
+    pub fn disagreements(&self, delivered: &BTreeMap<SocketAddr, u64>) -> Vec<Disagreement> {
+        let everywhere: BTreeSet<&SocketAddr> = self.0.keys().chain(delivered.keys()).collect();
+        let count = |counts: &BTreeMap<SocketAddr, u64>, at| counts.get(at).copied().unwrap_or_default();
+        let each = everywhere.into_iter().map(|at| Disagreement {
+            at: *at,
+            translated: count(&self.0, at),
+            delivered: count(delivered, at),
+        });
+        each.filter(|one| one.translated != one.delivered).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(counts: &[(&str, u64)]) -> BTreeMap<SocketAddr, u64> {
+        counts.iter().map(|(at, count)| (at.parse().unwrap(), *count)).collect()
+    }
+
+    #[test]
+    fn rules_and_receivers_agree_or_are_told_apart() {
+        let before = Translations(counts(&[("10.0.0.1:80", 7), ("10.0.0.2:80", 7)]));
+        let after = Translations(counts(&[("10.0.0.1:80", 10), ("10.0.0.2:80", 7), ("10.0.0.3:80", 2)]));
+        let newly = after.since(&before);
+        assert_eq!(newly.by_destination(), &counts(&[("10.0.0.1:80", 3), ("10.0.0.3:80", 2)]));
+        assert_eq!(newly.disagreements(&counts(&[("10.0.0.1:80", 3), ("10.0.0.3:80", 2)])), []);
+        let lost = newly.disagreements(&counts(&[("10.0.0.1:80", 3), ("10.0.0.4:80", 1)]));
+        let found: Vec<(u64, u64)> = lost.iter().map(|one| (one.translated, one.delivered)).collect();
+        assert_eq!(found, [(2, 0), (0, 1)]);
+    }
 }

@@ -105,6 +105,17 @@ impl Channel {
         }))
     }
 
+    /// The namespace that it is in.
+    pub(crate) fn space(&self) -> &str {
+        &self.space
+    }
+
+    /// The bytes of memory that received frames may take, as the kernel counts it.
+    pub(crate) fn room(&self) -> Result<usize, LabError> {
+        let room = getsockopt(&self.socket, sockopt::RcvBuf);
+        room.map_err(|errno| self.error("asking a packet socket for its room", errno.into()))
+    }
+
     /// How many frames were lost for lack of room since this was asked last.
     pub(crate) fn newly_lost(&self) -> Result<u32, LabError> {
         self.losses.newly(&self.socket).map_err(|source| self.error("asking a packet socket for losses", source))

@@ -1,13 +1,14 @@
 //! How a lab knows that no packet is under way any more.
 //!
 //! A packet that crosses a veth pair, the loopback or a bridge is queued in the backlog of the processor that sent it,
-//! and the backlog is worked off in order. A lab sends everything from one processor. So when a marker that was queued
+//! and the backlog is worked off in order. A lab sends everything from one processor, and a fence is for one. So when a marker that was queued
 //! after a packet comes out, the packet has got one hop further or has ended. Between two taps a packet waits in no more
 //! than three queues, so after six markers in a row without any tap seeing a packet, there is none.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::{Pid, getpid};
 
@@ -24,22 +25,25 @@ const SPINS: u32 = 50;
 /// After how long the kernel is taken to be stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sends markers through the backlog of the lab's processor.
-pub(super) struct Fence {
+/// Sends markers through the backlog of one processor. Only a thread that stays there may pass it.
+pub(crate) struct Fence {
     channel: Channel,
-    count: u64,
+    processor: usize,
 }
 
 impl Fence {
-    /// Opens the marker's channel on a loopback that is up, and keeps the calling thread on one processor.
-    pub(super) fn open(namespace: &Namespace) -> Result<Self, LabError> {
-        let bound = stay_on_one_processor().map_err(Into::into);
-        bound.map_err(LabError::socket(namespace.name(), "binding the lab to a processor"))?;
-        Ok(Self { channel: Channel::open(namespace, LOOPBACK)?, count: 0 })
+    /// Opens the marker's channel on a loopback that is up.
+    pub(super) fn open(namespace: &Namespace, processor: usize) -> Result<Self, LabError> {
+        Ok(Self { channel: Channel::open(namespace, LOOPBACK)?, processor })
+    }
+
+    /// The processor that it is for.
+    pub(crate) fn processor(&self) -> usize {
+        self.processor
     }
 
     /// Ends the fence; its channel is to be closed.
-    pub(super) fn into_channel(self) -> Channel {
+    pub(crate) fn into_channel(self) -> Channel {
         self.channel
     }
 
@@ -48,11 +52,12 @@ impl Fence {
     /// # Errors
     ///
     /// [`LabError::Stalled`] where the marker does not come back within five seconds.
-    pub(super) fn pass(&mut self) -> Result<(), LabError> {
-        self.count += 1;
+    pub(crate) fn pass(&mut self) -> Result<(), LabError> {
+        // Several fences see each other's markers, so no two are the same.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut marker = [0; 60];
         marker[12..14].copy_from_slice(&MARKER);
-        marker[14..22].copy_from_slice(&self.count.to_be_bytes());
+        marker[14..22].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
         self.channel.send(&marker)?;
         let begin = Instant::now();
         let mut buffer = [0; 64];
@@ -69,7 +74,10 @@ impl Fence {
                 None => self.channel.wait()?,
             }
         }
-        Err(LabError::Stalled { millis: PATIENCE.as_millis(), what: "the backlog of the lab's processor".to_owned() })
+        Err(LabError::Stalled {
+            millis: PATIENCE.as_millis(),
+            what: format!("the backlog of processor {}", self.processor),
+        })
     }
 }
 
@@ -81,7 +89,7 @@ pub(super) fn leave_processor() -> nix::Result<()> {
 }
 
 /// The processors that the process may use.
-pub(super) fn allowed_processors() -> nix::Result<Vec<usize>> {
+pub(crate) fn allowed_processors() -> nix::Result<Vec<usize>> {
     sched_getaffinity(getpid()).map(|allowed| processors_of(&allowed))
 }
 
@@ -90,17 +98,19 @@ pub(super) fn processors_of(set: &CpuSet) -> Vec<usize> {
     (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
 }
 
-/// Binds the calling thread to one of the processors that it may run on; labs take them in turn.
-fn stay_on_one_processor() -> nix::Result<()> {
+/// Binds the calling thread to one of the processors that it may run on, and tells which; labs take them in turn.
+pub(super) fn stay_on_one_processor() -> nix::Result<usize> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let this_thread = Pid::from_raw(0);
-    let processors = processors_of(&sched_getaffinity(this_thread)?);
-    let Some(last) = processors.len().checked_sub(1) else { return Ok(()) };
-    if last == 0 {
-        return Ok(());
-    }
-    let pick = NEXT.fetch_add(1, Ordering::Relaxed) % processors.len();
+    let processors = processors_of(&sched_getaffinity(Pid::from_raw(0))?);
+    let pick = NEXT.fetch_add(1, Ordering::Relaxed).checked_rem(processors.len()).unwrap_or_default();
+    let processor = *processors.get(pick).ok_or(Errno::EINVAL)?;
+    stay_on(processor)?;
+    Ok(processor)
+}
+
+/// Binds the calling thread to a processor.
+pub(crate) fn stay_on(processor: usize) -> nix::Result<()> {
     let mut one = CpuSet::new();
-    one.set(processors[pick])?;
-    sched_setaffinity(this_thread, &one)
+    one.set(processor)?;
+    sched_setaffinity(Pid::from_raw(0), &one)
 }

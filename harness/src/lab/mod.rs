@@ -6,6 +6,7 @@
 
 mod channel;
 mod conntrack;
+mod counters;
 mod error;
 mod fence;
 mod install;
@@ -24,12 +25,13 @@ pub use error::LabError;
 pub use install::Backend;
 pub use sandbox::{become_privileged, is_privileged};
 
-pub(crate) use channel::{Channel, Losses};
+pub(crate) use channel::{Channel, Losses, close_all};
+pub(crate) use conntrack::Connections;
+pub(crate) use fence::{Fence, allowed_processors, stay_on};
 pub(crate) use settings::has_ipv6;
 
 use crate::documents::Document;
 use crate::topology::{Role, Space, SpaceId, Topology, UNDERLAY};
-use fence::Fence;
 use namespaces::Namespace;
 use netlink::Netlink;
 use settings::Stage;
@@ -41,6 +43,7 @@ pub struct Lab {
     namespaces: Vec<Namespace>,
     backend: Backend,
     runtime: Runtime,
+    processor: usize,
     fence: Option<Fence>,
     retired: Vec<Channel>,
     _stamping: OwnedFd,
@@ -93,9 +96,12 @@ impl Lab {
             Ok(others)
         })?;
         namespaces.extend(others);
-        let fence = Fence::open(&namespaces[UNDERLAY])?;
+        let processor = fence::stay_on_one_processor();
+        let processor =
+            processor.map_err(|errno| LabError::Sandbox { what: "binding to a processor", source: errno.into() })?;
+        let fence = Fence::open(&namespaces[UNDERLAY], processor)?;
         let retired = Vec::new();
-        Ok(Self { topology, namespaces, backend, runtime, fence: Some(fence), retired, _stamping: stamping })
+        Ok(Self { topology, namespaces, backend, runtime, processor, fence: Some(fence), retired, _stamping: stamping })
     }
 
     /// The plan that this lab was built from.
@@ -148,10 +154,25 @@ impl Lab {
         self.fence.as_mut().map_or(Ok(()), Fence::pass)
     }
 
+    /// The processor that the lab's thread stays on.
+    pub(crate) fn processor(&self) -> usize {
+        self.processor
+    }
+
+    /// A fence for a thread that stays on another processor: see [`stay_on`].
+    pub(crate) fn fence_on(&self, processor: usize) -> Result<Fence, LabError> {
+        Fence::open(&self.namespaces[UNDERLAY], processor)
+    }
+
     /// Empties the connection tables of all namespaces that pass packets on.
     pub(crate) fn flush_connections(&self) -> Result<(), LabError> {
+        self.connections()?.iter().try_for_each(Connections::flush)
+    }
+
+    /// Opens the connection tables of all namespaces that pass packets on.
+    pub(crate) fn connections(&self) -> Result<Vec<Connections>, LabError> {
         let spaces = self.namespaces.iter().zip(&self.topology.spaces);
-        conntrack::flush(spaces.filter(|(_, space)| space.forwards()).map(|(namespace, _)| namespace))
+        spaces.filter(|(_, space)| space.forwards()).map(|(namespace, _)| Connections::open(namespace)).collect()
     }
 
     /// Runs `conntrack` in a namespace with each of several lists of arguments, as kube-proxy does after a change.
@@ -173,7 +194,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         let channels = std::mem::take(&mut self.retired).into_iter();
-        channel::close_all(channels.chain(self.fence.take().map(Fence::into_channel)));
+        close_all(channels.chain(self.fence.take().map(Fence::into_channel)));
     }
 }
 

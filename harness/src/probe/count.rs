@@ -6,11 +6,7 @@ use super::outlets::Outlets;
 use crate::observation::Tally;
 use crate::wire::{self, Content, Tag};
 
-/// Flows between two flushes of the nodes' connection tables: far below the default limit of 262,144 entries, and below the
-/// number of ports that a masquerade to one endpoint can choose from.
-pub(crate) const FLUSH_EVERY: u64 = 16_384;
-
-/// What has been counted so far. Flows are told apart within a window of [`FLUSH_EVERY`], so that memory stays bounded.
+/// What has been counted so far. Flows are told apart within a window, so that memory stays bounded.
 pub(super) struct Count {
     tally: Tally,
     /// The tag of the window's first flow.
@@ -29,20 +25,23 @@ const NOWHERE: (SocketAddr, IpAddr) = {
 };
 
 impl Count {
-    /// Nothing has come out of flows whose tags begin with this one.
-    pub(super) fn new(first_tag: u64) -> Self {
-        let room = usize::try_from(FLUSH_EVERY).unwrap_or_default();
-        Self { tally: Tally::default(), first_tag, sent: 0, seen: vec![0; room], came_out: vec![NOWHERE; room] }
+    /// Nothing has been counted; windows have at most so many flows.
+    pub(super) fn new(room: u64) -> Self {
+        let room = usize::try_from(room).unwrap_or_default();
+        Self { tally: Tally::default(), first_tag: 0, sent: 0, seen: vec![0; room], came_out: vec![NOWHERE; room] }
     }
 
-    /// The tag of the flow that is sent after so many.
-    pub(super) fn tag(&self, sent: u64) -> Tag {
-        Tag::new(self.first_tag + (sent - self.tally.sent)).unwrap_or(Tag::MAX)
+    /// From now on flows are sent whose tags begin with this one.
+    pub(super) fn open_window(&mut self, first_tag: u64) {
+        self.first_tag = first_tag;
     }
 
-    /// So many flows more are sent.
-    pub(super) fn send(&mut self, flows: usize) {
-        self.sent += flows;
+    /// One flow more is sent. Returns its tag.
+    #[inline]
+    pub(super) fn send(&mut self) -> Tag {
+        let tag = Tag::new(self.first_tag + self.sent as u64).unwrap_or(Tag::MAX);
+        self.sent += 1;
+        tag
     }
 
     /// A frame left by an interface.
@@ -69,10 +68,10 @@ impl Count {
         self.came_out[index] = (flow.destination, flow.source.ip());
     }
 
-    /// Adds up the flows since the last window was closed; `sent` is how many were sent in all.
-    pub(super) fn close_window(&mut self, sent: u64) {
-        let size = usize::try_from(sent - self.tally.sent).unwrap_or(usize::MAX).min(self.seen.len());
-        for (times, (destination, source)) in self.seen.iter().zip(&self.came_out).take(size) {
+    /// Adds up the flows of the window.
+    pub(super) fn close_window(&mut self) {
+        let sent = std::mem::take(&mut self.sent);
+        for (times, (destination, source)) in self.seen.iter().zip(&self.came_out).take(sent) {
             match times {
                 0 => self.tally.lost += 1,
                 1 => {
@@ -83,9 +82,7 @@ impl Count {
             }
         }
         self.seen.fill(0);
-        self.sent = 0;
-        self.first_tag += sent - self.tally.sent;
-        self.tally.sent = sent;
+        self.tally.sent += sent as u64;
     }
 
     /// The sum of all windows.

@@ -9,7 +9,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, 
 use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 use svclab_rules::cluster::Protocol;
 
-use super::MOST_PACKETS;
+use super::quiet::MOST_PACKETS;
 use crate::lab::{Lab, LabError, Losses};
 use crate::topology::SpaceId;
 use crate::wire::Packet;

@@ -16,25 +16,30 @@ pub(super) fn detach(channel: &Channel) -> Result<(), LabError> {
     detached.map_err(|source| channel.error("taking a packet socket's filter off", source))
 }
 
-/// Passes the first bytes of packets which go out by an interface with at least this index.
+/// Passes the first bytes of packets which go out by an interface with at least this index, and which this processor works
+/// off, where one is named.
 ///
 /// Classic BPF with Linux' ancillary data (linux/filter.h).
-pub(super) fn outgoing_from(first: u32, bytes: u32) -> [SockFilter; 6] {
+pub(super) fn outgoing_from(first: u32, processor: Option<usize>, bytes: usize) -> Vec<SockFilter> {
     const LOAD_WORD: u16 = 0x20;
     const JUMP_EQUAL: u16 = 0x15;
     const JUMP_GREATER_EQUAL: u16 = 0x35;
     const ANCILLARY: u32 = 0xffff_f000;
     const PACKET_TYPE: u32 = ANCILLARY + 4;
     const INTERFACE: u32 = ANCILLARY + 8;
+    const PROCESSOR: u32 = ANCILLARY + 36;
     const OUTGOING: u32 = 4;
-    [
-        SockFilter::new(LOAD_WORD, 0, 0, PACKET_TYPE),
-        SockFilter::new(JUMP_EQUAL, 0, 3, OUTGOING),
-        SockFilter::new(LOAD_WORD, 0, 0, INTERFACE),
-        SockFilter::new(JUMP_GREATER_EQUAL, 0, 1, first),
-        return_bytes(bytes),
-        return_bytes(0),
-    ]
+    let mut conditions = vec![(PACKET_TYPE, JUMP_EQUAL, OUTGOING), (INTERFACE, JUMP_GREATER_EQUAL, first)];
+    conditions.extend(processor.map(|processor| (PROCESSOR, JUMP_EQUAL, processor as u32)));
+    let mut filter = Vec::with_capacity(2 * conditions.len() + 2);
+    for (at, (what, jump, value)) in conditions.iter().enumerate() {
+        // Where it does not hold: over the conditions that follow, two instructions each, and over the first end.
+        let to_the_end = 2 * (conditions.len() - at - 1) as u8 + 1;
+        filter.push(SockFilter::new(LOAD_WORD, 0, 0, *what));
+        filter.push(SockFilter::new(*jump, 0, to_the_end, *value));
+    }
+    filter.extend([return_bytes(bytes as u32), return_bytes(0)]);
+    filter
 }
 
 /// Passes nothing.

@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 
 use svclab_rules::cluster::Protocol;
 
+use super::quiet::MOST_PACKETS;
 use super::sender::{Sender, Started};
 use super::watch::Watch;
-use super::{MOST_PACKETS, ProbeError, Prober};
+use super::{ProbeError, Prober};
 use crate::observation::FlowObservation;
 use crate::topology::SpaceId;
 use crate::wire::{self, Packet};

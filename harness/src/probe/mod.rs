@@ -1,17 +1,21 @@
 //! Probes: packets are sent in a lab, and followed until none is under way any more.
 
+mod batch;
 mod count;
 mod ears;
 mod filter;
 mod flow;
+mod lane;
 mod listeners;
 mod outlets;
+mod quiet;
 mod sender;
 mod tally;
 mod tap;
 mod watch;
+mod work;
 
-pub(crate) use count::FLUSH_EVERY;
+pub(crate) use work::FLUSH_EVERY;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -26,16 +30,10 @@ use crate::wire::{Frame, Mac, Packet, Tag};
 use ears::Ears;
 use flow::Wanted;
 use listeners::Listeners;
+use quiet::until_quiet;
 use sender::Sender;
 use tap::Tap;
 
-/// How many markers must pass without a packet being seen. Between two places where packets are seen lie at most three
-/// queues: a link, a bridge or tunnel, a link.
-const QUIET_MARKERS: u32 = 6;
-/// How many markers a flow may take altogether; only packets that circle for ever take more.
-const MOST_MARKERS: u32 = 10_000;
-/// And how many packets may be seen meanwhile, where at most 64 flows are under way.
-const MOST_PACKETS: usize = 100_000;
 /// The first source port that is given out: above all node ports, and where nodes seldom serve anything.
 const FIRST_PORT: u16 = 33_000;
 
@@ -87,11 +85,19 @@ impl<'lab> Prober<'lab> {
     ///
     /// Where the kernel gives no sockets.
     pub fn new(lab: &'lab mut Lab, cluster: &Cluster) -> Result<Self, ProbeError> {
+        let mut prober = Self::without_eyes(lab);
+        let lab = &*prober.lab;
         let forwarding = (0..lab.topology().spaces.len()).filter(|id| lab.topology().spaces[*id].forwards());
-        let taps = forwarding.map(|space| Tap::open(lab, space)).collect::<Result<_, _>>()?;
-        let mut prober = Self {
+        prober.taps = forwarding.map(|space| Tap::open(lab, space)).collect::<Result<_, _>>()?;
+        prober.follow(cluster)?;
+        Ok(prober)
+    }
+
+    /// A prober that sees nothing of what it sends: see [`Self::send_uncounted`].
+    pub fn without_eyes(lab: &'lab mut Lab) -> Self {
+        Self {
             lab,
-            taps,
+            taps: Vec::new(),
             ears: HashMap::new(),
             wires: HashMap::new(),
             listeners: Listeners::default(),
@@ -99,9 +105,7 @@ impl<'lab> Prober<'lab> {
             record: None,
             next_tag: 1,
             next_port: FIRST_PORT,
-        };
-        prober.follow(cluster)?;
-        Ok(prober)
+        }
     }
 
     /// Lets host-network pods serve what they serve in this state of the cluster.
@@ -175,23 +179,14 @@ impl<'lab> Prober<'lab> {
         Ok(Wanted { sender, to, protocol: probe.protocol, port: probe.source_port, via })
     }
 
-    /// Passes markers, and lets a function look after each, until that has seen nothing for as long as a packet can go
-    /// unseen. The function returns how many packets it saw.
+    /// Lets a function look after each of many markers, until that has seen nothing for as long as a packet can go unseen. The
+    /// function returns how many packets it saw.
     fn until_quiet(&mut self, mut look: impl FnMut(&mut Self) -> Result<usize, ProbeError>) -> Result<(), ProbeError> {
-        let (mut quiet, mut packets) = (0, 0);
-        for _ in 0..MOST_MARKERS {
+        until_quiet(|| {
             self.lab.pass_fence()?;
-            let seen = look(self)?;
-            packets += seen;
-            quiet = if seen > 0 { 0 } else { quiet + 1 };
-            if quiet == QUIET_MARKERS {
-                return self.nothing_missed();
-            }
-            if packets > MOST_PACKETS {
-                break;
-            }
-        }
-        Err(ProbeError::Endless)
+            look(self)
+        })?;
+        self.nothing_missed()
     }
 
     /// Makes sure that there was room for every packet since this was asked last.

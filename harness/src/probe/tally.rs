@@ -1,84 +1,122 @@
-//! Many flows at once: sent in batches, counted where they come out.
+//! Many flows at once: sent from several processors, counted where they come out.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, RawFd};
-use std::time::{Duration, Instant};
+use std::collections::HashMap;
+use std::os::fd::AsRawFd;
 
-use nix::errno::Errno;
-use nix::sys::socket::{LinkAddr, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
 use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 
-use super::count::{Count, FLUSH_EVERY};
+use std::net::SocketAddr;
+
+use super::count::Count;
+use super::ears::Ears;
 use super::flow::Wanted;
-use super::{MOST_PACKETS, ProbeError, Prober, Sender, filter};
-use crate::lab::LabError;
+use super::lane::{Lane, Outlet, run_together};
+use super::listeners::Listeners;
+use super::tap::Tap;
+use super::work::Work;
+use super::{ProbeError, Prober, Sender, filter};
+use crate::lab::{self, LabError};
 use crate::observation::Tally;
-use crate::topology::SpaceId;
+use crate::scenario::Probe;
+use crate::topology::{SpaceId, Topology};
 use crate::wire::{Content, Template};
 
-/// Packets that are sent by one call, before what came out is read.
-const BATCH: usize = 64;
-/// The bytes of a frame that counting needs.
-const SNAP: usize = 128;
-/// Source ports that are used in turn.
-const PORTS: std::ops::Range<u16> = 1024..u16::MAX;
-/// After how long a socket that takes no packet is taken to be stuck.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Where flows are written to, and what is written.
-struct Outlet {
-    sender: SpaceId,
-    source: IpAddr,
-    template: Template,
-    fd: RawFd,
-    /// The socket of a process; that of a wire is the prober's.
-    _socket: Option<Socket>,
-}
+/// Flows that make a further lane worth its sockets and its thread: some 50 ms of work.
+const FLOWS_OF_A_LANE: u64 = 8_192;
+/// More lanes than this would mostly wait for each other in the tables of nodes.
+const MOST_LANES: usize = 4;
 
 impl Prober<'_> {
     /// Sends flows to one destination, each a fresh 5-tuple, and counts where they come out. Nobody answers.
     pub(super) fn tally(&mut self, wanted: &Wanted, flows: u64) -> Result<Tally, ProbeError> {
-        let mut count = Count::new(self.next_tag);
-        self.next_tag += flows;
-        let outlet = self.outlet(wanted)?;
-        let counted =
-            self.count_only(true).map_err(Into::into).and_then(|()| self.send_and_count(flows, &outlet, &mut count));
+        let counted = self.tally_in_lanes(wanted, flows);
         // Whatever came of it, later probes must see everything again.
-        let everything = self.count_only(false);
-        counted?;
+        let everything = self.taps.iter().try_for_each(|tap| filter::detach(&tap.channel));
+        let tally = counted?;
         everything?;
-        Ok(count.finish(outlet.source))
+        self.nothing_missed()?;
+        Ok(tally)
     }
 
-    /// Sends batches and counts them, window by window. Before each window and after the last, nodes forget connections:
-    /// their tables never fill, and every flow is new.
-    fn send_and_count(&mut self, flows: u64, outlet: &Outlet, count: &mut Count) -> Result<(), ProbeError> {
+    fn tally_in_lanes(&mut self, wanted: &Wanted, flows: u64) -> Result<Tally, ProbeError> {
+        let processors = self.processors_for(flows)?;
+        let work = self.work(flows, processors.len());
+        let only = processors.first().copied().filter(|_| processors.len() > 1);
+        self.taps.iter().try_for_each(|tap| tap.count_only(only))?;
         self.until_quiet(|prober| prober.skip())?;
         self.lab.flush_connections()?;
-        let mut ports = PORTS.cycle();
-        let mut sent = 0;
-        while sent < flows {
-            let size = BATCH.min(usize::try_from(flows - sent).unwrap_or(BATCH));
-            let mut frames = [[0; Template::MAX_LEN]; BATCH];
-            for (frame, (port, number)) in frames[..size].iter_mut().zip(ports.by_ref().zip(sent..)) {
-                outlet.template.fill(SocketAddr::new(outlet.source, port), count.tag(number), frame);
-            }
-            count.send(size);
-            let sending = send_all(outlet.fd, &frames[..size], outlet.template.len());
-            sending.map_err(|source| self.socket_error(outlet.sender, "sending many packets", source))?;
-            sent += size as u64;
-            // The backlog of a processor holds 1,000 packets. With a marker after every batch there are never more under
-            // way than a batch for each hop, however late the kernel gets to work them off.
-            self.lab.pass_fence()?;
-            self.count(count)?;
-            if sent % FLUSH_EVERY == 0 || sent == flows {
-                self.until_quiet(|prober| Ok(prober.count(count)?))?;
-                count.close_window(sent);
-                self.lab.flush_connections()?;
-            }
+        let mut lanes = self.lanes(&processors, wanted, &work)?;
+        let taps = std::mem::take(&mut self.taps);
+        let (looking, blind) = taps.into_iter().partition(|tap: &Tap| tap.outlets.first().is_some());
+        lanes[0].taps = looking;
+        let mut hear = |count: &mut Count| hear(&self.ears, &self.listeners, self.lab.topology(), count);
+        let tallies = run_together(
+            &mut lanes,
+            &work,
+            |own| own.count(&work, &mut hear),
+            |other| other.count(&work, &mut |_| Ok(0)),
+        );
+        self.taps = std::mem::take(&mut lanes[0].taps);
+        self.taps.extend::<Vec<Tap>>(blind);
+        lab::close_all(lanes.into_iter().flat_map(Lane::into_channels));
+        self.lab.flush_connections()?;
+        Ok(tallies?.into_iter().fold(Tally::default(), Tally::plus))
+    }
+
+    /// Sends flows as counting does, but counts nothing: how fast the kernel takes them alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Prober::send`].
+    pub fn send_uncounted(&mut self, probe: &Probe, flows: u64) -> Result<(), ProbeError> {
+        let wanted = self.wanted(probe)?;
+        let processors = self.processors_for(flows)?;
+        let work = self.work(flows, processors.len());
+        self.lab.flush_connections()?;
+        let mut lanes = self.lanes(&processors, &wanted, &work)?;
+        let sent = run_together(&mut lanes, &work, |own| own.send_only(&work), |other| other.send_only(&work));
+        lab::close_all(lanes.into_iter().flat_map(Lane::into_channels));
+        self.lab.flush_connections()?;
+        sent.map(drop)
+    }
+
+    /// The processors that flows are sent from: first the lab's own, then others where there are flows enough. What processes
+    /// hear is not told apart by processor, so where any listens there is but one.
+    fn processors_for(&self, flows: u64) -> Result<Vec<usize>, LabError> {
+        let own = self.lab.processor();
+        let worth = usize::try_from(flows / FLOWS_OF_A_LANE).unwrap_or(MOST_LANES).clamp(1, MOST_LANES);
+        let most = if self.listeners.places().is_empty() { worth } else { 1 };
+        let allowed = lab::allowed_processors().map_err(|errno| LabError::Thread { source: errno.into() })?;
+        let others = allowed.into_iter().filter(|other| *other != own);
+        Ok([own].into_iter().chain(others).take(most).collect())
+    }
+
+    /// So many flows, with tags of their own.
+    fn work(&mut self, flows: u64, lanes: usize) -> Work {
+        let work = Work::new(self.next_tag, flows, lanes);
+        self.next_tag += flows;
+        work
+    }
+
+    /// Equips a lane on each processor; the first has no taps yet, because the prober's own are for it. Where the prober does
+    /// not look, nobody does.
+    fn lanes(&mut self, processors: &[usize], wanted: &Wanted, work: &Work) -> Result<Vec<Lane>, ProbeError> {
+        let places: Vec<SpaceId> =
+            self.taps.iter().filter(|tap| tap.outlets.first().is_some()).map(|tap| tap.space).collect();
+        let mut lanes = Vec::with_capacity(processors.len());
+        for (number, &processor) in processors.iter().enumerate() {
+            let places = if number == 0 { &[] } else { places.as_slice() };
+            let taps = places.iter().map(|space| Tap::open(self.lab, *space)).collect::<Result<Vec<_>, _>>()?;
+            taps.iter().try_for_each(|tap| tap.count_only(Some(processor)))?;
+            lanes.push(Lane {
+                fence: self.lab.fence_on(processor)?,
+                taps,
+                outlet: self.outlet(wanted)?,
+                connections: self.lab.connections()?,
+                ports: work.ports(number),
+            });
         }
-        Ok(())
+        Ok(lanes)
     }
 
     /// Opens what flows are written to.
@@ -86,11 +124,12 @@ impl Prober<'_> {
         let Wanted { sender, to, protocol, via, .. } = *wanted;
         let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
         let space = sender.space();
+        let name = self.lab.topology().spaces[space].name.clone();
         if let Sender::Wire(_) = sender {
             let (source_mac, destination_mac) = self.macs(space, to.ip(), via);
             let template = Template::frame(source_mac, destination_mac, to, protocol);
             let template = template.map_err(|error| self.unencodable(space, &error))?;
-            return Ok(Outlet { sender: space, source, template, fd: self.wire(space)?.fd(), _socket: None });
+            return Ok(Outlet { space: name, source, template, fd: self.wire(space)?.fd(), _socket: None });
         }
         let template = Template::packet(to, protocol).map_err(|error| self.unencodable(space, &error))?;
         let opened = self.lab.inside(space, || {
@@ -100,109 +139,45 @@ impl Prober<'_> {
             socket.connect(&SocketAddr::new(to.ip(), 0).into())?;
             Ok(socket)
         })?;
-        let socket: Socket =
-            opened.map_err(|source| self.socket_error(space, "opening a socket for many packets", source))?;
-        Ok(Outlet { sender: space, source, template, fd: socket.as_raw_fd(), _socket: Some(socket) })
-    }
-
-    /// Lets the taps see only packets that may go out to a pod or an outside host, or everything again.
-    fn count_only(&self, only: bool) -> Result<(), LabError> {
-        self.taps.iter().try_for_each(|tap| match (only, tap.outlets.first()) {
-            (true, Some(first)) => filter::attach(&tap.channel, &filter::outgoing_from(first, SNAP as u32)),
-            (true, None) => filter::attach(&tap.channel, &filter::nothing()),
-            (false, _) => filter::detach(&tap.channel),
-        })
-    }
-
-    /// Reads what came out by now. Returns how many packets that were.
-    fn count(&self, count: &mut Count) -> Result<usize, LabError> {
-        let mut packets =
-            self.receive(|frame, interface, tap| count.frame(frame, interface, &self.taps[tap].outlets))?;
-        for (&space, ears) in &self.ears {
-            let heard = ears.hear(|packet| {
-                let Some(flow) = packet.flow() else { return };
-                if self.listeners.owner(space, flow.protocol, flow.destination).is_none() {
-                    return;
-                }
-                packets += 1;
-                match packet.content() {
-                    Content::Request(tag) => count.came_out(Some(tag), flow),
-                    Content::Answer(_) | Content::Other => count.came_out(None, flow),
-                }
-            });
-            heard.map_err(|source| self.socket_error(space, "listening for local packets", source))?;
-        }
-        Ok(packets)
+        let socket: Socket = opened.map_err(LabError::socket(&name, "opening a socket for many packets"))?;
+        Ok(Outlet { space: name, source, template, fd: socket.as_raw_fd(), _socket: Some(socket) })
     }
 
     /// Reads what earlier probes left under way. Returns how many packets that were.
     fn skip(&self) -> Result<usize, ProbeError> {
-        let mut packets = self.receive(|_, _, _| ())?;
+        let mut packets = 0;
+        for tap in &self.taps {
+            packets += tap.read_many(|_, _| ())?;
+        }
         for (&space, ears) in &self.ears {
             let heard = ears.hear(|_| packets += 1);
             heard.map_err(|source| self.socket_error(space, "listening for local packets", source))?;
         }
         Ok(packets)
     }
-
-    /// Hands over every frame that taps have by now, with the interface that it left by and the tap's number. Returns how
-    /// many there were.
-    fn receive(&self, mut each: impl FnMut(&[u8], u32, usize)) -> Result<usize, LabError> {
-        let mut packets = 0;
-        for (number, tap) in self.taps.iter().enumerate() {
-            // Where packets circle, there is always one more.
-            while packets <= MOST_PACKETS {
-                let received = receive_many(tap.channel.fd(), |frame, interface| each(frame, interface, number));
-                let received = received.map_err(|source| tap.channel.error("receiving many frames", source))?;
-                packets += received;
-                if received < BATCH {
-                    break;
-                }
-            }
-        }
-        Ok(packets)
-    }
 }
 
-/// Sends packets over a bound or connected socket.
-fn send_all(fd: RawFd, frames: &[[u8; Template::MAX_LEN]], length: usize) -> io::Result<()> {
-    let begin = Instant::now();
-    let mut left = frames;
-    while !left.is_empty() {
-        let slices: Vec<[IoSlice<'_>; 1]> = left.iter().map(|frame| [IoSlice::new(&frame[..length])]).collect();
-        let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(slices.len(), None);
-        let nobody = vec![None; slices.len()];
-        match sendmmsg(fd, &mut headers, &slices, nobody, [], MsgFlags::empty()) {
-            Ok(sent) => left = &left[sent.count().max(1)..],
-            // A DROP in OUTPUT: the packet is lost, which the count will say.
-            Err(Errno::EPERM) => left = &left[1..],
-            Err(Errno::ENOBUFS | Errno::EAGAIN | Errno::EINTR) if begin.elapsed() < PATIENCE => {
-                std::thread::yield_now();
+/// Counts what processes on nodes have heard by now. Returns how many packets that were.
+fn hear(
+    ears: &HashMap<SpaceId, Ears>,
+    listeners: &Listeners,
+    topology: &Topology,
+    count: &mut Count,
+) -> Result<usize, ProbeError> {
+    let mut packets = 0;
+    for (&space, ears) in ears {
+        let heard = ears.hear(|packet| {
+            let Some(flow) = packet.flow() else { return };
+            if listeners.owner(space, flow.protocol, flow.destination).is_none() {
+                return;
             }
-            Err(errno) => return Err(errno.into()),
-        }
+            packets += 1;
+            match packet.content() {
+                Content::Request(tag) => count.came_out(Some(tag), flow),
+                Content::Answer(_) | Content::Other => count.came_out(None, flow),
+            }
+        });
+        heard.map_err(LabError::socket(&topology.spaces[space].name, "listening for local packets"))?;
     }
-    Ok(())
-}
-
-/// Reads up to a batch of frames that are there now, each with its interface; returns how many.
-fn receive_many(fd: RawFd, mut each: impl FnMut(&[u8], u32)) -> io::Result<usize> {
-    let mut buffers = [[0; SNAP]; BATCH];
-    let mut slices: Vec<[IoSliceMut<'_>; 1]> = buffers.iter_mut().map(|buffer| [IoSliceMut::new(buffer)]).collect();
-    let mut headers = MultiHeaders::<LinkAddr>::preallocate(BATCH, None);
-    let received: Vec<(usize, u32)> = match recvmmsg(fd, &mut headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None)
-    {
-        Ok(received) => received
-            .map(|message| {
-                let interface = message.address.and_then(|from| u32::try_from(from.ifindex()).ok());
-                (message.bytes, interface.unwrap_or_default())
-            })
-            .collect(),
-        Err(Errno::EAGAIN | Errno::EINTR) => return Ok(0),
-        Err(errno) => return Err(errno.into()),
-    };
-    for (buffer, (length, interface)) in buffers.iter().zip(&received) {
-        each(&buffer[..(*length).min(SNAP)], *interface);
-    }
-    Ok(received.len())
+    Ok(packets)
 }

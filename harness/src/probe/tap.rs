@@ -3,8 +3,10 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::MOST_PACKETS;
+use super::batch::{BATCH, SNAP, receive_many};
+use super::filter;
 use super::outlets::Outlets;
+use super::quiet::MOST_PACKETS;
 use crate::lab::{Channel, Lab, LabError};
 use crate::observation::{Capture, Direction};
 use crate::topology::{InterfaceKind, SpaceId, Topology};
@@ -60,6 +62,31 @@ impl Tap {
     /// Opens a tap in a namespace.
     pub(super) fn open(lab: &Lab, space: SpaceId) -> Result<Self, LabError> {
         Ok(Self { space, channel: lab.channel(space, 0)?, outlets: Outlets::of(lab.topology(), space) })
+    }
+
+    /// Sees from now on only packets that may go out to a pod or an outside host, and of these only those that one processor
+    /// works off, where one is named.
+    pub(super) fn count_only(&self, processor: Option<usize>) -> Result<(), LabError> {
+        match self.outlets.first() {
+            Some(first) => filter::attach(&self.channel, &filter::outgoing_from(first, processor, SNAP)),
+            None => filter::attach(&self.channel, &filter::nothing()),
+        }
+    }
+
+    /// Hands over the beginning of every frame that is there now, with the interface that it left by. Returns how many there
+    /// were.
+    pub(super) fn read_many(&self, mut each: impl FnMut(&[u8], u32)) -> Result<usize, LabError> {
+        let mut packets = 0;
+        // Where packets circle, there is always one more.
+        while packets <= MOST_PACKETS {
+            let received = receive_many(self.channel.fd(), &mut each);
+            let received = received.map_err(|source| self.channel.error("receiving many frames", source))?;
+            packets += received;
+            if received < BATCH {
+                break;
+            }
+        }
+        Ok(packets)
     }
 
     /// The next packet that passed; other frames are skipped. The buffer takes the frame, and cuts it where it is too short.

@@ -1,0 +1,80 @@
+//! What rules themselves have counted.
+
+use svclab_rules::cluster::Family;
+use svclab_rules::iptables::{self, Target};
+
+use super::namespaces::Namespace;
+use super::{Backend, Lab, LabError, programs};
+use crate::observation::Translations;
+use crate::topology::Role;
+
+impl Backend {
+    /// The program that shows what is installed, for one family.
+    fn saver(self, family: Family) -> &'static str {
+        match (family, self) {
+            (Family::Ipv4, Self::System) => "iptables-save",
+            (Family::Ipv6, Self::System) => "ip6tables-save",
+            (Family::Ipv4, Self::Nft) => "iptables-nft-save",
+            (Family::Ipv6, Self::Nft) => "ip6tables-nft-save",
+            (Family::Ipv4, Self::Legacy) => "iptables-legacy-save",
+            (Family::Ipv6, Self::Legacy) => "ip6tables-legacy-save",
+        }
+    }
+}
+
+impl Lab {
+    /// How many connections the `DNAT` rules of all nodes have translated since they were installed, by destination.
+    ///
+    /// A cross-check of what receivers got: take it before and after counting flows, and compare the difference:
+    ///
+    /// ```no_run
+    /// # use svclab::lab::{Lab, LabError};
+    /// # use svclab::observation::Tally;
+    /// # use svclab_rules::cluster::Family;
+    /// # fn count(lab: &mut Lab) -> Tally { Tally::default() }
+    /// # fn check(lab: &mut Lab) -> Result<(), LabError> {
+    /// let before = lab.translations(Family::Ipv4)?;
+    /// let tally = count(lab);
+    /// let translated = lab.translations(Family::Ipv4)?.since(&before);
+    /// assert_eq!(translated.disagreements(&tally.delivered), []);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Nothing is known of kube-proxy's nftables rules, which keep no counters: then no destination is there.
+    ///
+    /// # Errors
+    ///
+    /// Where the program that shows rules is missing or fails, or shows what cannot be read.
+    pub fn translations(&self, family: Family) -> Result<Translations, LabError> {
+        let mut all = Translations::default();
+        let spaces = self.namespaces.iter().zip(&self.topology.spaces);
+        for (namespace, _) in spaces.filter(|(_, space)| space.role == Role::Node) {
+            add(namespace, self.backend.saver(family), family, &mut all)?;
+        }
+        Ok(all)
+    }
+}
+
+/// Adds what the rules of one namespace have counted.
+fn add(namespace: &Namespace, program: &str, family: Family, all: &mut Translations) -> Result<(), LabError> {
+    let mut command = programs::command(program)?;
+    let output = namespace.run(|| command.args(["-c", "-t", "nat"]).output())?;
+    let output = output.map_err(|error| programs::failed(namespace, program, &error))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(programs::failed(namespace, program, &said.trim()));
+    }
+    let parsed = iptables::parse(&String::from_utf8_lossy(&output.stdout), family);
+    let parsed = parsed.map_err(|errors| match errors.first() {
+        Some(error) => programs::failed(namespace, program, error),
+        None => programs::failed(namespace, program, &"unreadable"),
+    })?;
+    for rule in parsed.rules.tables.iter().flat_map(|table| &table.chains).flat_map(|chain| &chain.rules) {
+        let (Some(Target::Dnat(nat)), Some(counters)) = (&rule.target, rule.counters) else { continue };
+        if let (Some((address, _)), Some(ports)) = (nat.addresses, nat.ports) {
+            all.add((address, ports.first).into(), counters.packets);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Many frames by one call of the kernel.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::socket::{LinkAddr, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
+
+use crate::wire::Template;
+
+/// Packets that are sent or read by one call.
+pub(super) const BATCH: usize = 64;
+/// The bytes of a frame that counting needs.
+pub(super) const SNAP: usize = 128;
+/// After how long a socket that takes no packet is taken to be stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Frames or packets that are sent together.
+pub(super) type Frames = [[u8; Template::MAX_LEN]];
+
+/// Sends packets of one length over a bound or connected socket.
+pub(super) fn send_all(fd: RawFd, frames: &Frames, length: usize) -> io::Result<()> {
+    let begin = Instant::now();
+    let mut left = frames;
+    while !left.is_empty() {
+        let slices: Vec<[IoSlice<'_>; 1]> = left.iter().map(|frame| [IoSlice::new(&frame[..length])]).collect();
+        let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(slices.len(), None);
+        let nobody = vec![None; slices.len()];
+        match sendmmsg(fd, &mut headers, &slices, nobody, [], MsgFlags::empty()) {
+            Ok(sent) => left = &left[sent.count().max(1)..],
+            // A DROP in OUTPUT: the packet is lost, which the count will say.
+            Err(Errno::EPERM) => left = &left[1..],
+            Err(Errno::ENOBUFS | Errno::EAGAIN | Errno::EINTR) if begin.elapsed() < PATIENCE => {
+                std::thread::yield_now();
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Reads up to a batch of frames that are there now, each with its interface; returns how many.
+pub(super) fn receive_many(fd: RawFd, mut each: impl FnMut(&[u8], u32)) -> io::Result<usize> {
+    let mut buffers = [[0; SNAP]; BATCH];
+    let mut slices: Vec<[IoSliceMut<'_>; 1]> = buffers.iter_mut().map(|buffer| [IoSliceMut::new(buffer)]).collect();
+    let mut headers = MultiHeaders::<LinkAddr>::preallocate(BATCH, None);
+    let received: Vec<(usize, u32)> = match recvmmsg(fd, &mut headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None)
+    {
+        Ok(received) => received
+            .map(|message| {
+                let interface = message.address.and_then(|from| u32::try_from(from.ifindex()).ok());
+                (message.bytes, interface.unwrap_or_default())
+            })
+            .collect(),
+        Err(Errno::EAGAIN | Errno::EINTR) => return Ok(0),
+        Err(errno) => return Err(errno.into()),
+    };
+    for (buffer, (length, interface)) in buffers.iter().zip(&received) {
+        each(&buffer[..(*length).min(SNAP)], *interface);
+    }
+    Ok(received.len())
+}

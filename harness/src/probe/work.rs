@@ -1,0 +1,127 @@
+//! Flows that several lanes share out among themselves.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::lab::{Connections, LabError};
+
+/// Flows between two times that nodes forget connections: far below the default limit of 262,144 entries, and below the
+/// number of ports that a masquerade to one endpoint can choose from.
+pub(crate) const FLUSH_EVERY: u64 = 16_384;
+/// Source ports that are used in turn.
+const PORTS: Range<u16> = 1024..u16::MAX;
+
+/// Flows that are to be sent, in windows. Each lane takes the next window when it has done with one, so that a processor that
+/// has other things to do holds nobody up.
+pub(super) struct Work {
+    /// The number of the first flow's tag.
+    pub(super) first_tag: u64,
+    flows: u64,
+    lanes: usize,
+    taken: AtomicU64,
+    flushes_begun: AtomicU64,
+    /// The number of the last flush that has ended.
+    flushed: AtomicU64,
+}
+
+impl Work {
+    /// So many flows for so many lanes, at least one.
+    pub(super) fn new(first_tag: u64, flows: u64, lanes: usize) -> Self {
+        let none = || AtomicU64::new(0);
+        Self { first_tag, flows, lanes: lanes.max(1), taken: none(), flushes_begun: none(), flushed: none() }
+    }
+
+    /// The most flows of a window. The windows of all lanes together are one [`FLUSH_EVERY`].
+    pub(super) fn window(&self) -> u64 {
+        FLUSH_EVERY / self.lanes as u64
+    }
+
+    /// The numbers of the next window's flows, for one lane; `None` where nothing is left.
+    pub(super) fn take(&self) -> Option<Range<u64>> {
+        let begin = self.taken.fetch_add(self.window(), Ordering::Relaxed);
+        (begin < self.flows).then(|| begin..self.flows.min(begin + self.window()))
+    }
+
+    /// Leaves what is left: another lane has failed.
+    pub(super) fn abandon(&self) {
+        self.taken.store(self.flows, Ordering::Relaxed);
+    }
+
+    /// The source ports of a lane, by its number: no other lane has them, and they are more than three windows' worth. So
+    /// between two flows of one port lies a whole window, and with it a flush.
+    pub(super) fn ports(&self, lane: usize) -> Range<u16> {
+        let (all, lanes) = (PORTS.len(), self.lanes);
+        // Both are within the range that they are a part of.
+        let port = |part: usize| PORTS.start + (all * part / lanes) as u16;
+        port(lane)..port(lane + 1)
+    }
+
+    /// What is to be asked for again when a window ends.
+    pub(super) fn flushes(&self) -> u64 {
+        self.flushes_begun.load(Ordering::SeqCst)
+    }
+
+    /// Lets nodes forget all connections, unless that was begun and done by another lane since `before`.
+    pub(super) fn flush_since(&self, before: u64, connections: &[Connections]) -> Result<(), LabError> {
+        if self.flushed.load(Ordering::SeqCst) > before {
+            return Ok(());
+        }
+        let number = self.flushes_begun.fetch_add(1, Ordering::SeqCst) + 1;
+        connections.iter().try_for_each(Connections::flush)?;
+        self.flushed.fetch_max(number, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    fn every_flow_is_taken_once(#[values(1, 2, 3, 4)] lanes: usize, #[values(1, 16_384, 100_001)] flows: u64) {
+        let work = Work::new(1, flows, lanes);
+        let mut next = 0;
+        while let Some(window) = work.take() {
+            assert_eq!(window.start, next);
+            assert!(!window.is_empty() && window.end - window.start <= work.window());
+            next = window.end;
+        }
+        assert_eq!(next, flows);
+    }
+
+    #[rstest]
+    fn lanes_share_no_port(#[values(1, 2, 3, 4)] lanes: usize) {
+        let work = Work::new(1, 1, lanes);
+        let mut next = PORTS.start;
+        for lane in 0..lanes {
+            let ports = work.ports(lane);
+            assert_eq!(ports.start, next);
+            assert!(ports.len() as u64 > 3 * work.window(), "{ports:?}");
+            next = ports.end;
+        }
+        assert_eq!(next, PORTS.end);
+    }
+
+    #[test]
+    fn what_is_abandoned_is_not_taken() {
+        let work = Work::new(1, 100_000, 2);
+        assert!(work.take().is_some());
+        work.abandon();
+        assert_eq!(work.take(), None);
+    }
+
+    #[test]
+    fn a_flush_that_began_before_is_not_enough() {
+        let work = Work::new(1, 1, 2);
+        let before = work.flushes();
+        work.flush_since(before, &[]).unwrap();
+        assert_eq!(work.flushes(), 1);
+        // Another lane's window began before that flush: it need not flush again. One that begins now must.
+        work.flush_since(before, &[]).unwrap();
+        assert_eq!(work.flushes(), 1);
+        work.flush_since(work.flushes(), &[]).unwrap();
+        assert_eq!(work.flushes(), 2);
+    }
+}

@@ -29,7 +29,7 @@ pub fn interval(flows: u64, count: u64, rate: f64) -> Interval {
 }
 
 /// The point between two shares where a condition that is false at the first and true at the second becomes true.
-fn solve(mut low: f64, mut high: f64, condition: impl Fn(f64) -> bool) -> f64 {
+pub(super) fn solve(mut low: f64, mut high: f64, condition: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
         if condition(middle) {

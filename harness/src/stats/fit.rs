@@ -50,13 +50,20 @@ pub enum Global {
         /// An upper bound on the probability of a G as great, at any number of flows.
         p_value: f64,
     },
+    /// By a bet that may be looked at after every flow: see [`conclude`](super::conclude).
+    Anytime {
+        /// The logarithm of what the bet against the shares has won.
+        log_evidence: f64,
+        /// An upper bound on the probability that it ever wins as much.
+        p_value: f64,
+    },
 }
 
 impl Global {
     /// The probability of counts at least as far from the shares, or a bound on it.
     pub fn p_value(&self) -> f64 {
         match self {
-            Self::Exact { p_value } | Self::LikelihoodRatio { p_value, .. } => *p_value,
+            Self::Exact { p_value } | Self::LikelihoodRatio { p_value, .. } | Self::Anytime { p_value, .. } => *p_value,
         }
     }
 }
@@ -127,6 +134,20 @@ pub(super) fn check_shares(shares: &[f64]) -> Result<(), StatsError> {
     if (sum - 1.0).abs() > ROUNDING { Err(StatsError::Sum(sum)) } else { Ok(()) }
 }
 
+/// Refuses counts that do not go with shares, shares that are no distribution, and counts of nothing.
+pub(super) fn check_counts(counts: &[u64], shares: &[f64]) -> Result<(), StatsError> {
+    if counts.len() != shares.len() {
+        return Err(StatsError::Lengths { counts: counts.len(), shares: shares.len() });
+    }
+    check_shares(shares)?;
+    if counts.iter().all(|count| *count == 0) { Err(StatsError::NoFlows) } else { Ok(()) }
+}
+
+/// How many endpoints may get anything. Those without a share cannot raise a false alarm, so they take no part of the rate.
+pub(super) fn possible(shares: &[f64]) -> usize {
+    shares.iter().filter(|share| **share > 0.0).count()
+}
+
 /// Holds counts against exact shares. A share of 0 is a place where no flow may come.
 ///
 /// With right shares the test fails at most at the rate given, whatever the number of flows. Half of the rate is spent
@@ -136,16 +157,9 @@ pub(super) fn check_shares(shares: &[f64]) -> Result<(), StatsError> {
 ///
 /// Where lists differ in length, shares are no distribution, or nothing was counted.
 pub fn fit(counts: &[u64], shares: &[f64], rate: FalseAlarmRate) -> Result<Fit, StatsError> {
-    if counts.len() != shares.len() {
-        return Err(StatsError::Lengths { counts: counts.len(), shares: shares.len() });
-    }
-    check_shares(shares)?;
+    check_counts(counts, shares)?;
     let flows: u64 = counts.iter().sum();
-    if flows == 0 {
-        return Err(StatsError::NoFlows);
-    }
-    // Endpoints without a share cannot raise a false alarm, so they take no part of the rate.
-    let possible = shares.iter().filter(|share| **share > 0.0).count();
+    let possible = possible(shares);
     let each = rate.shared_by(2 * possible);
     let cells: Vec<Cell> = counts
         .iter()

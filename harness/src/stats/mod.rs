@@ -7,6 +7,10 @@
 //!   enumerated, and else by a likelihood ratio whose chance has a proven bound ([`Global`]);
 //! - half of the false-alarm rate goes to the endpoints, shared out evenly (Bonferroni), and half to the whole.
 //!
+//! Where the number of flows is left to svclab, counts are looked at on the way ([`is_clear`]), and counting ends as soon as they
+//! are clear, at the same rates ([`conclude`]). Whether flows depend on each other or on their source port is another
+//! question, with another test ([`Contingency::independence`]).
+//!
 //! The familiar [`chi_square`] is there to be shown. It decides nothing: at a rate of 1e-6 its approximation is off by
 //! orders of magnitude where fewer than some hundred flows are expected.
 //!
@@ -22,9 +26,11 @@
 //! # Ok::<(), svclab::stats::StatsError>(())
 //! ```
 
+mod anytime;
 mod binomial;
 mod chi_square;
 mod fit;
+mod independence;
 mod multinomial;
 mod rate;
 mod sample;
@@ -33,9 +39,11 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use anytime::{conclude, is_clear, most_flows};
 pub use binomial::{Interval, interval, two_sided};
 pub use chi_square::{ChiSquare, chi_square};
 pub use fit::{Cell, Fit, Global, StatsError, fit};
+pub use independence::{Contingency, Independence};
 pub use rate::{FalseAlarmRate, Goal};
 pub use sample::{detectable_bias, sample_size};
 pub use words::{grouped, percent};

@@ -179,3 +179,105 @@ fn percents(#[case] share: f64, #[case] text: &str) {
 fn groups(#[case] number: u64, #[case] text: &str) {
     assert_eq!(grouped(number), text);
 }
+
+/// Counts flow after flow, looking every so often, until the counts are clear or there are enough.
+fn count_until_clear(draws: &mut Draws, real: &[f64], stated: &[f64], goal: &Goal, every: u64) -> Fit {
+    let most = most_flows(stated, goal).unwrap();
+    let mut counts = vec![0; stated.len()];
+    let mut flows = 0;
+    while flows < most {
+        let some = every.min(most - flows);
+        counts.iter_mut().zip(draws.counts(some, real)).for_each(|(sum, count)| *sum += count);
+        flows += some;
+        if is_clear(&counts, stated, goal).unwrap() {
+            break;
+        }
+    }
+    conclude(&counts, stated, goal).unwrap()
+}
+
+#[rstest]
+#[case::coin(&[0.5, 0.5])]
+#[case::three(&[1.0 / 3.0; 3])]
+#[case::uneven(&[0.1, 0.3, 0.6])]
+fn looking_often_raises_no_more_false_alarms(#[case] shares: &[f64]) {
+    let goal = Goal { relative_bias: 0.3, power: 0.9, false_alarm: rate(0.1) };
+    let tests = 1_000;
+    let mut draws = Draws(23);
+    let alarms = (0..tests).filter(|_| !count_until_clear(&mut draws, shares, shares, &goal, 7).held).count();
+    // Three standard deviations are 0.028.
+    assert!(alarms as f64 / f64::from(tests) <= 0.1 + 0.028, "{alarms}");
+    assert!(alarms > 0, "a test that never fails shows nothing");
+}
+
+#[rstest]
+#[case::more(&[1.0 / 3.0; 3], 0.2)]
+#[case::less(&[1.0 / 3.0; 3], -0.2)]
+#[case::small(&[0.1, 0.2, 0.7], 0.3)]
+fn a_test_that_ends_early_finds_a_bias_as_often_as_promised(#[case] shares: &[f64], #[case] bias: f64) {
+    let goal = Goal { relative_bias: bias.abs(), power: 0.95, false_alarm: rate(0.01) };
+    let mut draws = Draws(29);
+    let tests = 1_000;
+    let real = biased(shares, bias);
+    let found = (0..tests).filter(|_| !count_until_clear(&mut draws, &real, shares, &goal, 50).held).count();
+    // Three standard deviations are 0.021.
+    assert!(found as f64 / f64::from(tests) >= goal.power - 0.021, "{found}");
+}
+
+#[test]
+fn clear_data_need_fewer_flows() {
+    let (shares, goal) = ([1.0 / 3.0; 3], Goal::default());
+    let most = most_flows(&shares, &goal).unwrap();
+    let mut draws = Draws(31);
+    let right: u64 =
+        (0..20).map(|_| count_until_clear(&mut draws, &shares, &shares, &goal, 1_000).flows).sum::<u64>() / 20;
+    assert!(right < most * 2 / 3, "{right} of {most}");
+    let grossly_wrong = count_until_clear(&mut draws, &[0.5, 0.25, 0.25], &shares, &goal, 100);
+    assert!(!grossly_wrong.held && grossly_wrong.flows < most / 20, "{} of {most}", grossly_wrong.flows);
+    let stranger = conclude(&[500, 500, 1], &[0.5, 0.5, 0.0], &goal).unwrap();
+    assert!(!stranger.held && stranger.p_value == 0.0);
+    assert!(is_clear(&[500, 500, 1], &[0.5, 0.5, 0.0], &goal).unwrap());
+}
+
+#[test]
+fn intervals_that_hold_at_any_time_end_where_the_bet_is_won() {
+    let (shares, goal) = ([0.25; 4], Goal::default());
+    let counts = [2_600, 2_450, 2_500, 2_450];
+    let early = conclude(&counts, &shares, &goal).unwrap();
+    let fixed = fit(&counts, &shares, goal.false_alarm).unwrap();
+    assert!(early.held && matches!(early.global, Global::Anytime { .. }));
+    for (early, fixed) in early.cells.iter().zip(&fixed.cells) {
+        let (wide, narrow) = (early.interval, fixed.interval);
+        assert!(wide.low < narrow.low && narrow.high < wide.high, "{wide:?} {narrow:?}");
+        assert!(wide.low > 0.2 && wide.high < 0.31, "{wide:?}");
+    }
+    assert!(early.words(|_| String::new())[0].ends_with("; 10,000 flows, which were enough"));
+}
+
+/// Pairs of draws; where it sticks, so often the second is the first again.
+fn pairs(draws: &mut Draws, number: u64, sticks: f64) -> Contingency<u64, u64> {
+    let mut pairs = Contingency::default();
+    for _ in 0..number {
+        let (first, other) = (draws.next() % 5, draws.next() % 5);
+        let again = ((draws.next() >> 11) as f64 / (1_u64 << 53) as f64) < sticks;
+        pairs.add(first, if again { first } else { other });
+    }
+    pairs
+}
+
+#[test]
+fn what_is_independent_is_seldom_taken_for_dependent() {
+    let mut draws = Draws(37);
+    let tests = 2_000;
+    let alarm = |pairs: Contingency<u64, u64>| pairs.independence(5).unwrap().p_value <= 0.05;
+    let alarms = (0..tests).filter(|_| alarm(pairs(&mut draws, 300, 0.0))).count();
+    assert!(alarms as f64 / f64::from(tests) <= 0.05, "{alarms}");
+}
+
+#[test]
+fn what_depends_is_found() {
+    let mut draws = Draws(41);
+    let found = pairs(&mut draws, 20_000, 0.1).independence(5).unwrap();
+    assert!(found.p_value < 1e-9 && found.pairs == 20_000, "{found:?}");
+    assert_eq!(Contingency::<u8, u8>::default().independence(3), None);
+}

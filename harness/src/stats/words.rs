@@ -11,8 +11,12 @@ impl Fit {
             return vec![self.shown()];
         }
         let possible = self.cells.iter().filter(|cell| cell.share > 0.0).count() as f64;
-        // Every endpoint that fails by itself; where none does, the whole does.
-        let guilty = |cell: &Cell| cell.p_value * possible * 2.0 <= self.rate.get();
+        let smallest = self.cells.iter().map(|cell| cell.p_value).fold(1.0, f64::min);
+        // Every endpoint that fails by itself; where none does, the whole does. The p-value of the test is that of its worst
+        // part, multiplied by the number of parts.
+        let parts = self.p_value / (smallest * possible).min(self.global.p_value());
+        let parts = if parts.is_finite() { parts.max(2.0) } else { 2.0 };
+        let guilty = |cell: &Cell| cell.p_value * possible * parts <= self.rate.get();
         let single = self.cells.iter().enumerate().filter(|(_, cell)| guilty(cell));
         let mut words: Vec<String> = single.map(|(at, cell)| self.off(&name(at), cell)).collect();
         if words.is_empty() {
@@ -26,8 +30,10 @@ impl Fit {
         match self.cells.iter().filter(|cell| cell.share > 0.0).count() {
             1 => format!("all of {flows} flows went to the only endpoint"),
             _ => format!(
-                "no endpoint is off by more than {} (relative), at a false-alarm rate of {rate}; {flows} flows",
-                percent(self.greatest_bias())
+                "no endpoint is off by more than {} (relative), at a false-alarm rate of {rate}; {flows} flows{}",
+                percent(self.greatest_bias()),
+                // The sooner counting ended, the wider the bounds that hold.
+                if matches!(self.global, Global::Anytime { .. }) { ", which were enough" } else { "" }
             ),
         }
     }
@@ -52,6 +58,9 @@ impl Fit {
             Global::Exact { p_value } => format!("exact multinomial test, chance {}", chance(p_value)),
             Global::LikelihoodRatio { statistic, p_value } => {
                 format!("likelihood ratio G = {statistic:.1}, chance at most {}", chance(p_value))
+            }
+            Global::Anytime { p_value, .. } => {
+                format!("mixture of all other shares, chance at most {}", chance(p_value))
             }
         };
         format!("the counts of all {} endpoints together do not fit the shares ({how})", self.cells.len())

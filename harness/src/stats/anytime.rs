@@ -1,0 +1,146 @@
+//! Tests that may be looked at whenever one likes, and end when the data are clear.
+//!
+//! Two bets are made on the flows. Each starts with a stake of 1 and is fair, so that whatever is done, it reaches 1/α with
+//! a probability of at most α (Ville's inequality; Howard, Ramdas, McAuliffe and Sekhon, *Time-uniform, nonparametric,
+//! nonasymptotic confidence sequences*, Annals of Statistics 49, 2021):
+//!
+//! - *that shares are wrong*: a mixture of all shares, weighed by a Dirichlet distribution around the stated ones, is held
+//!   against these (Lindon and Malek, *Anytime-valid inference for multinomial count data*, NeurIPS 2022). If the stated shares
+//!   are right this bet hardly ever wins much; where it has won 1/α, they are wrong, at a false-alarm rate of α.
+//! - *that no endpoint is off by the bias to be found*: each share is held against those that are off by just that (Wald,
+//!   *Sequential tests of statistical hypotheses*, Annals of Mathematical Statistics 16, 1945). Where it has won against
+//!   all of them, counting may end.
+//!
+//! A test whose number of flows is fixed spends half of its rate at the end; the other half pays for the looks before.
+
+use statrs::function::gamma::ln_gamma;
+
+use super::binomial::{Interval, solve};
+use super::fit::{Cell, Fit, Global, StatsError, check_counts, fit, possible};
+use super::rate::{FalseAlarmRate, Goal};
+use super::sample::sample_size;
+
+/// How many flows a test takes that is looked at on the way, if it is never clear before: see [`conclude`].
+///
+/// # Errors
+///
+/// As [`sample_size`].
+pub fn most_flows(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
+    let goal = Goal { power: 1.0 - missed(goal) / 2.0, false_alarm: goal.false_alarm.shared_by(2), ..*goal };
+    sample_size(shares, &goal)
+}
+
+/// Whether counts are clear, so that counting may end before [`most_flows`]: they do not fit the shares, or an endpoint that is
+/// off by the bias to be found would have been seen by now.
+///
+/// # Errors
+///
+/// As [`fit`](fit()).
+pub fn is_clear(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<bool, StatsError> {
+    check_counts(counts, shares)?;
+    let flows: u64 = counts.iter().sum();
+    let enough = (2.0 / missed(goal)).ln();
+    let unbiased = counts.iter().zip(shares).filter(|(_, share)| **share > 0.0).all(|(&count, &share)| {
+        let biased = [1.0 - goal.relative_bias, 1.0 + goal.relative_bias].map(|factor| share * factor);
+        // More than all, or less than nothing, no endpoint can get.
+        let possible = biased.into_iter().filter(|biased| (0.0..=1.0).contains(biased));
+        possible.into_iter().all(|biased| log_likelihood(count, flows, share, biased) >= enough)
+    });
+    Ok(unbiased || !fit_anytime(counts, shares, goal)?.held)
+}
+
+/// What counts show that were looked at on the way. At [`most_flows`] or more they are held against the shares by [`fit`](fit()),
+/// before by what holds at any time; each has half of the false-alarm rate.
+///
+/// # Errors
+///
+/// As [`fit`](fit()) and [`most_flows`].
+pub fn conclude(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<Fit, StatsError> {
+    check_counts(counts, shares)?;
+    if counts.iter().sum::<u64>() < most_flows(shares, goal)? {
+        return fit_anytime(counts, shares, goal);
+    }
+    let half = fit(counts, shares, goal.false_alarm.shared_by(2))?;
+    let p_value = (2.0 * half.p_value).min(1.0);
+    Ok(Fit { p_value, rate: goal.false_alarm, held: p_value > goal.false_alarm.get(), ..half })
+}
+
+/// Holds counts against shares so that it may be done after every flow, at half of the false-alarm rate.
+fn fit_anytime(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<Fit, StatsError> {
+    let flows: u64 = counts.iter().sum();
+    let possible = possible(shares);
+    // Of the half rate, half is for single endpoints and half for the whole, as in `fit`.
+    let each = goal.false_alarm.shared_by(4 * possible);
+    let cell = |(&count, &share): (&u64, &f64)| {
+        let prior = concentration(share, goal.relative_bias);
+        let evidence = log_evidence(&[count, flows - count], &[share, 1.0 - share], prior);
+        let interval = interval(count, flows, share, prior, each);
+        Cell { count, share, p_value: chance(evidence), interval }
+    };
+    let cells: Vec<Cell> = counts.iter().zip(shares).map(cell).collect();
+    let smallest_share = shares.iter().copied().filter(|share| *share > 0.0).fold(1.0, f64::min);
+    let log_evidence = log_evidence(counts, shares, concentration(smallest_share, goal.relative_bias));
+    let global = Global::Anytime { log_evidence, p_value: chance(log_evidence) };
+    let smallest = cells.iter().map(|cell| cell.p_value).fold(1.0, f64::min);
+    let p_value = (4.0 * (smallest * possible as f64).min(global.p_value())).min(1.0);
+    Ok(Fit { flows, cells, global, p_value, rate: goal.false_alarm, held: p_value > goal.false_alarm.get() })
+}
+
+/// How often a bias may be missed.
+fn missed(goal: &Goal) -> f64 {
+    1.0 - goal.power
+}
+
+/// The probability that a bet ever wins this much.
+fn chance(log_evidence: f64) -> f64 {
+    (-log_evidence).exp().min(1.0)
+}
+
+/// How narrowly the mixture lies around a share: its standard deviation is the bias to be found. As a number of flows.
+fn concentration(share: f64, relative_bias: f64) -> f64 {
+    ((1.0 - share) / (share * relative_bias.powi(2))).clamp(1.0, 1e9)
+}
+
+/// The logarithm of what the bet against these shares has won: the likelihood of the Dirichlet mixture, relative to theirs.
+fn log_evidence(counts: &[u64], shares: &[f64], prior: f64) -> f64 {
+    let flows: u64 = counts.iter().sum();
+    let mut sum = ln_gamma(prior) - ln_gamma(flows as f64 + prior);
+    for (&count, &share) in counts.iter().zip(shares).filter(|(count, _)| **count > 0) {
+        if share <= 0.0 {
+            return f64::INFINITY;
+        }
+        let count = count as f64;
+        sum += ln_gamma(count + prior * share) - ln_gamma(prior * share) - count * share.ln();
+    }
+    sum
+}
+
+/// The shares of one endpoint against which the bet has not won 1/rate: they contain the right one at all times together.
+fn interval(count: u64, flows: u64, share: f64, prior: f64, rate: FalseAlarmRate) -> Interval {
+    if share <= 0.0 || share >= 1.0 || flows == 0 {
+        // No mixture lies around a certain share; what is seen is what can be said.
+        return super::binomial::interval(flows.max(1), count, rate.get());
+    }
+    let (wins, losses, limit) = (count as f64, (flows - count) as f64, -rate.get().ln());
+    let mixture = log_evidence(&[count, flows - count], &[share, 1.0 - share], prior)
+        + wins * share.ln()
+        + losses * (1.0 - share).ln();
+    let against = |share: f64| {
+        let part = |count: f64, share: f64| if count > 0.0 { count * share.ln() } else { 0.0 };
+        mixture - part(wins, share) - part(losses, 1.0 - share)
+    };
+    let observed = wins / flows as f64;
+    let low = if count == 0 { 0.0 } else { solve(0.0, observed, |share| against(share) < limit) };
+    let high = if count == flows { 1.0 } else { solve(observed, 1.0, |share| against(share) >= limit) };
+    Interval { low, high }
+}
+
+/// The logarithm of the likelihood of a count at a share, relative to that at another.
+fn log_likelihood(count: u64, flows: u64, share: f64, other: f64) -> f64 {
+    let part = |count: u64, share: f64, other: f64| match count {
+        0 => 0.0,
+        _ if other <= 0.0 => f64::INFINITY,
+        count => count as f64 * (share / other).ln(),
+    };
+    part(count, share, other) + part(flows - count, 1.0 - share, 1.0 - other)
+}

@@ -1,0 +1,83 @@
+//! Whether one thing depends on another: the endpoint of a flow on that of the flow before, or on the source port.
+
+use std::collections::BTreeMap;
+
+use super::multinomial;
+
+/// How often each pair of two properties was counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contingency<R, C> {
+    counts: BTreeMap<(R, C), u64>,
+}
+
+impl<R, C> Default for Contingency<R, C> {
+    fn default() -> Self {
+        Self { counts: BTreeMap::new() }
+    }
+}
+
+/// What a test of independence found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Independence {
+    /// How many pairs were counted.
+    pub pairs: u64,
+    /// G: twice the sum of observed · ln(observed / expected).
+    pub statistic: f64,
+    /// An upper bound on the probability of a G as great, if neither depends on the other, at any number of pairs.
+    pub p_value: f64,
+}
+
+impl<R: Ord + Copy, C: Ord + Copy> Contingency<R, C> {
+    /// One pair more was seen.
+    pub fn add(&mut self, row: R, column: C) {
+        self.add_many(row, column, 1);
+    }
+
+    /// The pairs of both.
+    #[must_use]
+    pub fn plus(mut self, other: Self) -> Self {
+        other.counts.into_iter().for_each(|((row, column), count)| self.add_many(row, column, count));
+        self
+    }
+
+    fn add_many(&mut self, row: R, column: C, count: u64) {
+        *self.counts.entry((row, column)).or_default() += count;
+    }
+
+    /// How many different pairs were seen.
+    pub fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// True where nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Tests whether the column depends on the row, where a column is one of so many. Given their rows, the columns of
+    /// different pairs must be drawn independently of each other.
+    ///
+    /// `None` where there is nothing to tell: fewer than two rows or columns.
+    pub fn independence(&self, columns: usize) -> Option<Independence> {
+        let (mut by_row, mut by_column, mut pairs) = (BTreeMap::new(), BTreeMap::new(), 0);
+        for (&(row, column), &count) in &self.counts {
+            *by_row.entry(row).or_insert(0) += count;
+            *by_column.entry(column).or_insert(0) += count;
+            pairs += count;
+        }
+        let columns = columns.max(by_column.len());
+        if by_row.len() < 2 || columns < 2 {
+            return None;
+        }
+        let parts = self.counts.iter().map(|((row, column), &count)| {
+            let expected = by_row[row] as f64 * by_column[column] as f64 / pairs as f64;
+            count as f64 * (count as f64 / expected).ln()
+        });
+        let statistic = (2.0 * parts.sum::<f64>()).max(0.0);
+        // Held against the right shares instead of the observed ones, G would be greater still; and that is a sum over rows
+        // of independent terms, each with as many degrees of freedom as columns less one, whose bound is that of one with all
+        // of them.
+        let p_value = multinomial::bound(statistic, by_row.len() * (columns - 1) + 1);
+        Some(Independence { pairs, statistic, p_value })
+    }
+}

@@ -31,7 +31,7 @@ fn flow(case: &str) -> Flow {
 }
 
 fn tag(number: u64) -> Tag {
-    Tag::new(number).unwrap_or(Tag::ZERO)
+    Tag::new(number)
 }
 
 #[divan::bench(args = CASES)]

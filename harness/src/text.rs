@@ -6,8 +6,27 @@ use std::fmt::Display;
 use crate::stats::grouped;
 
 /// A number of things: `1 test`, `1,200 tests`.
-pub(crate) fn counted(number: usize, thing: &str) -> String {
-    format!("{} {thing}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
+pub(crate) fn counted<N: Number>(number: N, thing: &str) -> String {
+    let number = number.wide();
+    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// A number of things, of either width.
+pub(crate) trait Number {
+    /// The same as the wider one.
+    fn wide(self) -> u64;
+}
+
+impl Number for u64 {
+    fn wide(self) -> u64 {
+        self
+    }
+}
+
+impl Number for usize {
+    fn wide(self) -> u64 {
+        self as u64
+    }
 }
 
 /// What the system says of an error, as a fragment: without its number, and in lower case.
@@ -77,7 +96,7 @@ mod tests {
     #[case::none(0, "0 tests")]
     #[case::one(1, "1 test")]
     #[case::many(1_200, "1,200 tests")]
-    fn things_are_counted(#[case] number: usize, #[case] expected: &str) {
+    fn things_are_counted(#[case] number: u64, #[case] expected: &str) {
         assert_eq!(counted(number, "test"), expected);
     }
 

@@ -7,6 +7,7 @@ use super::{Context, Field, Findings, Shares, check_source};
 use crate::observation::Tally;
 use crate::scenario::{Balance, Expectation, OutcomeExpectation, SourceExpectation, Target};
 use crate::stats::{FalseAlarmRate, fit, grouped};
+use crate::text::counted;
 
 pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context, findings: &mut Findings) {
     let targets: &[Target] = match &expectation.outcome {
@@ -55,7 +56,7 @@ fn judge_accounts(outcome: Option<&OutcomeExpectation>, tally: &Tally, findings:
         }
     }
     if tally.unattributed > 0 {
-        let observed = format!("{} packets that no flow explains", grouped(tally.unattributed));
+        let observed = format!("{} that no flow explains", counted(tally.unattributed, "packet"));
         findings.differ(Field::Flows, "only what was sent", observed, "a packet that came out must belong to a flow");
     }
     let counted = delivered + tally.lost + tally.doubled;
@@ -185,5 +186,5 @@ fn flows_to_tell(endpoints: usize) -> u64 {
 }
 
 fn flows(count: u64) -> String {
-    format!("{} flow{}", grouped(count), if count == 1 { "" } else { "s" })
+    counted(count, "flow")
 }

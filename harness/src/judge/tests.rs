@@ -290,7 +290,7 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::unattributed(
     outcome(OutcomeExpectation::Dropped),
     Tally { sent: 5, lost: 5, unattributed: 1, ..Tally::default() },
-    "flows: expected only what was sent, observed 1 packets that no flow explains: a packet that came out must belong to a flow"
+    "flows: expected only what was sent, observed 1 packet that no flow explains: a packet that came out must belong to a flow"
 )]
 #[case::contradiction(
     Expectation::default(),

@@ -1,5 +1,6 @@
 //! What can go wrong between a plan and a running lab.
 
+use std::borrow::Cow;
 use std::io;
 
 use nix::errno::Errno;
@@ -91,9 +92,17 @@ pub enum LabError {
         /// The namespace's name.
         space: String,
         /// The operation.
-        what: &'static str,
+        what: Cow<'static, str>,
         /// The kernel's answer.
         source: io::Error,
+    },
+    /// A packet of svclab's own making cannot be written down.
+    #[error("a packet of {space} cannot be written: {why}")]
+    Unwritable {
+        /// The sender's namespace.
+        space: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// No thread can be had.
     #[error("starting a thread: {}", reason(source))]
@@ -151,8 +160,8 @@ pub enum LabError {
 
 impl LabError {
     /// The error of a socket in a namespace, from the kernel's answer.
-    pub(crate) fn socket(space: &str, what: &'static str) -> impl FnOnce(io::Error) -> Self {
-        let space = space.to_owned();
+    pub(crate) fn socket(space: &str, what: impl Into<Cow<'static, str>>) -> impl FnOnce(io::Error) -> Self {
+        let (space, what) = (space.to_owned(), what.into());
         move |source| Self::Socket { space, what, source }
     }
 
@@ -202,6 +211,7 @@ impl LabError {
                  `svclab doctor` tells which."
             }
             Self::Rules { .. } => "Correct the rule. `svclab rules SCENARIO --node NODE` prints the whole document.",
+            Self::Unwritable { .. } => "This is a mistake of svclab's: please report it with the scenario.",
             Self::Thread { .. } => {
                 "Run fewer labs at the same time (`--jobs`), or allow more processes (`ulimit -u`, or the container's limit)."
             }

@@ -39,7 +39,7 @@ impl Count {
     /// One flow more is sent. Returns its tag.
     #[inline]
     pub(super) fn send(&mut self) -> Tag {
-        let tag = Tag::new(self.first_tag + self.sent as u64).unwrap_or(Tag::MAX);
+        let tag = Tag::new(self.first_tag + self.sent as u64);
         self.sent += 1;
         tag
     }

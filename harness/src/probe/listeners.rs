@@ -57,7 +57,7 @@ impl Listeners {
     ) -> Result<(), LabError> {
         let place = &lab.topology().spaces[space].name;
         let socket = lab.inside(space, || bind(protocol, at))?;
-        let socket = socket.map_err(LabError::socket(place, "listening for a host-network pod"))?;
+        let socket = socket.map_err(LabError::socket(place, format!("listening on {at} {protocol} for {owner}")))?;
         self.open.insert((space, protocol, at), Listener { socket, owner });
         Ok(())
     }

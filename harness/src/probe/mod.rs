@@ -222,11 +222,11 @@ impl<'lab> Prober<'lab> {
     }
 
     fn unencodable(&self, space: SpaceId, error: &dyn std::fmt::Display) -> LabError {
-        self.socket_error(space, "encoding a packet", std::io::Error::other(error.to_string()))
+        LabError::Unwritable { space: self.lab.topology().spaces[space].name.clone(), why: error.to_string() }
     }
 
     fn socket_error(&self, space: SpaceId, what: &'static str, source: std::io::Error) -> LabError {
-        LabError::Socket { space: self.lab.topology().spaces[space].name.clone(), what, source }
+        LabError::socket(&self.lab.topology().spaces[space].name, what)(source)
     }
 
     /// The channel into the wire of a pod or host, opened when it is first needed.
@@ -248,7 +248,7 @@ impl<'lab> Prober<'lab> {
     }
 
     fn fresh_tag(&mut self) -> Tag {
-        let tag = Tag::new(self.next_tag).unwrap_or(Tag::MAX);
+        let tag = Tag::new(self.next_tag);
         self.next_tag += 1;
         tag
     }

@@ -9,7 +9,7 @@ use crate::predict::PredictError;
 use crate::probe::ProbeError;
 use crate::report::{Cause, Trouble};
 use crate::scenario::{MOST_FLOWS, Span};
-use crate::stats::StatsError;
+use crate::stats::{StatsError, grouped};
 use crate::text::reason;
 
 /// What ends a scenario early.
@@ -41,7 +41,7 @@ pub enum RunError {
         source: StatsError,
     },
     /// A balance test needs more flows than one probe may have.
-    #[error("the balance test needs {needed} flows, and a probe may have at most {MOST_FLOWS}")]
+    #[error("the balance test needs {} flows, and a probe may have at most {}", grouped(*needed), grouped(MOST_FLOWS))]
     TooManyFlows {
         /// Where the probe stands.
         span: Span,
@@ -126,7 +126,7 @@ fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
 /// What is refused of the scenario's own is its mistake; all else that fails in a lab is the environment's.
 fn lab_cause(error: &LabError) -> Cause {
     match error {
-        LabError::Unknown { .. } => Cause::Internal,
+        LabError::Unknown { .. } | LabError::Unwritable { .. } => Cause::Internal,
         _ if error.is_of_scenario() => Cause::Input,
         _ => Cause::Environment,
     }

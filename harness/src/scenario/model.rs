@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
 
+pub use crate::wire::RejectKind;
+
 /// A place in an input file, shown as `file:line:column`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Span {
@@ -287,23 +289,6 @@ pub struct Target {
     pub address: IpAddr,
     /// The port; any where `None`.
     pub port: Option<u16>,
-}
-
-/// How a packet is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RejectKind {
-    /// In any way.
-    Any,
-    /// By a TCP segment with RST.
-    TcpReset,
-    /// By an SCTP ABORT.
-    SctpAbort,
-    /// By ICMP or ICMPv6 port unreachable.
-    PortUnreachable,
-    /// By another ICMP or ICMPv6 destination unreachable.
-    OtherUnreachable,
-    /// By the sender's own kernel, which has no way to the destination and sends nothing.
-    Unsent,
 }
 
 /// The source address that the receiver sees.

@@ -1,6 +1,7 @@
 //! YAML with the place of every value.
 
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use super::diagnostics::{Diagnostic, Label};
@@ -163,6 +164,18 @@ impl<'a> At<'a> {
         match self.node.items().get(index) {
             Some(node) => Self { node, key: None, ..self },
             None => self,
+        }
+    }
+
+    /// The first value in this one that reads as this, as an address in a list of them or anywhere in an object.
+    pub(crate) fn reading<T: FromStr + PartialEq>(self, value: &T) -> Option<Self> {
+        match &self.node.kind {
+            Kind::Scalar { text, .. } => (text.trim().parse::<T>().ok().as_ref() == Some(value)).then_some(self),
+            Kind::List(items) => items.iter().find_map(|node| Self { node, key: None, ..self }.reading(value)),
+            Kind::Map(entries) => {
+                let of = |entry: &'a Entry| Self { node: &entry.value, key: Some(entry.mark), ..self };
+                entries.iter().find_map(|entry| of(entry).reading(value))
+            }
         }
     }
 

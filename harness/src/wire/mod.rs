@@ -7,7 +7,7 @@
 //! use svclab::wire::{Flow, Packet, Tag, answer, probe};
 //!
 //! let flow = Flow::tcp("10.244.1.3:37328".parse()?, "10.96.34.82:80".parse()?);
-//! let syn = probe(&flow, Tag::new(7).ok_or("too large")?);
+//! let syn = probe(&flow, Tag::new(7));
 //! assert_eq!(syn.to_string(), "10.244.1.3:37328 > 10.96.34.82:80 tcp [S]");
 //! assert_eq!(Packet::decode(&syn.encode()?)?, syn);
 //!
@@ -51,6 +51,6 @@ pub use packet::{
 pub use pcapng::pcapng;
 pub use peek::{Content, FlowKey, peek, peek_ip};
 pub use probe::probe;
-pub use refusal::{Refusal, refusal};
+pub use refusal::{Refusal, RejectKind, refusal};
 pub use tag::Tag;
 pub use template::Template;

@@ -4,7 +4,23 @@ use std::net::IpAddr;
 
 use super::describe::{error_words, version};
 use super::{Chunk, Flow, Icmp, IcmpError, Packet, TcpFlags, Transport};
-use crate::scenario::RejectKind;
+
+/// How a packet is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectKind {
+    /// In any way.
+    Any,
+    /// By a TCP segment with RST.
+    TcpReset,
+    /// By an SCTP ABORT.
+    SctpAbort,
+    /// By ICMP or ICMPv6 port unreachable.
+    PortUnreachable,
+    /// By another ICMP or ICMPv6 destination unreachable.
+    OtherUnreachable,
+    /// By the sender's own kernel, which has no way to the destination and sends nothing.
+    Unsent,
+}
 
 /// What the sender of a flow was told.
 #[derive(Debug, Clone, PartialEq, Eq)]

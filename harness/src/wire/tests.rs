@@ -7,7 +7,6 @@ use rstest::rstest;
 use svclab_rules::cluster::{Family, Protocol};
 
 use super::*;
-use crate::scenario::RejectKind;
 
 const CLIENT_MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const POD_MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
@@ -38,7 +37,7 @@ fn some_flow() -> Flow {
 }
 
 fn tag() -> Tag {
-    Tag::new(0x1234_5678_9abc).unwrap()
+    Tag::new(0x1234_5678_9abc)
 }
 
 prop_compose! {
@@ -64,7 +63,7 @@ fn any_flow() -> impl Strategy<Value = Flow> {
 }
 
 fn any_tag() -> impl Strategy<Value = Tag> {
-    (0..=Tag::MAX.get()).prop_map(|number| Tag::new(number).unwrap())
+    (0..=Tag::MAX.get()).prop_map(Tag::new)
 }
 
 /// Packets of every kind: probes, answers, errors about them, and all of it inside VXLAN.

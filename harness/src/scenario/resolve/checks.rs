@@ -7,13 +7,12 @@ use svclab_rules::cluster::objects::special;
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::nftables;
 
-use super::super::model::{Host, Scenario};
+use super::super::model::{Host, Scenario, pod_label};
 use super::super::tree::{At, Place};
 use super::addresses::family;
 use super::findings::Findings;
 use super::located::Located;
 use super::objects::Objects;
-use crate::topology::pod_label;
 
 /// The longest name of a file (`NAME_MAX` of Linux).
 const NAME_BYTES: usize = 255;
@@ -27,25 +26,23 @@ pub(crate) fn addresses(
 ) {
     let mut used: HashMap<IpAddr, (String, At<'_>)> = HashMap::new();
     for node in &objects.nodes {
-        let at = node.at.first_of(&["ip", "ips"]);
         for ip in node.value.addresses() {
-            claim(&mut used, ip, format!("node {}", node.value.name), at, findings);
+            claim(&mut used, ip, format!("node {}", node.value.name), written(node.at, ip), findings);
         }
-        families(&node.value.internal_ips, at, findings);
+        families(&node.value.internal_ips, node.at, findings);
     }
     for pod in &objects.pods {
-        let at = pod.at.first_of(&["ip", "ips"]);
         let name = super::super::model::short_name(&pod.value.pod.name);
         if !pod.value.pod.host_network {
             for ip in &pod.value.pod.ips {
-                claim(&mut used, *ip, format!("pod {name}"), at, findings);
+                claim(&mut used, *ip, format!("pod {name}"), written(pod.at, *ip), findings);
             }
         }
-        in_range(objects, pod, at, findings);
+        in_range(objects, pod, findings);
     }
     for host in hosts {
         for ip in &host.value.ips {
-            claim(&mut used, *ip, format!("host {}", host.value.name), host.at.first_of(&["ip", "ips"]), findings);
+            claim(&mut used, *ip, format!("host {}", host.value.name), written(host.at, *ip), findings);
         }
     }
     for service in &cluster.services {
@@ -100,6 +97,11 @@ fn unusable(ip: IpAddr) -> Option<&'static str> {
     special(ip).or(broadcast.then_some("broadcast")).or(mapped.then_some("mapped IPv4"))
 }
 
+/// Where a machine's address is written; of one that was chosen for it, the machine.
+fn written(machine: At<'_>, ip: IpAddr) -> At<'_> {
+    machine.reading(&ip).unwrap_or_else(|| machine.first_of(&["ip", "ips"]))
+}
+
 fn claim<'a>(
     used: &mut HashMap<IpAddr, (String, At<'a>)>,
     ip: IpAddr,
@@ -119,19 +121,24 @@ fn claim<'a>(
 }
 
 /// Refuses a second address of a family, which the lab would have no use for.
-fn families(ips: &[IpAddr], at: At<'_>, findings: &mut Findings) {
+fn families(ips: &[IpAddr], node: At<'_>, findings: &mut Findings) {
     for family in Family::ALL {
-        if ips.iter().filter(|ip| Family::of(**ip) == family).count() > 2 {
-            findings.wrong(at, format!("more than two {family} addresses"), "Give at most two of each family.");
+        if let Some(third) = ips.iter().filter(|ip| Family::of(**ip) == family).nth(2) {
+            findings.wrong(
+                written(node, *third),
+                format!("more than two {family} addresses"),
+                "Give at most two of each family.",
+            );
         }
     }
 }
 
 /// A pod's address must be one that its node hands out; with hostNetwork, the node's own.
-fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, at: At<'_>, findings: &mut Findings) {
-    let pod = &pod.value.pod;
+fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, findings: &mut Findings) {
+    let (pod, machine) = (&pod.value.pod, pod.at);
     let Some(node) = objects.node(&pod.node) else { return };
     for ip in &pod.ips {
+        let at = written(machine, *ip);
         if pod.host_network {
             if !node.internal_ips.contains(ip) {
                 let message = format!("{ip} is no address of node {}, whose network the pod uses", node.name);

@@ -50,7 +50,12 @@ pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> 
     for (pods, services) in pod_cidrs.iter().flat_map(|pods| service_cidrs.iter().map(move |other| (pods, other))) {
         if overlap(*pods, *services) {
             let message = format!("the range of pods {pods} and the range of cluster IPs {services} overlap");
-            findings.wrong(at.field("podCIDR"), message, "Choose another `podCIDR`, or set `serviceCIDR`.");
+            let place = at.field("podCIDR");
+            findings.wrong(
+                place.reading(pods).unwrap_or(place),
+                message,
+                "Choose another `podCIDR`, or set `serviceCIDR`.",
+            );
         }
     }
     let proxy = proxy(&raw.proxy, &pod_cidrs, at.field("proxy"), findings);

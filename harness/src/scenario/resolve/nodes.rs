@@ -83,10 +83,15 @@ pub(crate) fn defaults(ranges: [&str; 2], families: &[Family], first: u128, pool
     families.iter().filter_map(|family| pool.address(of(*family)?, first)).collect()
 }
 
+/// Where a node's range is written; of one that was chosen for it, the node.
+fn written<'a>(node: &Located<'a, Node>, range: &IpNet) -> At<'a> {
+    node.at.reading(range).unwrap_or_else(|| node.field("spec.podCIDR"))
+}
+
 fn ranges(nodes: &[Located<'_, Node>], network: &Network, findings: &mut Findings) {
     for (index, node) in nodes.iter().enumerate() {
         for range in &node.value.pod_cidrs {
-            let at = node.field("spec.podCIDR");
+            let at = written(node, range);
             let same_family = network.pod_cidrs.iter().find(|cluster| family(**cluster) == family(*range));
             if same_family.is_none_or(|cluster| !cluster.contains(range)) {
                 let all = network.pod_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -98,7 +103,7 @@ fn ranges(nodes: &[Located<'_, Node>], network: &Network, findings: &mut Finding
                     use super::super::tree::Place;
                     let message = format!("the range {range} overlaps with {common} of node {}", other.value.name);
                     let mistake = at.mistake(message).help("Give every node a range of its own.");
-                    findings.add(mistake.also(other.field("spec.podCIDR").label("the other range")));
+                    findings.add(mistake.also(written(other, common).label("the other range")));
                 }
             }
         }

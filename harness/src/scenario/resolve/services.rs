@@ -151,7 +151,12 @@ fn cluster_ips(
     }
     for wanted in families.iter().filter(|family| !cluster.contains(family)) {
         let message = format!("the service asks for {wanted}, but the cluster has no {wanted} range");
-        findings.wrong(place.field("spec.ipFamilies"), message, "Add such a range to `cluster.podCIDR`.");
+        let list = place.field("spec.ipFamilies");
+        findings.wrong(
+            list.reading(&wanted.to_string()).unwrap_or(list),
+            message,
+            "Add such a range to `cluster.podCIDR`.",
+        );
     }
     if policy == Some("RequireDualStack") && cluster.len() < 2 {
         let message = "the service requires dual-stack, but the cluster has one family";

@@ -54,10 +54,16 @@ pub(crate) fn value(node: &Node) -> Value {
     }
 }
 
-/// What a scalar without quotes means. Names and addresses, nearly all of them, are told by their looks.
+/// The words that begin with a letter and are no strings.
+const WORDS: [&str; 9] = ["true", "True", "TRUE", "false", "False", "FALSE", "null", "Null", "NULL"];
+
+/// What a scalar without quotes means. Names, addresses and ports, nearly all of them, are told by their looks.
 fn plain_scalar(text: &str) -> Value {
-    let word = |first: u8| first.is_ascii_alphabetic() && !b"tTfFnN".contains(&first);
-    let is_string = text.as_bytes().first().is_some_and(|first| word(*first))
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    if let (true, Ok(number)) = (digits && (text == "0" || !text.starts_with('0')), text.parse::<u64>()) {
+        return Value::Number(number.into());
+    }
+    let is_string = text.starts_with(|first: char| first.is_ascii_alphabetic()) && !WORDS.contains(&text)
         || text.matches('.').count() > 1
         || text.contains([':', '/', '-']) && text.len() > 8;
     if is_string {

@@ -1,8 +1,7 @@
 //! Objects come in: from files, and from the lists of a scenario or a step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use k8s_openapi::api::core::v1 as core;
 use svclab_rules::cluster::objects::{self, Reading};
 use svclab_rules::cluster::{EndpointSlice, ObjectName};
 
@@ -26,6 +25,7 @@ impl<'a> Objects<'a> {
         findings: &mut Findings,
     ) -> Vec<Located<'a, pods::Draft>> {
         let mut drafts = Vec::new();
+        let mut known: HashSet<ObjectName> = self.slices.iter().map(|slice| slice.value.name.clone()).collect();
         for file in &source.manifests {
             let (objects, complete) = manifests.objects(file, findings);
             self.complete &= complete;
@@ -33,7 +33,7 @@ impl<'a> Objects<'a> {
                 let place = object.with(());
                 match object.value {
                     Object::Pod(pod) => drafts.push(pods::manifest(*pod, place.at)),
-                    Object::Service(service) => self.put_service(place.with(*service)),
+                    Object::Service(service) => self.services.put(place.with(*service)),
                     Object::Node(node) => {
                         let node = sound(&place, objects::node(&node), findings);
                         self.complete &= node.is_some();
@@ -41,7 +41,9 @@ impl<'a> Objects<'a> {
                     }
                     Object::EndpointSlice(slice) => match sound(&place, objects::endpoint_slice(&slice), findings) {
                         Some(Reading::Kept(slice)) => {
-                            self.slices.retain(|other| other.value.name != slice.name);
+                            if !known.insert(slice.name.clone()) {
+                                self.slices.retain(|other| other.value.name != slice.name);
+                            }
                             self.slices.push(place.with(slice));
                         }
                         Some(Reading::Ignored(note)) => findings.note(place.at, note.to_string()),
@@ -49,6 +51,7 @@ impl<'a> Objects<'a> {
                     },
                     Object::Endpoints(endpoints) => {
                         let slices = sound(&place, objects::endpoints(&endpoints), findings).unwrap_or_default();
+                        known.extend(slices.iter().map(|slice| slice.name.clone()));
                         self.put_mirrored(place, slices, findings);
                     }
                 }
@@ -67,14 +70,6 @@ impl<'a> Objects<'a> {
         }
     }
 
-    fn put_service(&mut self, service: Located<'a, core::Service>) {
-        let name = services::object_name(&service.value);
-        match self.services.iter_mut().find(|other| services::object_name(&other.value) == name) {
-            Some(other) => *other = service,
-            None => self.services.push(service),
-        }
-    }
-
     /// Lays Services and endpoints in short form over what there is.
     pub(super) fn lay_over(&mut self, source: &Source<'a>, network: &Network, findings: &mut Findings) {
         let mut seen: BTreeMap<ObjectName, At<'a>> = BTreeMap::new();
@@ -90,13 +85,12 @@ impl<'a> Objects<'a> {
             if raw.delete == Some(true) {
                 self.remove_service(&name, at, findings);
             } else {
-                let known = self.services.iter_mut().find(|other| services::object_name(&other.value) == name);
-                let mut object = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
+                let mut object = self.services.get(&name).map(|known| known.value.clone()).unwrap_or_default();
                 services::overlay(raw, &mut object);
-                self.put_service(Located::short(object, at));
+                self.services.put(Located::short(object, at));
             }
         }
-        services::complete(&mut self.services, network, &mut self.pool, findings);
+        services::complete(self.services.as_mut_slice(), network, &mut self.pool, findings);
         for (index, raw) in source.endpoints.iter().enumerate() {
             let at = source.at.field("endpoints").item(index);
             let name = service_of(raw);
@@ -104,7 +98,7 @@ impl<'a> Objects<'a> {
                 let help = "Leave `delete` out: the endpoints that are listed replace those of before.";
                 findings.wrong(at.field("delete").key(), "an entry either lists endpoints or deletes them", help);
             }
-            if self.services.iter().any(|service| services::object_name(&service.value) == name) {
+            if self.services.get(&name).is_some() {
                 self.entries.push(Located::short(raw, at));
             } else if !(raw.delete == Some(true) && seen.contains_key(&name)) {
                 // The endpoints of a Service that the same step deletes go with it, and may be named beside it.
@@ -114,10 +108,9 @@ impl<'a> Objects<'a> {
     }
 
     fn remove_service(&mut self, name: &ObjectName, at: At<'_>, findings: &mut Findings) {
-        if !self.services.iter().any(|service| services::object_name(&service.value) == *name) {
+        if !self.services.remove(name) {
             self.missing_service(name, at.field("name"), findings);
         }
-        self.services.retain(|service| services::object_name(&service.value) != *name);
         self.entries.retain(|entry| service_of(entry.value) != *name);
         self.slices.retain(|slice| slice.value.service != *name);
     }

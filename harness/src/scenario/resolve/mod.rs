@@ -21,6 +21,7 @@ mod ports;
 mod probes;
 mod references;
 mod scene;
+mod service_list;
 mod services;
 mod surroundings;
 mod sysctls;

@@ -1,9 +1,8 @@
 //! The objects of the cluster while a scenario is resolved: as they are at the start, and after each step.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::core::v1 as core;
 use svclab_rules::cluster::objects;
 use svclab_rules::cluster::{Cluster, EndpointSlice, Node, ObjectName, Service};
 use svclab_rules::selection;
@@ -19,6 +18,7 @@ use super::manifests::Manifests;
 use super::network::Network;
 use super::nodes;
 use super::pods::{self, PodState};
+use super::service_list::ServiceList;
 use super::services;
 
 /// The objects of the cluster.
@@ -28,7 +28,7 @@ pub(crate) struct Objects<'a> {
     pub(crate) nodes: Vec<Located<'a, Node>>,
     /// The pods.
     pub(crate) pods: Vec<Located<'a, PodState>>,
-    pub(super) services: Vec<Located<'a, core::Service>>,
+    pub(super) services: ServiceList<'a>,
     /// Slices from manifests, those made of Endpoints included.
     pub(super) slices: Vec<Located<'a, EndpointSlice>>,
     pub(super) entries: Vec<Located<'a, &'a RawEndpoints>>,
@@ -84,7 +84,7 @@ impl<'a> Objects<'a> {
         let mut objects = Self {
             nodes: Vec::new(),
             pods: Vec::new(),
-            services: Vec::new(),
+            services: ServiceList::default(),
             slices: Vec::new(),
             entries: Vec::new(),
             pool,
@@ -138,16 +138,19 @@ impl<'a> Objects<'a> {
     /// The facts.
     pub(crate) fn cluster(&self, network: &Network, findings: &mut Findings) -> Cluster {
         let mut facts: Vec<Located<'_, Service>> = Vec::new();
-        for service in &self.services {
+        for service in self.services.iter() {
             facts.extend(sound(service, objects::service(&service.value), findings).map(|fact| service.with(fact)));
         }
         let mut slices: Vec<EndpointSlice> = self.slices.iter().map(|slice| slice.value.clone()).collect();
+        let described: HashSet<&ObjectName> = self.slices.iter().map(|slice| &slice.value.service).collect();
+        let mut entries: HashMap<ObjectName, Vec<_>> = HashMap::new();
+        for entry in &self.entries {
+            entries.entry(service_of(entry.value)).or_default().push(entry);
+        }
         for service in &facts {
-            let name = &service.value.name;
-            let entries: Vec<_> = self.entries.iter().filter(|entry| service_of(entry.value) == *name).collect();
-            let described = self.slices.iter().any(|slice| slice.value.service == *name);
-            if !entries.is_empty() || !described {
-                slices.extend(endpoints::slices(self, service, &entries, findings));
+            let own = entries.remove(&service.value.name).unwrap_or_default();
+            if !own.is_empty() || !described.contains(&service.value.name) {
+                slices.extend(endpoints::slices(self, service, &own, findings));
             }
         }
         let cluster = Cluster {
@@ -164,8 +167,8 @@ impl<'a> Objects<'a> {
     /// What the API server refuses of Services that are sound each by itself, and what has no effect.
     fn check(&self, cluster: &Cluster, findings: &mut Findings) {
         let service = |object: &str| {
-            let name = object.strip_prefix("Service ")?;
-            self.services.iter().find(|service| services::object_name(&service.value).to_string() == name)
+            let (namespace, name) = object.strip_prefix("Service ")?.split_once('/')?;
+            self.services.get(&ObjectName::new(namespace, name))
         };
         for error in objects::check(cluster) {
             if let Some(service) = service(&error.object) {

@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod doctor;
 pub mod documents;
+pub mod explain;
 pub mod judge;
 pub mod lab;
 pub mod observation;
@@ -15,5 +16,7 @@ pub mod stats;
 pub mod testing;
 mod text;
 pub mod topology;
+pub mod trace;
 pub mod verify;
+mod voices;
 pub mod wire;

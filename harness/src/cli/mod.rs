@@ -4,6 +4,7 @@ mod check;
 mod completions;
 mod console;
 mod doctor;
+mod explain;
 mod interrupt;
 mod mistakes;
 mod reports;
@@ -73,6 +74,7 @@ enum Command {
     Run(run::Args),
     Verify(verify::Args),
     Check(check::Args),
+    Explain(explain::Args),
     Rules(rules::Args),
     Doctor(doctor::Args),
     Schema(schema::Args),
@@ -111,7 +113,7 @@ fn load(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return explain(&error).into(),
+        Err(error) => return tell(&error).into(),
     };
     let console = Console::new(&cli.output);
     let carried_out = catch_unwind(AssertUnwindSafe(|| carry_out(&cli.command, &console)));
@@ -123,6 +125,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Run(args) => run::run(args, console),
         Command::Verify(args) => verify::run(args, console),
         Command::Check(args) => check::run(args, console),
+        Command::Explain(args) => explain::run(args, console),
         Command::Rules(args) => rules::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
         Command::Schema(args) => schema::run(args, console),
@@ -131,7 +134,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
 }
 
 /// Shows help, the version, or what is wrong with the command line.
-fn explain(error: &clap::Error) -> Exit {
+fn tell(error: &clap::Error) -> Exit {
     let shown = error.print().and_then(|()| io::stdout().flush());
     if error.use_stderr() { Exit::Input } else { written(Exit::Held, shown) }
 }

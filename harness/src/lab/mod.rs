@@ -16,6 +16,7 @@ mod netlink;
 pub(crate) mod programs;
 mod sandbox;
 mod settings;
+mod tracing;
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -29,6 +30,7 @@ pub(crate) use channel::{Channel, Losses, close_all};
 pub(crate) use conntrack::Connections;
 pub(crate) use fence::{Fence, allowed_processors, stay_on};
 pub(crate) use settings::has_ipv6;
+pub(crate) use tracing::TRACING_TABLE;
 
 use crate::documents::Document;
 use crate::topology::{Role, Space, SpaceId, Topology, UNDERLAY};

@@ -22,6 +22,7 @@ impl Network<'_> {
             outcome,
             assumptions: leg.assumptions,
             stages: leg.stages(),
+            back: Vec::new(),
         };
         let name = |space: SpaceId| self.topology.spaces[space].name.clone();
         let outcome = match how {
@@ -35,7 +36,7 @@ impl Network<'_> {
                         reply: self.reply(&answer),
                     };
                     let share = leg.share.within(answer.leg.share);
-                    PredictedBranch { share, ..branch(&leg, outcome) }
+                    PredictedBranch { share, back: answer.leg.stages(), ..branch(&leg, outcome) }
                 };
                 return answers.map(of).collect();
             }
@@ -44,6 +45,7 @@ impl Network<'_> {
             Ended::Rejected(space, kind, cause) => {
                 let told = self.refusals(space, &leg, kind, home).into_iter();
                 let of = |answer: End| {
+                    let (share, back) = (leg.share.within(answer.leg.share), answer.leg.stages());
                     let outcome = match answer.how {
                         Ended::Returned => Predicted::Rejected { kind, at: name(space), cause: cause.clone() },
                         Ended::Unknown(rule, why) => Predicted::Unknown { rule, why },
@@ -53,7 +55,7 @@ impl Network<'_> {
                         }
                         Ended::Received(at, _) => Predicted::Dropped { at: name(at), cause: Cause::NobodyListens },
                     };
-                    PredictedBranch { share: leg.share.within(answer.leg.share), ..branch(&leg, outcome) }
+                    PredictedBranch { share, back, ..branch(&leg, outcome) }
                 };
                 return told.map(of).collect();
             }

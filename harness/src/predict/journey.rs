@@ -348,7 +348,9 @@ impl<'n, 'a> Journey<'n, 'a> {
                     None => is_lost = true,
                 }
             }
-            let stage = Stage { space, family, hook, path: std::mem::take(&mut branch.trace) };
+            let path = std::mem::take(&mut branch.trace);
+            let (came, left, tracking) = (leg.packet, branch.packet, leg.tracking);
+            let stage = Stage { space, family, hook, came, left, tracking, path };
             let leg = Leg {
                 share: branch.share.within(leg.share),
                 packet: branch.packet,

@@ -78,6 +78,13 @@ impl Machine {
         Some((RulePlace { space, table: place.table.to_owned(), chain, number: place.rule, text }, rule))
     }
 
+    /// The rules of a chain; none where there is no such chain.
+    pub(super) fn chain(&self, family: Family, table: &str, chain: &str) -> &[Rule] {
+        let rules = self.rules[family as usize].as_ref().map(|(rules, _)| rules);
+        let table = rules.and_then(|rules| rules.tables.iter().find(|one| one.name.as_str() == table));
+        table.and_then(|table| table.chain(chain)).map(|chain| chain.rules.as_slice()).unwrap_or_default()
+    }
+
     /// The name of an interface; the loopback's is 1.
     pub(super) fn interface(&self, index: u32) -> Option<Interface> {
         if index == LOOPBACK {

@@ -26,10 +26,10 @@ mod tunnel;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use svclab_rules::cluster::{Cluster, Protocol, ProxyMode};
+use svclab_rules::cluster::{Cluster, Family, Protocol, ProxyMode};
 use svclab_rules::iptables::evaluate::CompileError;
-use svclab_rules::iptables::{ParseError, Target};
-use svclab_rules::walk::{Did, Hook, Packet, Transport};
+use svclab_rules::iptables::{ParseError, Rule, Target, print_rule};
+use svclab_rules::walk::{Did, Hook, Packet, Step, Transport};
 
 use crate::documents::Document;
 use crate::scenario::Vantage;
@@ -83,6 +83,21 @@ fn first(errors: &[impl ToString]) -> String {
     errors.first().map(ToString::to_string).unwrap_or_default()
 }
 
+/// A rule that a packet met.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Met<'n> {
+    /// Where it stands.
+    pub place: RulePlace,
+    /// What happened.
+    pub did: Did,
+    /// The rule.
+    pub rule: &'n Rule,
+    /// All rules of its chain.
+    pub chain: &'n [Rule],
+    /// Those of the chain that it leads to.
+    pub next: Option<&'n [Rule]>,
+}
+
 /// A lab's plan with its rules, ready for walking.
 pub struct Network<'a> {
     topology: &'a Topology,
@@ -131,6 +146,30 @@ impl<'a> Network<'a> {
         let source = SocketAddr::new(source.ip(), sent.source_port);
         let branches = journey.finish().into_iter().flat_map(|end| self.branches(end, home));
         Some(Prediction { source, branches: branches.collect() })
+    }
+
+    /// The rules that a packet met at a hook, in order: those that matched, may have matched, or that chance alone kept from
+    /// matching.
+    pub fn met(&self, stage: &Stage) -> Vec<Met<'_>> {
+        let machine = &self.machines[stage.space];
+        let meet = |step: &Step| {
+            let (place, rule) = machine.rule(stage.family, step.rule)?;
+            let chain = machine.chain(stage.family, &place.table, &place.chain);
+            let next = rule.next_chain().map(|next| machine.chain(stage.family, &place.table, next));
+            Some(Met { did: step.did, rule, chain, next, place })
+        };
+        stage.path.0.iter().filter_map(meet).collect()
+    }
+
+    /// A rule as its language writes it, by its place; its number counts from 1.
+    pub fn rule_text(&self, space: SpaceId, family: Family, table: &str, chain: &str, number: usize) -> Option<String> {
+        let rule = self.machines[space].chain(family, table, chain).get(number.checked_sub(1)?)?;
+        Some(print_rule(family, chain, rule))
+    }
+
+    /// The plan that is walked.
+    pub fn topology(&self) -> &Topology {
+        self.topology
     }
 
     /// The rules that did something to a packet on its way, and the jumps that led to them, each with its hook. Jumps into

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
-use svclab_rules::walk::{Assumptions, Hook, Path, Refusal, Share};
+use svclab_rules::walk::{Assumptions, Hook, Packet, Path, Refusal, Share, Tracking};
 
 use crate::scenario::RejectKind;
 use crate::topology::SpaceId;
@@ -30,6 +30,8 @@ pub struct PredictedBranch {
     pub assumptions: Assumptions,
     /// The hooks on the way, in order.
     pub stages: Vec<Stage>,
+    /// The hooks on the way of what comes back: of the answer, or of the refusal.
+    pub back: Vec<Stage>,
 }
 
 /// How a packet's way ends.
@@ -196,6 +198,12 @@ pub struct Stage {
     pub family: Family,
     /// The hook.
     pub hook: Hook,
+    /// The packet as it came.
+    pub came: Packet,
+    /// The packet as it left, or as it was when its way ended here.
+    pub left: Packet,
+    /// What the connection table had for it as it came.
+    pub tracking: Tracking,
     /// The rules met.
     pub path: Path,
 }

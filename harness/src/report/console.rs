@@ -5,9 +5,10 @@ use std::fmt::Display;
 use anstyle::{AnsiColor, Style};
 
 use super::words::{counts, direction, duration, trouble};
-use super::{ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
+use super::{Account, KernelWay, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::judge::{Difference, Field, observed_words};
 use crate::observation::{Observation, Sighting};
+use crate::text::counted;
 
 /// How the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -167,20 +168,58 @@ impl Page {
             self.difference(difference);
         }
         self.rest_of_the_expectation(probe);
-        self.path(8, probe, true);
+        if let Some(account) = &probe.account {
+            self.account(account);
+        }
+        let is_predicted = probe.account.as_ref().is_some_and(|account| !account.prediction.is_empty());
+        let heading = if is_predicted { "rules that decide on" } else { "rules about this destination on" };
         for excerpt in probe.rules.iter().filter(|excerpt| !excerpt.lines.is_empty()) {
             self.gap();
-            self.line(8, format!("{} {}", self.paint(FAINT, "rules about this destination on"), excerpt.place));
+            self.line(8, format!("{} {}", self.paint(FAINT, heading), excerpt.place));
             for rule in &excerpt.lines {
                 self.line(10, rule);
             }
         }
+        self.path(8, probe, true);
         if let Some(command) = &probe.look {
             self.gap();
             self.line(8, self.paint(FAINT, "look further"));
             self.line(10, command);
         }
         self.gap();
+    }
+
+    /// What all voices say.
+    fn account(&mut self, account: &Account) {
+        let Account { promise, prediction, unpredicted, observation, meaning, kernel, untraced } = account;
+        self.gap();
+        if let Some(promise) = promise {
+            self.line(8, format!("should    {promise}"));
+        }
+        for (position, branch) in prediction.iter().enumerate() {
+            self.line(8, format!("{:<8}  {branch}", if position == 0 { "would" } else { "" }));
+        }
+        if let Some(reason) = unpredicted {
+            self.line(8, format!("would     no prediction: {reason}"));
+        }
+        self.line(8, format!("did       {observation}, when it was sent again"));
+        match kernel {
+            Some(KernelWay { alike, difference: Some(difference), .. }) => {
+                let heading = format!("the kernel met {} as predicted, and then parts:", counted(*alike, "rule"));
+                self.line(18, self.paint(MARKED, heading));
+                for line in difference {
+                    self.line(20, line);
+                }
+            }
+            Some(KernelWay { alike, .. }) => {
+                self.line(18, self.paint(FAINT, format!("the kernel met {} as predicted", counted(*alike, "rule"))));
+            }
+            None => {}
+        }
+        if let Some(reason) = untraced {
+            self.line(18, self.paint(FAINT, format!("the kernel was not traced: {reason}")));
+        }
+        self.line(8, self.paint(STRONG, meaning));
     }
 
     fn difference(&mut self, difference: &Difference) {

@@ -9,13 +9,14 @@
 //! | `counts` | `scenarios`; tests that are `ok`, `failed`, `errors`; tests that were `filtered` out |
 //! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`, `notes[]`, `tests[]` |
 //! | `scenarios[].tests[]` | `name`, `at`, `status`, `seconds`, `error`, `probes[]` |
-//! | `...probes[]` | `title`, `at`, `status`, `seconds`, `expected`, `observed`, `flow` or `tally`, `differences[]`, `shown[]`, `balance`, `rules[]`, `look` |
+//! | `...probes[]` | `title`, `at`, `status`, `seconds`, `expected`, `observed`, `flow` or `tally`, `differences[]`, `shown[]`, `balance`, `account`, `rules[]`, `look` |
 //! | `expected` | each part of the expectation in words, by its field: `outcome`, `source`, `reply`, `balance`, `affinity` |
 //! | `observed` | the observation in words |
 //! | `flow` | `protocol`, `source`, `destination`, `outcome` (`delivered`, `doubled`, `rejected`, `dropped`), `deliveries[]` (`at`, `source`, `destination`), `refusal` (`what`, `by`), `reply`, `path[]` (`place`, `interface`, `direction`: `in` or `out`, `packet`) |
 //! | `tally` | `sent`, `sender` (its address), `lost`, `doubled`, `unattributed`; `delivered` by destination, `sources` by address |
 //! | `differences[]` | `field`, `expected`, `observed`, `reason` |
 //! | `balance` | `flows`, `held`, `p_value`, `false_alarm_rate`, `endpoints[]`: `name`, `count`, `share` (expected), `p_value`, `low` and `high` (shares that fit the count) |
+//! | `account` | of a probe that failed: `promise`, `prediction[]`, `unpredicted`, `observation`, `meaning`, `kernel` (`alike`, `met`, `difference[]`), `untraced` |
 //! | `rules[]` | `place`, `lines[]` |
 //! | `at` | `file`, `line`, `column` |
 //! | `error` | `cause` (`input`, `environment`, `internal`), `message`, `help`, `at` |
@@ -26,7 +27,7 @@ use std::net::{IpAddr, SocketAddr};
 use serde::Serialize;
 
 use super::words::{direction, trouble};
-use super::{Counts, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
+use super::{Account, Counts, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::judge::{Difference, Shares, observed_words};
 use crate::observation::{Delivery, FlowObservation, Observation, Observed, Tally};
 use crate::scenario::Span;
@@ -146,6 +147,7 @@ struct Probe<'a> {
     differences: Vec<Part<'a>>,
     shown: &'a [String],
     balance: Option<Fit<'a>>,
+    account: Option<Voices<'a>>,
     rules: Vec<Rules<'a>>,
     look: Option<&'a str>,
 }
@@ -169,8 +171,46 @@ impl<'a> From<&'a ProbeReport> for Probe<'a> {
             differences: report.verdict.differences.iter().map(Part::from).collect(),
             shown: &report.verdict.shown,
             balance: report.verdict.balance.as_ref().map(Fit::from),
+            account: report.account.as_ref().map(Voices::from),
             rules: report.rules.iter().map(|rules| Rules { place: &rules.place, lines: &rules.lines }).collect(),
             look: report.look.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Voices<'a> {
+    promise: Option<&'a str>,
+    prediction: &'a [String],
+    unpredicted: Option<&'a str>,
+    observation: &'a str,
+    meaning: &'a str,
+    kernel: Option<Kernel<'a>>,
+    untraced: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Kernel<'a> {
+    alike: usize,
+    met: usize,
+    difference: Option<&'a [String]>,
+}
+
+impl<'a> From<&'a Account> for Voices<'a> {
+    fn from(account: &'a Account) -> Self {
+        let kernel = account.kernel.as_ref().map(|way| Kernel {
+            alike: way.alike,
+            met: way.met,
+            difference: way.difference.as_deref(),
+        });
+        Self {
+            promise: account.promise.as_deref(),
+            prediction: &account.prediction,
+            unpredicted: account.unpredicted.as_deref(),
+            observation: &account.observation,
+            meaning: &account.meaning,
+            kernel,
+            untraced: account.untraced.as_deref(),
         }
     }
 }

@@ -85,12 +85,44 @@ pub struct ProbeReport {
     pub observation: Observation,
     /// What that means.
     pub verdict: Verdict,
-    /// Rules about the destination, of the nodes that the packet came to, for a probe that failed.
+    /// What promise, prediction and kernel say of it, for a probe that failed.
+    pub account: Option<Account>,
+    /// For a probe that failed, the rules that decided; where none are predicted, those about its destination.
     pub rules: Vec<RuleExcerpt>,
     /// The command that looks further, for a probe that failed.
     pub look: Option<String>,
     /// Wall-clock time.
     pub duration: Duration,
+}
+
+/// Three voices about one flow of a probe that failed, which was sent once more for it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Account {
+    /// What is promised; `None` where the sender has no address to be promised anything.
+    pub promise: Option<String>,
+    /// What is predicted: each branch with its share.
+    pub prediction: Vec<String>,
+    /// Why nothing is predicted, where that is so.
+    pub unpredicted: Option<String>,
+    /// What was observed this time.
+    pub observation: String,
+    /// Who disagrees with whom, and what that means.
+    pub meaning: String,
+    /// How far the kernel met the rules that are predicted.
+    pub kernel: Option<KernelWay>,
+    /// Why the kernel was not asked for the rules that it met, where that is so.
+    pub untraced: Option<String>,
+}
+
+/// How far the kernel went a predicted way.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KernelWay {
+    /// How many rules it met as predicted, one after the other.
+    pub alike: usize,
+    /// How many it met altogether.
+    pub met: usize,
+    /// Where it first left that way, in lines: where, what was predicted, what the kernel met.
+    pub difference: Option<Vec<String>>,
 }
 
 /// Some rules of one namespace.

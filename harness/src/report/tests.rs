@@ -66,6 +66,7 @@ fn judged(line: usize, expectation: &Expectation, observation: Observation) -> P
         expected: expected_parts(&probe, expectation, &context.sender),
         verdict: judge(&probe, expectation, &observation, &context),
         observation,
+        account: None,
         rules: Vec::new(),
         look: None,
         duration: ms(3),
@@ -120,7 +121,23 @@ fn rejected() -> ProbeReport {
         "-A FORWARD -m conntrack --ctstate NEW -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES",
         "-A KUBE-SERVICES -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx has no endpoints\" -m tcp --dport 80 -j REJECT",
     ];
+    let outcome_words = "rejected: port unreachable";
+    let account = Account {
+        promise: Some("delivered to 10.244.2.2:80 (1/1; source preserved; reply from the address asked)".to_owned()),
+        prediction: vec!["1: rejected on node/worker: by table filter: -A KUBE-SERVICES -j REJECT".to_owned()],
+        observation: outcome_words.to_owned(),
+        meaning: "The rules do not do what is promised, and the kernel does what the rules say.".to_owned(),
+        kernel: Some(KernelWay {
+            alike: 2,
+            met: 3,
+            difference: Some(
+                ["the packet on node/worker", "predicted  -A ONE", "kernel     -A OTHER"].map(str::to_owned).to_vec(),
+            ),
+        }),
+        ..Account::default()
+    };
     ProbeReport {
+        account: Some(account),
         rules: vec![RuleExcerpt { place: "node/worker".to_owned(), lines: rules.map(str::to_owned).to_vec() }],
         look: Some(
             "svclab explain scenarios/clusterip/other-node.yaml --from pod/client --to service/nginx:80 --live"

@@ -1,5 +1,6 @@
 //! A run: scenarios become labs, their tests are carried out, and what came of them becomes a report.
 
+mod account;
 mod capture;
 mod error;
 mod matching;

@@ -9,13 +9,14 @@ use std::{fs, io};
 use svclab_rules::cluster::Cluster;
 use svclab_rules::conntrack::{Deletion, cleanup};
 
+use super::account::Failure;
 use super::{Options, RunError, capture, matching_rules};
 use crate::documents::{self, Document, DocumentError};
 use crate::judge::{Context, expected_parts, judge};
 use crate::lab::{Lab, with_lab};
 use crate::observation::{Observation, Sighting};
 use crate::probe::Prober;
-use crate::report::{ProbeReport, RuleExcerpt, TestReport, Trouble, probe_titles, probe_words};
+use crate::report::{Account, ProbeReport, RuleExcerpt, TestReport, Trouble, probe_titles, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal, sample_size};
 use crate::topology::{self, Role, Topology};
@@ -27,6 +28,8 @@ struct Session<'lab, 'scenario> {
     prober: Prober<'lab>,
     cluster: Cluster,
     documents: Vec<Document>,
+    /// How many changes were applied.
+    applied: usize,
     goal: Goal,
 }
 
@@ -59,7 +62,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     ) -> Result<Self, RunError> {
         let cluster = scenario.cluster.clone();
         let prober = Prober::new(lab, &cluster).map_err(RunError::Prober)?;
-        Ok(Self { scenario, prober, cluster, documents, goal })
+        Ok(Self { scenario, prober, cluster, documents, applied: 0, goal })
     }
 
     /// Carries out the tests that are chosen; of the others before them only the changes, which later tests build on.
@@ -101,7 +104,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             let carried_out = match step {
                 Step::Apply(cluster) => self.apply(cluster),
                 Step::Probe(probe, expectation) if is_chosen && error.is_none() => {
-                    self.probe(test, probe, expectation).map(|report| probes.push(report))
+                    self.probe(probe, expectation).map(|report| probes.push(report))
                 }
                 Step::Probe(..) => Ok(()),
             };
@@ -128,10 +131,11 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         self.prober.follow(cluster).map_err(RunError::Prober)?;
         self.documents = documents;
         self.cluster = cluster.clone();
+        self.applied += 1;
         Ok(())
     }
 
-    fn probe(&mut self, test: &Test, probe: &Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
+    fn probe(&mut self, probe: &Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
         let begin = Instant::now();
         let flows = flows(probe, expectation, &self.goal)?;
         let observation = self
@@ -140,14 +144,15 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             .map_err(|source| RunError::Probe { span: probe.span.clone(), source: Box::new(source) })?;
         let context = self.context(&observation);
         let verdict = judge(probe, expectation, &observation, &context);
-        let rules = if verdict.held { Vec::new() } else { self.rules_on_the_way(probe, &observation) };
-        let look = (!verdict.held).then(|| self.look_further(test));
+        let (account, rules) = if verdict.held { (None, Vec::new()) } else { self.account(probe, &observation) };
+        let look = (!verdict.held).then(|| self.look_further(probe));
         Ok(ProbeReport {
             span: probe.span.clone(),
             title: probe_words(probe),
             expected: expected_parts(probe, expectation, &context.sender),
             observation,
             verdict,
+            account,
             rules,
             look,
             duration: begin.elapsed(),
@@ -164,11 +169,34 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         written.map_err(|source| RunError::Pcap { file, source })
     }
 
-    /// The command that carries the test out again and keeps the frames of every hop.
-    fn look_further(&self, test: &Test) -> String {
-        let (file, name) = (shell_word(&self.scenario.file.display().to_string()), shell_word(&test.name));
+    /// What all voices say of a probe that failed, and the rules on its way; where none are predicted, those about its destination.
+    fn account(&mut self, probe: &Probe, observation: &Observation) -> (Option<Account>, Vec<RuleExcerpt>) {
+        let failure = Failure { scenario: self.scenario, cluster: &self.cluster, documents: &self.documents, probe };
+        // The probe has failed already: that no more can be said of it is no failure of the lab.
+        let (account, rules) = match failure.account(&mut self.prober) {
+            Ok((account, rules)) => (Some(account), rules),
+            Err(_) => (None, Vec::new()),
+        };
+        let rules = if rules.is_empty() { self.rules_on_the_way(probe, observation) } else { rules };
+        (account, rules)
+    }
+
+    /// The command that explains the probe, rule by rule.
+    fn look_further(&self, probe: &Probe) -> String {
+        let mut command = format!(
+            "svclab explain --from={} --to={}",
+            shell_word(&probe.from.to_string()),
+            shell_word(&probe.to.label)
+        );
+        command += &format!(" --protocol={} --family={}", probe.protocol, family_word(probe.to.address));
+        if let Some(port) = probe.source_port {
+            command += &format!(" --source-port={port}");
+        }
+        if self.applied > 0 {
+            command += &format!(" --step={}", self.applied);
+        }
         // A file whose name begins with a hyphen would be an option.
-        format!("svclab run --filter={name} --pcap captures -- {file}")
+        format!("{command} --live -- {}", shell_word(&self.scenario.file.display().to_string()))
     }
 
     /// What judging needs to know of the lab.
@@ -197,6 +225,11 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             });
         excerpts.filter(|excerpt| !excerpt.lines.is_empty()).collect()
     }
+}
+
+/// A family as `--family` names it.
+fn family_word(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "ipv4" } else { "ipv6" }
 }
 
 /// A text as one word of a shell's command line.

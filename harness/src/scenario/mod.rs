@@ -35,7 +35,7 @@ pub use model::{
     Test, Vantage,
 };
 pub use plain::{PlainCluster, cluster, proxy_config};
-pub use read::{load, parse, read_file, unreadable};
+pub use read::{Aim, AimedScenario, load, load_and_aim, parse, read_file, unreadable};
 pub(crate) use read::{read_argument, read_limited};
 pub use schema::schema;
 pub(crate) use served::served_at;

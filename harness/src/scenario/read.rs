@@ -6,13 +6,15 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use svclab_rules::cluster::Cluster;
+
 use super::decode::decode;
 use super::diagnostics::{Diagnostic, Diagnostics};
 use super::document;
 use super::limits::FILE_BYTES;
-use super::model::{Scenario, Span};
-use super::raw::RawScenario;
-use super::resolve::{Findings, Input, Manifests, RuleFiles, resolve};
+use super::model::{Probe, Scenario, Span};
+use super::raw::{RawProbe, RawScenario};
+use super::resolve::{Aimed, Extra, Findings, Input, Manifests, RuleFiles, resolve};
 use super::tree::{At, Node, Place};
 use crate::text::reason;
 
@@ -88,22 +90,99 @@ pub(crate) fn read_limited(file: impl Read) -> io::Result<String> {
 pub fn parse(text: &str, path: &Path, read: &dyn Fn(&Path) -> io::Result<String>) -> Result<Scenario, Diagnostics> {
     let mut findings = Findings::default();
     let mut sources = BTreeMap::from([(path.to_owned(), Arc::from(text))]);
-    let scenario = parse_into(text, path, read, &mut sources, &mut findings);
+    let scenario = parse_into(text, path, read, None, &mut sources, &mut findings);
     match scenario {
-        Some(scenario) if findings.mistakes.is_empty() => {
+        Some((scenario, _)) if findings.mistakes.is_empty() => {
             Ok(Scenario { inputs: sources.into_keys().collect(), ..scenario })
         }
         _ => Err(findings.into_diagnostics(sources)),
     }
 }
 
+/// A probe that is asked for beside those of a scenario, in the words of one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Aim {
+    /// Who sends: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
+    pub from: String,
+    /// To where: `service/NAME:PORT` and all else that a probe may say.
+    pub to: String,
+    /// The protocol, where the destination does not tell.
+    pub protocol: Option<String>,
+    /// The family; every one that both ends have where it is left out.
+    pub family: Option<String>,
+    /// The sender's port.
+    pub source_port: Option<u16>,
+    /// After how many `apply` of the scenario's steps.
+    pub step: usize,
+}
+
+/// A scenario with a probe that was asked for beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AimedScenario {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// The cluster as it is when the probe is sent.
+    pub cluster: Cluster,
+    /// The probe, once for each family; at least one.
+    pub probes: Vec<Probe>,
+}
+
+/// What mistakes of an [`Aim`] call the place that it stands in.
+const ARGUMENTS: &str = "the command line";
+
+/// Reads a scenario as [`load`] does, and what a probe in its words means in it.
+///
+/// # Errors
+///
+/// All mistakes of both; those of the probe are shown as if it stood in a file of its own.
+pub fn load_and_aim(path: &Path, aim: &Aim) -> Result<AimedScenario, Diagnostics> {
+    let text = read_argument(path).map_err(|error| unreadable(path, &error))?;
+    let mut findings = Findings::default();
+    let (arguments, written) = (Path::new(ARGUMENTS), written(aim));
+    let mut sources = BTreeMap::from([
+        (path.to_owned(), Arc::from(text.as_str())),
+        (arguments.to_owned(), Arc::from(written.as_str())),
+    ]);
+    let (trees, mistakes) = document::read(&written, arguments);
+    mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    let decoded = trees.first().map(|tree| decode::<RawProbe>(arguments, tree));
+    let mistakes = decoded.as_ref().map(|decoded| decoded.mistakes.clone()).unwrap_or_default();
+    mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    let extra = decoded.as_ref().and_then(|decoded| {
+        Some(Extra { raw: decoded.value.as_ref()?, at: At::root(arguments, &decoded.tree), step: aim.step })
+    });
+    match parse_into(&text, path, &read_file, extra, &mut sources, &mut findings) {
+        Some((scenario, Some(Aimed { cluster, probes }))) if findings.mistakes.is_empty() => {
+            sources.remove(arguments);
+            let scenario = Scenario { inputs: sources.into_keys().collect(), ..scenario };
+            Ok(AimedScenario { scenario, cluster, probes })
+        }
+        _ => Err(findings.into_diagnostics(sources)),
+    }
+}
+
+/// A probe as a scenario has it. A JSON string is a YAML string too.
+fn written(aim: &Aim) -> String {
+    let text = |text: &String| serde_json::Value::from(text.as_str()).to_string();
+    let Aim { from, to, protocol, family, source_port, .. } = aim;
+    let fields = [
+        ("from", Some(text(from))),
+        ("to", Some(text(to))),
+        ("protocol", protocol.as_ref().map(text)),
+        ("family", family.as_ref().map(text)),
+        ("sourcePort", source_port.map(|port| port.to_string())),
+    ];
+    fields.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}\n", value?))).collect()
+}
+
 fn parse_into(
     text: &str,
     path: &Path,
     read: &dyn Fn(&Path) -> io::Result<String>,
+    extra: Option<Extra<'_>>,
     sources: &mut BTreeMap<PathBuf, Arc<str>>,
     findings: &mut Findings,
-) -> Option<Scenario> {
+) -> Option<(Scenario, Option<Aimed>)> {
     let (documents, mistakes) = document::read(text, path);
     let readable = mistakes.is_empty();
     mistakes.into_iter().for_each(|mistake| findings.add(mistake));
@@ -127,6 +206,7 @@ fn parse_into(
         manifests: &manifests,
         rules: &rules,
         folder,
+        extra,
     };
     Some(resolve(&input, findings))
 }

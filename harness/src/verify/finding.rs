@@ -2,58 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Who disagrees with whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Disagreement {
-    /// Prediction and observation agree with each other and not with the promise, and rules decide.
-    Rules,
-    /// The same, and in a network that is in order the same rules would keep the promise: kernel settings or bridges do not let
-    /// them.
-    Network,
-    /// Nothing is predicted, and the promise is not what was seen.
-    Unkept,
-    /// Promise and prediction agree with each other and not with what was seen.
-    Kernel,
-    /// The prediction alone is wrong.
-    Model,
-    /// All three differ.
-    All,
-    /// What is promised happens, and rules on the way are not modelled.
-    Unknown,
-    /// The release is known not to keep the promise here, and does not.
-    Known,
-}
-
-impl Disagreement {
-    /// Whether a verification fails by it. A fault of the release of which the promise itself says so is none.
-    pub fn fails(self, allow_unknown: bool) -> bool {
-        match self {
-            Self::Known => false,
-            Self::Unknown => !allow_unknown,
-            Self::Rules | Self::Network | Self::Unkept | Self::Kernel | Self::Model | Self::All => true,
-        }
-    }
-
-    /// What it means, in a sentence.
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Self::Rules => "The rules do not do what is promised, and the kernel does what the rules say.",
-            Self::Network => {
-                "The network, not the rules: with default settings and bridges in order, these rules would keep the promise."
-            }
-            Self::Unkept => {
-                "What is promised does not happen; the rules could not be walked, so they or the kernel may be why."
-            }
-            Self::Kernel => "The rules say what is promised, and the kernel does something else.",
-            Self::Model => "What is promised happens, and svclab's walk of the rules is wrong: please report it.",
-            Self::All => "All three differ: the rules break the promise, and the kernel does not do what they say.",
-            Self::Unknown => {
-                "What is promised happens, but a rule on the way is not modelled, so nobody can say whether it always does."
-            }
-            Self::Known => "This release is known not to keep the promise here.",
-        }
-    }
-}
+use crate::voices::Disagreement;
 
 /// Flows that the voices part about in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,18 +5,13 @@
 //! packet in a lab ([`crate::probe`]). [`verify`] asks all three about the first state of a scenario and tells where they part:
 //!
 //! - `survey`: what is asked, and how a lab is built and asked;
-//! - `seen`: what came of a flow, in one form for prediction and observation;
-//! - `compare`: whether a promise admits it, and whether two of the voices say the same;
-//! - `voices`: who disagrees with whom about one flow;
+//! - `crate::voices`: who disagrees with whom about one flow;
 //! - `finding`: flows that the voices part about, by cause;
 //! - `render`: the page for a person.
 
-mod compare;
 mod finding;
 mod render;
-mod seen;
 mod survey;
-mod voices;
 
 use std::num::NonZeroUsize;
 use std::time::Instant;
@@ -26,9 +21,11 @@ use crate::report::Trouble;
 use crate::run::{guarded, in_parallel};
 use crate::scenario::Scenario;
 
-pub use finding::{Disagreement, Example, Finding};
+pub use finding::{Example, Finding};
 pub use render::{Style, page, summary};
 pub use survey::{AddressKind, Asked, Verification};
+
+pub use crate::voices::Disagreement;
 
 /// How scenarios are verified.
 #[derive(Debug, Clone, Default)]

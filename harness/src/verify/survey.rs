@@ -5,15 +5,11 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use svclab_rules::cluster::{Cluster, ProxyMode};
-use svclab_rules::profile::Profile;
+use svclab_rules::cluster::Cluster;
 use svclab_rules::promise::{Outcome, Promise, Promises, Question, VantagePoint, questions};
 
 use super::Options;
-use super::compare::{Comparison, Flow};
 use super::finding::{Example, Finding, Findings};
-use super::seen::Seen;
-use super::voices::Voices;
 use crate::documents::{self, DocumentError};
 use crate::lab::with_lab;
 use crate::observation::FlowObservation;
@@ -21,7 +17,8 @@ use crate::predict::{Network, PredictError, Prediction, Sent};
 use crate::probe::Prober;
 use crate::run::RunError;
 use crate::scenario::{Destination, Flows, Probe, Scenario, Span, Vantage};
-use crate::topology::{self, Role, Topology};
+use crate::topology;
+use crate::voices::{Comparison, Flow, Seen, Voices, in_order};
 
 /// What came of a verification.
 #[derive(Debug, Clone, Default)]
@@ -135,9 +132,7 @@ pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verificat
     };
     let in_order = in_order(&topology);
     let in_order = LazyCell::new(|| Network::of(&in_order, &documents, cluster).ok());
-    let profile: Profile = cluster.proxy.version.parse().map_err(DocumentError::from)?;
-    let digits = if cluster.proxy.mode == ProxyMode::Iptables { profile.probability_digits() } else { 10 };
-    let comparison = Comparison { nodes: node_addresses(&topology), digits };
+    let comparison = Comparison::of(&topology, cluster).map_err(DocumentError::from)?;
     let promises = Promises::of(cluster).map_err(DocumentError::from)?;
     let mut verification = Verification {
         nodes: cluster.nodes.len(),
@@ -191,20 +186,6 @@ impl Verification {
     }
 }
 
-/// The same network as Kubernetes wants it: without settings that a scenario asks for, and with bridges that send back and hand
-/// packets to iptables.
-fn in_order(topology: &Topology) -> Topology {
-    let mut topology = topology.clone();
-    for space in topology.spaces.iter_mut().filter(|space| space.role == Role::Node) {
-        space.sysctls.retain(|sysctl| sysctl.asked_for.is_none());
-        space.interfaces.iter_mut().for_each(|interface| interface.hairpin = true);
-        for table in ["iptables", "ip6tables"] {
-            space.set(format!("bridge.bridge-nf-call-{table}"), 1);
-        }
-    }
-    topology
-}
-
 /// Everybody who can send: pods, nodes, their loopback addresses, outside hosts.
 fn vantages(scenario: &Scenario) -> Vec<(VantagePoint, Vantage)> {
     let cluster = &scenario.cluster;
@@ -233,12 +214,6 @@ fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
 
 fn start_of(scenario: &Scenario) -> Span {
     Span { file: scenario.file.clone(), line: 1, column: 1 }
-}
-
-fn node_addresses(topology: &Topology) -> HashMap<String, Vec<IpAddr>> {
-    let nodes = topology.spaces.iter().filter(|space| space.role == Role::Node);
-    let of = |space: &topology::Space| space.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
-    nodes.filter_map(|space| Some((space.name.strip_prefix("node/")?.to_owned(), of(space)))).collect()
 }
 
 fn example(voices: &Voices<'_>, probe: &Probe, network: Option<&Network<'_>>, observed: &FlowObservation) -> Example {

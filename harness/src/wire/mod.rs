@@ -51,6 +51,7 @@ pub use packet::{
 pub use pcapng::pcapng;
 pub use peek::{Content, FlowKey, peek, peek_ip};
 pub use probe::probe;
+pub(crate) use probe::{is_answer, is_request};
 pub use refusal::{Refusal, RejectKind, refusal};
 pub use tag::Tag;
 pub use template::Template;

@@ -51,6 +51,16 @@ pub fn probe(flow: &Flow, tag: Tag) -> Packet {
     Packet { source: flow.source.ip(), destination: flow.destination.ip(), ttl: TTL, transport }
 }
 
+/// Whether a UDP payload, of which the first bytes are enough, is a probe's.
+pub(crate) fn is_request(payload: &[u8]) -> bool {
+    payload.starts_with(&REQUEST_MARK)
+}
+
+/// Whether it is an answer's.
+pub(crate) fn is_answer(payload: &[u8]) -> bool {
+    payload.starts_with(&ANSWER_MARK)
+}
+
 /// Reads a UDP payload of svclab's.
 pub(super) fn read_payload(payload: &[u8]) -> Option<Content> {
     let (mark, rest) = payload.split_first_chunk::<8>()?;

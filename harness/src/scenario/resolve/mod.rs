@@ -39,6 +39,7 @@ pub(crate) use located::{Located, report};
 pub(crate) use manifests::{Manifests, Object};
 use objects::{Objects, Source};
 pub(crate) use surroundings::RuleFiles;
+pub(crate) use tests::{Aimed, Extra};
 
 /// What is resolved.
 pub(crate) struct Input<'a> {
@@ -54,10 +55,13 @@ pub(crate) struct Input<'a> {
     pub(crate) rules: &'a RuleFiles,
     /// What paths are relative to.
     pub(crate) folder: &'a Path,
+    /// A probe beside those of the tests.
+    pub(crate) extra: Option<Extra<'a>>,
 }
 
-/// Resolves a scenario. It can be used only where `findings` has no mistakes afterwards.
-pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
+/// Resolves a scenario, and the extra probe where there is one. Both can be used only where `findings` has no mistakes
+/// afterwards.
+pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, Option<Aimed>) {
     let Input { raw, at, .. } = *input;
     let network = network::network(&raw.cluster, at.field("cluster"), findings);
     let mut pool = Pool::default();
@@ -80,8 +84,9 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
         network: &network,
         manifests: input.manifests,
         folder: input.folder,
+        extra: input.extra,
     };
-    let tests = tests::tests(&raw.tests, at.field("tests"), &stage, findings);
+    let (tests, aimed) = tests::tests(&raw.tests, at.field("tests"), &stage, findings);
     if raw.tests.is_empty() {
         let help = "Add `tests:` with at least one `probe` and its `expect`.";
         let place = if at.has("tests") { at.field("tests") } else { at.field("name") };
@@ -104,5 +109,5 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> Scenario {
     if findings.mistakes.is_empty() {
         checks::nftables(&scenario, at.field("cluster").field("proxy").field("mode"), findings);
     }
-    scenario
+    (scenario, aimed)
 }

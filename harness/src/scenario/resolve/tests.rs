@@ -5,7 +5,7 @@ use std::path::Path;
 
 use svclab_rules::cluster::Cluster;
 
-use super::super::model::{ForeignRules, Host, Step, Test};
+use super::super::model::{ForeignRules, Host, Probe, Step, Test};
 use super::super::raw::{RawApply, RawExpect, RawProbe, RawTest};
 use super::super::tree::At;
 use super::expectations::{self, expectation};
@@ -33,25 +33,82 @@ pub(crate) struct Stage<'s, 'a> {
     pub(crate) manifests: &'a Manifests,
     /// What their paths are relative to.
     pub(crate) folder: &'s Path,
+    /// A probe beside those of the tests.
+    pub(crate) extra: Option<Extra<'a>>,
 }
 
-/// Resolves all tests. Each starts from what the one before has left behind.
-pub(crate) fn tests<'a>(raw: &'a [RawTest], at: At<'a>, stage: &Stage<'_, 'a>, findings: &mut Findings) -> Vec<Test> {
+/// A probe beside those of a scenario's tests.
+#[derive(Clone, Copy)]
+pub(crate) struct Extra<'a> {
+    /// What was asked for.
+    pub(crate) raw: &'a RawProbe,
+    /// Where it stands.
+    pub(crate) at: At<'a>,
+    /// After how many changes of the scenario's steps it is sent.
+    pub(crate) step: usize,
+}
+
+/// An extra probe, once for each family, and the cluster as it is then.
+#[derive(Debug, Default)]
+pub(crate) struct Aimed {
+    /// The cluster.
+    pub(crate) cluster: Cluster,
+    /// The probes.
+    pub(crate) probes: Vec<Probe>,
+}
+
+/// Resolves all tests, and the extra probe. Each starts from what the one before has left behind.
+pub(crate) fn tests<'a>(
+    raw: &'a [RawTest],
+    at: At<'a>,
+    stage: &Stage<'_, 'a>,
+    findings: &mut Findings,
+) -> (Vec<Test>, Option<Aimed>) {
     let mut names = HashSet::new();
     let mut tests = Vec::new();
     let mut now = (stage.objects.clone(), stage.cluster.clone());
+    let mut extra = ExtraProbe { applied: 0, aimed: None };
+    extra.aim(stage, &now, findings);
     for (index, raw) in raw.iter().enumerate() {
         let at = at.item(index);
         if !names.insert(&raw.name) {
             let message = format!("there are two tests `{}`", raw.name);
             findings.wrong(at.field("name"), message, "Give every test a name of its own.");
         }
-        let mut run = Run { stage, now: &mut now, steps: Vec::new(), findings };
+        let mut run = Run { stage, now: &mut now, steps: Vec::new(), findings, extra: &mut extra };
         run.test(raw, at);
         let name = run.findings.line(&raw.name, at.field("name"));
         tests.push(Test { name, span: at.span(), steps: run.steps });
     }
-    tests
+    let ExtraProbe { applied, aimed } = extra;
+    if let (Some(wanted), None) = (stage.extra, &aimed) {
+        let message = format!("there is no step {}: the scenario changes {} times", wanted.step, applied);
+        findings.wrong(wanted.at, message, "Steps are counted by `apply`; 0 is the cluster as it is at first.");
+    }
+    (tests, aimed)
+}
+
+/// How far the changes of the steps are, and the extra probe where its turn has come.
+struct ExtraProbe {
+    applied: usize,
+    aimed: Option<Aimed>,
+}
+
+impl ExtraProbe {
+    /// Resolves the extra probe where its turn is now.
+    fn aim<'a>(&mut self, stage: &Stage<'_, 'a>, now: &(Objects<'a>, Cluster), findings: &mut Findings) {
+        let Some(extra) = stage.extra.filter(|extra| extra.step == self.applied) else { return };
+        let aimed = probes(extra.raw, extra.at, &stage.scene(now), findings);
+        let probes = aimed.into_iter().map(|aimed| aimed.probe).collect();
+        self.aimed = Some(Aimed { cluster: now.1.clone(), probes });
+    }
+}
+
+impl<'a> Stage<'_, 'a> {
+    /// What names are looked up in.
+    fn scene<'n>(&'n self, now: &'n (Objects<'a>, Cluster)) -> Scene<'n, 'a> {
+        Scene { now: (&now.0, &now.1), start: (self.objects, self.cluster), hosts: self.hosts, rules: self.rules }
+    }
 }
 
 struct Run<'r, 's, 'a> {
@@ -59,6 +116,7 @@ struct Run<'r, 's, 'a> {
     now: &'r mut (Objects<'a>, Cluster),
     steps: Vec<Step>,
     findings: &'r mut Findings,
+    extra: &'r mut ExtraProbe,
 }
 
 impl<'a> Run<'_, '_, 'a> {
@@ -105,15 +163,12 @@ impl<'a> Run<'_, '_, 'a> {
         }
         self.steps.push(Step::Apply(Box::new(cluster.clone())));
         *self.now = (objects, cluster);
+        self.extra.applied += 1;
+        self.extra.aim(self.stage, self.now, self.findings);
     }
 
     fn probe(&mut self, raw: &RawProbe, expect: Option<&RawExpect>, at: At<'a>) {
-        let scene = Scene {
-            now: (&self.now.0, &self.now.1),
-            start: (self.stage.objects, self.stage.cluster),
-            hosts: self.stage.hosts,
-            rules: self.stage.rules,
-        };
+        let scene = self.stage.scene(self.now);
         let aimed = probes(raw, at.field("probe"), &scene, self.findings);
         let Some(expect) = expect else {
             let help = "Add `expect:` with at least one of `delivered`, `rejected` and `dropped`.";

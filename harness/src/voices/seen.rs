@@ -9,7 +9,7 @@ use crate::scenario::RejectKind;
 
 /// What came of a flow, or can come of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(crate) enum Seen {
     /// It came out, once.
     Delivered {
         /// Who got it.
@@ -31,7 +31,7 @@ pub(super) enum Seen {
 
 impl Seen {
     /// What a branch of a prediction says. `None` where it says nothing.
-    pub(super) fn predicted(outcome: &Predicted) -> Option<Self> {
+    pub(crate) fn predicted(outcome: &Predicted) -> Option<Self> {
         Some(match outcome {
             Predicted::Delivered { at, source, destination, reply } => {
                 let reply = match reply {
@@ -48,7 +48,7 @@ impl Seen {
     }
 
     /// What a lab saw.
-    pub(super) fn observed(flow: &FlowObservation) -> Self {
+    pub(crate) fn observed(flow: &FlowObservation) -> Self {
         if let Some(refusal) = &flow.contradiction {
             return Self::Odd(format!("delivered, and refused all the same by {}: {}", refusal.by, refusal.what));
         }
@@ -67,7 +67,7 @@ impl Seen {
 
     /// Whether a branch of a prediction is what was seen. Of the source only the address counts: the kernel may choose
     /// another port than was predicted.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (
                 Self::Delivered { at, source, destination, reply },
@@ -102,7 +102,7 @@ impl fmt::Display for Seen {
 }
 
 /// How a refusal is told.
-pub(super) fn kind_words(kind: RejectKind) -> &'static str {
+pub(crate) fn kind_words(kind: RejectKind) -> &'static str {
     match kind {
         RejectKind::Any => "in some way",
         RejectKind::TcpReset => "TCP reset",

@@ -3,31 +3,49 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
-use svclab_rules::cluster::Protocol;
+use svclab_rules::cluster::{Cluster, Protocol, ProxyMode};
+use svclab_rules::profile::{Profile, UnknownVersion};
 use svclab_rules::promise::{Eligible, Outcome, Owner, Promise, Question, Rejection, Reply, Source};
 
 use super::seen::Seen;
 use crate::predict::{Predicted, Prediction};
 use crate::scenario::RejectKind;
+use crate::topology::{Role, Space, Topology};
 
 /// What a comparison needs to know beside the voices.
-pub(super) struct Comparison {
+pub(crate) struct Comparison {
     /// The addresses that the kernels of nodes have, by the node's name.
-    pub(super) nodes: HashMap<String, Vec<IpAddr>>,
+    pub(crate) nodes: HashMap<String, Vec<IpAddr>>,
     /// Digits behind the point of a probability in rules.
-    pub(super) digits: usize,
+    pub(crate) digits: usize,
+}
+
+impl Comparison {
+    /// What is known of a lab's plan and of its cluster.
+    ///
+    /// # Errors
+    ///
+    /// The release of the cluster's kube-proxy is not known.
+    pub(crate) fn of(topology: &Topology, cluster: &Cluster) -> Result<Self, UnknownVersion> {
+        let profile: Profile = cluster.proxy.version.parse()?;
+        let digits = if cluster.proxy.mode == ProxyMode::Iptables { profile.probability_digits() } else { 10 };
+        let nodes = topology.spaces.iter().filter(|space| space.role == Role::Node);
+        let addresses = |space: &Space| space.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
+        let nodes = nodes.filter_map(|space| Some((space.name.strip_prefix("node/")?.to_owned(), addresses(space))));
+        Ok(Self { nodes: nodes.collect(), digits })
+    }
 }
 
 /// A flow's question with the address that its sender sent from.
 #[derive(Clone, Copy)]
-pub(super) struct Flow<'a> {
-    pub(super) question: &'a Question,
-    pub(super) source: IpAddr,
+pub(crate) struct Flow<'a> {
+    pub(crate) question: &'a Question,
+    pub(crate) source: IpAddr,
 }
 
 impl Comparison {
     /// Whether a promise admits what came of a flow.
-    pub(super) fn admits(&self, promise: &Promise, flow: Flow<'_>, seen: &Seen) -> bool {
+    pub(crate) fn admits(&self, promise: &Promise, flow: Flow<'_>, seen: &Seen) -> bool {
         let Question { to, protocol, .. } = flow.question;
         match (&promise.outcome, seen) {
             (Outcome::NotPromised, _) => true,
@@ -71,7 +89,7 @@ impl Comparison {
 
     /// Whether the branches of a prediction come out at all promised endpoints, each with its share. A rule's probability is
     /// cut to its digits and then to 31 bits, so that each rule may add that much.
-    pub(super) fn has_shares(&self, promise: &Promise, prediction: &Prediction) -> bool {
+    pub(crate) fn has_shares(&self, promise: &Promise, prediction: &Prediction) -> bool {
         let Outcome::Delivered { endpoints, .. } = &promise.outcome else { return true };
         let mut shares: BTreeMap<SocketAddr, f64> = BTreeMap::new();
         for branch in &prediction.branches {

@@ -3,26 +3,26 @@
 use svclab_rules::promise::{Outcome, Promise};
 
 use super::compare::{Comparison, Flow};
-use super::finding::Disagreement;
+use super::disagreement::Disagreement;
 use super::seen::{Seen, kind_words};
 use crate::predict::{Predicted, PredictedBranch, PredictedReply, Prediction};
 
 /// What three voices say of a flow.
-pub(super) struct Voices<'a> {
-    pub(super) comparison: &'a Comparison,
-    pub(super) flow: Flow<'a>,
-    pub(super) promise: &'a Promise,
-    pub(super) prediction: Option<&'a Prediction>,
+pub(crate) struct Voices<'a> {
+    pub(crate) comparison: &'a Comparison,
+    pub(crate) flow: Flow<'a>,
+    pub(crate) promise: &'a Promise,
+    pub(crate) prediction: Option<&'a Prediction>,
     /// Whether the rules are walked at all.
-    pub(super) is_predicted: bool,
+    pub(crate) is_predicted: bool,
     /// The prediction for the same rules in a network that is in order.
-    pub(super) in_order: &'a dyn Fn() -> Option<Prediction>,
-    pub(super) seen: &'a Seen,
+    pub(crate) in_order: &'a dyn Fn() -> Option<Prediction>,
+    pub(crate) seen: &'a Seen,
 }
 
 impl Voices<'_> {
     /// Who disagrees with whom, and about what; nothing where all agree.
-    pub(super) fn part(&self) -> Option<(Disagreement, String)> {
+    pub(crate) fn part(&self) -> Option<(Disagreement, String)> {
         let keeps = self.admits(self.seen);
         if !self.is_predicted {
             return (!keeps).then(|| self.unkept_unpredicted());
@@ -87,7 +87,7 @@ impl Voices<'_> {
     }
 
     /// The branch to show: one that is not promised, else the first.
-    pub(super) fn branch_that_matters(&self) -> Option<&PredictedBranch> {
+    pub(crate) fn branch_that_matters(&self) -> Option<&PredictedBranch> {
         let prediction = self.prediction?;
         self.broken(prediction).or_else(|| prediction.branches.first())
     }

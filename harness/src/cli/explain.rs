@@ -1,0 +1,121 @@
+//! `svclab explain`: the path of one packet, rule by rule.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::console::Console;
+use super::run::BackendName;
+use super::{Exit, interrupt, mistakes};
+use crate::explain::{self, ExplainError, Explanation, Style};
+use crate::lab;
+use crate::probe::ProbeError;
+use crate::scenario::{Aim, AimedScenario, load_and_aim};
+
+/// Explain the path of one packet through the rules of a scenario's cluster, and the answer's way back.
+///
+/// The rules are walked, and every branch that chance leaves open is told with its exact share. Nothing is sent, but with --live.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The scenario file.
+    scenario: PathBuf,
+    /// Who sends: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
+    #[arg(long, value_name = "WHO")]
+    from: String,
+    /// To where, as in a scenario's probe: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `ADDRESS:PORT`, ...
+    #[arg(long, value_name = "WHERE")]
+    to: String,
+    /// tcp, udp or sctp [default: the protocol of the service's port, else tcp]
+    #[arg(long)]
+    protocol: Option<String>,
+    /// ipv4 or ipv6 [default: the first that both ends have]
+    #[arg(long)]
+    family: Option<String>,
+    /// The port that it is sent from [default: 33000]
+    #[arg(long, value_name = "PORT")]
+    source_port: Option<u16>,
+    /// Take the cluster as it is after so many `apply` of the scenario's steps.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    step: usize,
+    /// Tell the Nth way rule by rule, where chance leaves several open.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    way: usize,
+    /// Send a real packet in a lab too, let the kernel trace the rules that it meets, and mark where it leaves the predicted way.
+    #[arg(long)]
+    live: bool,
+    /// What installs iptables rules, with --live.
+    #[arg(long, value_enum, default_value = "system")]
+    backend: BackendName,
+    /// What is written.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A page for a person; with --quiet without the meaning of words.
+    Text,
+    /// All ways with all that is known of them.
+    Json,
+    /// A flowchart of all ways, which GitHub draws in Markdown.
+    Mermaid,
+    /// A picture of one way.
+    Svg,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    attempt(args, console).unwrap_or_else(|exit| exit)
+}
+
+fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
+    let aim = Aim {
+        from: args.from.clone(),
+        to: args.to.clone(),
+        protocol: args.protocol.clone(),
+        family: args.family.clone(),
+        source_port: args.source_port,
+        step: args.step,
+    };
+    let aimed = load_and_aim(&args.scenario, &aim).map_err(|diagnostics| {
+        mistakes::show(&diagnostics, console);
+        Exit::Input
+    })?;
+    let explained = if args.live { live(&aimed, args, console)? } else { explain::explain(&aimed, args.step) };
+    let explanation = explained.map_err(|error| {
+        console.complain(&error);
+        refused(&error, console)
+    })?;
+    console.text(written(&explanation, args, console));
+    Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
+}
+
+fn live(aimed: &AimedScenario, args: &Args, console: &Console) -> Result<Result<Explanation, ExplainError>, Exit> {
+    // A user namespace can only be entered while there is one thread.
+    if let Err(error) = lab::become_privileged().and_then(|()| interrupt::exit_on_signals()) {
+        console.complain(format!("{error}\n{}", error.help()));
+        return Err(Exit::Environment);
+    }
+    Ok(explain::explain_live(aimed, args.step, args.backend.into()))
+}
+
+/// Whose fault it is that nothing can be explained, and what to do.
+fn refused(error: &ExplainError, console: &Console) -> Exit {
+    let lab = match error {
+        ExplainError::Lab(error) | ExplainError::Probe(ProbeError::Lab(error)) => error,
+        ExplainError::Documents(_) | ExplainError::Unwalkable(_) | ExplainError::Probe(_) => return Exit::Input,
+    };
+    console.complain(lab.help());
+    if lab.is_of_scenario() { Exit::Input } else { Exit::Environment }
+}
+
+fn written(explanation: &Explanation, args: &Args, console: &Console) -> String {
+    match args.format {
+        Format::Text => {
+            explain::page(explanation, Style { colours: console.color, brief: console.quiet, way: args.way })
+        }
+        Format::Mermaid => explain::mermaid(explanation),
+        Format::Svg => explain::svg(explanation, args.way),
+        Format::Json => serde_json::to_string_pretty(explanation).unwrap_or_default() + "\n",
+    }
+}

@@ -1,0 +1,87 @@
+//! What a rule does, in words.
+
+use std::net::IpAddr;
+
+use svclab_rules::iptables::{Nat, PortRange, RejectWith, Rule, Target};
+
+use super::conditions::masked;
+
+/// What a rule does with a packet, as a fragment.
+pub(super) fn words(rule: &Rule) -> String {
+    let Some(target) = &rule.target else { return "only counts it".to_owned() };
+    match target {
+        Target::Jump(chain) => format!("goes through {chain}{}", in_brackets(role(chain))),
+        Target::Goto(chain) => format!("goes on with {chain} and does not come back{}", in_brackets(role(chain))),
+        Target::Accept => "accepts it, and this table is done with it".to_owned(),
+        Target::Drop => "drops it, and nobody is told".to_owned(),
+        Target::Return => "returns to the chain that it came from, or to the policy".to_owned(),
+        Target::Reject(RejectWith::TcpReset) => "rejects it, and the sender gets a TCP reset".to_owned(),
+        Target::Reject(RejectWith::PortUnreachable) => {
+            "rejects it, and the sender is told that the port is unreachable".to_owned()
+        }
+        Target::Reject(_) => "rejects it, and the sender is told by ICMP".to_owned(),
+        Target::Mark(mark) if mark.value == 0 => format!("clears the mark's bits {:#x}", mark.mask),
+        Target::Mark(mark) if mark.mask == 0 => format!("flips the mark's bits {:#x}", mark.value),
+        Target::Mark(mark) => format!("marks it {}", masked(*mark)),
+        Target::Masquerade { .. } => "masquerades it, so that this machine's address becomes the source".to_owned(),
+        Target::Dnat(nat) => format!("translates the destination to {}", translated(nat)),
+        Target::Snat(nat) => format!("translates the source to {}", translated(nat)),
+        Target::Redirect { ports, .. } => {
+            let ports = ports.map(|ports| format!(", port {}", range(ports))).unwrap_or_default();
+            format!("redirects it to this machine{ports}")
+        }
+        Target::NoTrack { .. } => "keeps it out of the connection table, so that nothing is translated".to_owned(),
+        Target::Trace => "traces it".to_owned(),
+        Target::Other(other) => format!("does what `-j {}` does", other.name),
+    }
+}
+
+fn in_brackets(words: Option<&str>) -> String {
+    words.map(|words| format!(" ({words})")).unwrap_or_default()
+}
+
+/// What a chain of kube-proxy's is for. Longer names come before those that they begin with.
+pub(super) fn role(chain: &str) -> Option<&'static str> {
+    let roles = [
+        ("KUBE-SERVICES", "the addresses of all services"),
+        ("KUBE-EXTERNAL-SERVICES", "addresses from outside that have no endpoint"),
+        ("KUBE-NODEPORTS", "the node ports of all services"),
+        ("KUBE-POSTROUTING", "masquerades what is marked for it"),
+        ("KUBE-MARK-MASQ", "marks what is to be masqueraded when it leaves"),
+        ("KUBE-MARK-DROP", "marks what is to be dropped"),
+        ("KUBE-PROXY-FIREWALL", "load balancers' source ranges"),
+        ("KUBE-PROXY-CANARY", "tells kube-proxy that rules are gone"),
+        ("KUBE-FIREWALL", "drops what is marked for it"),
+        ("KUBE-FORWARD", "lets service traffic be forwarded"),
+        ("KUBE-SVC-", "chooses an endpoint of the service"),
+        ("KUBE-SVL-", "chooses an endpoint of the service on this node"),
+        ("KUBE-SEP-", "one endpoint"),
+        ("KUBE-EXT-", "what comes to the service from outside"),
+        ("KUBE-XLB-", "what comes to the service from outside, for this node's endpoints"),
+        ("KUBE-FW-", "source ranges of the service's load balancer"),
+    ];
+    roles
+        .into_iter()
+        .find(|(name, _)| chain == *name || name.ends_with('-') && chain.starts_with(name))
+        .map(|(_, role)| role)
+}
+
+fn translated(nat: &Nat) -> String {
+    let address = nat.addresses.map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("one of {first} to {last}"),
+    });
+    match (address, nat.ports, nat.addresses) {
+        (Some(_), Some(ports), Some((IpAddr::V6(first), last))) if last == first => {
+            format!("[{first}]:{}", range(ports))
+        }
+        (Some(address), Some(ports), _) => format!("{address}:{}", range(ports)),
+        (Some(address), None, _) => address,
+        (None, Some(ports), _) => format!("port {}", range(ports)),
+        (None, None, _) => "nothing else".to_owned(),
+    }
+}
+
+fn range(ports: PortRange) -> String {
+    if ports.first == ports.last { ports.first.to_string() } else { format!("{}-{}", ports.first, ports.last) }
+}

@@ -1,0 +1,242 @@
+//! The kernel's path beside the predicted one.
+
+use svclab_rules::cluster::Family;
+use svclab_rules::walk::{Did, Transport};
+
+use crate::predict::{Met, Network, PredictedBranch, Stage};
+use crate::topology::SpaceId;
+use crate::trace::{Passage, Traced, TracedWhat};
+
+/// The port of a tunnel's packets, which are not traced (VXLAN as Linux has it).
+const TUNNEL: u16 = 8472;
+
+/// How far the kernel went the predicted way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    /// How many rules both met, one after the other, before the first difference.
+    pub(crate) alike: usize,
+    /// Where they part; nothing where they do not.
+    pub(crate) difference: Option<Difference>,
+    /// For each hook on the way there and then back, for each rule met: whether the kernel met it too. `None` behind the first
+    /// difference, and for what the kernel does not tell.
+    pub(crate) told: Vec<Vec<Option<bool>>>,
+}
+
+/// Where the kernel leaves the predicted way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// The machine.
+    pub(crate) place: String,
+    /// Which packet.
+    pub(crate) passage: Passage,
+    /// The rule that was predicted; nothing where no further rule was.
+    pub(crate) predicted: Option<String>,
+    /// What the kernel did instead.
+    pub(crate) kernel: String,
+}
+
+/// A rule that is predicted to be met, and where it stands in [`Comparison::told`].
+struct Foretold<'m> {
+    met: &'m Met<'m>,
+    stage: usize,
+    index: usize,
+}
+
+/// The branch whose way the kernel went farthest, with how far that was. Nothing where the kernel told of no rule at all, as that
+/// of a machine without `nfnetlink_log` does where iptables-legacy loaded the rules.
+pub(crate) fn nearest(
+    network: &Network<'_>,
+    branches: &[PredictedBranch],
+    traced: &[Traced],
+) -> Option<(usize, Comparison)> {
+    if traced.is_empty() {
+        return None;
+    }
+    let compared = branches.iter().map(|branch| compare(network, branch, traced)).enumerate();
+    // Of equals the first.
+    compared.reduce(|best, next| {
+        let rank = |one: &(usize, Comparison)| (one.1.difference.is_none(), one.1.alike);
+        if rank(&next) > rank(&best) { next } else { best }
+    })
+}
+
+/// Holds what the kernel told against a branch.
+pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &[Traced]) -> Comparison {
+    let stages: Vec<(Passage, &Stage)> = passages(branch).collect();
+    let met: Vec<Vec<Met<'_>>> = stages.iter().map(|(_, stage)| network.met(stage)).collect();
+    let told = met.iter().map(|rules| vec![None; rules.len()]).collect();
+    let mut comparison = Comparison { alike: 0, difference: None, told };
+    for (passage, space) in visits(&stages, traced) {
+        let here = |(_, (of, stage)): &(usize, &(Passage, &Stage))| {
+            *of == passage && stage.space == space && !is_of_tunnel(stage)
+        };
+        let foretold = stages.iter().enumerate().filter(here).flat_map(|(stage, _)| {
+            met[stage].iter().enumerate().map(move |(index, met)| Foretold { met, stage, index })
+        });
+        let foretold: Vec<Foretold<'_>> = foretold.filter(|one| !matches!(one.met.did, Did::PassByChance(_))).collect();
+        let kernel: Vec<&Traced> = traced.iter().filter(|one| one.space == space && one.passage == passage).collect();
+        if let Some((predicted, instead)) = comparison.walk(&foretold, &kernel) {
+            let place = network.topology().spaces[space].name.clone();
+            let family = stages.first().map_or(Family::Ipv4, |(_, stage)| stage.family);
+            let kernel = kernel_words(network, family, instead);
+            let predicted = predicted.map(|met| met.place.text.clone());
+            comparison.difference = Some(Difference { place, passage, predicted, kernel });
+            return comparison;
+        }
+    }
+    comparison
+}
+
+/// The hooks of a branch, there and back.
+fn passages(branch: &PredictedBranch) -> impl Iterator<Item = (Passage, &Stage)> {
+    let there = branch.stages.iter().map(|stage| (Passage::There, stage));
+    there.chain(branch.back.iter().map(|stage| (Passage::Back, stage)))
+}
+
+/// The namespaces that each packet comes to: in the predicted order, then those that only the kernel tells of.
+fn visits(stages: &[(Passage, &Stage)], traced: &[Traced]) -> Vec<(Passage, SpaceId)> {
+    let mut visits = Vec::new();
+    for passage in [Passage::There, Passage::Back] {
+        let foretold = stages.iter().filter(|(of, _)| *of == passage).map(|(_, stage)| stage.space);
+        let told = traced.iter().filter(|one| one.passage == passage).map(|one| one.space);
+        for space in foretold.chain(told) {
+            if !visits.contains(&(passage, space)) {
+                visits.push((passage, space));
+            }
+        }
+    }
+    visits
+}
+
+/// A tunnel's packet is another one than that which is followed.
+fn is_of_tunnel(stage: &Stage) -> bool {
+    matches!(stage.came.transport, Transport::Udp { destination: TUNNEL, .. })
+}
+
+/// A rule that was predicted, where there is one, and what the kernel met instead, where it met any.
+type Parted<'m, 't> = (Option<&'m Met<'m>>, Option<&'t Traced>);
+
+impl Comparison {
+    /// Goes both ways through a namespace, as long as they are one.
+    fn walk<'m, 't>(&mut self, foretold: &[Foretold<'m>], kernel: &[&'t Traced]) -> Option<Parted<'m, 't>> {
+        let mut kernel = kernel.iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).copied().peekable();
+        for Foretold { met, stage, index } in foretold {
+            let place = &met.place;
+            let is_it = |one: &&Traced| {
+                (one.table.as_str(), &one.chain, one.what)
+                    == (place.table.as_str(), &place.chain, TracedWhat::Rule(Some(place.number)))
+            };
+            match kernel.next_if(is_it) {
+                Some(_) => {
+                    self.alike += 1;
+                    self.told[*stage][*index] = Some(true);
+                }
+                // What may or may not match leaves no trace that can be asked for.
+                None if matches!(met.did, Did::Perhaps) => {}
+                None => {
+                    self.told[*stage][*index] = Some(false);
+                    return Some((Some(*met), kernel.next()));
+                }
+            }
+        }
+        kernel.next().map(|more| (None, Some(more)))
+    }
+}
+
+/// What the kernel met, in words: the rule itself where it is one of those that were installed.
+fn kernel_words(network: &Network<'_>, family: Family, met: Option<&Traced>) -> String {
+    let Some(Traced { space, table, chain, what, .. }) = met else {
+        return "no further rule".to_owned();
+    };
+    let TracedWhat::Rule(Some(number)) = what else {
+        return format!("a rule of chain {chain} in table {table} that is gone");
+    };
+    let place = format!("rule {number} of chain {chain} in table {table}");
+    network.rule_text(*space, family, table, chain, *number).map_or(place, |text| format!("table {table}: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rstest::rstest;
+
+    use super::*;
+    use crate::documents;
+    use crate::predict::Prediction;
+    use crate::scenario::{Aim, load_and_aim};
+    use crate::topology;
+    use crate::voices::sent;
+
+    /// A packet to a service with three endpoints, with what a kernel tells that takes the second way.
+    fn with_kernel(check: impl FnOnce(&Network<'_>, &Prediction, Vec<Traced>)) {
+        let aim = Aim { from: "pod/client".to_owned(), to: "service/web:80".to_owned(), ..Aim::default() };
+        let aimed = load_and_aim(Path::new("../scenarios/distribution/three.yaml"), &aim).unwrap();
+        let documents = documents::generate(&aimed.scenario, &aimed.cluster).unwrap();
+        let topology = topology::plan(&aimed.scenario);
+        let network = Network::of(&topology, &documents, &aimed.cluster).unwrap();
+        let prediction = network.predict(&sent(&aimed.probes[0], 33_000)).unwrap();
+        let told = passages(&prediction.branches[1]).flat_map(|(passage, stage)| {
+            let rules = network.met(stage).into_iter().filter(|met| matches!(met.did, Did::Match(_)));
+            rules.map(move |met| Traced {
+                space: stage.space,
+                passage,
+                table: met.place.table,
+                chain: met.place.chain,
+                what: TracedWhat::Rule(Some(met.place.number)),
+            })
+        });
+        let told = told.collect();
+        check(&network, &prediction, told);
+    }
+
+    #[test]
+    fn the_way_that_the_kernel_went_is_found() {
+        with_kernel(|network, prediction, told| {
+            let (way, comparison) = nearest(network, &prediction.branches, &told).unwrap();
+            assert_eq!((way, comparison.alike, &comparison.difference), (1, told.len(), &None));
+            let of_ways = comparison.told.iter().flatten().filter(|one| **one == Some(true)).count();
+            assert_eq!(of_ways, told.len());
+        });
+    }
+
+    #[rstest]
+    #[case::another_rule(
+        2,
+        Some(TracedWhat::Rule(Some(4))),
+        "KUBE-SVC-LOLE4ISW44XBNF3G",
+        "-A KUBE-SVC-LOLE4ISW44XBNF3G"
+    )]
+    #[case::a_rule_less(1, None, "-j KUBE-SVC-LOLE4ISW44XBNF3G", "statistic")]
+    fn the_first_difference_is_told(
+        #[case] position: usize,
+        #[case] instead: Option<TracedWhat>,
+        #[case] predicted: &str,
+        #[case] kernel: &str,
+    ) {
+        with_kernel(|network, prediction, mut told| {
+            match instead {
+                Some(what) => told[position].what = what,
+                None => drop(told.remove(position)),
+            }
+            let comparison = compare(network, &prediction.branches[1], &told);
+            let difference = comparison.difference.unwrap();
+            assert_eq!((difference.place.as_str(), difference.passage), ("node/worker", Passage::There));
+            assert!(difference.predicted.unwrap().contains(predicted));
+            assert!(difference.kernel.contains(kernel), "{}", difference.kernel);
+            assert_eq!(comparison.alike, position.min(2));
+        });
+    }
+
+    /// What only one of the two knows of is a difference too, on machines that no packet should come to as well.
+    #[test]
+    fn what_is_told_beyond_the_prediction_is_a_difference() {
+        with_kernel(|network, prediction, mut told| {
+            let space = network.topology().find("node/worker2").unwrap();
+            told.push(Traced { space, ..told[0].clone() });
+            let (_, comparison) = nearest(network, &prediction.branches, &told).unwrap();
+            let difference = comparison.difference.unwrap();
+            assert_eq!((difference.place.as_str(), difference.predicted), ("node/worker2", None));
+        });
+    }
+}

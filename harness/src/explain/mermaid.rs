@@ -1,0 +1,134 @@
+//! The ways of a packet as a Mermaid flowchart, which GitHub and others draw.
+
+use std::fmt::Write;
+
+use super::model::{Explanation, Line, Matched, Verdict, Way};
+
+/// Ways that are drawn at most.
+const MOST_WAYS: usize = 8;
+
+/// A flowchart of all ways, from the sender to their ends; what they have in common is drawn once.
+pub fn mermaid(explanation: &Explanation) -> String {
+    let packet = &explanation.packet;
+    let mut chart = Chart::default();
+    let words = format!("{}\nsends {} to {}", packet.from, packet.protocol, packet.to);
+    let sender = chart.node(None, String::new(), Shape::End, &words);
+    for way in explanation.ways.iter().take(MOST_WAYS) {
+        chart.way(sender, way);
+    }
+    let left_out = explanation.ways.len().saturating_sub(MOST_WAYS);
+    if left_out > 0 {
+        let more = chart.node(Some(sender), "more".to_owned(), Shape::End, &format!("{left_out} more ways"));
+        chart.edge(sender, more, None);
+    }
+    chart.render()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    End,
+    Good,
+    Bad,
+    Stop,
+}
+
+struct Node {
+    parent: Option<usize>,
+    /// What tells it from other children of its parent.
+    key: String,
+    shape: Shape,
+    text: String,
+}
+
+#[derive(Default)]
+struct Chart {
+    nodes: Vec<Node>,
+    edges: Vec<(usize, usize, Option<String>)>,
+}
+
+impl Chart {
+    /// The child of a node that has a key; it is added where there is none.
+    fn node(&mut self, parent: Option<usize>, key: String, shape: Shape, text: &str) -> usize {
+        let known = self.nodes.iter().position(|node| parent.is_some() && node.parent == parent && node.key == key);
+        known.unwrap_or_else(|| {
+            self.nodes.push(Node { parent, key, shape, text: text.to_owned() });
+            self.nodes.len() - 1
+        })
+    }
+
+    fn edge(&mut self, from: usize, to: usize, label: Option<String>) {
+        if !self.edges.iter().any(|(a, b, _)| (*a, *b) == (from, to)) {
+            self.edges.push((from, to, label));
+        }
+    }
+
+    fn way(&mut self, sender: usize, way: &Way) {
+        let mut at = sender;
+        for stop in &way.there {
+            // Before chance decides, all ways are one.
+            let first_chance = stop.rules.iter().position(|line| line.chance.is_some());
+            let (before, after) = stop.rules.split_at(first_chance.unwrap_or(stop.rules.len()));
+            let heading = format!("{} {}", stop.place, stop.hook);
+            let changes = stop.changes.iter().map(|change| format!("{} becomes {}", change.what, change.to)).collect();
+            if first_chance.is_none() {
+                at = self.step(at, (heading, &stop.came), before, changes, None);
+            } else {
+                at = self.step(at, (heading, &stop.came), before, Vec::new(), None);
+                let heading = "by chance".to_owned();
+                at = self.step(at, (heading, &stop.came), after, changes, Some(way.share.text.clone()));
+            }
+        }
+        let shape = if way.verdict == Verdict::Delivered { Shape::Good } else { Shape::Bad };
+        let end = self.node(Some(at), way.outcome.clone(), shape, &way.outcome.replace(", ", ",\n"));
+        self.edge(at, end, None);
+    }
+
+    /// A box with rules and what they change, behind another one.
+    fn step(
+        &mut self,
+        from: usize,
+        (heading, came): (String, &str),
+        rules: &[Line],
+        changes: Vec<String>,
+        label: Option<String>,
+    ) -> usize {
+        let taken = rules.iter().filter(|line| line.matched != Matched::NotByChance);
+        let words: Vec<String> = std::iter::once(heading).chain(taken.map(rule_words)).chain(changes).collect();
+        let words = words.join("\n");
+        let to = self.node(Some(from), format!("{came} {words}"), Shape::Stop, &words);
+        self.edge(from, to, label);
+        to
+    }
+
+    fn render(&self) -> String {
+        let mut text = String::from("flowchart TD\n");
+        for (number, node) in self.nodes.iter().enumerate() {
+            let words = escaped(&node.text);
+            let _ = match node.shape {
+                Shape::End => writeln!(text, "    n{number}([\"{words}\"])"),
+                Shape::Good => writeln!(text, "    n{number}([\"{words}\"]):::good"),
+                Shape::Bad => writeln!(text, "    n{number}([\"{words}\"]):::bad"),
+                Shape::Stop => writeln!(text, "    n{number}[\"{words}\"]"),
+            };
+        }
+        for (from, to, label) in &self.edges {
+            let _ = match label {
+                Some(label) => writeln!(text, "    n{from} -->|\"{}\"| n{to}", escaped(label)),
+                None => writeln!(text, "    n{from} --> n{to}"),
+            };
+        }
+        text += "    classDef good fill:#e6f4ea,stroke:#2e7d4f,color:#123\n";
+        text += "    classDef bad fill:#fdecea,stroke:#b3372f,color:#311\n";
+        text
+    }
+}
+
+fn rule_words(line: &Line) -> String {
+    let does = line.does.split([',', '(']).next().unwrap_or_default().trim();
+    format!("{} {} {}: {does}", line.table, line.chain, line.number)
+}
+
+/// Text inside of quotes.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;").replace('\n', "<br/>")
+}

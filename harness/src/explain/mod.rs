@@ -1,0 +1,144 @@
+//! The path of one packet, rule by rule, for a person who wants to understand it.
+//!
+//! [`explain`] asks two voices about a probe that was asked for: the promise, with the clauses that it rests on, and the
+//! prediction, with every rule that the packet met on its way there and the answer on its way back:
+//!
+//! - `story`: a prediction becomes an [`Explanation`], a tree of plain values;
+//! - `visits`: the rules met at a hook, each behind the jump that led to it; all others are counted;
+//! - `conditions`, `actions`: what a rule asks for and what it does, in words;
+//! - `kernel`: what the kernel tells of a real packet, beside the prediction;
+//! - `text`, `mermaid`, `svg`: the page for a person, a flowchart, a picture; the values themselves are the JSON form.
+
+mod actions;
+mod conditions;
+mod kernel;
+mod mermaid;
+mod model;
+mod story;
+mod svg;
+mod text;
+mod visits;
+
+use svclab_rules::promise::Promises;
+
+use crate::documents::{self, Document, DocumentError};
+use crate::lab::{Backend, LabError, with_lab};
+use crate::observation::FlowObservation;
+use crate::predict::{Network, PredictError};
+use crate::probe::{ProbeError, Prober};
+use crate::scenario::{AimedScenario, Probe};
+use crate::topology::{self, Topology};
+use crate::trace::{Traced, send_traced};
+use crate::voices::{question, sent};
+
+pub(crate) use kernel::{Difference, nearest};
+pub use mermaid::mermaid;
+pub use model::{
+    Because, Change, Explanation, Kernel, Line, Matched, Part, Parting, Promised, Sent as SentPacket, Stop, Verdict,
+    Way,
+};
+pub use svg::svg;
+pub use text::{Style, page};
+
+/// The port that an explained packet is sent from, where nobody asks for another: the first that a lab gives out.
+const SOURCE_PORT: u16 = 33_000;
+
+/// Why nothing can be explained.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// The rules cannot be written.
+    #[error(transparent)]
+    Documents(#[from] DocumentError),
+    /// They cannot be walked.
+    #[error(transparent)]
+    Unwalkable(#[from] PredictError),
+    /// No lab can be built.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The packet cannot be sent, or not be traced.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+}
+
+/// What is asked about a probe: the state that it is sent in, and the voices that are.
+struct Inquiry<'a> {
+    aimed: &'a AimedScenario,
+    probe: &'a Probe,
+    topology: Topology,
+    documents: Vec<Document>,
+}
+
+/// Explains a probe that was asked for, in the first of the families that both of its ends have.
+///
+/// # Errors
+///
+/// Where the cluster's rules cannot be written, or cannot be read. That they are in a language that is not walked is no error:
+/// the explanation says so.
+pub fn explain(aimed: &AimedScenario, step: usize) -> Result<Explanation, ExplainError> {
+    let inquiry = Inquiry::of(aimed)?;
+    let port = inquiry.probe.source_port.unwrap_or(SOURCE_PORT);
+    inquiry.answer(step, port, None)
+}
+
+/// Explains a probe as [`explain`] does, sends it in a lab while the kernel traces the rules that it meets, and holds both ways
+/// against each other. The calling process must be privileged: see [`crate::lab::become_privileged`].
+///
+/// # Errors
+///
+/// As [`explain`], and what keeps a lab from being built, a probe from being sent, or the kernel from being heard.
+pub fn explain_live(aimed: &AimedScenario, step: usize, backend: Backend) -> Result<Explanation, ExplainError> {
+    let inquiry = Inquiry::of(aimed)?;
+    let sent = with_lab(&inquiry.topology, &inquiry.documents, backend, |lab| {
+        let mut prober = Prober::new(lab, &aimed.cluster)?;
+        send_traced(&mut prober, inquiry.probe)
+    })?;
+    let (flow, traced) = sent?;
+    inquiry.answer(step, flow.source.port(), Some((&flow, traced.as_slice())))
+}
+
+impl<'a> Inquiry<'a> {
+    fn of(aimed: &'a AimedScenario) -> Result<Self, ExplainError> {
+        let AimedScenario { scenario, cluster, probes } = aimed;
+        let documents = documents::generate(scenario, cluster)?;
+        Ok(Self { aimed, probe: &probes[0], topology: topology::plan_at(scenario, cluster), documents })
+    }
+
+    /// Asks promise and prediction, and holds what the kernel told against the latter.
+    fn answer(
+        &self,
+        step: usize,
+        source_port: u16,
+        kernel: Option<(&FlowObservation, &[Traced])>,
+    ) -> Result<Explanation, ExplainError> {
+        let AimedScenario { scenario, cluster, probes } = self.aimed;
+        let promises = Promises::of(cluster).map_err(DocumentError::from)?;
+        let promise = question(&scenario.hosts, self.probe).map(|question| promises.about(&question));
+        let network = match Network::of(&self.topology, &self.documents, cluster) {
+            Ok(network) => Ok(network),
+            Err(error @ PredictError::Nftables(_)) => Err(error.to_string()),
+            Err(error) => return Err(error.into()),
+        };
+        let prediction = network.as_ref().ok().map(|network| network.predict(&sent(self.probe, source_port)));
+        let walked = network.as_ref().ok().zip(prediction.as_ref().and_then(Option::as_ref));
+        let nearest = walked
+            .zip(kernel)
+            .and_then(|((network, prediction), (_, traced))| nearest(network, &prediction.branches, traced));
+        let branches = walked.map(|(_, prediction)| prediction.branches.as_slice());
+        Ok(Explanation {
+            version: 1,
+            scenario: scenario.name.clone(),
+            file: scenario.file.display().to_string(),
+            step,
+            packet: story::packet(self.probe, walked.map(|(_, prediction)| prediction.source)),
+            promise: promise.as_ref().map(story::promised),
+            unpredicted: match (&network, &prediction) {
+                (Err(reason), _) => Some(reason.clone()),
+                (Ok(_), Some(None)) => Some("the sender has no address to reach it from".to_owned()),
+                _ => None,
+            },
+            ways: walked.map(|walked| story::ways(walked.0, walked.1, nearest.as_ref())).unwrap_or_default(),
+            kernel: kernel.map(|(flow, traced)| story::kernel(flow, traced, branches, nearest.as_ref())),
+            families: probes.iter().skip(1).map(|probe| story::family(probe.to.address)).collect(),
+        })
+    }
+}

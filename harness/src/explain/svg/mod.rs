@@ -1,0 +1,288 @@
+//! One way of a packet as a picture: machines from left to right, time from top to bottom.
+
+mod canvas;
+
+use super::model::{Explanation, Line, Matched, Stop, Verdict, Way};
+use canvas::{Canvas, Text, width_of, wrapped};
+
+/// The space around everything, and between lanes.
+const MARGIN: f64 = 28.0;
+const GAP: f64 = 56.0;
+/// The width of a lane with rules, and of one without.
+const WIDE: f64 = 430.0;
+const NARROW: f64 = 210.0;
+/// The space inside of a card, and between cards.
+const PADDING: f64 = 12.0;
+const BETWEEN: f64 = 30.0;
+/// The distance of lines of text.
+const LINE: f64 = 16.0;
+/// The height of a pill.
+const PILL: f64 = 46.0;
+/// Ways that have a line in the legend.
+const MOST_WAYS: usize = 8;
+
+/// A picture of one way, from 1; where there are fewer, of the last.
+pub fn svg(explanation: &Explanation, way: usize) -> String {
+    let chosen = way.clamp(1, explanation.ways.len().max(1)) - 1;
+    let packet = &explanation.packet;
+    let title = format!("{} > {} {}", packet.from, packet.to, packet.protocol);
+    let lanes = Lanes::of(explanation, explanation.ways.get(chosen));
+    let mut picture = Picture { canvas: Canvas::default(), y: MARGIN, lanes, last: None };
+    picture.head(explanation, &title, chosen);
+    if let Some(way) = explanation.ways.get(chosen) {
+        picture.way(explanation, way);
+    }
+    picture.finish(&title)
+}
+
+/// The machines on a way, each in a column.
+struct Lanes {
+    names: Vec<String>,
+    /// Left edge and width.
+    places: Vec<(f64, f64)>,
+}
+
+impl Lanes {
+    fn of(explanation: &Explanation, way: Option<&Way>) -> Self {
+        let mut names: Vec<String> = vec![explanation.packet.from.clone()];
+        let stops = || way.into_iter().flat_map(|way| way.there.iter().chain(&way.back));
+        let there = way.into_iter().flat_map(|way| &way.there).map(|stop| stop.place.clone());
+        let end = way.and_then(|way| way.at.clone());
+        let back = way.into_iter().flat_map(|way| &way.back).map(|stop| stop.place.clone());
+        for name in there.chain(end).chain(back) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let mut x = MARGIN;
+        let place = |name: &String| {
+            let is_wide = stops().any(|stop| stop.place == *name);
+            let width = if is_wide { WIDE } else { NARROW.max(width_of(name, 14.0) + 2.0 * PADDING) };
+            x += width + GAP;
+            (x - width - GAP, width)
+        };
+        let places = names.iter().map(place).collect();
+        Self { names, places }
+    }
+
+    fn place(&self, name: &str) -> (f64, f64) {
+        let position = self.names.iter().position(|one| one == name).unwrap_or(0);
+        self.places[position]
+    }
+
+    fn middle(&self, name: &str) -> f64 {
+        let (x, width) = self.place(name);
+        x + width / 2.0
+    }
+
+    fn right(&self) -> f64 {
+        self.places.last().map_or(0.0, |(x, width)| x + width)
+    }
+}
+
+/// The picture under construction.
+struct Picture {
+    canvas: Canvas,
+    /// How far down it is drawn.
+    y: f64,
+    lanes: Lanes,
+    /// The lane and lower edge of what was drawn last.
+    last: Option<(String, f64)>,
+}
+
+impl Picture {
+    fn width(&self) -> f64 {
+        (self.lanes.right() + MARGIN).max(900.0)
+    }
+
+    fn head(&mut self, explanation: &Explanation, title: &str, chosen: usize) {
+        self.y += 14.0;
+        self.canvas.text(Text { x: MARGIN, y: self.y, class: "title" }, title);
+        self.y += 24.0;
+        self.canvas.text(Text { x: MARGIN, y: self.y, class: "soft" }, &explanation.scenario);
+        self.y += 10.0;
+        let room = self.width() - 2.0 * MARGIN;
+        if let Some(promise) = &explanation.promise {
+            for line in wrapped(&format!("should: {}", promise.outcome), 12.0, room) {
+                self.y += LINE;
+                self.canvas.text(Text { x: MARGIN, y: self.y, class: "" }, &line);
+            }
+        }
+        if let Some(reason) = &explanation.unpredicted {
+            self.y += LINE;
+            self.canvas.text(Text { x: MARGIN, y: self.y, class: "bad" }, &format!("no prediction: {reason}"));
+        }
+        self.y += 14.0;
+        if explanation.ways.len() > 1 {
+            self.shares(&explanation.ways, chosen, room);
+        }
+        for (position, way) in explanation.ways.iter().enumerate().take(MOST_WAYS) {
+            self.y += LINE;
+            let mark = if position == chosen && explanation.ways.len() > 1 { " · drawn below" } else { "" };
+            let class = if way.verdict == Verdict::Delivered { "" } else { "bad" };
+            let start =
+                if explanation.ways.len() == 1 { "would: ".to_owned() } else { format!("{} · ", way.share.text) };
+            let words = format!("{start}{}{mark}", way.outcome);
+            self.canvas.text(Text { x: MARGIN, y: self.y, class }, &words);
+        }
+        self.y += 26.0;
+    }
+
+    /// A bar of all ways, as wide as their shares.
+    fn shares(&mut self, ways: &[Way], chosen: usize, room: f64) {
+        let mut x = MARGIN;
+        for (position, way) in ways.iter().enumerate() {
+            let width = room * way.share.number;
+            let class = format!("share{}", position % 6);
+            let height = if position == chosen { 24.0 } else { 18.0 };
+            self.canvas.rectangle((x, self.y + 24.0 - height), ((width - 2.0).max(0.5), height), 3.0, &class);
+            if width > width_of(&way.share.text, 11.0) + 12.0 {
+                self.canvas.text(Text { x: x + 7.0, y: self.y + 17.0, class: "on" }, &way.share.text);
+            }
+            x += width;
+        }
+        self.y += 30.0;
+    }
+
+    fn way(&mut self, explanation: &Explanation, way: &Way) {
+        let top = self.y;
+        // Lanes are as long as what stands in them, and lie behind it.
+        let head = std::mem::take(&mut self.canvas);
+        self.y += 34.0;
+        let packet = &explanation.packet;
+        let to = packet.destination.to_string();
+        self.pill(&packet.from, &format!("sends {}", packet.protocol), &format!("to {to}"), "pill", "there");
+        for stop in &way.there {
+            self.card(stop, "there");
+        }
+        let end = match way.verdict {
+            Verdict::Delivered => ("gets it", "pill-good"),
+            Verdict::Rejected => ("is refused here", "pill-bad"),
+            Verdict::Dropped => ("is lost here", "pill-bad"),
+            Verdict::Unknown => ("nobody can say what follows", "pill-bad"),
+        };
+        if let Some(at) = &way.at {
+            let from = way.source.map(|source| format!("from {source}")).unwrap_or_default();
+            self.pill(at, end.0, &from, end.1, "there");
+        }
+        for stop in &way.back {
+            self.card(stop, "back");
+        }
+        if let Some(reply) = &way.reply {
+            let (word, class) = if reply.starts_with("answered") {
+                ("is answered", "pill-good")
+            } else {
+                ("gets no answer", "pill-bad")
+            };
+            let from = reply.strip_prefix("answered ").unwrap_or_default().to_owned();
+            self.pill(&packet.from, word, &from, class, "back");
+        } else if way.verdict == Verdict::Rejected {
+            self.pill(&packet.from, "is told that it is refused", "", "pill-bad", "back");
+        }
+        self.lanes_behind(head, top);
+    }
+
+    fn lanes_behind(&mut self, before: Canvas, top: f64) {
+        let above = std::mem::replace(&mut self.canvas, before);
+        for (name, (x, width)) in self.lanes.names.iter().zip(&self.lanes.places) {
+            self.canvas.rectangle((x - 10.0, top), (width + 20.0, self.y - top), 10.0, "lane");
+            self.canvas.text(Text { x: *x, y: top + 21.0, class: "name" }, name);
+        }
+        self.canvas.append(above);
+    }
+
+    /// An arrow from what was drawn last to a lane, at the present height.
+    fn arrow(&mut self, lane: &str, class: &str) {
+        let Some((last, bottom)) = self.last.clone() else { return };
+        let (from, to) = (self.lanes.middle(&last), self.lanes.middle(lane));
+        let half = (bottom + self.y) / 2.0;
+        if last == lane {
+            self.canvas.path(&[(from, bottom), (to, self.y - 1.0)], class);
+        } else {
+            self.canvas.path(&[(from, bottom), (from, half), (to, half), (to, self.y - 1.0)], class);
+        }
+    }
+
+    fn pill(&mut self, lane: &str, word: &str, more: &str, class: &str, way: &str) {
+        self.arrow(lane, way);
+        let (x, width) = self.lanes.place(lane);
+        let words = match class {
+            "pill-good" => "good",
+            "pill-bad" => "bad",
+            _ => "hook",
+        };
+        let height = if more.is_empty() { PILL - LINE } else { PILL };
+        self.canvas.rectangle((x, self.y), (width, height), 14.0, class);
+        self.canvas.text(Text { x: x + PADDING, y: self.y + 19.0, class: words }, word);
+        if !more.is_empty() {
+            self.canvas.text(Text { x: x + PADDING, y: self.y + 19.0 + LINE, class: "small" }, more);
+        }
+        self.below(lane, height);
+    }
+
+    fn below(&mut self, lane: &str, height: f64) {
+        self.last = Some((lane.to_owned(), self.y + height));
+        self.y += height + BETWEEN;
+    }
+
+    fn card(&mut self, stop: &Stop, way: &str) {
+        self.arrow(&stop.place, way);
+        let (x, width) = self.lanes.place(&stop.place);
+        let lines = lines(stop, width - 2.0 * PADDING);
+        let height = lines.len() as f64 * LINE + 2.0 * PADDING - 2.0;
+        self.canvas.rectangle((x, self.y), (width, height), 8.0, "card");
+        for (number, (class, indent, words)) in lines.iter().enumerate() {
+            let y = self.y + PADDING + 11.0 + number as f64 * LINE;
+            if *class == "mark" {
+                self.canvas.rectangle((x + 4.0, y - 12.0), (width - 8.0, LINE), 3.0, "markbg");
+            }
+            self.canvas.text(Text { x: x + PADDING + indent, y, class }, words);
+        }
+        self.below(&stop.place, height);
+    }
+
+    fn finish(self, title: &str) -> String {
+        let (width, height) = (self.width(), self.y + MARGIN - BETWEEN / 2.0);
+        self.canvas.finish(title, width, height)
+    }
+}
+
+/// The lines of a card: how each looks, how far it is indented, what it says.
+fn lines(stop: &Stop, width: f64) -> Vec<(&'static str, f64, String)> {
+    let by =
+        |word: &str, name: &Option<String>| name.as_ref().map(|name| format!(" · {word} {name}")).unwrap_or_default();
+    let heading = format!("{}{}{}", stop.hook, by("in by", &stop.input), by("out by", &stop.output));
+    let mut lines = vec![("hook", 0.0, heading)];
+    lines.extend(wrapped(&stop.came, 11.0, width).into_iter().map(|words| ("small", 0.0, words)));
+    for rule in &stop.rules {
+        add_rule(&mut lines, rule, width);
+    }
+    if let Some(words) = stop.connection {
+        lines.extend(wrapped(words, 11.0, width).into_iter().map(|words| ("small", 0.0, words)));
+    }
+    if stop.passed > 0 {
+        lines.push(("small", 0.0, format!("{} other rules: nothing for it", stop.passed)));
+    }
+    for change in &stop.changes {
+        lines.extend(
+            wrapped(&format!("{} becomes {}", change.what, change.to), 12.0, width)
+                .into_iter()
+                .map(|words| ("mark", 0.0, words)),
+        );
+    }
+    lines.extend(wrapped(&stop.then, 12.0, width).into_iter().map(|words| ("", 0.0, words)));
+    lines
+}
+
+fn add_rule(lines: &mut Vec<(&'static str, f64, String)>, rule: &Line, width: f64) {
+    let indent = 10.0 * rule.depth.min(6) as f64;
+    let place = format!("{} · {} · rule {} of {}", rule.table, rule.chain, rule.number, rule.of);
+    let word = match rule.matched {
+        Matched::Yes | Matched::NotByChance => "",
+        Matched::Perhaps => "perhaps: ",
+        Matched::Unknown => "unknown: ",
+    };
+    lines.push(("rule", indent, place));
+    let words = format!("{word}{}: {}", rule.why, rule.does);
+    lines.extend(wrapped(&words, 11.0, width - indent - 8.0).into_iter().map(|words| ("small", indent + 8.0, words)));
+}

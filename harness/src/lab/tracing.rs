@@ -1,0 +1,47 @@
+//! Switches the kernel's own tracing of rules on and off.
+
+use super::namespaces::Namespace;
+use super::programs::{at_once, failed, run};
+use super::{Lab, LabError};
+use crate::topology::SpaceId;
+
+/// The program that installs the rules which ask for tracing.
+const PROGRAM: &str = "nft";
+
+/// The table of these rules. It comes before all others, sets one bit of every packet and accepts, so that no verdict depends on
+/// it. What the bit is for, the kernel itself knows: nftables, iptables-nft and iptables-legacy tell of each rule that such a
+/// packet meets.
+pub(crate) const TRACING_TABLE: &str = "svclab-trace";
+
+impl Lab {
+    /// Lets the kernel trace every packet in some namespaces from now on, or no longer.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] without the program nft, and [`LabError::Program`] where it fails.
+    pub(crate) fn trace(&self, spaces: &[SpaceId], on: bool) -> Result<(), LabError> {
+        let text = if on { switch_on() } else { format!("delete table inet {TRACING_TABLE}\n") };
+        let text = text.as_str();
+        at_once(spaces.iter().map(|space| &self.namespaces[*space]).map(|namespace| move || call(namespace, text)))
+    }
+}
+
+fn switch_on() -> String {
+    // Before raw, whose priority is -300.
+    let chain = |hook: &str| {
+        format!(
+            "add chain inet {TRACING_TABLE} {hook} {{ type filter hook {hook} priority -350; policy accept; }}\n\
+             add rule inet {TRACING_TABLE} {hook} meta nftrace set 1\n"
+        )
+    };
+    format!("add table inet {TRACING_TABLE}\n{}{}", chain("prerouting"), chain("output"))
+}
+
+fn call(namespace: &Namespace, text: &str) -> Result<(), LabError> {
+    let output = run(namespace, PROGRAM, &["-f", "-"], text)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(failed(namespace, PROGRAM, &said.lines().next().unwrap_or("no message")))
+}

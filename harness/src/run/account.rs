@@ -1,0 +1,175 @@
+//! Three voices about a probe that failed: it is promised, predicted, and sent once more while the kernel traces it.
+
+use svclab_rules::cluster::Cluster;
+use svclab_rules::promise::{Outcome, Promises};
+
+use super::RunError;
+use crate::documents::{Document, DocumentError};
+use crate::explain::{Difference, nearest};
+use crate::predict::{Network, PredictError, PredictedBranch, Prediction};
+use crate::probe::Prober;
+use crate::report::{Account, KernelWay, RuleExcerpt};
+use crate::scenario::{Flows, Probe, Scenario};
+use crate::trace::{Passage, Traced, TracedWhat, send_traced};
+use crate::voices::{Comparison, Flow, Seen, Voices, in_order, promise_words, question, sent};
+
+/// Rules that are shown of each machine at most: a failure fits on a screen.
+const MOST_RULES: usize = 12;
+/// Branches of a prediction that are shown at most.
+const MOST_BRANCHES: usize = 4;
+
+/// Where a probe failed.
+pub(super) struct Failure<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) cluster: &'a Cluster,
+    pub(super) documents: &'a [Document],
+    pub(super) probe: &'a Probe,
+}
+
+impl Failure<'_> {
+    /// Asks all voices about one flow of the probe. The rules are those on the way that the kernel went; there are none where
+    /// nothing is predicted.
+    ///
+    /// # Errors
+    ///
+    /// Where the probe cannot be sent again, or the rules cannot be read.
+    pub(super) fn account(&self, prober: &mut Prober<'_>) -> Result<(Account, Vec<RuleExcerpt>), RunError> {
+        let Self { scenario, cluster, documents, probe } = *self;
+        let probe_error = |source| RunError::Probe { span: probe.span.clone(), source: Box::new(source) };
+        let (flow, traced) = match send_traced(prober, probe) {
+            Ok((flow, traced)) => (flow, Ok(traced)),
+            // What the kernel cannot tell, the other voices may.
+            Err(error) => {
+                let one = Probe { flows: Flows::Exactly(1), ..probe.clone() };
+                let mut flows = prober.send_together(&[one]).map_err(probe_error)?;
+                (flows.swap_remove(0), Err(error.to_string()))
+            }
+        };
+        let topology = prober.lab().topology();
+        let comparison = Comparison::of(topology, cluster).map_err(DocumentError::from)?;
+        let network = match Network::of(topology, documents, cluster) {
+            Ok(network) => Ok(network),
+            Err(error @ PredictError::Nftables(_)) => Err(error.to_string()),
+            Err(error) => return Err(RunError::Unwalkable(Box::new(error))),
+        };
+        let sent = sent(probe, flow.source.port());
+        let prediction = network.as_ref().ok().and_then(|network| network.predict(&sent));
+        let in_order_topology = in_order(topology);
+        let predicted_in_order =
+            || Network::of(&in_order_topology, documents, cluster).ok().and_then(|network| network.predict(&sent));
+        let promises = Promises::of(cluster).map_err(DocumentError::from)?;
+        let asked = question(&scenario.hosts, probe);
+        let promise = asked.as_ref().map(|question| promises.about(question));
+        let seen = Seen::observed(&flow);
+        let meaning = asked.as_ref().zip(promise.as_ref()).map(|(question, promise)| {
+            let voices = Voices {
+                comparison: &comparison,
+                flow: Flow { question, source: flow.source.ip() },
+                promise,
+                prediction: prediction.as_ref(),
+                is_predicted: network.is_ok(),
+                in_order: &predicted_in_order,
+                seen: &seen,
+            };
+            meaning(&voices, network.is_ok())
+        });
+        let way = network
+            .as_ref()
+            .ok()
+            .zip(prediction.as_ref())
+            .map(|(network, prediction)| Way::of(network, prediction, &seen, traced.as_deref().ok()));
+        let account = Account {
+            promise: promise.as_ref().map(promise_words),
+            prediction: prediction.as_ref().map(branches).unwrap_or_default(),
+            unpredicted: network.as_ref().err().cloned(),
+            observation: seen.to_string(),
+            meaning: meaning.unwrap_or_default(),
+            kernel: way.as_ref().and_then(|way| way.kernel.clone()),
+            untraced: match traced {
+                Ok(traced) if traced.is_empty() => Some("it told of no rule that it met".to_owned()),
+                Ok(_) => None,
+                Err(reason) => Some(reason),
+            },
+        };
+        Ok((account, way.map(|way| way.rules).unwrap_or_default()))
+    }
+}
+
+/// What the voices say together, in a sentence or two.
+fn meaning(voices: &Voices<'_>, is_predicted: bool) -> String {
+    if let Some((disagreement, what)) = voices.part() {
+        return format!("{} ({what})", disagreement.sentence());
+    }
+    let agree = match (&voices.promise.outcome, is_predicted) {
+        (Outcome::NotPromised, true) => "Nothing is promised; prediction and kernel agree",
+        (Outcome::NotPromised, false) => "Nothing is promised or predicted",
+        (_, true) => "Promise, prediction and kernel agree",
+        (_, false) => "Promise and kernel agree",
+    };
+    format!("{agree}: the expectation differs.")
+}
+
+/// The branches of a prediction in lines.
+fn branches(prediction: &Prediction) -> Vec<String> {
+    let all = &prediction.branches;
+    let mut lines: Vec<String> =
+        all.iter().take(MOST_BRANCHES).map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect();
+    if let Some(more) = all.len().checked_sub(MOST_BRANCHES).filter(|more| *more > 0) {
+        lines.push(format!("and {more} more"));
+    }
+    lines
+}
+
+/// The way that matters: the one that the kernel went, as far as it went a predicted one.
+struct Way {
+    rules: Vec<RuleExcerpt>,
+    kernel: Option<KernelWay>,
+}
+
+impl Way {
+    fn of(network: &Network<'_>, prediction: &Prediction, seen: &Seen, traced: Option<&[Traced]>) -> Self {
+        let all = &prediction.branches;
+        let found = traced.and_then(|traced| nearest(network, all, traced));
+        let is_it = |branch: &&PredictedBranch| Seen::predicted(&branch.outcome).is_some_and(|one| one.is_like(seen));
+        let likely = || all.iter().find(is_it).or_else(|| all.first());
+        let branch = found.as_ref().map(|(way, _)| &all[*way]).or_else(likely);
+        let met = traced.unwrap_or_default().iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).count();
+        let kernel = found.map(|(_, comparison)| KernelWay {
+            alike: comparison.alike,
+            met,
+            difference: comparison.difference.as_ref().map(difference_words),
+        });
+        Self { rules: branch.map(|branch| excerpts(network, branch)).unwrap_or_default(), kernel }
+    }
+}
+
+fn difference_words(difference: &Difference) -> Vec<String> {
+    let Difference { place, passage, predicted, kernel } = difference;
+    let packet = match passage {
+        Passage::There => "the packet",
+        Passage::Back => "the answer",
+    };
+    vec![
+        format!("{packet} on {place}"),
+        format!("predicted  {}", predicted.as_deref().unwrap_or("no further rule")),
+        format!("kernel     {kernel}"),
+    ]
+}
+
+/// The rules that decided, machine by machine.
+fn excerpts(network: &Network<'_>, branch: &PredictedBranch) -> Vec<RuleExcerpt> {
+    let mut excerpts: Vec<RuleExcerpt> = Vec::new();
+    for (_, rule) in network.rules_met(&branch.stages) {
+        let line = format!("{}: {}", rule.table, rule.text);
+        match excerpts.iter_mut().find(|excerpt| excerpt.place == rule.space) {
+            Some(excerpt) => excerpt.lines.push(line),
+            None => excerpts.push(RuleExcerpt { place: rule.space.clone(), lines: vec![line] }),
+        }
+    }
+    for excerpt in &mut excerpts {
+        // What came last decided.
+        let more = excerpt.lines.len().saturating_sub(MOST_RULES);
+        excerpt.lines.drain(..more);
+    }
+    excerpts
+}

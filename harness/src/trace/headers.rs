@@ -1,0 +1,79 @@
+//! Which packet a trace is about.
+
+/// A packet of a flow that is traced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Passage {
+    /// The first packet.
+    There,
+    /// What is said to it: an answer, or a refusal.
+    Back,
+}
+
+/// What a trace tells of a packet: its protocol, and the start of what lies behind the IP header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    protocol: u8,
+    transport: Vec<u8>,
+}
+
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACK: u8 = 0x10;
+
+impl Header {
+    /// Reads an IP packet that may be cut behind its first bytes.
+    pub(super) fn read(packet: &[u8]) -> Option<Self> {
+        let length = match packet.first()? >> 4 {
+            4 => usize::from(packet[0] & 0x0f) * 4,
+            6 => 40,
+            _ => return None,
+        };
+        let (network, transport) = packet.split_at_checked(length)?;
+        Self::of(network, transport)
+    }
+
+    /// Reads the two headers of a packet.
+    pub(super) fn of(network: &[u8], transport: &[u8]) -> Option<Self> {
+        let protocol = match network.first()? >> 4 {
+            4 => *network.get(9)?,
+            6 => *network.get(6)?,
+            _ => return None,
+        };
+        Some(Self { protocol, transport: transport.to_vec() })
+    }
+
+    /// Which packet of a flow it is, where it is one. A reset before any answer is a refusal; after one, it is the sender's who
+    /// has no more to say.
+    pub(super) fn passage(&self, is_answered: bool) -> Option<Passage> {
+        let byte = |at: usize| self.transport.get(at).copied();
+        match self.protocol {
+            6 => {
+                let flags = byte(13)?;
+                match (flags & SYN != 0, flags & ACK != 0, flags & RST != 0) {
+                    (true, false, _) => Some(Passage::There),
+                    (true, true, _) => Some(Passage::Back),
+                    (false, _, true) if !is_answered => Some(Passage::Back),
+                    _ => None,
+                }
+            }
+            17 => {
+                let payload = self.transport.get(8..)?;
+                if crate::wire::is_request(payload) {
+                    Some(Passage::There)
+                } else {
+                    crate::wire::is_answer(payload).then_some(Passage::Back)
+                }
+            }
+            // INIT; INIT ACK, ABORT.
+            132 => match byte(12)? {
+                1 => Some(Passage::There),
+                2 | 6 => Some(Passage::Back),
+                _ => None,
+            },
+            // Destination unreachable.
+            1 if byte(0)? == 3 => Some(Passage::Back),
+            58 if byte(0)? == 1 => Some(Passage::Back),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The kernel's own account of the rules that a packet meets.
+//!
+//! A `Tracer` asks the kernel for it by a table of its own (`Lab::trace`), which sets a bit on every packet and nothing
+//! else, and listens in each namespace that has rules:
+//!
+//! - `nftables`: rules of nftables and of iptables-nft are told over netlink (`nf_tables_trace.c`), by their handles; a handle
+//!   becomes a number by asking for the rules of its chain;
+//! - `legacy`: iptables-legacy writes to the log of its namespace (`trace_packet` in `ip_tables.c`), which is sent over netlink
+//!   too (`nfnetlink_log`);
+//! - `netlink`: sockets and messages; `headers`: which packet a message is about.
+//!
+//! What the kernel does not tell: rules that do not match, and which hook it is at; tables and chains say that.
+
+mod headers;
+mod legacy;
+mod netlink;
+mod nftables;
+
+use std::io;
+
+use crate::lab::{Lab, LabError};
+use crate::observation::FlowObservation;
+use crate::probe::{ProbeError, Prober};
+use crate::scenario::{Flows, Probe};
+use crate::topology::{Role, SpaceId};
+use headers::Header;
+use netlink::Socket;
+
+pub use headers::Passage;
+
+/// A rule that a packet met, or the end of a chain, as the kernel tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Traced {
+    /// The namespace.
+    pub space: SpaceId,
+    /// Which packet of a flow it is about.
+    pub passage: Passage,
+    /// The table.
+    pub table: String,
+    /// The chain.
+    pub chain: String,
+    /// What happened.
+    pub what: TracedWhat,
+}
+
+/// What the kernel tells of a packet in a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TracedWhat {
+    /// A rule matched, and was carried out: its number in the chain, from 1; `None` where the rule is gone.
+    Rule(Option<usize>),
+    /// The end of a chain: back to the one that it came from.
+    Return,
+    /// The end of a chain of the kernel's own: the policy applies.
+    Policy,
+}
+
+/// Sends one flow of a probe while the kernel traces it; returns what was seen, and what the kernel told.
+///
+/// # Errors
+///
+/// Where the probe cannot be sent, or the kernel cannot be heard. Tracing is switched off again in any case.
+pub(crate) fn send_traced(
+    prober: &mut Prober<'_>,
+    probe: &Probe,
+) -> Result<(FlowObservation, Vec<Traced>), ProbeError> {
+    let probe = Probe { flows: Flows::Exactly(1), ..probe.clone() };
+    let tracer = Tracer::start(prober.lab())?;
+    let sent = prober.send_together(std::slice::from_ref(&probe));
+    let traced = tracer.stop(prober.lab())?;
+    Ok((sent?.swap_remove(0), traced))
+}
+
+/// An event as a socket gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Event {
+    header: Option<Header>,
+    table: String,
+    chain: String,
+    what: TracedWhat,
+}
+
+/// Listens to the kernel's traces in a lab. It has to be stopped with [`Tracer::stop`], so that the lab is as before.
+pub(crate) struct Tracer {
+    ears: Vec<(SpaceId, Ear)>,
+}
+
+/// The sockets of one namespace.
+struct Ear {
+    nftables: Socket,
+    legacy: Option<Socket>,
+}
+
+impl Tracer {
+    /// Switches tracing on in every namespace with rules.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel gives no sockets, or the program nft is missing.
+    pub(crate) fn start(lab: &Lab) -> Result<Self, LabError> {
+        let topology = lab.topology();
+        let ruled = |space: &SpaceId| matches!(topology.spaces[*space].role, Role::Node | Role::RoutingPod);
+        let spaces: Vec<SpaceId> = (0..topology.spaces.len()).filter(ruled).collect();
+        let open = |space: SpaceId| {
+            let name = &topology.spaces[space].name;
+            let ear = lab.inside(space, || {
+                // Without nfnetlink_log nothing is heard of iptables-legacy; nftables tells all the same.
+                Ok::<_, io::Error>(Ear { nftables: nftables::listen()?, legacy: legacy::listen().ok() })
+            })?;
+            Ok((space, ear.map_err(LabError::socket(name, "listening to the kernel's traces"))?))
+        };
+        let ears = spaces.iter().map(|space| open(*space)).collect::<Result<_, LabError>>()?;
+        lab.trace(&spaces, true)?;
+        Ok(Self { ears })
+    }
+
+    /// Switches tracing off, and returns what the kernel told: namespace by namespace, in the order in which it happened there.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel had more to tell than there was room for, or tracing cannot be switched off.
+    pub(crate) fn stop(self, lab: &Lab) -> Result<Vec<Traced>, LabError> {
+        let spaces: Vec<SpaceId> = self.ears.iter().map(|(space, _)| *space).collect();
+        let heard = self.ears.iter().map(|(space, ear)| {
+            let name = &lab.topology().spaces[*space].name;
+            let events = ear.hear().map_err(LabError::socket(name, "reading the kernel's traces"))?;
+            Ok(traced(*space, events))
+        });
+        let heard = heard.collect::<Result<Vec<_>, LabError>>();
+        lab.trace(&spaces, false)?;
+        Ok(heard?.into_iter().flatten().collect())
+    }
+}
+
+impl Ear {
+    fn hear(&self) -> io::Result<Vec<Event>> {
+        let mut events = nftables::hear(&self.nftables)?;
+        if let Some(socket) = &self.legacy {
+            events.extend(legacy::hear(socket)?);
+        }
+        Ok(events)
+    }
+}
+
+/// The events of a probe and what is said to it; others (a router's advertisement, the end of a connection) are left out.
+fn traced(space: SpaceId, events: Vec<Event>) -> Vec<Traced> {
+    let mut is_answered = false;
+    let mut traced = Vec::new();
+    for Event { header, table, chain, what } in events {
+        let Some(passage) = header.and_then(|header| header.passage(is_answered)) else { continue };
+        is_answered |= passage == Passage::Back;
+        if table != crate::lab::TRACING_TABLE {
+            traced.push(Traced { space, passage, table, chain, what });
+        }
+    }
+    traced
+}

@@ -1,0 +1,174 @@
+//! Sockets and messages of netfilter's netlink family (`linux/netfilter/nfnetlink.h`).
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket,
+    sockopt,
+};
+
+/// Bytes of messages that may wait to be read, where the kernel grants it.
+const ROOM: usize = 4 << 20;
+/// `nlmsghdr` and `nfgenmsg`.
+const HEADERS: usize = 16 + 4;
+
+/// NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP.
+const REQUEST: u16 = 1;
+const ACKNOWLEDGE: u16 = 4;
+const DUMP: u16 = 0x300;
+/// NLMSG_ERROR, NLMSG_DONE.
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+
+/// A netlink socket of the namespace that it was opened in.
+pub(super) struct Socket(OwnedFd);
+
+/// A message: its type with the subsystem in the upper byte, and its attributes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) kind: u16,
+    pub(super) family: u8,
+    /// What stands in the place of `nfgenmsg`: in an error's message, its number.
+    error: i32,
+    attributes: Vec<u8>,
+}
+
+impl Socket {
+    /// Opens a socket that hears of the groups whose bits are set.
+    pub(super) fn open(groups: u32) -> io::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkNetFilter)?;
+        // In a user namespace only as much as the system allows everybody.
+        if setsockopt(&socket, sockopt::RcvBufForce, &ROOM).is_err() {
+            setsockopt(&socket, sockopt::RcvBuf, &ROOM)?;
+        }
+        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
+        Ok(Self(socket))
+    }
+
+    /// Everything that has come. Netlink messages are there as soon as the kernel has done what they tell of.
+    ///
+    /// # Errors
+    ///
+    /// `ENOBUFS` where there was no room for all.
+    pub(super) fn messages(&self) -> io::Result<Vec<Message>> {
+        let mut messages = Vec::new();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match recv(self.0.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+                Ok(length) => split(&buffer[..length], &mut messages),
+                Err(Errno::EAGAIN) => return Ok(messages),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Sends a request and waits for the kernel's consent.
+    pub(super) fn request(&self, kind: u16, family: u8, resource: u16, attributes: &[u8]) -> io::Result<()> {
+        self.send(kind, REQUEST | ACKNOWLEDGE, family, resource, attributes)?;
+        self.messages()?.iter().try_for_each(Message::consent)
+    }
+
+    /// Asks for a list.
+    pub(super) fn list(&self, kind: u16, family: u8, attributes: &[u8]) -> io::Result<Vec<Message>> {
+        self.send(kind, REQUEST | DUMP, family, 0, attributes)?;
+        let mut listed = Vec::new();
+        loop {
+            // The kernel goes on with its list whenever some of it is read.
+            let messages = self.messages()?;
+            messages.iter().try_for_each(Message::consent)?;
+            let is_done = messages.is_empty() || messages.iter().any(|message| message.kind == DONE);
+            listed.extend(messages.into_iter().filter(|message| message.kind != DONE));
+            if is_done {
+                return Ok(listed);
+            }
+        }
+    }
+
+    fn send(&self, kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(HEADERS + attributes.len());
+        bytes.extend(((HEADERS + attributes.len()) as u32).to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(flags.to_ne_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend([family, 0]);
+        bytes.extend(resource.to_be_bytes());
+        bytes.extend(attributes);
+        send(self.0.as_raw_fd(), &bytes, MsgFlags::empty())?;
+        Ok(())
+    }
+}
+
+impl Message {
+    /// The value of an attribute.
+    pub(super) fn attribute(&self, wanted: u16) -> Option<&[u8]> {
+        attribute(&self.attributes, wanted)
+    }
+
+    /// An attribute that is text.
+    pub(super) fn text(&self, wanted: u16) -> Option<String> {
+        let bytes = self.attribute(wanted)?;
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+    }
+
+    /// An attribute that is a number of 32 bits in network order.
+    pub(super) fn word(&self, wanted: u16) -> Option<u32> {
+        self.attribute(wanted)?.first_chunk().copied().map(u32::from_be_bytes)
+    }
+
+    /// An attribute that is a number of 64 bits in network order.
+    pub(super) fn long(&self, wanted: u16) -> Option<u64> {
+        self.attribute(wanted)?.first_chunk().copied().map(u64::from_be_bytes)
+    }
+
+    /// The error that a message tells of, where it does.
+    fn consent(&self) -> io::Result<()> {
+        match (self.kind, self.error) {
+            (ERROR, number) if number != 0 => Err(io::Error::from_raw_os_error(-number)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An attribute as bytes: its length, its type, its value, and as many zeros as the next needs to be aligned.
+pub(super) fn encode(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(4 + value.len() + 3);
+    bytes.extend((4 + value.len() as u16).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// The value of an attribute among several.
+pub(super) fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    while let Some((header, _)) = bytes.split_first_chunk::<4>() {
+        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        // The upper two bits say that it is nested, or in network order.
+        let kind = u16::from_ne_bytes([header[2], header[3]]) & 0x3fff;
+        let value = bytes.get(4..length)?;
+        if kind == wanted {
+            return Some(value);
+        }
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    None
+}
+
+/// Splits what was received into its messages.
+fn split(mut bytes: &[u8], messages: &mut Vec<Message>) {
+    while let Some((header, _)) = bytes.split_first_chunk::<HEADERS>() {
+        let length = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        let Some(message) = bytes.get(..length).filter(|message| message.len() >= HEADERS) else { return };
+        messages.push(Message {
+            kind: u16::from_ne_bytes([header[4], header[5]]),
+            family: header[16],
+            error: i32::from_ne_bytes([header[16], header[17], header[18], header[19]]),
+            attributes: message[HEADERS..].to_vec(),
+        });
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+}

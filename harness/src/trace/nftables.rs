@@ -1,0 +1,79 @@
+//! What nftables tells, for its own rules and those of iptables-nft (`linux/netfilter/nf_tables.h`).
+
+use std::collections::HashMap;
+use std::io;
+
+use super::headers::Header;
+use super::netlink::{Message, Socket, encode};
+use super::{Event, TracedWhat};
+
+/// NFNLGRP_NFTRACE, as a bit.
+const GROUP: u32 = 1 << (9 - 1);
+/// NFNL_SUBSYS_NFTABLES with NFT_MSG_TRACE, NFT_MSG_GETRULE.
+const TRACE: u16 = 10 << 8 | 17;
+const GET_RULE: u16 = 10 << 8 | 7;
+
+/// `enum nft_trace_attributes`.
+const TABLE: u16 = 1;
+const CHAIN: u16 = 2;
+const RULE_HANDLE: u16 = 3;
+const TYPE: u16 = 4;
+const ID: u16 = 6;
+const NETWORK_HEADER: u16 = 8;
+const TRANSPORT_HEADER: u16 = 9;
+/// `enum nft_rule_attributes`.
+const RULE_TABLE: u16 = 1;
+const RULE_CHAIN: u16 = 2;
+const HANDLE: u16 = 3;
+/// `enum nft_trace_types`.
+const POLICY: u32 = 1;
+const RETURN: u32 = 2;
+
+/// A socket that hears of traces.
+pub(super) fn listen() -> io::Result<Socket> {
+    Socket::open(GROUP)
+}
+
+/// Everything that was told since.
+pub(super) fn hear(socket: &Socket) -> io::Result<Vec<Event>> {
+    let told = socket.messages()?;
+    let mut chains: HashMap<(u8, String, String), Vec<u64>> = HashMap::new();
+    // Only the first message about a packet in a chain of the kernel's has its headers.
+    let mut headers: HashMap<u32, Header> = HashMap::new();
+    let mut events = Vec::with_capacity(told.len());
+    for message in told.iter().filter(|message| message.kind == TRACE) {
+        let (Some(table), Some(chain)) = (message.text(TABLE), message.text(CHAIN)) else { continue };
+        let id = message.word(ID).unwrap_or_default();
+        if let Some(header) = header(message) {
+            headers.insert(id, header);
+        }
+        let what = match (message.word(TYPE), message.long(RULE_HANDLE)) {
+            (Some(POLICY), _) => TracedWhat::Policy,
+            // Kernels from 6.4 on tell of a chain's end as of a rule that is none.
+            (Some(RETURN), _) | (_, None) => TracedWhat::Return,
+            (_, Some(handle)) => {
+                let key = (message.family, table.clone(), chain.clone());
+                if !chains.contains_key(&key) {
+                    chains.insert(key.clone(), rules_of(socket, &key)?);
+                }
+                let position = chains[&key].iter().position(|rule| *rule == handle);
+                TracedWhat::Rule(position.map(|position| position + 1))
+            }
+        };
+        events.push(Event { header: headers.get(&id).cloned(), table, chain, what });
+    }
+    Ok(events)
+}
+
+fn header(message: &Message) -> Option<Header> {
+    Header::of(message.attribute(NETWORK_HEADER)?, message.attribute(TRANSPORT_HEADER)?)
+}
+
+/// The handles of a chain's rules, in order.
+fn rules_of(socket: &Socket, (family, table, chain): &(u8, String, String)) -> io::Result<Vec<u64>> {
+    let text = |name: &str| [name.as_bytes(), &[0]].concat();
+    let attributes = [encode(RULE_TABLE, &text(table)), encode(RULE_CHAIN, &text(chain))].concat();
+    let rules = socket.list(GET_RULE, *family, &attributes)?;
+    let of_chain = |rule: &&Message| rule.text(RULE_CHAIN).as_deref() == Some(chain);
+    Ok(rules.iter().filter(of_chain).filter_map(|rule| rule.long(HANDLE)).collect())
+}

@@ -1,0 +1,52 @@
+//! How a probe is put to promise and prediction.
+
+use std::net::SocketAddr;
+
+use svclab_rules::cluster::Family;
+use svclab_rules::promise::{Question, VantagePoint};
+
+use crate::predict::Sent;
+use crate::scenario::{Host, Probe, Vantage};
+use crate::topology::{Role, Topology};
+
+/// A probe as the prediction is asked for it.
+pub(crate) fn sent(probe: &Probe, source_port: u16) -> Sent {
+    Sent {
+        from: probe.from.clone(),
+        source_port,
+        to: SocketAddr::new(probe.to.address, probe.to.port),
+        protocol: probe.protocol,
+        via: probe.to.via.clone(),
+    }
+}
+
+/// A probe as the promise is asked for it. `None` where its sender is an outside host without an address of the destination's
+/// family.
+pub(crate) fn question(hosts: &[Host], probe: &Probe) -> Option<Question> {
+    let from = match &probe.from {
+        Vantage::Pod(name) => VantagePoint::Pod(name.clone()),
+        Vantage::Node(name) => VantagePoint::Node(name.clone()),
+        Vantage::Localhost(name) => VantagePoint::Localhost(name.clone()),
+        Vantage::Host(name) => {
+            let host = hosts.iter().find(|host| host.name == *name)?;
+            let own = host.ips.iter().find(|ip| Family::of(**ip) == Family::of(probe.to.address))?;
+            VantagePoint::Outside(*own)
+        }
+    };
+    let to = SocketAddr::new(probe.to.address, probe.to.port);
+    Some(Question { from, to, protocol: probe.protocol, via: probe.to.via.clone() })
+}
+
+/// The same network as Kubernetes wants it: without settings that a scenario asks for, and with bridges that send back and hand
+/// packets to iptables.
+pub(crate) fn in_order(topology: &Topology) -> Topology {
+    let mut topology = topology.clone();
+    for space in topology.spaces.iter_mut().filter(|space| space.role == Role::Node) {
+        space.sysctls.retain(|sysctl| sysctl.asked_for.is_none());
+        space.interfaces.iter_mut().for_each(|interface| interface.hairpin = true);
+        for table in ["iptables", "ip6tables"] {
+            space.set(format!("bridge.bridge-nf-call-{table}"), 1);
+        }
+    }
+    topology
+}

@@ -1,0 +1,33 @@
+//! A promise in a line.
+
+use svclab_rules::promise::{Eligible, Outcome, Promise};
+
+/// Endpoints that are named.
+const MOST_NAMED: usize = 4;
+
+/// What is promised, in a line: endpoints that are treated alike are told together, and many are counted.
+pub(crate) fn promise_words(promise: &Promise) -> String {
+    let Outcome::Delivered { endpoints, affinity_seconds } = &promise.outcome else {
+        return promise.outcome.to_string();
+    };
+    let [first, _, ..] = endpoints.as_slice() else { return promise.outcome.to_string() };
+    let mut groups: Vec<Vec<&Eligible>> = Vec::new();
+    for endpoint in endpoints {
+        match groups.iter_mut().find(|group| group[0].source == endpoint.source && group[0].reply == endpoint.reply) {
+            Some(group) => group.push(endpoint),
+            None => groups.push(vec![endpoint]),
+        }
+    }
+    let words: Vec<String> = groups.iter().map(|group| group_words(group)).collect();
+    let affinity = affinity_seconds.map(|seconds| format!(", each client to the same one for {seconds} s"));
+    let head = format!("delivered to one of {} endpoints, {} each:", endpoints.len(), first.share);
+    format!("{head} {}{}", words.join("; "), affinity.unwrap_or_default())
+}
+
+fn group_words(group: &[&Eligible]) -> String {
+    let Eligible { source, reply, .. } = group[0];
+    let named: Vec<String> = group.iter().take(MOST_NAMED).map(|endpoint| endpoint.address.to_string()).collect();
+    let more = group.len().saturating_sub(MOST_NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more} ({source}; {reply})", named.join(", "))
+}

@@ -1,5 +1,6 @@
 //! svclab: Kubernetes Service traffic on a real kernel.
 
+pub mod cascade;
 pub mod cli;
 pub mod doctor;
 pub mod documents;

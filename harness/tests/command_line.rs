@@ -275,3 +275,20 @@ fn what_is_no_file_is_refused_without_opening_it() {
     let (code, _, stderr) = ended(&svclab(&["check"]).arg(&folder).output().expect("svclab starts"));
     assert_eq!((code, stderr.contains("a.yaml: it is a pipe, a socket or a device")), (Some(2), true), "{stderr}");
 }
+
+/// A cascade's end is that of its defects; what is no rules is the input's mistake.
+#[rstest]
+#[case::even(&["cascade", "../scenarios/seeds/000-foo-three-replicas.yaml"], 0, "every share is even")]
+#[case::one_service(&["cascade", "../scenarios/affinity/client-ip.yaml", "--service", "free", "--node", "worker2"], 0, "default/free tcp")]
+#[case::defect(&["cascade", "../scenarios/distribution/equal-probabilities.yaml", "--node", "worker"], 1, "DEFECT  rule 2: probability 0.33333333349")]
+#[case::nftables(&["cascade", "../scenarios/nftables/balance.yaml"], 0, "1 of 3")]
+#[case::later(&["cascade", "../scenarios/updates/rolling-update-tcp.yaml", "--step", "1"], 0, "1 cascade")]
+#[case::too_late(&["cascade", SEED, "--step", "9"], 2, "the scenario has no step 9")]
+#[case::no_service(&["cascade", SEED, "--service", "nobody"], 2, "no service `nobody`")]
+#[case::no_node(&["cascade", SEED, "--node", "nobody"], 2, "there is no node `nobody`")]
+#[case::no_rules(&["cascade", "Cargo.toml"], 2, "this is no form of rules that is known")]
+fn a_cascade_ends_as_its_shares_are(#[case] arguments: &[&str], #[case] code: i32, #[case] said: &str) {
+    let (status, out, err) = ended(&svclab(arguments).output().expect("svclab starts"));
+    assert_eq!(status, Some(code), "{out}{err}");
+    assert!(out.contains(said) || err.contains(said), "{out}{err}");
+}

@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand.
 
+mod cascade;
 mod check;
 mod completions;
 mod console;
@@ -16,7 +17,7 @@ mod verify;
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -61,7 +62,8 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    all held
-  1    an expectation failed, voices part (`svclab verify`), or `svclab rules --diff` found a difference
+  1    an expectation failed, voices part (`svclab verify`), `svclab rules --diff` found a
+       difference, or `svclab cascade` a defect
   2    the input is wrong: usage, scenario, rules, or a filter that chooses no test
   3    the environment lacks something (`svclab doctor` tells what), or output cannot be written
   4    svclab itself failed
@@ -76,6 +78,7 @@ enum Command {
     Check(check::Args),
     Explain(explain::Args),
     Rules(rules::Args),
+    Cascade(cascade::Args),
     Doctor(doctor::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -109,6 +112,14 @@ fn load(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
     if broken.is_empty() { Ok(sound.into_iter().flatten().collect()) } else { Err(Exit::Input) }
 }
 
+/// The text of a file, or of standard input where it is named `-`, and what messages call it.
+fn text_of(path: &Path) -> (PathBuf, io::Result<String>) {
+    if path.as_os_str() == "-" {
+        return (PathBuf::from("standard input"), scenario::read_limited(io::stdin().lock()));
+    }
+    (path.to_owned(), scenario::read_argument(path))
+}
+
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -127,6 +138,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Check(args) => check::run(args, console),
         Command::Explain(args) => explain::run(args, console),
         Command::Rules(args) => rules::run(args, console),
+        Command::Cascade(args) => cascade::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
         Command::Schema(args) => schema::run(args, console),
         Command::Completions(args) => completions::run(args, console),

@@ -95,7 +95,7 @@ impl From<FamilyName> for Family {
 
 /// Why there is nothing to print.
 #[derive(Debug, thiserror::Error)]
-enum Refusal {
+pub(super) enum Refusal {
     #[error("the input has mistakes")]
     Mistakes(Box<Diagnostics>),
     #[error("{message}\nhelp: {help}")]
@@ -103,7 +103,7 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self::Other { message: message.into(), help: help.into() }
     }
 }
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {
     let input = Input::read(args, console)?;
-    let node = node(args, input.cluster(), console)?.name.clone();
+    let node = node(args.node.as_deref(), input.cluster(), console)?.name.clone();
     let family = family(args, &input, &node);
     let written = input.write(&node, family)?;
     let Some(file) = &args.diff else {
@@ -233,7 +233,7 @@ fn nftables_table(cluster: &Cluster, node: &Node, family: Family) -> Result<Stri
 }
 
 /// The refusal of rules that the release cannot write.
-fn impossible(error: &dyn Error) -> Refusal {
+pub(super) fn impossible(error: &dyn Error) -> Refusal {
     Refusal::new(error.to_string(), "Choose another release with `--version`, or another `--mode`.")
 }
 
@@ -268,12 +268,12 @@ fn proxy_config(args: &Args) -> Result<ProxyConfig, Refusal> {
 }
 
 /// The node that is asked for. Where it is the first of several only because none was named, that is said.
-fn node<'c>(args: &Args, cluster: &'c Cluster, console: &Console) -> Result<&'c Node, Refusal> {
+pub(super) fn node<'c>(wanted: Option<&str>, cluster: &'c Cluster, console: &Console) -> Result<&'c Node, Refusal> {
     let names: Vec<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
     let Some(first) = cluster.nodes.first() else {
         return Err(Refusal::new("there is no node", "Add an object of kind Node, with the addresses of the node."));
     };
-    let Some(name) = &args.node else {
+    let Some(name) = wanted else {
         if names.len() > 1 && !console.quiet {
             let count = names.len();
             console.complain(format!("rules of node {}, the first of {count}; --node chooses another", first.name));

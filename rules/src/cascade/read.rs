@@ -1,67 +1,78 @@
-//! Rules to cascades.
+//! iptables rules to cascades.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
+use super::check::check;
 use super::defect::{Defect, Kind};
-use super::even::{FIVE_DIGITS, TEN_DIGITS, is_even};
-use super::{Cascade, Step};
-use crate::iptables::{Chain, Match, Nat, Probability, Rule, RuleSet, Statistic, TableName, Target};
-use crate::walk::Share;
+use super::front::{Front, Leads};
+use super::ledger::{Entry, Ledger};
+use super::{Cascade, Chance};
+use crate::cluster::Protocol;
+use crate::iptables::{Chain, Match, Nat, Ports, Rule, RuleSet, Statistic, TableName, Target};
 
 /// The beginnings of the names of chains that share connections out, in every release.
 const GROUPS: [&str; 3] = ["KUBE-SVC-", "KUBE-SVL-", "KUBE-XLB-"];
 /// The beginning of the names of endpoints' chains.
 const ENDPOINT: &str = "KUBE-SEP-";
-/// 2^31: as many values a draw can have.
-const DRAWS: u64 = Probability::ONE as u64;
 
-/// Every chain of a rule set that shares connections out among endpoints, in the rule set's order. Chains that lead to none
-/// are left out.
+/// Every chain of a rule set that shares connections out among endpoints, in the rule set's order: kube-proxy's chains of
+/// services, and chains of others that translate by chance themselves.
 pub fn cascades(rules: &RuleSet) -> Vec<Cascade> {
     let Some(nat) = rules.table(TableName::Nat) else { return Vec::new() };
-    let endpoints: HashMap<&str, &Chain> =
-        nat.chains.iter().map(|chain| (&*chain.name, chain)).filter(|(name, _)| name.starts_with(ENDPOINT)).collect();
-    let groups = nat.chains.iter().filter(|chain| GROUPS.iter().any(|group| chain.name.starts_with(group)));
-    groups.filter_map(|chain| cascade(chain, &endpoints)).collect()
+    let is_endpoint = |name: &str| name.starts_with(ENDPOINT);
+    let of_endpoints = nat.chains.iter().filter(|chain| is_endpoint(&chain.name));
+    let endpoints: HashMap<&str, &Chain> = of_endpoints.map(|chain| (&*chain.name, chain)).collect();
+    let leads = Leads::of(nat, is_endpoint);
+    let is_group = |chain: &&Chain| GROUPS.iter().any(|group| chain.name.starts_with(group)) || draws_lots(chain);
+    let groups = nat.chains.iter().filter(is_group);
+    let mut cascades: Vec<Cascade> =
+        groups.filter_map(|chain| cascade(chain, &endpoints, leads.fronts(&chain.name))).collect();
+    orphans(nat.chains.as_slice(), &mut cascades);
+    cascades
+}
+
+/// Whether a rule of a chain translates by chance, as people write cascades by hand.
+fn draws_lots(chain: &Chain) -> bool {
+    let by_chance = |rule: &Rule| rule.matches.iter().any(|one| matches!(one, Match::Statistic(Statistic::Random(_))));
+    chain.rules.iter().any(|rule| destination(rule).is_some() && by_chance(rule))
 }
 
 /// A rule of a group that leads to an endpoint.
 struct Led<'a> {
     number: usize,
+    /// The endpoint's chain; empty where the rule translates by itself.
     chain: &'a str,
-    chance: Chance,
+    /// Where the rule translates to by itself.
+    to: Option<SocketAddr>,
+    asks: Asks,
 }
 
 /// What a rule asks for.
-enum Chance {
-    /// Nothing.
-    Always,
-    /// That a draw is below the threshold.
-    Below(Probability),
+#[derive(Clone, Copy, PartialEq)]
+enum Asks {
+    /// A draw, or nothing, or something of the packet.
+    Chance(Chance),
     /// That the client was here before.
     Affinity,
-    /// Something of the packet.
-    Condition,
 }
 
-fn cascade(chain: &Chain, endpoints: &HashMap<&str, &Chain>) -> Option<Cascade> {
+fn cascade(chain: &Chain, endpoints: &HashMap<&str, &Chain>, fronts: Vec<Front>) -> Option<Cascade> {
     let led: Vec<Led<'_>> = chain.rules.iter().zip(1..).filter_map(|(rule, number)| led(rule, number)).collect();
-    let has_affinity = led.iter().any(|one| matches!(one.chance, Chance::Affinity));
-    let led: Vec<Led<'_>> = led.into_iter().filter(|one| !matches!(one.chance, Chance::Affinity)).collect();
-    let first = led.first()?;
-    let service = chain.rules.iter().chain(endpoints.get(first.chain).into_iter().flat_map(|own| &own.rules));
-    let service = service.filter_map(service_in).next().unwrap_or(&chain.name).to_owned();
-    let mut walk =
-        Walk { first: HashMap::new(), left: Share::ONE, taken: Share::ZERO, steps: Vec::new(), defects: Vec::new() };
-    for (position, one) in led.iter().enumerate() {
-        walk.step(one, led.len() - position, led.len(), endpoints);
-    }
-    let Walk { first, left, steps, mut defects, .. } = walk;
-    if left != Share::ZERO {
-        defects.push(Defect { rule: 0, kind: Kind::FallsThrough { share: left } });
-    }
-    Some(Cascade { service, chain: chain.name.to_string(), steps, endpoints: first.len(), left, has_affinity, defects })
+    let (affine, led): (Vec<_>, Vec<_>) = led.into_iter().partition(|one| one.asks == Asks::Affinity);
+    let own = endpoints.get(led.first()?.chain).map(|own| own.rules.as_slice()).unwrap_or_default();
+    let service = chain.rules.iter().chain(own).find_map(service_in).unwrap_or(&chain.name).to_owned();
+    let protocol =
+        own.iter().chain(&chain.rules).find_map(protocol).or_else(|| fronts.first().map(|front| front.protocol));
+    let mut ledger = Ledger::new(led.len());
+    led.iter().for_each(|one| take(&mut ledger, one, endpoints));
+    let (count, has_affinity) = (ledger.endpoints(), !affine.is_empty());
+    let uneven = check(&ledger.steps, count);
+    ledger.defects.extend(uneven.into_iter().chain(affinity(&affine, &led, endpoints)));
+    ledger.finish();
+    let Ledger { left, steps, defects, .. } = ledger;
+    let chain = chain.name.to_string();
+    Some(Cascade { service, protocol, fronts, chain, steps, endpoints: count, left, has_affinity, defects })
 }
 
 /// `namespace/name:port` in a rule's comment.
@@ -69,88 +80,68 @@ fn service_in(rule: &Rule) -> Option<&str> {
     rule.comment()?.split(' ').find(|word| word.contains('/'))
 }
 
+fn protocol(rule: &Rule) -> Option<Protocol> {
+    rule.protocol.filter(|protocol| !protocol.negated).and_then(|protocol| protocol.value.transport())
+}
+
 fn led(rule: &Rule, number: usize) -> Option<Led<'_>> {
+    if let Some(to) = destination(rule) {
+        return Some(Led { number, chain: "", to: Some(to), asks: asks(rule) });
+    }
     let chain = rule.next_chain().filter(|next| next.starts_with(ENDPOINT))?;
-    Some(Led { number, chain, chance: chance(rule) })
+    Some(Led { number, chain, to: None, asks: asks(rule) })
 }
 
 /// What a rule asks for, beside what all rules of a service's chain have in common: a protocol.
-fn chance(rule: &Rule) -> Chance {
+fn asks(rule: &Rule) -> Asks {
     let mut chance = Chance::Always;
     for one in &rule.matches {
         chance = match (one, chance) {
             (Match::Comment(_), chance) => chance,
+            (Match::Ports(ports), chance) if *ports == Ports::any(ports.protocol) => chance,
             (Match::Statistic(Statistic::Random(random)), Chance::Always) if !random.negated => {
                 Chance::Below(random.value)
             }
-            (Match::Recent(_), _) => return Chance::Affinity,
-            _ => return Chance::Condition,
+            (Match::Recent(_), _) => return Asks::Affinity,
+            _ => Chance::Condition,
         };
     }
     let asks = rule.source.is_some()
         || rule.destination.is_some()
         || rule.in_interface.is_some()
         || rule.out_interface.is_some();
-    if asks { Chance::Condition } else { chance }
+    Asks::Chance(if asks { Chance::Condition } else { chance })
 }
 
-/// What has been seen of a cascade.
-struct Walk<'a> {
-    /// The number of the first rule of each endpoint's chain.
-    first: HashMap<&'a str, usize>,
-    left: Share,
-    taken: Share,
-    steps: Vec<Step>,
-    defects: Vec<Defect>,
+/// Endpoints that clients are kept at, but new ones not led to; and those that new clients are led to, but not kept at.
+fn affinity(affine: &[Led<'_>], led: &[Led<'_>], endpoints: &HashMap<&str, &Chain>) -> Vec<Defect> {
+    let names = |list: &[Led<'_>]| list.iter().map(|one| one.chain.to_owned()).collect::<HashSet<_>>();
+    let (kept, new) = (names(affine), names(led));
+    let label = |chain: &str| label(chain, destination_of(chain, endpoints));
+    let only = affine.iter().filter(|one| !new.contains(one.chain));
+    let only = only.map(|one| (one.number, Kind::OldClientsOnly { endpoint: label(one.chain) }));
+    let lost = led.iter().filter(|one| !affine.is_empty() && !kept.contains(one.chain));
+    let lost = lost.map(|one| (one.number, Kind::NoAffinity { endpoint: label(one.chain) }));
+    only.chain(lost).map(|(rule, kind)| Defect { rule, kind }).collect()
 }
 
-impl<'a> Walk<'a> {
-    /// Takes a rule's share of what is left; `to_come` rules are still there, this one included, of `all`.
-    fn step(&mut self, led: &Led<'a>, to_come: usize, all: usize, endpoints: &HashMap<&str, &Chain>) {
-        let destination = endpoints.get(led.chain).and_then(|own| own.rules.iter().find_map(destination));
-        let endpoint = destination.map_or_else(|| led.chain.to_owned(), |address| address.to_string());
-        let (threshold, probability) = match led.chance {
-            Chance::Below(own) => (own.threshold(), Some(own)),
-            Chance::Always => (Probability::ONE, None),
-            Chance::Affinity | Chance::Condition => (0, None),
-        };
-        let share = self.left.times(threshold, DRAWS);
-        if destination.is_none() {
-            self.found(led, Kind::NoDestination { chain: led.chain.to_owned() });
-        }
-        let first = *self.first.entry(led.chain).or_insert(led.number);
-        if first != led.number {
-            self.found(led, Kind::Duplicate { endpoint: endpoint.clone(), first });
-        }
-        if matches!(led.chance, Chance::Condition) {
-            self.found(led, Kind::Conditional { endpoint: endpoint.clone() });
-        } else if self.left == Share::ZERO {
-            self.found(led, Kind::Unreachable { endpoint: endpoint.clone() });
-        } else if let Some(kind) = uneven(threshold, share, to_come, all) {
-            self.found(led, kind);
-        }
-        self.left = self.left.times(Probability::ONE - threshold, DRAWS);
-        self.taken = self.taken.plus(share);
-        let (chain, cumulative) = (led.chain.to_owned(), self.taken);
-        self.steps.push(Step { endpoint, chain, rule: led.number, probability, share, cumulative });
-    }
-
-    fn found(&mut self, led: &Led<'_>, kind: Kind) {
-        self.defects.push(Defect { rule: led.number, kind });
-    }
+/// Takes the share of a rule.
+fn take(ledger: &mut Ledger, led: &Led<'_>, endpoints: &HashMap<&str, &Chain>) {
+    let Asks::Chance(chance) = led.asks else { return };
+    let destination = led.to.or_else(|| destination_of(led.chain, endpoints));
+    // A chain that is not in the text may lead anywhere; one that is, and translates nothing, returns.
+    let returns = destination.is_none() && endpoints.contains_key(led.chain);
+    let endpoint = label(led.chain, destination);
+    ledger.take(Entry { rule: led.number, chain: led.chain, endpoint, chance, returns });
 }
 
-/// What is wrong with a threshold, where so many endpoints are to come of all.
-fn uneven(threshold: u32, share: Share, to_come: usize, all: usize) -> Option<Kind> {
-    let even = 1.0 / to_come as f64;
-    let written = f64::from(threshold) / DRAWS as f64;
-    if is_even(threshold, to_come, TEN_DIGITS) {
-        return None;
-    }
-    if is_even(threshold, to_come, FIVE_DIGITS) {
-        return Some(Kind::FiveDigits { written, deviation: share.to_f64() * all as f64 - 1.0 });
-    }
-    Some(Kind::Probability { written, even, share })
+/// What an endpoint is called.
+fn label(chain: &str, destination: Option<SocketAddr>) -> String {
+    destination.map_or_else(|| chain.to_owned(), |address| crate::digits::socket(address).to_string())
+}
+
+fn destination_of(chain: &str, endpoints: &HashMap<&str, &Chain>) -> Option<SocketAddr> {
+    endpoints.get(chain)?.rules.iter().find_map(destination)
 }
 
 /// Where a rule translates to.
@@ -160,5 +151,23 @@ fn destination(rule: &Rule) -> Option<SocketAddr> {
             Some(SocketAddr::new(*address, ports.first))
         }
         _ => None,
+    }
+}
+
+/// Finds endpoints that translate for a service, but that no rule leads to.
+fn orphans(chains: &[Chain], cascades: &mut [Cascade]) {
+    let jumps = chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
+    let led: HashSet<&str> = jumps.map(|next| &**next).filter(|next| next.starts_with(ENDPOINT)).collect();
+    let alone = chains.iter().filter(|chain| chain.name.starts_with(ENDPOINT) && !led.contains(&*chain.name));
+    for chain in alone {
+        let Some((address, service)) =
+            chain.rules.iter().find_map(destination).zip(chain.rules.iter().find_map(service_in))
+        else {
+            continue;
+        };
+        let kind = Kind::Orphan { endpoint: address.to_string(), chain: chain.name.to_string() };
+        if let Some(own) = cascades.iter_mut().find(|cascade| cascade.service == service) {
+            own.defects.push(Defect { rule: 0, kind });
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! iptables: kube-proxy's rules in `iptables` mode, and rule text in general.
 //!
 //! [`generate`] makes a node's rules out of a cluster, [`print()`] shows them as `iptables-save` would, [`parse`] reads
-//! such text back, [`merge`] joins rules of others with the generated ones, [`evaluate`] takes packets through them.
+//! such text back and [`parse_listing`] what `iptables -L` shows, [`merge`] joins rules of others with the generated ones,
+//! [`evaluate`] takes packets through them.
 
 mod ast;
 mod chain_name;
@@ -23,6 +24,6 @@ pub use matches::{
     RouteType, Side, States, Statistic, TCP_FLAGS, TcpFlags,
 };
 pub use merge::{Order, merge};
-pub use parse::{ParseError, Parsed, SourceLines, parse, parse_rule};
+pub use parse::{Listing, ParseError, Parsed, SourceLines, parse, parse_listing, parse_rule};
 pub use print::{print, print_rule};
 pub use target::{Nat, RejectWith, Target};

@@ -1,7 +1,6 @@
 //! `svclab rules --diff`: rules that somebody saved, held against those that svclab writes.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,10 +10,8 @@ use svclab_rules::profile::Profile;
 use svclab_rules::{iptables, nftables};
 
 use super::{Refusal, Written};
+use crate::cli::text_of;
 use crate::scenario::{self, Diagnostic, Diagnostics, Span};
-
-/// What takes the place of a file's name for standard input.
-const STDIN: &str = "-";
 
 /// The rules of a file.
 pub(super) struct Found {
@@ -121,10 +118,7 @@ pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Op
 
 /// Reads the rules of a file, or of standard input where it is `-`, in the language of those that are written.
 pub(super) fn read(file: &Path, written: &Written) -> Result<Found, Refusal> {
-    let (file, text) = match file.as_os_str() == STDIN {
-        true => (PathBuf::from("standard input"), scenario::read_limited(io::stdin().lock())),
-        false => (file.to_owned(), scenario::read_argument(file)),
-    };
+    let (file, text) = text_of(file);
     let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
     let refused = |errors| Diagnostics { errors, sources: BTreeMap::from([(file.clone(), Arc::from(text.as_str()))]) };
     if let Some((line, message, help)) = foreign_form(&text, written.mode) {

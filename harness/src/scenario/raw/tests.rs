@@ -137,7 +137,7 @@ pub(crate) struct RawExpect {
     pub(crate) source: Option<String>,
     /// Where the answer comes from in the sender's eyes: `from-vip` (the probe's destination), an address, or `none`.
     pub(crate) reply: Option<String>,
-    /// How flows spread: `even`, or the share of each target.
+    /// How flows spread: `even`, `promised`, or the share of each target.
     pub(crate) balance: Option<RawBalance>,
     /// True: all flows of the sender go to one endpoint. False: they do not.
     pub(crate) affinity: Option<bool>,
@@ -197,7 +197,7 @@ impl<'de> Deserialize<'de> for RawRejected {
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RawBalance {
-    /// `even`: all targets get the same.
+    /// `even`: all targets get the same. `promised`: as the Service API has it, by policies and topology hints.
     Word(String),
     /// The share of each target; together 1.
     Shares(BTreeMap<String, f64>),
@@ -211,7 +211,7 @@ impl<'de> Deserialize<'de> for RawBalance {
             type Value = RawBalance;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("`even` or a map of targets and their shares")
+                f.write_str("`even`, `promised` or a map of targets and their shares")
             }
 
             fn visit_str<E: Error>(self, word: &str) -> Result<RawBalance, E> {

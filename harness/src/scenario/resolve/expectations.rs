@@ -12,7 +12,11 @@ use super::super::raw::{RawBalance, RawExpect, RawRejectKind, RawRejected};
 use super::super::tree::{At, Place};
 use super::findings::Findings;
 use super::probes::Aimed;
+use super::promised::promised;
 use super::scene::Scene;
+
+/// The balance that the Service API promises.
+const PROMISED: &str = "promised";
 
 /// What is known of the packets that an expectation is about.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +39,12 @@ pub(crate) fn expectation(
     contradictions(raw, at, findings);
     many_flows(raw, at, aimed.probe.flows, findings);
     let mut outcome = outcome(raw, at, sent, scene, findings);
-    let balance = balance(raw, at, sent, scene, findings);
+    let balance = match &raw.balance {
+        Some(RawBalance::Word(word)) if word == PROMISED => {
+            promised(&aimed.probe, at.field("balance"), scene, findings)
+        }
+        _ => balance(raw, at, sent, scene, findings),
+    };
     if balance.is_some() && outcome.is_none() {
         outcome = Some(OutcomeExpectation::Delivered(match &balance {
             Some(Balance::Shares(shares)) => shares.iter().map(|(target, _)| target.clone()).collect(),
@@ -185,11 +194,10 @@ fn balance(raw: &RawExpect, at: At<'_>, sent: Sent, scene: &Scene<'_, '_>, findi
     let at = at.field("balance");
     match raw.balance.as_ref()? {
         RawBalance::Word(word) if word == "even" => Some(Balance::Even),
+        // What is promised is not known where the probe is wrong itself.
+        RawBalance::Word(word) if word == PROMISED => None,
         RawBalance::Word(word) => {
-            let help = match word.as_str() {
-                "promised" => "`balance: promised` is not supported yet: write the shares or `even`.",
-                _ => "Write `even`, or a map of targets and their shares.",
-            };
+            let help = "Write `even`, `promised`, or a map of targets and their shares.";
             findings.wrong(at, format!("the balance `{word}` is not known"), help);
             None
         }

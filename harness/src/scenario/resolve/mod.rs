@@ -19,6 +19,7 @@ mod objects;
 mod pods;
 mod ports;
 mod probes;
+mod promised;
 mod references;
 mod scene;
 mod service_list;

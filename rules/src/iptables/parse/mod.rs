@@ -2,6 +2,7 @@
 
 mod conditions;
 mod line;
+mod listing;
 mod options;
 mod target;
 pub(super) mod values;
@@ -9,6 +10,7 @@ pub(super) mod values;
 use std::collections::HashMap;
 
 use self::line::{Fault, RuleReader};
+pub use self::listing::{Listing, parse_listing};
 use super::ast::{Chain, ChainName, Counters, Policy, Rule, RuleSet, Table, TableName};
 use crate::cluster::Family;
 

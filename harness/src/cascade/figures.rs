@@ -1,0 +1,86 @@
+//! Numbers of a cascade as text.
+
+use svclab_rules::cascade::{Cascade, Chance, Step};
+use svclab_rules::walk::Share;
+
+use crate::stats::grouped;
+
+/// Digits of a share in per cent: the last one is a fifth of what one draw of 2^31 makes.
+const DIGITS: usize = 8;
+
+/// A share in per cent: `33.33333335 %`.
+pub(super) fn percent(share: Share) -> String {
+    format!("{:.DIGITS$} %", share.to_f64() * 100.0)
+}
+
+/// A share as a fraction, where that is short: `1/3`, `1`.
+pub(super) fn short_fraction(share: Share) -> Option<String> {
+    const LONGEST: u128 = 1000;
+    share.fraction().filter(|(_, denominator)| *denominator <= LONGEST).map(|_| share.to_string())
+}
+
+/// How far what [`percent`] shows may be from the true value, in percentage points.
+pub(super) fn bound(cascade: &Cascade) -> f64 {
+    let rounded = cascade.steps.iter().map(|step| step.share.error()).fold(0.0, f64::max);
+    0.5 * 10_f64.powi(-(DIGITS as i32)) + rounded * 100.0
+}
+
+/// A deviation from even, in per cent of the even share: `0`, `+4.7e-8 %`, `-12.5000 %`.
+pub(super) fn deviation(deviation: f64) -> String {
+    let percent = deviation * 100.0;
+    match percent.abs() {
+        // Beyond what a floating-point number of the share tells.
+        size if size < 1e-12 => "0".to_owned(),
+        size if size < 1e-4 => format!("{percent:+.1e} %"),
+        _ => format!("{percent:+.4} %"),
+    }
+}
+
+/// A chance as rules have it: `0.33333333349`, `always`, `1 of 3`.
+pub(super) fn chance(chance: Chance) -> String {
+    match chance {
+        Chance::Below(probability) => format!("{:.11}", probability.share()),
+        Chance::Always => "always".to_owned(),
+        Chance::Drawn { of, .. } => format!("1 of {of}"),
+        Chance::Condition => "conditional".to_owned(),
+    }
+}
+
+/// The draws that a chance holds for: `715,827,883`.
+pub(super) fn threshold(chance: Chance) -> String {
+    match chance {
+        Chance::Condition => "-".to_owned(),
+        chance => grouped(u64::from(chance.threshold())),
+    }
+}
+
+/// The service port with its protocol: `default/web:http tcp`.
+pub(super) fn title(cascade: &Cascade) -> String {
+    match cascade.protocol {
+        Some(protocol) => format!("{} {}", cascade.service, protocol.as_str()),
+        None => cascade.service.clone(),
+    }
+}
+
+/// Where connections are sent to, that come to a cascade; some of them.
+pub(super) fn fronts(cascade: &Cascade) -> String {
+    const LISTED: usize = 4;
+    let mut listed: Vec<String> = cascade.fronts.iter().take(LISTED).map(ToString::to_string).collect();
+    let more = cascade.fronts.len().saturating_sub(LISTED);
+    if more > 0 {
+        listed.push(format!("{more} more"));
+    }
+    listed.join(", ")
+}
+
+/// What stands for a part of a cascade that is too long to show whole: the first steps, the last ones, and how many are between.
+pub(super) fn folded(cascade: &Cascade, most: usize) -> (&[Step], usize, &[Step]) {
+    const LAST: usize = 2;
+    let steps = cascade.steps.as_slice();
+    if steps.len() <= most {
+        return (steps, 0, &[]);
+    }
+    let (first, rest) = steps.split_at(most - LAST);
+    let (between, last) = rest.split_at(rest.len() - LAST);
+    (first, between.len(), last)
+}

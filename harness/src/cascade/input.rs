@@ -1,0 +1,224 @@
+//! Rules in any form that they are shown in, to cascades.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use svclab_rules::cascade::{Cascade, cascades, numgens};
+use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
+use svclab_rules::iptables::{self, ParseError};
+use svclab_rules::nftables;
+
+use super::Report;
+use crate::documents::{self, DocumentError};
+use crate::scenario::{Diagnostic, Diagnostics, Scenario, Span, is_manifest};
+
+/// A form in which rules are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// What `iptables-save` writes and `iptables-restore` takes, or some lines of it.
+    Saved,
+    /// What `iptables -L` shows.
+    Listed,
+    /// What `nft list ruleset` shows, with `-j` or without.
+    Nft,
+    /// A scenario: the rules are those that a lab installs.
+    Scenario,
+}
+
+impl Form {
+    /// In words: `as iptables-save shows them`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Saved => "as iptables-save shows them",
+            Self::Listed => "as iptables -L shows them",
+            Self::Nft => "as nft shows them",
+            Self::Scenario => "as a lab installs them",
+        }
+    }
+}
+
+/// What a text is, by its content.
+///
+/// # Errors
+///
+/// The message and help for a text that is of no known form.
+pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
+    const FORMS: &str =
+        "Give what `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset` shows, or a scenario.";
+    if text.trim().is_empty() {
+        return Err(("there is nothing in it", FORMS));
+    }
+    if text.trim_start().starts_with('{') && text.contains("\"nftables\"") {
+        return Ok(Form::Nft);
+    }
+    if is_manifest(text) {
+        let help = "Let `svclab rules FILE` write their rules, and pipe these to `svclab cascade -`.";
+        return Err(("these are Kubernetes objects, and no rules", help));
+    }
+    if text.lines().any(|line| ["nodes:", "cluster:", "tests:"].iter().any(|key| line.starts_with(key))) {
+        return Ok(Form::Scenario);
+    }
+    if text.lines().any(|line| is_rule(line) || TABLES.contains(&line.trim())) {
+        return Ok(Form::Saved);
+    }
+    if text.lines().any(|line| line.starts_with("table ") && line.ends_with('{')) {
+        return Ok(Form::Nft);
+    }
+    match iptables::parse_listing(text) {
+        Some(_) => Ok(Form::Listed),
+        None => Err(("this is no form of rules that is known", FORMS)),
+    }
+}
+
+/// The headings of tables in `iptables-save`.
+const TABLES: [&str; 5] = ["*nat", "*filter", "*mangle", "*raw", "*security"];
+
+/// Whether a line appends a rule, with counters before it or without.
+fn is_rule(line: &str) -> bool {
+    let line = line.trim_start();
+    let line = line.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(line, |(_, rest)| rest);
+    line.starts_with("-A ")
+}
+
+/// Reads rules that are no scenario. The file is what messages call it.
+///
+/// # Errors
+///
+/// Lines that cannot be read, or a text of no known form.
+pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
+    let refused =
+        |errors: Vec<Diagnostic>| Diagnostics { errors, sources: BTreeMap::from([(file.to_owned(), Arc::from(text))]) };
+    let form = form(text).map_err(|(message, help)| refused(vec![mistake(file, (1, 1), message, help)]))?;
+    let mut notes = Vec::new();
+    let cascades = match form {
+        Form::Saved => {
+            let found = saved(text, file, &mut notes).map_err(refused)?;
+            // A page on the web may show some rules in one form and services in the other.
+            if found.is_empty() { listed(text, &mut notes) } else { found }
+        }
+        Form::Listed => listed(text, &mut notes),
+        Form::Nft => nft(text, file).map_err(refused)?,
+        Form::Scenario => {
+            let help = "Give the scenario by its file's name, for it may name other files.";
+            return Err(refused(vec![mistake(file, (1, 1), "this is a scenario", help)]));
+        }
+    };
+    if cascades.is_empty() {
+        let message = "no chain in it shares connections out among endpoints";
+        let help =
+            "Services are in the table `nat`, in chains KUBE-SVC-...; in nft's table kube-proxy, in chains service-...";
+        return Err(refused(vec![mistake(file, (1, 1), message, help)]));
+    }
+    let source = format!("{}, {}", file.display(), form.words());
+    Ok(Report { source, form, notes, cascades })
+}
+
+fn saved(text: &str, file: &Path, notes: &mut Vec<String>) -> Result<Vec<Cascade>, Vec<Diagnostic>> {
+    let (whole, before) = match text.lines().any(|line| line.trim_start().starts_with('*')) {
+        true => (None, 0),
+        false => {
+            notes.push("the text is a part of a rule set: what is not in it is not known".to_owned());
+            let (whole, before) = completed(text);
+            (Some(whole), before)
+        }
+    };
+    let text = whole.as_deref().unwrap_or(text);
+    let (ipv4, ipv6) = match iptables::parse(text, Family::Ipv4) {
+        Ok(parsed) => return Ok(cascades(&parsed.rules)),
+        Err(ipv4) => match iptables::parse(text, Family::Ipv6) {
+            Ok(parsed) => return Ok(cascades(&parsed.rules)),
+            Err(ipv6) => (ipv4, ipv6),
+        },
+    };
+    let errors = if ipv6.len() < ipv4.len() { ipv6 } else { ipv4 };
+    // A page on the web shows some lines of a table with its heading, and prose between.
+    let is_prose = |error: &ParseError| !is_rule(&error.text);
+    if before == 0 && errors.iter().any(is_prose) {
+        let rules: Vec<&str> = text.lines().map(|line| if is_rule(line) { line } else { "" }).collect();
+        return saved(&rules.join("\n"), file, notes);
+    }
+    Err(errors.iter().map(|error| of_line(error, before, file)).collect())
+}
+
+/// Some lines of `iptables-save` as a table that has all chains that they name; and how many lines stand before theirs.
+fn completed(text: &str) -> (String, usize) {
+    let mut known = HashSet::new();
+    let mut chains = Vec::new();
+    for line in text.lines().filter(|line| is_rule(line)) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let named = words.windows(2).filter(|pair| pair[0] == "-A").map(|pair| pair[1]);
+        chains.extend(named.filter(|name| known.insert(*name)));
+    }
+    let mut whole = String::from("*nat\n");
+    chains.iter().for_each(|chain| whole += &format!(":{chain} - [0:0]\n"));
+    for line in text.lines() {
+        // What stands between rules, as prompts do, is left out; the numbers of lines stay.
+        whole += if is_rule(line) { line } else { "" };
+        whole.push('\n');
+    }
+    (whole + "COMMIT\n", chains.len() + 1)
+}
+
+fn listed(text: &str, notes: &mut Vec<String>) -> Vec<Cascade> {
+    let Some(listing) = iptables::parse_listing(text) else { return Vec::new() };
+    if let Some(digits) = listing.short_digits {
+        let draws = 0.5 * 10_f64.powi(-i32::try_from(digits).unwrap_or(i32::MAX)) * 2_f64.powi(31);
+        let grouped = crate::stats::grouped(draws.ceil() as u64);
+        notes.push(format!(
+            "probabilities have {digits} digits here, so that the kernel's thresholds are known to ±{grouped} of 2^31 only; \
+             iptables-save has them whole"
+        ));
+    }
+    cascades(&listing.rules)
+}
+
+fn nft(text: &str, file: &Path) -> Result<Vec<Cascade>, Vec<Diagnostic>> {
+    const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
+    let parsed = nftables::parse(text).map_err(|errors| {
+        errors.iter().map(|error| mistake(file, (1, 1), &error.to_string(), HELP)).collect::<Vec<_>>()
+    })?;
+    if parsed.rules.tables.is_empty() && parsed.others.iter().any(|other| other.name == "nat") {
+        let help = "nft shows rules of iptables without their probabilities. Save them with iptables-save.";
+        return Err(vec![mistake(file, (1, 1), "there is no table of kube-proxy, but one of iptables-nft", help)]);
+    }
+    Ok(parsed.rules.tables.iter().flat_map(numgens).collect())
+}
+
+/// The cascades of a node in a state of a scenario's cluster, of both families where it has addresses of both.
+///
+/// # Errors
+///
+/// Where rules cannot be written, or foreign rules cannot be read.
+pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<Report, DocumentError> {
+    let space = format!("node/{}", node.name);
+    let mut cascades = Vec::new();
+    for document in documents::generate(scenario, state)?.into_iter().filter(|document| document.space == space) {
+        if document.mode == ProxyMode::Nftables {
+            let rules = nftables::generate(state, node, document.family)?;
+            cascades.extend(rules.tables.iter().flat_map(numgens));
+            continue;
+        }
+        let foreign = || {
+            let own = scenario.rules.first().map(|rules| rules.origin.clone());
+            own.unwrap_or_else(|| Span { file: scenario.file.clone(), line: 1, column: 1 })
+        };
+        let parsed = iptables::parse(&document.text, document.family);
+        let parsed = parsed.map_err(|errors| DocumentError::Foreign { origin: foreign(), errors })?;
+        cascades.extend(self::cascades(&parsed.rules));
+    }
+    let source = format!("node {} of {}, {}", node.name, scenario.file.display(), Form::Scenario.words());
+    Ok(Report { source, form: Form::Scenario, notes: Vec::new(), cascades })
+}
+
+fn of_line(error: &ParseError, before: usize, file: &Path) -> Diagnostic {
+    let word = error.text.chars().skip(error.column - 1).take_while(|letter| !letter.is_whitespace()).count();
+    let help = "Give the text as iptables-save writes it.";
+    let place = (error.line.saturating_sub(before).max(1), error.column);
+    Diagnostic { length: word.max(1), ..mistake(file, place, &error.message, help) }
+}
+
+fn mistake(file: &Path, (line, column): (usize, usize), message: &str, help: &str) -> Diagnostic {
+    let span = Span { file: file.to_owned(), line, column };
+    Diagnostic { span, length: 1, message: message.to_owned(), help: Some(help.to_owned()), also: None }
+}

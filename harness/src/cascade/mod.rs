@@ -1,0 +1,81 @@
+//! How rules share new connections out among a service's endpoints, for people and programs to read.
+//!
+//! 1. [`input`]: text of any of the forms that rules are shown in, or a scenario → [`Report`];
+//! 2. [`console`], [`json`], [`svg`]: a report as a page, as JSON, as a picture.
+//!
+//! The shares themselves are [`svclab_rules::cascade`]'s.
+
+pub mod console;
+mod figures;
+pub mod input;
+pub mod json;
+pub mod svg;
+#[cfg(test)]
+mod tests;
+
+use svclab_rules::cascade::Cascade;
+
+use crate::scenario::did_you_mean;
+use input::Form;
+
+/// The cascades of one rule set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Where the rules come from: `rules.txt, as iptables-save shows them`.
+    pub source: String,
+    /// The form that they were read in.
+    pub form: Form,
+    /// What a reader must know of all shares, as sentences without their full stops.
+    pub notes: Vec<String>,
+    /// The cascades, in the order of the rules.
+    pub cascades: Vec<Cascade>,
+}
+
+/// No service is called so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no service `{name}` shares connections out here")]
+pub struct NoService {
+    /// The name.
+    pub name: String,
+    /// What to do: a full sentence.
+    pub help: String,
+}
+
+impl Report {
+    /// How many defects all cascades have.
+    pub fn defects(&self) -> usize {
+        self.cascades.iter().map(|cascade| cascade.defects.len()).sum()
+    }
+
+    /// Leaves the cascades of one service: by its name, with its Kubernetes namespace or port or without, or by its chain.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none; the help names the nearest one.
+    pub fn retain(&mut self, name: &str) -> Result<(), NoService> {
+        let known: Vec<String> = self.cascades.iter().map(|cascade| cascade.service.clone()).collect();
+        self.cascades.retain(|cascade| is_called(cascade, name));
+        if !self.cascades.is_empty() {
+            return Ok(());
+        }
+        let mut names: Vec<&str> = known.iter().map(String::as_str).collect();
+        names.dedup();
+        let listed = || match names.len() {
+            count if count > MOST_NAMES => format!("There are {count} services, as `{}`.", names[0]),
+            _ => format!("Choose one of these: {}.", names.join(", ")),
+        };
+        let help = did_you_mean(name, &names).unwrap_or_else(listed);
+        Err(NoService { name: name.to_owned(), help })
+    }
+}
+
+/// Services that are listed where none was found.
+const MOST_NAMES: usize = 20;
+
+/// `default/web:http` is called so, and `default/web`, `web:http` and `web`.
+fn is_called(cascade: &Cascade, name: &str) -> bool {
+    let whole = cascade.service.as_str();
+    let without_namespace = whole.split_once('/').map_or(whole, |(_, rest)| rest);
+    let is = |one: &str| one == name || one.split_once(':').is_some_and(|(service, _)| service == name);
+    is(whole) || is(without_namespace) || cascade.chain == name
+}

@@ -1,0 +1,168 @@
+//! The report as a picture. It follows the reader's light or dark scheme, by itself and inside of a page.
+
+use std::fmt::Write;
+
+use svclab_rules::cascade::{Cascade, Step};
+
+use super::{Report, figures};
+
+/// Lengths in pixels: of the picture, and of the columns in it.
+const WIDTH: f64 = 960.0;
+const MARGIN: f64 = 28.0;
+const BARS: f64 = 250.0;
+const LONGEST_BAR: f64 = 380.0;
+const ROW: f64 = 28.0;
+const BAR: f64 = 16.0;
+/// Endpoints that are drawn of one cascade; the rest is counted.
+const MOST_ROWS: usize = 40;
+/// Letters of a line of prose.
+const LINE: usize = 118;
+/// Letters of an endpoint's name.
+const NAME: usize = 30;
+
+const STYLE: &str = "\
+svg { --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --rule: #d1d9e0; --bar: #2f6feb; --bad: #c5221f; }
+@media (prefers-color-scheme: dark) {
+  svg { --paper: #0d1117; --ink: #e6edf3; --faint: #9198a1; --rule: #3d444d; --bar: #4c8dff; --bad: #ff7b72; }
+}
+text { font: 13px ui-sans-serif, system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif; fill: var(--ink); }
+.paper { fill: var(--paper); }
+.title { font-size: 16px; font-weight: 600; }
+.faint { fill: var(--faint); }
+.number { font-family: ui-monospace, SFMono-Regular, Menlo, 'DejaVu Sans Mono', monospace; font-size: 12px; }
+.bar { fill: var(--bar); }
+.track { fill: var(--rule); opacity: 0.35; }
+.even { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 3 3; }
+.bad { fill: var(--bad); }";
+
+/// The whole report as an SVG document.
+pub fn render(report: &Report) -> String {
+    let mut picture = Picture { body: String::new(), y: MARGIN };
+    for cascade in &report.cascades {
+        picture.cascade(cascade);
+    }
+    for note in &report.notes {
+        picture.prose(note, "faint");
+    }
+    picture.prose(&report.source, "faint");
+    let height = picture.y + MARGIN - 8.0;
+    let title = escape(&format!("Shares of endpoints: {}", report.source));
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} \
+         {height}\">\n<title>{title}</title>\n<style>\n{STYLE}\n</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\" \
+         rx=\"8\"/>\n{}</svg>\n",
+        picture.body
+    )
+}
+
+/// What has been drawn, and how far down.
+struct Picture {
+    body: String,
+    y: f64,
+}
+
+impl Picture {
+    fn cascade(&mut self, cascade: &Cascade) {
+        self.y += 12.0;
+        self.text(MARGIN, "title", &figures::title(cascade));
+        self.y += 20.0;
+        let fronts = Some(figures::fronts(cascade)).filter(|fronts| !fronts.is_empty());
+        let head = [fronts.as_deref(), Some(&cascade.chain)];
+        let head: Vec<&str> = head.into_iter().flatten().filter(|part| *part != cascade.service).collect();
+        self.text(MARGIN, "faint", &head.join("  ·  "));
+        self.y += 14.0;
+        self.rows(cascade);
+        self.y += 16.0;
+        self.prose(&format!("{}.", cascade.sentence()), "ink");
+        if cascade.has_affinity {
+            self.prose(
+                "A client that was here before stays with its endpoint: shares are those of new clients.",
+                "faint",
+            );
+        }
+        for defect in &cascade.defects {
+            self.prose(&format!("Defect: {defect}"), "bad");
+        }
+        self.y += 18.0;
+    }
+
+    /// A bar for each endpoint, and where an even one would end.
+    fn rows(&mut self, cascade: &Cascade) {
+        let even = cascade.even().to_f64();
+        let largest = cascade.steps.iter().map(|step| step.share.to_f64()).fold(even, f64::max);
+        let scale = LONGEST_BAR / largest;
+        let top = self.y;
+        let (first, between, last) = figures::folded(cascade, MOST_ROWS);
+        first.iter().for_each(|step| self.row(cascade, step, scale));
+        if between > 0 {
+            self.y += ROW;
+            self.text(BARS, "faint", &format!("{} endpoints more", crate::stats::grouped(between as u64)));
+        }
+        last.iter().for_each(|step| self.row(cascade, step, scale));
+        if cascade.endpoints > 1 {
+            let x = BARS + even * scale;
+            self.add(format_args!(
+                "<line class=\"even\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"><title>even: {}</title></line>",
+                top + 4.0,
+                self.y + 8.0,
+                figures::percent(cascade.even())
+            ));
+        }
+    }
+
+    fn row(&mut self, cascade: &Cascade, step: &Step, scale: f64) {
+        self.y += ROW;
+        let (top, length) = (self.y - BAR + 3.0, step.share.to_f64() * scale);
+        let name: String = step.endpoint.chars().take(NAME).collect();
+        self.text(MARGIN, "number", &name);
+        self.add(format_args!(
+            "<rect class=\"track\" x=\"{BARS}\" y=\"{top:.1}\" width=\"{LONGEST_BAR}\" height=\"{BAR}\" rx=\"3\"/>"
+        ));
+        let off = figures::deviation(cascade.deviation(step));
+        self.add(format_args!(
+            "<rect class=\"bar\" x=\"{BARS}\" y=\"{top:.1}\" width=\"{length:.2}\" height=\"{BAR}\" rx=\"3\"><title>{} of new \
+             connections; off even: {off}; with those before it {:.4} %</title></rect>",
+            figures::percent(step.share),
+            step.cumulative.to_f64() * 100.0
+        ));
+        let x = BARS + LONGEST_BAR + 18.0;
+        self.text(x, "number", &format!("{:.4} %", step.share.to_f64() * 100.0));
+        self.text(x + 96.0, "number faint", &format!("rule {}: {}", step.rule, figures::chance(step.chance)));
+    }
+
+    /// Lines of prose, broken between words.
+    fn prose(&mut self, text: &str, class: &str) {
+        let mut line = String::new();
+        for word in text.split(' ') {
+            if !line.is_empty() && line.chars().count() + word.chars().count() >= LINE {
+                self.prose_line(&line, class);
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        self.prose_line(&line, class);
+    }
+
+    fn prose_line(&mut self, line: &str, class: &str) {
+        self.y += 18.0;
+        self.text(MARGIN, class, line);
+    }
+
+    fn text(&mut self, x: f64, class: &str, text: &str) {
+        let y = self.y;
+        self.add(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>", escape(text)));
+    }
+
+    fn add(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.body, "{element}");
+    }
+}
+
+/// A text as XML has it; what XML cannot hold is written out.
+fn escape(text: &str) -> String {
+    crate::text::one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

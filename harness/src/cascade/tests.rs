@@ -1,0 +1,166 @@
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use std::path::Path;
+
+use rstest::rstest;
+
+use super::console::{self, Style};
+use super::input::{Form, form, read};
+use super::{Report, json, svg};
+
+const SAVED: &str = r#"*nat
+:KUBE-SERVICES - [0:0]
+:KUBE-SVC-FOO - [0:0]
+:KUBE-SVC-BAR - [0:0]
+:KUBE-SEP-A - [0:0]
+:KUBE-SEP-B - [0:0]
+:KUBE-SEP-C - [0:0]
+-A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m comment --comment "default/foo:http cluster IP" -m tcp --dport 80 -j KUBE-SVC-FOO
+-A KUBE-SVC-FOO -m comment --comment "default/foo:http" -m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-A
+-A KUBE-SVC-FOO -m comment --comment "default/foo:http" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-B
+-A KUBE-SVC-FOO -m comment --comment "default/foo:http" -j KUBE-SEP-C
+-A KUBE-SVC-BAR -m comment --comment "other/bar" -j KUBE-SEP-A
+-A KUBE-SVC-BAR -m comment --comment "other/bar" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-B
+-A KUBE-SEP-A -p tcp -m comment --comment "default/foo:http" -m tcp -j DNAT --to-destination 10.244.1.2:8080
+-A KUBE-SEP-B -p tcp -m comment --comment "default/foo:http" -m tcp -j DNAT --to-destination 10.244.2.2:8080
+-A KUBE-SEP-C -p tcp -m comment --comment "default/foo:http" -m tcp -j DNAT --to-destination 10.244.3.2:8080
+COMMIT
+"#;
+
+fn report(text: &str) -> Report {
+    read(text, Path::new("rules.txt")).unwrap_or_else(|mistakes| panic!("{:?}", mistakes.errors))
+}
+
+#[test]
+fn a_page_has_all_that_is_known_of_every_endpoint() {
+    let page = console::render(&report(SAVED), Style::default());
+    let expected = "\
+default/foo:http tcp  10.96.0.1:80  KUBE-SVC-FOO
+  rule  endpoint             written      threshold          share         off even       sum
+     1  10.244.1.2:8080  0.33333333349    715,827,883  33.33333335 %  +4.7e-8 %   33.33 %  ██████████····················
+     2  10.244.2.2:8080  0.50000000000  1,073,741,824  33.33333333 %  -2.3e-8 %   66.67 %  ░░░░░░░░░░██████████··········
+     3  10.244.3.2:8080         always  2,147,483,648  33.33333333 %  -2.3e-8 %  100.00 %  ░░░░░░░░░░░░░░░░░░░░██████████
+  0.33, 0.50, always is even: the second rule sees only the 2/3 that the first left and takes half of them, which is 1/3; the third takes the 1/3 that is left then.
+  Thresholds are of 2^31. Shares are exact to ±5.0e-9 percentage points.
+
+other/bar tcp  KUBE-SVC-BAR
+  rule  endpoint             written      threshold          share            off even        sum
+     1  10.244.1.2:8080         always  2,147,483,648  100.00000000 %  = 1  +100.0000 %  100.00 %  ██████████████████████████████
+     2  10.244.2.2:8080  0.50000000000  1,073,741,824    0.00000000 %  = 0  -100.0000 %  100.00 %  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
+";
+    let words =
+        |text: &str| text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
+    assert_eq!(words(&page)[..words(expected).len()], words(expected), "{page}");
+    let end = "rules.txt, as iptables-save shows them: 2 cascades, 5 endpoints; 2 defects in 1\n";
+    assert!(page.ends_with(end), "{page}");
+}
+
+#[test]
+fn quiet_tells_what_is_wrong_alone() {
+    let page = console::render(&report(SAVED), Style { quiet: true, ..Style::default() });
+    assert!(page.starts_with("other/bar tcp"), "{page}");
+    let mut even = report(SAVED);
+    even.retain("default/foo").unwrap();
+    assert_eq!(console::render(&even, Style { quiet: true, ..Style::default() }), "");
+}
+
+#[rstest]
+#[case::whole("default/foo:http", Some("KUBE-SVC-FOO"))]
+#[case::no_port("default/foo", Some("KUBE-SVC-FOO"))]
+#[case::no_namespace("foo", Some("KUBE-SVC-FOO"))]
+#[case::bar("bar", Some("KUBE-SVC-BAR"))]
+#[case::chain("KUBE-SVC-BAR", Some("KUBE-SVC-BAR"))]
+#[case::part_of_a_name("fo", None)]
+fn a_service_is_chosen_by_its_name(#[case] name: &str, #[case] chain: Option<&str>) {
+    let mut report = report(SAVED);
+    let found = report.retain(name).map(|()| report.cascades[0].chain.as_str());
+    assert_eq!(found.ok(), chain);
+}
+
+#[test]
+fn a_name_that_no_service_has_is_answered_with_the_nearest() {
+    let error = report(SAVED).retain("default/fooo:http").unwrap_err();
+    assert_eq!(error.to_string(), "no service `default/fooo:http` shares connections out here");
+    assert_eq!(error.help, "Did you mean `default/foo:http`?");
+}
+
+#[rstest]
+#[case::saved(SAVED, Some(Form::Saved))]
+#[case::part("$ iptables-save | grep foo\n[1:60] -A KUBE-SVC-FOO -j KUBE-SEP-A\n", Some(Form::Saved))]
+#[case::listing("Chain KUBE-SVC-FOO (1 references)\ntarget prot opt source destination\n", Some(Form::Listed))]
+#[case::nft(r#"{"nftables": []}"#, Some(Form::Nft))]
+#[case::scenario("name: a\nnodes: [{name: n}]\nrules: {n: {text: '-A FOO -j BAR'}}\n", Some(Form::Scenario))]
+#[case::objects("apiVersion: v1\nkind: Service\n", None)]
+#[case::nft_text("table ip kube-proxy {\n}\n", Some(Form::Nft))]
+#[case::prose("Dear maintainers,\nplease find attached", None)]
+#[case::empty("\n", None)]
+fn the_form_is_told_by_the_content(#[case] text: &str, #[case] expected: Option<Form>) {
+    assert_eq!(form(text).ok(), expected);
+}
+
+/// What people paste: some lines, with a prompt, from the middle of the table.
+#[test]
+fn a_part_of_a_table_is_read_and_said_to_be_one() {
+    let part: Vec<&str> = SAVED.lines().filter(|line| line.contains("foo:http")).collect();
+    let report = report(&format!("$ iptables-save | grep foo\n{}\n$\n", part.join("\n")));
+    assert_eq!(report.cascades.len(), 1);
+    assert_eq!((report.cascades[0].steps.len(), report.defects()), (3, 0));
+    assert_eq!(report.notes, ["the text is a part of a rule set: what is not in it is not known"]);
+}
+
+/// As kube-proxy's own table is listed.
+#[test]
+fn the_text_of_nft_is_read() {
+    let text = "table ip kube-proxy {\n\tmap service-ips {\n\t\ttype ipv4_addr . inet_proto . inet_service : verdict\n\
+                \t\telements = { 10.96.0.80 . tcp . 80 : goto service-PFISGYVC-default/web/tcp/ }\n\t}\n\n\
+                \tchain service-PFISGYVC-default/web/tcp/ {\n\t\tmeta l4proto tcp dnat ip to numgen random mod 2 map \
+                { 0 : 10.244.1.3 . 8080, 1 : 10.244.2.2 . 8080 }\n\t}\n}\n";
+    let report = report(text);
+    let shares: Vec<String> = report.cascades[0].steps.iter().map(|step| step.share.to_string()).collect();
+    assert_eq!(
+        (report.cascades[0].service.as_str(), shares),
+        ("default/web", vec!["1/2".to_owned(), "1/2".to_owned()])
+    );
+    assert_eq!(report.cascades[0].fronts[0].to_string(), "10.96.0.80:80");
+}
+
+/// As in seed 001: a table's heading, rules, and prose between.
+#[test]
+fn rules_on_a_page_are_found_between_its_prose() {
+    let part: Vec<&str> = SAVED.lines().filter(|line| line.contains("foo:http")).collect();
+    let report = report(&format!("Kube-proxy\n\n*nat\n...\nImportant things are:\n{}\n", part.join("\n\nand\n\n")));
+    assert_eq!((report.cascades.len(), report.defects(), report.notes.len()), (1, 0, 1));
+}
+
+#[rstest]
+#[case::whole("*nat\n:KUBE-SVC-FOO - [0:0]\n-A KUBE-SVC-FOO --sport\nCOMMIT\n", 3)]
+#[case::part("-A KUBE-SVC-FOO -j KUBE-SEP-A\n-A KUBE-SVC-FOO --sport\n", 2)]
+#[case::none("*nat\nCOMMIT\n", 1)]
+fn a_mistake_has_its_line(#[case] text: &str, #[case] line: usize) {
+    let mistakes = read(text, Path::new("rules.txt")).unwrap_err();
+    assert_eq!(mistakes.errors[0].span.line, line, "{:?}", mistakes.errors);
+}
+
+#[test]
+fn json_has_exact_shares() {
+    let json = json::render(&report(SAVED));
+    assert_eq!(json["defects"], 2);
+    let first = &json["cascades"][0]["steps"][0];
+    assert_eq!(
+        first["chance"],
+        serde_json::json!({"kind": "random", "written": "0.33333333349", "threshold": 715_827_883, "draws": 1_u64 << 31})
+    );
+    assert_eq!(first["share"]["fraction"], "715827883/2147483648");
+    assert_eq!(json["cascades"][1]["defects"][0]["kind"], "order");
+    assert_eq!(json["cascades"][1]["defects"][0]["rule"], 1);
+}
+
+#[test]
+fn a_picture_has_a_bar_for_each_endpoint_and_is_xml() {
+    let mut odd = report(SAVED);
+    odd.cascades[0].service = "a<b>&\"\u{1b}[2J".to_owned();
+    let picture = svg::render(&odd);
+    assert_eq!(picture.matches("<rect class=\"bar\"").count(), 5);
+    assert!(picture.contains("a&lt;b&gt;&amp;&quot;\\x1b[2J tcp"), "{picture}");
+    assert!(!picture.contains('\u{1b}'));
+}

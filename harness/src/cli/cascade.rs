@@ -1,0 +1,111 @@
+//! `svclab cascade`: how rules share connections out; needs no privileges.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use super::console::Console;
+use super::rules::{Refusal, impossible, node};
+use super::{Exit, mistakes, text_of};
+use crate::cascade::console::Style;
+use crate::cascade::input::{self, Form};
+use crate::cascade::{Report, console, json, svg};
+use crate::scenario;
+
+/// Tell the exact share of connections that each endpoint of a service gets, and what is wrong with it.
+///
+/// Ends with status 1 where a service has a defect: a probability that is not even, a rule that is missing, doubled or never
+/// reached, connections that no rule takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Rules, as `iptables-save`, `iptables -L` or `nft list ruleset` shows them (`-` for standard input), or a scenario.
+    path: PathBuf,
+    /// Only this service: `default/web:http`, `default/web` or `web`; or a chain.
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+    /// Of a scenario: whose rules [default: the first node's]
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// Of a scenario: after so many `apply` steps.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    step: usize,
+    /// What to write.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A page for a terminal.
+    Text,
+    /// One JSON object.
+    Json,
+    /// A picture.
+    Svg,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    match report(args, console) {
+        Ok(report) => {
+            show(&report, args.format, console);
+            if report.defects() == 0 { Exit::Held } else { Exit::Failed }
+        }
+        Err(Refusal::Mistakes(diagnostics)) => {
+            mistakes::show(&diagnostics, console);
+            Exit::Input
+        }
+        Err(refusal) => {
+            console.complain(refusal);
+            Exit::Input
+        }
+    }
+}
+
+fn show(report: &Report, format: Format, console: &Console) {
+    match format {
+        Format::Text => {
+            let style = Style { colours: console.color, quiet: console.quiet, whole: console.verbose > 0 };
+            console.text(console::render(report, style));
+        }
+        Format::Json => console.line(json::render(report)),
+        Format::Svg => console.text(svg::render(report)),
+    }
+}
+
+fn report(args: &Args, console: &Console) -> Result<Report, Refusal> {
+    let (file, text) = text_of(&args.path);
+    let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
+    let mut report = match input::form(&text) {
+        Ok(Form::Scenario) if file == args.path => of_scenario(args, &text, console)?,
+        _ => of_rules(args, &text, &file)?,
+    };
+    if let Some(name) = &args.service {
+        report.retain(name).map_err(|error| Refusal::new(error.to_string(), error.help))?;
+    }
+    Ok(report)
+}
+
+fn of_rules(args: &Args, text: &str, file: &Path) -> Result<Report, Refusal> {
+    if args.node.is_some() || args.step > 0 {
+        let help = "Leave `--node` and `--step` out.";
+        return Err(Refusal::new("rules are of one node at one time: only a scenario has several", help));
+    }
+    Ok(input::read(text, file)?)
+}
+
+fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Report, Refusal> {
+    let scenario = scenario::parse(text, &args.path, &scenario::read_file)?;
+    let states = scenario.states().count();
+    let state = scenario.states().nth(args.step).ok_or_else(|| {
+        let message = format!("the scenario has no step {}: its cluster changes {} times", args.step, states - 1);
+        Refusal::new(message, "Choose a smaller `--step`; 0 is the cluster at the start.")
+    })?;
+    let node = node(args.node.as_deref(), state, console)?;
+    let report = input::of_scenario(&scenario, state, node).map_err(|error| impossible(&error))?;
+    if report.cascades.is_empty() {
+        let message = format!("no service has an endpoint by the rules of node {}", node.name);
+        return Err(Refusal::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));
+    }
+    Ok(report)
+}

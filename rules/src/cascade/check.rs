@@ -1,0 +1,109 @@
+//! Whether the chances of a cascade's rules are those of an even one, and how they are not.
+
+use super::defect::{Defect, Kind};
+use super::even::{FIVE_DIGITS, TEN_DIGITS, is_even};
+use super::{Chance, Step};
+use crate::iptables::Probability;
+use crate::walk::Share;
+
+/// What is wrong with the chances of steps, of so many different endpoints.
+pub(super) fn check(steps: &[Step], endpoints: usize) -> Vec<Defect> {
+    let one_in: Vec<Option<usize>> =
+        steps.iter().zip((1..=steps.len()).rev()).map(|(step, left)| one_in(step, left)).collect();
+    if let Some(known) = one_in.iter().copied().collect::<Option<Vec<usize>>>() {
+        if is_other_order(&known) {
+            return vec![order(steps, &known)];
+        }
+        let gaps = gaps(steps, &known);
+        if !gaps.is_empty() {
+            return gaps;
+        }
+    }
+    let mut found: Vec<Defect> = steps
+        .iter()
+        .zip(&one_in)
+        .zip((1..=steps.len()).rev())
+        .filter_map(|((step, of), left)| uneven(step, *of, left))
+        .collect();
+    found.extend(five_digits(steps, endpoints));
+    found
+}
+
+/// Of how many endpoints a rule's chance is one; where several numbers fit what is written, the one that should stand there.
+fn one_in(step: &Step, left: usize) -> Option<usize> {
+    let threshold = match step.chance {
+        Chance::Below(probability) => probability.threshold(),
+        Chance::Always => return Some(1),
+        Chance::Drawn { .. } | Chance::Condition => return None,
+    };
+    let fits = |number: usize| is_even(threshold, number, TEN_DIGITS) || is_even(threshold, number, FIVE_DIGITS);
+    if fits(left) {
+        return Some(left);
+    }
+    let number = (f64::from(Probability::ONE) / f64::from(threshold.max(1))).round() as usize;
+    Some(number).filter(|number| fits(*number))
+}
+
+/// Whether these are the numbers from n to 1, but not in this order.
+fn is_other_order(one_in: &[usize]) -> bool {
+    let mut sorted = one_in.to_vec();
+    sorted.sort_unstable_by(|one, other| other.cmp(one));
+    let is_all = sorted.iter().copied().eq((1..=sorted.len()).rev());
+    is_all && sorted != one_in
+}
+
+fn order(steps: &[Step], one_in: &[usize]) -> Defect {
+    let wrong = one_in.iter().zip((1..=one_in.len()).rev()).position(|(of, left)| *of != left).unwrap_or(0);
+    let by_size = |one: &Share, other: &Share| one.to_f64().total_cmp(&other.to_f64());
+    let shares = || steps.iter().map(|step| step.share);
+    let (least, most) = (shares().min_by(by_size), shares().max_by(by_size));
+    let kind = Kind::Order { least: least.unwrap_or(Share::ZERO), most: most.unwrap_or(Share::ZERO) };
+    Defect { rule: steps[wrong].rule, kind }
+}
+
+/// Where the numbers go down by more than one, and nowhere up: rules are missing there. Where they go otherwise, this is not
+/// what is wrong.
+fn gaps(steps: &[Step], one_in: &[usize]) -> Vec<Defect> {
+    if !one_in.windows(2).all(|pair| pair[0] > pair[1]) {
+        return Vec::new();
+    }
+    let next = one_in.iter().skip(1).copied().chain([0]);
+    let behind = steps.iter().skip(1).map(|step| Some(step.share)).chain([None]);
+    let gaps = steps.iter().zip(one_in).zip(next.zip(behind)).filter(|((_, of), (next, _))| **of > *next + 1);
+    gaps.map(|((step, of), (next, behind))| {
+        let kind = Kind::Missing { endpoints: of - next - 1, share: step.share, next: behind };
+        Defect { rule: step.rule, kind }
+    })
+    .collect()
+}
+
+/// What is wrong with a rule's chance, where so many endpoints are left and it is one of that many.
+fn uneven(step: &Step, of: Option<usize>, left: usize) -> Option<Defect> {
+    let is_reached = step.share != Share::ZERO || step.chance.threshold() == 0;
+    if matches!(step.chance, Chance::Condition | Chance::Drawn { .. }) || of == Some(left) || !is_reached {
+        return None;
+    }
+    let written = f64::from(step.chance.threshold()) / f64::from(Probability::ONE);
+    let of = of.filter(|of| *of > 1);
+    let kind = Kind::Probability { written, even: 1.0 / left as f64, of, share: step.share };
+    Some(Defect { rule: step.rule, kind })
+}
+
+/// Rules whose chance is even to five digits, but not to ten, as one defect: it has the first of them as its place.
+fn five_digits(steps: &[Step], endpoints: usize) -> Option<Defect> {
+    let is_short = |step: &Step, left: usize| match step.chance {
+        Chance::Below(own) => {
+            !is_even(own.threshold(), left, TEN_DIGITS) && is_even(own.threshold(), left, FIVE_DIGITS)
+        }
+        Chance::Always | Chance::Drawn { .. } | Chance::Condition => false,
+    };
+    let numbered = steps.iter().zip((1..=steps.len()).rev());
+    let short: Vec<&Step> = numbered.filter(|(step, left)| is_short(step, *left)).map(|(step, _)| step).collect();
+    let first = short.first()?;
+    let deviation = |step: &Step| step.share.to_f64() * endpoints as f64 - 1.0;
+    let worst = steps.iter().max_by(|one, other| deviation(one).abs().total_cmp(&deviation(other).abs()))?;
+    let alike = steps.windows(2).filter(|pair| pair[0].chance == pair[1].chance).count();
+    let kind =
+        Kind::FiveDigits { rules: short.len(), alike, endpoint: worst.endpoint.clone(), deviation: deviation(worst) };
+    Some(Defect { rule: first.rule, kind })
+}

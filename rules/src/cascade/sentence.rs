@@ -1,0 +1,63 @@
+//! A cascade in a sentence.
+
+use super::{Cascade, Chance, Step};
+
+/// Rules that are written out before the dots.
+const LISTED: usize = 3;
+
+impl Cascade {
+    /// Why the chances are even, or how far they are from it, as one sentence without its full stop.
+    pub fn sentence(&self) -> String {
+        match (self.steps.as_slice(), self.defects.is_empty()) {
+            ([], _) => "no rule leads to an endpoint".to_owned(),
+            (_, false) => self.unfair(),
+            ([_], true) => "there is one endpoint, and it gets everything".to_owned(),
+            ([Step { chance: Chance::Drawn { of, .. }, .. }, ..], true) => format!(
+                "one random number of {of} is even: it is drawn once, each endpoint has one of the {of} numbers, and none \
+                 depends on what others left"
+            ),
+            (steps, true) => {
+                let listed: Vec<String> = steps.iter().take(LISTED).map(written).collect();
+                let rest = if steps.len() > LISTED { ", ..., always" } else { "" };
+                format!("{}{rest} is even: {}", listed.join(", "), why(steps.len()))
+            }
+        }
+    }
+
+    fn unfair(&self) -> String {
+        match self.worst() {
+            Some((endpoint, deviation)) if deviation.abs() >= 1e-6 => {
+                let percent = deviation * 100.0;
+                format!("the shares are not as they should be: {endpoint} is farthest from even, {percent:+.2} %")
+            }
+            _ => "the shares are even, but the rules are not as they should be".to_owned(),
+        }
+    }
+}
+
+/// Why 1/n, 1/(n-1), ..., 1 gives each of n the same.
+fn why(n: usize) -> String {
+    match n {
+        2 => "the second rule sees only the half that the first left, and takes all of it".to_owned(),
+        3 => "the second rule sees only the 2/3 that the first left and takes half of them, which is 1/3; the third takes \
+              the 1/3 that is left then"
+            .to_owned(),
+        _ => format!(
+            "each rule sees only what those before it left, so that the one with k endpoints still to come, itself \
+             included, takes 1/k of k/{n}, which is 1/{n}"
+        ),
+    }
+}
+
+fn written(step: &Step) -> String {
+    match step.chance {
+        Chance::Below(probability) => {
+            let text = format!("{:.2}", probability.share());
+            // A probability of one in a hundred endpoints has no two digits.
+            if probability.share() < 0.1 { format!("{:.5}", probability.share()) } else { text }
+        }
+        Chance::Always => "always".to_owned(),
+        Chance::Drawn { of, .. } => format!("1 of {of}"),
+        Chance::Condition => "maybe".to_owned(),
+    }
+}

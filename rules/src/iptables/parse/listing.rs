@@ -1,0 +1,452 @@
+//! What `iptables -L` shows, with `-n`, `-v` and `--line-numbers` or without, back to rules.
+//!
+//! A listing is made for people. It does not say which table it is of, hides interfaces without `-v`, and names what
+//! svclab does not read of it in words of each extension's own; such a rule keeps them as a match that is not
+//! modelled. Probabilities have eleven digits, as in `iptables-save`, from which the 31 bits follow exactly. (iptables
+//! before 1.4.20 showed six, which leave thousands of thresholds open.)
+
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+
+use super::super::ast::{Chain, Negatable, Network, Policy, ProtocolNumber, Rule, RuleSet, TableName};
+use super::super::matches::{Match, Other, PortRange, Ports, Probability, Recent, RecentAction, Statistic};
+use super::super::target::{Nat, Target};
+use crate::cluster::{Family, Protocol};
+
+/// Digits behind the point from which a threshold of 31 bits follows.
+const EXACT_DIGITS: usize = 10;
+
+/// What was read of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// The rules, all taken to be of the table `nat`, where kube-proxy's services are.
+    pub rules: RuleSet,
+    /// The digits behind the point of the shortest probability whose threshold does not follow from them; `None` where all do.
+    pub short_digits: Option<usize>,
+}
+
+/// Reads the chains of a listing, and leaves out what stands between them: prompts, prose, empty lines. A chain that is listed
+/// again counts where it has more rules than before. `None` where there is no chain.
+pub fn parse_listing(text: &str) -> Option<Listing> {
+    let mut reader = Reader { chains: Vec::new(), columns: Columns::default(), short_digits: None };
+    text.lines().for_each(|line| reader.line(line));
+    let Reader { chains, short_digits, .. } = reader;
+    if chains.is_empty() {
+        return None;
+    }
+    let mut all: Vec<Chain> = Vec::with_capacity(chains.len());
+    for chain in chains {
+        match all.iter_mut().find(|known| known.name == chain.name) {
+            Some(known) if known.rules.len() < chain.rules.len() => *known = chain,
+            Some(_) => {}
+            None => all.push(chain),
+        }
+    }
+    let mut rules = RuleSet::new(family(&all));
+    rules.table_mut(TableName::Nat).chains = all;
+    Some(Listing { rules, short_digits })
+}
+
+/// The family of the first address that anything is translated to or compared with.
+fn family(chains: &[Chain]) -> Family {
+    let mut all = chains.iter().flat_map(|chain| &chain.rules);
+    let of_rule = |rule: &Rule| match (&rule.target, rule.source.as_ref().or(rule.destination.as_ref())) {
+        (Some(Target::Dnat(Nat { addresses: Some((address, _)), .. })), _) => Some(Family::of(*address)),
+        (_, Some(network)) => Some(network.value.family()),
+        _ => None,
+    };
+    all.find_map(of_rule).unwrap_or(Family::Ipv4)
+}
+
+/// Which columns the heading of a chain names.
+#[derive(Debug, Clone, Copy, Default)]
+struct Columns {
+    numbers: bool,
+    counters: bool,
+    interfaces: bool,
+}
+
+struct Reader {
+    chains: Vec<Chain>,
+    columns: Columns,
+    short_digits: Option<usize>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) {
+        // Pages on the web put bullets before rows.
+        let line =
+            line.trim_start_matches(|letter: char| letter.is_whitespace() || "•·*>|-".contains(letter)).trim_end();
+        if let Some(chain) = heading(line) {
+            self.columns = Columns::default();
+            self.chains.push(chain);
+            return;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.contains(&"prot") && words.contains(&"source") {
+            let has = |name| words.contains(&name);
+            self.columns = Columns { numbers: has("num"), counters: has("pkts"), interfaces: has("in") };
+            return;
+        }
+        let Some(row) = Row::split(&words, self.columns) else { return };
+        let rule = row.rule(&mut self.short_digits);
+        if let Some(chain) = self.chains.last_mut() {
+            chain.rules.push(rule);
+        }
+    }
+}
+
+/// `Chain KUBE-SERVICES (2 references)`, `Chain INPUT (policy ACCEPT 0 packets, 0 bytes)`.
+fn heading(line: &str) -> Option<Chain> {
+    let (name, rest) = line.strip_prefix("Chain ")?.split_once(" (")?;
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        return None;
+    }
+    let policy = match rest.strip_prefix("policy ") {
+        Some(word) if word.starts_with("DROP") => Some(Policy::Drop),
+        Some(_) => Some(Policy::Accept),
+        None if rest.contains("references") => None,
+        None => return None,
+    };
+    Some(Chain { policy, ..Chain::user(name) })
+}
+
+/// A rule's columns.
+struct Row<'a> {
+    target: Option<&'a str>,
+    protocol: ProtocolNumber,
+    interfaces: Option<[&'a str; 2]>,
+    source: &'a str,
+    destination: &'a str,
+    /// What extensions say.
+    words: &'a [&'a str],
+}
+
+impl<'a> Row<'a> {
+    /// None where the words are no rule.
+    fn split(words: &'a [&'a str], columns: Columns) -> Option<Self> {
+        let before = usize::from(columns.numbers) + 2 * usize::from(columns.counters);
+        let words = words.get(before..).filter(|words| words.len() >= 3)?;
+        // A rule without a target has nothing in its column, and the lack of an option is shown by `--` in IPv4 alone.
+        let at =
+            usize::from(!(words.first().is_some_and(|word| is_protocol(word)) && is_behind_protocol(words.get(1)?)));
+        let target = (at == 1).then(|| words[0]);
+        let protocol = words.get(at).filter(|word| is_protocol(word))?;
+        let protocol = ProtocolNumber::parse(protocol.trim_start_matches('!'))?;
+        let rest = &words[at + 1..];
+        let rest = if is_option(rest.first()?) { &rest[1..] } else { rest };
+        let (interfaces, rest) = match (columns.interfaces, rest) {
+            (true, [input, output, rest @ ..]) => (Some([*input, *output]), rest),
+            (true, _) => return None,
+            (false, rest) => (None, rest),
+        };
+        let [source, destination, words @ ..] = rest else { return None };
+        Some(Row { target, protocol, interfaces, source, destination, words })
+    }
+
+    fn rule(&self, short_digits: &mut Option<usize>) -> Rule {
+        let mut rule = Rule::default();
+        if self.protocol.0 != 0 {
+            rule.protocol = Some(Negatable::is(self.protocol));
+        }
+        let mut said = Words { words: self.words, rule: &mut rule, to: None, is_goto: false, short_digits };
+        said.place(self.source, true);
+        said.place(self.destination, false);
+        said.read();
+        let (to, is_goto) = (said.to, said.is_goto);
+        if let Some([input, output]) = self.interfaces {
+            rule.in_interface = interface(input);
+            rule.out_interface = interface(output);
+        }
+        rule.target = self.target.map(|name| target(name, to, is_goto));
+        rule
+    }
+}
+
+fn is_protocol(word: &str) -> bool {
+    ProtocolNumber::parse(word.trim_start_matches('!')).is_some()
+}
+
+fn is_option(word: &str) -> bool {
+    matches!(word, "--" | "-f" | "!f" | "—" | "–")
+}
+
+fn is_behind_protocol(word: &str) -> bool {
+    is_option(word) || word == "anywhere" || word.contains("::")
+}
+
+fn interface(name: &str) -> Option<Negatable<Box<str>>> {
+    match name.strip_prefix('!') {
+        Some(name) => Some(Negatable::not(name.into())),
+        None if matches!(name, "*" | "any") => None,
+        None => Some(Negatable::is(name.into())),
+    }
+}
+
+fn target(name: &str, to: Option<SocketAddr>, is_goto: bool) -> Target {
+    match (name, to) {
+        ("DNAT", Some(to)) => Target::Dnat(Nat {
+            addresses: Some((to.ip(), to.ip())),
+            ports: Some(PortRange::one(to.port())),
+            ..Nat::default()
+        }),
+        ("ACCEPT", _) => Target::Accept,
+        ("DROP", _) => Target::Drop,
+        ("RETURN", _) => Target::Return,
+        ("DNAT" | "SNAT" | "MARK" | "MASQUERADE" | "REJECT" | "REDIRECT" | "LOG" | "CONNMARK" | "TRACE", _) => {
+            Target::Other(Box::new(Other { name: name.into(), text: Box::default() }))
+        }
+        _ if is_goto => Target::Goto(name.into()),
+        _ => Target::Jump(name.into()),
+    }
+}
+
+/// Reads what extensions say of a rule.
+struct Words<'a, 'r> {
+    words: &'a [&'a str],
+    rule: &'r mut Rule,
+    /// `to:10.0.0.1:80`.
+    to: Option<SocketAddr>,
+    is_goto: bool,
+    short_digits: &'r mut Option<usize>,
+}
+
+impl Words<'_, '_> {
+    fn read(&mut self) {
+        while let [word, rest @ ..] = self.words {
+            let taken = self.extension(word, rest).unwrap_or_else(|| {
+                self.unknown(word);
+                0
+            });
+            self.words = rest.get(taken..).unwrap_or_default();
+        }
+    }
+
+    /// Reads what begins with a word, and tells how many words more were taken; none where it is not known.
+    fn extension(&mut self, word: &str, rest: &[&str]) -> Option<usize> {
+        let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|own| own.as_str() == word);
+        match (word, rest) {
+            ("/*", _) => {
+                let end = rest.iter().position(|word| *word == "*/")?;
+                self.rule.matches.push(Match::Comment(rest[..end].join(" ").into()));
+                Some(end + 1)
+            }
+            ("[goto]", _) => {
+                self.is_goto = true;
+                Some(0)
+            }
+            ("statistic", ["mode", "random", "probability", number, ..]) => {
+                self.probability(number)?;
+                Some(4)
+            }
+            ("recent:", _) => self.recent(rest),
+            ("random", _) | ("persistent", _) if self.to.is_some() => Some(0),
+            _ if protocol.is_some() => self.ports(protocol?, rest.first().copied().unwrap_or_default()),
+            _ => {
+                self.to = Some(word.strip_prefix("to:")?.parse().ok()?);
+                Some(0)
+            }
+        }
+    }
+
+    fn probability(&mut self, number: &str) -> Option<()> {
+        let probability = Probability::from_number(number.parse().ok()?)?;
+        let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
+        let follows = digits >= EXACT_DIGITS || probability.threshold().trailing_zeros() >= 24;
+        if !follows {
+            *self.short_digits = Some(self.short_digits.map_or(digits, |short| short.min(digits)));
+        }
+        self.rule.matches.push(Match::Statistic(Statistic::Random(Negatable::is(probability))));
+        Some(())
+    }
+
+    /// `tcp dpt:80`, `udp spts:1000:2000`; a protocol alone says that the header is there.
+    fn ports(&mut self, protocol: Protocol, word: &str) -> Option<usize> {
+        let mut ports = Ports::any(protocol);
+        let taken = match word.split_once(':').filter(|(side, _)| matches!(*side, "dpt" | "dpts" | "spt" | "spts")) {
+            Some((side, numbers)) => {
+                let (first, last) = numbers.split_once(':').unwrap_or((numbers, numbers));
+                let range = Negatable::is(PortRange { first: port(first)?, last: port(last)? });
+                if side.starts_with('d') {
+                    ports.destination = Some(range)
+                } else {
+                    ports.source = Some(range)
+                }
+                1
+            }
+            None => 0,
+        };
+        self.rule.matches.push(Match::Ports(ports));
+        Some(taken)
+    }
+
+    /// `recent: CHECK seconds: 10800 reap name: NAME side: source mask: 255.255.255.255`.
+    fn recent(&mut self, words: &[&str]) -> Option<usize> {
+        let action = match *words.first()? {
+            "SET" => RecentAction::Set,
+            "CHECK" => RecentAction::Check,
+            "UPDATE" => RecentAction::Update,
+            "REMOVE" => RecentAction::Remove,
+            _ => return None,
+        };
+        let at = |key: &str| words.iter().position(|word| *word == key);
+        let value = |key: &str| at(key).and_then(|at| words.get(at + 1)).copied();
+        let mask = value("mask:").and_then(|mask| mask.parse().ok());
+        self.rule.matches.push(Match::Recent(Box::new(Recent {
+            action: Negatable::is(action),
+            seconds: value("seconds:").and_then(|seconds| seconds.parse().ok()),
+            reap: words.contains(&"reap"),
+            hit_count: None,
+            same_ttl: words.contains(&"TTL-Match"),
+            name: value("name:").unwrap_or_default().into(),
+            mask: mask.unwrap_or(IpAddr::from([255; 4])),
+            destination: value("side:") == Some("dest"),
+        })));
+        let last = at("mask:").or_else(|| at("side:")).or_else(|| at("name:"));
+        Some(last.map_or(1, |at| at + 2))
+    }
+
+    /// A source or destination; all where it is `anywhere`.
+    fn place(&mut self, word: &str, is_source: bool) {
+        let (negated, text) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
+        if matches!(text, "anywhere" | "0.0.0.0/0" | "::/0") {
+            return;
+        }
+        let range = text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+        let network = range.map(|range| Negatable { negated, value: Network::range(range) });
+        match network {
+            // The name of a machine or network, which only the machine that was listed can tell.
+            None => self.unknown(word),
+            Some(network) if is_source => self.rule.source = Some(network),
+            Some(network) => self.rule.destination = Some(network),
+        }
+    }
+
+    fn unknown(&mut self, word: &str) {
+        self.rule.matches.push(Match::Other(Box::new(Other { name: "listing".into(), text: word.into() })));
+    }
+}
+
+/// A port by its number, or by a name that services of Kubernetes are often listed with.
+fn port(text: &str) -> Option<u16> {
+    match text {
+        "http" => Some(80),
+        "https" => Some(443),
+        "domain" => Some(53),
+        number => number.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::iptables::parse;
+
+    /// What `iptables-save` of 1.8.9 showed of the rules whose listings stand below.
+    const SAVED: &str = r#"*nat
+:KUBE-SERVICES - [0:0]
+:KUBE-SVC-A - [0:0]
+:KUBE-SEP-B - [0:0]
+-A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m comment --comment "default/foo cluster IP" -m tcp --dport 80 -j KUBE-SVC-A
+-A KUBE-SVC-A -m comment --comment "default/foo" -m recent --rcheck --seconds 10800 --reap --name KUBE-SEP-B --mask 255.255.255.255 --rsource -j KUBE-SEP-B
+-A KUBE-SVC-A -m comment --comment "default/foo" -m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-B
+-A KUBE-SEP-B -p tcp -m comment --comment "default/foo" -m recent --set --name KUBE-SEP-B --mask 255.255.255.255 --rsource -m tcp -j DNAT --to-destination 10.0.0.1:80
+COMMIT
+"#;
+
+    #[rstest]
+    #[case::numeric(
+        "Chain KUBE-SERVICES (2 references)
+target     prot opt source               destination
+KUBE-SVC-A  6    --  0.0.0.0/0            10.96.0.1            /* default/foo cluster IP */ tcp dpt:80
+
+Chain KUBE-SVC-A (1 references)
+target     prot opt source               destination
+KUBE-SEP-B  0    --  0.0.0.0/0            0.0.0.0/0            /* default/foo */ recent: CHECK seconds: 10800 reap name: KUBE-SEP-B side: source mask: 255.255.255.255
+KUBE-SEP-B  0    --  0.0.0.0/0            0.0.0.0/0            /* default/foo */ statistic mode random probability 0.33333333349
+
+Chain KUBE-SEP-B (2 references)
+target     prot opt source               destination
+DNAT       6    --  0.0.0.0/0            0.0.0.0/0            /* default/foo */ recent: SET name: KUBE-SEP-B side: source mask: 255.255.255.255 tcp to:10.0.0.1:80
+"
+    )]
+    #[case::with_names_and_bullets(
+        "root@worker:~# iptables -t nat -L
+
+Chain KUBE-SERVICES (2 references)
+
+target     prot opt source               destination
+
+  • KUBE-SVC-A  tcp  --  anywhere             10.96.0.1            /* default/foo cluster IP */ tcp dpt:http
+
+As can be seen above, there is one service.
+
+Chain KUBE-SVC-A (1 references)
+target prot opt source destination
+KUBE-SEP-B all -- anywhere anywhere /* default/foo */ recent: CHECK seconds: 10800 reap name: KUBE-SEP-B side: source mask: 255.255.255.255
+KUBE-SEP-B all -- anywhere anywhere /* default/foo */ statistic mode random probability 0.33333333349
+Chain KUBE-SEP-B (2 references)
+target prot opt source destination
+DNAT tcp -- anywhere anywhere /* default/foo */ recent: SET name: KUBE-SEP-B side: source mask: 255.255.255.255 tcp to:10.0.0.1:80
+"
+    )]
+    #[case::with_counters_and_numbers(
+        "Chain KUBE-SERVICES (2 references)
+num   pkts bytes target     prot opt in     out     source               destination
+1       12K   1M KUBE-SVC-A  tcp  --  *      *       0.0.0.0/0            10.96.0.1            /* default/foo cluster IP */ tcp dpt:80
+
+Chain KUBE-SVC-A (1 references)
+num   pkts bytes target     prot opt in     out     source               destination
+1        0     0 KUBE-SEP-B  all  --  *      *       0.0.0.0/0            0.0.0.0/0            /* default/foo */ recent: CHECK seconds: 10800 reap name: KUBE-SEP-B side: source mask: 255.255.255.255
+2        0     0 KUBE-SEP-B  all  --  *      *       0.0.0.0/0            0.0.0.0/0            /* default/foo */ statistic mode random probability 0.33333333349
+
+Chain KUBE-SEP-B (2 references)
+num   pkts bytes target     prot opt in     out     source               destination
+1        0     0 DNAT       tcp  --  *      *       0.0.0.0/0            0.0.0.0/0            /* default/foo */ recent: SET name: KUBE-SEP-B side: source mask: 255.255.255.255 tcp to:10.0.0.1:80
+"
+    )]
+    fn a_listing_has_the_rules_that_were_saved(#[case] listing: &str) {
+        let saved = parse(SAVED, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}")).rules;
+        let listing = parse_listing(listing).unwrap();
+        assert_eq!(listing.rules, saved);
+        assert_eq!(listing.short_digits, None);
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_condition_that_always_holds() {
+        let text = "Chain A (1 references)\ntarget prot opt source destination\nB all -- worker1.example anywhere time from 08:00";
+        let listing = parse_listing(text).unwrap();
+        let rule = &listing.rules.rules(TableName::Nat, "A")[0];
+        let words: Vec<&str> =
+            rule.matches.iter().map(|one| if let Match::Other(other) = one { &*other.text } else { "" }).collect();
+        assert_eq!(words, ["worker1.example", "time", "from", "08:00"]);
+    }
+
+    #[rstest]
+    #[case::six("0.333333", Some(6))]
+    #[case::as_written("0.33333", Some(5))]
+    #[case::half("0.50000", None)]
+    #[case::now("0.33333333349", None)]
+    fn short_probabilities_are_told(#[case] number: &str, #[case] digits: Option<usize>) {
+        let text =
+            format!("Chain A (1 references)\nB all -- anywhere anywhere statistic mode random probability {number}");
+        assert_eq!(parse_listing(&text).unwrap().short_digits, digits);
+    }
+
+    #[test]
+    fn ipv6_has_no_option_column() {
+        let text = "Chain KUBE-SEP-A (1 references)\ntarget     prot opt source               destination\n\
+                    DNAT       tcp      anywhere             anywhere             tcp to:[fd00::2]:80";
+        let listing = parse_listing(text).unwrap();
+        assert_eq!(listing.rules.family, Family::Ipv6);
+        assert!(matches!(&listing.rules.rules(TableName::Nat, "KUBE-SEP-A")[0].target, Some(Target::Dnat(_))));
+    }
+
+    #[test]
+    fn prose_has_no_chains() {
+        assert_eq!(parse_listing("Chain of events (as seen)\nall -- is well"), None);
+    }
+}

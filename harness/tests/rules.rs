@@ -115,6 +115,27 @@ fn what_is_wrong_is_told(#[case] arguments: &[&str], #[case] message: &str) {
     assert!(stderr(&output).contains(message), "{}", stderr(&output));
 }
 
+/// The API server gives node ports, and a cluster's own configuration says which addresses are pods'.
+#[test]
+fn what_plain_objects_leave_open_is_noted() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("objects-with-doubts.yaml");
+    let objects = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {addresses: [{type: InternalIP, address: 10.0.0.1}]}\n\
+                   ---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\n\
+                   spec: {type: NodePort, clusterIP: 10.96.0.1, ports: [{port: 80}]}\n";
+    std::fs::write(&file, objects).expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    let output = svclab(&[file]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let notes: Vec<&str> = stderr(&output).lines().collect();
+    let [no_cidr, no_port] = notes[..] else { panic!("{notes:?}") };
+    assert!(no_cidr.starts_with("note: detectLocalMode is ClusterCIDR and no clusterCIDR is known"), "{no_cidr}");
+    assert_eq!(
+        no_port,
+        "note: Service default/web is of type NodePort and its port 80 has no nodePort: no rule leads there"
+    );
+    assert_eq!(stderr(&svclab(&[file, "--quiet"])), "");
+}
+
 /// What a real kube-proxy wrote is no difference, in a file as on standard input.
 #[rstest]
 #[case::ipv4("iptables", "iptables-save.txt", "ipv4")]

@@ -5,11 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use rstest::rstest;
-use svclab_rules::cluster::{Cluster, Family, Node, ServiceType};
+use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ObjectName, Pod};
 use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::parse;
-use svclab_rules::profile::Profile;
-use svclab_rules::selection::{ServicePortView, service_ports};
+use svclab_rules::promise::{self, Promise, Promises, Question, Rejection, Shortfall, Source, VantagePoint, questions};
 use svclab_rules::walk::{
     Assumptions, Branch, Effect, Environment, Hook, Interface, Outcome, Packet, Share, Tracking, Transport,
 };
@@ -22,11 +21,10 @@ mod golden_support;
 /// to (n + 1 + 1/2 + ... + 1/n) / n of that for an endpoint: less than twice.
 const UNEVEN: f64 = 2.0 * (1.0 / 4_294_967_296.0 + 0.5e-10);
 
-/// A recording: its rules ready for walking, and what they were made of.
+/// A recording: its rules ready for walking, and what they were made of, with a pod on the node that serves nothing.
 struct Recording {
     program: Program,
     cluster: Cluster,
-    profile: Profile,
     environment: Environment,
 }
 
@@ -49,15 +47,15 @@ impl Recording {
         let folder = file.parent().unwrap();
         let release = folder.file_name().unwrap().to_str().unwrap();
         let version = release.trim_start_matches('v').trim_end_matches("-iptables");
-        let cluster = golden_support::load(&folder.with_file_name("cluster.yaml"), version);
+        let mut cluster = golden_support::load(&folder.with_file_name("cluster.yaml"), version);
+        cluster.pods.push(client_pod(&cluster.nodes[0].name));
         let mut environment = Environment::default();
         let node = &cluster.nodes[0];
         for (addresses, name) in [(&node.internal_ips, "eth0"), (&node.external_ips, "eth1")] {
             let interface = Interface::new(name).unwrap();
             addresses.iter().for_each(|address| environment.addresses.assign(*address, interface));
         }
-        let profile = version.parse().unwrap();
-        Self { program: Program::compile(&rules).unwrap(), cluster, profile, environment }
+        Self { program: Program::compile(&rules).unwrap(), cluster, environment }
     }
 
     fn node(&self) -> &Node {
@@ -68,16 +66,77 @@ impl Recording {
         self.program.family()
     }
 
-    fn service_ports(&self) -> Vec<ServicePortView<'_>> {
-        service_ports(&self.cluster, self.node(), self.family(), self.profile)
+    /// Every question of some vantage points whose packets come to the node.
+    fn questions(&self, from: &[VantagePoint]) -> Vec<Question> {
+        let mut all = questions(&self.cluster, from).unwrap();
+        let others = &self.cluster.nodes[1..];
+        all.retain(|question| {
+            let passes_by = matches!(question.from, VantagePoint::Outside(_))
+                && match &question.via {
+                    Some(node) => *node != self.node().name,
+                    None => others.iter().any(|node| node.addresses().any(|address| address == question.to.ip())),
+                };
+            Family::of(question.to.ip()) == self.family() && !passes_by
+        });
+        all
     }
 
-    /// All that can become of the first packet of a connection that comes in by an interface.
-    fn fates(&self, from: IpAddr, by: &str, to: IpAddr, view: &ServicePortView<'_>, port: u16) -> Vec<(Share, Fate)> {
-        let transport = Transport::opening(view.port.protocol, 40_000, port);
-        let packet = Packet { input: Interface::new(by), ..Packet::new(from, to, transport) };
+    /// The first packet of a connection, as it comes to the node.
+    fn packet(&self, question: &Question) -> Packet {
+        let of_pods = match &self.cluster.proxy.detect_local {
+            DetectLocal::BridgeInterface(name) => name.clone(),
+            DetectLocal::InterfaceNamePrefix(start) => format!("{start}1"),
+            DetectLocal::ClusterCidr | DetectLocal::NodeCidr => "veth1".to_owned(),
+        };
+        let (from, by) = match &question.from {
+            VantagePoint::Outside(address) => (*address, "eth0".to_owned()),
+            _ => (pod(self.family()), of_pods),
+        };
+        let transport = Transport::opening(question.protocol, 40_000, question.to.port());
+        Packet { input: Interface::new(&by), ..Packet::new(from, question.to.ip(), transport) }
+    }
+
+    /// All that can become of the first packet of a connection.
+    fn fates(&self, question: &Question) -> Vec<(Share, Fate)> {
+        let packet = self.packet(question);
         let branches = self.program.walk(&self.environment, Hook::Prerouting, &packet, Tracking::first(&packet));
         branches.iter().flat_map(|branch| self.behind_prerouting(&packet, branch)).collect()
+    }
+
+    /// Holds what becomes of a connection against what is promised. False where nothing definite is: nothing at all, or
+    /// the release is known not to keep it.
+    fn keeps(&self, promise: &Promise, question: &Question) -> bool {
+        let what = format!("{question:?}: {promise:?}");
+        let fates = self.fates(question);
+        let whole = |fate: Fate| assert_eq!(fates, [(Share::ONE, fate)], "{what}");
+        let treated = promise.node.as_ref().is_some_and(|node| *node == self.node().name);
+        match (&promise.outcome, promise.shortfall) {
+            // It goes to a node behind this one.
+            _ if promise.node.is_some() && !treated => whole(Fate::Untouched),
+            (promise::Outcome::Dropped, Some(Shortfall::DropIsForwarded)) => whole(Fate::Untouched),
+            (promise::Outcome::NotPromised, _) | (_, Some(_)) => return false,
+            (promise::Outcome::Delivered { endpoints, .. }, None) => {
+                let addresses: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.address).collect();
+                assert_even(&fates, &addresses, &what);
+                for endpoint in endpoints {
+                    let masqueraded = is_masqueraded(&fates, endpoint.address);
+                    match endpoint.source {
+                        Source::Preserved => assert!(!masqueraded, "{what}: {}", endpoint.address),
+                        Source::Node(_) => assert!(masqueraded, "{what}: {}", endpoint.address),
+                        Source::PreservedOrNode(_) => {}
+                    }
+                }
+            }
+            (promise::Outcome::Rejected(Rejection::PortUnreachable), None) => whole(Fate::Rejected),
+            (promise::Outcome::Dropped, None) => whole(Fate::Dropped),
+            (promise::Outcome::Refused, None) => {
+                assert!(matches!(fates[..], [(Share::ONE, Fate::Rejected | Fate::Dropped)]), "{what}: {fates:?}");
+            }
+            (promise::Outcome::Rejected(Rejection::NobodyListens) | promise::Outcome::NotAService(_), None) => {
+                whole(Fate::Untouched);
+            }
+        }
+        true
     }
 
     fn behind_prerouting(&self, sent: &Packet, branch: &Branch) -> Vec<(Share, Fate)> {
@@ -98,13 +157,11 @@ impl Recording {
         let last = self.program.walk(&self.environment, Hook::Postrouting, &end.packet, end.tracking);
         last.iter().map(|last| (branch.share, fate(sent, last))).collect()
     }
+}
 
-    /// Endpoints as addresses.
-    fn endpoints(&self, view: &ServicePortView<'_>, local: bool) -> Vec<SocketAddr> {
-        let selected = view.select(&self.cluster, self.node(), self.profile);
-        let positions = if local { selected.local } else { selected.cluster };
-        positions.into_iter().map(|position| view.endpoints[position].address).collect()
-    }
+/// Whether an endpoint gets packets whose source is the node.
+fn is_masqueraded(fates: &[(Share, Fate)], endpoint: SocketAddr) -> bool {
+    fates.iter().any(|(_, fate)| *fate == Fate::Endpoint(endpoint, true))
 }
 
 fn fate(sent: &Packet, branch: &Branch) -> Fate {
@@ -155,59 +212,38 @@ fn outside(family: Family) -> IpAddr {
     }
 }
 
-#[rstest]
-fn a_cluster_ip_leads_to_every_endpoint_alike(#[files("tests/golden/*/v*-iptables/*save.txt")] recording: PathBuf) {
-    let recording = Recording::read(&recording);
-    for view in recording.service_ports() {
-        let endpoints = recording.endpoints(&view, view.internal_local);
-        let what = view.name(recording.profile);
-        let fates = recording.fates(pod(recording.family()), "veth1", view.cluster_ip, &view, view.port.port);
-        if !endpoints.is_empty() {
-            assert_even(&fates, &endpoints, &what);
-            continue;
-        }
-        let any = view.select(&recording.cluster, recording.node(), recording.profile).any;
-        let expected = if any { Fate::Dropped } else { Fate::Rejected };
-        // Before 1.25 such packets got a mark that only INPUT and OUTPUT drop: they are forwarded.
-        let expected = if any && !recording.profile.drops_local_in_filter() { Fate::Untouched } else { expected };
-        assert_eq!(fates, [(Share::ONE, expected)], "{what}");
-    }
+/// The pod that asks: none of any service's endpoints.
+fn client_pod(node: &str) -> Pod {
+    let ips = Family::ALL.map(pod).to_vec();
+    Pod { name: client_name(), node: node.to_owned(), ips, host_network: false, labels: [].into(), ports: Vec::new() }
 }
 
-#[rstest]
-fn an_unused_port_of_a_cluster_ip_is_nobodys(#[files("tests/golden/*/v*-iptables/*save.txt")] recording: PathBuf) {
-    let recording = Recording::read(&recording);
-    for view in recording.service_ports() {
-        let fates = recording.fates(pod(recording.family()), "veth1", view.cluster_ip, &view, 9);
-        assert_eq!(fates, [(Share::ONE, Fate::Untouched)], "{}", view.name(recording.profile));
-    }
+fn client_name() -> ObjectName {
+    ObjectName { namespace: "svclab".to_owned(), name: "client".to_owned() }
 }
 
+/// Whatever a pod of the node or an outside host asks at the node, the rules keep what is promised.
 #[rstest]
-fn a_node_port_leads_to_endpoints(#[files("tests/golden/*/v*-iptables/*save.txt")] recording: PathBuf) {
+fn promises_are_kept(#[files("tests/golden/*/v*-iptables/*save.txt")] recording: PathBuf) {
     let recording = Recording::read(&recording);
-    let family = recording.family();
-    let Some(node) =
-        recording.node().internal_ip(family).filter(|_| recording.cluster.proxy.node_port_addresses.is_empty())
-    else {
-        return;
-    };
-    for view in recording.service_ports() {
-        let Some(port) = view.port.node_port else { continue };
-        let what = view.name(recording.profile);
-        let endpoints = recording.endpoints(&view, view.external_local);
-        let fates = recording.fates(outside(family), "eth0", node, &view, port);
-        if endpoints.is_empty() {
-            let any = view.select(&recording.cluster, recording.node(), recording.profile).any;
-            let expected = if any { Fate::Dropped } else { Fate::Rejected };
-            assert_eq!(fates, [(Share::ONE, expected)], "{what}");
-            continue;
-        }
-        assert_even(&fates, &endpoints, &what);
-        let keeps_source = view.external_local;
-        for (_, fate) in fates {
-            assert!(matches!(fate, Fate::Endpoint(_, masqueraded) if masqueraded != keeps_source), "{what}: {fate:?}");
-        }
+    let promises = Promises::of(&recording.cluster).unwrap();
+    let vantage_points = [VantagePoint::Pod(client_name()), VantagePoint::Outside(outside(recording.family()))];
+    let questions = recording.questions(&vantage_points);
+    let mut kept = 0;
+    for question in &questions {
+        let promise = promises.about(question);
+        kept += usize::from(recording.keeps(&promise, question) && promise.service.is_some());
+    }
+    let served = recording.cluster.services.iter().any(|service| {
+        service.skipped().is_none() && service.cluster_ip(recording.family()).is_some() && !service.ports.is_empty()
+    });
+    assert_eq!(kept > 0, served, "{} questions", questions.len());
+    // What is nobody's passes, whatever services there are.
+    let to = SocketAddr::new(outside(recording.family()), 9);
+    for from in vantage_points {
+        let via = Some(recording.node().name.clone());
+        let question = Question { from, to, protocol: svclab_rules::cluster::Protocol::Tcp, via };
+        assert_eq!(recording.fates(&question), [(Share::ONE, Fate::Untouched)]);
     }
 }
 
@@ -216,22 +252,18 @@ fn source_ranges_admit_their_own(
     #[files("tests/golden/loadbalancer-source-ranges*/v*-iptables/iptables-save.txt")] recording: PathBuf,
 ) {
     let recording = Recording::read(&recording);
-    let views = recording.service_ports();
-    let balanced = views.iter().filter(|view| view.service.kind == ServiceType::LoadBalancer);
-    let mut seen = 0;
-    for (view, address) in balanced.flat_map(|view| view.load_balancer_ips.iter().map(move |ip| (view, *ip))) {
-        let what = view.name(recording.profile);
-        let endpoints = recording.endpoints(view, view.external_local);
-        for range in &view.source_ranges {
-            assert_even(&recording.fates(range.addr(), "eth0", address, view, view.port.port), &endpoints, &what);
-        }
-        let refused = recording.fates(outside(Family::Ipv4), "eth0", address, view, view.port.port);
-        // Before 1.25 the mark for it was not asked for in FORWARD.
-        let expected = if recording.profile.firewall_in_filter() { Fate::Dropped } else { Fate::Untouched };
-        assert_eq!(refused, [(Share::ONE, expected)], "{what}");
-        seen += 1;
+    let promises = Promises::of(&recording.cluster).unwrap();
+    let services = recording.cluster.services.iter();
+    let ranges = services.clone().flat_map(|service| &service.source_ranges).filter(|range| range.addr().is_ipv4());
+    let inside: Vec<VantagePoint> = ranges.map(|range| VantagePoint::Outside(range.addr())).collect();
+    let balancers: Vec<IpAddr> = services.flat_map(|service| &service.load_balancer).map(|entry| entry.ip).collect();
+    let mut admitted = 0;
+    for question in recording.questions(&inside).iter().filter(|question| balancers.contains(&question.to.ip())) {
+        let promise = promises.about(question);
+        let is_delivered = matches!(promise.outcome, promise::Outcome::Delivered { .. });
+        admitted += usize::from(recording.keeps(&promise, question) && is_delivered);
     }
-    assert!(seen > 0, "no service with a load balancer");
+    assert!(admitted > 0, "no service with a load balancer");
 }
 
 #[rstest]
@@ -239,25 +271,29 @@ fn a_client_stays_with_its_endpoint(
     #[files("tests/golden/affinity-*/v*-iptables/iptables-save.txt")] recording: PathBuf,
 ) {
     let mut recording = Recording::read(&recording);
-    let client = pod(Family::Ipv4);
     let cluster = recording.cluster.clone();
-    let views = service_ports(&cluster, &cluster.nodes[0], Family::Ipv4, recording.profile);
-    let sticky: Vec<_> = views.iter().filter(|view| view.service.affinity_seconds.is_some()).collect();
-    assert!(!sticky.is_empty());
-    for view in sticky {
-        let seconds = view.service.affinity_seconds.unwrap();
-        let endpoints = recording.endpoints(view, view.internal_local);
-        let transport = Transport::opening(view.port.protocol, 40_000, view.port.port);
-        let packet = Packet { input: Interface::new("veth1"), ..Packet::new(client, view.cluster_ip, transport) };
+    let promises = Promises::of(&cluster).unwrap();
+    let cluster_ips: Vec<IpAddr> = cluster.services.iter().flat_map(|service| service.cluster_ips.clone()).collect();
+    let client = VantagePoint::Pod(client_name());
+    let mut stayed = 0;
+    for question in recording.questions(&[client]).iter().filter(|question| cluster_ips.contains(&question.to.ip())) {
+        let promise = promises.about(question);
+        let promise::Outcome::Delivered { affinity_seconds: Some(seconds), endpoints } = &promise.outcome else {
+            continue;
+        };
+        let packet = recording.packet(question);
         let first = recording.program.walk(&recording.environment, Hook::Prerouting, &packet, Tracking::first(&packet));
         let chosen = first.last().unwrap();
         let [Effect::Note { list, address }] = &chosen.effects[..] else { panic!("{:?}", chosen.effects) };
-        assert_eq!(*address, client);
-        recording.environment.recent.note(list, *address, seconds);
+        assert_eq!(*address, packet.source);
+        recording.environment.recent.note(list, *address, *seconds);
         let to = SocketAddr::new(chosen.packet.destination, chosen.packet.tuple().destination_port);
-        assert_even(&recording.fates(client, "veth1", view.cluster_ip, view, view.port.port), &[to], "still known");
+        assert_even(&recording.fates(question), &[to], "still known");
         recording.environment.recent.pass(1);
-        assert_even(&recording.fates(client, "veth1", view.cluster_ip, view, view.port.port), &endpoints, "forgotten");
+        let all: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.address).collect();
+        assert_even(&recording.fates(question), &all, "forgotten");
         recording.environment.recent.forget(list, *address);
+        stayed += 1;
     }
+    assert!(stayed > 0, "no service with affinity");
 }

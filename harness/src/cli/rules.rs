@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use svclab_rules::cluster::{Cluster, Family, Node, ProxyConfig, ProxyMode};
+use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyConfig, ProxyMode, ServiceType};
 use svclab_rules::profile::Profile;
 use svclab_rules::{iptables, nftables};
 
@@ -170,6 +170,7 @@ impl Input {
         if is_manifest(&text) {
             let PlainCluster { cluster, notes } = scenario::cluster(&text, &args.path, proxy_config(args)?)?;
             show(&notes, console);
+            doubts(&cluster).iter().filter(|_| !console.quiet).for_each(|doubt| console.complain(doubt));
             return Ok(Self::Objects(Box::new(cluster)));
         }
         if args.proxy_config.is_some() {
@@ -297,4 +298,27 @@ fn show(notes: &[Note], console: &Console) {
     if console.verbose > 0 {
         notes.iter().for_each(|note| console.complain(format!("{}: {}", note.span, note.message)));
     }
+}
+
+/// What plain objects leave open that a cluster's own kube-proxy knows.
+fn doubts(cluster: &Cluster) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let proxy = &cluster.proxy;
+    if proxy.detect_local == DetectLocal::ClusterCidr && proxy.cluster_cidrs.is_empty() && !proxy.masquerade_all {
+        doubts.push(
+            "note: detectLocalMode is ClusterCIDR and no clusterCIDR is known, so the rules that masquerade what comes to \
+             cluster IPs from outside of it are missing; --proxy-config names it"
+                .to_owned(),
+        );
+    }
+    for service in cluster.services.iter().filter(|service| service.kind == ServiceType::NodePort) {
+        for port in service.ports.iter().filter(|port| port.node_port.is_none()) {
+            let name = &service.name;
+            let port = port.port;
+            doubts.push(format!(
+                "note: Service {name} is of type NodePort and its port {port} has no nodePort: no rule leads there"
+            ));
+        }
+    }
+    doubts
 }

@@ -45,7 +45,7 @@ impl Word<'_> {
 }
 
 /// Whose an option is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Owner {
     /// The match at this position.
     Match(usize),
@@ -63,8 +63,11 @@ struct Loaded<'a> {
 #[derive(Default)]
 pub(super) struct RuleReader<'a> {
     words: Vec<Word<'a>>,
+    /// The options; when all are read, those of the first match come first, the target's last.
     given: Vec<Given>,
     loaded: Vec<Loaded<'a>>,
+    /// Where the last match of each kind stands, so that an option finds its match in a line of any length.
+    last_of_kind: Vec<(Option<Kind>, usize)>,
 }
 
 impl<'a> RuleReader<'a> {
@@ -73,16 +76,23 @@ impl<'a> RuleReader<'a> {
         self.words.clear();
         self.given.clear();
         self.loaded.clear();
+        self.last_of_kind.clear();
         split(line, start, &mut self.words)?;
         let mut rule = Rule::default();
         let target = self.scan(&mut rule, family)?;
         rule.matches.reserve_exact(self.loaded.len());
+        // They mostly stand like this already.
+        self.given.sort_by_key(|given| given.owner);
+        let mut given = self.given.as_slice();
         for (index, loaded) in self.loaded.iter().enumerate() {
-            let options = Options { words: &self.words, given: &self.given, owner: Owner::Match(index), family };
+            let own = given.iter().take_while(|given| given.owner == Owner::Match(index)).count();
+            let (own, rest) = given.split_at(own);
+            given = rest;
+            let options = Options { words: &self.words, given: own, family };
             let modelled = loaded.kind.map(|kind| condition(kind, &options)).transpose()?.flatten();
             rule.matches.push(modelled.unwrap_or_else(|| Match::Other(other(loaded.name, &options))));
         }
-        let options = Options { words: &self.words, given: &self.given, owner: Owner::Target, family };
+        let options = Options { words: &self.words, given, family };
         rule.target = match target {
             None => None,
             Some((word, goto)) => Some(target_of(&self.words[word].text, goto, &options)?),
@@ -108,7 +118,7 @@ impl<'a> RuleReader<'a> {
             match name {
                 "-m" | "--match" => {
                     let extension = self.argument(at, end)?;
-                    self.loaded.push(Loaded { name: extension, kind: Kind::of(extension) });
+                    self.load(extension, Kind::of(extension));
                 }
                 "-j" | "--jump" | "-g" | "--goto" => {
                     self.argument(at, end)?;
@@ -147,19 +157,29 @@ impl<'a> RuleReader<'a> {
         if behind_target {
             return Ok(Owner::Target);
         }
-        let knows = |loaded: &Loaded<'_>| loaded.kind.is_none_or(|kind| kind.knows(name));
-        if let Some(index) = self.loaded.iter().rposition(knows) {
-            return Ok(Owner::Match(index));
+        let knows = |(kind, _): &&(Option<Kind>, usize)| kind.is_none_or(|kind| kind.knows(name));
+        if let Some((_, index)) = self.last_of_kind.iter().filter(knows).max_by_key(|(_, index)| *index) {
+            return Ok(Owner::Match(*index));
         }
         let transport = rule.protocol.filter(|protocol| !protocol.negated).and_then(|p| p.value.transport());
         if let Some(kind) = transport.map(Kind::Ports).filter(|kind| kind.knows(name)) {
-            self.loaded.push(Loaded { name: transport.map_or("", |protocol| protocol.as_str()), kind: Some(kind) });
+            self.load(transport.map_or("", |protocol| protocol.as_str()), Some(kind));
             return Ok(Owner::Match(self.loaded.len() - 1));
         }
         match self.loaded.len() {
             0 => Err(Fault::new(column, format!("unknown option `{name}`"))),
             count => Ok(Owner::Match(count - 1)),
         }
+    }
+
+    /// Notes a match.
+    fn load(&mut self, name: &'a str, kind: Option<Kind>) {
+        let index = self.loaded.len();
+        match self.last_of_kind.iter_mut().find(|(known, _)| *known == kind) {
+            Some(last) => last.1 = index,
+            None => self.last_of_kind.push((kind, index)),
+        }
+        self.loaded.push(Loaded { name, kind });
     }
 
     /// An option of the rule itself, by its name, whether a `!` stands before it, and its words.
@@ -291,4 +311,26 @@ fn unescape(text: &str) -> String {
         out.extend(if character == '\\' { characters.next() } else { Some(character) });
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line of a megabyte is read as many short ones are: what is looked through for an option grows with the kinds of
+    /// matches, not with the line, and each option is looked at for one match.
+    #[test]
+    fn what_is_looked_through_does_not_grow_with_the_line() {
+        let mut looked = Vec::new();
+        for count in [1_000, 30_000] {
+            let line =
+                "-m comment --comment x -m mark --mark 0x1 -m nobody --knows it ".repeat(count) + "--mark 0x2 -j X";
+            let mut reader = RuleReader::default();
+            let rule = reader.read(&line, 0, Family::Ipv4);
+            assert_eq!(rule.map(|rule| rule.matches.len()), Ok(3 * count));
+            assert!(reader.given.is_sorted_by_key(|given| given.owner));
+            looked.push((reader.last_of_kind.len(), reader.given.len() - 3 * count));
+        }
+        assert_eq!(looked, [(3, 1); 2]);
+    }
 }

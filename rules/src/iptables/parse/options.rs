@@ -19,7 +19,6 @@ pub(super) struct Given {
 pub(super) struct Options<'a> {
     pub(super) words: &'a [Word<'a>],
     pub(super) given: &'a [Given],
-    pub(super) owner: Owner,
     pub(super) family: Family,
 }
 
@@ -74,8 +73,8 @@ impl<'a> Opt<'a> {
 impl<'a> Options<'a> {
     /// The options in the order of the line.
     pub(super) fn iter(&self) -> impl Iterator<Item = Opt<'a>> {
-        let (words, owner) = (self.words, self.owner);
-        self.given.iter().filter(move |given| given.owner == owner).map(move |given| Opt {
+        let words = self.words;
+        self.given.iter().map(move |given| Opt {
             name: words[given.name].raw,
             negated: given.negated,
             column: words[given.name].column,
@@ -84,7 +83,7 @@ impl<'a> Options<'a> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.iter().next().is_none()
+        self.given.is_empty()
     }
 
     /// The options as they were written.

@@ -66,8 +66,8 @@ pub(super) struct RuleReader<'a> {
     /// The options; when all are read, those of the first match come first, the target's last.
     given: Vec<Given>,
     loaded: Vec<Loaded<'a>>,
-    /// Where the last match of each kind stands, so that an option finds its match in a line of any length.
-    last_of_kind: Vec<(Option<Kind>, usize)>,
+    /// Where the last match of each kind that is modelled stands, so that an option finds its match in a line of any length.
+    last_of_kind: Vec<(Kind, usize)>,
 }
 
 impl<'a> RuleReader<'a> {
@@ -114,7 +114,9 @@ impl<'a> RuleReader<'a> {
                 return Err(Fault::new(column, "an option must stand here"));
             };
             let (name, column) = (word.raw, word.column);
-            let end = self.end_of_arguments(at + 1);
+            // A comment may look like an option: iptables takes what stands there, and shows a word without quotes.
+            let arguments = if name == "--comment" { at + 2 } else { at + 1 };
+            let end = self.end_of_arguments(arguments.min(self.words.len()));
             match name {
                 "-m" | "--match" => {
                     let extension = self.argument(at, end)?;
@@ -151,13 +153,17 @@ impl<'a> RuleReader<'a> {
         }
     }
 
-    /// Whose an option is: the target's behind `-j`, else the last match's that knows it. A protocol brings its match
-    /// along, as `-p tcp --dport 80` does.
+    /// Whose an option is: the target's behind `-j`, else the last match's that knows it, else the last one's. A protocol
+    /// brings its match along, as `-p tcp --dport 80` does.
     fn owner(&mut self, name: &str, column: usize, behind_target: bool, rule: &Rule) -> Result<Owner, Fault> {
         if behind_target {
             return Ok(Owner::Target);
         }
-        let knows = |(kind, _): &&(Option<Kind>, usize)| kind.is_none_or(|kind| kind.knows(name));
+        // One that is not modelled may have any option, but only those behind it are surely its own.
+        if let Some(index) = self.loaded.len().checked_sub(1).filter(|last| self.loaded[*last].kind.is_none()) {
+            return Ok(Owner::Match(index));
+        }
+        let knows = |(kind, _): &&(Kind, usize)| kind.knows(name);
         if let Some((_, index)) = self.last_of_kind.iter().filter(knows).max_by_key(|(_, index)| *index) {
             return Ok(Owner::Match(*index));
         }
@@ -175,9 +181,10 @@ impl<'a> RuleReader<'a> {
     /// Notes a match.
     fn load(&mut self, name: &'a str, kind: Option<Kind>) {
         let index = self.loaded.len();
-        match self.last_of_kind.iter_mut().find(|(known, _)| *known == kind) {
-            Some(last) => last.1 = index,
-            None => self.last_of_kind.push((kind, index)),
+        match (kind, self.last_of_kind.iter_mut().find(|(known, _)| Some(*known) == kind)) {
+            (_, Some(last)) => last.1 = index,
+            (Some(kind), None) => self.last_of_kind.push((kind, index)),
+            (None, None) => {}
         }
         self.loaded.push(Loaded { name, kind });
     }
@@ -331,6 +338,6 @@ mod tests {
             assert!(reader.given.is_sorted_by_key(|given| given.owner));
             looked.push((reader.last_of_kind.len(), reader.given.len() - 3 * count));
         }
-        assert_eq!(looked, [(3, 1); 2]);
+        assert_eq!(looked, [(2, 1); 2]);
     }
 }

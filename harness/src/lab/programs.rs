@@ -27,6 +27,10 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 /// What lets the kernel end a program with the thread that called it: of util-linux.
 pub(crate) const KEEPER: &str = "setpriv";
 
+/// Starts the program in its arguments if svclab, whose process is the first of them, still lives: it may have ended before the
+/// kernel knew what to kill with it.
+const IF_ALIVE: &str = "[ \"$PPID\" = \"$0\" ] && exec \"$@\"";
+
 /// A call of a program, which is killed when the calling thread ends: so a program that hangs does not outlive svclab, however
 /// that ends.
 ///
@@ -36,7 +40,8 @@ pub(crate) const KEEPER: &str = "setpriv";
 pub(crate) fn command(program: &str) -> Result<Command, LabError> {
     let found = |program: &str| find(program).ok_or_else(|| LabError::Missing { program: program.to_owned() });
     let mut command = Command::new(found(KEEPER)?);
-    command.args(["--pdeathsig", "KILL", "--"]).arg(found(program)?);
+    command.args(["--pdeathsig", "KILL", "--", "sh", "-c", IF_ALIVE]);
+    command.arg(std::process::id().to_string()).arg(found(program)?);
     Ok(command)
 }
 

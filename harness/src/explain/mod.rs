@@ -113,7 +113,9 @@ impl<'a> Inquiry<'a> {
         let AimedScenario { scenario, cluster, probes } = self.aimed;
         let promises = Promises::of(cluster).map_err(DocumentError::from)?;
         let promise = question(&scenario.hosts, self.probe).map(|question| promises.about(&question));
-        let network = match Network::of(&self.topology, &self.documents, cluster) {
+        let network = PredictError::unless_told(&self.documents)
+            .and_then(|()| Network::of(&self.topology, &self.documents, cluster));
+        let network = match network {
             Ok(network) => Ok(network),
             Err(error @ PredictError::Nftables(_)) => Err(error.to_string()),
             Err(error) => return Err(error.into()),

@@ -332,8 +332,8 @@ impl<'n, 'a> Journey<'n, 'a> {
     pub(super) fn hook(&mut self, space: SpaceId, hook: Hook, leg: Leg, out: Option<Out>) -> Vec<Leg> {
         let machine = self.machine(space);
         let family = Family::of(leg.packet.destination);
-        let Some(program) = machine.program(family) else { return vec![leg] };
-        let branches = program.walk_traced(&machine.environment, hook, &leg.packet, leg.tracking);
+        let Some(rules) = machine.rules(family) else { return vec![leg] };
+        let branches = rules.walk(&machine.environment, hook, &leg.packet, leg.tracking);
         let mut accepted = Vec::with_capacity(branches.len());
         for mut branch in branches {
             let mut is_lost = false;
@@ -369,7 +369,7 @@ impl<'n, 'a> Journey<'n, 'a> {
                 Outcome::Accept => None,
                 Outcome::Drop(By::Rule(rule)) => place(rule).map(|rule| Ended::Dropped(space, Cause::Rule(rule))),
                 Outcome::Drop(By::Policy(chain)) => {
-                    let (table, chain) = program.chain(chain);
+                    let (table, chain) = rules.chain(chain);
                     let cause = Cause::Policy { table: table.to_owned(), chain: chain.to_owned() };
                     Some(Ended::Dropped(space, cause))
                 }

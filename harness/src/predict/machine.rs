@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use svclab_rules::cluster::{Cluster, Family, Protocol};
-use svclab_rules::iptables::evaluate::Program;
-use svclab_rules::iptables::{Rule, RuleSet, parse, print_rule};
+use svclab_rules::iptables::Rule;
 use svclab_rules::walk::{Environment, Interface, RuleId};
 
+use super::rules::{Does, Rules};
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 use crate::scenario::served_at;
@@ -19,7 +19,7 @@ pub(super) struct Machine {
     pub(super) environment: Environment,
     /// The longest prefixes first.
     pub(super) routes: Vec<Route>,
-    rules: [Option<(RuleSet, Program)>; 2],
+    rules: [Option<Rules>; 2],
     /// Who listens where.
     listeners: HashMap<(Protocol, SocketAddr), String>,
 }
@@ -28,7 +28,7 @@ impl Machine {
     pub(super) fn of(space: &Space, documents: &[Document], cluster: &Cluster) -> Result<Self, PredictError> {
         let mut rules = [None, None];
         for document in documents.iter().filter(|document| document.space == space.name) {
-            rules[document.family as usize] = Some(compile(document)?);
+            rules[document.family as usize] = Some(Rules::of(document)?);
         }
         let mut environment = Environment::default();
         let mut routes = space.routes.clone();
@@ -52,8 +52,8 @@ impl Machine {
     }
 
     /// The rules for packets of a family, where there are any.
-    pub(super) fn program(&self, family: Family) -> Option<&Program> {
-        self.rules[family as usize].as_ref().map(|(_, program)| program)
+    pub(super) fn rules(&self, family: Family) -> Option<&Rules> {
+        self.rules[family as usize].as_ref()
     }
 
     /// Whose listener is at an address.
@@ -66,21 +66,24 @@ impl Machine {
         self.rule(family, rule).map(|(place, _)| place)
     }
 
-    /// A rule of this machine, and where it stands.
-    pub(super) fn rule(&self, family: Family, rule: RuleId) -> Option<(RulePlace, &Rule)> {
-        let (rules, program) = self.rules[family as usize].as_ref()?;
-        let place = program.place(rule);
-        let table = rules.tables.iter().find(|table| table.name.as_str() == place.table)?;
-        let chain = table.chains.iter().find(|chain| &*chain.name == place.chain)?;
-        let rule = chain.rules.get(place.rule - 1)?;
-        let text = print_rule(family, place.chain, rule).trim_end().to_owned();
-        let (space, chain) = (self.space.name.clone(), place.chain.to_owned());
-        Some((RulePlace { space, table: place.table.to_owned(), chain, number: place.rule, text }, rule))
+    /// Where a rule of this machine stands, and what it does.
+    pub(super) fn rule(&self, family: Family, rule: RuleId) -> Option<(RulePlace, Does)> {
+        self.rules(family)?.rule(&self.space.name, rule)
     }
 
-    /// The rules of a chain; none where there is no such chain.
+    /// The same of a rule of iptables, with the rule.
+    pub(super) fn iptables_rule(&self, family: Family, rule: RuleId) -> Option<(RulePlace, &Rule)> {
+        let (place, _) = self.rule(family, rule)?;
+        let rule = self.chain(family, &place.table, &place.chain).get(place.number - 1)?;
+        Some((place, rule))
+    }
+
+    /// The rules of a chain of iptables; none where there is no such chain.
     pub(super) fn chain(&self, family: Family, table: &str, chain: &str) -> &[Rule] {
-        let rules = self.rules[family as usize].as_ref().map(|(rules, _)| rules);
+        let rules = match self.rules(family) {
+            Some(Rules::Iptables(rules, _)) => Some(rules),
+            Some(Rules::Nftables(..)) | None => None,
+        };
         let table = rules.and_then(|rules| rules.tables.iter().find(|one| one.name.as_str() == table));
         table.and_then(|table| table.chain(chain)).map(|chain| chain.rules.as_slice()).unwrap_or_default()
     }
@@ -100,12 +103,4 @@ pub(super) const LOOPBACK: u32 = 1;
 /// The address that a process sends from which wants to be local.
 pub(super) fn loopback(ipv4: bool) -> IpAddr {
     if ipv4 { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() }
-}
-
-fn compile(document: &Document) -> Result<(RuleSet, Program), PredictError> {
-    let space = || document.space.clone();
-    let parsed = parse(&document.text, document.family);
-    let rules = parsed.map_err(|errors| PredictError::Unreadable { space: space(), errors })?.rules;
-    let program = Program::compile(&rules).map_err(|errors| PredictError::Unsound { space: space(), errors })?;
-    Ok((rules, program))
 }

@@ -3,15 +3,15 @@
 //! No kernel is asked. [`Network::of`] reads a plan and its documents once; [`Network::predict`] then takes the first packet of
 //! a flow from its sender to wherever it ends, by every branch that chance leaves open, and the answer back:
 //!
-//! - `machine`: a namespace with its compiled rules, addresses, routes and settings;
+//! - `rules`: the rules of a namespace, in either language;
+//! - `machine`: a namespace with its rules, addresses, routes and settings;
 //! - `routing`: what its kernel decides between hooks: for whom a packet is, whether it may come in, which way it leaves and
 //!   with which source;
 //! - `journey`: a packet on its way, from hook to hook and from namespace to namespace;
 //! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
 //! - `answer`: what comes back to the sender.
 //!
-//! What is not modelled: rules in nftables' language; connections that were there before; what `recent` remembers (lists are
-//! empty); broadcast and multicast; fragments; source ports
+//! What is not modelled: connections that were there before; what `recent` and dynamic sets remember (they are empty); broadcast and multicast; fragments; source ports
 //! that a kernel chooses at random or because another flow has them.
 
 mod answer;
@@ -20,6 +20,7 @@ mod journey;
 mod machine;
 mod prediction;
 mod routing;
+mod rules;
 mod settings;
 mod tunnel;
 
@@ -27,8 +28,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use svclab_rules::cluster::{Cluster, Family, Protocol, ProxyMode};
-use svclab_rules::iptables::evaluate::CompileError;
-use svclab_rules::iptables::{ParseError, Rule, Target, print_rule};
+use svclab_rules::iptables::{Rule, print_rule};
 use svclab_rules::walk::{Did, Hook, Packet, Step, Transport};
 
 use crate::documents::Document;
@@ -37,6 +37,7 @@ use crate::topology::{ETH0, Sender, SpaceId, Topology, mac_of};
 use crate::wire::Mac;
 use journey::{Home, Journey, Leg};
 use machine::Machine;
+use rules::Does;
 
 pub use prediction::{Cause, Predicted, PredictedBranch, PredictedReply, Prediction, RulePlace, Stage};
 
@@ -58,29 +59,45 @@ pub struct Sent {
 /// Why nothing can be predicted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PredictError {
-    /// Rules of nftables are not walked.
-    #[error("the rules of {0} are in nftables' language, which is not walked")]
+    /// Rules of nftables are walked, but not told one by one.
+    #[error("the rules of {0} are in nftables' language, which is not explained rule by rule")]
     Nftables(String),
     /// Rules that cannot be read.
-    #[error("the rules of {space} cannot be read: {}", first(.errors))]
+    #[error("the rules of {space} cannot be read: {}", .errors.join("; "))]
     Unreadable {
         /// The namespace.
         space: String,
         /// What is wrong, at least one mistake.
-        errors: Vec<ParseError>,
+        errors: Vec<String>,
     },
     /// Rules that the kernel would not take.
-    #[error("the rules of {space} cannot be walked: {}", first(.errors))]
+    #[error("the rules of {space} cannot be walked: {}", .errors.join("; "))]
     Unsound {
         /// The namespace.
         space: String,
         /// What is wrong, at least one mistake.
-        errors: Vec<CompileError>,
+        errors: Vec<String>,
     },
 }
 
-fn first(errors: &[impl ToString]) -> String {
-    errors.first().map(ToString::to_string).unwrap_or_default()
+impl PredictError {
+    /// Unless all rules are those of iptables, why they are not told one by one.
+    ///
+    /// # Errors
+    ///
+    /// [`PredictError::Nftables`] with the first namespace whose rules are of nftables.
+    pub fn unless_told(documents: &[Document]) -> Result<(), Self> {
+        let found = documents.iter().find(|document| document.mode == ProxyMode::Nftables);
+        found.map_or(Ok(()), |document| Err(Self::Nftables(document.space.clone())))
+    }
+
+    fn unreadable(space: String, errors: &[impl ToString]) -> Self {
+        Self::Unreadable { space, errors: errors.iter().map(ToString::to_string).collect() }
+    }
+
+    fn unsound(space: String, errors: &[impl ToString]) -> Self {
+        Self::Unsound { space, errors: errors.iter().map(ToString::to_string).collect() }
+    }
 }
 
 /// A rule that a packet met.
@@ -113,9 +130,6 @@ impl<'a> Network<'a> {
     ///
     /// The first document that cannot be walked.
     pub fn of(topology: &'a Topology, documents: &[Document], cluster: &'a Cluster) -> Result<Self, PredictError> {
-        if let Some(document) = documents.iter().find(|document| document.mode == ProxyMode::Nftables) {
-            return Err(PredictError::Nftables(document.space.clone()));
-        }
         let machines = topology.spaces.iter().map(|space| Machine::of(space, documents, cluster));
         let machines = machines.collect::<Result<_, _>>()?;
         let spaces = topology.spaces.iter().enumerate();
@@ -153,7 +167,7 @@ impl<'a> Network<'a> {
     pub fn met(&self, stage: &Stage) -> Vec<Met<'_>> {
         let machine = &self.machines[stage.space];
         let meet = |step: &Step| {
-            let (place, rule) = machine.rule(stage.family, step.rule)?;
+            let (place, rule) = machine.iptables_rule(stage.family, step.rule)?;
             let chain = machine.chain(stage.family, &place.table, &place.chain);
             let next = rule.next_chain().map(|next| machine.chain(stage.family, &place.table, next));
             Some(Met { did: step.did, rule, chain, next, place })
@@ -180,13 +194,11 @@ impl<'a> Network<'a> {
             let machine = &self.machines[stage.space];
             let mut led_to: Vec<RulePlace> = Vec::new();
             for step in stage.path.0.iter().rev().filter(|step| matches!(step.did, Did::Match(_) | Did::Stop)) {
-                let Some((place, rule)) = machine.rule(stage.family, step.rule) else { continue };
-                let matters = match &rule.target {
-                    Some(Target::Jump(chain) | Target::Goto(chain)) => {
-                        led_to.last().is_some_and(|next| next.chain == **chain)
-                    }
-                    Some(Target::Return) | None => false,
-                    Some(_) => true,
+                let Some((place, does)) = machine.rule(stage.family, step.rule) else { continue };
+                let matters = match does {
+                    Does::Leads { to, ends } => led_to.last().map_or(ends, |next| to.contains(&next.chain)),
+                    Does::Nothing => false,
+                    Does::Something => true,
                 };
                 if matters {
                     led_to.push(place);

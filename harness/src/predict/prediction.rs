@@ -123,7 +123,7 @@ pub struct RulePlace {
     pub chain: String,
     /// The position in the chain, from 1.
     pub number: usize,
-    /// The rule as iptables-save writes it.
+    /// The rule as iptables-save writes it; one of nftables behind the name of its chain.
     pub text: String,
 }
 

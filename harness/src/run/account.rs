@@ -47,7 +47,8 @@ impl Failure<'_> {
         };
         let topology = prober.lab().topology();
         let comparison = Comparison::of(topology, cluster).map_err(DocumentError::from)?;
-        let network = match Network::of(topology, documents, cluster) {
+        let network = PredictError::unless_told(documents).and_then(|()| Network::of(topology, documents, cluster));
+        let network = match network {
             Ok(network) => Ok(network),
             Err(error @ PredictError::Nftables(_)) => Err(error.to_string()),
             Err(error) => return Err(RunError::Unwalkable(Box::new(error))),

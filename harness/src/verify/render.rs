@@ -69,10 +69,7 @@ fn closing(verification: &Verification, options: &Options, style: Style) -> Stri
     let head = format!("{}, {}: {}", count(*nodes, "node"), count(*services, "service"), count(all, "flow"));
     let parted: usize = verification.failures(options).map(|finding| finding.flows).sum();
     let allowed: usize = verification.findings.iter().map(|finding| finding.flows).sum::<usize>() - parted;
-    let voices = match verification.unpredicted {
-        None => "promise, prediction and observation",
-        Some(_) => "promise and observation",
-    };
+    let voices = "promise, prediction and observation";
     let mut text = match parted {
         0 => format!("{head}; {}", paint(style, AnsiColor::Green, &format!("{voices} agree"))),
         parted => {
@@ -85,9 +82,6 @@ fn closing(verification: &Verification, options: &Options, style: Style) -> Stri
     }
     if verification.not_promised > 0 {
         let _ = write!(text, "; of {} nothing is promised", verification.not_promised);
-    }
-    if let Some(reason) = &verification.unpredicted {
-        let _ = write!(text, "; nothing is predicted: {reason}");
     }
     let _ = write!(text, " ({:.1} s)", verification.duration.as_secs_f64());
     text

@@ -13,7 +13,7 @@ use super::finding::{Example, Finding, Findings};
 use crate::documents::{self, DocumentError};
 use crate::lab::with_lab;
 use crate::observation::FlowObservation;
-use crate::predict::{Network, PredictError, Prediction, Sent};
+use crate::predict::{Network, Prediction, Sent};
 use crate::probe::Prober;
 use crate::run::RunError;
 use crate::scenario::{Destination, Flows, Probe, Scenario, Span, Vantage};
@@ -27,8 +27,6 @@ pub struct Verification {
     pub nodes: usize,
     /// How many services.
     pub services: usize,
-    /// Why nothing is predicted, where that is so.
-    pub unpredicted: Option<String>,
     /// What was asked, in order: vantage points with the kinds of addresses.
     pub asked: Vec<Asked>,
     /// Flows of which nothing is promised.
@@ -125,21 +123,14 @@ pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verificat
         Prober::new(lab, cluster).and_then(|mut prober| prober.send_together(&probes))
     })?;
     let flows = flows.map_err(|source| RunError::Probe { span: start_of(scenario), source: Box::new(source) })?;
-    let network = match Network::of(&topology, &documents, cluster) {
-        Ok(network) => Ok(network),
-        Err(error @ PredictError::Nftables(_)) => Err(error.to_string()),
-        Err(error) => return Err(RunError::Unwalkable(Box::new(error))),
-    };
+    let network = Network::of(&topology, &documents, cluster);
+    let network = network.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
     let in_order = in_order(&topology);
     let in_order = LazyCell::new(|| Network::of(&in_order, &documents, cluster).ok());
     let comparison = Comparison::of(&topology, cluster).map_err(DocumentError::from)?;
     let promises = Promises::of(cluster).map_err(DocumentError::from)?;
-    let mut verification = Verification {
-        nodes: cluster.nodes.len(),
-        services: cluster.services.len(),
-        unpredicted: network.as_ref().err().cloned(),
-        ..Verification::default()
-    };
+    let mut verification =
+        Verification { nodes: cluster.nodes.len(), services: cluster.services.len(), ..Verification::default() };
     let mut findings = Findings::default();
     for ((question, probe), observed) in asked.iter().zip(&probes).zip(&flows) {
         let promise = promises.about(question);
@@ -150,7 +141,7 @@ pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verificat
             protocol: question.protocol,
             via: probe.to.via.clone(),
         };
-        let prediction = network.as_ref().ok().and_then(|network| network.predict(&sent));
+        let prediction = network.predict(&sent);
         let flow = Flow { question, source: observed.source.ip() };
         let seen = Seen::observed(observed);
         let voices = Voices {
@@ -158,7 +149,7 @@ pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verificat
             flow,
             promise: &promise,
             prediction: prediction.as_ref(),
-            is_predicted: network.is_ok(),
+            is_predicted: true,
             in_order: &|| in_order.as_ref().and_then(|network| network.predict(&sent)),
             seen: &seen,
         };
@@ -166,7 +157,7 @@ pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verificat
         let parted = voices.part();
         verification.count(probe.from.to_string(), AddressKind::of(cluster, question.to.ip()), parted.is_some());
         if let Some((disagreement, what)) = parted {
-            findings.count(disagreement, what, || example(&voices, probe, network.as_ref().ok(), observed));
+            findings.count(disagreement, what, || example(&voices, probe, &network, observed));
         }
     }
     verification.findings = findings.finish();
@@ -216,12 +207,12 @@ fn start_of(scenario: &Scenario) -> Span {
     Span { file: scenario.file.clone(), line: 1, column: 1 }
 }
 
-fn example(voices: &Voices<'_>, probe: &Probe, network: Option<&Network<'_>>, observed: &FlowObservation) -> Example {
+fn example(voices: &Voices<'_>, probe: &Probe, network: &Network<'_>, observed: &FlowObservation) -> Example {
     let promise: &Promise = voices.promise;
     let via = probe.to.via.as_ref().map(|node| format!(" by way of node/{node}")).unwrap_or_default();
     let to = SocketAddr::new(probe.to.address, probe.to.port);
     let branches = voices.prediction.map(|prediction: &Prediction| prediction.branches.as_slice()).unwrap_or_default();
-    let rules = network.zip(voices.branch_that_matters()).map(|(network, branch)| {
+    let rules = voices.branch_that_matters().map(|branch| {
         let met = network.rules_met(&branch.stages).into_iter();
         met.map(|(hook, rule)| format!("{}  {hook} {}  {}", rule.space, rule.table, rule.text)).collect()
     });

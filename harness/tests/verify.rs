@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rstest::rstest;
 use svclab::scenario::{ForeignRules, Install, Place};
-use svclab::verify::{Disagreement, Finding, Options, Style, page, verify};
+use svclab::verify::{Disagreement, Finding, Options, Style, json, page, verify};
 use svclab::{scenario, testing};
 use svclab_rules::cluster::Family;
 
@@ -99,5 +99,26 @@ fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expect
         assert!(found, "{}", page(&verified, &strict, Style::default()));
         assert!(!verified.holds(&strict));
         assert_eq!(verified.holds(&lenient), expected == Disagreement::Unknown);
+    });
+}
+
+/// What a machine reads of a fault: the rules that are to blame, and that the command fails by it.
+#[test]
+fn json_says_what_the_page_says() {
+    testing::privileged(|| {
+        let path = std::path::Path::new("../scenarios/foreign-rules/drop-mark.yaml");
+        let options = Options::default();
+        let all = verify(&[scenario::load(path).unwrap()], &options, &|_| {});
+        let text = json(&all, &options).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let scenario = &document["scenarios"][0];
+        assert_eq!((&document["version"], &document["status"]), (&1.into(), &"failed".into()), "{text}");
+        assert_eq!((&scenario["status"], &scenario["error"]), (&"failed".into(), &serde_json::Value::Null), "{text}");
+        let flows: u64 = scenario["asked"].as_array().unwrap().iter().map(|row| row["flows"].as_u64().unwrap()).sum();
+        assert_eq!(scenario["flows"], flows, "{text}");
+        let finding = &scenario["findings"][0];
+        assert_eq!((&finding["disagreement"], &finding["fails"]), (&"rules".into(), &true.into()), "{text}");
+        let rules = finding["example"]["rules"].as_array().unwrap();
+        assert!(rules.iter().any(|rule| rule.as_str().unwrap().contains("-j DROP")), "{text}");
     });
 }

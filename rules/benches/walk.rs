@@ -1,4 +1,5 @@
-//! How fast packets walk through the rules of 10,000 services of five endpoints each: one iteration is one flow.
+//! How fast packets walk through the rules of 10,000 services of five endpoints each, in both of kube-proxy's languages: one
+//! iteration is one flow.
 //!
 //! `cargo bench -p svclab-rules --bench walk`
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark is no library")]
@@ -12,6 +13,7 @@ use divan::{Bencher, black_box};
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::{RuleSet, generate};
+use svclab_rules::nftables;
 use svclab_rules::walk::{
     Branch, Environment, Hook, Interface, NoTrace, Outcome, Packet, Path, Trace, Tracking, Transport,
 };
@@ -69,6 +71,26 @@ fn cross_node(bencher: Bencher<'_, '_>) {
     });
 }
 
+/// The tables of nftables mode: one of 1.30, with chains for endpoints, or one of 1.37, with destinations in a map.
+#[divan::bench(sample_count = 50, args = ["1.30", "1.37"])]
+fn choose_endpoint_of_nftables(bencher: Bencher<'_, '_>, version: &str) {
+    let mut cluster = clusters::cluster(SERVICES);
+    cluster.proxy.version = version.to_owned();
+    let rules = nftables::generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap();
+    let program = nftables::evaluate::Program::compile(&rules, Family::Ipv4).unwrap();
+    let (environment, packets) = flows();
+    bencher.counter(ItemsCount::new(FLOWS)).bench_local(|| {
+        let mut branches: Vec<Branch> = Vec::new();
+        let mut endpoints = 0;
+        for packet in &packets {
+            branches.clear();
+            program.walk_into(&environment, Hook::Prerouting, packet, Tracking::first(packet), &mut branches);
+            endpoints += black_box(&branches).len();
+        }
+        assert_eq!(endpoints, FLOWS * clusters::ENDPOINTS as usize);
+    });
+}
+
 fn prerouting<T: Trace>(bencher: Bencher<'_, '_>) {
     let (program, environment, packets) = prepared();
     bencher.counter(ItemsCount::new(FLOWS)).bench_local(|| {
@@ -89,6 +111,11 @@ fn rules() -> RuleSet {
 }
 
 fn prepared() -> (Program, Environment, Vec<Packet>) {
+    let (environment, packets) = flows();
+    (Program::compile(&rules()).unwrap(), environment, packets)
+}
+
+fn flows() -> (Environment, Vec<Packet>) {
     let mut environment = Environment::default();
     environment.addresses.assign_in("172.18.0.2/16".parse().unwrap(), Interface::new("eth0").unwrap());
     let client: IpAddr = "10.0.0.3".parse().unwrap();
@@ -99,5 +126,5 @@ fn prepared() -> (Program, Environment, Vec<Packet>) {
         let packet = Packet::new(client, clusters::cluster_ip(service), transport);
         Packet { input: Interface::new("veth1"), ..packet }
     };
-    (Program::compile(&rules()).unwrap(), environment, (0..FLOWS).map(flow).collect())
+    (environment, (0..FLOWS).map(flow).collect())
 }

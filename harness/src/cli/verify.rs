@@ -25,6 +25,18 @@ pub(crate) struct Args {
     /// A flow that meets a rule which is not modelled is no failure.
     #[arg(long)]
     allow_unknown: bool,
+    /// How the result is written; JSON comes once, when all is done.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+/// The form of the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A page for each scenario.
+    Text,
+    /// One document for all of them; its fields are told in the library's `verify::json`.
+    Json,
 }
 
 /// Runs the command.
@@ -41,9 +53,22 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     }
     let options = Options { jobs: args.jobs, backend: args.backend.into(), allow_unknown: args.allow_unknown };
     let style = Style { colours: console.color, quiet: console.quiet };
-    let finished = |verified: &Verified| console.text(verify::page(verified, &options, style));
+    let is_text = args.format == Format::Text;
+    let finished = |verified: &Verified| {
+        if is_text {
+            console.text(verify::page(verified, &options, style));
+        }
+    };
     let all = verify::verify(&scenarios, &options, &finished);
-    console.text(verify::summary(&all, &options, style));
+    if is_text {
+        console.text(verify::summary(&all, &options, style));
+    } else {
+        let text = verify::json(&all, &options).map_err(|error| {
+            console.complain(error);
+            Exit::Internal
+        })?;
+        console.text(text);
+    }
     Ok(exit(&all, &options))
 }
 

@@ -7,9 +7,10 @@
 //! - `survey`: what is asked, and how a lab is built and asked;
 //! - `crate::voices`: who disagrees with whom about one flow;
 //! - `finding`: flows that the voices part about, by cause;
-//! - `render`: the page for a person.
+//! - `render`: the page for a person; `json`: the same for machines.
 
 mod finding;
+mod json;
 mod render;
 mod survey;
 
@@ -22,6 +23,7 @@ use crate::run::{guarded, in_parallel};
 use crate::scenario::Scenario;
 
 pub use finding::{Example, Finding};
+pub use json::json;
 pub use render::{Style, page, summary};
 pub use survey::{AddressKind, Asked, Verification};
 

@@ -122,3 +122,53 @@ fn json_says_what_the_page_says() {
         assert!(rules.iter().any(|rule| rule.as_str().unwrap().contains("-j DROP")), "{text}");
     });
 }
+
+/// Objects as `kubectl get -o yaml` shows them, without a node and without pods.
+const OBJECTS: &str = "apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {type: NodePort, clusterIP: 10.96.0.80, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-abc, namespace: shop, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{name: '', port: 8080, protocol: TCP}]
+endpoints:
+- {addresses: [10.42.1.7], nodeName: worker, targetRef: {kind: Pod, name: web-1, namespace: shop}}
+- {addresses: [10.42.2.7]}
+";
+
+#[test]
+fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
+    let path = std::path::Path::new("objects.yaml");
+    let assumed = scenario::of_objects(OBJECTS, path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    assert_eq!(
+        assumed.assumptions,
+        [
+            "nodes that are not among the objects: node-2, worker",
+            "pod shop/web-1 on node worker has the endpoint's address 10.42.1.7",
+            "pod at-10-42-2-7 on node node-2 has the endpoint's address 10.42.2.7",
+            "a pod client-of-NODE on every node sends, and a host `outside`",
+        ]
+    );
+    testing::privileged(|| {
+        let options = Options::default();
+        let verified = verify(&[assumed.scenario], &options, &|_| {}).remove(0);
+        assert!(verified.holds(&options), "{}", page(&verified, &options, Style::default()));
+        let verification = verified.result.unwrap();
+        assert_eq!((verification.nodes, verification.services), (2, 1));
+        for from in ["pod/client-of-worker", "pod/shop/web-1", "node/node-2", "host/outside"] {
+            let asked = verification.asked.iter().filter(|asked| asked.from == from);
+            assert!(asked.map(|asked| asked.flows).sum::<usize>() > 0, "{from}");
+        }
+    });
+}
+
+#[test]
+fn mistakes_of_plain_objects_are_told_in_their_file() {
+    let text = OBJECTS.replace("nodePort: 30080", "nodePort: 80");
+    let mistakes = scenario::of_objects(&text, std::path::Path::new("objects.yaml")).unwrap_err();
+    assert_eq!(mistakes.errors.len(), 1, "{mistakes}");
+    assert_eq!((mistakes.errors[0].span.file.to_str(), mistakes.errors[0].span.line), (Some("objects.yaml"), 4));
+}

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use rstest::rstest;
-use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ObjectName, Pod};
+use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ObjectName, Pod, ProxyMode};
 use svclab_rules::nftables::evaluate::Program;
 use svclab_rules::nftables::{Ruleset, generate, parse};
 use svclab_rules::promise::{Outcome as Promised, Promises, Question, Rejection, Source, VantagePoint, questions};
@@ -38,6 +38,7 @@ enum Fate {
 
 impl Walked {
     fn new(mut cluster: Cluster, rules: impl Fn(&Cluster) -> Ruleset) -> Self {
+        cluster.proxy.mode = ProxyMode::Nftables;
         let rules = rules(&cluster);
         let programs = Family::ALL.map(|family| Program::compile(&rules, family).unwrap());
         let node = cluster.nodes[0].clone();
@@ -118,11 +119,17 @@ impl Walked {
             Hook::Prerouting if local => Some(Hook::Input),
             Hook::Prerouting => Some(Hook::Forward),
             Hook::Forward | Hook::Output => Some(Hook::Postrouting),
+            // What a machine sends to itself comes back in by `lo`.
+            Hook::Postrouting if local => Some(Hook::Prerouting),
             Hook::Input | Hook::Postrouting => None,
         };
         let Some(next) = next else { return vec![(branch.share, fate(sent, branch))] };
-        let output = Interface::new("veth9").filter(|_| next != Hook::Input);
-        let branches = self.walk(next, &Packet { output, ..branch.packet }, branch.tracking);
+        let (input, output) = match next {
+            Hook::Prerouting => (Some(Interface::LOOPBACK), None),
+            Hook::Input => (branch.packet.input, None),
+            _ => (branch.packet.input, Interface::new("veth9")),
+        };
+        let branches = self.walk(next, &Packet { input, output, ..branch.packet }, branch.tracking);
         let ends = branches.iter().flat_map(|end| self.behind(next, sent, end));
         ends.map(|(share, fate)| (share.within(branch.share), fate)).collect()
     }
@@ -198,6 +205,11 @@ fn is_kept(walked: &Walked, promises: &Promises<'_>, question: &Question, fates:
 
 /// Asks everything that a pod, the node and an outside machine can ask the node.
 fn assert_kept(walked: &Walked) {
+    if generate(&walked.cluster, walked.node(), Family::Ipv4).is_err() {
+        // A real kube-proxy fails to write its table as well.
+        assert!(walked.programs.iter().all(Program::is_empty));
+        return;
+    }
     let node = walked.node().name.clone();
     let mut vantages = vec![VantagePoint::Pod(client()), VantagePoint::Node(node.clone())];
     vantages.extend(outside().map(VantagePoint::Outside));

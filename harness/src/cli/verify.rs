@@ -5,15 +5,17 @@ use std::path::PathBuf;
 
 use super::console::Console;
 use super::run::{BackendName, jobs};
-use super::{Exit, interrupt, load};
+use super::{Exit, interrupt, load, mistakes};
 use crate::lab;
 use crate::report::Cause;
+use crate::scenario::{self, Assumed, Scenario};
 use crate::verify::{self, Options, Style, Verified};
 
 /// Hold what is promised, what the rules say and what the kernel does against each other, for every service address.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scenario files, or folders to look for them in. Their tests are left aside: the cluster is verified as it is at first.
+    /// Scenario files, or folders to look for them in; or files with plain Kubernetes objects. Tests are left aside: the cluster
+    /// is verified as it is at first.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// How many labs run at the same time [default: one a processor]
@@ -45,7 +47,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let scenarios = load(&args.paths, console)?;
+    let scenarios = load_all(&args.paths, console)?;
     // A user namespace can only be entered while there is one thread.
     if let Err(error) = lab::become_privileged().and_then(|()| interrupt::exit_on_signals()) {
         console.complain(format!("{error}\n{}", error.help()));
@@ -70,6 +72,28 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         console.text(text);
     }
     Ok(exit(&all, &options))
+}
+
+/// Loads scenarios, and files with plain objects that are named themselves; mistakes of all are told before anything is done.
+fn load_all(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
+    let texts = paths.iter().map(|path| scenario::read_file(path).ok().filter(|text| scenario::is_manifest(text)));
+    let (objects, others): (Vec<_>, Vec<_>) = paths.iter().zip(texts).partition(|(_, text)| text.is_some());
+    let others: Vec<PathBuf> = others.into_iter().map(|(path, _)| path.clone()).collect();
+    let mut scenarios = if others.is_empty() { Ok(Vec::new()) } else { load(&others, console) };
+    for (path, text) in objects {
+        match scenario::of_objects(&text.unwrap_or_default(), path) {
+            Ok(Assumed { scenario, assumptions }) => {
+                let told = assumptions.iter().filter(|_| !console.quiet);
+                told.for_each(|words| console.complain(format!("{}: assumed: {words}", path.display())));
+                scenarios.iter_mut().for_each(|all| all.push(scenario.clone()));
+            }
+            Err(mistakes) => {
+                mistakes::show(&mistakes, console);
+                scenarios = Err(Exit::Input);
+            }
+        }
+    }
+    scenarios
 }
 
 /// The worst of all ends.

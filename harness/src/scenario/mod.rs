@@ -4,10 +4,12 @@
 //! 2. `decode`: tree → the types of `raw`, with all mistakes at once;
 //! 3. `resolve`: references looked up, defaults filled in, steps made whole → [`Scenario`].
 //!
-//! Beside that, `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario.
+//! Beside that, `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario, and `assumed` makes a
+//! scenario of such objects.
 //!
 //! Mistakes are [`Diagnostics`]: every one with file, line, column, what is wrong and how to put it right.
 
+mod assumed;
 mod decode;
 mod diagnostics;
 mod document;
@@ -24,6 +26,7 @@ mod served;
 mod tests;
 mod tree;
 
+pub use assumed::{Assumed, of_objects};
 pub(crate) use decode::did_you_mean;
 pub use diagnostics::{Diagnostic, Diagnostics, Label};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};

@@ -88,9 +88,31 @@ pub(crate) fn read_limited(file: impl Read) -> io::Result<String> {
 ///
 /// All mistakes of the scenario and its manifests.
 pub fn parse(text: &str, path: &Path, read: &dyn Fn(&Path) -> io::Result<String>) -> Result<Scenario, Diagnostics> {
+    sound(text, path, read, true)
+}
+
+/// The same for a scenario that need not have tests.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub(super) fn without_tests(
+    text: &str,
+    path: &Path,
+    read: &dyn Fn(&Path) -> io::Result<String>,
+) -> Result<Scenario, Diagnostics> {
+    sound(text, path, read, false)
+}
+
+fn sound(
+    text: &str,
+    path: &Path,
+    read: &dyn Fn(&Path) -> io::Result<String>,
+    needs_tests: bool,
+) -> Result<Scenario, Diagnostics> {
     let mut findings = Findings::default();
     let mut sources = BTreeMap::from([(path.to_owned(), Arc::from(text))]);
-    let scenario = parse_into(text, path, read, None, &mut sources, &mut findings);
+    let scenario = parse_into(text, path, read, None, needs_tests, &mut sources, &mut findings);
     match scenario {
         Some((scenario, _)) if findings.mistakes.is_empty() => {
             Ok(Scenario { inputs: sources.into_keys().collect(), ..scenario })
@@ -151,7 +173,7 @@ pub fn load_and_aim(path: &Path, aim: &Aim) -> Result<AimedScenario, Diagnostics
     let extra = decoded.as_ref().and_then(|decoded| {
         Some(Extra { raw: decoded.value.as_ref()?, at: At::root(arguments, &decoded.tree), step: aim.step })
     });
-    match parse_into(&text, path, &read_file, extra, &mut sources, &mut findings) {
+    match parse_into(&text, path, &read_file, extra, true, &mut sources, &mut findings) {
         Some((scenario, Some(Aimed { cluster, probes }))) if findings.mistakes.is_empty() => {
             sources.remove(arguments);
             let scenario = Scenario { inputs: sources.into_keys().collect(), ..scenario };
@@ -180,6 +202,7 @@ fn parse_into(
     path: &Path,
     read: &dyn Fn(&Path) -> io::Result<String>,
     extra: Option<Extra<'_>>,
+    needs_tests: bool,
     sources: &mut BTreeMap<PathBuf, Arc<str>>,
     findings: &mut Findings,
 ) -> Option<(Scenario, Option<Aimed>)> {
@@ -189,7 +212,8 @@ fn parse_into(
     let tree = only_document(&documents, path, readable, findings)?;
     if let (Some(_), Some(kind)) = (tree.get("apiVersion"), tree.get("kind")) {
         let kind = kind.value.text().unwrap_or_default();
-        let help = "Name the file in `manifests:` of a scenario. `svclab rules` reads it by itself, too.";
+        let help =
+            "Name the file in `manifests:` of a scenario. `svclab rules` and `svclab verify` read it by itself, too.";
         findings.wrong(At::root(path, tree), format!("this is a Kubernetes object ({kind}), no scenario"), help);
         return None;
     }
@@ -207,6 +231,7 @@ fn parse_into(
         rules: &rules,
         folder,
         extra,
+        needs_tests,
     };
     Some(resolve(&input, findings))
 }

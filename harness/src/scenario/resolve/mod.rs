@@ -58,6 +58,8 @@ pub(crate) struct Input<'a> {
     pub(crate) folder: &'a Path,
     /// A probe beside those of the tests.
     pub(crate) extra: Option<Extra<'a>>,
+    /// Whether it is a mistake that it has no tests.
+    pub(crate) needs_tests: bool,
 }
 
 /// Resolves a scenario, and the extra probe where there is one. Both can be used only where `findings` has no mistakes
@@ -88,7 +90,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         extra: input.extra,
     };
     let (tests, aimed) = tests::tests(&raw.tests, at.field("tests"), &stage, findings);
-    if raw.tests.is_empty() {
+    if raw.tests.is_empty() && input.needs_tests {
         let help = "Add `tests:` with at least one `probe` and its `expect`.";
         let place = if at.has("tests") { at.field("tests") } else { at.field("name") };
         if !at.field("tests").is_pruned() {

@@ -1,0 +1,204 @@
+//! Plain Kubernetes objects → a scenario, with all that they do not tell assumed.
+//!
+//! What is assumed is written as a scenario that names the objects' file in `manifests:`, and read as any other, so that there
+//! is one place where defaults are filled in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::Path;
+
+use ipnet::IpNet;
+use serde_json::{Value, json};
+use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig};
+
+use super::diagnostics::Diagnostics;
+use super::model::Scenario;
+use super::plain::cluster;
+use super::read::{read_file, without_tests};
+
+/// The scenario that plain objects are verified in, and what was assumed, in words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assumed {
+    /// The scenario. It has no tests.
+    pub scenario: Scenario,
+    /// What the objects do not tell, a fragment in lower case each.
+    pub assumptions: Vec<String>,
+}
+
+/// Builds a scenario around the objects of a text; `path` is its file's name.
+///
+/// Nodes that pods or endpoints name, but that are not among the objects, are added, and one where there is none at all. Each
+/// endpoint that no object has the address of becomes a pod. Every node gets a pod that sends, and an outside host is added.
+/// Addresses and ranges that are missing are filled in as in any scenario.
+///
+/// # Errors
+///
+/// What is no object; all that the API server would have refused; objects that no lab can be built of, as addresses of pods
+/// that lie outside of their node's range.
+pub fn of_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
+    let plain = cluster(text, path, ProxyConfig::default())?;
+    let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut around = Around::new(&plain.cluster);
+    let written = around.scenario(&file);
+    // The objects' own mistakes are told with their place in the file; those of what was assumed have none.
+    let read = |named: &Path| if named == path { Ok(text.to_owned()) } else { read_file(named) };
+    let scenario = without_tests(&written.to_string(), path, &read)?;
+    Ok(Assumed { scenario, assumptions: around.assumptions })
+}
+
+/// What is put around the objects.
+struct Around<'a> {
+    cluster: &'a Cluster,
+    /// The ranges of nodes, those that are given and those that are assumed.
+    ranges: BTreeMap<String, Vec<IpNet>>,
+    assumptions: Vec<String>,
+}
+
+/// An endpoint that no object has the address of.
+struct Stray<'a> {
+    address: IpAddr,
+    endpoint: &'a Endpoint,
+}
+
+impl<'a> Around<'a> {
+    fn new(cluster: &'a Cluster) -> Self {
+        let ranges = cluster.nodes.iter().map(|node| (node.name.clone(), node.pod_cidrs.clone())).collect();
+        Self { cluster, ranges, assumptions: Vec::new() }
+    }
+
+    fn scenario(&mut self, file: &str) -> Value {
+        let strays = self.strays();
+        let (nodes, homes) = self.nodes(&strays);
+        let mut pods: Vec<Value> = strays.iter().zip(&homes).map(|(stray, home)| self.pod(stray, home)).collect();
+        let clients = self.ranges.keys().map(|node| json!({"name": format!("client-of-{node}"), "node": node}));
+        pods.extend(clients);
+        self.assumptions.push("a pod client-of-NODE on every node sends, and a host `outside`".to_owned());
+        json!({
+            "name": format!("the objects of {file}"),
+            "cluster": {"podCIDR": self.pod_ranges()},
+            "nodes": nodes,
+            "pods": pods,
+            "hosts": [{"name": "outside", "ips": self.outside()}],
+            "manifests": [file],
+        })
+    }
+
+    /// Each address once.
+    fn strays(&self) -> Vec<Stray<'a>> {
+        let known = self.cluster.nodes.iter().flat_map(|node| node.addresses());
+        let mut known: BTreeSet<IpAddr> =
+            known.chain(self.cluster.pods.iter().flat_map(|pod| pod.ips.clone())).collect();
+        let endpoints = self.cluster.slices.iter().flat_map(|slice| &slice.endpoints);
+        let addresses =
+            endpoints.filter_map(|endpoint| Some(Stray { address: *endpoint.addresses.first()?, endpoint }));
+        addresses.filter(|stray| known.insert(stray.address)).collect()
+    }
+
+    /// The nodes that are not among the objects, and the node of every stray endpoint.
+    fn nodes(&mut self, strays: &[Stray<'a>]) -> (Vec<Value>, Vec<String>) {
+        let given: BTreeSet<String> = self.ranges.keys().cloned().collect();
+        for pod in self.cluster.pods.iter().filter(|pod| !pod.host_network) {
+            self.settle(&pod.node, &pod.ips);
+        }
+        let homes: Vec<String> = strays.iter().map(|stray| self.home(stray)).collect();
+        if self.ranges.is_empty() {
+            self.ranges.insert("node-1".to_owned(), Vec::new());
+        }
+        let added: Vec<&String> = self.ranges.keys().filter(|name| !given.contains(*name)).collect();
+        if !added.is_empty() {
+            let names: Vec<&str> = added.iter().map(|name| name.as_str()).collect();
+            self.assumptions.push(format!("nodes that are not among the objects: {}", names.join(", ")));
+        }
+        let node = |name: &String| {
+            let ranges: Vec<String> = self.ranges[name].iter().map(ToString::to_string).collect();
+            if ranges.is_empty() { json!({"name": name}) } else { json!({"name": name, "podCIDRs": ranges}) }
+        };
+        (added.into_iter().map(node).collect(), homes)
+    }
+
+    /// The node that an endpoint is on: the one that it names, else one whose range has its address, else one of its own.
+    fn home(&mut self, stray: &Stray<'_>) -> String {
+        let by_range = self.ranges.iter().find(|(_, ranges)| ranges.iter().any(|range| range.contains(&stray.address)));
+        let named = stray.endpoint.node.clone().or_else(|| by_range.map(|(name, _)| name.clone()));
+        let name = named.unwrap_or_else(|| format!("node-{}", self.ranges.len() + 1));
+        self.settle(&name, &[stray.address]);
+        name
+    }
+
+    /// Makes a node known, with ranges around addresses of its pods where it has none of their family.
+    fn settle(&mut self, node: &str, addresses: &[IpAddr]) {
+        let taken: Vec<IpNet> = self.ranges.values().flatten().copied().collect();
+        let is_given = self.cluster.nodes.iter().any(|given| given.name == node);
+        let ranges = self.ranges.entry(node.to_owned()).or_default();
+        for address in addresses.iter().filter(|_| !is_given) {
+            let length = if address.is_ipv4() { 24 } else { 64 };
+            let around = IpNet::new_assert(*address, length).trunc();
+            let has_family = ranges.iter().any(|range| Family::of(range.addr()) == Family::of(*address));
+            if !has_family && !taken.contains(&around) {
+                ranges.push(around);
+            }
+        }
+    }
+
+    fn pod(&mut self, stray: &Stray<'_>, node: &str) -> Value {
+        let made_up =
+            || ObjectName::new("default", format!("at-{}", stray.address.to_string().replace(['.', ':'], "-")));
+        let is_free = |name: &&ObjectName| self.cluster.pod(name).is_none();
+        let name = stray.endpoint.pod.as_ref().filter(is_free).cloned().unwrap_or_else(made_up);
+        self.assumptions.push(format!("pod {name} on node {node} has the endpoint's address {}", stray.address));
+        json!({"name": name.name, "namespace": name.namespace, "node": node, "ip": stray.address.to_string()})
+    }
+
+    /// One range for each family that holds those of all nodes; the usual one where none is known.
+    fn pod_ranges(&self) -> Vec<String> {
+        let of = |family: Family| {
+            let known = self.ranges.values().flatten().filter(move |range| Family::of(range.addr()) == family);
+            known.copied().map(|range| wide(range, family)).reduce(around_both)
+        };
+        let services = self.cluster.services.iter().flat_map(|service| service.cluster_ips.clone());
+        let asked: BTreeSet<Family> = services.map(Family::of).collect();
+        let usual = |family: Family| if family == Family::Ipv4 { "10.244.0.0/16" } else { "fd00:10:244::/48" };
+        let wanted = Family::ALL.into_iter().filter_map(|family| {
+            let range = of(family).map(|range| range.to_string());
+            range.or_else(|| asked.contains(&family).then(|| usual(family).to_owned()))
+        });
+        let wanted: Vec<String> = wanted.collect();
+        if wanted.is_empty() { vec![usual(Family::Ipv4).to_owned()] } else { wanted }
+    }
+
+    /// Addresses of documentation that nothing in the cluster has.
+    fn outside(&self) -> Vec<String> {
+        let services = self.cluster.services.iter();
+        let used: BTreeSet<IpAddr> = services
+            .flat_map(|one| one.external_ips.iter().copied().chain(one.load_balancer.iter().map(|ingress| ingress.ip)))
+            .collect();
+        let families: Vec<Family> = self
+            .pod_ranges()
+            .iter()
+            .filter_map(|range| range.parse::<IpNet>().ok())
+            .map(|range| Family::of(range.addr()))
+            .collect();
+        let first_free = |family: &Family| {
+            let range: IpNet =
+                if *family == Family::Ipv4 { "203.0.113.0/24" } else { "2001:db8:203::/120" }.parse().ok()?;
+            range.hosts().skip(9).find(|address| !used.contains(address)).map(|address| address.to_string())
+        };
+        families.iter().filter_map(first_free).collect()
+    }
+}
+
+/// A range with room for more nodes.
+fn wide(range: IpNet, family: Family) -> IpNet {
+    let most = if family == Family::Ipv4 { 16 } else { 48 };
+    IpNet::new_assert(range.addr(), range.prefix_len().min(most)).trunc()
+}
+
+/// The smallest range that holds two of the same family.
+fn around_both(one: IpNet, other: IpNet) -> IpNet {
+    let mut range = one;
+    while !range.contains(&other) {
+        let Some(wider) = range.supernet() else { break };
+        range = wider;
+    }
+    range
+}

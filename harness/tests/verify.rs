@@ -148,7 +148,7 @@ fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
         [
             "nodes that are not among the objects: node-2, worker",
             "pod shop/web-1 on node worker has the endpoint's address 10.42.1.7",
-            "pod at-10-42-2-7 on node node-2 has the endpoint's address 10.42.2.7",
+            "pod default/at-10-42-2-7 on node node-2 has the endpoint's address 10.42.2.7",
             "a pod client-of-NODE on every node sends, and a host `outside`",
         ]
     );

@@ -51,6 +51,9 @@ pub fn scenario(report: &ScenarioReport, options: Options) -> String {
     let width = report.tests.iter().map(|test| test.name.chars().count()).max().unwrap_or(0).min(WIDEST_NAME);
     for test in report.tests.iter().filter(|test| !quiet || test.status() != Status::Ok) {
         page.test(test, width);
+        if let Some(trouble) = trouble(test).filter(|_| !report.is_told_by_lab(test)) {
+            page.trouble(&trouble);
+        }
     }
     if let Some(error) = &report.error {
         page.outcome(Status::Error, "the lab", width, None);
@@ -144,9 +147,6 @@ impl Page {
                     self.line(8, self.paint(FAINT, shown));
                 }
             }
-        }
-        if let Some(trouble) = trouble(test) {
-            self.trouble(&trouble);
         }
     }
 

@@ -7,12 +7,13 @@ use super::words::{counts, duration, trouble};
 use super::{RunReport, ScenarioReport, Status, TestReport};
 use crate::scenario::Span;
 
-/// One `::error` line for each probe that did not hold and each test that was not carried out, and for each scenario that could not be run; then a `::notice` with
-/// the counts.
+/// One `::error` line for each probe that did not hold, each test that was cut short, and each lab that failed with all its tests; then
+/// a `::notice` with the counts.
 pub fn render(run: &RunReport) -> String {
     let mut text = String::new();
     for scenario in &run.scenarios {
-        for test in scenario.tests.iter().filter(|test| test.status() != Status::Ok) {
+        let told = |test: &TestReport| test.status() != Status::Ok && !scenario.is_told_by_lab(test);
+        for test in scenario.tests.iter().filter(|test| told(test)) {
             text += &test_annotations(scenario, test);
         }
         if scenario.error.is_some() || scenario.tests.is_empty() {

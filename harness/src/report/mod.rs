@@ -232,6 +232,11 @@ impl TestReport {
 }
 
 impl ScenarioReport {
+    /// True where all that is wrong with a test is that its lab failed.
+    pub(crate) fn is_told_by_lab(&self, test: &TestReport) -> bool {
+        self.error.as_ref().is_some_and(|lab| test.error.as_ref() == Some(&lab.of_what_follows()))
+    }
+
     /// True where what is wrong with it is told by none of its tests.
     pub(crate) fn is_wrong_by_itself(&self) -> bool {
         let told = self.tests.iter().any(|test| test.status() == Status::Error);

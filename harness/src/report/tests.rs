@@ -353,3 +353,29 @@ fn durations(#[case] millis: u64, #[case] words: &str) {
 fn probes_in_words(#[case] probe: Probe, #[case] words: &str) {
     assert_eq!(probe_words(&probe), words);
 }
+
+/// A lab that fails is told once, and each of its tests counts.
+#[test]
+fn tests_of_a_lab_that_fails() {
+    let lab = trouble("iptables-restore is not installed", "Install it.", None);
+    let missed = |name| TestReport { error: Some(lab.of_what_follows()), ..test(name, 5, 0, Vec::new()) };
+    let tests = vec![missed("one"), missed("two")];
+    let report = ScenarioReport { error: Some(lab.clone()), ..scenario(tests) };
+    let run = RunReport { scenarios: vec![report], filtered: 0, duration: ms(9) };
+    assert_eq!(run.counts(), Counts { scenarios: 1, ok: 0, failed: 0, errors: 2 });
+    assert_eq!(github::render(&run).matches("::error").count(), 1, "{}", github::render(&run));
+    let told = "a ClusterIP reaches a pod on another node  scenarios/clusterip/other-node.yaml\n  \
+        ERROR one     < 1 ms\n  \
+        ERROR two     < 1 ms\n  \
+        ERROR the lab\n\n        \
+        iptables-restore is not installed\n        \
+        Install it.\n\n";
+    assert!(
+        console::render(&run, plain(Detail::Normal)).starts_with(told),
+        "{}",
+        console::render(&run, plain(Detail::Normal))
+    );
+    let junit = junit::render(&run).unwrap();
+    assert_eq!(junit.matches("<testcase ").count(), 2, "{junit}");
+    assert_eq!(junit.matches("is not installed").count(), 2, "{junit}");
+}

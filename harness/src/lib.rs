@@ -12,6 +12,7 @@ pub mod predict;
 pub mod probe;
 pub mod report;
 pub mod run;
+pub mod sampling;
 pub mod scenario;
 pub mod stats;
 pub mod testing;

@@ -287,6 +287,23 @@ fn what_is_no_file_is_refused_without_opening_it() {
 #[case::no_service(&["cascade", SEED, "--service", "nobody"], 2, "no service `nobody`")]
 #[case::no_node(&["cascade", SEED, "--node", "nobody"], 2, "there is no node `nobody`")]
 #[case::no_rules(&["cascade", "Cargo.toml"], 2, "this is no form of rules that is known")]
+#[case::sampled(
+    &["cascade", "../scenarios/seeds/000-foo-three-replicas.yaml", "--sample", "20000"],
+    0,
+    "the rules' own counters agree with what arrived, to the flow"
+)]
+#[case::sampled_as_defective_as_it_is(
+    &["cascade", "../scenarios/distribution/equal-probabilities.yaml", "--node", "worker", "--sample", "20000"],
+    1,
+    "at a false-alarm rate of 1e-6; 20,000 flows"
+)]
+#[case::sampled_nftables(&["cascade", "../scenarios/nftables/balance.yaml", "--sample", "20000"], 0, "sampled: 20,000 flows")]
+#[case::not_sampled(
+    &["cascade", "../scenarios/affinity/client-ip.yaml", "--service", "sticky", "--sample", "auto"],
+    0,
+    "default/sticky is not sampled: its clients stay with their endpoints"
+)]
+#[case::no_flows(&["cascade", SEED, "--sample", "0"], 2, "write a number from 1 to")]
 fn a_cascade_ends_as_its_shares_are(#[case] arguments: &[&str], #[case] code: i32, #[case] said: &str) {
     let (status, out, err) = ended(&svclab(arguments).output().expect("svclab starts"));
     assert_eq!(status, Some(code), "{out}{err}");

@@ -5,8 +5,11 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style as Ansi};
 use svclab_rules::cascade::{Cascade, Step};
 
+use super::sample::Sample;
 use super::{Report, figures};
 use crate::text::counted;
+
+mod sampled;
 
 /// How the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,13 +43,16 @@ const HEADINGS: [(&str, bool); 8] = [
 /// Everything.
 pub fn render(report: &Report, style: Style) -> String {
     let mut page = String::new();
-    for cascade in report.cascades.iter().filter(|cascade| !style.quiet || !cascade.defects.is_empty()) {
-        block(&mut page, cascade, style);
+    for (index, cascade) in report.cascades.iter().enumerate() {
+        let sample = report.sample(index);
+        if !style.quiet || !cascade.defects.is_empty() || sample.is_some_and(|sample| !sample.held()) {
+            block(&mut page, cascade, sample, style);
+        }
     }
     for note in report.notes.iter().filter(|_| !style.quiet) {
         line(&mut page, &format!("note: {note}"));
     }
-    if !style.quiet || report.defects() > 0 {
+    if !style.quiet || report.defects() > 0 || !report.samples_held() {
         line(&mut page, &format!("{}: {}", report.source, summary(report, style)));
     }
     page
@@ -56,6 +62,13 @@ fn summary(report: &Report, style: Style) -> String {
     let all = report.cascades.len();
     let endpoints: usize = report.cascades.iter().map(|cascade| cascade.endpoints).sum();
     let head = format!("{}, {}", counted(all, "cascade"), counted(endpoints, "endpoint"));
+    let head = match report.samples.iter().flatten().filter(|sample| !sample.held()).count() {
+        0 => head,
+        failed => {
+            let words = format!("{} not as the rules have it", counted(failed, "sample"));
+            format!("{head}; {}", paint(style, AnsiColor::Red, &words))
+        }
+    };
     match report.defects() {
         0 => format!("{head}; {}", paint(style, AnsiColor::Green, "every share is even")),
         defects => {
@@ -66,7 +79,7 @@ fn summary(report: &Report, style: Style) -> String {
     }
 }
 
-fn block(page: &mut String, cascade: &Cascade, style: Style) {
+fn block(page: &mut String, cascade: &Cascade, sample: Option<&Sample>, style: Style) {
     let bold = if style.colours { Ansi::new().bold() } else { Ansi::new() };
     let title = figures::title(cascade);
     let fronts = Some(figures::fronts(cascade)).filter(|fronts| !fronts.is_empty());
@@ -83,6 +96,9 @@ fn block(page: &mut String, cascade: &Cascade, style: Style) {
     }
     for defect in &cascade.defects {
         line(page, &format!("  {}  {defect}", paint(style, AnsiColor::Red, "DEFECT")));
+    }
+    if let Some(sample) = sample {
+        sampled::block(page, sample, style);
     }
     page.push('\n');
 }

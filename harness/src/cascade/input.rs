@@ -111,7 +111,7 @@ pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
         return Err(refused(vec![mistake(file, (1, 1), message, help)]));
     }
     let source = format!("{}, {}", file.display(), form.words());
-    Ok(Report { source, form, notes, cascades })
+    Ok(Report { source, form, notes, cascades, samples: Vec::new() })
 }
 
 fn saved(text: &str, file: &Path, notes: &mut Vec<String>) -> Result<Vec<Cascade>, Vec<Diagnostic>> {
@@ -208,7 +208,7 @@ pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<
         cascades.extend(self::cascades(&parsed.rules));
     }
     let source = format!("node {} of {}, {}", node.name, scenario.file.display(), Form::Scenario.words());
-    Ok(Report { source, form: Form::Scenario, notes: Vec::new(), cascades })
+    Ok(Report { source, form: Form::Scenario, notes: Vec::new(), cascades, samples: Vec::new() })
 }
 
 fn of_line(error: &ParseError, before: usize, file: &Path) -> Diagnostic {

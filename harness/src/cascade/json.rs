@@ -5,22 +5,24 @@ use svclab_rules::cascade::{Cascade, Chance, Defect, Front, Step};
 use svclab_rules::walk::Share;
 
 use super::Report;
+use super::sample::Sample;
 
 /// The version of the document's shape. It grows when a field changes its meaning or goes.
 const VERSION: u32 = 1;
 
 /// The whole report as one JSON object.
 pub fn render(report: &Report) -> Value {
+    let cascades = report.cascades.iter().enumerate().map(|(index, own)| cascade(own, report.sample(index)));
     json!({
         "version": VERSION,
         "source": report.source,
         "notes": report.notes,
         "defects": report.defects(),
-        "cascades": report.cascades.iter().map(cascade).collect::<Vec<_>>(),
+        "cascades": cascades.collect::<Vec<_>>(),
     })
 }
 
-fn cascade(cascade: &Cascade) -> Value {
+fn cascade(cascade: &Cascade, sample: Option<&Sample>) -> Value {
     json!({
         "service": cascade.service,
         "protocol": cascade.protocol.map(|protocol| protocol.as_str()),
@@ -34,6 +36,31 @@ fn cascade(cascade: &Cascade) -> Value {
         "left": share(cascade.left),
         "sentence": cascade.sentence(),
         "defects": cascade.defects.iter().map(defect).collect::<Vec<_>>(),
+        "sample": sample.map(sampled),
+    })
+}
+
+/// What came of real packets. Intervals have those shares that fit a count, all of them together at the false-alarm rate.
+fn sampled(sample: &Sample) -> Value {
+    let cells = sample.fit.iter().flat_map(|fit| &fit.cells).map(Some).chain(std::iter::repeat(None));
+    let arrivals = sample.arrivals.iter().zip(cells).map(|(own, cell)| {
+        json!({
+            "endpoint": own.endpoint,
+            "arrived": own.arrived,
+            "counted": own.counted,
+            "share": share(own.share),
+            "interval": cell.map(|cell| [cell.interval.low, cell.interval.high]),
+        })
+    });
+    json!({
+        "from": sample.from,
+        "to": sample.to,
+        "sent": sample.sent,
+        "arrivals": arrivals.collect::<Vec<_>>(),
+        "pValue": sample.fit.as_ref().map(|fit| fit.p_value),
+        "falseAlarmRate": sample.fit.as_ref().map(|fit| fit.rate.get()),
+        "shown": sample.shown(),
+        "faults": sample.faults,
     })
 }
 

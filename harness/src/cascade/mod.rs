@@ -1,7 +1,8 @@
 //! How rules share new connections out among a service's endpoints, for people and programs to read.
 //!
 //! 1. [`input`]: text of any of the forms that rules are shown in, or a scenario → [`Report`];
-//! 2. [`console`], [`json`], [`svg`]: a report as a page, as JSON, as a picture.
+//! 2. [`sample`]: what came of real packets, held against the exact shares;
+//! 3. [`console`], [`json`], [`svg`]: a report as a page, as JSON, as a picture.
 //!
 //! The shares themselves are [`svclab_rules::cascade`]'s.
 
@@ -9,6 +10,7 @@ pub mod console;
 mod figures;
 pub mod input;
 pub mod json;
+pub mod sample;
 pub mod svg;
 #[cfg(test)]
 mod tests;
@@ -17,6 +19,7 @@ use svclab_rules::cascade::Cascade;
 
 use crate::scenario::did_you_mean;
 use input::Form;
+use sample::Sample;
 
 /// The cascades of one rule set.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +32,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// The cascades, in the order of the rules.
     pub cascades: Vec<Cascade>,
+    /// What came of real packets, for each cascade; empty where none were sent.
+    pub samples: Vec<Option<Sample>>,
 }
 
 /// No service is called so.
@@ -47,7 +52,18 @@ impl Report {
         self.cascades.iter().map(|cascade| cascade.defects.len()).sum()
     }
 
-    /// Leaves the cascades of one service: by its name, with its Kubernetes namespace or port or without, or by its chain.
+    /// What came of real packets through a cascade, by its position.
+    pub fn sample(&self, cascade: usize) -> Option<&Sample> {
+        self.samples.get(cascade)?.as_ref()
+    }
+
+    /// Whether packets went as the rules have it, as far as any were sent.
+    pub fn samples_held(&self) -> bool {
+        self.samples.iter().flatten().all(Sample::held)
+    }
+
+    /// Leaves the cascades of one service: by its name, with its Kubernetes namespace or port or without, or by its chain. Samples
+    /// are taken behind this, and are left out.
     ///
     /// # Errors
     ///
@@ -55,6 +71,7 @@ impl Report {
     pub fn retain(&mut self, name: &str) -> Result<(), NoService> {
         let known: Vec<String> = self.cascades.iter().map(|cascade| cascade.service.clone()).collect();
         self.cascades.retain(|cascade| is_called(cascade, name));
+        self.samples.clear();
         if !self.cascades.is_empty() {
             return Ok(());
         }

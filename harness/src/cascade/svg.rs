@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use svclab_rules::cascade::{Cascade, Step};
 
+use super::sample::Sample;
 use super::{Report, figures};
 
 /// Lengths in pixels: of the picture, and of the columns in it.
@@ -33,13 +34,15 @@ text { font: 13px ui-sans-serif, system-ui, -apple-system, 'Segoe UI', 'Noto San
 .bar { fill: var(--bar); }
 .track { fill: var(--rule); opacity: 0.35; }
 .even { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 3 3; }
+.interval { stroke: var(--ink); stroke-width: 1.5; fill: none; }
+.seen { fill: var(--paper); stroke: var(--ink); stroke-width: 1.5; }
 .bad { fill: var(--bad); }";
 
 /// The whole report as an SVG document.
 pub fn render(report: &Report) -> String {
     let mut picture = Picture { body: String::new(), y: MARGIN };
-    for cascade in &report.cascades {
-        picture.cascade(cascade);
+    for (index, cascade) in report.cascades.iter().enumerate() {
+        picture.cascade(cascade, report.sample(index));
     }
     for note in &report.notes {
         picture.prose(note, "faint");
@@ -62,7 +65,7 @@ struct Picture {
 }
 
 impl Picture {
-    fn cascade(&mut self, cascade: &Cascade) {
+    fn cascade(&mut self, cascade: &Cascade, sample: Option<&Sample>) {
         self.y += 12.0;
         self.text(MARGIN, "title", &figures::title(cascade));
         self.y += 20.0;
@@ -71,7 +74,7 @@ impl Picture {
         let head: Vec<&str> = head.into_iter().flatten().filter(|part| *part != cascade.service).collect();
         self.text(MARGIN, "faint", &head.join("  ·  "));
         self.y += 14.0;
-        self.rows(cascade);
+        self.rows(cascade, sample);
         self.y += 16.0;
         self.prose(&format!("{}.", cascade.sentence()), "ink");
         if cascade.has_affinity {
@@ -83,22 +86,28 @@ impl Picture {
         for defect in &cascade.defects {
             self.prose(&format!("Defect: {defect}"), "bad");
         }
+        if let Some(sample) = sample {
+            sample.shown().iter().for_each(|shown| self.prose(&format!("Sampled: {shown}."), "ink"));
+            sample.faults.iter().for_each(|fault| self.prose(&format!("Fault: {fault}"), "bad"));
+        }
         self.y += 18.0;
     }
 
     /// A bar for each endpoint, and where an even one would end.
-    fn rows(&mut self, cascade: &Cascade) {
+    fn rows(&mut self, cascade: &Cascade, sample: Option<&Sample>) {
         let even = cascade.even().to_f64();
-        let largest = cascade.steps.iter().map(|step| step.share.to_f64()).fold(even, f64::max);
+        let seen = sample.and_then(|sample| sample.fit.as_ref());
+        let seen = seen.iter().flat_map(|fit| &fit.cells).map(|cell| cell.interval.high);
+        let largest = cascade.steps.iter().map(|step| step.share.to_f64()).chain(seen).fold(even, f64::max);
         let scale = LONGEST_BAR / largest;
         let top = self.y;
         let (first, between, last) = figures::folded(cascade, MOST_ROWS);
-        first.iter().for_each(|step| self.row(cascade, step, scale));
+        first.iter().for_each(|step| self.row(cascade, step, sample, scale));
         if between > 0 {
             self.y += ROW;
             self.text(BARS, "faint", &format!("{} endpoints more", crate::stats::grouped(between as u64)));
         }
-        last.iter().for_each(|step| self.row(cascade, step, scale));
+        last.iter().for_each(|step| self.row(cascade, step, sample, scale));
         if cascade.endpoints > 1 {
             let x = BARS + even * scale;
             self.add(format_args!(
@@ -110,7 +119,7 @@ impl Picture {
         }
     }
 
-    fn row(&mut self, cascade: &Cascade, step: &Step, scale: f64) {
+    fn row(&mut self, cascade: &Cascade, step: &Step, sample: Option<&Sample>, scale: f64) {
         self.y += ROW;
         let (top, length) = (self.y - BAR + 3.0, step.share.to_f64() * scale);
         let name: String = step.endpoint.chars().take(NAME).collect();
@@ -125,9 +134,33 @@ impl Picture {
             figures::percent(step.share),
             step.cumulative.to_f64() * 100.0
         ));
+        if let Some(sample) = sample {
+            self.interval(sample, &step.endpoint, top + BAR / 2.0, scale);
+        }
         let x = BARS + LONGEST_BAR + 18.0;
         self.text(x, "number", &format!("{:.4} %", step.share.to_f64() * 100.0));
         self.text(x + 96.0, "number faint", &format!("rule {}: {}", step.rule, figures::chance(step.chance)));
+    }
+
+    /// The shares that fit what arrived at an endpoint, as a line with ends, and what arrived as a dot.
+    fn interval(&mut self, sample: &Sample, endpoint: &str, y: f64, scale: f64) {
+        let place = sample.arrivals.iter().position(|own| own.endpoint == endpoint);
+        let Some((fit, cell)) = sample.fit.as_ref().zip(place).and_then(|(fit, at)| Some((fit, fit.cells.get(at)?)))
+        else {
+            return;
+        };
+        let at = |share: f64| BARS + share * scale;
+        let (low, high) = (at(cell.interval.low), at(cell.interval.high));
+        let middle = at(cell.count as f64 / fit.flows.max(1) as f64);
+        let (top, bottom) = (y - 5.0, y + 5.0);
+        self.add(format_args!(
+            "<path class=\"interval\" d=\"M{low:.1} {y:.1}H{high:.1}M{low:.1} {top:.1}V{bottom:.1}M{high:.1} {top:.1}V{bottom:.1}\"/>"
+        ));
+        self.add(format_args!(
+            "<circle class=\"seen\" cx=\"{middle:.1}\" cy=\"{y:.1}\" r=\"4\"><title>{} of {} flows arrived</title></circle>",
+            crate::stats::grouped(cell.count),
+            crate::stats::grouped(fit.flows)
+        ));
     }
 
     /// Lines of prose, broken between words.

@@ -1,4 +1,4 @@
-//! `svclab cascade`: how rules share connections out; needs no privileges.
+//! `svclab cascade`: how rules share connections out; needs no privileges but for `--sample`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +6,15 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::rules::{Refusal, impossible, node};
-use super::{Exit, mistakes, text_of};
+use super::run::BackendName;
+use super::{Exit, interrupt, mistakes, text_of};
 use crate::cascade::console::Style;
 use crate::cascade::input::{self, Form};
 use crate::cascade::{Report, console, json, svg};
-use crate::scenario;
+use crate::report::{Cause, Trouble};
+use crate::scenario::{self, Flows, MOST_FLOWS};
+use crate::stats::Goal;
+use crate::{lab, sampling};
 
 /// Tell the exact share of connections that each endpoint of a service gets, and what is wrong with it.
 ///
@@ -29,6 +33,13 @@ pub(crate) struct Args {
     /// Of a scenario: after so many `apply` steps.
     #[arg(long, value_name = "N", default_value_t = 0)]
     step: usize,
+    /// Of a scenario: send so many fresh flows through each cascade in a lab, or `auto`: as many as it takes to find an endpoint
+    /// that is off by 5 % with probability 0.999, at less than one false alarm in a million.
+    #[arg(long, value_name = "N|auto", value_parser = flows)]
+    sample: Option<Flows>,
+    /// What installs iptables rules for a sample.
+    #[arg(long, value_enum, default_value = "system")]
+    backend: BackendName,
     /// What to write.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -47,10 +58,11 @@ enum Format {
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     match report(args, console) {
-        Ok(report) => {
+        Ok(Ok(report)) => {
             show(&report, args.format, console);
-            if report.defects() == 0 { Exit::Held } else { Exit::Failed }
+            if report.defects() == 0 && report.samples_held() { Exit::Held } else { Exit::Failed }
         }
+        Ok(Err(exit)) => exit,
         Err(Refusal::Mistakes(diagnostics)) => {
             mistakes::show(&diagnostics, console);
             Exit::Input
@@ -73,13 +85,27 @@ fn show(report: &Report, format: Format, console: &Console) {
     }
 }
 
-fn report(args: &Args, console: &Console) -> Result<Report, Refusal> {
+/// How many flows a sample has.
+fn flows(text: &str) -> Result<Flows, String> {
+    match text.parse() {
+        _ if text == "auto" => Ok(Flows::Auto),
+        Ok(number) if (1..=MOST_FLOWS).contains(&number) => Ok(Flows::Exactly(number)),
+        _ => Err(format!("write a number from 1 to {MOST_FLOWS}, or `auto`")),
+    }
+}
+
+/// The report, or how the command ended where a sample could not be taken, which has been told then.
+fn report(args: &Args, console: &Console) -> Result<Result<Report, Exit>, Refusal> {
     let (file, text) = text_of(&args.path);
     let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
-    let mut report = match input::form(&text) {
-        Ok(Form::Scenario) if file == args.path => of_scenario(args, &text, console)?,
-        _ => of_rules(args, &text, &file)?,
-    };
+    match input::form(&text) {
+        Ok(Form::Scenario) if file == args.path => of_scenario(args, &text, console),
+        _ => of_rules(args, &text, &file).map(Ok),
+    }
+}
+
+/// Leaves the service that is asked for.
+fn chosen(mut report: Report, args: &Args) -> Result<Report, Refusal> {
     if let Some(name) = &args.service {
         report.retain(name).map_err(|error| Refusal::new(error.to_string(), error.help))?;
     }
@@ -87,14 +113,18 @@ fn report(args: &Args, console: &Console) -> Result<Report, Refusal> {
 }
 
 fn of_rules(args: &Args, text: &str, file: &Path) -> Result<Report, Refusal> {
+    if args.sample.is_some() {
+        let help = "Write a scenario, with the rules in it under `rules:`.";
+        return Err(Refusal::new("rules alone have no pods that packets could be sent to", help));
+    }
     if args.node.is_some() || args.step > 0 {
         let help = "Leave `--node` and `--step` out.";
         return Err(Refusal::new("rules are of one node at one time: only a scenario has several", help));
     }
-    Ok(input::read(text, file)?)
+    chosen(input::read(text, file)?, args)
 }
 
-fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Report, Refusal> {
+fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Result<Report, Exit>, Refusal> {
     let scenario = scenario::parse(text, &args.path, &scenario::read_file)?;
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
@@ -107,5 +137,27 @@ fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Report, Ref
         let message = format!("no service has an endpoint by the rules of node {}", node.name);
         return Err(Refusal::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));
     }
-    Ok(report)
+    let mut report = chosen(report, args)?;
+    let Some(flows) = args.sample else { return Ok(Ok(report)) };
+    // A user namespace can only be entered while there is one thread.
+    if let Err(error) = lab::become_privileged().and_then(|()| interrupt::exit_on_signals()) {
+        console.complain(format!("{error}\n{}", error.help()));
+        return Ok(Err(Exit::Environment));
+    }
+    let options = sampling::Options { flows, backend: args.backend.into(), goal: Goal::default() };
+    Ok(match sampling::sample(&scenario, state, node, &mut report, &options) {
+        Ok(()) => Ok(report),
+        Err(error) => Err(trouble(error.into_trouble(), console)),
+    })
+}
+
+/// Tells what kept a sample from being taken.
+fn trouble(trouble: Trouble, console: &Console) -> Exit {
+    console.complain(&trouble.message);
+    trouble.help.iter().for_each(|help| console.complain(format!("help: {help}")));
+    match trouble.cause {
+        Cause::Input => Exit::Input,
+        Cause::Environment => Exit::Environment,
+        Cause::Internal => Exit::Internal,
+    }
 }

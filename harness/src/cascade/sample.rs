@@ -1,0 +1,210 @@
+//! Real packets held against exact shares: what arrived at every endpoint, and what its rule counted.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use svclab_rules::cascade::Cascade;
+use svclab_rules::walk::Share;
+
+use crate::observation::{Tally, Translations};
+use crate::stats::{FalseAlarmRate, Fit, fit, grouped};
+
+/// What came of many fresh flows through the rules of one cascade.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// Who sent, as a scenario names it: `pod/client`.
+    pub from: String,
+    /// The address and port that all flows were sent to.
+    pub to: SocketAddr,
+    /// How many flows were sent.
+    pub sent: u64,
+    /// Every endpoint in the order of its first rule; behind them, where rules leave some to none, those that came out nowhere.
+    pub arrivals: Vec<Arrival>,
+    /// How the counts fit the shares; `None` where nothing arrived.
+    pub fit: Option<Fit>,
+    /// What is wrong, as fragments; none where counts fit, every flow is accounted for and the counters agree.
+    pub faults: Vec<String>,
+}
+
+/// What arrived at one endpoint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arrival {
+    /// The endpoint.
+    pub endpoint: String,
+    /// Its exact share.
+    pub share: Share,
+    /// Flows that arrived there.
+    pub arrived: u64,
+    /// Flows that rules translated to it, by their own counters; `None` where rules have none.
+    pub counted: Option<u64>,
+}
+
+/// What stands for the flows that rules lead nowhere.
+const NOWHERE: &str = "no endpoint";
+
+impl Sample {
+    /// Whether all is as the rules have it.
+    pub fn held(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// What was shown, as sentences without their full stops.
+    pub fn shown(&self) -> Vec<String> {
+        let fit = self.fit.as_ref().filter(|fit| fit.held);
+        let mut shown = fit.map_or_else(Vec::new, |fit| fit.words(|cell| self.arrivals[cell].endpoint.clone()));
+        let agree = self.arrivals.iter().all(|own| own.counted.is_none_or(|counted| counted == own.arrived));
+        if agree && self.arrivals.iter().any(|own| own.counted.is_some()) {
+            shown.push("the rules' own counters agree with what arrived, to the flow".to_owned());
+        }
+        shown
+    }
+}
+
+/// The shares that a sample is held against: those of endpoints, and what is left to none.
+pub fn expected(cascade: &Cascade) -> Vec<(&str, Share)> {
+    let mut shares = cascade.shares();
+    if cascade.left != Share::ZERO {
+        shares.push((NOWHERE, cascade.left));
+    }
+    shares
+}
+
+/// Holds what arrived against the exact shares of a cascade, and where rules have counters against those.
+pub fn judge(
+    cascade: &Cascade,
+    from: String,
+    to: SocketAddr,
+    tally: &Tally,
+    counters: Option<&Translations>,
+    rate: FalseAlarmRate,
+) -> Sample {
+    let mut delivered: HashMap<String, u64> =
+        tally.delivered.iter().map(|(at, count)| (at.to_string(), *count)).collect();
+    let counted = |endpoint: &str| {
+        let by_destination = counters?.by_destination();
+        Some(endpoint.parse().ok().and_then(|at: SocketAddr| by_destination.get(&at).copied()).unwrap_or(0))
+    };
+    let arrival = |(endpoint, share): (&str, Share)| match endpoint {
+        NOWHERE => Arrival { endpoint: NOWHERE.to_owned(), share, arrived: tally.lost, counted: None },
+        _ => {
+            let arrived = delivered.remove(endpoint).unwrap_or(0);
+            Arrival { endpoint: endpoint.to_owned(), share, arrived, counted: counted(endpoint) }
+        }
+    };
+    let arrivals: Vec<Arrival> = expected(cascade).into_iter().map(arrival).collect();
+    let mut faults = accounts(cascade, tally, &delivered);
+    faults.extend(arrivals.iter().filter_map(disagreement));
+    let counts: Vec<u64> = arrivals.iter().map(|own| own.arrived).collect();
+    let shares: Vec<f64> = arrivals.iter().map(|own| own.share.to_f64()).collect();
+    let fit = match fit(&counts, &shares, rate) {
+        Ok(fit) => Some(fit),
+        Err(error) => {
+            faults.push(error.to_string());
+            None
+        }
+    };
+    let unfit = fit.iter().filter(|fit| !fit.held);
+    faults.extend(unfit.flat_map(|fit| fit.words(|cell| arrivals[cell].endpoint.clone())));
+    Sample { from, to, sent: tally.sent, arrivals, fit, faults }
+}
+
+/// Flows that are lost, doubled, somewhere else or nobody's.
+fn accounts(cascade: &Cascade, tally: &Tally, elsewhere: &HashMap<String, u64>) -> Vec<String> {
+    let sent = grouped(tally.sent);
+    let mut faults = Vec::new();
+    if tally.lost > 0 && cascade.left == Share::ZERO {
+        faults.push(format!("{} of {sent} flows came out nowhere", grouped(tally.lost)));
+    }
+    if tally.doubled > 0 {
+        faults.push(format!("{} of {sent} flows came out more than once", grouped(tally.doubled)));
+    }
+    if tally.unattributed > 0 {
+        faults.push(format!("{} packets came out that no flow explains", grouped(tally.unattributed)));
+    }
+    let mut elsewhere: Vec<_> = elsewhere.iter().collect();
+    elsewhere.sort();
+    let words =
+        |(at, count): (&String, &u64)| format!("{} of {sent} flows came out at {at}, no endpoint", grouped(*count));
+    faults.extend(elsewhere.into_iter().map(words));
+    faults
+}
+
+/// That rules counted something else than what arrived.
+fn disagreement(arrival: &Arrival) -> Option<String> {
+    let counted = arrival.counted.filter(|counted| *counted != arrival.arrived)?;
+    let (endpoint, arrived) = (&arrival.endpoint, grouped(arrival.arrived));
+    Some(format!("rules translated {} flows to {endpoint}, but {arrived} arrived there", grouped(counted)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use rstest::rstest;
+
+    use super::*;
+    use crate::cascade::input::read;
+
+    fn cascade() -> Cascade {
+        let text = "*nat\n:WEB - [0:0]\n\
+            -A WEB -p tcp -m statistic --mode random --probability 0.33333333349 -j DNAT --to-destination 10.0.0.1:80\n\
+            -A WEB -p tcp -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.0.0.2:80\n\
+            -A WEB -p tcp -j DNAT --to-destination 10.0.0.3:80\nCOMMIT\n";
+        read(text, Path::new("rules")).unwrap_or_else(|mistakes| panic!("{:?}", mistakes.errors)).cascades.remove(0)
+    }
+
+    fn tally(counts: [u64; 3]) -> Tally {
+        let at = |last: u8| SocketAddr::from(([10, 0, 0, last], 80));
+        let delivered = BTreeMap::from([(at(1), counts[0]), (at(2), counts[1]), (at(3), counts[2])]);
+        Tally { sent: counts.iter().sum(), delivered, ..Tally::default() }
+    }
+
+    fn judged(tally: &Tally, counters: Option<[u64; 3]>) -> Sample {
+        let counters = counters.map(|counts| {
+            let mut all = Translations::default();
+            (1..).zip(counts).for_each(|(last, count)| all.add(SocketAddr::from(([10, 0, 0, last], 80)), count));
+            all
+        });
+        let to = SocketAddr::from(([10, 96, 0, 1], 80));
+        judge(&cascade(), "pod/client".to_owned(), to, tally, counters.as_ref(), FalseAlarmRate::DEFAULT)
+    }
+
+    #[test]
+    fn counts_that_fit_show_how_far_shares_can_be_off() {
+        let sample = judged(&tally([18_500, 18_610, 18_421]), Some([18_500, 18_610, 18_421]));
+        assert_eq!(sample.faults, Vec::<String>::new());
+        assert_eq!(
+            sample.shown(),
+            [
+                "no endpoint is off by more than 4.7 % (relative), at a false-alarm rate of 1e-6; 55,531 flows",
+                "the rules' own counters agree with what arrived, to the flow",
+            ]
+        );
+    }
+
+    #[rstest]
+    #[case::biased(tally([20_000, 18_000, 18_000]), None, "10.0.0.1:80 got 20,000 of 56,000 flows")]
+    #[case::lost(Tally { lost: 1, ..tally([18_500, 18_610, 18_421]) }, None, "1 of 55,531 flows came out nowhere")]
+    #[case::doubled(Tally { doubled: 2, ..tally([18_500, 18_610, 18_421]) }, None, "2 of 55,531 flows came out more than once")]
+    #[case::nobodys(Tally { unattributed: 3, ..tally([18_500, 18_610, 18_421]) }, None, "3 packets came out that no flow explains")]
+    #[case::counters(
+        tally([18_500, 18_610, 18_421]),
+        Some([18_501, 18_610, 18_421]),
+        "rules translated 18,501 flows to 10.0.0.1:80, but 18,500 arrived there"
+    )]
+    #[case::nothing(tally([0, 0, 0]), None, "no flow was counted")]
+    fn what_is_wrong_is_told(#[case] tally: Tally, #[case] counters: Option<[u64; 3]>, #[case] said: &str) {
+        let sample = judged(&tally, counters);
+        assert!(!sample.held());
+        assert!(sample.faults[0].starts_with(said), "{:?}", sample.faults);
+    }
+
+    #[test]
+    fn what_came_out_elsewhere_is_told_by_its_place() {
+        let mut tally = tally([18_500, 18_610, 18_421]);
+        tally.delivered.insert(SocketAddr::from(([10, 0, 0, 9], 80)), 7);
+        let faults = judged(&tally, None).faults;
+        assert_eq!(faults, ["7 of 55,531 flows came out at 10.0.0.9:80, no endpoint"]);
+    }
+}

@@ -1,0 +1,163 @@
+//! Real packets through the rules of a scenario's node: `svclab cascade --sample`.
+
+use std::net::SocketAddr;
+
+use svclab_rules::cascade::{Cascade, Front};
+use svclab_rules::cluster::{Cluster, Family, Node, Pod, ProxyMode};
+
+use crate::cascade::Report;
+use crate::cascade::sample::{Sample, expected, judge};
+use crate::documents;
+use crate::lab::{Backend, with_lab};
+use crate::observation::Observation;
+use crate::probe::Prober;
+use crate::run::RunError;
+use crate::scenario::{Destination, Flows, MOST_FLOWS, Place, Probe, Scenario, Span, Vantage};
+use crate::stats::{Goal, sample_size};
+use crate::topology;
+
+/// How a cascade is sampled.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// How many flows each cascade gets; `Auto` for as many as the goal needs.
+    pub flows: Flows,
+    /// What installs iptables rules.
+    pub backend: Backend,
+    /// The bias to find, its power, and how often all samples together may fail although all is right.
+    pub goal: Goal,
+}
+
+/// A sample that can be taken.
+struct Plan {
+    /// The position of its cascade in the report.
+    cascade: usize,
+    from: Vantage,
+    front: Front,
+    to: SocketAddr,
+    flows: u64,
+}
+
+/// Builds a scenario's lab in a state of its cluster, sends fresh flows through every cascade of a node's report, and adds to the
+/// report what came of them. Cascades that no flow of one client can show are noted there.
+///
+/// # Errors
+///
+/// Where the lab cannot be built or its sockets fail, or where a goal needs more flows than a probe may have.
+pub fn sample(
+    scenario: &Scenario,
+    state: &Cluster,
+    node: &Node,
+    report: &mut Report,
+    options: &Options,
+) -> Result<(), RunError> {
+    report.samples = vec![None; report.cascades.len()];
+    let mut plans = Vec::new();
+    for (index, cascade) in report.cascades.iter().enumerate() {
+        match aim(scenario, state, node, cascade) {
+            Ok((from, front, to)) => plans.push(Plan { cascade: index, from, front, to, flows: 0 }),
+            Err(reason) => report.notes.push(format!("{} is not sampled: {reason}", cascade.service)),
+        }
+    }
+    let goal = Goal { false_alarm: options.goal.false_alarm.shared_by(plans.len()), ..options.goal };
+    for plan in &mut plans {
+        plan.flows = flows(&report.cascades[plan.cascade], options.flows, &goal, scenario)?;
+    }
+    if plans.is_empty() {
+        return Ok(());
+    }
+    let documents = documents::generate(scenario, state)?;
+    let mode = |family: Family| {
+        let space = format!("node/{}", node.name);
+        documents.iter().find(|document| document.space == space && document.family == family).map(|own| own.mode)
+    };
+    let samples = with_lab(&topology::plan_at(scenario, state), &documents, options.backend, |lab| {
+        let mut prober = Prober::new(lab, state).map_err(RunError::Prober)?;
+        let mut taken = Vec::with_capacity(plans.len());
+        for plan in &plans {
+            let cascade = &report.cascades[plan.cascade];
+            let has_counters = mode(Family::of(plan.to.ip())) == Some(ProxyMode::Iptables);
+            taken.push((plan.cascade, take(&mut prober, plan, cascade, has_counters, &goal, scenario)?));
+        }
+        Ok::<_, RunError>(taken)
+    })??;
+    for (index, sample) in samples {
+        report.samples[index] = Some(sample);
+    }
+    Ok(())
+}
+
+/// Who sends to where, for packets that come to a cascade; or why nobody can.
+fn aim(
+    scenario: &Scenario,
+    state: &Cluster,
+    node: &Node,
+    cascade: &Cascade,
+) -> Result<(Vantage, Front, SocketAddr), &'static str> {
+    if cascade.has_affinity {
+        return Err("its clients stay with their endpoints, so that one client's flows show no shares");
+    }
+    if cascade.steps.iter().any(|step| step.endpoint.parse::<SocketAddr>().is_err()) {
+        return Err("it is not known where its rules lead to");
+    }
+    let is_cluster_ip = |front: &&Front| {
+        front.address.is_some_and(|own| state.services.iter().any(|service| service.cluster_ips.contains(&own)))
+    };
+    let front = cascade.fronts.iter().find(is_cluster_ip).ok_or("no cluster IP leads to it")?;
+    let address = front.address.ok_or("no cluster IP leads to it")?;
+    let family = Family::of(address);
+    let is_endpoint = |pod: &Pod| {
+        let own = |step: &svclab_rules::cascade::Step| step.endpoint.parse::<SocketAddr>().map(|at| at.ip()).ok();
+        cascade.steps.iter().filter_map(own).any(|at| pod.ips.contains(&at))
+    };
+    let has_rules = |pod: &Pod| scenario.rules.iter().any(|rules| rules.place == Place::Pod(pod.name.clone()));
+    let can_send = |pod: &&Pod| {
+        let has_address = pod.ips.iter().any(|ip| Family::of(*ip) == family);
+        pod.node == node.name && !pod.host_network && has_address && !is_endpoint(pod) && !has_rules(pod)
+    };
+    let from = match state.pods.iter().find(can_send) {
+        Some(pod) => Vantage::Pod(pod.name.clone()),
+        None => Vantage::Node(node.name.clone()),
+    };
+    Ok((from, *front, SocketAddr::new(address, front.port)))
+}
+
+/// How many flows a cascade gets.
+fn flows(cascade: &Cascade, wanted: Flows, goal: &Goal, scenario: &Scenario) -> Result<u64, RunError> {
+    let needed = match wanted {
+        Flows::Exactly(flows) => return Ok(flows),
+        Flows::Auto => {
+            let shares: Vec<f64> = expected(cascade).iter().map(|(_, share)| share.to_f64()).collect();
+            sample_size(&shares, goal).map_err(|source| RunError::Flows { span: whole(scenario), source })?
+        }
+    };
+    if needed > MOST_FLOWS { Err(RunError::TooManyFlows { span: whole(scenario), needed }) } else { Ok(needed) }
+}
+
+fn take(
+    prober: &mut Prober<'_>,
+    plan: &Plan,
+    cascade: &Cascade,
+    has_counters: bool,
+    goal: &Goal,
+    scenario: &Scenario,
+) -> Result<Sample, RunError> {
+    let span = whole(scenario);
+    let to = Destination { label: plan.to.to_string(), address: plan.to.ip(), port: plan.to.port(), via: None };
+    let (from, protocol) = (plan.from.clone(), plan.front.protocol);
+    // A tally is asked for even where it is of a single flow.
+    let probe = Probe { span: span.clone(), from, to, protocol, source_port: None, flows: Flows::Auto };
+    let family = Family::of(plan.to.ip());
+    let before = has_counters.then(|| prober.lab().translations(family)).transpose()?;
+    let failed = |source| RunError::Probe { span, source: Box::new(source) };
+    let Observation::Tally(tally) = prober.send(&probe, plan.flows).map_err(failed)? else {
+        return Err(RunError::Panic("many flows were followed as one".to_owned()));
+    };
+    let after = has_counters.then(|| prober.lab().translations(family)).transpose()?;
+    let counted = before.zip(after).map(|(before, after)| after.since(&before));
+    Ok(judge(cascade, plan.from.to_string(), plan.to, &tally, counted.as_ref(), goal.false_alarm))
+}
+
+/// The place of what is not a part of the scenario, but about all of it.
+fn whole(scenario: &Scenario) -> Span {
+    Span { file: scenario.file.clone(), line: 1, column: 1 }
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use svclab_rules::cluster::Protocol;
 
+use crate::stats::Contingency;
 use crate::wire::{Flow, Refusal};
 
 /// What came of one probe.
@@ -116,6 +117,11 @@ pub struct Tally {
     pub lost: u64,
     /// Packets that came out and belong to no flow that was sent.
     pub unattributed: u64,
+    /// The destinations of flows and of those that were sent right after them, each flow in one pair; nothing where there are
+    /// more than 64 destinations.
+    pub neighbours: Contingency<SocketAddr, SocketAddr>,
+    /// The last three bits of source ports, as flows were sent, with their destinations; nothing where there are more than 64.
+    pub ports: Contingency<u16, SocketAddr>,
 }
 
 impl Tally {
@@ -133,6 +139,8 @@ impl Tally {
         self.doubled += other.doubled;
         self.lost += other.lost;
         self.unattributed += other.unattributed;
+        self.neighbours = self.neighbours.plus(other.neighbours);
+        self.ports = self.ports.plus(other.ports);
         self
     }
 }

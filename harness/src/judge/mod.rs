@@ -17,8 +17,9 @@ use std::net::IpAddr;
 
 use crate::observation::Observation;
 use crate::scenario::{Expectation, Probe, SourceExpectation};
-use crate::stats::{FalseAlarmRate, Fit};
+use crate::stats::{FalseAlarmRate, Fit, Goal};
 
+pub(crate) use tally::cells;
 pub use words::{expected_parts, observed_words, reject_words};
 
 /// What judging must know beside expectation and observation.
@@ -31,6 +32,8 @@ pub struct Context {
     /// How often this one judgement may fail although all is right. Of a run's rate it is the share of one test: see
     /// [`FalseAlarmRate::shared_by`].
     pub rate: FalseAlarmRate,
+    /// What a count that was looked at on the way had to find, at the same rate; `None` where the number of flows was fixed.
+    pub looked: Option<Goal>,
 }
 
 impl Context {

@@ -6,7 +6,7 @@ use super::words::{self, expected_source, is_at, label};
 use super::{Context, Field, Findings, Shares, check_source};
 use crate::observation::Tally;
 use crate::scenario::{Balance, Expectation, OutcomeExpectation, SourceExpectation, Target};
-use crate::stats::{FalseAlarmRate, fit, grouped};
+use crate::stats::{FalseAlarmRate, Independence, chance, conclude, fit, grouped};
 use crate::text::counted;
 
 pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context, findings: &mut Findings) {
@@ -29,7 +29,7 @@ pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context,
         );
     }
     if let Some(balance) = &expectation.balance {
-        judge_balance(balance, targets, tally, context.rate, findings);
+        judge_balance(expectation, balance, tally, context, findings);
     }
     if let Some(expected) = expectation.affinity {
         judge_affinity(expected, targets, tally, findings);
@@ -107,38 +107,78 @@ fn judge_sources(expected: SourceExpectation, tally: &Tally, context: &Context, 
     }
 }
 
-fn judge_balance(balance: &Balance, targets: &[Target], tally: &Tally, rate: FalseAlarmRate, findings: &mut Findings) {
-    let shares: Vec<(&Target, f64)> = match balance {
-        Balance::Even => targets.iter().map(|target| (target, 1.0 / targets.len() as f64)).collect(),
-        Balance::Shares(shares) => shares.iter().map(|(target, share)| (target, *share)).collect(),
+/// The cells of a balance test.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Cells {
+    pub(crate) names: Vec<String>,
+    pub(crate) counts: Vec<u64>,
+    /// What each should get of all flows.
+    pub(crate) shares: Vec<f64>,
+    /// How many endpoints were named; those that follow should get nothing.
+    named: usize,
+}
+
+/// The cells of what was expected of the balance: first the endpoints that are named, then whatever else got flows. There are
+/// none where no endpoints are named.
+pub(crate) fn cells(expectation: &Expectation, tally: &Tally) -> Cells {
+    let shares: Vec<(&Target, f64)> = match (&expectation.balance, &expectation.outcome) {
+        (Some(Balance::Shares(shares)), _) => shares.iter().map(|(target, share)| (target, *share)).collect(),
+        (Some(Balance::Even), Some(OutcomeExpectation::Delivered(targets))) => {
+            targets.iter().map(|target| (target, 1.0 / targets.len() as f64)).collect()
+        }
+        _ => return Cells::default(),
     };
-    let expected = words::balance_words(balance, targets);
-    if shares.is_empty() {
-        let reason = "no endpoints are named that could get the same: say `delivered`";
-        findings.differ(Field::Balance, expected, "not judged", reason);
-        return;
-    }
-    let mut names: Vec<String> = shares.iter().map(|(target, _)| target.label.clone()).collect();
-    let mut counts = vec![0; shares.len()];
-    let mut stated: Vec<f64> = shares.iter().map(|(_, share)| *share).collect();
+    let mut cells = Cells {
+        names: shares.iter().map(|(target, _)| target.label.clone()).collect(),
+        counts: vec![0; shares.len()],
+        shares: shares.iter().map(|(_, share)| *share).collect(),
+        named: shares.len(),
+    };
     for (at, count) in &tally.delivered {
         match shares.iter().position(|(target, _)| is_at(target, *at)) {
-            Some(cell) => counts[cell] += count,
+            Some(cell) => cells.counts[cell] += count,
             // A place without a share: no flow may come there.
-            None => {
-                names.push(at.to_string());
-                counts.push(*count);
-                stated.push(0.0);
-            }
+            None => cells.add_stranger(at.to_string(), *count),
         }
     }
     // The shares are those of all flows: what is lost by one endpoint makes no other one's share greater.
     if tally.lost > 0 {
-        names.push("nowhere".to_owned());
-        counts.push(tally.lost);
-        stated.push(0.0);
+        cells.add_stranger("nowhere".to_owned(), tally.lost);
     }
-    match fit(&counts, &stated, rate) {
+    cells
+}
+
+impl Cells {
+    fn add_stranger(&mut self, name: String, count: u64) {
+        self.names.push(name);
+        self.counts.push(count);
+        self.shares.push(0.0);
+    }
+}
+
+fn judge_balance(
+    expectation: &Expectation,
+    balance: &Balance,
+    tally: &Tally,
+    context: &Context,
+    findings: &mut Findings,
+) {
+    let targets: &[Target] = match &expectation.outcome {
+        Some(OutcomeExpectation::Delivered(targets)) => targets,
+        _ => &[],
+    };
+    let expected = words::balance_words(balance, targets);
+    let Cells { names, counts, shares, named } = cells(expectation, tally);
+    if named == 0 {
+        let reason = "no endpoints are named that could get the same: say `delivered`";
+        findings.differ(Field::Balance, expected, "not judged", reason);
+        return;
+    }
+    let fitted = match &context.looked {
+        Some(goal) => conclude(&counts, &shares, goal),
+        None => fit(&counts, &shares, context.rate),
+    };
+    match fitted {
         Ok(fit) => {
             let words = fit.words(|cell| names[cell].clone());
             if fit.held {
@@ -148,8 +188,33 @@ fn judge_balance(balance: &Balance, targets: &[Target], tally: &Tally, rate: Fal
                 findings.differ(Field::Balance, expected, summary, words.join("; "));
             }
             findings.balance = Some(Shares { names, fit });
+            judge_independence(tally, named, context.rate, findings);
         }
         Err(error) => findings.differ(Field::Balance, expected, "not judged", error.to_string()),
+    }
+}
+
+/// Shares alone do not make a balance: endpoints that are dealt out in turn get the same, and so do those that a port decides.
+fn judge_independence(tally: &Tally, endpoints: usize, rate: FalseAlarmRate, findings: &mut Findings) {
+    let of_neighbours = tally.neighbours.independence(endpoints);
+    let of_ports = tally.ports.independence(endpoints);
+    let tests = [(of_neighbours, "that of the flow before"), (of_ports, "its source port")];
+    for (found, on) in tests.iter().filter_map(|(found, on)| found.map(|found| (found, on))) {
+        if found.p_value <= rate.get() {
+            let observed = format!("{} that depend on each other", flows(found.pairs));
+            let reason = format!(
+                "the endpoint of a flow depends on {on} (likelihood ratio G = {:.1}, chance at most {})",
+                found.statistic,
+                chance(found.p_value)
+            );
+            findings.differ(Field::Balance, "flows that each choose by themselves", observed, reason);
+        }
+    }
+    let independent = |found: &Option<Independence>| found.is_some_and(|found| found.p_value > rate.get());
+    if tests.iter().all(|(found, _)| independent(found)) {
+        findings
+            .shown
+            .push("the endpoint of a flow depends neither on the flow before nor on the source port".to_owned());
     }
 }
 

@@ -38,7 +38,7 @@ fn probe() -> Probe {
 
 fn context() -> Context {
     let nodes = [("worker".to_owned(), vec![ip(NODE), "10.244.1.1".parse().unwrap()])].into();
-    Context { nodes, sender: vec![ip(CLIENT)], rate: FalseAlarmRate::DEFAULT }
+    Context { nodes, sender: vec![ip(CLIENT)], rate: FalseAlarmRate::DEFAULT, looked: None }
 }
 
 fn target(number: u8) -> Target {
@@ -369,6 +369,33 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 )]
 fn tallies_that_are_not(#[case] expectation: Expectation, #[case] tally: Tally, #[case] words: &str) {
     assert_eq!(differences(&expectation, &Observation::Tally(tally)), [words]);
+}
+
+#[test]
+fn flows_that_are_dealt_out_in_turn_are_no_balance() {
+    let (one, two) = (SocketAddr::from(([10, 244, 2, 1], 80)), SocketAddr::from(([10, 244, 2, 2], 80)));
+    let mut tally = counted(&[(1, 1_000), (2, 1_000)]);
+    tally.neighbours.add(one, two, 1_000);
+    tally.ports.add(0, one, 500);
+    tally.ports.add(0, two, 500);
+    tally.ports.add(1, one, 500);
+    tally.ports.add(1, two, 500);
+    let even = balanced(Balance::Even, [1, 2]);
+    // One row of neighbours tells nothing.
+    assert!(judge(&probe(), &even, &Observation::Tally(tally.clone()), &context()).held);
+    tally.neighbours.add(two, one, 1_000);
+    let verdict = judge(&probe(), &even, &Observation::Tally(tally.clone()), &context());
+    let [difference] = verdict.differences.as_slice() else { panic!("{verdict:?}") };
+    assert!(difference.reason.starts_with("the endpoint of a flow depends on that of the flow before"), "{difference}");
+}
+
+#[test]
+fn a_count_that_ended_early_is_judged_by_what_holds_at_any_time() {
+    let goal = Goal::default();
+    let context = Context { looked: Some(goal), ..context() };
+    let tally = Observation::Tally(counted(&[(1, 5_000), (2, 5_000)]));
+    let verdict = judge(&probe(), &balanced(Balance::Even, [1, 2]), &tally, &context);
+    assert!(verdict.held && verdict.shown[0].ends_with("which were enough"), "{verdict:?}");
 }
 
 #[test]

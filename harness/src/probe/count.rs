@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use super::order::Order;
 use super::outlets::Outlets;
 use crate::observation::Tally;
 use crate::wire::{self, Content, Tag};
@@ -16,6 +17,9 @@ pub(super) struct Count {
     /// How often the flow of each tag of the window came out.
     seen: Vec<u8>,
     came_out: Vec<(SocketAddr, IpAddr)>,
+    /// The source ports of the window's flows, as they were sent.
+    ports: Vec<u16>,
+    order: Order,
 }
 
 /// Stands for a flow that has not come out.
@@ -28,17 +32,27 @@ impl Count {
     /// Nothing has been counted; windows have at most so many flows.
     pub(super) fn new(room: u64) -> Self {
         let room = usize::try_from(room).unwrap_or_default();
-        Self { tally: Tally::default(), first_tag: 0, sent: 0, seen: vec![0; room], came_out: vec![NOWHERE; room] }
+        Self {
+            tally: Tally::default(),
+            first_tag: 0,
+            sent: 0,
+            seen: vec![0; room],
+            came_out: vec![NOWHERE; room],
+            ports: vec![0; room],
+            order: Order::new(),
+        }
     }
 
-    /// From now on flows are sent whose tags begin with this one.
+    /// From now on flows are sent whose tags begin with this one. What was sent and not added up before is forgotten.
     pub(super) fn open_window(&mut self, first_tag: u64) {
         self.first_tag = first_tag;
+        self.sent = 0;
     }
 
-    /// One flow more is sent. Returns its tag.
+    /// One flow more is sent, from this port. Returns its tag.
     #[inline]
-    pub(super) fn send(&mut self) -> Tag {
+    pub(super) fn send(&mut self, port: u16) -> Tag {
+        self.ports[self.sent] = port;
         let tag = Tag::new(self.first_tag + self.sent as u64);
         self.sent += 1;
         tag
@@ -71,7 +85,10 @@ impl Count {
     /// Adds up the flows of the window.
     pub(super) fn close_window(&mut self) {
         let sent = std::mem::take(&mut self.sent);
-        for (times, (destination, source)) in self.seen.iter().zip(&self.came_out).take(sent) {
+        self.order.pause();
+        let came_out = self.seen.iter().zip(&self.came_out).zip(&self.ports);
+        for ((times, (destination, source)), port) in came_out.take(sent) {
+            self.order.next(*port, (*times == 1).then_some(*destination));
             match times {
                 0 => self.tally.lost += 1,
                 1 => {
@@ -87,6 +104,7 @@ impl Count {
 
     /// The sum of all windows.
     pub(super) fn finish(self, sender: IpAddr) -> Tally {
-        Tally { sender: Some(sender), ..self.tally }
+        let (neighbours, ports) = self.order.finish();
+        Tally { sender: Some(sender), neighbours, ports, ..self.tally }
     }
 }

@@ -124,7 +124,7 @@ impl Lane {
         let size = BATCH.min(usize::try_from(left).unwrap_or(BATCH));
         let mut frames = [[0; Template::MAX_LEN]; BATCH];
         for (frame, port) in frames[..size].iter_mut().zip(ports) {
-            self.outlet.template.fill(SocketAddr::new(self.outlet.source, port), count.send(), frame);
+            self.outlet.template.fill(SocketAddr::new(self.outlet.source, port), count.send(port), frame);
         }
         let sending = send_all(self.outlet.fd, &frames[..size], self.outlet.template.len());
         sending.map_err(LabError::socket(&self.outlet.space, "sending many packets"))?;

@@ -7,6 +7,7 @@ mod filter;
 mod flow;
 mod lane;
 mod listeners;
+mod order;
 mod outlets;
 mod quiet;
 mod sender;

@@ -13,7 +13,7 @@ use super::flow::Wanted;
 use super::lane::{Lane, Outlet, run_together};
 use super::listeners::Listeners;
 use super::tap::Tap;
-use super::work::Work;
+use super::work::{FLUSH_EVERY, Work};
 use super::{ProbeError, Prober, Sender, filter};
 use crate::lab::{self, LabError};
 use crate::observation::Tally;
@@ -61,6 +61,29 @@ impl Prober<'_> {
         lab::close_all(lanes.into_iter().flat_map(Lane::into_channels));
         self.lab.flush_connections()?;
         Ok(tallies?.into_iter().fold(Tally::default(), Tally::plus))
+    }
+
+    /// Counts flows of a probe as [`Self::send`] does, until the function says that what was counted is enough, and at most so
+    /// many. It is asked every now and then, about all flows so far.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`].
+    pub fn count_until(
+        &mut self,
+        probe: &Probe,
+        most: u64,
+        mut is_enough: impl FnMut(&Tally) -> bool,
+    ) -> Result<Tally, ProbeError> {
+        const LOOKS: u64 = 20;
+        let wanted = self.wanted(probe)?;
+        let every = (most / LOOKS).max(FLUSH_EVERY);
+        let mut all = Tally::default();
+        while all.sent < most && (all.sent == 0 || !is_enough(&all)) {
+            let some = self.tally(&wanted, every.min(most - all.sent))?;
+            all = all.plus(some);
+        }
+        Ok(all)
     }
 
     /// Sends flows as counting does, but counts nothing: how fast the kernel takes them alone.

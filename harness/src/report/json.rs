@@ -309,7 +309,7 @@ struct Sums<'a> {
 
 impl<'a> From<&'a Tally> for Sums<'a> {
     fn from(tally: &'a Tally) -> Self {
-        let Tally { sent, sender, lost, doubled, unattributed, delivered, sources } = tally;
+        let Tally { sent, sender, lost, doubled, unattributed, delivered, sources, .. } = tally;
         let (sent, sender, lost, doubled, unattributed) = (*sent, *sender, *lost, *doubled, *unattributed);
         Self { sent, sender, lost, doubled, unattributed, delivered, sources }
     }

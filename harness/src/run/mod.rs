@@ -180,10 +180,10 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "for no known reason".to_owned())
 }
 
-/// How many judgements of a scenario may fail by chance.
+/// How many judgements of a scenario may fail by chance: each balance by its shares, by the flow before, and by the source port.
 fn judgements(scenario: &Scenario) -> usize {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps);
-    steps.filter(|step| matches!(step, Step::Probe(_, expectation) if expectation.balance.is_some())).count()
+    3 * steps.filter(|step| matches!(step, Step::Probe(_, expectation) if expectation.balance.is_some())).count()
 }
 
 #[cfg(test)]

@@ -12,13 +12,13 @@ use svclab_rules::conntrack::{Deletion, cleanup};
 use super::account::Failure;
 use super::{Options, RunError, capture, matching_rules};
 use crate::documents::{self, Document, DocumentError};
-use crate::judge::{Context, expected_parts, judge};
+use crate::judge::{Context, cells, expected_parts, judge};
 use crate::lab::{Lab, with_lab};
-use crate::observation::{Observation, Sighting};
+use crate::observation::{Observation, Sighting, Tally};
 use crate::probe::Prober;
 use crate::report::{Account, ProbeReport, RuleExcerpt, TestReport, Trouble, probe_titles, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
-use crate::stats::{FalseAlarmRate, Goal, sample_size};
+use crate::stats::{FalseAlarmRate, Goal, is_clear, most_flows, sample_size};
 use crate::topology::{self, Role, Topology};
 use crate::wire::pcapng;
 
@@ -137,12 +137,9 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 
     fn probe(&mut self, probe: &Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
         let begin = Instant::now();
-        let flows = flows(probe, expectation, &self.goal)?;
-        let observation = self
-            .prober
-            .send(probe, flows)
-            .map_err(|source| RunError::Probe { span: probe.span.clone(), source: Box::new(source) })?;
-        let context = self.context(&observation);
+        let looked = (probe.flows == Flows::Auto && expectation.balance.is_some()).then_some(self.goal);
+        let observation = self.observe(probe, expectation, looked.as_ref())?;
+        let context = Context { looked, ..self.context(&observation) };
         let verdict = judge(probe, expectation, &observation, &context);
         let (account, rules) = if verdict.held { (None, Vec::new()) } else { self.account(probe, &observation) };
         let look = (!verdict.held).then(|| self.look_further(probe));
@@ -157,6 +154,24 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             look,
             duration: begin.elapsed(),
         })
+    }
+
+    /// Sends a probe; where the counts are looked at on the way, until they are clear.
+    fn observe(
+        &mut self,
+        probe: &Probe,
+        expectation: &Expectation,
+        looked: Option<&Goal>,
+    ) -> Result<Observation, RunError> {
+        let flows = flows(probe, expectation, &self.goal)?;
+        let failed = |source| RunError::Probe { span: probe.span.clone(), source: Box::new(source) };
+        let Some(goal) = looked else { return self.prober.send(probe, flows).map_err(failed) };
+        // What cannot be judged becomes no clearer by more flows.
+        let is_enough = |tally: &Tally| {
+            let cells = cells(expectation, tally);
+            is_clear(&cells.counts, &cells.shares, goal).unwrap_or(true)
+        };
+        self.prober.count_until(probe, flows, is_enough).map(Observation::Tally).map_err(failed)
     }
 
     /// Writes what the taps saw to the scenario's file below the folder: see [`capture::place`].
@@ -205,7 +220,12 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             Observation::Flow(flow) => vec![flow.source.ip()],
             Observation::Tally(tally) => tally.sender.into_iter().collect(),
         };
-        Context { nodes: node_addresses(self.prober.lab().topology()), sender, rate: self.goal.false_alarm }
+        Context {
+            nodes: node_addresses(self.prober.lab().topology()),
+            sender,
+            rate: self.goal.false_alarm,
+            looked: None,
+        }
     }
 
     /// The rules for a packet of the nodes that saw it as it was sent; those of all nodes where it was seen at none.
@@ -241,7 +261,7 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// How many flows a probe has: what its author says, or what its balance test needs.
+/// How many flows a probe has: what its author says, or what its balance test needs at most.
 pub(super) fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Result<u64, RunError> {
     let shares = match (probe.flows, &expectation.balance, &expectation.outcome) {
         (Flows::Exactly(number), ..) => return Ok(number),
@@ -252,7 +272,8 @@ pub(super) fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Re
         (Flows::Auto, ..) => vec![1.0],
     };
     let span = || probe.span.clone();
-    let needed = sample_size(&shares, goal).map_err(|source| RunError::Flows { span: span(), source })?;
+    let needed = if expectation.balance.is_some() { most_flows(&shares, goal) } else { sample_size(&shares, goal) };
+    let needed = needed.map_err(|source| RunError::Flows { span: span(), source })?;
     if needed > MOST_FLOWS { Err(RunError::TooManyFlows { span: span(), needed }) } else { Ok(needed) }
 }
 

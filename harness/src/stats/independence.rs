@@ -28,25 +28,23 @@ pub struct Independence {
 }
 
 impl<R: Ord + Copy, C: Ord + Copy> Contingency<R, C> {
-    /// One pair more was seen.
-    pub fn add(&mut self, row: R, column: C) {
-        self.add_many(row, column, 1);
+    /// A pair was seen so many times more.
+    pub fn add(&mut self, row: R, column: C, times: u64) {
+        if times > 0 {
+            *self.counts.entry((row, column)).or_default() += times;
+        }
     }
 
     /// The pairs of both.
     #[must_use]
     pub fn plus(mut self, other: Self) -> Self {
-        other.counts.into_iter().for_each(|((row, column), count)| self.add_many(row, column, count));
+        other.counts.into_iter().for_each(|((row, column), times)| self.add(row, column, times));
         self
     }
 
-    fn add_many(&mut self, row: R, column: C, count: u64) {
-        *self.counts.entry((row, column)).or_default() += count;
-    }
-
-    /// How many different pairs were seen.
-    pub fn len(&self) -> usize {
-        self.counts.len()
+    /// How many pairs were seen.
+    pub fn pairs(&self) -> u64 {
+        self.counts.values().sum()
     }
 
     /// True where nothing was counted.
@@ -59,11 +57,10 @@ impl<R: Ord + Copy, C: Ord + Copy> Contingency<R, C> {
     ///
     /// `None` where there is nothing to tell: fewer than two rows or columns.
     pub fn independence(&self, columns: usize) -> Option<Independence> {
-        let (mut by_row, mut by_column, mut pairs) = (BTreeMap::new(), BTreeMap::new(), 0);
+        let (mut by_row, mut by_column, pairs) = (BTreeMap::new(), BTreeMap::new(), self.pairs());
         for (&(row, column), &count) in &self.counts {
             *by_row.entry(row).or_insert(0) += count;
             *by_column.entry(column).or_insert(0) += count;
-            pairs += count;
         }
         let columns = columns.max(by_column.len());
         if by_row.len() < 2 || columns < 2 {

@@ -260,7 +260,7 @@ fn pairs(draws: &mut Draws, number: u64, sticks: f64) -> Contingency<u64, u64> {
     for _ in 0..number {
         let (first, other) = (draws.next() % 5, draws.next() % 5);
         let again = ((draws.next() >> 11) as f64 / (1_u64 << 53) as f64) < sticks;
-        pairs.add(first, if again { first } else { other });
+        pairs.add(first, if again { first } else { other }, 1);
     }
     pairs
 }

@@ -1,0 +1,122 @@
+//! In what order endpoints came, and from which source ports.
+
+use std::net::SocketAddr;
+
+use crate::stats::Contingency;
+
+/// With more endpoints than this, flows are not paired: the tables would be larger than anything that could be seen in them.
+const MOST_ENDPOINTS: usize = 64;
+/// Source ports are told apart by their last three bits: what is dealt out in turn repeats itself in them.
+const PORT_CLASSES: usize = 8;
+
+/// What flows that were sent one after the other have in common.
+pub(super) struct Order {
+    endpoints: Vec<SocketAddr>,
+    has_too_many: bool,
+    /// How often each endpoint followed each, in pairs of flows that have none in common.
+    pairs: Vec<u64>,
+    /// How often each endpoint got a flow of each class of ports.
+    ports: Vec<u64>,
+    /// The endpoint of a pair's first flow.
+    first: Option<usize>,
+}
+
+impl Order {
+    pub(super) fn new() -> Self {
+        Self {
+            endpoints: Vec::new(),
+            has_too_many: false,
+            pairs: vec![0; MOST_ENDPOINTS * MOST_ENDPOINTS],
+            ports: vec![0; PORT_CLASSES * MOST_ENDPOINTS],
+            first: None,
+        }
+    }
+
+    /// The next flow, from this port, came out at this endpoint; `None` where it did not come out once.
+    #[inline]
+    pub(super) fn next(&mut self, port: u16, endpoint: Option<SocketAddr>) {
+        let endpoint = endpoint.and_then(|endpoint| self.number(endpoint));
+        if let Some(endpoint) = endpoint {
+            self.ports[usize::from(port) % PORT_CLASSES * MOST_ENDPOINTS + endpoint] += 1;
+        }
+        // A flow is in one pair only: else pairs would not be independent of each other.
+        self.first = match (self.first, endpoint) {
+            (Some(first), Some(second)) => {
+                self.pairs[first * MOST_ENDPOINTS + second] += 1;
+                None
+            }
+            (_, endpoint) => endpoint,
+        };
+    }
+
+    /// What comes next was not sent right after what came before.
+    pub(super) fn pause(&mut self) {
+        self.first = None;
+    }
+
+    fn number(&mut self, endpoint: SocketAddr) -> Option<usize> {
+        if self.has_too_many {
+            return None;
+        }
+        let known = self.endpoints.iter().position(|known| *known == endpoint);
+        if known.is_none() {
+            self.has_too_many = self.endpoints.len() == MOST_ENDPOINTS;
+            self.endpoints.push(endpoint);
+        }
+        known.or_else(|| (!self.has_too_many).then(|| self.endpoints.len() - 1))
+    }
+
+    /// The endpoints of neighbours, and the classes of ports with their endpoints; nothing where there were too many.
+    pub(super) fn finish(self) -> (Contingency<SocketAddr, SocketAddr>, Contingency<u16, SocketAddr>) {
+        let (mut neighbours, mut ports) = (Contingency::default(), Contingency::default());
+        if self.has_too_many {
+            return (neighbours, ports);
+        }
+        for (column, second) in self.endpoints.iter().enumerate() {
+            for (row, first) in self.endpoints.iter().enumerate() {
+                neighbours.add(*first, *second, self.pairs[row * MOST_ENDPOINTS + column]);
+            }
+            for class in 0..PORT_CLASSES {
+                ports.add(class as u16, *second, self.ports[class * MOST_ENDPOINTS + column]);
+            }
+        }
+        (neighbours, ports)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(number: u16) -> Option<SocketAddr> {
+        Some(SocketAddr::from(([10, 0, 0, 1], number)))
+    }
+
+    #[test]
+    fn flows_that_are_dealt_out_in_turn_are_found() {
+        let mut order = Order::new();
+        (0..3_000).for_each(|flow| order.next(1024 + flow, endpoint(flow % 3)));
+        let (neighbours, ports) = order.finish();
+        let found = neighbours.independence(3).unwrap();
+        assert!(found.pairs == 1_500 && found.p_value < 1e-9, "{found:?}");
+        // Three and eight have no factor in common: the endpoint is known from the flow before, not from the port.
+        assert_eq!(ports.independence(3).unwrap().p_value, 1.0);
+    }
+
+    #[test]
+    fn endpoints_by_port_are_found() {
+        let mut order = Order::new();
+        (0..3_000).for_each(|flow| order.next(flow, endpoint(flow % 8 / 4)));
+        assert!(order.finish().1.independence(2).unwrap().p_value < 1e-9);
+    }
+
+    #[test]
+    fn a_lost_flow_is_nobodys_neighbour() {
+        let mut order = Order::new();
+        [endpoint(1), None, endpoint(2), endpoint(3)].into_iter().for_each(|at| order.next(5, at));
+        assert_eq!(order.finish().0.pairs(), 1);
+        let mut order = Order::new();
+        (0..100).for_each(|number| order.next(number, endpoint(number)));
+        assert!(order.finish().0.is_empty(), "too many endpoints to be paired");
+    }
+}

@@ -1,0 +1,91 @@
+//! Affinity in the kernel: clients stay with their endpoints, and are let go when the timeout has passed.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rstest::rstest;
+use svclab::lab::{Backend, with_lab};
+use svclab::observation::Observed;
+use svclab::probe::Prober;
+use svclab::scenario::{self, Probe, Scenario, Step};
+use svclab::{documents, testing, topology};
+
+/// As short as it can be while a machine that is busy still sends two flows of each client in it.
+const TIMEOUT: Duration = Duration::from_secs(3);
+const CLIENTS: usize = 12;
+
+/// Eight endpoints: that all clients choose the same ones again by chance happens once in 8^12, 7e10, runs.
+fn scenario(mode: &str) -> Scenario {
+    let seconds = TIMEOUT.as_secs();
+    let mut text = format!(
+        "name: affinity
+cluster: {{podCIDR: 10.244.0.0/16, proxy: {{mode: {mode}, version: '1.31'}}}}
+nodes: [{{name: worker, ip: 172.18.0.2, podCIDR: 10.244.1.0/24}}]
+pods: [{{name: client, node: worker, replicas: {CLIENTS}}}, {{name: web, node: worker, replicas: 8}}]
+services:
+- name: web
+  sessionAffinity: ClientIP
+  sessionAffinityConfig: {{clientIP: {{timeoutSeconds: {seconds}}}}}
+  ports: [{{port: 80}}]
+endpoints: [{{service: web, pods: [web]}}]
+tests:
+"
+    );
+    for client in 1..=CLIENTS {
+        text += &format!(
+            "- {{name: client {client}, probe: {{from: pod/client-{client}, to: 'service/web:80'}}, expect: {{delivered: pod/web}}}}\n"
+        );
+    }
+    scenario::parse(&text, Path::new("affinity.yaml"), &|_| Err(io::ErrorKind::NotFound.into()))
+        .unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+fn probes(scenario: &Scenario) -> Vec<Probe> {
+    let steps = scenario.tests.iter().flat_map(|test| &test.steps);
+    steps.filter_map(|step| if let Step::Probe(probe, _) = step { Some(*probe.clone()) } else { None }).collect()
+}
+
+/// One flow of every client: where each came out.
+fn endpoints(prober: &mut Prober<'_>, probes: &[Probe]) -> Vec<SocketAddr> {
+    let flows = prober.send_together(probes).unwrap_or_else(|error| panic!("{error}"));
+    let reached = flows.into_iter().map(|flow| match flow.outcome {
+        Observed::Delivered(delivery) => delivery.destination,
+        other => panic!("{other:?}"),
+    });
+    reached.collect()
+}
+
+/// Two flows of every client, the second before the first is forgotten.
+fn twice_in_time(prober: &mut Prober<'_>, probes: &[Probe]) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
+    const ATTEMPTS: usize = 10;
+    for _ in 0..ATTEMPTS {
+        let begin = Instant::now();
+        let both = (endpoints(prober, probes), endpoints(prober, probes));
+        if begin.elapsed() < TIMEOUT {
+            return both;
+        }
+    }
+    panic!("{CLIENTS} flows took longer than {TIMEOUT:?}, {ATTEMPTS} times");
+}
+
+#[rstest]
+fn clients_stay_until_the_timeout(#[values("iptables", "nftables")] mode: &str) {
+    let scenario = scenario(mode);
+    testing::privileged(|| {
+        let documents = documents::generate(&scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+        let lived = with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
+            let mut prober = Prober::new(lab, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+            let probes = probes(&scenario);
+            assert_eq!(probes.len(), CLIENTS);
+            let (first, second) = twice_in_time(&mut prober, &probes);
+            assert_eq!(first, second, "every client stays");
+            // Time itself is what is tested: nothing can be asked whether the kernel has forgotten.
+            thread::sleep(TIMEOUT + Duration::from_millis(1_100));
+            assert_ne!(second, endpoints(&mut prober, &probes), "every client chooses anew");
+        });
+        lived.unwrap_or_else(|error| panic!("{error}"));
+    });
+}

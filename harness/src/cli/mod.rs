@@ -62,7 +62,7 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    all held
-  1    an expectation failed, voices part (`svclab verify`), `svclab rules --diff` found a
+  1    an expectation failed, voices part (`svclab verify`, `svclab explain --live`), `svclab rules --diff` found a
        difference, or `svclab cascade` a defect
   2    the input is wrong: usage, scenario, rules, or a filter that chooses no test
   3    the environment lacks something (`svclab doctor` tells what), or output cannot be written

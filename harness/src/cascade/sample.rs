@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(
             sample.shown(),
             [
-                "no endpoint is off by more than 4.7 % (relative), at a false-alarm rate of 1e-6; 55,531 flows",
+                "no endpoint is off by more than 3.7 % (relative), at a false-alarm rate of 1e-6; 55,531 flows",
                 "the rules' own counters agree with what arrived, to the flow",
             ]
         );

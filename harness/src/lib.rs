@@ -7,6 +7,7 @@ pub mod documents;
 pub mod explain;
 pub mod judge;
 pub mod lab;
+pub mod mutate;
 pub mod observation;
 pub mod predict;
 pub mod probe;

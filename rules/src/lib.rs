@@ -8,7 +8,8 @@
 //! 4. [`iptables`]: rules: generated, printed, parsed, merged; [`nftables`]: generated, printed, parsed;
 //! 5. [`walk`]: a packet, its connection, and the branches that rules make of it; [`iptables::evaluate`] walks;
 //! 6. [`conntrack`]: which connections are forgotten when objects change;
-//! 7. [`compare`]: how two rule sets of a mode differ, in words of services; [`cascade`]: how rules share connections out.
+//! 7. [`compare`]: how two rule sets of a mode differ, in words of services; [`cascade`]: how rules share connections out;
+//!    [`mutate`]: iptables rules with one thing wrong.
 //!
 //! [`promise`] starts from facts too, and knows nothing of rules: what the Service API promises for a connection.
 //!
@@ -21,6 +22,7 @@ pub mod compare;
 pub mod conntrack;
 mod digits;
 pub mod iptables;
+pub mod mutate;
 pub mod nftables;
 pub mod profile;
 pub mod promise;

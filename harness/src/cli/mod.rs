@@ -8,6 +8,7 @@ mod doctor;
 mod explain;
 mod interrupt;
 mod mistakes;
+mod mutate;
 mod reports;
 mod rules;
 mod run;
@@ -62,8 +63,8 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    all held
-  1    an expectation failed, voices part (`svclab verify`, `svclab explain --live`), `svclab rules --diff` found a
-       difference, or `svclab cascade` a defect
+  1    an expectation failed, voices part (`svclab verify`, `svclab explain --live`), a mutant survives
+       (`svclab mutate`), `svclab rules --diff` found a difference, or `svclab cascade` a defect
   2    the input is wrong: usage, scenario, rules, or a filter that chooses no test
   3    the environment lacks something (`svclab doctor` tells what), or output cannot be written
   4    svclab itself failed
@@ -75,6 +76,7 @@ Exit codes:
 enum Command {
     Run(run::Args),
     Verify(verify::Args),
+    Mutate(mutate::Args),
     Check(check::Args),
     Explain(explain::Args),
     Rules(rules::Args),
@@ -135,6 +137,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
     match command {
         Command::Run(args) => run::run(args, console),
         Command::Verify(args) => verify::run(args, console),
+        Command::Mutate(args) => mutate::run(args, console),
         Command::Check(args) => check::run(args, console),
         Command::Explain(args) => explain::run(args, console),
         Command::Rules(args) => rules::run(args, console),

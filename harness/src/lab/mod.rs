@@ -177,6 +177,19 @@ impl Lab {
         spaces.filter(|(_, space)| space.forwards()).map(|(namespace, _)| Connections::open(namespace)).collect()
     }
 
+    /// Makes all namespaces that pass packets on forget what they remember of earlier ones: connections, and clients whose
+    /// endpoint is remembered by `recent`.
+    pub(crate) fn forget(&self) -> Result<(), LabError> {
+        self.flush_connections()?;
+        let spaces = self.namespaces.iter().zip(&self.topology.spaces);
+        for (namespace, _) in spaces.filter(|(_, space)| space.forwards()) {
+            let emptied = namespace.run(settings::empty_lists)?;
+            let what = "emptying the lists of recent";
+            emptied.map_err(|source| LabError::Sandbox { what, source })?;
+        }
+        Ok(())
+    }
+
     /// Runs `conntrack` in a namespace with each of several lists of arguments, as kube-proxy does after a change.
     ///
     /// # Errors

@@ -1,12 +1,14 @@
 //! What comes back to the sender.
 
-use svclab_rules::walk::{Packet, Transport};
+use svclab_rules::walk::{Interface, Packet, Transport};
 
-use super::journey::{End, Ended, Home, Journey, Leg, enter_in_table};
+use super::journey::{Journey, enter_in_table};
+use super::leg::{End, Ended, Home, Leg};
 use super::prediction::{Cause, Predicted, PredictedBranch, PredictedReply};
 use super::{Network, SpaceId};
 use crate::scenario::RejectKind;
 use crate::topology::Role;
+use crate::wire::Mac;
 
 /// The flags of a SYN-ACK.
 const SYN_ACK: u8 = 0x12;
@@ -43,10 +45,19 @@ impl Network<'_> {
             // Only answers come home.
             Ended::Returned => return Vec::new(),
             Ended::Rejected(space, kind, cause) => {
-                let told = self.refusals(space, &leg, kind, home).into_iter();
+                let told = match (kind, &cause, self.bridge_port(space, &leg)) {
+                    (RejectKind::TcpReset, Cause::Rule(_), Some(port)) => self.reset_by_port(space, port, &leg, home),
+                    _ => self.refusals(space, &leg, kind, home),
+                };
+                let told = told.into_iter();
                 let of = |answer: End| {
                     let (share, back) = (leg.share.within(answer.leg.share), answer.leg.stages());
+                    let is_strange = kind == RejectKind::TcpReset && answer.leg.source() != home.asked();
                     let outcome = match answer.how {
+                        // The sender knows nothing of who says this.
+                        Ended::Returned if is_strange => {
+                            Predicted::Dropped { at: name(home.space), cause: Cause::NobodyListens }
+                        }
                         Ended::Returned => Predicted::Rejected { kind, at: name(space), cause: cause.clone() },
                         Ended::Unknown(rule, why) => Predicted::Unknown { rule, why },
                         // The refusal is lost, so that the sender knows nothing.
@@ -106,7 +117,9 @@ impl Network<'_> {
             }
             _ => {
                 let machine = &self.machines[space];
-                let is_own = machine.environment.addresses.interface_of(packet.destination).is_some();
+                // `::1` is asked by the interface that has it alone (`ipv6_chk_addr`).
+                let is_elsewhere = packet.destination.is_ipv6() && packet.destination.is_loopback();
+                let is_own = machine.environment.addresses.interface_of(packet.destination).is_some() && !is_elsewhere;
                 let toward = || machine.source_toward(packet.source).unwrap_or(packet.destination);
                 let from = if is_own { packet.destination } else { toward() };
                 let v6 = from.is_ipv6();
@@ -119,6 +132,24 @@ impl Network<'_> {
         answer.known = known.known;
         let mut journey = Journey::new(self, Some(home));
         journey.send_from_process(space, answer);
+        journey.finish()
+    }
+
+    /// The port of a bridge that a packet came in by, where the bridge hands packets to iptables.
+    fn bridge_port(&self, space: SpaceId, leg: &Leg) -> Option<u32> {
+        let input = leg.packet.bridge?.input?;
+        let mut interfaces = self.topology.spaces[space].interfaces.iter();
+        interfaces.find(|port| Interface::new(&port.name) == Some(input)).map(|port| port.index)
+    }
+
+    /// Follows the reset by which a rule refuses a packet from a bridge: it goes out by the port that the packet came in by, and
+    /// meets no rule and no translation (`nf_send_reset`, where there is `nf_bridge_info`).
+    fn reset_by_port(&self, space: SpaceId, port: u32, leg: &Leg, home: Home) -> Vec<End> {
+        let Transport::Tcp { source, destination, .. } = leg.packet.transport else { return Vec::new() };
+        let transport = Transport::Tcp { source: destination, destination: source, flags: RST_ACK };
+        let reset = Leg::new(Packet::new(leg.packet.destination, leg.packet.source, transport));
+        let mut journey = Journey::new(self, Some(home));
+        journey.over_link(space, port, Mac::default(), reset);
         journey.finish()
     }
 

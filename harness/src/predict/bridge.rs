@@ -2,7 +2,8 @@
 
 use svclab_rules::walk::{BridgePorts, Hook, Packet};
 
-use super::journey::{Journey, Leg, enter_in_table};
+use super::journey::{Journey, enter_in_table};
+use super::leg::Leg;
 use super::prediction::Cause;
 use super::routing::{Out, Way};
 use crate::topology::{InterfaceKind, SpaceId};

@@ -1,14 +1,13 @@
 //! A packet on its way, from hook to hook and from namespace to namespace.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
-    Assumptions, BridgePorts, By, Connection, Direction, Hook, Interface, Outcome, Packet, Share, State, Tracked,
-    Tracking, Transport, Tuple,
+    BridgePorts, By, Direction, Hook, Interface, Outcome, Packet, State, Tracked, Tracking, Tuple,
 };
 
+use super::leg::{End, Ended, Home, Leg};
 use super::machine::LOOPBACK;
 use super::prediction::{Cause, RulePlace, Stage, kind_of};
 use super::routing::{Out, Way};
@@ -17,115 +16,9 @@ use crate::scenario::RejectKind;
 use crate::topology::{ETH0, InterfaceKind, Role, SpaceId};
 use crate::wire::Mac;
 
-/// Linux' default time to live.
-const TTL: u8 = 64;
-
-/// A packet, and what is known of it where it is.
-#[derive(Debug, Clone)]
-pub(super) struct Leg {
-    pub(super) share: Share,
-    pub(super) packet: Packet,
-    pub(super) tracking: Tracking,
-    /// OUTPUT changed what routing looks at.
-    reroute: bool,
-    /// The connections that namespaces have entered in their tables.
-    pub(super) known: Vec<(SpaceId, Connection)>,
-    pub(super) ttl: u8,
-    /// The packet inside of this tunnel's packet, with its time to live.
-    pub(super) carried: Option<(Packet, u8)>,
-    /// The packet that this ICMP error is about, as it is where the error is.
-    pub(super) quoted: Option<Tuple>,
-    pub(super) assumptions: Assumptions,
-    trail: Trail,
-}
-
-/// The hooks passed, last first; branches share what they have in common.
-#[derive(Debug, Clone, Default)]
-struct Trail(Option<Arc<(Stage, Trail)>>);
-
-impl Leg {
-    pub(super) fn new(packet: Packet) -> Self {
-        Self {
-            share: Share::ONE,
-            packet,
-            tracking: Tracking::Untracked,
-            reroute: false,
-            known: Vec::new(),
-            ttl: TTL,
-            carried: None,
-            quoted: None,
-            assumptions: Assumptions::NONE,
-            trail: Trail::default(),
-        }
-    }
-
-    /// The hooks passed, in order.
-    pub(super) fn stages(&self) -> Vec<Stage> {
-        let mut stages = Vec::new();
-        let mut rest = &self.trail;
-        while let Trail(Some(last)) = rest {
-            stages.push(last.0.clone());
-            rest = &last.1;
-        }
-        stages.reverse();
-        stages
-    }
-
-    /// An ICMP error about a packet.
-    pub(super) fn about(self, quoted: Tuple) -> Self {
-        Self { quoted: Some(quoted), ..self }
-    }
-
-    /// Starts on its own once more, as the packet of a tunnel does.
-    pub(super) fn restart(&mut self, packet: Packet) {
-        (self.packet, self.ttl) = (packet, TTL);
-    }
-
-    fn protocol(&self) -> Option<Protocol> {
-        match self.packet.transport {
-            Transport::Tcp { .. } => Some(Protocol::Tcp),
-            Transport::Udp { .. } => Some(Protocol::Udp),
-            Transport::Sctp { .. } => Some(Protocol::Sctp),
-            Transport::Icmp { .. } | Transport::Other(_) => None,
-        }
-    }
-
-    pub(super) fn source(&self) -> SocketAddr {
-        SocketAddr::new(self.packet.source, self.packet.tuple().source_port)
-    }
-
-    pub(super) fn destination(&self) -> SocketAddr {
-        SocketAddr::new(self.packet.destination, self.packet.tuple().destination_port)
-    }
-}
-
-/// A way's end.
-#[derive(Debug, Clone)]
-pub(super) struct End {
-    pub(super) leg: Leg,
-    pub(super) how: Ended,
-}
-
-/// How a way ends.
-#[derive(Debug, Clone)]
-pub(super) enum Ended {
-    /// Somebody gets it: who, and in which namespace.
-    Received(SpaceId, String),
-    /// An answer is back at the sender.
-    Returned,
-    Rejected(SpaceId, RejectKind, Cause),
-    Dropped(SpaceId, Cause),
-    /// The kernel has no way for a process's packet.
-    Unsent(SpaceId, Cause),
-    Unknown(RulePlace, Arc<str>),
-}
-
-/// Where an answer belongs: the sender's namespace, and its packet as it was sent.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Home {
-    pub(super) space: SpaceId,
-    pub(super) sent: Tuple,
-}
+/// Hooks that all branches of a packet may pass together. A single way has a few hundred at most, where it is a circle; where
+/// chance decides on each round, their number doubles each time.
+const MOST_HOOKS: usize = 4096;
 
 /// All branches of a packet's way.
 pub(super) struct Journey<'n, 'a> {
@@ -133,11 +26,15 @@ pub(super) struct Journey<'n, 'a> {
     /// For answers.
     home: Option<Home>,
     ends: Vec<End>,
+    /// How many hooks may still be passed.
+    hooks_left: usize,
+    /// The rule by which chance decided last.
+    chance: Option<RulePlace>,
 }
 
 impl<'n, 'a> Journey<'n, 'a> {
     pub(super) fn new(network: &'n Network<'a>, home: Option<Home>) -> Self {
-        Self { network, home, ends: Vec::new() }
+        Self { network, home, ends: Vec::new(), hooks_left: MOST_HOOKS, chance: None }
     }
 
     pub(super) fn finish(self) -> Vec<End> {
@@ -177,11 +74,16 @@ impl<'n, 'a> Journey<'n, 'a> {
         for leg in self.hook(space, Hook::Output, leg, None) {
             match if leg.reroute { route(&leg) } else { Ok(out) } {
                 Ok(out) => self.leave(space, out, leg),
-                // The kernel goes on trying to send a SYN (`tcp_connect`); of others it tells that it has no way.
-                Err(cause) if leg.protocol() == Some(Protocol::Tcp) => self.lose(space, leg, cause),
-                Err(cause) => self.end(leg, Ended::Unsent(space, cause)),
+                Err(cause) => self.end_without_way(space, leg, cause),
             }
         }
+    }
+
+    /// OUTPUT has sent a process's packet to where no way leads.
+    fn end_without_way(&mut self, space: SpaceId, leg: Leg, cause: Cause) {
+        // The kernel goes on trying to send a SYN (`tcp_connect`); of others it tells that it has no way.
+        let is_tcp = leg.protocol() == Some(Protocol::Tcp);
+        self.end(leg, if is_tcp { Ended::Dropped(space, cause) } else { Ended::Unsent(space, cause) });
     }
 
     /// A frame leaves by one end of a link.
@@ -239,8 +141,7 @@ impl<'n, 'a> Journey<'n, 'a> {
         bridge: Option<BridgePorts>,
         mut leg: Leg,
     ) -> Vec<Leg> {
-        let is_loopback = leg.packet.source.is_loopback() || leg.packet.destination.is_loopback();
-        if is_loopback && leg.packet.source.is_ipv6() {
+        if bridge.is_none() && has_ipv6_loopback(&leg.packet) {
             // `ip6_rcv_core`, before any rule.
             self.lose(space, leg, Cause::Martian);
             return Vec::new();
@@ -253,7 +154,15 @@ impl<'n, 'a> Journey<'n, 'a> {
     /// What follows PREROUTING.
     pub(super) fn route(&mut self, space: SpaceId, by: u32, mut leg: Leg) {
         let machine = self.machine(space);
+        if leg.packet.bridge.is_some() && has_ipv6_loopback(&leg.packet) {
+            // Rules had what the bridge handed to them before `ip6_rcv_core` sees it.
+            return self.lose(space, leg, Cause::Martian);
+        }
         match machine.route_input(by, leg.packet.source, leg.packet.destination) {
+            // `ip_error`, `ip6_pkt_discard`.
+            Err(Cause::NoRoute) => {
+                self.end(leg, Ended::Rejected(space, RejectKind::OtherUnreachable, Cause::NoRoute));
+            }
             Err(cause) => self.lose(space, leg, cause),
             Ok(Way::Local) => self.for_the_machine(space, leg),
             Ok(Way::Forward(_)) if leg.ttl <= 1 => self.lose(space, leg, Cause::TooManyHops),
@@ -314,6 +223,9 @@ impl<'n, 'a> Journey<'n, 'a> {
             } else {
                 let protocol = leg.protocol();
                 let listener = protocol.and_then(|protocol| self.machine(space).listener(protocol, leg.destination()));
+                if listener.is_none() && loses_reset(&leg) {
+                    return self.lose(space, leg, Cause::NoRoute);
+                }
                 let how = match (listener, protocol) {
                     (Some(at), _) => Ended::Received(space, at.to_owned()),
                     (None, Some(Protocol::Tcp)) => Ended::Rejected(space, RejectKind::TcpReset, Cause::NobodyListens),
@@ -333,12 +245,23 @@ impl<'n, 'a> Journey<'n, 'a> {
         let machine = self.machine(space);
         let family = Family::of(leg.packet.destination);
         let Some(rules) = machine.rules(family) else { return vec![leg] };
+        if let (0, Some(rule)) = (self.hooks_left, &self.chance) {
+            let why = "packets go in a circle, and on each round chance decides".into();
+            self.end(leg, Ended::Unknown(rule.clone(), why));
+            return Vec::new();
+        }
+        self.hooks_left = self.hooks_left.saturating_sub(1);
         let branches = rules.walk(&machine.environment, hook, &leg.packet, leg.tracking);
+        if let [first, _, ..] = &branches[..] {
+            let decided = first.trace.0.iter().find(|step| step.is_by_chance());
+            self.chance = decided.and_then(|step| machine.place(family, step.rule)).or(self.chance.take());
+        }
         let mut accepted = Vec::with_capacity(branches.len());
         for mut branch in branches {
             let mut is_lost = false;
-            if let (Some(wanted), Some(out)) = (branch.source_nat, out) {
-                let masquerade = machine.preferred(out, branch.packet.destination);
+            if let Some(wanted) = branch.source_nat {
+                // INPUT knows no MASQUERADE.
+                let masquerade = out.and_then(|out| machine.preferred(out, branch.packet.destination));
                 match masquerade.or(wanted.address) {
                     Some(address) => {
                         let present = branch.packet.tuple().source_port;
@@ -361,7 +284,7 @@ impl<'n, 'a> Journey<'n, 'a> {
                 carried: leg.carried,
                 quoted: leg.quoted,
                 assumptions: leg.assumptions.and(branch.assumptions),
-                trail: Trail(Some(Arc::new((stage, leg.trail.clone())))),
+                trail: leg.trail.and(stage),
             };
             let place = |rule| machine.place(family, rule);
             let how = match branch.outcome {
@@ -378,9 +301,13 @@ impl<'n, 'a> Journey<'n, 'a> {
                 }
                 Outcome::Unknown(unknown) => place(unknown.rule).map(|rule| Ended::Unknown(rule, unknown.why)),
             };
-            match how {
-                None => accepted.push(leg),
-                Some(how) => self.end(leg, how),
+            // A new way is looked for in the tables that ask for it, before those that filter.
+            let rerouted = how.is_some() && leg.reroute;
+            let way = rerouted.then(|| machine.route_output(leg.packet.source, leg.packet.destination));
+            match (how, way) {
+                (None, _) => accepted.push(leg),
+                (Some(_), Some(Err(cause))) => self.end_without_way(space, leg, cause),
+                (Some(how), _) => self.end(leg, how),
             }
         }
         accepted
@@ -421,6 +348,20 @@ impl<'n, 'a> Journey<'n, 'a> {
     }
 }
 
+/// Whether the reset that a kernel answers a segment with finds no way back: one to a process at `::1` must leave by the
+/// interface whose address was asked (`tcp_v6_send_response` with `rt6_need_strict`), and only that of `::1` itself leads there.
+fn loses_reset(leg: &Leg) -> bool {
+    let is_loopback = |address: IpAddr| address.is_ipv6() && address.is_loopback();
+    let started = leg.tracking.connection().map_or(leg.packet.source, |connection| connection.original.source);
+    let is_tcp = leg.protocol() == Some(Protocol::Tcp);
+    is_tcp && is_loopback(leg.packet.source) && is_loopback(started) && !leg.packet.destination.is_loopback()
+}
+
+/// Whether a packet has an address that is never on a wire.
+fn has_ipv6_loopback(packet: &Packet) -> bool {
+    [packet.source, packet.destination].iter().any(|address| address.is_ipv6() && address.is_loopback())
+}
+
 /// A packet leaves a machine's rules behind, and the machine remembers its connection.
 pub(super) fn enter_in_table(space: SpaceId, leg: &mut Leg) {
     if leg.quoted.is_some() {
@@ -428,9 +369,11 @@ pub(super) fn enter_in_table(space: SpaceId, leg: &mut Leg) {
         leg.quoted = leg.tracking.connection().map(|connection| connection.original).or(leg.quoted);
         return;
     }
-    if let Some(connection) = leg.tracking.connection()
-        && !leg.known.iter().any(|(of, known)| *of == space && known.original == connection.original)
-    {
-        leg.known.push((space, *connection));
+    if let Some(connection) = leg.tracking.connection() {
+        let mut known = leg.known.iter_mut();
+        match known.find(|(of, known)| *of == space && known.original == connection.original) {
+            Some((_, known)) => *known = *connection,
+            None => leg.known.push((space, *connection)),
+        }
     }
 }

@@ -7,7 +7,7 @@
 //! - `machine`: a namespace with its rules, addresses, routes and settings;
 //! - `routing`: what its kernel decides between hooks: for whom a packet is, whether it may come in, which way it leaves and
 //!   with which source;
-//! - `journey`: a packet on its way, from hook to hook and from namespace to namespace;
+//! - `leg`: a packet on its way, and how that ends; `journey`: it goes from hook to hook and from namespace to namespace;
 //! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
 //! - `answer`: what comes back to the sender.
 //!
@@ -17,6 +17,7 @@
 mod answer;
 mod bridge;
 mod journey;
+mod leg;
 mod machine;
 mod prediction;
 mod routing;
@@ -35,7 +36,8 @@ use crate::documents::Document;
 use crate::scenario::Vantage;
 use crate::topology::{ETH0, Sender, SpaceId, Topology, mac_of};
 use crate::wire::Mac;
-use journey::{Home, Journey, Leg};
+use journey::Journey;
+use leg::{Home, Leg};
 use machine::Machine;
 use rules::Does;
 

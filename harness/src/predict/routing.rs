@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::machine::{LOOPBACK, Machine, loopback};
 use super::prediction::Cause;
 use super::settings::Settings;
-use crate::topology::Hop;
+use crate::topology::{Hop, Route};
 
 /// A way out of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +33,14 @@ impl Machine {
     /// The way to an address, by the longest prefix.
     fn route(&self, to: IpAddr) -> Result<Out, Cause> {
         let route = self.routes.iter().find(|route| route.destination.contains(&to)).ok_or(Cause::NoRoute)?;
-        match route.hop {
-            Hop::Gateway(next_hop, interface) => Ok(Out { interface, next_hop }),
-            Hop::Link(interface) => Ok(Out { interface, next_hop: to }),
-            Hop::Nowhere => Err(Cause::Blackhole),
-        }
+        out(route, to).ok_or(Cause::Blackhole)
+    }
+
+    /// The way to an address that leaves by this interface.
+    fn route_by(&self, interface: u32, to: IpAddr) -> Option<Out> {
+        let ways =
+            self.routes.iter().filter(|route| route.destination.contains(&to)).filter_map(|route| out(route, to));
+        ways.into_iter().find(|out| out.interface == interface)
     }
 
     /// Routes a packet of the machine itself, whose source is chosen already.
@@ -59,6 +62,11 @@ impl Machine {
         if ipv4 && (from.is_loopback() || to.is_loopback()) && !self.routes_loopback(by) {
             return Err(Cause::Martian);
         }
+        if !ipv4 && to.is_loopback() {
+            // Only a route by the interface that it came in by counts (`rt6_need_strict`), and that of `::1` is not.
+            let out = self.route_by(by, to).ok_or(Cause::NoRoute)?;
+            return Ok(Way::Forward(out));
+        }
         if self.is_own(to) {
             return self.validate_source(by, from).map(|()| Way::Local);
         }
@@ -79,7 +87,7 @@ impl Machine {
             return Ok(());
         }
         let settings = self.settings();
-        if self.is_own(from) && !from.is_loopback() && !settings.accepts_own(self.name(by)) {
+        if self.is_own(from) && !settings.accepts_own(self.name(by)) {
             return Err(Cause::Martian);
         }
         let leads_back = |interface: u32| interface == by;
@@ -105,6 +113,9 @@ impl Machine {
     pub(super) fn preferred(&self, out: Out, to: IpAddr) -> Option<IpAddr> {
         let of_family = || self.space.addresses.iter().filter(|(_, prefix)| prefix.addr().is_ipv4() == to.is_ipv4());
         let here = || of_family().filter(|(index, _)| *index == out.interface).map(|(_, prefix)| prefix);
+        if to.is_ipv6() && to.is_loopback() {
+            return Some(to);
+        }
         if to.is_ipv4() {
             let near = here().find(|prefix| prefix.contains(&out.next_hop));
             let chosen = near.or_else(|| here().next()).or_else(|| {
@@ -117,7 +128,8 @@ impl Machine {
             (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
             _ => 0,
         };
-        let rank = |(index, address): &(u32, IpAddr)| (*index == out.interface, alike(*address));
+        // The destination itself is the best of all, where it is one of them.
+        let rank = |(index, address): &(u32, IpAddr)| (*address == to, *index == out.interface, alike(*address));
         let candidates = of_family().map(|(index, prefix)| (*index, prefix.addr()));
         // Of equals the first.
         candidates.reduce(|best, next| if rank(&next) > rank(&best) { next } else { best }).map(|(_, address)| address)
@@ -138,5 +150,14 @@ impl Machine {
 
     fn name(&self, index: u32) -> &str {
         self.space.interface(index).map_or("lo", |interface| &interface.name)
+    }
+}
+
+/// Where a route leads an address; nothing where it leads nowhere.
+fn out(route: &Route, to: IpAddr) -> Option<Out> {
+    match route.hop {
+        Hop::Gateway(next_hop, interface) => Some(Out { interface, next_hop }),
+        Hop::Link(interface) => Some(Out { interface, next_hop: to }),
+        Hop::Nowhere => None,
     }
 }

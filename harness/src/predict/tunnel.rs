@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use svclab_rules::walk::{Packet, Transport};
 
-use super::journey::{Journey, Leg};
+use super::journey::Journey;
+use super::leg::{Carried, Leg};
 use super::prediction::Cause;
 use crate::topology::{InterfaceKind, SpaceId};
 use crate::wire::Mac;
@@ -24,7 +25,8 @@ impl Journey<'_, '_> {
         };
         let transport = Transport::Udp { source: FIRST_PORT, destination: PORT };
         let outer = Packet { mark: leg.packet.mark, ..Packet::new(local, remote, transport) };
-        leg.carried = Some((leg.packet, leg.ttl));
+        // The packet around it is nobody's answer, whatever it carries.
+        leg.carried = Some(Carried { packet: leg.packet, ttl: leg.ttl, quoted: leg.quoted.take() });
         leg.restart(outer);
         self.send_from_process(space, leg);
     }
@@ -34,9 +36,10 @@ impl Journey<'_, '_> {
         let mut interfaces = self.machine(space).space.interfaces.iter();
         let device = interfaces.find(|interface| matches!(interface.kind, InterfaceKind::Vxlan { .. }));
         match (device.map(|device| device.index), leg.carried.take()) {
-            (Some(device), Some((packet, ttl))) => {
-                leg.packet = Packet { mark: 0, ..packet };
-                leg.ttl = ttl;
+            (Some(device), Some(Carried { packet, ttl, quoted })) => {
+                // The packet keeps the mark of the one around it (`skb_scrub_packet`, which only another namespace makes forget it).
+                leg.packet = Packet { mark: leg.packet.mark, ..packet };
+                (leg.ttl, leg.quoted) = (ttl, quoted);
                 self.come_in(space, device, None, leg);
             }
             _ => self.lose(space, leg, Cause::NobodyListens),

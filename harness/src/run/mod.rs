@@ -24,6 +24,7 @@ use crate::stats::{FalseAlarmRate, Goal};
 
 pub use error::RunError;
 pub use matching::matching_rules;
+pub(crate) use session::Session;
 
 /// How scenarios are run.
 #[derive(Debug, Clone, Default)]

@@ -23,7 +23,7 @@ use crate::topology::{self, Role, Topology};
 use crate::wire::pcapng;
 
 /// The tests of a scenario in their lab.
-struct Session<'lab, 'scenario> {
+pub(crate) struct Session<'lab, 'scenario> {
     scenario: &'scenario Scenario,
     prober: Prober<'lab>,
     cluster: Cluster,
@@ -54,7 +54,8 @@ pub(super) fn carry_out(
 }
 
 impl<'lab, 'scenario> Session<'lab, 'scenario> {
-    fn open(
+    /// Makes a lab ready for a scenario's tests; documents are those that are installed.
+    pub(crate) fn open(
         scenario: &'scenario Scenario,
         lab: &'lab mut Lab,
         documents: Vec<Document>,
@@ -63,6 +64,38 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let cluster = scenario.cluster.clone();
         let prober = Prober::new(lab, &cluster).map_err(RunError::Prober)?;
         Ok(Self { scenario, prober, cluster, documents, applied: 0, goal })
+    }
+
+    /// What sends probes in the lab.
+    pub(crate) fn prober(&mut self) -> &mut Prober<'lab> {
+        &mut self.prober
+    }
+
+    /// The lab.
+    pub(crate) fn lab(&mut self) -> &mut Lab {
+        self.prober.lab()
+    }
+
+    /// Carries out the tests of the scenario's first state: those before the first that changes objects. False where one does
+    /// not hold or cannot be carried out; those behind it are left out.
+    ///
+    /// # Errors
+    ///
+    /// Where the lab fails.
+    pub(crate) fn tests_hold(&mut self) -> Result<bool, RunError> {
+        let scenario = self.scenario;
+        for test in &scenario.tests {
+            for step in &test.steps {
+                let Step::Probe(probe, expectation) = step else { return Ok(true) };
+                match self.probe(test, probe, expectation) {
+                    Ok(report) if report.verdict.held => {}
+                    Ok(_) => return Ok(false),
+                    Err(error) if error.is_of_one_probe() => return Ok(false),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Carries out the tests that are chosen; of the others before them only the changes, which later tests build on.

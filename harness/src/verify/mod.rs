@@ -4,13 +4,17 @@
 //! ([`svclab_rules::promise`]), the *prediction* from walking the rules ([`crate::predict`]), and the *observation* of a real
 //! packet in a lab ([`crate::probe`]). [`verify`] asks all three about the first state of a scenario and tells where they part:
 //!
-//! - `survey`: what is asked, and how a lab is built and asked;
+//! - `inquiry`: what is asked, and what is known beforehand;
+//! - `survey`: how a lab is built and asked;
 //! - `crate::voices`: who disagrees with whom about one flow;
 //! - `finding`: flows that the voices part about, by cause;
+//! - `kernel`: prediction and observation alone, for any flows;
 //! - `render`: the page for a person; `json`: the same for machines.
 
 mod finding;
+mod inquiry;
 mod json;
+mod kernel;
 mod render;
 mod survey;
 
@@ -23,8 +27,11 @@ use crate::run::{guarded, in_parallel};
 use crate::scenario::Scenario;
 
 pub use finding::{Example, Finding};
+pub(crate) use inquiry::Inquiry;
 pub use json::json;
+pub use kernel::{Agreement, Contradiction, compare_with_kernel};
 pub use render::{Style, page, summary};
+pub(crate) use survey::flow_words;
 pub use survey::{AddressKind, Asked, Verification};
 
 pub use crate::voices::Disagreement;

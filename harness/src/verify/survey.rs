@@ -1,24 +1,22 @@
 //! What is asked of a scenario, and how all three voices are.
 
 use std::cell::LazyCell;
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use svclab_rules::cluster::Cluster;
-use svclab_rules::promise::{Outcome, Promise, Promises, Question, VantagePoint, questions};
+use svclab_rules::promise::{Outcome, Promise, Question, VantagePoint};
 
 use super::Options;
 use super::finding::{Example, Finding, Findings};
-use crate::documents::{self, DocumentError};
+use super::inquiry::Inquiry;
 use crate::lab::with_lab;
 use crate::observation::FlowObservation;
-use crate::predict::{Network, Prediction, Sent};
+use crate::predict::{Network, PredictedBranch, Prediction};
 use crate::probe::Prober;
 use crate::run::RunError;
 use crate::scenario::{Destination, Flows, Probe, Scenario, Span, Vantage};
-use crate::topology;
-use crate::voices::{Comparison, Flow, Seen, Voices, in_order};
+use crate::voices::{Flow, Seen, Voices, in_order, sent};
 
 /// What came of a verification.
 #[derive(Debug, Clone, Default)]
@@ -112,13 +110,7 @@ impl Verification {
 /// Asks all voices about a scenario's first state.
 pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verification, RunError> {
     let cluster = &scenario.cluster;
-    let documents = documents::generate(scenario, cluster)?;
-    let topology = topology::plan(scenario);
-    let vantages = vantages(scenario);
-    let points: Vec<VantagePoint> = vantages.iter().map(|(point, _)| point.clone()).collect();
-    let asked = questions(cluster, &points).map_err(DocumentError::from)?;
-    let by_point: HashMap<&VantagePoint, &Vantage> = vantages.iter().map(|(point, vantage)| (point, vantage)).collect();
-    let probes: Vec<Probe> = asked.iter().map(|question| probe(scenario, question, by_point[&question.from])).collect();
+    let Inquiry { documents, topology, asked, probes, promises, comparison, .. } = Inquiry::of(scenario)?;
     let flows = with_lab(&topology, &documents, options.backend, |lab| {
         Prober::new(lab, cluster).and_then(|mut prober| prober.send_together(&probes))
     })?;
@@ -127,20 +119,12 @@ pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verificat
     let network = network.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
     let in_order = in_order(&topology);
     let in_order = LazyCell::new(|| Network::of(&in_order, &documents, cluster).ok());
-    let comparison = Comparison::of(&topology, cluster).map_err(DocumentError::from)?;
-    let promises = Promises::of(cluster).map_err(DocumentError::from)?;
     let mut verification =
         Verification { nodes: cluster.nodes.len(), services: cluster.services.len(), ..Verification::default() };
     let mut findings = Findings::default();
     for ((question, probe), observed) in asked.iter().zip(&probes).zip(&flows) {
         let promise = promises.about(question);
-        let sent = Sent {
-            from: probe.from.clone(),
-            source_port: observed.source.port(),
-            to: question.to,
-            protocol: question.protocol,
-            via: probe.to.via.clone(),
-        };
+        let sent = sent(probe, observed.source.port());
         let prediction = network.predict(&sent);
         let flow = Flow { question, source: observed.source.ip() };
         let seen = Seen::observed(observed);
@@ -178,7 +162,7 @@ impl Verification {
 }
 
 /// Everybody who can send: pods, nodes, their loopback addresses, outside hosts.
-fn vantages(scenario: &Scenario) -> Vec<(VantagePoint, Vantage)> {
+pub(super) fn vantages(scenario: &Scenario) -> Vec<(VantagePoint, Vantage)> {
     let cluster = &scenario.cluster;
     let pods = cluster.pods.iter().map(|pod| (VantagePoint::Pod(pod.name.clone()), Vantage::Pod(pod.name.clone())));
     let nodes = || cluster.nodes.iter().map(|node| node.name.clone());
@@ -192,7 +176,7 @@ fn vantages(scenario: &Scenario) -> Vec<(VantagePoint, Vantage)> {
 }
 
 /// A question as a packet to send.
-fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
+pub(super) fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
     let to = Destination {
         label: question.to.to_string(),
         address: question.to.ip(),
@@ -203,21 +187,29 @@ fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
     Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1) }
 }
 
-fn start_of(scenario: &Scenario) -> Span {
+/// The rules that a branch met, in order, with the hook before each.
+pub(super) fn words_of(network: &Network<'_>, branch: &PredictedBranch) -> Vec<String> {
+    let met = network.rules_met(&branch.stages).into_iter();
+    met.map(|(hook, rule)| format!("{}  {hook} {}  {}", rule.space, rule.table, rule.text)).collect()
+}
+
+pub(super) fn start_of(scenario: &Scenario) -> Span {
     Span { file: scenario.file.clone(), line: 1, column: 1 }
+}
+
+/// A probe's flow in words: `host/outside > 192.0.2.1:80 tcp by way of node/worker`.
+pub(crate) fn flow_words(probe: &Probe) -> String {
+    let via = probe.to.via.as_ref().map(|node| format!(" by way of node/{node}")).unwrap_or_default();
+    let to = SocketAddr::new(probe.to.address, probe.to.port);
+    format!("{} > {to} {}{via}", probe.from, probe.protocol)
 }
 
 fn example(voices: &Voices<'_>, probe: &Probe, network: &Network<'_>, observed: &FlowObservation) -> Example {
     let promise: &Promise = voices.promise;
-    let via = probe.to.via.as_ref().map(|node| format!(" by way of node/{node}")).unwrap_or_default();
-    let to = SocketAddr::new(probe.to.address, probe.to.port);
     let branches = voices.prediction.map(|prediction: &Prediction| prediction.branches.as_slice()).unwrap_or_default();
-    let rules = voices.branch_that_matters().map(|branch| {
-        let met = network.rules_met(&branch.stages).into_iter();
-        met.map(|(hook, rule)| format!("{}  {hook} {}  {}", rule.space, rule.table, rule.text)).collect()
-    });
+    let rules = voices.branch_that_matters().map(|branch| words_of(network, branch));
     Example {
-        flow: format!("{} > {to} {}{via}", probe.from, probe.protocol),
+        flow: flow_words(probe),
         service: promise.service.clone(),
         promise: promise.outcome.to_string(),
         prediction: branches.iter().map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect(),

@@ -18,5 +18,5 @@ pub use disagreement::Disagreement;
 pub(crate) use compare::{Comparison, Flow};
 pub(crate) use part::Voices;
 pub(crate) use question::{in_order, question, sent};
-pub(crate) use seen::Seen;
+pub(crate) use seen::{Seen, outcome_words};
 pub(crate) use words::promise_words;

@@ -101,6 +101,19 @@ impl fmt::Display for Seen {
     }
 }
 
+/// What a branch of a prediction comes to for its flow, in words that leave out why, and the source's port: the kernel may choose
+/// another than was predicted.
+pub(crate) fn outcome_words(outcome: &Predicted) -> String {
+    match Seen::predicted(outcome) {
+        Some(Seen::Delivered { at, source, destination, reply }) => {
+            let reply = reply.map_or("no answer arrives".to_owned(), |reply| format!("answered from {reply}"));
+            format!("delivered to {at} at {destination}, from {}, {reply}", source.ip())
+        }
+        Some(seen) => seen.to_string(),
+        None => "unknown".to_owned(),
+    }
+}
+
 /// How a refusal is told.
 pub(crate) fn kind_words(kind: RejectKind) -> &'static str {
     match kind {

@@ -102,6 +102,7 @@ fn icmpv6_name(icmp_type: u8, code: u8) -> &'static str {
         (2, _) => "packet too big",
         (3, 0) => "hop limit exceeded",
         (3, _) => "reassembly time exceeded",
+        (4, 1) => "unknown next header",
         _ => "error",
     }
 }

@@ -34,8 +34,9 @@ pub struct Refusal {
 }
 
 /// Reads a packet that the sender of a flow received as a refusal of it: a TCP segment with RST, an SCTP ABORT, or an
-/// ICMP or ICMPv6 destination unreachable that quotes the flow as it was sent. "Fragmentation needed" refuses a
-/// packet's size, not the flow.
+/// ICMP or ICMPv6 destination unreachable, or ICMPv6's unknown next header, that quotes the flow as it was sent.
+/// "Fragmentation needed" refuses a packet's size, not the flow.
+/// Nor is a flow refused of which a later segment is.
 pub fn refusal(packet: &Packet, flow: &Flow) -> Option<Refusal> {
     let by = packet.source;
     let answers = packet.flow() == Some(flow.reversed());
@@ -46,7 +47,7 @@ pub fn refusal(packet: &Packet, flow: &Flow) -> Option<Refusal> {
         Transport::Sctp(sctp) if answers && sctp.chunk == Some(Chunk::Abort) => {
             Some(Refusal { kind: RejectKind::SctpAbort, what: "SCTP [ABORT]".to_owned(), by })
         }
-        Transport::Icmp(Icmp::Error(error)) if error.quoted.as_ref()?.flow() == Some(*flow) => {
+        Transport::Icmp(Icmp::Error(error)) if quotes_the_first_of(error.quoted.as_deref()?, flow) => {
             let kind = unreachable_kind(error, by.is_ipv4())?;
             Some(Refusal { kind, what: format!("{} {}", version(by), error_words(error, by.is_ipv4())), by })
         }
@@ -54,11 +55,19 @@ pub fn refusal(packet: &Packet, flow: &Flow) -> Option<Refusal> {
     }
 }
 
+/// Whether a quoted packet is one that opens a flow, as far as the quotation shows.
+fn quotes_the_first_of(quoted: &Packet, flow: &Flow) -> bool {
+    let is_later = matches!(&quoted.transport, Transport::Tcp(tcp) if !tcp.flags.contains(TcpFlags::SYN));
+    quoted.flow() == Some(*flow) && !is_later
+}
+
 fn unreachable_kind(error: &IcmpError, ipv4: bool) -> Option<RejectKind> {
     match (error.icmp_type, error.code, ipv4) {
         (3, 3, true) | (1, 4, false) => Some(RejectKind::PortUnreachable),
         (3, 4, true) => None,
         (3, _, true) | (1, _, false) => Some(RejectKind::OtherUnreachable),
+        // What ICMP calls protocol unreachable is a parameter problem in ICMPv6: an unknown next header.
+        (4, 1, false) => Some(RejectKind::OtherUnreachable),
         _ => None,
     }
 }

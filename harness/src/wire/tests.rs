@@ -236,6 +236,14 @@ fn an_address_of_many_is_not_answered(#[case] destination: &str) {
     assert_eq!(answer(&probe(&Flow::udp(at("10.0.0.1:1"), at(destination)), tag())), None);
 }
 
+/// The segment that opens a flow.
+fn opening() -> Tcp {
+    match probe(&some_flow(), tag()).transport {
+        Transport::Tcp(tcp) => tcp,
+        other => panic!("{other:?} is no segment"),
+    }
+}
+
 /// The segment or packet by which `flow`'s receiver refuses it.
 fn refused(flow: Flow) -> Packet {
     let mut packet = answer(&probe(&flow, tag())).unwrap();
@@ -273,6 +281,12 @@ fn refused(flow: Flow) -> Packet {
     RejectKind::PortUnreachable,
     "ICMPv6 port unreachable (type 1, code 4)"
 )]
+#[case::next_header(
+    error("fd00::2", 4, 1, probe(&Flow::udp(at("[fd00::3]:4000"), at("[fd00:96::1]:80")), tag())),
+    Flow::udp(at("[fd00::3]:4000"), at("[fd00:96::1]:80")),
+    RejectKind::OtherUnreachable,
+    "ICMPv6 unknown next header (type 4, code 1)"
+)]
 fn refusals(#[case] packet: Packet, #[case] flow: Flow, #[case] kind: RejectKind, #[case] what: &str) {
     let found = refusal(&Packet::decode(&packet.encode().unwrap()).unwrap(), &flow);
     assert_eq!(found, Some(Refusal { kind, what: what.to_owned(), by: packet.source }));
@@ -284,6 +298,9 @@ fn refusals(#[case] packet: Packet, #[case] flow: Flow, #[case] kind: RejectKind
 #[case::time(error("172.18.0.2", 11, 0, probe(&some_flow(), tag())))]
 #[case::other_flow(error("172.18.0.2", 3, 3, probe(&some_flow().reversed(), tag())))]
 #[case::own_reset(Packet { source: some_flow().source.ip(), destination: some_flow().destination.ip(), ..refused(some_flow()) })]
+#[case::later_segment(error("172.18.0.2", 3, 13, Packet {
+    transport: Transport::Tcp(Tcp { flags: TcpFlags::ACK, ..opening() }), ..probe(&some_flow(), tag())
+}))]
 fn no_refusals(#[case] packet: Packet) {
     assert_eq!(refusal(&packet, &some_flow()), None);
 }

@@ -190,9 +190,11 @@ impl SourceNat {
         (self.first_port..=self.last_port).contains(&port)
     }
 
-    /// An address and a port that may be chosen: the present port where it may stay, else the lowest.
+    /// An address and a port that may be chosen. Where there are several, chance hardly ever leaves a packet its port: then it is
+    /// the next one.
     pub fn choose(&self, masquerade: IpAddr, present: u16) -> (IpAddr, u16) {
-        let port = if self.allows(present) { present } else { self.first_port };
+        let next = present.saturating_add(u16::from(self.first_port < self.last_port));
+        let port = if self.allows(next) { next } else { self.first_port };
         (self.address.unwrap_or(masquerade), port)
     }
 }

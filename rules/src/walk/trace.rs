@@ -30,6 +30,17 @@ pub struct Step {
     pub did: Did,
 }
 
+impl Step {
+    /// Whether chance decided about the rule.
+    pub fn is_by_chance(&self) -> bool {
+        match self.did {
+            Did::Match(share) => share != Share::ONE,
+            Did::PassByChance(_) => true,
+            Did::Perhaps | Did::Stop => false,
+        }
+    }
+}
+
 /// What a rule did to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Did {

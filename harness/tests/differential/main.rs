@@ -1,0 +1,196 @@
+//! Model against kernel: random clusters with random rules, random flows; what is predicted and what a lab does must agree.
+//!
+//! `SVCLAB_SEED` repeats a run, `SVCLAB_CLUSTERS` and `SVCLAB_FLOWS` say how much of it, and `SVCLAB_CASE` chooses one cluster of it:
+//! see `ci/differential`.
+
+mod cluster;
+mod dice;
+mod flows;
+mod minimal;
+mod rules;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use dice::Dice;
+use flows::Places;
+use minimal::{Minimal, minimal};
+use rstest::rstest;
+use serde_json::{Value, json};
+use svclab::lab::Backend;
+use svclab::scenario::{self, Probe, Scenario, Step};
+use svclab::verify::{Agreement, compare_with_kernel};
+use svclab::{testing, topology};
+use svclab_rules::cluster::Family;
+
+/// What was found once: a scenario for each, which holds, and about which prediction and kernel agree.
+#[rstest]
+fn found_once_stays_mended(
+    #[files("tests/differential/found/*.yaml")] path: PathBuf,
+    #[values(Backend::Nft, Backend::Legacy)] backend: Backend,
+) {
+    testing::privileged(|| {
+        let scenario = scenario::load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        testing::assert_scenario_holds(&scenario, backend);
+        let steps = scenario.tests.iter().flat_map(|test| &test.steps);
+        let probes: Vec<Probe> = steps
+            .filter_map(|step| match step {
+                Step::Probe(probe, _) => Some((**probe).clone()),
+                Step::Apply(_) => None,
+            })
+            .collect();
+        let agreement = compare_with_kernel(&scenario, &probes, backend).unwrap_or_else(|error| panic!("{error}"));
+        assert!(agreement.contradictions.is_empty(), "{agreement:#?}");
+        assert_eq!(agreement.agreed + agreement.unknown, probes.len(), "{agreement:#?}");
+    });
+}
+
+/// What a run comes to.
+#[derive(Debug, Default)]
+struct Sum {
+    clusters: usize,
+    agreed: usize,
+    by_chance: usize,
+    unknown: usize,
+    failures: Vec<String>,
+}
+
+/// One random cluster with its flows.
+struct Case {
+    scenario: Value,
+    probes: Vec<Probe>,
+    backend: Backend,
+}
+
+fn number(name: &str) -> Option<usize> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+}
+
+#[test]
+fn prediction_and_kernel_agree() {
+    testing::privileged(|| {
+        let seed = number("SVCLAB_SEED").unwrap_or(1);
+        let clusters = number("SVCLAB_CLUSTERS").unwrap_or(24);
+        let flows = number("SVCLAB_FLOWS").unwrap_or(100);
+        println!("SVCLAB_SEED={seed} SVCLAB_CLUSTERS={clusters} SVCLAB_FLOWS={flows}");
+        let cases = number("SVCLAB_CASE").map_or(0..clusters, |case| case..case + 1);
+        let (sum, next) = (Mutex::new(Sum::default()), AtomicUsize::new(cases.start));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while let Some(number) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|case| *case < cases.end)
+                    {
+                        attempt(seed as u64, number, flows, &sum);
+                    }
+                });
+            }
+        });
+        let sum = sum.into_inner().expect("nobody panics");
+        let Sum { clusters, agreed, by_chance, unknown, failures } = &sum;
+        println!(
+            "{clusters} clusters, {agreed} flows agree ({by_chance} of them with one of several branches), {unknown} unknown"
+        );
+        assert!(*agreed > 0, "no flow was compared");
+        assert!(failures.is_empty(), "{} clusters disagree:\n{}", failures.len(), failures.join("\n"));
+    });
+}
+
+fn attempt(seed: u64, number: usize, flows: usize, sum: &Mutex<Sum>) {
+    let case = case(seed, number, flows);
+    let result = compare(&text_of(&case.scenario), &case.probes, case.backend);
+    let failure = match &result {
+        Ok(agreement) => agreement.contradictions.first().map(|first| {
+            let count = agreement.contradictions.len();
+            let least = minimal(&case.scenario, &case.probes, first.clone(), case.backend);
+            format!("cluster {number}, {:?}: {count} flows\n{}", case.backend, words(&least))
+        }),
+        Err(error) => Some(format!("cluster {number}, {:?}: {error}\n{}", case.backend, text_of(&case.scenario))),
+    };
+    if let Some(failure) = &failure {
+        println!("{failure}");
+    }
+    let agreement = result.unwrap_or_default();
+    let mut sum = sum.lock().expect("nobody panics");
+    sum.clusters += 1;
+    sum.agreed += agreement.agreed;
+    sum.by_chance += agreement.by_chance;
+    sum.unknown += agreement.unknown;
+    sum.failures.extend(failure);
+}
+
+fn case(seed: u64, number: usize, flows: usize) -> Case {
+    let mut dice = Dice::of(seed, number as u64);
+    let mut scenario = cluster::cluster(&mut dice, &format!("seed {seed}, cluster {number}"));
+    let plain = load(&text_of(&scenario)).unwrap_or_else(|error| panic!("{error}\n{}", text_of(&scenario)));
+    let places = Places::of(&plain);
+    if !dice.one_in(8) {
+        scenario["rules"] = foreign_rules(&mut dice, &plain, &places);
+    }
+    let probes = places.flows(&mut dice, flows);
+    let backend = if number % 2 == 0 { Backend::Nft } else { Backend::Legacy };
+    Case { scenario, probes, backend }
+}
+
+/// Rules of others on some nodes.
+fn foreign_rules(dice: &mut Dice, scenario: &Scenario, places: &Places) -> Value {
+    let plan = topology::plan(scenario);
+    let mut rules = json!({});
+    for node in &scenario.cluster.nodes {
+        let space = plan.spaces.iter().find(|space| space.name == format!("node/{}", node.name));
+        let interfaces: Vec<String> =
+            space.into_iter().flat_map(|space| &space.interfaces).map(|interface| interface.name.clone()).collect();
+        let mut documents = Vec::new();
+        for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
+            let of_family = places.addresses.iter().copied().filter(|address| Family::of(*address) == family);
+            let words = rules::Vocabulary {
+                family,
+                addresses: of_family.collect(),
+                ports: &places.ports,
+                interfaces: interfaces.clone(),
+            };
+            let text = rules::foreign(dice, &words);
+            let install = dice.pick(&["before", "before", "after"]);
+            let family = if family == Family::Ipv4 { "ipv4" } else { "ipv6" };
+            documents.push(json!({"install": install, "family": family, "text": text}));
+        }
+        rules[&node.name] = json!(documents);
+    }
+    rules
+}
+
+/// A disagreement as a scenario that repeats it.
+fn words(least: &Minimal) -> String {
+    let probe = &least.probes[least.contradiction.probe];
+    let to = std::net::SocketAddr::new(probe.to.address, probe.to.port);
+    let to = probe.to.via.as_ref().map_or(to.to_string(), |node| format!("{to}@{node}"));
+    let mut scenario = least.scenario.clone();
+    scenario["tests"] = json!([{
+        "name": "a flow about which prediction and kernel disagree",
+        "probe": {"from": probe.from.to_string(), "to": to, "protocol": probe.protocol.as_str()},
+        "expect": {"dropped": true},
+    }]);
+    let mut words = text_of(&scenario);
+    let _ = write!(
+        words,
+        "# flows: {}\n# predicted: {}\n# observed: {}\n",
+        least.probes.len(),
+        least.contradiction.predicted.join("\n#   "),
+        least.contradiction.observed
+    );
+    words
+}
+
+fn text_of(scenario: &Value) -> String {
+    serde_yaml::to_string(scenario).expect("a value can be written")
+}
+
+fn load(text: &str) -> Result<Scenario, String> {
+    scenario::parse(text, Path::new("random.yaml"), &scenario::read_file).map_err(|mistakes| mistakes.to_string())
+}
+
+fn compare(text: &str, probes: &[Probe], backend: Backend) -> Result<Agreement, String> {
+    compare_with_kernel(&load(text)?, probes, backend).map_err(|error| error.to_string())
+}

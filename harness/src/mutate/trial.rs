@@ -39,14 +39,13 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Vec<Mutan
     let inquiry = Inquiry::of(scenario)?;
     let candidates = candidates(&inquiry.documents, options)?;
     let before = forecasts(&inquiry, &inquiry.documents)?;
-    let tried = with_lab(&inquiry.topology, &inquiry.documents, options.backend, |lab| {
+    with_lab(&inquiry.topology, &inquiry.documents, options.backend, |lab| {
         let session = Session::open(scenario, lab, inquiry.documents.clone(), Goal::default())?;
         let mut trial = Trial { inquiry: &inquiry, before: &before, session, failed: Vec::new() };
         let all: Vec<usize> = (0..inquiry.probes.len()).collect();
         trial.failed = trial.failures(&inquiry.documents, &all)?;
         candidates.iter().map(|candidate| trial.of(candidate)).collect()
-    })?;
-    tried
+    })?
 }
 
 /// All that can go wrong with documents of iptables, or a sample of it.

@@ -113,6 +113,10 @@ impl<'n, 'a> Journey<'n, 'a> {
         if !there.addresses_on_wire.contains(&leg.packet.destination) {
             return self.lose(space, leg, Cause::NotItsAddress);
         }
+        if leg.carried.is_some() {
+            // A pod knows nothing of tunnels.
+            return self.lose(space, leg, Cause::NobodyListens);
+        }
         let at = there.name.clone();
         let how = if self.is_home(space, &leg) { Ended::Returned } else { Ended::Received(space, at) };
         self.end(leg, how);

@@ -38,9 +38,9 @@ impl Machine {
 
     /// The way to an address that leaves by this interface.
     fn route_by(&self, interface: u32, to: IpAddr) -> Option<Out> {
-        let ways =
+        let mut ways =
             self.routes.iter().filter(|route| route.destination.contains(&to)).filter_map(|route| out(route, to));
-        ways.into_iter().find(|out| out.interface == interface)
+        ways.find(|out| out.interface == interface)
     }
 
     /// Routes a packet of the machine itself, whose source is chosen already.

@@ -12,7 +12,7 @@ use svclab_rules::conntrack::{Deletion, cleanup};
 use super::account::Failure;
 use super::{Options, RunError, capture, matching_rules};
 use crate::documents::{self, Document, DocumentError};
-use crate::judge::{Context, cells, expected_parts, judge};
+use crate::judge::{Context, Verdict, cells, expected_parts, judge};
 use crate::lab::{Lab, with_lab};
 use crate::observation::{Observation, Sighting, Tally};
 use crate::probe::Prober;
@@ -87,8 +87,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         for test in &scenario.tests {
             for step in &test.steps {
                 let Step::Probe(probe, expectation) = step else { return Ok(true) };
-                match self.probe(test, probe, expectation) {
-                    Ok(report) if report.verdict.held => {}
+                match self.send_and_judge(probe, expectation) {
+                    Ok((_, _, verdict)) if verdict.held => {}
                     Ok(_) => return Ok(false),
                     Err(error) if error.is_of_one_probe() => return Ok(false),
                     Err(error) => return Err(error),
@@ -168,12 +168,21 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok(())
     }
 
-    fn probe(&mut self, probe: &Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
-        let begin = Instant::now();
+    fn send_and_judge(
+        &mut self,
+        probe: &Probe,
+        expectation: &Expectation,
+    ) -> Result<(Observation, Context, Verdict), RunError> {
         let looked = (probe.flows == Flows::Auto && expectation.balance.is_some()).then_some(self.goal);
         let observation = self.observe(probe, expectation, looked.as_ref())?;
         let context = Context { looked, ..self.context(&observation) };
         let verdict = judge(probe, expectation, &observation, &context);
+        Ok((observation, context, verdict))
+    }
+
+    fn probe(&mut self, probe: &Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
+        let begin = Instant::now();
+        let (observation, context, verdict) = self.send_and_judge(probe, expectation)?;
         let (account, rules) = if verdict.held { (None, Vec::new()) } else { self.account(probe, &observation) };
         let look = (!verdict.held).then(|| self.look_further(probe));
         Ok(ProbeReport {

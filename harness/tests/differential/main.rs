@@ -2,6 +2,11 @@
 //!
 //! `SVCLAB_SEED` repeats a run, `SVCLAB_CLUSTERS` and `SVCLAB_FLOWS` say how much of it, and `SVCLAB_CASE` chooses one cluster of it:
 //! see `ci/differential`.
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test fails where something is missing, and says what it repeats"
+)]
 
 mod cluster;
 mod dice;

@@ -49,7 +49,7 @@ fn a_change_is_of_one_rule_and_says_so() {
             assert_eq!((gone.len(), new.len()), (0, 0), "{change}");
             assert_ne!(change.apply(&rules()), rules(), "{change}");
         } else {
-            assert_eq!(gone, [change.text.clone()], "{change}");
+            assert_eq!(gone, std::slice::from_ref(&change.text), "{change}");
             assert_eq!(new, change.instead(Family::Ipv4).into_iter().collect::<Vec<_>>(), "{change}");
         }
     }

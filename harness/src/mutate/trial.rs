@@ -57,8 +57,8 @@ fn candidates(documents: &[Document], options: &Options) -> Result<Vec<Candidate
             return Err(RunError::Unwalkable(Box::new(PredictError::Nftables(space()))));
         }
         let parsed = parse(&document.text, document.family);
-        let unreadable = |errors| RunError::Unwalkable(Box::new(PredictError::Unreadable { space: space(), errors }));
-        sets.push(parsed.map_err(unreadable)?.rules);
+        let parsed = parsed.map_err(|errors| PredictError::unreadable(space(), &errors));
+        sets.push(parsed.map_err(|error| RunError::Unwalkable(Box::new(error)))?.rules);
     }
     let all: Vec<(usize, Change)> = sets
         .iter()

@@ -93,7 +93,7 @@ impl PredictError {
         found.map_or(Ok(()), |document| Err(Self::Nftables(document.space.clone())))
     }
 
-    fn unreadable(space: String, errors: &[impl ToString]) -> Self {
+    pub(crate) fn unreadable(space: String, errors: &[impl ToString]) -> Self {
         Self::Unreadable { space, errors: errors.iter().map(ToString::to_string).collect() }
     }
 

@@ -135,7 +135,7 @@ fn case(seed: u64, number: usize, flows: usize) -> Case {
         scenario["rules"] = foreign_rules(&mut dice, &plain, &places);
     }
     let probes = places.flows(&mut dice, flows);
-    let backend = if number % 2 == 0 { Backend::Nft } else { Backend::Legacy };
+    let backend = if number.is_multiple_of(2) { Backend::Nft } else { Backend::Legacy };
     Case { scenario, probes, backend }
 }
 

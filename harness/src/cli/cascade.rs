@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::console::Console;
+use super::labs::{BackendName, prepare};
 use super::rules::{Refusal, impossible, node};
-use super::run::BackendName;
-use super::{Exit, interrupt, mistakes, text_of};
+use super::{Exit, text_of};
 use crate::cascade::console::Style;
 use crate::cascade::input::{self, Form};
 use crate::cascade::{Report, console, json, svg};
-use crate::report::{Cause, Trouble};
+use crate::report::Trouble;
+use crate::sampling;
 use crate::scenario::{self, Flows, MOST_FLOWS};
 use crate::stats::Goal;
-use crate::{lab, sampling};
 
 /// Tell the exact share of connections that each endpoint of a service gets, and what is wrong with it.
 ///
@@ -63,14 +63,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
             if report.defects() == 0 && report.samples_held() { Exit::Held } else { Exit::Failed }
         }
         Ok(Err(exit)) => exit,
-        Err(Refusal::Mistakes(diagnostics)) => {
-            mistakes::show(&diagnostics, console);
-            Exit::Input
-        }
-        Err(refusal) => {
-            console.complain(refusal);
-            Exit::Input
-        }
+        Err(refusal) => refusal.tell(console),
     }
 }
 
@@ -139,10 +132,8 @@ fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Result<Repo
     }
     let mut report = chosen(report, args)?;
     let Some(flows) = args.sample else { return Ok(Ok(report)) };
-    // A user namespace can only be entered while there is one thread.
-    if let Err(error) = lab::become_privileged().and_then(|()| interrupt::exit_on_signals()) {
-        console.complain(format!("{error}\n{}", error.help()));
-        return Ok(Err(Exit::Environment));
+    if let Err(exit) = prepare(console) {
+        return Ok(Err(exit));
     }
     let options = sampling::Options { flows, backend: args.backend.into(), goal: Goal::default() };
     Ok(match sampling::sample(&scenario, state, node, &mut report, &options) {
@@ -155,9 +146,5 @@ fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Result<Repo
 fn trouble(trouble: Trouble, console: &Console) -> Exit {
     console.complain(&trouble.message);
     trouble.help.iter().for_each(|help| console.complain(format!("help: {help}")));
-    match trouble.cause {
-        Cause::Input => Exit::Input,
-        Cause::Environment => Exit::Environment,
-        Cause::Internal => Exit::Internal,
-    }
+    trouble.cause.into()
 }

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::console::Console;
-use super::run::BackendName;
-use super::{Exit, interrupt, mistakes};
+use super::labs::{BackendName, prepare};
+use super::{Exit, mistakes};
 use crate::explain::{self, ExplainError, Explanation, Style};
-use crate::lab;
 use crate::probe::ProbeError;
 use crate::scenario::{Aim, AimedScenario, load_and_aim};
 
@@ -91,11 +90,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
 }
 
 fn live(aimed: &AimedScenario, args: &Args, console: &Console) -> Result<Result<Explanation, ExplainError>, Exit> {
-    // A user namespace can only be entered while there is one thread.
-    if let Err(error) = lab::become_privileged().and_then(|()| interrupt::exit_on_signals()) {
-        console.complain(format!("{error}\n{}", error.help()));
-        return Err(Exit::Environment);
-    }
+    prepare(console)?;
     Ok(explain::explain_live(aimed, args.step, args.backend.into()))
 }
 

@@ -7,6 +7,7 @@ mod console;
 mod doctor;
 mod explain;
 mod interrupt;
+mod labs;
 mod mistakes;
 mod mutate;
 mod reports;

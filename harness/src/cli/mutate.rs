@@ -1,14 +1,11 @@
 //! `svclab mutate`: rules with one thing wrong, and who notices.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::console::Console;
-use super::run::{BackendName, jobs};
-use super::{Exit, interrupt, load};
-use crate::lab;
+use super::labs::{LabArgs, end, prepare};
+use super::{Exit, load};
 use crate::mutate::{Mutants, Options, json, mutate, table};
-use crate::report::Cause;
 
 /// Make one mistake after the other in a scenario's iptables rules, and see whether its tests and `svclab verify` notice.
 #[derive(Debug, clap::Args)]
@@ -16,12 +13,8 @@ pub(crate) struct Args {
     /// Scenario files, or folders to look for them in. The rules are those of the cluster as it is at first.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// How many labs run at the same time [default: one a processor]
-    #[arg(short, long, value_name = "N", value_parser = jobs)]
-    jobs: Option<NonZeroUsize>,
-    /// What installs iptables rules.
-    #[arg(long, value_enum, default_value = "system")]
-    backend: BackendName,
+    #[command(flatten)]
+    labs: LabArgs,
     /// Try no more than N mutants of each scenario, chosen by chance.
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
@@ -49,12 +42,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load(&args.paths, console)?;
-    // A user namespace can only be entered while there is one thread.
-    if let Err(error) = lab::become_privileged().and_then(|()| interrupt::exit_on_signals()) {
-        console.complain(format!("{error}\n{}", error.help()));
-        return Err(Exit::Environment);
-    }
-    let options = Options { jobs: args.jobs, backend: args.backend.into(), sample: args.sample, seed: args.seed };
+    prepare(console)?;
+    let options =
+        Options { jobs: args.labs.jobs, backend: args.labs.backend.into(), sample: args.sample, seed: args.seed };
     let finished = |mutants: &Mutants| {
         if args.format == Format::Text && !(console.quiet && mutants.holds()) {
             console.text(table(mutants));
@@ -69,16 +59,6 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
 
 /// The worst of all ends.
 fn exit(all: &[Mutants]) -> Exit {
-    let causes: Vec<Cause> = all.iter().filter_map(|one| one.result.as_ref().err()).map(|one| one.cause).collect();
-    if causes.contains(&Cause::Internal) {
-        Exit::Internal
-    } else if causes.contains(&Cause::Environment) {
-        Exit::Environment
-    } else if !causes.is_empty() {
-        Exit::Input
-    } else if all.iter().all(Mutants::holds) {
-        Exit::Held
-    } else {
-        Exit::Failed
-    }
+    let causes = all.iter().filter_map(|one| one.result.as_ref().err()).map(|trouble| trouble.cause);
+    end(causes, all.iter().all(Mutants::holds))
 }

@@ -106,6 +106,15 @@ impl Refusal {
     pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self::Other { message: message.into(), help: help.into() }
     }
+
+    /// Shows what is wrong with the input.
+    pub(super) fn tell(self, console: &Console) -> Exit {
+        match self {
+            Self::Mistakes(diagnostics) => mistakes::show(&diagnostics, console),
+            Self::Other { .. } => console.complain(self),
+        }
+        Exit::Input
+    }
 }
 
 impl From<Diagnostics> for Refusal {
@@ -116,17 +125,7 @@ impl From<Diagnostics> for Refusal {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    match rules(args, console) {
-        Ok(exit) => exit,
-        Err(Refusal::Mistakes(diagnostics)) => {
-            mistakes::show(&diagnostics, console);
-            Exit::Input
-        }
-        Err(refusal) => {
-            console.complain(refusal);
-            Exit::Input
-        }
-    }
+    rules(args, console).unwrap_or_else(|refusal| refusal.tell(console))
 }
 
 fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {

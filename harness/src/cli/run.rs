@@ -1,20 +1,18 @@
 //! `svclab run`: scenarios become labs, packets become verdicts.
 
 use std::fs;
-use std::num::{IntErrorKind, NonZeroUsize, ParseIntError};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::console::Console;
+use super::labs::{LabArgs, prepare};
 use super::reports::{Report, Reports};
 use super::shard::Shard;
-use super::{Exit, interrupt, load};
-use crate::lab::{self, Backend};
-use crate::report::{Cause, RunReport, ScenarioReport, Status, console};
+use super::{Exit, load};
+use crate::report::{RunReport, ScenarioReport, Status, console};
 use crate::run::{self, Options};
 use crate::scenario::Scenario;
 use crate::text::reason;
@@ -25,18 +23,14 @@ pub(crate) struct Args {
     /// Scenario files, or folders to look for them in.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// How many labs run at the same time [default: one a processor]
-    #[arg(short, long, value_name = "N", value_parser = jobs)]
-    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    labs: LabArgs,
     /// Carry out only tests whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// Run only a part of the scenarios that have a chosen test: 1/4 is the first of four.
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
-    /// What installs iptables rules.
-    #[arg(long, value_enum, default_value = "system")]
-    backend: BackendName,
     /// Write what the taps saw of every scenario to its place below this folder, as pcapng for Wireshark and tshark; but for flows
     /// that are only counted.
     #[arg(long, value_name = "DIR")]
@@ -44,34 +38,6 @@ pub(crate) struct Args {
     /// Write reports as well: junit=FILE, json=FILE, github (annotations on standard output).
     #[arg(long, value_name = "KIND[=FILE]", value_delimiter = ',')]
     report: Vec<Report>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum BackendName {
-    /// The one that the system's `iptables-restore` is.
-    System,
-    /// iptables-nft.
-    Nft,
-    /// iptables-legacy.
-    Legacy,
-}
-
-impl From<BackendName> for Backend {
-    fn from(name: BackendName) -> Self {
-        match name {
-            BackendName::System => Self::System,
-            BackendName::Nft => Self::Nft,
-            BackendName::Legacy => Self::Legacy,
-        }
-    }
-}
-
-/// How many labs: the words of the standard library about a zero are of no use to anybody.
-pub(super) fn jobs(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|error: ParseIntError| match error.kind() {
-        IntErrorKind::PosOverflow => "so many labs cannot run: write a smaller number".to_owned(),
-        _ => "at least one lab must run: write a number from 1 on".to_owned(),
-    })
 }
 
 /// Runs the command.
@@ -82,9 +48,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load(&args.paths, console)?;
     let options = Options {
-        jobs: args.jobs,
+        jobs: args.labs.jobs,
         filter: args.filter.clone(),
-        backend: args.backend.into(),
+        backend: args.labs.backend.into(),
         pcap: args.pcap.clone(),
         ..Options::default()
     };
@@ -95,11 +61,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         console.complain(format!("--pcap: the folder cannot be made: {}", reason(&error)));
         return Err(Exit::Input);
     }
-    // A user namespace can only be entered while there is one thread.
-    if let Err(error) = lab::become_privileged().and_then(|()| interrupt::exit_on_signals()) {
-        console.complain(format!("{error}\n{}", error.help()));
-        return Err(Exit::Environment);
-    }
+    prepare(console)?;
     let report = run_with_progress(&scenarios, &options, console);
     console.text(console::summary(&report, style(console)));
     let written = reports.write(&report, console);
@@ -174,8 +136,6 @@ fn exit(report: &RunReport) -> Exit {
     match (report.status(), report.cause()) {
         (Status::Ok, _) => Exit::Held,
         (Status::Failed, _) => Exit::Failed,
-        (Status::Error, Some(Cause::Environment)) => Exit::Environment,
-        (Status::Error, Some(Cause::Internal)) => Exit::Internal,
-        (Status::Error, _) => Exit::Input,
+        (Status::Error, cause) => cause.map_or(Exit::Input, Exit::from),
     }
 }

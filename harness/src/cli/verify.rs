@@ -1,13 +1,10 @@
 //! `svclab verify`: every vantage point against every service address, by three voices.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::console::Console;
-use super::run::{BackendName, jobs};
-use super::{Exit, interrupt, load, mistakes};
-use crate::lab;
-use crate::report::Cause;
+use super::labs::{LabArgs, end, prepare};
+use super::{Exit, load, mistakes};
 use crate::scenario::{self, Assumed, Scenario};
 use crate::verify::{self, Options, Style, Verified};
 
@@ -18,12 +15,8 @@ pub(crate) struct Args {
     /// is verified as it is at first.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// How many labs run at the same time [default: one a processor]
-    #[arg(short, long, value_name = "N", value_parser = jobs)]
-    jobs: Option<NonZeroUsize>,
-    /// What installs iptables rules.
-    #[arg(long, value_enum, default_value = "system")]
-    backend: BackendName,
+    #[command(flatten)]
+    labs: LabArgs,
     /// A flow that meets a rule which is not modelled is no failure.
     #[arg(long)]
     allow_unknown: bool,
@@ -48,12 +41,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load_all(&args.paths, console)?;
-    // A user namespace can only be entered while there is one thread.
-    if let Err(error) = lab::become_privileged().and_then(|()| interrupt::exit_on_signals()) {
-        console.complain(format!("{error}\n{}", error.help()));
-        return Err(Exit::Environment);
-    }
-    let options = Options { jobs: args.jobs, backend: args.backend.into(), allow_unknown: args.allow_unknown };
+    prepare(console)?;
+    let options =
+        Options { jobs: args.labs.jobs, backend: args.labs.backend.into(), allow_unknown: args.allow_unknown };
     let style = Style { colours: console.color, quiet: console.quiet };
     let is_text = args.format == Format::Text;
     let finished = |verified: &Verified| {
@@ -98,16 +88,6 @@ fn load_all(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit>
 
 /// The worst of all ends.
 fn exit(all: &[Verified], options: &Options) -> Exit {
-    let causes: Vec<Cause> = all.iter().filter_map(|one| one.result.as_ref().err()).map(|one| one.cause).collect();
-    if causes.contains(&Cause::Internal) {
-        Exit::Internal
-    } else if causes.contains(&Cause::Environment) {
-        Exit::Environment
-    } else if !causes.is_empty() {
-        Exit::Input
-    } else if all.iter().all(|verified| verified.holds(options)) {
-        Exit::Held
-    } else {
-        Exit::Failed
-    }
+    let causes = all.iter().filter_map(|one| one.result.as_ref().err()).map(|trouble| trouble.cause);
+    end(causes, all.iter().all(|verified| verified.holds(options)))
 }

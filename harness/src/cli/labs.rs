@@ -1,0 +1,77 @@
+//! What the commands that build labs have in common: their options, how they get privileges, and how they end.
+
+use std::num::{IntErrorKind, NonZeroUsize, ParseIntError};
+
+use clap::ValueEnum;
+
+use super::console::Console;
+use super::{Exit, interrupt};
+use crate::lab::{self, Backend};
+use crate::report::Cause;
+
+/// Options of commands that build a lab for each scenario.
+#[derive(Debug, clap::Args)]
+pub(super) struct LabArgs {
+    /// How many labs run at the same time [default: one a processor]
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
+    pub(super) jobs: Option<NonZeroUsize>,
+    /// What installs iptables rules.
+    #[arg(long, value_enum, default_value = "system")]
+    pub(super) backend: BackendName,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum BackendName {
+    /// The one that the system's `iptables-restore` is.
+    System,
+    /// iptables-nft.
+    Nft,
+    /// iptables-legacy.
+    Legacy,
+}
+
+impl From<BackendName> for Backend {
+    fn from(name: BackendName) -> Self {
+        match name {
+            BackendName::System => Self::System,
+            BackendName::Nft => Self::Nft,
+            BackendName::Legacy => Self::Legacy,
+        }
+    }
+}
+
+/// How many labs: the words of the standard library about a zero are of no use to anybody.
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => "so many labs cannot run: write a smaller number".to_owned(),
+        _ => "at least one lab must run: write a number from 1 on".to_owned(),
+    })
+}
+
+/// Gets what labs need: privileges, and that Ctrl-C ends the process with all of them. Must be called while there is one
+/// thread, because only then a user namespace can be entered. What is missing is told.
+pub(super) fn prepare(console: &Console) -> Result<(), Exit> {
+    lab::become_privileged().and_then(|()| interrupt::exit_on_signals()).map_err(|error| {
+        console.complain(format!("{error}\n{}", error.help()));
+        Exit::Environment
+    })
+}
+
+/// How a command ends: by the gravest cause of what could not be tried, else by whether all held.
+pub(super) fn end(causes: impl Iterator<Item = Cause>, all_held: bool) -> Exit {
+    match causes.max() {
+        Some(cause) => cause.into(),
+        None if all_held => Exit::Held,
+        None => Exit::Failed,
+    }
+}
+
+impl From<Cause> for Exit {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::Input => Self::Input,
+            Cause::Environment => Self::Environment,
+            Cause::Internal => Self::Internal,
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! What a process on a node hears: packets that the node's kernel delivers locally, after all translation.
 
 use std::io::{self, IoSliceMut};
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
@@ -122,6 +122,20 @@ impl Ear {
     }
 }
 
+/// Deaf before it is closed.
+///
+/// A child process that another thread is about to start holds copies of all sockets until it becomes its program. For so
+/// long a closed socket would go on to take packets, and the kernel would not refuse them.
+impl Drop for Ear {
+    fn drop(&mut self) {
+        /// A multicast group that no packet is sent to.
+        const NOBODY: Ipv6Addr = Ipv6Addr::new(0xff0e, 0, 0, 0, 0, 0, 0, 0);
+        let nobody = if self.is_ipv6 { NOBODY.into() } else { Ipv4Addr::BROADCAST.into() };
+        // A socket that cannot be bound is closed all the same.
+        let _ = self.socket.bind(&SocketAddr::new(nobody, 0).into());
+    }
+}
+
 /// Puts the IPv6 header back that the kernel took off.
 fn with_header(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     const HOP_LIMIT: u8 = 64;
@@ -131,4 +145,44 @@ fn with_header(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, payload: &
     packet.extend(destination.octets());
     packet.extend(payload);
     packet
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::MaybeUninit;
+    use std::net::SocketAddr;
+    use std::process::Command;
+    use std::thread;
+
+    use nix::sched::{CloneFlags, unshare};
+    use rstest::rstest;
+    use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
+
+    use super::Ear;
+    use crate::testing::privileged;
+
+    /// A protocol that nobody speaks: RFC 3692 keeps it for experiments.
+    const EXPERIMENT: u8 = 253;
+
+    #[rstest]
+    #[case::ipv4(Domain::IPV4, "127.0.0.1:0")]
+    #[case::ipv6(Domain::IPV6, "[::1]:0")]
+    fn a_closed_ear_is_deaf_although_a_child_process_holds_its_socket(#[case] domain: Domain, #[case] to: SocketAddr) {
+        // A thread of its own, for it leaves the network namespace of the others.
+        let in_a_namespace = || {
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
+            let sender = Socket::new(domain, Type::RAW, Some(SocketProtocol::from(i32::from(EXPERIMENT)))).unwrap();
+            let ear = Ear::open(domain, EXPERIMENT).unwrap();
+            let of_the_child = ear.socket.try_clone().unwrap();
+            let hears = || {
+                sender.send_to(b"hello", &to.into()).unwrap();
+                of_the_child.recv(&mut [MaybeUninit::uninit(); 64]).is_ok()
+            };
+            assert!(hears(), "open");
+            drop(ear);
+            assert!(!hears(), "closed");
+        };
+        privileged(|| thread::scope(|scope| scope.spawn(in_a_namespace).join().unwrap()));
+    }
 }

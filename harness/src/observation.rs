@@ -117,6 +117,9 @@ pub struct Tally {
     pub lost: u64,
     /// Packets that came out and belong to no flow that was sent.
     pub unattributed: u64,
+    /// How often a flow was sent again because the kernel had dropped it by itself: two processors had chosen the same port
+    /// for a masquerade at the same moment. A client sends its SYN again then.
+    pub repeated: u64,
     /// The destinations of flows and of those that were sent right after them, each flow in one pair; nothing where there are
     /// more than 64 destinations.
     pub neighbours: Contingency<SocketAddr, SocketAddr>,
@@ -139,6 +142,7 @@ impl Tally {
         self.doubled += other.doubled;
         self.lost += other.lost;
         self.unattributed += other.unattributed;
+        self.repeated += other.repeated;
         self.neighbours = self.neighbours.plus(other.neighbours);
         self.ports = self.ports.plus(other.ports);
         self
@@ -179,8 +183,10 @@ impl Translations {
         Self(newly.filter(|(_, count)| *count > 0).collect())
     }
 
-    /// The destinations where rules and receivers disagree about how many flows there were.
-    pub fn disagreements(&self, delivered: &BTreeMap<SocketAddr, u64>) -> Vec<Disagreement> {
+    /// The destinations where rules and receivers disagree about how many flows there were. Rules count a flow each time that
+    /// it is sent, so they may have more where some were repeated, in all by as many as were.
+    pub fn disagreements(&self, tally: &Tally) -> Vec<Disagreement> {
+        let delivered = &tally.delivered;
         let everywhere: BTreeSet<&SocketAddr> = self.0.keys().chain(delivered.keys()).collect();
         let count = |counts: &BTreeMap<SocketAddr, u64>, at| counts.get(at).copied().unwrap_or_default();
         let each = everywhere.into_iter().map(|at| Disagreement {
@@ -188,7 +194,10 @@ impl Translations {
             translated: count(&self.0, at),
             delivered: count(delivered, at),
         });
-        each.filter(|one| one.translated != one.delivered).collect()
+        let differing: Vec<Disagreement> = each.filter(|one| one.translated != one.delivered).collect();
+        let more = |one: &Disagreement| one.translated.checked_sub(one.delivered);
+        let is_of_repeats = differing.iter().map(more).sum::<Option<u64>>() == Some(tally.repeated);
+        if is_of_repeats { Vec::new() } else { differing }
     }
 }
 
@@ -206,9 +215,15 @@ mod tests {
         let after = Translations(counts(&[("10.0.0.1:80", 10), ("10.0.0.2:80", 7), ("10.0.0.3:80", 2)]));
         let newly = after.since(&before);
         assert_eq!(newly.by_destination(), &counts(&[("10.0.0.1:80", 3), ("10.0.0.3:80", 2)]));
-        assert_eq!(newly.disagreements(&counts(&[("10.0.0.1:80", 3), ("10.0.0.3:80", 2)])), []);
-        let lost = newly.disagreements(&counts(&[("10.0.0.1:80", 3), ("10.0.0.4:80", 1)]));
-        let found: Vec<(u64, u64)> = lost.iter().map(|one| (one.translated, one.delivered)).collect();
-        assert_eq!(found, [(2, 0), (0, 1)]);
+        let disagreements = |delivered, repeated| {
+            let tally = Tally { delivered: counts(delivered), repeated, ..Tally::default() };
+            newly.disagreements(&tally).iter().map(|one| (one.translated, one.delivered)).collect::<Vec<_>>()
+        };
+        let arrived = &[("10.0.0.1:80", 3), ("10.0.0.3:80", 2)];
+        assert_eq!(disagreements(arrived, 0), []);
+        assert_eq!(disagreements(&[("10.0.0.1:80", 3), ("10.0.0.4:80", 1)], 0), [(2, 0), (0, 1)]);
+        assert_eq!(disagreements(&[("10.0.0.1:80", 2), ("10.0.0.3:80", 1)], 2), [], "each counted twice");
+        assert_eq!(disagreements(&[("10.0.0.1:80", 2), ("10.0.0.3:80", 1)], 1), [(3, 2), (2, 1)]);
+        assert_eq!(disagreements(&[("10.0.0.1:80", 4), ("10.0.0.3:80", 1)], 0), [(3, 4), (2, 1)]);
     }
 }

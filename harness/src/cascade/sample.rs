@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use svclab_rules::cascade::Cascade;
 use svclab_rules::walk::Share;
 
-use crate::observation::{Tally, Translations};
+use crate::observation::{Disagreement, Tally, Translations};
 use crate::stats::{FalseAlarmRate, Fit, fit, grouped};
+use crate::text::counted;
 
 /// What came of many fresh flows through the rules of one cascade.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,8 +19,12 @@ pub struct Sample {
     pub to: SocketAddr,
     /// How many flows were sent.
     pub sent: u64,
+    /// How often a flow was sent again because the kernel had dropped it by itself: see [`Tally::repeated`].
+    pub repeated: u64,
     /// Every endpoint in the order of its first rule; behind them, where rules leave some to none, those that came out nowhere.
     pub arrivals: Vec<Arrival>,
+    /// Whether rules have counters, and these agree with what arrived.
+    pub agrees: bool,
     /// How the counts fit the shares; `None` where nothing arrived.
     pub fit: Option<Fit>,
     /// What is wrong, as fragments; none where counts fit, every flow is accounted for and the counters agree.
@@ -52,9 +57,12 @@ impl Sample {
     pub fn shown(&self) -> Vec<String> {
         let fit = self.fit.as_ref().filter(|fit| fit.held);
         let mut shown = fit.map_or_else(Vec::new, |fit| fit.words(|cell| self.arrivals[cell].endpoint.clone()));
-        let agree = self.arrivals.iter().all(|own| own.counted.is_none_or(|counted| counted == own.arrived));
-        if agree && self.arrivals.iter().any(|own| own.counted.is_some()) {
+        if self.agrees && self.repeated == 0 {
             shown.push("the rules' own counters agree with what arrived, to the flow".to_owned());
+        }
+        if self.agrees && self.repeated > 0 {
+            let repeated = counted(self.repeated, "flow");
+            shown.push(format!("the rules' own counters agree with what arrived, but for {repeated} sent again"));
         }
         shown
     }
@@ -93,7 +101,8 @@ pub fn judge(
     };
     let arrivals: Vec<Arrival> = expected(cascade).into_iter().map(arrival).collect();
     let mut faults = accounts(cascade, tally, &delivered);
-    faults.extend(arrivals.iter().filter_map(disagreement));
+    let disagreements = counters.map(|counters| counters.disagreements(tally));
+    faults.extend(disagreements.iter().flatten().map(told));
     let counts: Vec<u64> = arrivals.iter().map(|own| own.arrived).collect();
     let shares: Vec<f64> = arrivals.iter().map(|own| own.share.to_f64()).collect();
     let fit = match fit(&counts, &shares, rate) {
@@ -105,7 +114,8 @@ pub fn judge(
     };
     let unfit = fit.iter().filter(|fit| !fit.held);
     faults.extend(unfit.flat_map(|fit| fit.words(|cell| arrivals[cell].endpoint.clone())));
-    Sample { from, to, sent: tally.sent, arrivals, fit, faults }
+    let agrees = disagreements.is_some_and(|all| all.is_empty());
+    Sample { from, to, sent: tally.sent, repeated: tally.repeated, arrivals, agrees, fit, faults }
 }
 
 /// Flows that are lost, doubled, somewhere else or nobody's.
@@ -130,10 +140,9 @@ fn accounts(cascade: &Cascade, tally: &Tally, elsewhere: &HashMap<String, u64>) 
 }
 
 /// That rules counted something else than what arrived.
-fn disagreement(arrival: &Arrival) -> Option<String> {
-    let counted = arrival.counted.filter(|counted| *counted != arrival.arrived)?;
-    let (endpoint, arrived) = (&arrival.endpoint, grouped(arrival.arrived));
-    Some(format!("rules translated {} flows to {endpoint}, but {arrived} arrived there", grouped(counted)))
+fn told(one: &Disagreement) -> String {
+    let (translated, delivered) = (grouped(one.translated), grouped(one.delivered));
+    format!("rules translated {translated} flows to {}, but {delivered} arrived there", one.at)
 }
 
 #[cfg(test)]
@@ -198,6 +207,14 @@ mod tests {
         let sample = judged(&tally, counters);
         assert!(!sample.held());
         assert!(sample.faults[0].starts_with(said), "{:?}", sample.faults);
+    }
+
+    #[test]
+    fn a_flow_that_was_sent_again_is_counted_twice_by_the_rules() {
+        let repeated = Tally { repeated: 1, ..tally([18_500, 18_610, 18_421]) };
+        let sample = judged(&repeated, Some([18_501, 18_610, 18_421]));
+        assert_eq!(sample.faults, Vec::<String>::new());
+        assert_eq!(sample.shown()[1], "the rules' own counters agree with what arrived, but for 1 flow sent again");
     }
 
     #[test]

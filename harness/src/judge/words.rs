@@ -51,7 +51,12 @@ fn tally_words(tally: &Tally) -> String {
         1 => " one endpoint".to_owned(),
         several => format!(" {several} endpoints"),
     };
-    let rest = [(tally.lost, "lost"), (tally.doubled, "doubled"), (tally.unattributed, "unattributed")];
+    let rest = [
+        (tally.lost, "lost"),
+        (tally.doubled, "doubled"),
+        (tally.unattributed, "unattributed"),
+        (tally.repeated, "sent again"),
+    ];
     for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
         words += &format!(", {} {what}", grouped(count));
     }

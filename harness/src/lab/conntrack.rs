@@ -1,17 +1,21 @@
 //! The nodes' connection tables.
 
-use std::io;
-
-use nix::errno::Errno;
-use rtnetlink::sys::Socket;
-use rtnetlink::sys::protocols::NETLINK_NETFILTER;
-
 use super::LabError;
 use super::namespaces::Namespace;
+use super::netfilter::Socket;
 use super::programs::{at_once, failed, run};
 
 /// The program that edits connection tables.
 const PROGRAM: &str = "conntrack";
+
+/// `NFNL_SUBSYS_CTNETLINK` with `IPCTNL_MSG_CT_DELETE`, `IPCTNL_MSG_CT_GET_STATS_CPU`
+/// (`linux/netfilter/nfnetlink_conntrack.h`).
+const DELETE: u16 = 1 << 8 | 2;
+const STATISTICS: u16 = 1 << 8 | 4;
+/// `CTA_STATS_INSERT_FAILED`, of one processor.
+const INSERT_FAILED: u16 = 9;
+/// `AF_UNSPEC`.
+const ALL_FAMILIES: u8 = 0;
 
 /// The connection table of a namespace, held open by a netlink socket. It may be used from any thread.
 pub(crate) struct Connections {
@@ -23,7 +27,7 @@ impl Connections {
     /// Opens a namespace's table.
     pub(super) fn open(namespace: &Namespace) -> Result<Self, LabError> {
         let space = namespace.name().to_owned();
-        let opened = namespace.run(|| Socket::new(NETLINK_NETFILTER))?;
+        let opened = namespace.run(|| Socket::open(0))?;
         let socket = opened.map_err(LabError::socket(&space, "opening the connection table"))?;
         Ok(Self { space, socket })
     }
@@ -35,41 +39,22 @@ impl Connections {
     ///
     /// Where the kernel refuses it.
     pub(crate) fn flush(&self) -> Result<(), LabError> {
-        let answer = self.socket.send(&FLUSH, 0).and_then(|_| self.socket.recv_from_full());
-        let (answer, _) = answer.map_err(LabError::socket(&self.space, "emptying the connection table"))?;
-        match errno_in(&answer) {
-            Some(0) => Ok(()),
-            Some(errno) => {
-                let operation = "emptying the connection table".to_owned();
-                Err(LabError::Netlink { space: self.space.clone(), operation, errno: Errno::from_raw(errno) })
-            }
-            None => {
-                let source = io::ErrorKind::InvalidData.into();
-                Err(LabError::socket(&self.space, "emptying the connection table")(source))
-            }
-        }
+        // Without an attribute that would choose some of them, every connection is deleted.
+        let flushed = self.socket.request(DELETE, ALL_FAMILIES, 0, &[]);
+        flushed.map_err(LabError::socket(&self.space, "emptying the connection table"))
     }
-}
 
-/// The message that deletes every connection: a `nlmsghdr` (linux/netlink.h) and a `nfgenmsg` (linux/netfilter/nfnetlink.h)
-/// without any attribute that would choose some of them.
-const FLUSH: [u8; 20] = {
-    const LENGTH: u32 = 20;
-    /// `NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_DELETE`.
-    const DELETE: u16 = 1 << 8 | 2;
-    /// `NLM_F_REQUEST | NLM_F_ACK`.
-    const ACKNOWLEDGED: u16 = 1 | 4;
-    let (length, kind, flags) = (LENGTH.to_ne_bytes(), DELETE.to_ne_bytes(), ACKNOWLEDGED.to_ne_bytes());
-    let [a, b, c, d] = length;
-    [a, b, c, d, kind[0], kind[1], flags[0], flags[1], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-};
-
-/// The error number in an acknowledgement, 0 for success; `None` where the message is none.
-fn errno_in(message: &[u8]) -> Option<i32> {
-    const NLMSG_ERROR: u16 = 2;
-    let kind = u16::from_ne_bytes(*message.get(4..)?.first_chunk()?);
-    let error = i32::from_ne_bytes(*message.get(16..)?.first_chunk()?);
-    (kind == NLMSG_ERROR).then_some(-error)
+    /// How many packets the namespace has dropped so far because their connection could not be entered any more: in the
+    /// meantime another processor had entered one with the same addresses and ports (`insert_failed` of `conntrack -S`).
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel does not tell.
+    pub(crate) fn collisions(&self) -> Result<u64, LabError> {
+        let told = self.socket.list(STATISTICS, ALL_FAMILIES, &[]);
+        let told = told.map_err(LabError::socket(&self.space, "asking the connection table for its statistics"))?;
+        Ok(told.iter().filter_map(|processor| processor.word(INSERT_FAILED)).map(u64::from).sum())
+    }
 }
 
 /// Runs conntrack in a namespace with each of several lists of arguments.

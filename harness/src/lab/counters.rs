@@ -36,7 +36,7 @@ impl Lab {
     /// let before = lab.translations(Family::Ipv4)?;
     /// let tally = count(lab);
     /// let translated = lab.translations(Family::Ipv4)?.since(&before);
-    /// assert_eq!(translated.disagreements(&tally.delivered), []);
+    /// assert_eq!(translated.disagreements(&tally), []);
     /// # Ok(())
     /// # }
     /// ```

@@ -12,6 +12,7 @@ mod fence;
 mod install;
 mod links;
 mod namespaces;
+pub(crate) mod netfilter;
 mod netlink;
 pub(crate) mod programs;
 mod sandbox;

@@ -58,6 +58,17 @@ impl Count {
         tag
     }
 
+    /// The flows of the window that have come out nowhere so far, each with its source port and its tag.
+    pub(super) fn missing(&self) -> Vec<(u16, Tag)> {
+        let flows = self.seen[..self.sent].iter().zip(&self.ports).zip(self.first_tag..);
+        flows.filter(|((times, _), _)| **times == 0).map(|((_, port), tag)| (*port, Tag::new(tag))).collect()
+    }
+
+    /// So many flows of the window are sent again.
+    pub(super) fn repeat(&mut self, flows: u64) {
+        self.tally.repeated += flows;
+    }
+
     /// A frame left by an interface.
     #[inline]
     pub(super) fn frame(&mut self, frame: &[u8], interface: u32, outlets: &Outlets) {

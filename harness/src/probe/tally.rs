@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use super::count::Count;
 use super::ears::Ears;
 use super::flow::Wanted;
-use super::lane::{Lane, Outlet, run_together};
+use super::lane::{Lane, Outlet, collisions, run_together};
 use super::listeners::Listeners;
 use super::tap::Tap;
 use super::work::{FLUSH_EVERY, Work};
@@ -40,7 +40,7 @@ impl Prober<'_> {
 
     fn tally_in_lanes(&mut self, wanted: &Wanted, flows: u64) -> Result<Tally, ProbeError> {
         let processors = self.processors_for(flows)?;
-        let work = self.work(flows, processors.len());
+        let work = self.work(flows, processors.len())?;
         let only = processors.first().copied().filter(|_| processors.len() > 1);
         self.taps.iter().try_for_each(|tap| tap.count_only(only))?;
         self.until_quiet(|prober| prober.skip())?;
@@ -94,7 +94,7 @@ impl Prober<'_> {
     pub fn send_uncounted(&mut self, probe: &Probe, flows: u64) -> Result<(), ProbeError> {
         let wanted = self.wanted(probe)?;
         let processors = self.processors_for(flows)?;
-        let work = self.work(flows, processors.len());
+        let work = self.work(flows, processors.len())?;
         self.lab.flush_connections()?;
         let mut lanes = self.lanes(&processors, &wanted, &work)?;
         let sent = run_together(&mut lanes, &work, |own| own.send_only(&work), |other| other.send_only(&work));
@@ -115,10 +115,10 @@ impl Prober<'_> {
     }
 
     /// So many flows, with tags of their own.
-    fn work(&mut self, flows: u64, lanes: usize) -> Work {
-        let work = Work::new(self.next_tag, flows, lanes);
+    fn work(&mut self, flows: u64, lanes: usize) -> Result<Work, LabError> {
+        let work = Work::new(self.next_tag, flows, lanes, collisions(&self.lab.connections()?)?);
         self.next_tag += flows;
-        work
+        Ok(work)
     }
 
     /// Equips a lane on each processor; the first has no taps yet, because the prober's own are for it. Where the prober does

@@ -22,13 +22,26 @@ pub(super) struct Work {
     flushes_begun: AtomicU64,
     /// The number of the last flush that has ended.
     flushed: AtomicU64,
+    /// How many packets nodes had dropped before by themselves: see [`Connections::collisions`].
+    collided_before: u64,
+    /// How many were dropped so since, and have been sent again.
+    repeated: AtomicU64,
 }
 
 impl Work {
     /// So many flows for so many lanes, at least one.
-    pub(super) fn new(first_tag: u64, flows: u64, lanes: usize) -> Self {
+    pub(super) fn new(first_tag: u64, flows: u64, lanes: usize, collided_before: u64) -> Self {
         let none = || AtomicU64::new(0);
-        Self { first_tag, flows, lanes: lanes.max(1), taken: none(), flushes_begun: none(), flushed: none() }
+        Self {
+            first_tag,
+            flows,
+            lanes: lanes.max(1),
+            taken: none(),
+            flushes_begun: none(),
+            flushed: none(),
+            collided_before,
+            repeated: none(),
+        }
     }
 
     /// The most flows of a window. The windows of all lanes together are one [`FLUSH_EVERY`].
@@ -61,6 +74,14 @@ impl Work {
         self.flushes_begun.load(Ordering::SeqCst)
     }
 
+    /// Whether nodes have by now dropped so many flows by themselves that these, which are lost, are among them. If so, they
+    /// are to be sent again: nobody else may take them for lost by that.
+    pub(super) fn may_repeat(&self, lost: u64, collided: u64) -> bool {
+        let most = collided.saturating_sub(self.collided_before);
+        let repeat = |so_far: u64| Some(so_far + lost).filter(|all| *all <= most);
+        self.repeated.fetch_update(Ordering::SeqCst, Ordering::SeqCst, repeat).is_ok()
+    }
+
     /// Lets nodes forget all connections, unless that was begun and done by another lane since `before`.
     pub(super) fn flush_since(&self, before: u64, connections: &[Connections]) -> Result<(), LabError> {
         if self.flushed.load(Ordering::SeqCst) > before {
@@ -81,7 +102,7 @@ mod tests {
 
     #[rstest]
     fn every_flow_is_taken_once(#[values(1, 2, 3, 4)] lanes: usize, #[values(1, 16_384, 100_001)] flows: u64) {
-        let work = Work::new(1, flows, lanes);
+        let work = Work::new(1, flows, lanes, 0);
         let mut next = 0;
         while let Some(window) = work.take() {
             assert_eq!(window.start, next);
@@ -93,7 +114,7 @@ mod tests {
 
     #[rstest]
     fn lanes_share_no_port(#[values(1, 2, 3, 4)] lanes: usize) {
-        let work = Work::new(1, 1, lanes);
+        let work = Work::new(1, 1, lanes, 0);
         let mut next = PORTS.start;
         for lane in 0..lanes {
             let ports = work.ports(lane);
@@ -106,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_is_abandoned_is_not_taken() {
-        let work = Work::new(1, 100_000, 2);
+        let work = Work::new(1, 100_000, 2, 0);
         assert!(work.take().is_some());
         work.abandon();
         assert_eq!(work.take(), None);
@@ -114,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_flush_that_began_before_is_not_enough() {
-        let work = Work::new(1, 1, 2);
+        let work = Work::new(1, 1, 2, 0);
         let before = work.flushes();
         work.flush_since(before, &[]).unwrap();
         assert_eq!(work.flushes(), 1);
@@ -123,5 +144,14 @@ mod tests {
         assert_eq!(work.flushes(), 1);
         work.flush_since(work.flushes(), &[]).unwrap();
         assert_eq!(work.flushes(), 2);
+    }
+    #[test]
+    fn only_what_nodes_dropped_by_themselves_is_sent_again() {
+        let work = Work::new(1, 1, 2, 7);
+        assert!(!work.may_repeat(1, 7), "dropped before");
+        assert!(work.may_repeat(2, 10));
+        assert!(!work.may_repeat(2, 10), "one of three is left");
+        assert!(work.may_repeat(1, 10));
+        assert!(!work.may_repeat(1, 10));
     }
 }

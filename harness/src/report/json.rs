@@ -13,7 +13,7 @@
 //! | `expected` | each part of the expectation in words, by its field: `outcome`, `source`, `reply`, `balance`, `affinity` |
 //! | `observed` | the observation in words |
 //! | `flow` | `protocol`, `source`, `destination`, `outcome` (`delivered`, `doubled`, `rejected`, `dropped`), `deliveries[]` (`at`, `source`, `destination`), `refusal` (`what`, `by`), `reply`, `path[]` (`place`, `interface`, `direction`: `in` or `out`, `packet`) |
-//! | `tally` | `sent`, `sender` (its address), `lost`, `doubled`, `unattributed`; `delivered` by destination, `sources` by address |
+//! | `tally` | `sent`, `sender` (its address), `lost`, `doubled`, `unattributed`, `repeated` (sent again); `delivered` by destination, `sources` by address |
 //! | `differences[]` | `field`, `expected`, `observed`, `reason` |
 //! | `balance` | `flows`, `held`, `p_value`, `false_alarm_rate`, `endpoints[]`: `name`, `count`, `share` (expected), `p_value`, `low` and `high` (shares that fit the count) |
 //! | `account` | of a probe that failed: `promise`, `prediction[]`, `unpredicted`, `observation`, `meaning`, `kernel` (`alike`, `met`, `difference[]`), `untraced` |
@@ -303,15 +303,17 @@ struct Sums<'a> {
     lost: u64,
     doubled: u64,
     unattributed: u64,
+    repeated: u64,
     delivered: &'a BTreeMap<SocketAddr, u64>,
     sources: &'a BTreeMap<IpAddr, u64>,
 }
 
 impl<'a> From<&'a Tally> for Sums<'a> {
     fn from(tally: &'a Tally) -> Self {
-        let Tally { sent, sender, lost, doubled, unattributed, delivered, sources, .. } = tally;
-        let (sent, sender, lost, doubled, unattributed) = (*sent, *sender, *lost, *doubled, *unattributed);
-        Self { sent, sender, lost, doubled, unattributed, delivered, sources }
+        let Tally { sent, sender, lost, doubled, unattributed, repeated, delivered, sources, .. } = tally;
+        let (sent, sender, lost, doubled) = (*sent, *sender, *lost, *doubled);
+        let (unattributed, repeated) = (*unattributed, *repeated);
+        Self { sent, sender, lost, doubled, unattributed, repeated, delivered, sources }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::io;
 
 use super::headers::Header;
-use super::netlink::{Message, Socket, encode};
 use super::{Event, TracedWhat};
+use crate::lab::netfilter::{Message, Socket, encode};
 
 /// NFNL_SUBSYS_ULOG with NFULNL_MSG_PACKET, NFULNL_MSG_CONFIG (`linux/netfilter/nfnetlink_log.h`).
 const PACKET: u16 = 4 << 8;

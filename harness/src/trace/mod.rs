@@ -7,24 +7,23 @@
 //!   becomes a number by asking for the rules of its chain;
 //! - `legacy`: iptables-legacy writes to the log of its namespace (`trace_packet` in `ip_tables.c`), which is sent over netlink
 //!   too (`nfnetlink_log`);
-//! - `netlink`: sockets and messages; `headers`: which packet a message is about.
+//! - `headers`: which packet a message is about.
 //!
 //! What the kernel does not tell: rules that do not match, and which hook it is at; tables and chains say that.
 
 mod headers;
 mod legacy;
-mod netlink;
 mod nftables;
 
 use std::io;
 
+use crate::lab::netfilter::Socket;
 use crate::lab::{Lab, LabError};
 use crate::observation::FlowObservation;
 use crate::probe::{ProbeError, Prober};
 use crate::scenario::{Flows, Probe};
 use crate::topology::{Role, SpaceId};
 use headers::Header;
-use netlink::Socket;
 
 pub use headers::Passage;
 

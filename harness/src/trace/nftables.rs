@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::io;
 
 use super::headers::Header;
-use super::netlink::{Message, Socket, encode};
 use super::{Event, TracedWhat};
+use crate::lab::netfilter::{Message, Socket, encode};
 
 /// NFNLGRP_NFTRACE, as a bit.
 const GROUP: u32 = 1 << (9 - 1);

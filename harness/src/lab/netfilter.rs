@@ -23,13 +23,13 @@ const ERROR: u16 = 2;
 const DONE: u16 = 3;
 
 /// A netlink socket of the namespace that it was opened in.
-pub(super) struct Socket(OwnedFd);
+pub(crate) struct Socket(OwnedFd);
 
 /// A message: its type with the subsystem in the upper byte, and its attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Message {
-    pub(super) kind: u16,
-    pub(super) family: u8,
+pub(crate) struct Message {
+    pub(crate) kind: u16,
+    pub(crate) family: u8,
     /// What stands in the place of `nfgenmsg`: in an error's message, its number.
     error: i32,
     attributes: Vec<u8>,
@@ -37,7 +37,7 @@ pub(super) struct Message {
 
 impl Socket {
     /// Opens a socket that hears of the groups whose bits are set.
-    pub(super) fn open(groups: u32) -> io::Result<Self> {
+    pub(crate) fn open(groups: u32) -> io::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkNetFilter)?;
         // In a user namespace only as much as the system allows everybody.
@@ -53,7 +53,7 @@ impl Socket {
     /// # Errors
     ///
     /// `ENOBUFS` where there was no room for all.
-    pub(super) fn messages(&self) -> io::Result<Vec<Message>> {
+    pub(crate) fn messages(&self) -> io::Result<Vec<Message>> {
         let mut messages = Vec::new();
         let mut buffer = vec![0; 1 << 16];
         loop {
@@ -66,13 +66,13 @@ impl Socket {
     }
 
     /// Sends a request and waits for the kernel's consent.
-    pub(super) fn request(&self, kind: u16, family: u8, resource: u16, attributes: &[u8]) -> io::Result<()> {
+    pub(crate) fn request(&self, kind: u16, family: u8, resource: u16, attributes: &[u8]) -> io::Result<()> {
         self.send(kind, REQUEST | ACKNOWLEDGE, family, resource, attributes)?;
         self.messages()?.iter().try_for_each(Message::consent)
     }
 
     /// Asks for a list.
-    pub(super) fn list(&self, kind: u16, family: u8, attributes: &[u8]) -> io::Result<Vec<Message>> {
+    pub(crate) fn list(&self, kind: u16, family: u8, attributes: &[u8]) -> io::Result<Vec<Message>> {
         self.send(kind, REQUEST | DUMP, family, 0, attributes)?;
         let mut listed = Vec::new();
         loop {
@@ -103,24 +103,24 @@ impl Socket {
 
 impl Message {
     /// The value of an attribute.
-    pub(super) fn attribute(&self, wanted: u16) -> Option<&[u8]> {
+    pub(crate) fn attribute(&self, wanted: u16) -> Option<&[u8]> {
         attribute(&self.attributes, wanted)
     }
 
     /// An attribute that is text.
-    pub(super) fn text(&self, wanted: u16) -> Option<String> {
+    pub(crate) fn text(&self, wanted: u16) -> Option<String> {
         let bytes = self.attribute(wanted)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
     }
 
     /// An attribute that is a number of 32 bits in network order.
-    pub(super) fn word(&self, wanted: u16) -> Option<u32> {
+    pub(crate) fn word(&self, wanted: u16) -> Option<u32> {
         self.attribute(wanted)?.first_chunk().copied().map(u32::from_be_bytes)
     }
 
     /// An attribute that is a number of 64 bits in network order.
-    pub(super) fn long(&self, wanted: u16) -> Option<u64> {
+    pub(crate) fn long(&self, wanted: u16) -> Option<u64> {
         self.attribute(wanted)?.first_chunk().copied().map(u64::from_be_bytes)
     }
 
@@ -134,7 +134,7 @@ impl Message {
 }
 
 /// An attribute as bytes: its length, its type, its value, and as many zeros as the next needs to be aligned.
-pub(super) fn encode(kind: u16, value: &[u8]) -> Vec<u8> {
+pub(crate) fn encode(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 + value.len() + 3);
     bytes.extend((4 + value.len() as u16).to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
@@ -144,7 +144,7 @@ pub(super) fn encode(kind: u16, value: &[u8]) -> Vec<u8> {
 }
 
 /// The value of an attribute among several.
-pub(super) fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+pub(crate) fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     while let Some((header, _)) = bytes.split_first_chunk::<4>() {
         let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
         // The upper two bits say that it is nested, or in network order.

@@ -11,31 +11,10 @@ use super::environment::Environment;
 use super::hook::Hook;
 use super::nesting::DEEPEST;
 use super::packet::Packet;
+use super::program::{Code, Program};
 use super::share::Share;
 use super::trace::{ChainId, Did, RuleId, Step, Trace};
 use super::walker::Walker;
-use crate::cluster::Family;
-
-/// Chains of numbered rules, in some language.
-pub(crate) trait Rules {
-    /// The family of the packets that meet them.
-    fn family(&self) -> Family;
-
-    /// What a packet meets at a hook, in the order of priorities.
-    fn stops(&self, hook: Hook) -> &[Stop];
-
-    /// The first rule of a chain. The others follow it.
-    fn first_rule(&self, chain: u32) -> u32;
-
-    /// The first rule of a chain, at or behind a rule of it, that a packet may match.
-    fn next_rule<T: Trace>(&self, chain: u32, from: u32, walker: &Walker<T>) -> Option<u32>;
-
-    /// Whether the policy of a hook's chain is to drop.
-    fn drops(&self, chain: u32) -> bool;
-
-    /// Asks a rule for its conditions, and carries it out where they hold.
-    fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next;
-}
 
 /// A stop on the way through a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,8 +72,8 @@ struct Work<T> {
 type Todo<T> = SmallVec<[Work<T>; 2]>;
 
 /// Takes a packet through a hook; the branches are put behind those that are in `branches` already.
-pub(crate) fn walk<R: Rules, T: Trace>(
-    rules: &R,
+pub(crate) fn walk<C: Code, T: Trace>(
+    program: &Program<C>,
     environment: &Environment,
     hook: Hook,
     packet: &Packet,
@@ -102,7 +81,7 @@ pub(crate) fn walk<R: Rules, T: Trace>(
     branches: &mut Vec<Branch<T>>,
 ) {
     let mut walker = Walker::new(packet, tracking);
-    if packet.family() != rules.family() {
+    if packet.family() != program.family {
         // The kernel keeps the families apart: these rules never see the packet.
         walker.look_up();
         branches.push(walker.end(Outcome::Accept));
@@ -114,19 +93,19 @@ pub(crate) fn walk<R: Rules, T: Trace>(
     let mut todo = Todo::new();
     todo.push(Work { walker, stop: 0, place: None });
     while let Some(work) = todo.pop() {
-        branches.push(finish(rules, environment, hook, work, &mut todo));
+        branches.push(finish(program, environment, hook, work, &mut todo));
     }
 }
 
-fn finish<R: Rules, T: Trace>(
-    rules: &R,
+fn finish<C: Code, T: Trace>(
+    program: &Program<C>,
     environment: &Environment,
     hook: Hook,
     work: Work<T>,
     todo: &mut Todo<T>,
 ) -> Branch<T> {
     let Work { mut walker, stop: first, mut place } = work;
-    for (position, stop) in rules.stops(hook).iter().enumerate().skip(first) {
+    for (position, stop) in program.stops[hook as usize].iter().enumerate().skip(first) {
         let (chain, reroutes) = match *stop {
             Stop::Lookup => {
                 walker.look_up();
@@ -142,10 +121,10 @@ fn finish<R: Rules, T: Trace>(
         };
         let (cursor, next) = place.take().unwrap_or_else(|| {
             walker.mark_before = walker.packet.mark;
-            (Cursor { chain, rule: rules.first_rule(chain), callers: ArrayVec::new() }, Next::Rule)
+            (Cursor { chain, rule: program.first_rule(chain), callers: ArrayVec::new() }, Next::Rule)
         });
         let mut pass = Pass { environment, hook, stop: position, cursor, todo };
-        if let Some(outcome) = pass.run(rules, &mut walker, next, chain) {
+        if let Some(outcome) = pass.run(program, &mut walker, next, chain) {
             return walker.end(outcome);
         }
         walker.reroute |= reroutes && hook == Hook::Output && walker.packet.mark != walker.mark_before;
@@ -166,7 +145,13 @@ pub(crate) struct Pass<'a, T> {
 
 impl<T: Trace> Pass<'_, T> {
     /// Goes from rule to rule to the end of a hook's chain; returns how the packet ends if it does not go on.
-    fn run<R: Rules>(&mut self, rules: &R, walker: &mut Walker<T>, mut next: Next, entry: u32) -> Option<Outcome> {
+    fn run<C: Code>(
+        &mut self,
+        program: &Program<C>,
+        walker: &mut Walker<T>,
+        mut next: Next,
+        entry: u32,
+    ) -> Option<Outcome> {
         loop {
             match next {
                 Next::Rule => {}
@@ -174,19 +159,19 @@ impl<T: Trace> Pass<'_, T> {
                 Next::End(outcome) => return Some(outcome),
                 Next::Return => match self.cursor.callers.pop() {
                     Some(caller) => (self.cursor.chain, self.cursor.rule) = caller,
-                    None => return rules.drops(entry).then_some(Outcome::Drop(By::Policy(ChainId(entry)))),
+                    None => return program.span(entry).drops.then_some(Outcome::Drop(By::Policy(ChainId(entry)))),
                 },
                 Next::Jump(chain) => {
                     self.cursor.callers.push((self.cursor.chain, self.cursor.rule));
-                    (self.cursor.chain, self.cursor.rule) = (chain, rules.first_rule(chain));
+                    (self.cursor.chain, self.cursor.rule) = (chain, program.first_rule(chain));
                 }
-                Next::Goto(chain) => (self.cursor.chain, self.cursor.rule) = (chain, rules.first_rule(chain)),
+                Next::Goto(chain) => (self.cursor.chain, self.cursor.rule) = (chain, program.first_rule(chain)),
             }
-            next = match rules.next_rule(self.cursor.chain, self.cursor.rule, walker) {
+            next = match program.code.next_rule(program.span(self.cursor.chain), self.cursor.rule, walker) {
                 None => Next::Return,
                 Some(rule) => {
                     self.cursor.rule = rule + 1;
-                    rules.meet(self, walker, rule)
+                    program.code.meet(self, walker, rule)
                 }
             };
         }

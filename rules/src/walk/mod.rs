@@ -7,7 +7,7 @@
 //! What lies between hooks (routing, forwarding, the next machine) is the caller's part: it takes the packet out of an
 //! accepted branch, finds its way, and walks the next hook with the branch's [`Tracking`].
 //!
-//! Languages share how chains are walked: `machine` goes from rule to rule through the chains of a hook, `walker` is the
+//! Languages share how chains are walked: [`Program`] has the chains of all hooks, `machine` goes from rule to rule through the chains of a hook, `walker` is the
 //! packet on its way, `translation` what rules bind to its connection, `nesting` which chains are inside of which. What a
 //! rule asks and does is each language's own.
 
@@ -22,6 +22,7 @@ mod interface;
 mod machine;
 mod nesting;
 mod packet;
+mod program;
 #[cfg(test)]
 pub(crate) mod samples;
 mod share;
@@ -37,9 +38,11 @@ pub(crate) use hash::FastMap;
 pub(crate) use held::Held;
 pub use hook::Hook;
 pub use interface::Interface;
-pub(crate) use machine::{Next, Pass, Rules, Stop, stop, walk};
+pub(crate) use machine::{Next, Pass, Stop, stop};
 pub(crate) use nesting::{Fault, Lead, faults, reached};
 pub use packet::{BridgePorts, Packet, Transport};
+pub use program::Program;
+pub(crate) use program::{Code, Names, Span};
 pub use share::Share;
 pub use trace::{ChainId, Did, NoTrace, Path, Place, RuleId, Step, Trace};
 pub(crate) use translation::{Destination, Source, SourceAddress};

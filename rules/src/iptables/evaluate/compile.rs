@@ -7,9 +7,10 @@ use super::check::{CompileError, check};
 use super::condition::Condition;
 use super::index::Index;
 use super::lower::conditions;
-use super::program::{Chain, Program, Rule, Span};
-use crate::iptables::{self, RuleSet, TableName};
-use crate::walk::{Hook, Stop};
+use super::program::{Code, Program, Rule};
+use crate::cluster::Family;
+use crate::iptables::{self, Policy, RuleSet, TableName};
+use crate::walk::{Hook, Names, Span, Stop};
 
 impl Program {
     /// Makes a rule set ready for walking.
@@ -21,10 +22,11 @@ impl Program {
         let mut program = Self::without_index(rules)?;
         for chain in 0..program.spans.len() {
             let Span { first, end, .. } = program.spans[chain];
-            let rules = program.rules[first as usize..end as usize].iter().map(|rule| program.conditions(rule));
+            let code = &mut program.code;
+            let rules = code.rules[first as usize..end as usize].iter().map(|rule| code.conditions(rule));
             if let Some(index) = Index::of(first, rules) {
-                program.spans[chain].index = Some(program.indexes.len() as u32);
-                program.indexes.push(index);
+                program.spans[chain].index = Some(code.indexes.len() as u32);
+                code.indexes.push(index);
             }
         }
         Ok(program)
@@ -33,15 +35,7 @@ impl Program {
     /// The same with no way to find a rule but to go through its chain.
     pub(super) fn without_index(rules: &RuleSet) -> Result<Self, Vec<CompileError>> {
         check(rules)?;
-        let mut program = Self {
-            family: rules.family,
-            rules: Vec::new(),
-            conditions: Vec::new(),
-            spans: Vec::new(),
-            chains: Vec::new(),
-            indexes: Vec::new(),
-            stops: Default::default(),
-        };
+        let mut program = Self::empty(rules.family, Code::default());
         let mut entries = Entries::default();
         for table in &rules.tables {
             entries.push((table.name, program.add_table(table)));
@@ -54,28 +48,30 @@ impl Program {
 
     /// Adds the chains of a table; returns those that its hooks have.
     fn add_table(&mut self, table: &iptables::Table) -> [Option<u32>; Hook::ALL.len()] {
-        let first = self.chains.len() as u32;
+        let first = self.spans.len() as u32;
         let order = order(table);
         let positions: HashMap<&str, u32> =
             (first..).zip(&order).map(|(at, chain)| (&*table.chains[*chain].name, at)).collect();
         for chain in order.into_iter().map(|chain| &table.chains[chain]) {
-            let first = self.rules.len() as u32;
+            let first = self.code.rules.len() as u32;
             for rule in &chain.rules {
-                self.add_rule(rule, &positions);
+                self.code.add_rule(rule, self.family, &positions);
             }
-            let end = self.rules.len() as u32;
-            self.spans.push(Span { first, end, index: None });
-            self.chains.push(Chain { table: table.name, name: chain.name.clone(), policy: chain.policy });
+            let (end, drops) = (self.code.rules.len() as u32, chain.policy == Some(Policy::Drop));
+            self.spans.push(Span { first, end, index: None, drops });
+            self.names.push(Names { table: table.name.as_str().into(), chain: (&*chain.name).into() });
         }
         Hook::ALL.map(|hook| {
             let is_hook = table.name.builtin_chains().contains(&hook.as_str());
             positions.get(hook.as_str()).copied().filter(|_| is_hook)
         })
     }
+}
 
-    fn add_rule(&mut self, rule: &iptables::Rule, positions: &HashMap<&str, u32>) {
+impl Code {
+    fn add_rule(&mut self, rule: &iptables::Rule, family: Family, positions: &HashMap<&str, u32>) {
         let first = self.conditions.len();
-        conditions(rule, self.family, &mut self.conditions);
+        conditions(rule, family, &mut self.conditions);
         // Every chain that is jumped to was found to be there.
         let mut action =
             rule.target.as_ref().map_or(Action::Continue, |target| Action::of(target, |name| positions[name]));

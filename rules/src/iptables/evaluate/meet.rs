@@ -3,66 +3,13 @@
 use std::sync::Arc;
 
 use super::action::Action;
-use super::program::Program;
-use crate::cluster::Family;
+use super::program::Code;
 use crate::walk::{
-    Assumptions, Branch, By, Destination, Did, Environment, Held, Hook, Next, NoTrace, Outcome, Packet, Pass, Path,
-    RuleId, Rules, Share, Step, Stop, Trace, Tracking, Walker, stop, walk,
+    self, Assumptions, By, Destination, Did, Held, Next, Outcome, Pass, RuleId, Share, Span, Step, Trace, Walker, stop,
 };
 
-impl Program {
-    /// Takes a packet through a hook.
-    ///
-    /// The branches come in the order of the rules that chance decides; none has a share of zero, and the shares add up
-    /// to one. `tracking` is what the connection table has for the packet: at PREROUTING and OUTPUT
-    /// [`Tracking::first`] for the first packet of a connection; at later hooks what the branch before ended with.
-    pub fn walk(&self, environment: &Environment, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
-        let mut branches = Vec::new();
-        self.walk_into::<NoTrace>(environment, hook, packet, tracking, &mut branches);
-        branches
-    }
-
-    /// The same, with the rules met on the way.
-    pub fn walk_traced(
-        &self,
-        environment: &Environment,
-        hook: Hook,
-        packet: &Packet,
-        tracking: Tracking,
-    ) -> Vec<Branch<Path>> {
-        let mut branches = Vec::new();
-        self.walk_into(environment, hook, packet, tracking, &mut branches);
-        branches
-    }
-
-    /// The same; the branches are put behind those that are in `branches` already.
-    pub fn walk_into<T: Trace>(
-        &self,
-        environment: &Environment,
-        hook: Hook,
-        packet: &Packet,
-        tracking: Tracking,
-        branches: &mut Vec<Branch<T>>,
-    ) {
-        walk(self, environment, hook, packet, tracking, branches);
-    }
-}
-
-impl Rules for Program {
-    fn family(&self) -> Family {
-        self.family
-    }
-
-    fn stops(&self, hook: Hook) -> &[Stop] {
-        &self.stops[hook as usize]
-    }
-
-    fn first_rule(&self, chain: u32) -> u32 {
-        self.spans[chain as usize].first
-    }
-
-    fn next_rule<T: Trace>(&self, chain: u32, from: u32, walker: &Walker<T>) -> Option<u32> {
-        let span = &self.spans[chain as usize];
+impl walk::Code for Code {
+    fn next_rule<T: Trace>(&self, span: Span, from: u32, walker: &Walker<T>) -> Option<u32> {
         match span.index {
             None => (from < span.end).then_some(from),
             Some(index) => {
@@ -71,10 +18,6 @@ impl Rules for Program {
                 self.indexes[index as usize].next(from, walker.destination, transport.protocol(), port)
             }
         }
-    }
-
-    fn drops(&self, chain: u32) -> bool {
-        self.chains[chain as usize].policy == Some(crate::iptables::Policy::Drop)
     }
 
     /// Asks all conditions of a rule, and carries it out where they hold.

@@ -9,10 +9,10 @@ use super::action::{Action, Verdict};
 use super::check::{CompileError, check};
 use super::condition::Condition;
 use super::lookup::{Elements, Packed};
-use super::program::{Chain, Program, Rule};
+use super::program::{Code, Program, Rule};
 use crate::cluster::Family;
 use crate::nftables::{self, AddressRange, Addresses, BaseChain, MarkChange, Ruleset, Set, Statement, Table};
-use crate::walk::{Destination, Hook, Refusal, Source, SourceAddress, Stop};
+use crate::walk::{Destination, Hook, Names, Refusal, Source, SourceAddress, Span, Stop};
 
 /// When the connection table is asked (`NF_IP_PRI_CONNTRACK`).
 const CONNECTIONS: i32 = -200;
@@ -29,15 +29,7 @@ impl Program {
     pub fn compile(rules: &Ruleset, family: Family) -> Result<Self, Vec<CompileError>> {
         let tables = || rules.tables.iter().filter(|table| table.family == family);
         check(tables())?;
-        let mut program = Self {
-            family,
-            rules: Vec::new(),
-            conditions: Vec::new(),
-            actions: Vec::new(),
-            chains: Vec::new(),
-            sets: Vec::new(),
-            stops: Default::default(),
-        };
+        let mut program = Self::empty(family, Code::default());
         let mut bases = Vec::new();
         for table in tables() {
             program.add_table(table, &mut bases);
@@ -50,29 +42,25 @@ impl Program {
 
     /// Adds the chains and sets of a table; those that hooks have are put behind `bases`.
     fn add_table(&mut self, table: &Table, bases: &mut Vec<(BaseChain, u32)>) {
-        let first = self.chains.len() as u32;
-        let names = Names {
+        let (first, code) = (self.spans.len() as u32, &mut self.code);
+        let names = Within {
             chains: (first..).zip(&table.chains).map(|(at, chain)| (&*chain.name, at)).collect(),
-            sets: (self.sets.len() as u32..).zip(&table.sets).map(|(at, set)| (&*set.name, at)).collect(),
+            sets: (code.sets.len() as u32..).zip(&table.sets).map(|(at, set)| (&*set.name, at)).collect(),
             table,
         };
-        self.sets.extend(table.sets.iter().map(|set| names.elements(set)));
+        code.sets.extend(table.sets.iter().map(|set| names.elements(set)));
         for (position, chain) in (first..).zip(&table.chains) {
-            let first = self.rules.len() as u32;
+            let first = code.rules.len() as u32;
             for rule in &chain.rules {
-                let (first_condition, first_action) = (self.conditions.len() as u32, self.actions.len() as u32);
-                self.rules.push(Rule { first_condition, first_action });
-                self.conditions.extend(rule.conditions.iter().map(|condition| names.condition(condition)));
-                self.actions.extend(rule.statements.iter().map(|statement| names.action(statement)));
+                let (first_condition, first_action) = (code.conditions.len() as u32, code.actions.len() as u32);
+                code.rules.push(Rule { first_condition, first_action });
+                code.conditions.extend(rule.conditions.iter().map(|condition| names.condition(condition)));
+                code.actions.extend(rule.statements.iter().map(|statement| names.action(statement)));
             }
             bases.extend(chain.base.map(|base| (base, position)));
-            self.chains.push(Chain {
-                table: table.name.clone(),
-                name: chain.name.clone(),
-                first,
-                end: self.rules.len() as u32,
-                drops: chain.base.is_some_and(|base| base.drops),
-            });
+            let (end, drops) = (code.rules.len() as u32, chain.base.is_some_and(|base| base.drops));
+            self.spans.push(Span { first, end, index: None, drops });
+            self.names.push(Names { table: (&*table.name).into(), chain: (&*chain.name).into() });
         }
     }
 }
@@ -106,13 +94,13 @@ fn stops(hook: Hook, bases: &[(BaseChain, u32)]) -> Vec<Stop> {
 }
 
 /// Where the chains and sets of a table are. All that rules name was found to be there.
-struct Names<'a> {
+struct Within<'a> {
     table: &'a Table,
     chains: HashMap<&'a str, u32>,
     sets: HashMap<&'a str, u32>,
 }
 
-impl Names<'_> {
+impl Within<'_> {
     fn list(&self, set: &str) -> Arc<str> {
         format!("{} {set}", self.table.name).into()
     }

@@ -4,73 +4,13 @@ use std::sync::Arc;
 
 use super::action::{Action, Verdict};
 use super::lookup::{BLIND, Packed, is_blind};
-use super::program::Program;
-use crate::cluster::Family;
+use super::program::Code;
 use crate::nftables::LookupKey;
 use crate::walk::{
-    Assumptions, Branch, Did, Effect, Environment, Held, Hook, Next, NoTrace, Outcome, Packet, Pass, Path, RuleId,
-    Rules, Share, Step, Stop, Trace, Tracking, Walker, stop, walk,
+    self, Assumptions, Did, Effect, Held, Next, Outcome, Pass, RuleId, Share, Step, Trace, Walker, stop,
 };
 
-impl Program {
-    /// Takes a packet through a hook.
-    ///
-    /// The branches come in the order of what chance decides; none has a share of zero, and the shares add up to one.
-    /// `tracking` is what the connection table has for the packet: at PREROUTING and OUTPUT [`Tracking::first`] for the first
-    /// packet of a connection; at later hooks what the branch before ended with.
-    pub fn walk(&self, environment: &Environment, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
-        let mut branches = Vec::new();
-        self.walk_into::<NoTrace>(environment, hook, packet, tracking, &mut branches);
-        branches
-    }
-
-    /// The same, with the rules met on the way.
-    pub fn walk_traced(
-        &self,
-        environment: &Environment,
-        hook: Hook,
-        packet: &Packet,
-        tracking: Tracking,
-    ) -> Vec<Branch<Path>> {
-        let mut branches = Vec::new();
-        self.walk_into(environment, hook, packet, tracking, &mut branches);
-        branches
-    }
-
-    /// The same; the branches are put behind those that are in `branches` already.
-    pub fn walk_into<T: Trace>(
-        &self,
-        environment: &Environment,
-        hook: Hook,
-        packet: &Packet,
-        tracking: Tracking,
-        branches: &mut Vec<Branch<T>>,
-    ) {
-        walk(self, environment, hook, packet, tracking, branches);
-    }
-}
-
-impl Rules for Program {
-    fn family(&self) -> Family {
-        self.family
-    }
-
-    fn stops(&self, hook: Hook) -> &[Stop] {
-        &self.stops[hook as usize]
-    }
-
-    fn first_rule(&self, chain: u32) -> u32 {
-        self.chains[chain as usize].first
-    }
-
-    fn next_rule<T: Trace>(&self, chain: u32, from: u32, _: &Walker<T>) -> Option<u32> {
-        (from < self.chains[chain as usize].end).then_some(from)
-    }
-
-    fn drops(&self, chain: u32) -> bool {
-        self.chains[chain as usize].drops
-    }
-
+impl walk::Code for Code {
     /// Asks all conditions of a rule, and carries out its statements where they hold, up to one that ends it.
     fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next {
         let mut why = None;
@@ -117,7 +57,7 @@ impl Rules for Program {
     }
 }
 
-impl Program {
+impl Code {
     /// What a map has for a packet's key; fails where nobody can say what the key is.
     fn find<T: Trace>(&self, key: &[LookupKey], map: u32, walker: &Walker<T>) -> Result<Option<Verdict>, Arc<str>> {
         if is_blind(key, walker) {

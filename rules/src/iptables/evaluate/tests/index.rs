@@ -108,7 +108,7 @@ proptest! {
 fn long_chains_of_services_have_one() {
     let rules: String = (0..100).map(|host| format!("-A FORWARD -d 10.0.0.{host}/32 -j DROP\n")).collect();
     let program = v4(&format!("*filter\n{rules}-A FORWARD -j ACCEPT\nCOMMIT\n"));
-    assert_eq!(program.indexes.len(), 1);
+    assert_eq!(program.code.indexes.len(), 1);
     for (host, outcome) in [(99, "drop"), (100, "accept")] {
         let packet = tcp("10.1.0.1", &format!("10.0.0.{host}"), 80);
         assert_eq!(word(&only_way(&program, Hook::Forward, &packet).outcome), outcome);
@@ -120,7 +120,7 @@ fn a_rule_whose_effect_comes_before_its_port_is_met_by_all_packets() {
     let ports: String = (1..9).map(|port| format!("-A FORWARD -p tcp -m tcp --dport {port} -j DROP\n")).collect();
     let noted = "-A FORWARD -p tcp -m recent --set --name L -m tcp --dport 80 -j DROP\n";
     let program = v4(&format!("*filter\n{ports}{noted}COMMIT\n"));
-    assert_eq!(program.indexes.len(), 1);
+    assert_eq!(program.code.indexes.len(), 1);
     let branch = only_way(&program, Hook::Forward, &tcp("10.1.0.1", "10.0.0.1", 443));
     assert_eq!((word(&branch.outcome), branch.effects.len()), ("accept", 1));
 }

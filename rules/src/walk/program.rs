@@ -1,0 +1,146 @@
+//! Rules of a family made ready for walking, whatever language they are written in.
+
+use super::branch::Branch;
+use super::connection::Tracking;
+use super::environment::Environment;
+use super::hook::Hook;
+use super::machine::{Next, Pass, Stop, walk};
+use super::packet::Packet;
+use super::trace::{ChainId, NoTrace, Path, Place, RuleId, Trace};
+use super::walker::Walker;
+use crate::cluster::Family;
+
+/// Rules in which names are numbers. Immutable: any number of packets may walk through them.
+#[derive(Debug, Clone)]
+pub struct Program<C> {
+    pub(crate) family: Family,
+    /// The chains' rules, and their names, in the same order.
+    pub(crate) spans: Vec<Span>,
+    pub(crate) names: Vec<Names>,
+    /// What a packet meets at each hook, in the order of priorities.
+    pub(crate) stops: [Vec<Stop>; Hook::ALL.len()],
+    /// What the rules ask and do.
+    pub(crate) code: C,
+}
+
+/// Where the rules of a chain stand, and what becomes of packets at its end. Small, as a packet meets many chains.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) first: u32,
+    pub(crate) end: u32,
+    /// The position of the language's index, for chains that have one.
+    pub(crate) index: Option<u32>,
+    /// Whether the policy of a hook's chain is to drop.
+    pub(crate) drops: bool,
+}
+
+/// What a chain is called.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    pub(crate) table: Box<str>,
+    pub(crate) chain: Box<str>,
+}
+
+/// What rules of a language ask and do. They are numbered through all chains, chain after chain.
+pub(crate) trait Code {
+    /// The first rule of a chain, at or behind a rule of it, that a packet may match.
+    fn next_rule<T: Trace>(&self, span: Span, from: u32, _: &Walker<T>) -> Option<u32> {
+        (from < span.end).then_some(from)
+    }
+
+    /// Asks a rule for its conditions, and carries it out where they hold.
+    fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next;
+}
+
+#[expect(private_bounds, reason = "languages are this crate's own")]
+impl<C: Code> Program<C> {
+    /// Takes a packet through a hook.
+    ///
+    /// The branches come in the order of what chance decides; none has a share of zero, and the shares add up to one.
+    /// `tracking` is what the connection table has for the packet: at PREROUTING and OUTPUT [`Tracking::first`] for the first
+    /// packet of a connection; at later hooks what the branch before ended with.
+    pub fn walk(&self, environment: &Environment, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
+        let mut branches = Vec::new();
+        self.walk_into::<NoTrace>(environment, hook, packet, tracking, &mut branches);
+        branches
+    }
+
+    /// The same, with the rules met on the way.
+    pub fn walk_traced(
+        &self,
+        environment: &Environment,
+        hook: Hook,
+        packet: &Packet,
+        tracking: Tracking,
+    ) -> Vec<Branch<Path>> {
+        let mut branches = Vec::new();
+        self.walk_into(environment, hook, packet, tracking, &mut branches);
+        branches
+    }
+
+    /// The same; the branches are put behind those that are in `branches` already.
+    pub fn walk_into<T: Trace>(
+        &self,
+        environment: &Environment,
+        hook: Hook,
+        packet: &Packet,
+        tracking: Tracking,
+        branches: &mut Vec<Branch<T>>,
+    ) {
+        walk(self, environment, hook, packet, tracking, branches);
+    }
+}
+
+impl<C> Program<C> {
+    /// No rules yet.
+    pub(crate) fn empty(family: Family, code: C) -> Self {
+        Self { family, spans: Vec::new(), names: Vec::new(), stops: Default::default(), code }
+    }
+
+    pub(super) fn span(&self, chain: u32) -> Span {
+        self.spans[chain as usize]
+    }
+
+    /// The first rule of a chain. The others follow it.
+    pub(super) fn first_rule(&self, chain: u32) -> u32 {
+        self.span(chain).first
+    }
+
+    /// The family of the packets that meet these rules. Others pass.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.spans.last().map_or(0, |span| span.end as usize)
+    }
+
+    /// Whether there is no rule.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where a rule of this program stands.
+    ///
+    /// # Panics
+    ///
+    /// Where the rule is of another, larger program.
+    pub fn place(&self, rule: RuleId) -> Place<'_> {
+        assert!((rule.0 as usize) < self.len(), "a rule of another program");
+        // Empty chains start where the next one does, so the last chain that starts at or before the rule has it.
+        let position = self.spans.partition_point(|span| span.first <= rule.0) - 1;
+        let (names, first) = (&self.names[position], self.spans[position].first);
+        Place { table: &names.table, chain: &names.chain, rule: (rule.0 - first) as usize + 1 }
+    }
+
+    /// The table and name of a hook's chain of this program.
+    ///
+    /// # Panics
+    ///
+    /// Where the chain is of another, larger program.
+    pub fn chain(&self, chain: ChainId) -> (&str, &str) {
+        let names = &self.names[chain.0 as usize];
+        (&names.table, &names.chain)
+    }
+}

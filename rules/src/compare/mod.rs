@@ -10,6 +10,7 @@
 mod differences;
 mod finding;
 mod iptables;
+mod kind;
 mod model;
 mod nftables;
 mod others;

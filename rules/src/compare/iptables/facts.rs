@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use super::names::{Kind, service_of};
+use super::names::service_of;
 use crate::cluster::Protocol;
 use crate::compare::finding::{Address, Fact};
+use crate::compare::kind::Kind;
 use crate::iptables::{Match, Network, Probability, ProtocolNumber, RecentAction, Rule, Statistic, Target};
 
 /// The chains that mark packets.

@@ -4,9 +4,10 @@ mod facts;
 mod names;
 
 use self::facts::{MASQUERADE, chance, checks_recent, in_chain, listed};
-use self::names::{Kind, Known, kind_of};
+use self::names::{Known, kind_of};
 pub(super) use self::names::{Names, is_of_others};
 use super::finding::{Fact, Subject};
+use super::kind::Kind;
 use super::model::{Chance, Line, Model, Part, Place};
 use super::others::Own;
 use crate::cluster::Family;

@@ -5,22 +5,11 @@ use std::net::SocketAddr;
 
 use super::facts::transport;
 use crate::compare::finding::Policy;
+use crate::compare::kind::Kind;
 use crate::digits;
 use crate::iptables::{self, ChainHash, Nat, Rule, RuleSet, Target};
 
-/// What a service's chain is for, by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// `KUBE-SVC`, `KUBE-SVL` and `KUBE-XLB`: endpoints.
-    Group(Policy),
-    /// `KUBE-EXT`.
-    External,
-    /// `KUBE-FW`.
-    Firewall,
-    /// `KUBE-SEP`, whose hash is the endpoint's.
-    Endpoint,
-}
-
+/// What a service's chain is for, by its name, and the hash in it; that of `KUBE-SEP` is the endpoint's.
 pub(super) fn kind_of(chain: &str) -> Option<(Kind, ChainHash)> {
     const KINDS: [(&str, Kind); 6] = [
         ("KUBE-SVC-", Kind::Group(Policy::Cluster)),

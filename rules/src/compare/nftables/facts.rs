@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use super::names::Kind;
 use crate::cluster::Protocol;
 use crate::compare::finding::{Address, Fact};
+use crate::compare::kind::Kind;
 use crate::digits;
 use crate::nftables::{Addresses, Condition, Key, MarkChange, Rule, Side, Statement, Verdict};
 

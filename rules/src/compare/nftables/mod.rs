@@ -5,8 +5,9 @@ mod names;
 
 use self::facts::{Balance, address_of_key, affinity, balance, hairpin, in_chain, in_endpoint, source_ranges};
 pub(super) use self::names::Names;
-use self::names::{Kind, Known, ServiceKey, is_base, kind_of, name_of};
+use self::names::{Known, ServiceKey, is_base, kind_of, name_of};
 use super::finding::{Fact, Subject};
+use super::kind::Kind;
 use super::model::{Chance, Line, Model, Part, Place};
 use crate::cluster::Family;
 use crate::nftables::{

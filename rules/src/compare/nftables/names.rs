@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use crate::compare::finding::Policy;
+use crate::compare::kind::Kind;
 use crate::digits;
 use crate::nftables::{
     Chain, Element, Key, LONGEST_COMMENT, Statement, Table, Verdict, base_of_comment, base_of_endpoint, comment_of_base,
@@ -11,19 +12,6 @@ use crate::nftables::{
 
 /// What tells service ports apart: the part behind the prefix in the names of their chains.
 pub(super) type ServiceKey = String;
-
-/// What a chain is for, by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// `service-` and `local-`: endpoints.
-    Group(Policy),
-    /// `external-`.
-    External,
-    /// `firewall-`.
-    Firewall,
-    /// `endpoint-`.
-    Endpoint,
-}
 
 /// What a chain is for, and its name behind the prefix. Other chains of kube-proxy's have no hash there.
 pub(super) fn kind_of(chain: &str) -> Option<(Kind, &str)> {

@@ -49,6 +49,20 @@ fn failed(report: &RunReport) -> (&ProbeReport, &Account) {
     "-j MASQUERADE"
 )]
 #[case::network("sysctls/ip-forward.yaml", "", "The network, not the rules", "the machine does not forward", "-j DNAT")]
+#[case::nftables(
+    "nftables/cluster-ip.yaml",
+    "",
+    "Promise, prediction and kernel agree: the expectation differs.",
+    "delivered to pod/",
+    "vmap @service-ips"
+)]
+#[case::nftables_node_port(
+    "nftables/node-port.yaml",
+    "",
+    "Promise, prediction and kernel agree: the expectation differs.",
+    "delivered to pod/",
+    "masquerade fully-random"
+)]
 fn a_failure_says_who_is_wrong(
     #[case] file: &str,
     #[case] test: &str,
@@ -70,20 +84,5 @@ fn a_failure_says_who_is_wrong(
         assert!(kernel.alike > 0 && kernel.difference.is_none(), "{account:?}");
         assert_eq!(account.untraced, None);
         assert!(probe.look.as_ref().is_some_and(|look| look.starts_with("svclab explain --from=")), "{probe:?}");
-    });
-}
-
-/// Rules of nftables are not walked: promise and kernel are asked, and the rules are those about the destination.
-#[test]
-fn without_a_prediction_two_voices_are_told() {
-    testing::privileged(|| {
-        let mut scenario = load("nftables/affinity.yaml");
-        let name = scenario.tests[0].name.clone();
-        spoil(&mut scenario, &name);
-        let options = Options { filter: Some(name), ..Options::default() };
-        let report = run(std::slice::from_ref(&scenario), &options, &|_| {});
-        let (_, account) = failed(&report);
-        assert_eq!(account.meaning, "Promise and kernel agree: the expectation differs.");
-        assert!(account.unpredicted.as_ref().is_some_and(|reason| reason.contains("nftables")), "{account:?}");
     });
 }

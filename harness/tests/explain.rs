@@ -28,6 +28,14 @@ fn a_service_with_three_endpoints() {
     insta::assert_snapshot!("three_mermaid", mermaid(&explanation));
 }
 
+/// The same in nftables' language: maps, and one number that chooses among chains.
+#[test]
+fn a_service_in_nftables_mode() {
+    let explanation = explained("nftables/balance.yaml", &aim("pod/client", "service/web:80"));
+    insta::assert_snapshot!("nftables_text", page(&explanation, Style { way: 2, ..Style::default() }));
+    insta::assert_snapshot!("nftables_mermaid", mermaid(&explanation));
+}
+
 /// A node port: masquerade on the way there, both translations undone on the way back.
 #[test]
 fn a_node_port() {
@@ -46,6 +54,13 @@ fn a_node_port() {
     "by the policy of FORWARD"
 )]
 #[case::no_endpoint("no-endpoints/reject.yaml", "pod/client", "service/web:80", Verdict::Rejected, "-j REJECT")]
+#[case::nftables(
+    "nftables/no-endpoints.yaml",
+    "pod/client",
+    "service/web:http",
+    Verdict::Rejected,
+    "by table kube-proxy: reject-chain reject"
+)]
 fn the_end_is_told(
     #[case] file: &str,
     #[case] from: &str,
@@ -120,6 +135,18 @@ fn mistakes_of_the_arguments_are_told_as_those_of_a_scenario(#[case] arguments: 
     assert!(stderr.contains(told), "{stderr}");
 }
 
+/// The same for rules of nftables.
+#[rstest]
+#[case::cluster_ip("nftables/balance.yaml", "pod/client", "service/web:80")]
+#[case::chance_in_a_rule("nftables/destinations-in-a-map.yaml", "pod/client", "service/web:http")]
+#[case::node_port("nftables/node-port.yaml", "host/outside", "nodeport/web:80@worker")]
+#[case::process("nftables/balance.yaml", "node/worker2", "service/web:80")]
+#[case::refused("nftables/no-endpoints.yaml", "pod/client", "service/web:http")]
+#[case::affinity("nftables/affinity.yaml", "pod/client", "service/web:80")]
+fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case] from: &str, #[case] to: &str) {
+    goes_the_predicted_way(file, &aim(from, to), Backend::Nft);
+}
+
 /// The kernel meets the rules that are predicted, one after the other, whoever loaded them.
 #[rstest]
 #[case::cluster_ip("distribution/three.yaml", "pod/client", "service/web:80")]
@@ -135,9 +162,13 @@ fn the_kernel_goes_the_predicted_way(
     #[case] to: &str,
     #[values(Backend::Nft, Backend::Legacy)] backend: Backend,
 ) {
+    goes_the_predicted_way(file, &aim(from, to), backend);
+}
+
+fn goes_the_predicted_way(file: &str, aim: &Aim, backend: Backend) {
     testing::privileged(|| {
         let path = Path::new("../scenarios").join(file);
-        let aimed = load_and_aim(&path, &aim(from, to)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let aimed = load_and_aim(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let explanation = explain_live(&aimed, 0, backend).unwrap_or_else(|error| panic!("{error}"));
         let page = page(&explanation, Style::default());
         let kernel = explanation.kernel.as_ref().expect("a packet was sent");

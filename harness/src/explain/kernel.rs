@@ -6,6 +6,7 @@ use svclab_rules::walk::{Did, Transport};
 use crate::predict::{Met, Network, PredictedBranch, Stage};
 use crate::topology::SpaceId;
 use crate::trace::{Passage, Traced, TracedWhat};
+use crate::voices::Seen;
 
 /// The port of a tunnel's packets, which are not traced (VXLAN as Linux has it).
 const TUNNEL: u16 = 8472;
@@ -42,12 +43,14 @@ struct Foretold<'m> {
     index: usize,
 }
 
-/// The branch whose way the kernel went farthest, with how far that was. Nothing where the kernel told of no rule at all, as that
-/// of a machine without `nfnetlink_log` does where iptables-legacy loaded the rules.
+/// The branch whose way the kernel went farthest, with how far that was; where chance decides inside of one rule, of several the
+/// one that ends as was seen. Nothing where the kernel told of no rule at all, as that of a machine without `nfnetlink_log` does
+/// where iptables-legacy loaded the rules.
 pub(crate) fn nearest(
     network: &Network<'_>,
     branches: &[PredictedBranch],
     traced: &[Traced],
+    seen: &Seen,
 ) -> Option<(usize, Comparison)> {
     if traced.is_empty() {
         return None;
@@ -55,7 +58,8 @@ pub(crate) fn nearest(
     let compared = branches.iter().map(|branch| compare(network, branch, traced)).enumerate();
     // Of equals the first.
     compared.reduce(|best, next| {
-        let rank = |one: &(usize, Comparison)| (one.1.difference.is_none(), one.1.alike);
+        let ends_so = |way: usize| Seen::predicted(&branches[way].outcome).is_some_and(|end| end.is_like(seen));
+        let rank = |(way, one): &(usize, Comparison)| (one.difference.is_none(), one.alike, ends_so(*way));
         if rank(&next) > rank(&best) { next } else { best }
     })
 }
@@ -193,7 +197,7 @@ mod tests {
     #[test]
     fn the_way_that_the_kernel_went_is_found() {
         with_kernel(|network, prediction, told| {
-            let (way, comparison) = nearest(network, &prediction.branches, &told).unwrap();
+            let (way, comparison) = nearest(network, &prediction.branches, &told, &Seen::Dropped).unwrap();
             assert_eq!((way, comparison.alike, &comparison.difference), (1, told.len(), &None));
             let of_ways = comparison.told.iter().flatten().filter(|one| **one == Some(true)).count();
             assert_eq!(of_ways, told.len());
@@ -234,7 +238,7 @@ mod tests {
         with_kernel(|network, prediction, mut told| {
             let space = network.topology().find("node/worker2").unwrap();
             told.push(Traced { space, ..told[0].clone() });
-            let (_, comparison) = nearest(network, &prediction.branches, &told).unwrap();
+            let (_, comparison) = nearest(network, &prediction.branches, &told, &Seen::Dropped).unwrap();
             let difference = comparison.difference.unwrap();
             assert_eq!((difference.place.as_str(), difference.predicted), ("node/worker2", None));
         });

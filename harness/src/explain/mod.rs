@@ -5,19 +5,21 @@
 //!
 //! - `story`: a prediction becomes an [`Explanation`], a tree of plain values;
 //! - `visits`: the rules met at a hook, each behind the jump that led to it; all others are counted;
-//! - `conditions`, `actions`: what a rule asks for and what it does, in words;
+//! - `words`: what a rule asks for and what it does, in words; `iptables`, `nftables`: each language's own;
 //! - `kernel`: what the kernel tells of a real packet, beside the prediction;
 //! - `text`, `mermaid`, `svg`: the page for a person, a flowchart, a picture; the values themselves are the JSON form.
 
-mod actions;
-mod conditions;
+mod iptables;
 mod kernel;
 mod mermaid;
 mod model;
+mod nftables;
+mod phrases;
 mod story;
 mod svg;
 mod text;
 mod visits;
+mod words;
 
 use svclab_rules::promise::Promises;
 
@@ -29,7 +31,7 @@ use crate::probe::{ProbeError, Prober};
 use crate::scenario::{AimedScenario, Probe};
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, send_traced};
-use crate::voices::{question, sent};
+use crate::voices::{Seen, question, sent};
 
 pub(crate) use kernel::{Difference, nearest};
 pub use mermaid::mermaid;
@@ -42,6 +44,9 @@ pub use text::{Style, page};
 
 /// The port that an explained packet is sent from, where nobody asks for another: the first that a lab gives out.
 const SOURCE_PORT: u16 = 33_000;
+
+/// Why nothing is predicted where rules can be walked.
+pub(crate) const NO_ADDRESS: &str = "the sender has no address to reach it from";
 
 /// Why nothing can be explained.
 #[derive(Debug, thiserror::Error)]
@@ -72,8 +77,7 @@ struct Inquiry<'a> {
 ///
 /// # Errors
 ///
-/// Where the cluster's rules cannot be written, or cannot be read. That they are in a language that is not walked is no error:
-/// the explanation says so.
+/// Where the cluster's rules cannot be written, or cannot be read.
 pub fn explain(aimed: &AimedScenario, step: usize) -> Result<Explanation, ExplainError> {
     let inquiry = Inquiry::of(aimed)?;
     let port = inquiry.probe.source_port.unwrap_or(SOURCE_PORT);
@@ -113,32 +117,24 @@ impl<'a> Inquiry<'a> {
         let AimedScenario { scenario, cluster, probes } = self.aimed;
         let promises = Promises::of(cluster).map_err(DocumentError::from)?;
         let promise = question(&scenario.hosts, self.probe).map(|question| promises.about(&question));
-        let network = PredictError::unless_told(&self.documents)
-            .and_then(|()| Network::of(&self.topology, &self.documents, cluster));
-        let network = match network {
-            Ok(network) => Ok(network),
-            Err(error @ PredictError::Nftables(_)) => Err(error.to_string()),
-            Err(error) => return Err(error.into()),
-        };
-        let prediction = network.as_ref().ok().map(|network| network.predict(&sent(self.probe, source_port)));
-        let walked = network.as_ref().ok().zip(prediction.as_ref().and_then(Option::as_ref));
-        let nearest = walked
+        let network = Network::of(&self.topology, &self.documents, cluster)?;
+        let prediction = network.predict(&sent(self.probe, source_port));
+        let branches = prediction.as_ref().map(|prediction| prediction.branches.as_slice());
+        let nearest = branches
             .zip(kernel)
-            .and_then(|((network, prediction), (_, traced))| nearest(network, &prediction.branches, traced));
-        let branches = walked.map(|(_, prediction)| prediction.branches.as_slice());
+            .and_then(|(branches, (flow, traced))| nearest(&network, branches, traced, &Seen::observed(flow)));
         Ok(Explanation {
             version: 1,
             scenario: scenario.name.clone(),
             file: scenario.file.display().to_string(),
             step,
-            packet: story::packet(self.probe, walked.map(|(_, prediction)| prediction.source)),
+            packet: story::packet(self.probe, prediction.as_ref().map(|prediction| prediction.source)),
             promise: promise.as_ref().map(story::promised),
-            unpredicted: match (&network, &prediction) {
-                (Err(reason), _) => Some(reason.clone()),
-                (Ok(_), Some(None)) => Some("the sender has no address to reach it from".to_owned()),
-                _ => None,
-            },
-            ways: walked.map(|walked| story::ways(walked.0, walked.1, nearest.as_ref())).unwrap_or_default(),
+            unpredicted: prediction.is_none().then(|| NO_ADDRESS.to_owned()),
+            ways: prediction
+                .as_ref()
+                .map(|prediction| story::ways(&network, prediction, nearest.as_ref()))
+                .unwrap_or_default(),
             kernel: kernel.map(|(flow, traced)| story::kernel(flow, traced, branches, nearest.as_ref())),
             families: probes.iter().skip(1).map(|probe| story::family(probe.to.address)).collect(),
         })

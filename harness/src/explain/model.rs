@@ -168,6 +168,8 @@ pub struct Stop {
     pub place: String,
     /// The hook, as iptables calls its chains: `PREROUTING`.
     pub hook: &'static str,
+    /// The language of the machine's rules: `iptables` or `nftables`; `null` where it has none.
+    pub language: Option<&'static str>,
     /// The interface that it came in by.
     pub input: Option<String>,
     /// The interface that it leaves by, where that is known already.

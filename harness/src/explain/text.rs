@@ -233,16 +233,21 @@ impl Page {
                 words.push((hook, meaning));
             }
         }
-        if stops().any(|stop| !stop.rules.is_empty()) {
-            words.extend(RULES);
+        for (language, meanings) in RULES {
+            if stops().any(|stop| stop.language == Some(language) && !stop.rules.is_empty()) {
+                words.extend(meanings);
+            }
         }
         for (what, word, meaning) in CHANGES {
             if way.there.iter().any(|stop| stop.changes.iter().any(|change| change.what == what)) {
                 words.push((word, meaning));
             }
         }
-        if stops().any(|stop| stop.rules.iter().any(|line| line.chance.is_some())) {
-            words.push(("chance", CHANCE));
+        for (language, meaning) in CHANCE {
+            let is_asked = |stop: &Stop| stop.rules.iter().any(|line| line.chance.is_some());
+            if stops().any(|stop| stop.language == Some(language) && is_asked(stop)) {
+                words.push(("chance", meaning));
+            }
         }
         self.gap();
         self.line(0, self.paint(STRONG, "words"));
@@ -261,14 +266,30 @@ const HOOKS: [(&str, &str); 5] = [
     ("POSTROUTING", "it is about to leave by an interface"),
 ];
 
-/// What rules are.
-const RULES: [(&str, &str); 3] = [
+/// What rules are, in each language.
+const RULES: [(&str, [(&str, &str); 3]); 2] = [
     (
-        "table",
-        "rules of one purpose: at a hook the kernel asks raw, mangle, nat (for destinations), filter, nat (for sources)",
+        "iptables",
+        [
+            (
+                "table",
+                "rules of one purpose: at a hook the kernel asks raw, mangle, nat (for destinations), filter, nat (for sources)",
+            ),
+            ("chain", "a list of rules that are asked in order; `-j NAME` goes through another chain and comes back"),
+            ("rule", "conditions, and what is done (`-j`) with a packet for which all of them hold"),
+        ],
     ),
-    ("chain", "a list of rules that are asked in order; `-j NAME` goes through another chain and comes back"),
-    ("rule", "conditions, and what is done (`-j`) with a packet for which all of them hold"),
+    (
+        "nftables",
+        [
+            (
+                "chain",
+                "a list of rules that are asked in order; `jump` goes through another chain and comes back, `goto` does not",
+            ),
+            ("rule", "conditions, and what is done with a packet for which all of them hold, from left to right"),
+            ("map", "what to do with a packet by its address, protocol or port: one look instead of a rule a service"),
+        ],
+    ),
 ];
 
 /// What translation is.
@@ -286,5 +307,11 @@ const CHANGES: [(&str, &str, &str); 3] = [
     ("mark", "mark", "a number that rules write on a packet for later rules; it never leaves the machine"),
 ];
 
-const CHANCE: &str =
-    "each rule sees only what those before it left: 1/3, then 1/2 of the rest, then all that is left are a third each";
+/// How rules leave something to chance, in each language.
+const CHANCE: [(&str, &str); 2] = [
+    (
+        "iptables",
+        "each rule sees only what those before it left: 1/3, then 1/2 of the rest, then all that is left are a third each",
+    ),
+    ("nftables", "`numgen random mod 3` draws 0, 1 or 2, and a map has what is done for each"),
+];

@@ -1,11 +1,10 @@
 //! The rules that a packet met at a hook, each behind the jump that led to it.
 
-use svclab_rules::iptables::{Match, Rule, Statistic, Target};
 use svclab_rules::walk::{Did, Share};
 
-use super::model::{Line, Matched};
-use super::{actions, conditions};
-use crate::predict::Met;
+use super::model::{Line, Matched, Part};
+use super::words::{Words, words};
+use crate::predict::{Met, Onward};
 
 /// The rules that matter at a hook, and how many others were asked.
 pub(super) struct Visits {
@@ -55,21 +54,9 @@ pub(super) fn visits(met: &[Met<'_>], told: &[Option<bool>], share: &mut Share) 
     builder.finish()
 }
 
-/// Whether a rule ends the way through its table.
+/// Whether a rule ends the way through the chains that it is in.
 fn ends(met: &Met<'_>) -> bool {
-    let goes_on = matches!(
-        met.rule.target,
-        None | Some(
-            Target::Jump(_)
-                | Target::Goto(_)
-                | Target::Return
-                | Target::Mark(_)
-                | Target::Trace
-                | Target::NoTrack { .. }
-                | Target::Other(_)
-        )
-    );
-    matches!(met.did, Did::Stop) || matches!(met.did, Did::Match(_)) && !goes_on
+    matches!(met.did, Did::Stop) || met.onward.is_end()
 }
 
 impl<'m> Builder<'m> {
@@ -82,26 +69,27 @@ impl<'m> Builder<'m> {
         }
         if self.open.last().is_none_or(|open| open.chain != chain) {
             self.close_all();
-            self.open.push(Open { chain, last: 0, len: met.chain.len(), jump: None });
+            self.open.push(Open { chain, last: 0, len: met.rule.of(), jump: None });
         }
         let depth = self.open.len() - 1;
         let Some(here) = self.open.last_mut() else { return };
         let passed = met.place.number.saturating_sub(here.last + 1);
-        // Behind a RETURN no rule of the chain is asked.
-        let is_left = matches!((met.did, &met.rule.target), (Did::Match(_), Some(Target::Return)));
-        here.last = if is_left { here.len } else { met.place.number };
+        // Behind what leads back no rule of the chain is asked.
+        here.last = if met.onward == Onward::Return { here.len } else { met.place.number };
         self.passed += passed;
         self.share = match met.did {
             Did::Match(share) | Did::PassByChance(share) => share.within(self.share),
             Did::Perhaps | Did::Stop => self.share,
         };
         self.lines.push(Line { kernel, ..line(met, depth, passed, self.share) });
-        if let (Did::Match(_), Some(next), Some(rules)) = (met.did, met.rule.next_chain(), met.next) {
-            let jump = Some(self.lines.len() - 1);
-            if matches!(met.rule.target, Some(Target::Goto(_))) {
+        let jump = Some(self.lines.len() - 1);
+        match met.onward {
+            Onward::Jump { chain, of } => self.open.push(Open { chain, last: 0, len: of, jump }),
+            Onward::Goto { chain, of } => {
                 self.open.pop();
+                self.open.push(Open { chain, last: 0, len: of, jump });
             }
-            self.open.push(Open { chain: next, last: 0, len: rules.len(), jump });
+            Onward::Rule | Onward::Return | Onward::Accept | Onward::End => {}
         }
         if ends(met) {
             self.open.clear();
@@ -132,20 +120,14 @@ impl<'m> Builder<'m> {
 }
 
 fn line(met: &Met<'_>, depth: usize, passed: usize, share: Share) -> Line {
-    let Met { place, did, rule, chain, .. } = met;
-    let probability = conditions::probability(rule);
-    let sharing = Sharing::of(chain, place.number);
-    let chance = match did {
-        Did::Match(taken) if probability.is_some() => Some(*taken),
-        Did::PassByChance(missed) => Some(*missed),
-        _ => None,
-    };
+    let Met { place, did, .. } = met;
+    let Words { why, does, is_by_chance, sharing } = words(met, share);
     Line {
         depth,
         table: place.table.clone(),
         chain: place.chain.clone(),
         number: place.number,
-        of: chain.len(),
+        of: met.rule.of(),
         passed,
         text: place.text.clone(),
         matched: match did {
@@ -154,63 +136,22 @@ fn line(met: &Met<'_>, depth: usize, passed: usize, share: Share) -> Line {
             Did::Perhaps => Matched::Perhaps,
             Did::Stop => Matched::Unknown,
         },
-        why: why(rule, probability),
+        why,
         does: match did {
             Did::PassByChance(_) => "not this one, which goes on with the next rule".to_owned(),
-            _ => actions::words(rule),
+            _ => does,
         },
-        chance: chance.map(Into::into),
+        chance: match did {
+            Did::Match(part) | Did::PassByChance(part) if is_by_chance => Some(Part::from(*part)),
+            _ => None,
+        },
         kernel: None,
         note: match did {
-            Did::Match(_) => sharing.map(|sharing| sharing.sentence(share)),
+            Did::Match(_) => sharing,
             Did::Stop => Some(
                 "svclab does not know what this rule does, so nobody can say what becomes of the packet".to_owned(),
             ),
             _ => None,
         },
-    }
-}
-
-/// What a rule asks for, chance included.
-fn why(rule: &Rule, probability: Option<f64>) -> String {
-    let conditions = conditions::words(rule);
-    match probability {
-        Some(taken) => format!("{conditions}, by chance {:.2} % of those that come here", taken * 100.0),
-        None => conditions,
-    }
-}
-
-/// A chain whose rules share packets out: each takes some of what those before it left, the last takes the rest.
-struct Sharing {
-    /// How many rules share.
-    among: usize,
-    /// Which of them this is, from 1.
-    position: usize,
-}
-
-impl Sharing {
-    /// What a rule is in the sharing of its chain, where it is in it.
-    fn of(chain: &[Rule], number: usize) -> Option<Self> {
-        let by_chance =
-            |rule: &Rule| rule.matches.iter().any(|one| matches!(one, Match::Statistic(Statistic::Random(_))));
-        let first = chain.iter().position(by_chance)?;
-        let chances = chain[first..].iter().take_while(|rule| by_chance(rule)).count();
-        let has_last = chain.get(first + chances).is_some_and(|rule| rule.next_chain().is_some());
-        let among = chances + usize::from(has_last);
-        let position = number.checked_sub(first).filter(|position| (1..=among).contains(position))?;
-        Some(Self { among, position })
-    }
-
-    /// What a reader needs to know of it.
-    fn sentence(&self, share: Share) -> String {
-        let Self { among, position } = *self;
-        let (rest, takes) = match position {
-            1 => ("all that come", format!("1/{among} of")),
-            _ if position == among => ("what the rules before it left", "all of".to_owned()),
-            _ => ("what the rules before it left", format!("1/{} of", among - position + 1)),
-        };
-        format!(
-            "rule {position} of {among} that share packets out: to be even it has to take {takes} {rest}; so {share} of all goes this way"
-        )
     }
 }

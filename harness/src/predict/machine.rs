@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use svclab_rules::cluster::{Cluster, Family, Protocol};
-use svclab_rules::iptables::Rule;
 use svclab_rules::walk::{Environment, Interface, RuleId};
 
-use super::rules::{Does, Rules};
+use super::rules::Rules;
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 use crate::scenario::served_at;
@@ -63,29 +62,7 @@ impl Machine {
 
     /// Where a rule of this machine stands.
     pub(super) fn place(&self, family: Family, rule: RuleId) -> Option<RulePlace> {
-        self.rule(family, rule).map(|(place, _)| place)
-    }
-
-    /// Where a rule of this machine stands, and what it does.
-    pub(super) fn rule(&self, family: Family, rule: RuleId) -> Option<(RulePlace, Does)> {
-        self.rules(family)?.rule(&self.space.name, rule)
-    }
-
-    /// The same of a rule of iptables, with the rule.
-    pub(super) fn iptables_rule(&self, family: Family, rule: RuleId) -> Option<(RulePlace, &Rule)> {
-        let (place, _) = self.rule(family, rule)?;
-        let rule = self.chain(family, &place.table, &place.chain).get(place.number - 1)?;
-        Some((place, rule))
-    }
-
-    /// The rules of a chain of iptables; none where there is no such chain.
-    pub(super) fn chain(&self, family: Family, table: &str, chain: &str) -> &[Rule] {
-        let rules = match self.rules(family) {
-            Some(Rules::Iptables(rules, _)) => Some(rules),
-            Some(Rules::Nftables(..)) | None => None,
-        };
-        let table = rules.and_then(|rules| rules.tables.iter().find(|one| one.name.as_str() == table));
-        table.and_then(|table| table.chain(chain)).map(|chain| chain.rules.as_slice()).unwrap_or_default()
+        self.rules(family)?.rule(&self.space.name, rule).map(|(place, _)| place)
     }
 
     /// The name of an interface; the loopback's is 1.

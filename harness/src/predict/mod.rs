@@ -3,7 +3,7 @@
 //! No kernel is asked. [`Network::of`] reads a plan and its documents once; [`Network::predict`] then takes the first packet of
 //! a flow from its sender to wherever it ends, by every branch that chance leaves open, and the answer back:
 //!
-//! - `rules`: the rules of a namespace, in either language;
+//! - `rules`: the rules of a namespace, in either language; `met`: those of them that a packet met;
 //! - `machine`: a namespace with its rules, addresses, routes and settings;
 //! - `routing`: what its kernel decides between hooks: for whom a packet is, whether it may come in, which way it leaves and
 //!   with which source;
@@ -19,6 +19,7 @@ mod bridge;
 mod journey;
 mod leg;
 mod machine;
+mod met;
 mod prediction;
 mod routing;
 mod rules;
@@ -29,8 +30,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use svclab_rules::cluster::{Cluster, Family, Protocol, ProxyMode};
-use svclab_rules::iptables::{Rule, print_rule};
-use svclab_rules::walk::{Did, Hook, Packet, Step, Transport};
+use svclab_rules::walk::{Packet, Transport};
 
 use crate::documents::Document;
 use crate::scenario::Vantage;
@@ -39,8 +39,9 @@ use crate::wire::Mac;
 use journey::Journey;
 use leg::{Home, Leg};
 use machine::Machine;
-use rules::Does;
+use rules::Rules;
 
+pub use met::{AnyRule, Met, Onward};
 pub use prediction::{Cause, Predicted, PredictedBranch, PredictedReply, Prediction, RulePlace, Stage};
 
 /// A flow, as its sender sends it.
@@ -61,8 +62,8 @@ pub struct Sent {
 /// Why nothing can be predicted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PredictError {
-    /// Rules of nftables are walked, but not told one by one.
-    #[error("the rules of {0} are in nftables' language, which is not explained rule by rule")]
+    /// Rules of nftables where only those of iptables can be changed.
+    #[error("the rules of {0} are in nftables' language, in which no mistakes can be made yet")]
     Nftables(String),
     /// Rules that cannot be read.
     #[error("the rules of {space} cannot be read: {}", .errors.join("; "))]
@@ -83,16 +84,6 @@ pub enum PredictError {
 }
 
 impl PredictError {
-    /// Unless all rules are those of iptables, why they are not told one by one.
-    ///
-    /// # Errors
-    ///
-    /// [`PredictError::Nftables`] with the first namespace whose rules are of nftables.
-    pub fn unless_told(documents: &[Document]) -> Result<(), Self> {
-        let found = documents.iter().find(|document| document.mode == ProxyMode::Nftables);
-        found.map_or(Ok(()), |document| Err(Self::Nftables(document.space.clone())))
-    }
-
     pub(crate) fn unreadable(space: String, errors: &[impl ToString]) -> Self {
         Self::Unreadable { space, errors: errors.iter().map(ToString::to_string).collect() }
     }
@@ -100,21 +91,6 @@ impl PredictError {
     fn unsound(space: String, errors: &[impl ToString]) -> Self {
         Self::Unsound { space, errors: errors.iter().map(ToString::to_string).collect() }
     }
-}
-
-/// A rule that a packet met.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Met<'n> {
-    /// Where it stands.
-    pub place: RulePlace,
-    /// What happened.
-    pub did: Did,
-    /// The rule.
-    pub rule: &'n Rule,
-    /// All rules of its chain.
-    pub chain: &'n [Rule],
-    /// Those of the chain that it leads to.
-    pub next: Option<&'n [Rule]>,
 }
 
 /// A lab's plan with its rules, ready for walking.
@@ -164,51 +140,20 @@ impl<'a> Network<'a> {
         Some(Prediction { source, branches: branches.collect() })
     }
 
-    /// The rules that a packet met at a hook, in order: those that matched, may have matched, or that chance alone kept from
-    /// matching.
-    pub fn met(&self, stage: &Stage) -> Vec<Met<'_>> {
-        let machine = &self.machines[stage.space];
-        let meet = |step: &Step| {
-            let (place, rule) = machine.iptables_rule(stage.family, step.rule)?;
-            let chain = machine.chain(stage.family, &place.table, &place.chain);
-            let next = rule.next_chain().map(|next| machine.chain(stage.family, &place.table, next));
-            Some(Met { did: step.did, rule, chain, next, place })
-        };
-        stage.path.0.iter().filter_map(meet).collect()
-    }
-
     /// A rule as its language writes it, by its place; its number counts from 1.
     pub fn rule_text(&self, space: SpaceId, family: Family, table: &str, chain: &str, number: usize) -> Option<String> {
-        let rule = self.machines[space].chain(family, table, chain).get(number.checked_sub(1)?)?;
-        Some(print_rule(family, chain, rule))
+        let rules = self.machines[space].rules(family)?;
+        Some(rules.text(chain, rules.numbered(table, chain, number)?))
+    }
+
+    /// The language of a namespace's rules for a family, where there are any.
+    pub fn language(&self, space: SpaceId, family: Family) -> Option<ProxyMode> {
+        self.machines[space].rules(family).map(Rules::mode)
     }
 
     /// The plan that is walked.
     pub fn topology(&self) -> &Topology {
         self.topology
-    }
-
-    /// The rules that did something to a packet on its way, and the jumps that led to them, each with its hook. Jumps into
-    /// chains that had nothing for the packet are left out.
-    pub fn rules_met(&self, stages: &[Stage]) -> Vec<(Hook, RulePlace)> {
-        let mut met = Vec::new();
-        for stage in stages {
-            let machine = &self.machines[stage.space];
-            let mut led_to: Vec<RulePlace> = Vec::new();
-            for step in stage.path.0.iter().rev().filter(|step| matches!(step.did, Did::Match(_) | Did::Stop)) {
-                let Some((place, does)) = machine.rule(stage.family, step.rule) else { continue };
-                let matters = match does {
-                    Does::Leads { to, ends } => led_to.last().map_or(ends, |next| to.contains(&next.chain)),
-                    Does::Nothing => false,
-                    Does::Something => true,
-                };
-                if matters {
-                    led_to.push(place);
-                }
-            }
-            met.extend(led_to.into_iter().rev().map(|place| (stage.hook, place)));
-        }
-        met
     }
 
     /// The address that a sender's packets start with; its port means nothing.

@@ -1,10 +1,11 @@
 //! The rules of a namespace for one family, in either language.
 
-use svclab_rules::cluster::ProxyMode;
-use svclab_rules::iptables::{self, RuleSet, Target};
-use svclab_rules::nftables::{self, Ruleset, Statement, Verdict};
-use svclab_rules::walk::{Branch, ChainId, Environment, Hook, Packet, Path, RuleId, Tracking};
+use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::iptables::{self, RuleSet};
+use svclab_rules::nftables::{self, Ruleset};
+use svclab_rules::walk::{Branch, ChainId, Environment, Hook, Packet, Path, RuleId, Then, Tracking};
 
+use super::met::{AnyRule, Onward};
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 
@@ -12,17 +13,6 @@ use crate::documents::Document;
 pub(super) enum Rules {
     Iptables(RuleSet, iptables::evaluate::Program),
     Nftables(Ruleset, nftables::evaluate::Program),
-}
-
-/// What a rule does, as far as it tells whether it mattered for a packet that met it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Does {
-    /// Nothing, or it leads back.
-    Nothing,
-    /// It leads to one of these chains, or else, where `ends`, decides on its own.
-    Leads { to: Vec<String>, ends: bool },
-    /// Something to the packet.
-    Something,
 }
 
 impl Rules {
@@ -61,7 +51,7 @@ impl Rules {
         }
     }
 
-    /// The table and name of a hook's chain.
+    /// The table and name of a chain.
     pub(super) fn chain(&self, chain: ChainId) -> (&str, &str) {
         match self {
             Self::Iptables(_, program) => program.chain(chain),
@@ -69,66 +59,84 @@ impl Rules {
         }
     }
 
-    /// Where a rule stands, and what it does.
-    pub(super) fn rule(&self, space: &str, rule: RuleId) -> Option<(RulePlace, Does)> {
-        let (place, text, does) = match self {
-            Self::Iptables(rules, program) => {
-                let place = program.place(rule);
-                let table = rules.tables.iter().find(|table| table.name.as_str() == place.table)?;
-                let rule = table.chain(place.chain)?.rules.get(place.rule - 1)?;
-                (place, iptables::print_rule(rules.family, place.chain, rule), does(rule))
-            }
-            Self::Nftables(rules, program) => {
-                let place = program.place(rule);
-                let mut tables = rules.tables.iter().filter(|table| table.family == program.family());
-                let table = tables.find(|table| *table.name == *place.table)?;
-                let rule = table.chain(place.chain)?.rules.get(place.rule - 1)?;
-                let text = format!("{} {}", place.chain, nftables::print_rule(rule, table.family));
-                (place, text, does_all(rule, table))
-            }
+    /// Where a rule stands, and the rule.
+    pub(super) fn rule(&self, space: &str, rule: RuleId) -> Option<(RulePlace, AnyRule<'_>)> {
+        let place = match self {
+            Self::Iptables(_, program) => program.place(rule),
+            Self::Nftables(_, program) => program.place(rule),
         };
+        let rule = self.numbered(place.table, place.chain, place.rule)?;
         let place = RulePlace {
             space: space.to_owned(),
             table: place.table.to_owned(),
             chain: place.chain.to_owned(),
             number: place.rule,
-            text: text.trim_end().to_owned(),
+            text: self.text(place.chain, rule),
         };
-        Some((place, does))
+        Some((place, rule))
     }
-}
 
-fn does(rule: &iptables::Rule) -> Does {
-    match &rule.target {
-        Some(Target::Jump(chain) | Target::Goto(chain)) => Does::Leads { to: vec![chain.to_string()], ends: false },
-        Some(Target::Return) | None => Does::Nothing,
-        Some(_) => Does::Something,
-    }
-}
-
-/// What the statements of a rule do: the first that counts says it.
-fn does_all(rule: &nftables::Rule, table: &nftables::Table) -> Does {
-    let of = |statement: &Statement| match statement {
-        Statement::Verdict(Verdict::Return) => Does::Nothing,
-        Statement::Verdict(verdict) => leads([verdict]),
-        Statement::Balance(chains) => Does::Leads { to: chains.iter().map(ToString::to_string).collect(), ends: false },
-        Statement::Lookup(_, map) => {
-            let elements = table.set(map).map(|map| map.elements.as_slice()).unwrap_or_default();
-            leads(elements.iter().filter_map(|element| element.verdict.as_ref()))
-        }
-        _ => Does::Something,
-    };
-    rule.statements.iter().map(of).find(|does| *does != Does::Nothing).unwrap_or(Does::Nothing)
-}
-
-fn leads<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Does {
-    let (mut to, mut ends) = (Vec::new(), false);
-    for verdict in verdicts {
-        match verdict {
-            Verdict::Jump(chain) | Verdict::Goto(chain) => to.push(chain.to_string()),
-            Verdict::Accept | Verdict::Drop => ends = true,
-            Verdict::Return => {}
+    /// A rule by its number in its chain, from 1.
+    pub(super) fn numbered(&self, table: &str, chain: &str, number: usize) -> Option<AnyRule<'_>> {
+        let index = number.checked_sub(1)?;
+        match self {
+            Self::Iptables(rules, _) => {
+                let table = rules.tables.iter().find(|one| one.name.as_str() == table)?;
+                let chain = table.chain(chain)?.rules.as_slice();
+                Some(AnyRule::Iptables { rule: chain.get(index)?, chain })
+            }
+            Self::Nftables(rules, _) => {
+                let table = rules.tables.iter().find(|one| one.family == self.family() && &*one.name == table)?;
+                let chain = table.chain(chain)?.rules.as_slice();
+                Some(AnyRule::Nftables { rule: chain.get(index)?, chain, table })
+            }
         }
     }
-    if to.is_empty() && ends { Does::Something } else { Does::Leads { to, ends } }
+
+    /// A rule as its language writes it: one of nftables behind the name of its chain, as iptables has it by itself.
+    pub(super) fn text(&self, chain: &str, rule: AnyRule<'_>) -> String {
+        let text = match rule {
+            AnyRule::Iptables { rule, .. } => iptables::print_rule(self.family(), chain, rule),
+            AnyRule::Nftables { rule, .. } => format!("{chain} {}", nftables::print_rule(rule, self.family())),
+        };
+        text.trim_end().to_owned()
+    }
+
+    /// Where a packet goes from a rule.
+    pub(super) fn onward(&self, then: Then) -> Onward<'_> {
+        let named = |chain: ChainId| {
+            let (table, name) = self.chain(chain);
+            let len = self.numbered(table, name, 1).map_or(0, |rule| rule.of());
+            (name, len)
+        };
+        match then {
+            Then::Rule => Onward::Rule,
+            Then::Jump(chain) => {
+                let (chain, of) = named(chain);
+                Onward::Jump { chain, of }
+            }
+            Then::Goto(chain) => {
+                let (chain, of) = named(chain);
+                Onward::Goto { chain, of }
+            }
+            Then::Return => Onward::Return,
+            Then::Accept => Onward::Accept,
+            Then::End => Onward::End,
+        }
+    }
+
+    /// The language that they are in.
+    pub(super) fn mode(&self) -> ProxyMode {
+        match self {
+            Self::Iptables(..) => ProxyMode::Iptables,
+            Self::Nftables(..) => ProxyMode::Nftables,
+        }
+    }
+
+    fn family(&self) -> Family {
+        match self {
+            Self::Iptables(_, program) => program.family(),
+            Self::Nftables(_, program) => program.family(),
+        }
+    }
 }

@@ -5,8 +5,8 @@ use svclab_rules::promise::{Outcome, Promises};
 
 use super::RunError;
 use crate::documents::{Document, DocumentError};
-use crate::explain::{Difference, nearest};
-use crate::predict::{Network, PredictError, PredictedBranch, Prediction};
+use crate::explain::{Difference, NO_ADDRESS, nearest};
+use crate::predict::{Network, PredictedBranch, Prediction};
 use crate::probe::Prober;
 use crate::report::{Account, KernelWay, RuleExcerpt};
 use crate::scenario::{Flows, Probe, Scenario};
@@ -47,14 +47,10 @@ impl Failure<'_> {
         };
         let topology = prober.lab().topology();
         let comparison = Comparison::of(topology, cluster).map_err(DocumentError::from)?;
-        let network = PredictError::unless_told(documents).and_then(|()| Network::of(topology, documents, cluster));
-        let network = match network {
-            Ok(network) => Ok(network),
-            Err(error @ PredictError::Nftables(_)) => Err(error.to_string()),
-            Err(error) => return Err(RunError::Unwalkable(Box::new(error))),
-        };
+        let network = Network::of(topology, documents, cluster);
+        let network = network.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
         let sent = sent(probe, flow.source.port());
-        let prediction = network.as_ref().ok().and_then(|network| network.predict(&sent));
+        let prediction = network.predict(&sent);
         let in_order_topology = in_order(topology);
         let predicted_in_order =
             || Network::of(&in_order_topology, documents, cluster).ok().and_then(|network| network.predict(&sent));
@@ -68,21 +64,16 @@ impl Failure<'_> {
                 flow: Flow { question, source: flow.source.ip() },
                 promise,
                 prediction: prediction.as_ref(),
-                is_predicted: network.is_ok(),
                 in_order: &predicted_in_order,
                 seen: &seen,
             };
-            meaning(&voices, network.is_ok())
+            meaning(&voices)
         });
-        let way = network
-            .as_ref()
-            .ok()
-            .zip(prediction.as_ref())
-            .map(|(network, prediction)| Way::of(network, prediction, &seen, traced.as_deref().ok()));
+        let way = prediction.as_ref().map(|prediction| Way::of(&network, prediction, &seen, traced.as_deref().ok()));
         let account = Account {
             promise: promise.as_ref().map(promise_words),
             prediction: prediction.as_ref().map(branches).unwrap_or_default(),
-            unpredicted: network.as_ref().err().cloned(),
+            unpredicted: prediction.is_none().then(|| NO_ADDRESS.to_owned()),
             observation: seen.to_string(),
             meaning: meaning.unwrap_or_default(),
             kernel: way.as_ref().and_then(|way| way.kernel.clone()),
@@ -97,15 +88,13 @@ impl Failure<'_> {
 }
 
 /// What the voices say together, in a sentence or two.
-fn meaning(voices: &Voices<'_>, is_predicted: bool) -> String {
+fn meaning(voices: &Voices<'_>) -> String {
     if let Some((disagreement, what)) = voices.part() {
         return format!("{} ({what})", disagreement.sentence());
     }
-    let agree = match (&voices.promise.outcome, is_predicted) {
-        (Outcome::NotPromised, true) => "Nothing is promised; prediction and kernel agree",
-        (Outcome::NotPromised, false) => "Nothing is promised or predicted",
-        (_, true) => "Promise, prediction and kernel agree",
-        (_, false) => "Promise and kernel agree",
+    let agree = match &voices.promise.outcome {
+        Outcome::NotPromised => "Nothing is promised; prediction and kernel agree",
+        _ => "Promise, prediction and kernel agree",
     };
     format!("{agree}: the expectation differs.")
 }
@@ -130,7 +119,7 @@ struct Way {
 impl Way {
     fn of(network: &Network<'_>, prediction: &Prediction, seen: &Seen, traced: Option<&[Traced]>) -> Self {
         let all = &prediction.branches;
-        let found = traced.and_then(|traced| nearest(network, all, traced));
+        let found = traced.and_then(|traced| nearest(network, all, traced, seen));
         let is_it = |branch: &&PredictedBranch| Seen::predicted(&branch.outcome).is_some_and(|one| one.is_like(seen));
         let likely = || all.iter().find(is_it).or_else(|| all.first());
         let branch = found.as_ref().map(|(way, _)| &all[*way]).or_else(likely);

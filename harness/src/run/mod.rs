@@ -3,7 +3,6 @@
 mod account;
 mod capture;
 mod error;
-mod matching;
 mod session;
 
 use std::collections::BTreeMap;
@@ -23,7 +22,6 @@ use crate::scenario::{Diagnostic, Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
 pub use error::RunError;
-pub use matching::matching_rules;
 pub(crate) use session::Session;
 
 /// How scenarios are run.

@@ -10,11 +10,11 @@ use svclab_rules::cluster::Cluster;
 use svclab_rules::conntrack::{Deletion, cleanup};
 
 use super::account::Failure;
-use super::{Options, RunError, capture, matching_rules};
+use super::{Options, RunError, capture};
 use crate::documents::{self, Document, DocumentError};
 use crate::judge::{Context, Verdict, cells, expected_parts, judge};
 use crate::lab::{Lab, with_lab};
-use crate::observation::{Observation, Sighting, Tally};
+use crate::observation::{Observation, Tally};
 use crate::probe::Prober;
 use crate::report::{Account, ProbeReport, RuleExcerpt, TestReport, Trouble, probe_titles, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
@@ -183,7 +183,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     fn probe(&mut self, probe: &Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
         let begin = Instant::now();
         let (observation, context, verdict) = self.send_and_judge(probe, expectation)?;
-        let (account, rules) = if verdict.held { (None, Vec::new()) } else { self.account(probe, &observation) };
+        let (account, rules) = if verdict.held { (None, Vec::new()) } else { self.account(probe) };
         let look = (!verdict.held).then(|| self.look_further(probe));
         Ok(ProbeReport {
             span: probe.span.clone(),
@@ -226,16 +226,14 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         written.map_err(|source| RunError::Pcap { file, source })
     }
 
-    /// What all voices say of a probe that failed, and the rules on its way; where none are predicted, those about its destination.
-    fn account(&mut self, probe: &Probe, observation: &Observation) -> (Option<Account>, Vec<RuleExcerpt>) {
+    /// What all voices say of a probe that failed, and the rules that decide on its way.
+    fn account(&mut self, probe: &Probe) -> (Option<Account>, Vec<RuleExcerpt>) {
         let failure = Failure { scenario: self.scenario, cluster: &self.cluster, documents: &self.documents, probe };
         // The probe has failed already: that no more can be said of it is no failure of the lab.
-        let (account, rules) = match failure.account(&mut self.prober) {
+        match failure.account(&mut self.prober) {
             Ok((account, rules)) => (Some(account), rules),
             Err(_) => (None, Vec::new()),
-        };
-        let rules = if rules.is_empty() { self.rules_on_the_way(probe, observation) } else { rules };
-        (account, rules)
+        }
     }
 
     /// The command that explains the probe, rule by rule.
@@ -268,24 +266,6 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             rate: self.goal.false_alarm,
             looked: None,
         }
-    }
-
-    /// The rules for a packet of the nodes that saw it as it was sent; those of all nodes where it was seen at none.
-    fn rules_on_the_way(&self, probe: &Probe, observation: &Observation) -> Vec<RuleExcerpt> {
-        let met = |document: &&Document| match observation {
-            Observation::Flow(flow) => {
-                let met = |seen: &Sighting| seen.flow.is_some_and(|of| of.destination == flow.destination);
-                flow.path.iter().any(|sighting| sighting.place == document.space && met(sighting))
-            }
-            Observation::Tally(_) => false,
-        };
-        let nobody_met = !self.documents.iter().any(|document| met(&document));
-        let excerpts =
-            self.documents.iter().filter(|document| nobody_met || met(document)).map(|document| RuleExcerpt {
-                place: document.space.clone(),
-                lines: matching_rules(document, probe.to.address, probe.to.port, probe.protocol),
-            });
-        excerpts.filter(|excerpt| !excerpt.lines.is_empty()).collect()
     }
 }
 

@@ -53,7 +53,6 @@ impl<'a> Inquiry<'a> {
             flow: Flow { question, source: observed.source.ip() },
             promise: &promise,
             prediction,
-            is_predicted: true,
             in_order: &|| None,
             seen: &Seen::observed(observed),
         };

@@ -133,7 +133,6 @@ pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verificat
             flow,
             promise: &promise,
             prediction: prediction.as_ref(),
-            is_predicted: true,
             in_order: &|| in_order.as_ref().and_then(|network| network.predict(&sent)),
             seen: &seen,
         };

@@ -13,8 +13,6 @@ pub(crate) struct Voices<'a> {
     pub(crate) flow: Flow<'a>,
     pub(crate) promise: &'a Promise,
     pub(crate) prediction: Option<&'a Prediction>,
-    /// Whether the rules are walked at all.
-    pub(crate) is_predicted: bool,
     /// The prediction for the same rules in a network that is in order.
     pub(crate) in_order: &'a dyn Fn() -> Option<Prediction>,
     pub(crate) seen: &'a Seen,
@@ -24,9 +22,6 @@ impl Voices<'_> {
     /// Who disagrees with whom, and about what; nothing where all agree.
     pub(crate) fn part(&self) -> Option<(Disagreement, String)> {
         let keeps = self.admits(self.seen);
-        if !self.is_predicted {
-            return (!keeps).then(|| self.unkept_unpredicted());
-        }
         let Some(prediction) = self.prediction else {
             return Some((Disagreement::Model, "nothing is predicted".to_owned()));
         };

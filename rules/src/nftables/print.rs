@@ -105,7 +105,7 @@ fn print_elements(out: &mut String, set: &Set) {
 }
 
 /// Shows the key of an element.
-pub(crate) fn print_key(key: &[Key]) -> String {
+pub fn print_key(key: &[Key]) -> String {
     let mut out = String::new();
     write_parts(&mut out, key);
     out

@@ -13,7 +13,7 @@ use super::nesting::DEEPEST;
 use super::packet::Packet;
 use super::program::{Code, Program};
 use super::share::Share;
-use super::trace::{ChainId, Did, RuleId, Step, Trace};
+use super::trace::{ChainId, Did, RuleId, Step, Then, Trace};
 use super::walker::Walker;
 
 /// A stop on the way through a hook.
@@ -48,6 +48,20 @@ pub(crate) enum Next {
     Accept,
     /// Nothing more.
     End(Outcome),
+}
+
+impl Next {
+    /// Tells the walker's trace of it, where it is not the rule behind.
+    fn tell<T: Trace>(&self, walker: &mut Walker<T>) {
+        walker.trace.then(match self {
+            Self::Rule => return,
+            Self::Jump(chain) => Then::Jump(ChainId(*chain)),
+            Self::Goto(chain) => Then::Goto(ChainId(*chain)),
+            Self::Return => Then::Return,
+            Self::Accept => Then::Accept,
+            Self::End(_) => Then::End,
+        });
+    }
 }
 
 /// Where a packet is in the chains of a stop.
@@ -171,7 +185,9 @@ impl<T: Trace> Pass<'_, T> {
                 None => Next::Return,
                 Some(rule) => {
                     self.cursor.rule = rule + 1;
-                    program.code.meet(self, walker, rule)
+                    let next = program.code.meet(self, walker, rule);
+                    next.tell(walker);
+                    next
                 }
             };
         }
@@ -183,14 +199,15 @@ impl<T: Trace> Pass<'_, T> {
         let rest = whole as u32 - part;
         let mut missed = walker.clone();
         missed.share = missed.share.times(rest, whole);
-        missed.trace.step(|| Step { rule, did: Did::PassByChance(Share::ONE.times(rest, whole)) });
+        missed.trace.step(|| Step::met(rule, Did::PassByChance(Share::ONE.times(rest, whole))));
         self.leave(missed, Next::Rule);
         walker.share = walker.share.times(part, whole);
     }
 
     /// Leaves a part of the packets for later, for which the present rule leads to something else than for the others. What
     /// is left last is taken up first.
-    pub(crate) fn leave(&mut self, walker: Walker<T>, next: Next) {
+    pub(crate) fn leave(&mut self, mut walker: Walker<T>, next: Next) {
+        next.tell(&mut walker);
         self.todo.push(Work { walker, stop: self.stop, place: Some((self.cursor.clone(), next)) });
     }
 }
@@ -198,6 +215,6 @@ impl<T: Trace> Pass<'_, T> {
 /// Ends a packet's way at a rule of which nobody can say what it does.
 pub(crate) fn stop<T: Trace>(walker: &mut Walker<T>, rule: u32, why: Arc<str>) -> Next {
     let rule = RuleId(rule);
-    walker.trace.step(|| Step { rule, did: Did::Stop });
+    walker.trace.step(|| Step::met(rule, Did::Stop));
     Next::End(Outcome::Unknown(Unknown { rule, why }))
 }

@@ -44,6 +44,6 @@ pub use packet::{BridgePorts, Packet, Transport};
 pub use program::Program;
 pub(crate) use program::{Code, Names, Span};
 pub use share::Share;
-pub use trace::{ChainId, Did, NoTrace, Path, Place, RuleId, Step, Trace};
+pub use trace::{ChainId, Did, NoTrace, Path, Place, RuleId, Step, Then, Trace};
 pub(crate) use translation::{Destination, Source, SourceAddress};
 pub(crate) use walker::Walker;

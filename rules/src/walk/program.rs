@@ -134,7 +134,7 @@ impl<C> Program<C> {
         Place { table: &names.table, chain: &names.chain, rule: (rule.0 - first) as usize + 1 }
     }
 
-    /// The table and name of a hook's chain of this program.
+    /// The table and name of a chain of this program.
     ///
     /// # Panics
     ///

@@ -6,7 +6,7 @@ use super::share::Share;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleId(pub(crate) u32);
 
-/// A chain of a compiled program that a hook has; the program tells its table and name.
+/// A chain of a compiled program; the program tells its table and name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainId(pub(crate) u32);
 
@@ -28,9 +28,16 @@ pub struct Step {
     pub rule: RuleId,
     /// What happened.
     pub did: Did,
+    /// Where the packet went from there.
+    pub then: Then,
 }
 
 impl Step {
+    /// A rule that was met; where the packet goes is told by [`Trace::then`].
+    pub(crate) fn met(rule: RuleId, did: Did) -> Self {
+        Self { rule, did, then: Then::Rule }
+    }
+
     /// Whether chance decided about the rule.
     pub fn is_by_chance(&self) -> bool {
         match self.did {
@@ -54,10 +61,30 @@ pub enum Did {
     Stop,
 }
 
+/// Where a packet goes from a rule that it met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// To the rule behind it.
+    Rule,
+    /// Through another chain, and back. Where a map or chance has several, this is the one that the packet went through.
+    Jump(ChainId),
+    /// On with another chain, and not back to this one.
+    Goto(ChainId),
+    /// Back to where the chain was called, or to the policy.
+    Return,
+    /// Out of this chain of the hook and all that called it, to the next that the hook has.
+    Accept,
+    /// Nowhere.
+    End,
+}
+
 /// Something that listens to a walk.
 pub trait Trace: Clone + Default {
     /// A rule that matters for the packet was met. `step` is only called where it is kept.
     fn step(&mut self, step: impl FnOnce() -> Step);
+
+    /// From the rule met last the packet goes elsewhere than to the one behind it.
+    fn then(&mut self, then: Then);
 }
 
 /// Keeps nothing, and costs nothing.
@@ -66,6 +93,8 @@ pub struct NoTrace;
 
 impl Trace for NoTrace {
     fn step(&mut self, _: impl FnOnce() -> Step) {}
+
+    fn then(&mut self, _: Then) {}
 }
 
 /// Keeps every rule that matched, may have matched, or that only chance kept from matching, in order.
@@ -75,5 +104,11 @@ pub struct Path(pub Vec<Step>);
 impl Trace for Path {
     fn step(&mut self, step: impl FnOnce() -> Step) {
         self.0.push(step());
+    }
+
+    fn then(&mut self, then: Then) {
+        if let Some(last) = self.0.last_mut() {
+            last.then = then;
+        }
     }
 }

@@ -55,7 +55,7 @@ impl walk::Code for Code {
             why => {
                 let is_sure = why.is_none() && !matches!(rule.action, Action::Perhaps);
                 let did = if is_sure { Did::Match(chance) } else { Did::Perhaps };
-                walker.trace.step(|| Step { rule: id, did });
+                walker.trace.step(|| Step::met(id, did));
                 act(pass, walker, &rule.action, position)
             }
         }

@@ -41,7 +41,7 @@ impl walk::Code for Code {
             }
             if !is_met {
                 walker.assume(assumed);
-                walker.trace.step(|| Step { rule: RuleId(rule), did: Did::Match(chance) });
+                walker.trace.step(|| Step::met(RuleId(rule), Did::Match(chance)));
                 is_met = true;
             }
             if let Some(next) = act(pass, walker, action, verdict, rule) {
@@ -51,7 +51,7 @@ impl walk::Code for Code {
         if !is_met {
             let is_sure = why.is_none() && assumed == Assumptions::NONE;
             let did = if is_sure { Did::Match(Share::ONE) } else { Did::Perhaps };
-            walker.trace.step(|| Step { rule: RuleId(rule), did });
+            walker.trace.step(|| Step::met(RuleId(rule), did));
         }
         Next::Rule
     }

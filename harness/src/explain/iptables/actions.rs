@@ -4,27 +4,26 @@ use std::net::IpAddr;
 
 use svclab_rules::iptables::{Nat, PortRange, RejectWith, Rule, Target};
 
+use super::super::phrases;
 use super::conditions::masked;
 
 /// What a rule does with a packet, as a fragment.
 pub(super) fn words(rule: &Rule) -> String {
     let Some(target) = &rule.target else { return "only counts it".to_owned() };
     match target {
-        Target::Jump(chain) => format!("goes through {chain}{}", in_brackets(role(chain))),
-        Target::Goto(chain) => format!("goes on with {chain} and does not come back{}", in_brackets(role(chain))),
+        Target::Jump(chain) => phrases::jumps(chain, role(chain)),
+        Target::Goto(chain) => phrases::goes(chain, role(chain)),
         Target::Accept => "accepts it, and this table is done with it".to_owned(),
-        Target::Drop => "drops it, and nobody is told".to_owned(),
-        Target::Return => "returns to the chain that it came from, or to the policy".to_owned(),
-        Target::Reject(RejectWith::TcpReset) => "rejects it, and the sender gets a TCP reset".to_owned(),
-        Target::Reject(RejectWith::PortUnreachable) => {
-            "rejects it, and the sender is told that the port is unreachable".to_owned()
-        }
-        Target::Reject(_) => "rejects it, and the sender is told by ICMP".to_owned(),
+        Target::Drop => phrases::DROPS.to_owned(),
+        Target::Return => phrases::RETURNS.to_owned(),
+        Target::Reject(RejectWith::TcpReset) => phrases::RESETS.to_owned(),
+        Target::Reject(RejectWith::PortUnreachable) => phrases::CLOSES_PORT.to_owned(),
+        Target::Reject(_) => phrases::REJECTS.to_owned(),
         Target::Mark(mark) if mark.value == 0 => format!("clears the mark's bits {:#x}", mark.mask),
-        Target::Mark(mark) if mark.mask == 0 => format!("flips the mark's bits {:#x}", mark.value),
-        Target::Mark(mark) => format!("marks it {}", masked(*mark)),
-        Target::Masquerade { .. } => "masquerades it, so that this machine's address becomes the source".to_owned(),
-        Target::Dnat(nat) => format!("translates the destination to {}", translated(nat)),
+        Target::Mark(mark) if mark.mask == 0 => phrases::flips_mark(mark.value),
+        Target::Mark(mark) => phrases::marks(&masked(*mark)),
+        Target::Masquerade { .. } => phrases::MASQUERADES.to_owned(),
+        Target::Dnat(nat) => phrases::translates_destination(&translated(nat)),
         Target::Snat(nat) => format!("translates the source to {}", translated(nat)),
         Target::Redirect { ports, .. } => {
             let ports = ports.map(|ports| format!(", port {}", range(ports))).unwrap_or_default();
@@ -36,12 +35,8 @@ pub(super) fn words(rule: &Rule) -> String {
     }
 }
 
-fn in_brackets(words: Option<&str>) -> String {
-    words.map(|words| format!(" ({words})")).unwrap_or_default()
-}
-
 /// What a chain of kube-proxy's is for. Longer names come before those that they begin with.
-pub(super) fn role(chain: &str) -> Option<&'static str> {
+fn role(chain: &str) -> Option<&'static str> {
     let roles = [
         ("KUBE-SERVICES", "the addresses of all services"),
         ("KUBE-EXTERNAL-SERVICES", "addresses from outside that have no endpoint"),

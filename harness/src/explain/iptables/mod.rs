@@ -1,0 +1,25 @@
+//! Rules of iptables in words.
+
+mod actions;
+mod conditions;
+mod sharing;
+
+use svclab_rules::iptables::Rule;
+use svclab_rules::walk::Share;
+
+use super::words::Words;
+use sharing::Sharing;
+
+/// What is said of a rule, by its number in its chain; `share` is that of the packets that it takes, of all.
+pub(super) fn words(rule: &Rule, chain: &[Rule], number: usize, share: Share) -> Words {
+    let (conditions, probability) = (conditions::words(rule), conditions::probability(rule));
+    Words {
+        why: match probability {
+            Some(taken) => format!("{conditions}, by chance {:.2} % of those that come here", taken * 100.0),
+            None => conditions,
+        },
+        does: actions::words(rule),
+        is_by_chance: probability.is_some(),
+        sharing: Sharing::of(chain, number).map(|sharing| sharing.sentence(share)),
+    }
+}

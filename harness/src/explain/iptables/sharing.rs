@@ -1,0 +1,39 @@
+//! Chains whose rules share packets out.
+
+use svclab_rules::iptables::{Match, Rule, Statistic};
+use svclab_rules::walk::Share;
+
+/// A chain whose rules share packets out: each takes some of what those before it left, the last takes the rest.
+pub(super) struct Sharing {
+    /// How many rules share.
+    among: usize,
+    /// Which of them this is, from 1.
+    position: usize,
+}
+
+impl Sharing {
+    /// What a rule is in the sharing of its chain, where it is in it.
+    pub(super) fn of(chain: &[Rule], number: usize) -> Option<Self> {
+        let by_chance =
+            |rule: &Rule| rule.matches.iter().any(|one| matches!(one, Match::Statistic(Statistic::Random(_))));
+        let first = chain.iter().position(by_chance)?;
+        let chances = chain[first..].iter().take_while(|rule| by_chance(rule)).count();
+        let has_last = chain.get(first + chances).is_some_and(|rule| rule.next_chain().is_some());
+        let among = chances + usize::from(has_last);
+        let position = number.checked_sub(first).filter(|position| (1..=among).contains(position))?;
+        Some(Self { among, position })
+    }
+
+    /// What a reader needs to know of it.
+    pub(super) fn sentence(&self, share: Share) -> String {
+        let Self { among, position } = *self;
+        let (rest, takes) = match position {
+            1 => ("all that come", format!("1/{among} of")),
+            _ if position == among => ("what the rules before it left", "all of".to_owned()),
+            _ => ("what the rules before it left", format!("1/{} of", among - position + 1)),
+        };
+        format!(
+            "rule {position} of {among} that share packets out: to be even it has to take {takes} {rest}; so {share} of all goes this way"
+        )
+    }
+}

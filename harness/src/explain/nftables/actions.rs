@@ -1,0 +1,113 @@
+//! What a rule of nftables does, in words.
+
+use std::net::SocketAddr;
+
+use svclab_rules::nftables::{
+    Element, Key, LookupKey, MarkChange, Name, Rule, Side, Statement, Table, Verdict, print_key,
+};
+use svclab_rules::walk::Packet;
+
+use super::super::phrases;
+use crate::predict::{Met, Onward};
+
+/// Destinations that are listed at most.
+const MOST_DESTINATIONS: usize = 4;
+
+/// What a rule did with a packet that met it, as a fragment.
+pub(super) fn words(met: &Met<'_>, rule: &Rule, table: &Table) -> String {
+    let of = |statement: &Statement| match statement {
+        Statement::Verdict(verdict) => verdict_words(verdict),
+        Statement::Reject => phrases::CLOSES_PORT.to_owned(),
+        Statement::Lookup(key, map) => found(met, key, map, table),
+        Statement::Balance(chains) => {
+            let led = met.onward.chain().map(|chain| phrases::goes(chain, role(chain))).unwrap_or_default();
+            if chains.len() == 1 { led } else { format!("{led}, by chance one of {}", chains.len()) }
+        }
+        Statement::BalanceDnat(destinations) => phrases::translates_destination(&one_of(destinations)),
+        Statement::Dnat(destination) => phrases::translates_destination(&destination.to_string()),
+        Statement::Masquerade => phrases::MASQUERADES.to_owned(),
+        Statement::Mark(MarkChange::Set(bits)) => phrases::marks(&format!("{bits:#x}")),
+        Statement::Mark(MarkChange::Flip(bits)) => phrases::flips_mark(*bits),
+        Statement::RememberSource(set) => format!("notes its source in the set {set}"),
+        Statement::Other(text) => format!("does what `{text}` does"),
+    };
+    let words: Vec<String> = rule.statements.iter().map(of).collect();
+    if words.is_empty() { "only counts it".to_owned() } else { words.join(", and ") }
+}
+
+fn verdict_words(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Accept => "accepts it, and these chains are done with it".to_owned(),
+        Verdict::Drop => phrases::DROPS.to_owned(),
+        Verdict::Return => phrases::RETURNS.to_owned(),
+        Verdict::Jump(chain) => phrases::jumps(chain, role(chain)),
+        Verdict::Goto(chain) => phrases::goes(chain, role(chain)),
+    }
+}
+
+/// What a map had for a packet.
+fn found(met: &Met<'_>, key: &[LookupKey], map: &Name, table: &Table) -> String {
+    let elements = table.set(map).map(|map| map.elements.as_slice()).unwrap_or_default();
+    let has = |element: &&Element| element.verdict.as_ref().is_some_and(|verdict| is_that(verdict, met.onward));
+    let fits = |element: &&Element| key.iter().zip(&element.key).all(|(part, value)| is_of(&met.packet, *part, value));
+    // The packet may have been translated since it came.
+    let element = elements.iter().filter(has).find(fits).or_else(|| elements.iter().find(has));
+    match element.and_then(|element| Some((element, element.verdict.as_ref()?))) {
+        Some((element, verdict)) => format!("{}, found as {}", verdict_words(verdict), print_key(&element.key)),
+        None => "finds nothing".to_owned(),
+    }
+}
+
+/// Whether a packet goes there by a verdict.
+fn is_that(verdict: &Verdict, onward: Onward<'_>) -> bool {
+    match (verdict, onward) {
+        (Verdict::Jump(name), Onward::Jump { chain, .. }) | (Verdict::Goto(name), Onward::Goto { chain, .. }) => {
+            **name == *chain
+        }
+        (Verdict::Accept, Onward::Accept) | (Verdict::Drop, Onward::End) | (Verdict::Return, Onward::Return) => true,
+        _ => false,
+    }
+}
+
+/// Whether a packet has a part of a key.
+fn is_of(packet: &Packet, part: LookupKey, value: &Key) -> bool {
+    match (part, value) {
+        (LookupKey::Address(Side::Source), Key::Address(address)) => packet.source == *address,
+        (LookupKey::Address(Side::Destination), Key::Address(address)) => packet.destination == *address,
+        (LookupKey::Protocol, Key::Protocol(protocol)) => packet.transport.protocol() == protocol.number(),
+        (LookupKey::DestinationPort, Key::Port(port)) => {
+            packet.transport.ports().is_some_and(|(_, destination)| destination == *port)
+        }
+        _ => false,
+    }
+}
+
+/// Destinations that chance chooses from.
+fn one_of(destinations: &[SocketAddr]) -> String {
+    if let [only] = destinations {
+        return only.to_string();
+    }
+    let shown: Vec<String> = destinations.iter().take(MOST_DESTINATIONS).map(ToString::to_string).collect();
+    let more = if destinations.len() > MOST_DESTINATIONS { ", ..." } else { "" };
+    format!("one of {} by chance: {}{more}", destinations.len(), shown.join(", "))
+}
+
+/// What a chain of kube-proxy's is for. Longer names come before those that they begin with.
+fn role(chain: &str) -> Option<&'static str> {
+    let roles = [
+        ("services", "the addresses and node ports of all services"),
+        ("masquerading", "masquerades what is marked for it"),
+        ("mark-for-masquerade", "marks what is to be masqueraded when it leaves"),
+        ("reject-chain", "rejects what has no endpoint"),
+        ("nodeport-endpoints-check", "node ports of services without an endpoint"),
+        ("service-endpoints-check", "addresses of services without an endpoint"),
+        ("firewall-check", "load balancers' source ranges"),
+        ("cluster-ips-check", "ports of cluster IPs that no service has"),
+        ("service-", "chooses an endpoint of the service"),
+        ("endpoint-", "one endpoint"),
+        ("external-", "what comes to the service from outside"),
+        ("firewall-", "source ranges of the service's load balancer"),
+    ];
+    let is_it = |name: &str| chain == name || name.ends_with('-') && chain.starts_with(name);
+    roles.into_iter().find(|(name, _)| is_it(name)).map(|(_, role)| role)
+}

@@ -1,0 +1,105 @@
+//! What a rule of nftables asks for, in words.
+
+use svclab_rules::nftables::{AddressRange, Addresses, Condition, LookupKey, Rule, Side, Statement};
+
+/// What a rule asks of packets, as a fragment: `of a new connection, to 10.96.0.10`. A map that it looks into is asked too.
+pub(super) fn words(rule: &Rule) -> String {
+    let lookup = |statement: &Statement| match statement {
+        Statement::Lookup(key, map) => Some(format!("with its {} in the map {map}", key_words(key))),
+        _ => None,
+    };
+    let asked = rule.conditions.iter().map(one_condition);
+    let words: Vec<String> = asked.chain(rule.statements.iter().filter_map(lookup)).collect();
+    if words.is_empty() { "every packet".to_owned() } else { words.join(", ") }
+}
+
+fn one_condition(condition: &Condition) -> String {
+    match condition {
+        Condition::New => "of a new connection".to_owned(),
+        Condition::Translated => "of a connection whose destination was translated".to_owned(),
+        Condition::Address { side, negated, value } => format!("{}{} {}", not(*negated), word(*side), addresses(value)),
+        Condition::DestinationPort(protocol, port) => format!("{protocol}, to port {port}"),
+        Condition::Protocol(protocol) => protocol.to_string(),
+        Condition::InInterface { negated, name } | Condition::InInterfaceName { negated, name } => {
+            format!("{}in by {name}", not(*negated))
+        }
+        Condition::Local(side) => format!("{} an address of this machine", word(*side)),
+        Condition::Mark { set, bit } => format!("{}marked {bit:#x}", not(!*set)),
+        Condition::InSet(key, set) => format!("with its {} in the set {set}", key_words(key)),
+        Condition::Other(text) => format!("what `{text}` asks, which svclab does not know"),
+    }
+}
+
+fn not(negated: bool) -> &'static str {
+    if negated { "not " } else { "" }
+}
+
+fn word(side: Side) -> &'static str {
+    match side {
+        Side::Source => "from",
+        Side::Destination => "to",
+    }
+}
+
+fn addresses(value: &Addresses) -> String {
+    match value {
+        Addresses::One(address) => address.to_string(),
+        Addresses::Prefix(prefix) => AddressRange::from(*prefix).to_string(),
+        Addresses::Ranges(ranges) => {
+            format!("one of {}", ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        }
+        Addresses::Set(set) => format!("an address in the set {set}"),
+    }
+}
+
+/// The parts of a key: `destination, protocol and port`.
+fn key_words(key: &[LookupKey]) -> String {
+    let part = |part: &LookupKey| match part {
+        LookupKey::Address(Side::Source) => "source",
+        LookupKey::Address(Side::Destination) => "destination",
+        LookupKey::Protocol => "protocol",
+        LookupKey::DestinationPort => "port",
+    };
+    let parts: Vec<&str> = key.iter().map(part).collect();
+    match parts.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use svclab_rules::nftables::parse;
+
+    use super::*;
+
+    #[rstest]
+    #[case::nothing("jump services", "every packet")]
+    #[case::new("ct state new jump services", "of a new connection")]
+    #[case::map(
+        "ip daddr . meta l4proto . th dport vmap @service-ips",
+        "with its destination, protocol and port in the map service-ips"
+    )]
+    #[case::set_and_map(
+        "ip daddr @nodeport-ips meta l4proto . th dport vmap @service-nodeports",
+        "to an address in the set nodeport-ips, with its protocol and port in the map service-nodeports"
+    )]
+    #[case::service(
+        "ip daddr 10.96.0.80 tcp dport 80 ip saddr != 10.244.0.0/16 jump services",
+        "to 10.96.0.80, tcp, to port 80, not from 10.244.0.0/16"
+    )]
+    #[case::unmarked("meta mark & 0x00004000 == 0x00000000 return", "not marked 0x4000")]
+    #[case::local("fib daddr type local jump services", "to an address of this machine")]
+    #[case::interface("iifname != \"cali*\" drop", "not in by cali*")]
+    fn conditions_are_told_in_words(#[case] rule: &str, #[case] expected: &str) {
+        let text = format!(
+            "table ip kube-proxy {{\n\tset nodeport-ips {{\n\t\ttype ipv4_addr\n\t}}\n\n\tmap service-ips {{\n\t\ttype ipv4_addr . \
+             inet_proto . inet_service : verdict\n\t}}\n\n\tmap service-nodeports {{\n\t\ttype inet_proto . inet_service : \
+             verdict\n\t}}\n\n\tchain services {{\n\t}}\n\n\tchain c {{\n\t\t{rule}\n\t}}\n}}\n"
+        );
+        let rules = parse(&text).unwrap().rules;
+        assert_eq!(words(&rules.tables[0].chain("c").unwrap().rules[0]), expected);
+    }
+}

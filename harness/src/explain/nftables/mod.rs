@@ -1,0 +1,32 @@
+//! Rules of nftables in words.
+
+mod actions;
+mod conditions;
+
+use svclab_rules::nftables::{Rule, Statement, Table};
+use svclab_rules::walk::Share;
+
+use super::words::Words;
+use crate::predict::Met;
+
+/// What is said of a rule of a table; `share` is that of the packets that it takes, of all.
+pub(super) fn words(met: &Met<'_>, rule: &Rule, table: &Table, share: Share) -> Words {
+    let among = choices(rule);
+    Words {
+        why: conditions::words(rule),
+        does: actions::words(met, rule, table),
+        is_by_chance: among > 1,
+        sharing: (among > 1)
+            .then(|| format!("one number is drawn for all {among} of them, so that each is as likely; so {share} of all goes this way")),
+    }
+}
+
+/// Among how many things chance chooses.
+fn choices(rule: &Rule) -> usize {
+    let of = |statement: &Statement| match statement {
+        Statement::Balance(chains) => chains.len(),
+        Statement::BalanceDnat(destinations) => destinations.len(),
+        _ => 1,
+    };
+    rule.statements.iter().map(of).product()
+}

@@ -1,0 +1,34 @@
+//! What rules of either language do, in the same words.
+
+pub(super) const DROPS: &str = "drops it, and nobody is told";
+pub(super) const RETURNS: &str = "returns to the chain that it came from, or to the policy";
+pub(super) const MASQUERADES: &str = "masquerades it, so that this machine's address becomes the source";
+pub(super) const RESETS: &str = "rejects it, and the sender gets a TCP reset";
+pub(super) const CLOSES_PORT: &str = "rejects it, and the sender is told that the port is unreachable";
+pub(super) const REJECTS: &str = "rejects it, and the sender is told by ICMP";
+
+/// Through a chain, and back; `role` is what the chain is for.
+pub(super) fn jumps(chain: &str, role: Option<&str>) -> String {
+    format!("goes through {chain}{}", in_brackets(role))
+}
+
+/// On with a chain, and not back.
+pub(super) fn goes(chain: &str, role: Option<&str>) -> String {
+    format!("goes on with {chain} and does not come back{}", in_brackets(role))
+}
+
+pub(super) fn marks(mark: &str) -> String {
+    format!("marks it {mark}")
+}
+
+pub(super) fn flips_mark(bits: u32) -> String {
+    format!("flips the mark's bits {bits:#x}")
+}
+
+pub(super) fn translates_destination(to: &str) -> String {
+    format!("translates the destination to {to}")
+}
+
+fn in_brackets(words: Option<&str>) -> String {
+    words.map(|words| format!(" ({words})")).unwrap_or_default()
+}

@@ -1,0 +1,142 @@
+//! The rules that a packet met, whatever language they are in.
+
+use svclab_rules::iptables::{self, Target};
+use svclab_rules::nftables::{self, Statement};
+use svclab_rules::walk::{Did, Hook, Packet, Step};
+
+use super::{Network, RulePlace, Stage};
+
+/// A rule that a packet met.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Met<'n> {
+    /// Where it stands.
+    pub place: RulePlace,
+    /// What happened.
+    pub did: Did,
+    /// Where the packet went from there.
+    pub onward: Onward<'n>,
+    /// The rule.
+    pub rule: AnyRule<'n>,
+    /// The packet as it came to the hook.
+    pub packet: Packet,
+}
+
+/// Where a packet goes from a rule that it met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Onward<'n> {
+    /// To the rule behind it.
+    Rule,
+    /// Through another chain, and back.
+    Jump {
+        /// The chain.
+        chain: &'n str,
+        /// How many rules it has.
+        of: usize,
+    },
+    /// On with another chain, and not back to this one.
+    Goto {
+        /// The chain.
+        chain: &'n str,
+        /// How many rules it has.
+        of: usize,
+    },
+    /// Back to where the chain was called, or to the policy.
+    Return,
+    /// Out of all chains, to what the hook has next.
+    Accept,
+    /// Nowhere.
+    End,
+}
+
+impl<'n> Onward<'n> {
+    /// The chain that it leads to.
+    pub fn chain(self) -> Option<&'n str> {
+        match self {
+            Self::Jump { chain, .. } | Self::Goto { chain, .. } => Some(chain),
+            Self::Rule | Self::Return | Self::Accept | Self::End => None,
+        }
+    }
+
+    /// Whether no more rules of these chains are asked.
+    pub fn is_end(self) -> bool {
+        matches!(self, Self::Accept | Self::End)
+    }
+}
+
+/// A rule in its language, with what it stands among.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum AnyRule<'n> {
+    /// One of iptables.
+    Iptables {
+        /// The rule.
+        rule: &'n iptables::Rule,
+        /// All rules of its chain.
+        chain: &'n [iptables::Rule],
+    },
+    /// One of nftables.
+    Nftables {
+        /// The rule.
+        rule: &'n nftables::Rule,
+        /// All rules of its chain.
+        chain: &'n [nftables::Rule],
+        /// Its table.
+        table: &'n nftables::Table,
+    },
+}
+
+impl AnyRule<'_> {
+    /// How many rules its chain has.
+    pub fn of(self) -> usize {
+        match self {
+            Self::Iptables { chain, .. } => chain.len(),
+            Self::Nftables { chain, .. } => chain.len(),
+        }
+    }
+
+    /// Whether it does something to packets, beside leading them to other rules.
+    fn acts(self) -> bool {
+        match self {
+            Self::Iptables { rule, .. } => {
+                !matches!(rule.target, None | Some(Target::Jump(_) | Target::Goto(_) | Target::Return))
+            }
+            Self::Nftables { rule, .. } => {
+                let leads = |one: &Statement| {
+                    matches!(one, Statement::Verdict(_) | Statement::Lookup(..) | Statement::Balance(_))
+                };
+                !rule.statements.iter().all(leads)
+            }
+        }
+    }
+}
+
+impl Network<'_> {
+    /// The rules that a packet met at a hook, in order: those that matched, may have matched, or that chance alone kept from
+    /// matching.
+    pub fn met(&self, stage: &Stage) -> Vec<Met<'_>> {
+        let Some(rules) = self.machines[stage.space].rules(stage.family) else { return Vec::new() };
+        let space = &self.topology.spaces[stage.space].name;
+        let meet = |step: &Step| {
+            let (place, rule) = rules.rule(space, step.rule)?;
+            Some(Met { place, did: step.did, onward: rules.onward(step.then), rule, packet: stage.came })
+        };
+        stage.path.0.iter().filter_map(meet).collect()
+    }
+
+    /// The rules that did something to a packet on its way, and the jumps that led to them, each with its hook. Jumps into
+    /// chains that had nothing for the packet are left out.
+    pub fn rules_met(&self, stages: &[Stage]) -> Vec<(Hook, RulePlace)> {
+        let mut met = Vec::new();
+        for stage in stages {
+            let mut led_to: Vec<RulePlace> = Vec::new();
+            for one in self.met(stage).into_iter().rev() {
+                let is_met = matches!(one.did, Did::Match(_) | Did::Stop);
+                let leads = led_to.last().is_some_and(|next| one.onward.chain() == Some(next.chain.as_str()));
+                if is_met && (leads || one.onward.is_end() || one.rule.acts()) {
+                    led_to.push(one.place);
+                }
+            }
+            met.extend(led_to.into_iter().rev().map(|place| (stage.hook, place)));
+        }
+        met
+    }
+}

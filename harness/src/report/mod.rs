@@ -9,12 +9,15 @@
 //!     └─ github    annotations at the lines of the scenarios
 //! ```
 //!
+//! Beside it stands `pcapng`: what the taps saw, as Wireshark reads it.
+//!
 //! Renderers are pure: what they need to know of terminal and environment the caller tells them.
 
 pub mod console;
 pub mod github;
 pub mod json;
 pub mod junit;
+pub mod pcapng;
 mod words;
 
 #[cfg(test)]

@@ -16,11 +16,10 @@ use crate::judge::{Context, Verdict, cells, expected_parts, judge};
 use crate::lab::{Lab, with_lab};
 use crate::observation::{Observation, Tally};
 use crate::probe::Prober;
-use crate::report::{Account, ProbeReport, RuleExcerpt, TestReport, Trouble, probe_titles, probe_words};
+use crate::report::{Account, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal, is_clear, most_flows, sample_size};
 use crate::topology::{self, Role, Topology};
-use crate::wire::pcapng;
 
 /// The tests of a scenario in their lab.
 pub(crate) struct Session<'lab, 'scenario> {
@@ -219,7 +218,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     /// Writes what the taps saw to the scenario's file below the folder: see [`capture::place`].
     fn write_capture(&self, folder: &Path) -> Result<(), RunError> {
         let file = capture::place(folder, &self.scenario.file);
-        let written = pcapng(self.prober.record()).map_err(io::Error::other).and_then(|bytes| {
+        let written = pcapng::render(self.prober.record()).map_err(io::Error::other).and_then(|bytes| {
             fs::create_dir_all(file.parent().unwrap_or(folder))?;
             fs::write(&file, bytes)
         });

@@ -29,7 +29,6 @@ mod describe;
 mod encode;
 mod flow;
 mod packet;
-mod pcapng;
 mod peek;
 mod probe;
 mod refusal;
@@ -48,7 +47,6 @@ pub use flow::Flow;
 pub use packet::{
     Chunk, Echo, Frame, Icmp, IcmpError, Init, Mac, Packet, Sctp, Tcp, TcpFlags, TcpOptions, Transport, Udp, Vxlan,
 };
-pub use pcapng::pcapng;
 pub use peek::{Content, FlowKey, peek, peek_ip};
 pub use probe::probe;
 pub(crate) use probe::{is_answer, is_request};

@@ -17,7 +17,7 @@ const NANOSECONDS: u8 = 9;
 /// # Errors
 ///
 /// None in fact: it is written to memory.
-pub fn pcapng(captures: &[Capture]) -> Result<Vec<u8>, PcapError> {
+pub fn render(captures: &[Capture]) -> Result<Vec<u8>, PcapError> {
     let mut ordered: Vec<&Capture> = captures.iter().collect();
     ordered.sort_by_key(|capture| capture.time);
     let mut interfaces: Vec<(&str, &str)> = Vec::new();
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn frames_are_read_back_in_the_order_of_time() {
         let captures = [capture("node/b", 7, 2), capture("node/a", 3, 1), capture("node/b", 9, 3)];
-        let file = pcapng(&captures).expect("a file");
+        let file = render(&captures).expect("a file");
         let mut reader = PcapNgReader::new(file.as_slice()).expect("a header");
         let mut read = Vec::new();
         while let Some(block) = reader.next_block() {

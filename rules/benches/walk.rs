@@ -36,19 +36,26 @@ fn compile(bencher: Bencher<'_, '_>) {
 /// PREROUTING alone, where the endpoint is chosen.
 #[divan::bench(sample_count = 50)]
 fn choose_endpoint(bencher: Bencher<'_, '_>) {
-    prerouting::<NoTrace>(bencher);
+    let program = Program::compile(&rules()).unwrap();
+    prerouting::<NoTrace>(bencher, |environment, packet, branches| {
+        program.walk_into(environment, Hook::Prerouting, packet, Tracking::first(packet), branches);
+    });
 }
 
 /// The same with the rules met on the way.
 #[divan::bench(sample_count = 50)]
 fn choose_endpoint_traced(bencher: Bencher<'_, '_>) {
-    prerouting::<Path>(bencher);
+    let program = Program::compile(&rules()).unwrap();
+    prerouting::<Path>(bencher, |environment, packet, branches| {
+        program.walk_into(environment, Hook::Prerouting, packet, Tracking::first(packet), branches);
+    });
 }
 
 /// PREROUTING, then FORWARD and POSTROUTING for each of the five endpoints: all that a node does to a first packet.
 #[divan::bench(sample_count = 50)]
 fn cross_node(bencher: Bencher<'_, '_>) {
-    let (program, environment, packets) = prepared();
+    let program = Program::compile(&rules()).unwrap();
+    let (environment, packets) = flows();
     bencher.counter(ItemsCount::new(FLOWS)).bench_local(|| {
         let mut branches: Vec<Branch> = Vec::new();
         let mut delivered = 0;
@@ -78,27 +85,20 @@ fn choose_endpoint_of_nftables(bencher: Bencher<'_, '_>, version: &str) {
     cluster.proxy.version = version.to_owned();
     let rules = nftables::generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap();
     let program = nftables::evaluate::Program::compile(&rules, Family::Ipv4).unwrap();
-    let (environment, packets) = flows();
-    bencher.counter(ItemsCount::new(FLOWS)).bench_local(|| {
-        let mut branches: Vec<Branch> = Vec::new();
-        let mut endpoints = 0;
-        for packet in &packets {
-            branches.clear();
-            program.walk_into(&environment, Hook::Prerouting, packet, Tracking::first(packet), &mut branches);
-            endpoints += black_box(&branches).len();
-        }
-        assert_eq!(endpoints, FLOWS * clusters::ENDPOINTS as usize);
+    prerouting::<NoTrace>(bencher, |environment, packet, branches| {
+        program.walk_into(environment, Hook::Prerouting, packet, Tracking::first(packet), branches);
     });
 }
 
-fn prerouting<T: Trace>(bencher: Bencher<'_, '_>) {
-    let (program, environment, packets) = prepared();
+/// Takes every flow through PREROUTING, by a function for a program of either language.
+fn prerouting<T: Trace>(bencher: Bencher<'_, '_>, walk: impl Fn(&Environment, &Packet, &mut Vec<Branch<T>>)) {
+    let (environment, packets) = flows();
     bencher.counter(ItemsCount::new(FLOWS)).bench_local(|| {
         let mut branches: Vec<Branch<T>> = Vec::new();
         let mut endpoints = 0;
         for packet in &packets {
             branches.clear();
-            program.walk_into(&environment, Hook::Prerouting, packet, Tracking::first(packet), &mut branches);
+            walk(&environment, packet, &mut branches);
             endpoints += black_box(&branches).len();
         }
         assert_eq!(endpoints, FLOWS * clusters::ENDPOINTS as usize);
@@ -108,11 +108,6 @@ fn prerouting<T: Trace>(bencher: Bencher<'_, '_>) {
 fn rules() -> RuleSet {
     let cluster = clusters::cluster(SERVICES);
     generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap()
-}
-
-fn prepared() -> (Program, Environment, Vec<Packet>) {
-    let (environment, packets) = flows();
-    (Program::compile(&rules()).unwrap(), environment, packets)
 }
 
 fn flows() -> (Environment, Vec<Packet>) {

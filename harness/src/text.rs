@@ -29,6 +29,17 @@ impl Number for usize {
     }
 }
 
+/// The longest line that a rule may take on a page.
+const LONGEST: usize = 240;
+
+/// A rule in a line that can be taken in: of one with hundreds of elements the start.
+pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => Cow::Owned(format!("{} ...", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// What the system says of an error, as a fragment: without its number, and in lower case.
 pub(crate) fn reason(error: impl Display) -> String {
     let text = error.to_string();

@@ -9,6 +9,9 @@ use svclab::run::{Options, run};
 use svclab::scenario::{self, OutcomeExpectation, Scenario, Step};
 use svclab::testing;
 
+/// The lines of a screen, on which a failure is told.
+const SCREEN: usize = 40;
+
 fn load(file: &str) -> Scenario {
     scenario::load(&Path::new("../scenarios").join(file)).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
@@ -84,5 +87,8 @@ fn a_failure_says_who_is_wrong(
         assert!(kernel.alike > 0 && kernel.difference.is_none(), "{account:?}");
         assert_eq!(account.untraced, None);
         assert!(probe.look.as_ref().is_some_and(|look| look.starts_with("svclab explain --from=")), "{probe:?}");
+        let page = console::render(&report, console::Options::default());
+        assert!(page.lines().count() <= SCREEN, "{page}");
+        assert!(page.find(meaning) < page.find("should    "), "what it means is told first: {page}");
     });
 }

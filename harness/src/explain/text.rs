@@ -3,7 +3,7 @@
 use anstyle::AnsiColor;
 
 use super::model::{Change, Explanation, Kernel, Line, Matched, Parting, Stop, Verdict, Way};
-use crate::text::counted;
+use crate::text::{counted, shortened};
 
 /// How the page is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -133,8 +133,8 @@ impl Page {
                     counted(*alike, "rule")
                 );
                 self.line(8, self.paint(BAD, words));
-                self.line(10, format!("predicted  {}", predicted.as_deref().unwrap_or("no further rule")));
-                self.line(10, format!("kernel     {kernel}"));
+                self.line(10, format!("predicted  {}", shortened(predicted.as_deref().unwrap_or("no further rule"))));
+                self.line(10, format!("kernel     {}", shortened(kernel)));
             }
         }
     }
@@ -208,7 +208,7 @@ impl Page {
             Some(true) => self.paint(GOOD, "= "),
             Some(false) => self.paint(BAD, "! "),
         };
-        self.line(indent - 2 * usize::from(line.kernel.is_some()), format!("{mark}{}", line.text));
+        self.line(indent - 2 * usize::from(line.kernel.is_some()), format!("{mark}{}", shortened(&line.text)));
         let place = self.paint(FAINT, format!("{} {} of {}", line.chain, line.number, line.of));
         let word = match line.matched {
             Matched::Yes | Matched::NotByChance => String::new(),

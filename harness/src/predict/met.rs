@@ -1,7 +1,7 @@
 //! The rules that a packet met, whatever language they are in.
 
-use svclab_rules::iptables::{self, Target};
-use svclab_rules::nftables::{self, Statement};
+use svclab_rules::iptables::{self, Match, Target};
+use svclab_rules::nftables::{self, Statement, Verdict};
 use svclab_rules::walk::{Did, Hook, Packet, Step};
 
 use super::{Network, RulePlace, Stage};
@@ -93,6 +93,18 @@ impl AnyRule<'_> {
         }
     }
 
+    /// Whether it takes every packet to one other chain.
+    fn only_leads(self) -> bool {
+        match self {
+            Self::Iptables { rule, .. } => rule.next_chain().is_some() && asks_nothing(rule),
+            Self::Nftables { rule, .. } => {
+                let leads =
+                    matches!(rule.statements.as_slice(), [Statement::Verdict(Verdict::Jump(_) | Verdict::Goto(_))]);
+                rule.conditions.is_empty() && leads
+            }
+        }
+    }
+
     /// Whether it does something to packets, beside leading them to other rules.
     fn acts(self) -> bool {
         match self {
@@ -109,6 +121,27 @@ impl AnyRule<'_> {
     }
 }
 
+/// Whether a rule takes every packet.
+fn asks_nothing(rule: &iptables::Rule) -> bool {
+    let iptables::Rule { source, destination, in_interface, out_interface, protocol, fragment, matches, .. } = rule;
+    let ends = [source.is_some(), destination.is_some(), in_interface.is_some(), out_interface.is_some()];
+    ends == [false; 4]
+        && protocol.is_none()
+        && fragment.is_none()
+        && matches.iter().all(|one| matches!(one, Match::Comment(_)))
+}
+
+/// A rule that decided about a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decisive {
+    /// The hook.
+    pub hook: Hook,
+    /// Where it stands.
+    pub place: RulePlace,
+    /// Whether it takes every packet to one other chain, so that it says nothing of this one.
+    pub only_leads: bool,
+}
+
 impl Network<'_> {
     /// The rules that a packet met at a hook, in order: those that matched, may have matched, or that chance alone kept from
     /// matching.
@@ -122,20 +155,20 @@ impl Network<'_> {
         stage.path.0.iter().filter_map(meet).collect()
     }
 
-    /// The rules that did something to a packet on its way, and the jumps that led to them, each with its hook. Jumps into
-    /// chains that had nothing for the packet are left out.
-    pub fn rules_met(&self, stages: &[Stage]) -> Vec<(Hook, RulePlace)> {
+    /// The rules that did something to a packet on its way, and the jumps that led to them. Jumps into chains that had
+    /// nothing for the packet are left out.
+    pub fn rules_met(&self, stages: &[Stage]) -> Vec<Decisive> {
         let mut met = Vec::new();
         for stage in stages {
-            let mut led_to: Vec<RulePlace> = Vec::new();
+            let mut led_to: Vec<Decisive> = Vec::new();
             for one in self.met(stage).into_iter().rev() {
                 let is_met = matches!(one.did, Did::Match(_) | Did::Stop);
-                let leads = led_to.last().is_some_and(|next| one.onward.chain() == Some(next.chain.as_str()));
+                let leads = led_to.last().is_some_and(|next| one.onward.chain() == Some(next.place.chain.as_str()));
                 if is_met && (leads || one.onward.is_end() || one.rule.acts()) {
-                    led_to.push(one.place);
+                    led_to.push(Decisive { hook: stage.hook, only_leads: one.rule.only_leads(), place: one.place });
                 }
             }
-            met.extend(led_to.into_iter().rev().map(|place| (stage.hook, place)));
+            met.extend(led_to.into_iter().rev());
         }
         met
     }

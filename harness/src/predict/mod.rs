@@ -41,7 +41,7 @@ use leg::{Home, Leg};
 use machine::Machine;
 use rules::Rules;
 
-pub use met::{AnyRule, Met, Onward};
+pub use met::{AnyRule, Decisive, Met, Onward};
 pub use prediction::{Cause, Predicted, PredictedBranch, PredictedReply, Prediction, RulePlace, Stage};
 
 /// A flow, as its sender sends it.

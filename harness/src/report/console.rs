@@ -4,11 +4,12 @@ use std::fmt::Display;
 
 use anstyle::{AnsiColor, Style};
 
+use super::way::stretches;
 use super::words::{counts, direction, duration, trouble};
 use super::{Account, KernelWay, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::judge::{Difference, Field, observed_words};
 use crate::observation::{Observation, Sighting};
-use crate::text::counted;
+use crate::text::{counted, shortened};
 
 /// How the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,7 +20,7 @@ pub struct Options {
     pub detail: Detail,
 }
 
-/// How much is said. Failures are always told whole.
+/// How much is said. Failures are always told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detail {
     /// Failures and nothing else.
@@ -27,7 +28,7 @@ pub enum Detail {
     /// One line a test.
     #[default]
     Normal,
-    /// The path of every probe.
+    /// The path of every probe, interface by interface.
     Verbose,
 }
 
@@ -160,6 +161,7 @@ impl Page {
         self.path(10, probe, false);
     }
 
+    /// A probe that failed, what matters most first: what is wrong, who is wrong, by which rules, and where to look.
     fn failed(&mut self, probe: &ProbeReport) {
         let span = self.paint(FAINT, &probe.span);
         self.gap();
@@ -171,28 +173,51 @@ impl Page {
         if let Some(account) = &probe.account {
             self.account(account);
         }
-        let is_predicted = probe.account.as_ref().is_some_and(|account| !account.prediction.is_empty());
-        let heading = if is_predicted { "rules that decide on" } else { "rules about this destination on" };
-        for excerpt in probe.rules.iter().filter(|excerpt| !excerpt.lines.is_empty()) {
+        if probe.rules.iter().any(|excerpt| !excerpt.lines.is_empty()) {
             self.gap();
-            self.line(8, format!("{} {}", self.paint(FAINT, heading), excerpt.place));
+        }
+        for excerpt in probe.rules.iter().filter(|excerpt| !excerpt.lines.is_empty()) {
+            self.line(8, format!("{} {}", self.paint(FAINT, "rules that decide on"), excerpt.place));
             for rule in &excerpt.lines {
-                self.line(10, rule);
+                self.line(10, shortened(rule));
             }
         }
-        self.path(8, probe, true);
+        match &probe.observation {
+            Observation::Flow(_) if self.options.detail == Detail::Verbose => self.path(8, probe, true),
+            Observation::Flow(flow) => self.way(&flow.path),
+            Observation::Tally(_) => {}
+        }
         if let Some(command) = &probe.look {
             self.gap();
-            self.line(8, self.paint(FAINT, "look further"));
-            self.line(10, command);
+            self.line(8, format!("{}  {command}", self.paint(FAINT, "look further")));
         }
         self.gap();
+    }
+
+    /// The way of a packet in few lines: a line wherever it was changed.
+    fn way(&mut self, path: &[Sighting]) {
+        self.gap();
+        let stretches = stretches(path);
+        let heading = if path.is_empty() { "it was seen nowhere on its way" } else { "its way, as far as it was seen" };
+        self.line(8, self.paint(FAINT, heading));
+        let width = stretches.iter().map(|stretch| stretch.places().chars().count()).max().unwrap_or(0);
+        for (at, stretch) in stretches.iter().enumerate() {
+            let line = format!("{:width$}  {}", stretch.places(), stretch.packet);
+            if at + 1 < stretches.len() {
+                self.line(10, line);
+            } else {
+                let Sighting { interface, direction: way, .. } = stretch.last;
+                let end = format!("< last seen {} by {interface}", direction(*way));
+                self.line(10, format!("{}  {}", self.paint(MARKED, line), self.paint(MARKED, end)));
+            }
+        }
     }
 
     /// What all voices say.
     fn account(&mut self, account: &Account) {
         let Account { promise, prediction, unpredicted, observation, meaning, kernel, untraced } = account;
         self.gap();
+        self.line(8, self.paint(STRONG, meaning));
         if let Some(promise) = promise {
             self.line(8, format!("should    {promise}"));
         }
@@ -208,7 +233,7 @@ impl Page {
                 let heading = format!("the kernel met {} as predicted, and then parts:", counted(*alike, "rule"));
                 self.line(18, self.paint(MARKED, heading));
                 for line in difference {
-                    self.line(20, line);
+                    self.line(20, shortened(line));
                 }
             }
             Some(KernelWay { alike, .. }) => {
@@ -219,7 +244,6 @@ impl Page {
         if let Some(reason) = untraced {
             self.line(18, self.paint(FAINT, format!("the kernel was not traced: {reason}")));
         }
-        self.line(8, self.paint(STRONG, meaning));
     }
 
     fn difference(&mut self, difference: &Difference) {

@@ -18,6 +18,7 @@ pub mod github;
 pub mod json;
 pub mod junit;
 pub mod pcapng;
+mod way;
 mod words;
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use crate::scenario::{Flows, Probe, Scenario};
 use crate::trace::{Passage, Traced, TracedWhat, send_traced};
 use crate::voices::{Comparison, Flow, Seen, Voices, in_order, promise_words, question, sent};
 
-/// Rules that are shown of each machine at most: a failure fits on a screen.
-const MOST_RULES: usize = 12;
+/// Rules that are shown at most: a failure fits on a screen.
+const MOST_RULES: usize = 10;
 /// Branches of a prediction that are shown at most.
 const MOST_BRANCHES: usize = 4;
 
@@ -99,9 +99,12 @@ fn meaning(voices: &Voices<'_>) -> String {
     format!("{agree}: the expectation differs.")
 }
 
-/// The branches of a prediction in lines.
+/// The branches of a prediction in lines, with their shares where there are several.
 fn branches(prediction: &Prediction) -> Vec<String> {
     let all = &prediction.branches;
+    if let [only] = all.as_slice() {
+        return vec![only.outcome.to_string()];
+    }
     let mut lines: Vec<String> =
         all.iter().take(MOST_BRANCHES).map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect();
     if let Some(more) = all.len().checked_sub(MOST_BRANCHES).filter(|more| *more > 0) {
@@ -146,20 +149,19 @@ fn difference_words(difference: &Difference) -> Vec<String> {
     ]
 }
 
-/// The rules that decided, machine by machine.
+/// The rules that decided, machine by machine. What every packet is led through says nothing of this one.
 fn excerpts(network: &Network<'_>, branch: &PredictedBranch) -> Vec<RuleExcerpt> {
+    let mut rules = network.rules_met(&branch.stages);
+    rules.retain(|rule| !rule.only_leads);
+    // What came last decided.
+    let more = rules.len().saturating_sub(MOST_RULES);
     let mut excerpts: Vec<RuleExcerpt> = Vec::new();
-    for (_, rule) in network.rules_met(&branch.stages) {
-        let line = format!("{}: {}", rule.table, rule.text);
-        match excerpts.iter_mut().find(|excerpt| excerpt.place == rule.space) {
+    for rule in rules.drain(more..) {
+        let line = format!("{}: {}", rule.place.table, rule.place.text);
+        match excerpts.last_mut().filter(|excerpt| excerpt.place == rule.place.space) {
             Some(excerpt) => excerpt.lines.push(line),
-            None => excerpts.push(RuleExcerpt { place: rule.space.clone(), lines: vec![line] }),
+            None => excerpts.push(RuleExcerpt { place: rule.place.space, lines: vec![line] }),
         }
-    }
-    for excerpt in &mut excerpts {
-        // What came last decided.
-        let more = excerpt.lines.len().saturating_sub(MOST_RULES);
-        excerpt.lines.drain(..more);
     }
     excerpts
 }

@@ -12,7 +12,7 @@ use super::finding::{Example, Finding, Findings};
 use super::inquiry::Inquiry;
 use crate::lab::with_lab;
 use crate::observation::FlowObservation;
-use crate::predict::{Network, PredictedBranch, Prediction};
+use crate::predict::{Decisive, Network, PredictedBranch, Prediction};
 use crate::probe::Prober;
 use crate::run::RunError;
 use crate::scenario::{Destination, Flows, Probe, Scenario, Span, Vantage};
@@ -189,7 +189,7 @@ pub(super) fn probe(scenario: &Scenario, question: &Question, from: &Vantage) ->
 /// The rules that a branch met, in order, with the hook before each.
 pub(super) fn words_of(network: &Network<'_>, branch: &PredictedBranch) -> Vec<String> {
     let met = network.rules_met(&branch.stages).into_iter();
-    met.map(|(hook, rule)| format!("{}  {hook} {}  {}", rule.space, rule.table, rule.text)).collect()
+    met.map(|Decisive { hook, place, .. }| format!("{}  {hook} {}  {}", place.space, place.table, place.text)).collect()
 }
 
 pub(super) fn start_of(scenario: &Scenario) -> Span {

@@ -93,8 +93,8 @@ pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &
 
 /// The hooks of a branch, there and back.
 fn passages(branch: &PredictedBranch) -> impl Iterator<Item = (Passage, &Stage)> {
-    let there = branch.stages.iter().map(|stage| (Passage::There, stage));
-    there.chain(branch.back.iter().map(|stage| (Passage::Back, stage)))
+    let there = branch.stages.iter().map(|stage| (Passage::There, &**stage));
+    there.chain(branch.back.iter().map(|stage| (Passage::Back, &**stage)))
 }
 
 /// The namespaces that each packet comes to: in the predicted order, then those that only the kernel tells of.

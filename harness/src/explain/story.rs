@@ -1,6 +1,7 @@
 //! A prediction becomes an explanation.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::promise::Promise;
@@ -121,12 +122,12 @@ fn way(network: &Network<'_>, branch: &PredictedBranch, told: &[Vec<Option<bool>
 /// The hooks of a way, and how it ends.
 fn stops(
     network: &Network<'_>,
-    stages: &[Stage],
+    stages: &[Arc<Stage>],
     told: &[Vec<Option<bool>>],
     end: &str,
     share: &mut Share,
 ) -> Vec<Stop> {
-    let stop = |(position, stage): (usize, &Stage)| {
+    let stop = |(position, stage): (usize, &Arc<Stage>)| {
         let told = told.get(position).map(Vec::as_slice).unwrap_or_default();
         let then = match stages.get(position + 1) {
             Some(next) => then(network, stage, next),

@@ -1,10 +1,12 @@
 //! What comes back to the sender.
 
-use svclab_rules::walk::{Interface, Packet, Transport};
+use svclab_rules::cluster::Protocol;
+use svclab_rules::walk::{Direction, Interface, Packet, State, Tracked, Tracking, Transport, Tuple};
 
-use super::journey::{Journey, enter_in_table};
+use super::journey::Journey;
 use super::leg::{End, Ended, Home, Leg};
 use super::prediction::{Cause, Predicted, PredictedBranch, PredictedReply};
+use super::routing::Out;
 use super::{Network, SpaceId};
 use crate::scenario::RejectKind;
 use crate::topology::Role;
@@ -17,7 +19,7 @@ const RST_ACK: u8 = 0x14;
 
 impl Network<'_> {
     /// An end in words of a prediction, with all that can become of the answer.
-    pub(super) fn branches(&self, end: End, home: Home) -> Vec<PredictedBranch> {
+    pub(super) fn branches(&self, end: End, home: Home<'_>) -> Vec<PredictedBranch> {
         let End { leg, how } = end;
         let branch = |leg: &Leg, outcome| PredictedBranch {
             share: leg.share,
@@ -47,7 +49,7 @@ impl Network<'_> {
             Ended::Rejected(space, kind, cause) => {
                 let told = match (kind, &cause, self.bridge_port(space, &leg)) {
                     (RejectKind::TcpReset, Cause::Rule(_), Some(port)) => self.reset_by_port(space, port, &leg, home),
-                    _ => self.refusals(space, &leg, kind, home),
+                    _ => self.refusals(space, &leg, kind, &cause, home),
                 };
                 let told = told.into_iter();
                 let of = |answer: End| {
@@ -80,7 +82,7 @@ impl Network<'_> {
     }
 
     /// Follows the answer of whoever got a packet.
-    fn answers(&self, space: SpaceId, leg: &Leg, home: Home) -> Vec<End> {
+    fn answers(&self, space: SpaceId, leg: &Leg, home: Home<'_>) -> Vec<End> {
         let packet = &leg.packet;
         let transport = match packet.transport {
             Transport::Tcp { source, destination, .. } => {
@@ -92,7 +94,7 @@ impl Network<'_> {
         };
         let mut answer = Leg::new(Packet::new(packet.destination, packet.source, transport));
         answer.known.clone_from(&leg.known);
-        let mut journey = Journey::new(self, Some(home));
+        let mut journey = Journey::back(self, home);
         match self.topology.spaces[space].role {
             Role::Pod | Role::Host => {
                 let next_hop = self.topology.next_hop(space, packet.source);
@@ -105,51 +107,70 @@ impl Network<'_> {
 
     /// Follows what a kernel says that refuses a packet: a TCP reset, or an ICMP error from the address that was asked where
     /// that is its own, else from the one towards the sender.
-    fn refusals(&self, space: SpaceId, leg: &Leg, kind: RejectKind, home: Home) -> Vec<End> {
-        let mut known = leg.clone();
-        enter_in_table(space, &mut known);
+    fn refusals(&self, space: SpaceId, leg: &Leg, kind: RejectKind, cause: &Cause, home: Home<'_>) -> Vec<End> {
         let packet = &leg.packet;
-        let tuple = packet.tuple();
-        let mut answer = match (kind, packet.transport) {
-            (RejectKind::TcpReset, Transport::Tcp { source, destination, .. }) => {
-                let transport = Transport::Tcp { source: destination, destination: source, flags: RST_ACK };
-                Leg::new(Packet::new(packet.destination, packet.source, transport))
-            }
-            _ => {
-                let machine = &self.machines[space];
-                // `::1` is asked by the interface that has it alone (`ipv6_chk_addr`).
-                let is_elsewhere = packet.destination.is_ipv6() && packet.destination.is_loopback();
-                let is_own = machine.environment.addresses.interface_of(packet.destination).is_some() && !is_elsewhere;
-                let toward = || machine.source_toward(packet.source).unwrap_or(packet.destination);
-                let from = if is_own { packet.destination } else { toward() };
-                let v6 = from.is_ipv6();
-                let (kind, code) = if v6 { (1, 4) } else { (3, 3) };
-                let transport = Transport::Icmp { v6, kind, code, id: 0 };
-                let error = Leg::new(Packet::new(from, packet.source, transport));
-                error.about(tuple)
-            }
-        };
-        answer.known = known.known;
-        let mut journey = Journey::new(self, Some(home));
+        let is_reset = kind == RejectKind::TcpReset;
+        let mut answer = if is_reset { reset(packet) } else { self.error(space, packet) };
+        answer.known.clone_from(&leg.known);
+        let mut journey = Journey::back(self, home);
+        // A kernel without SCTP tells of that itself, before any socket is looked for.
+        let is_early = *cause != Cause::NobodyListens || leg.protocol() == Some(Protocol::Sctp);
+        if is_early {
+            answer.tracking = attached(leg.tracking, is_reset);
+        } else if let Some(way) = self.way_of_reset(space, packet).filter(|_| is_reset) {
+            journey.send_by(space, way, answer);
+            return journey.finish();
+        }
         journey.send_from_process(space, answer);
         journey.finish()
     }
 
+    /// An ICMP error about a packet.
+    fn error(&self, space: SpaceId, packet: &Packet) -> Leg {
+        let machine = &self.machines[space];
+        // `::1` is asked by the interface that has it alone (`ipv6_chk_addr`).
+        let is_elsewhere = packet.destination.is_ipv6() && packet.destination.is_loopback();
+        let is_own = machine.environment.addresses.interface_of(packet.destination).is_some() && !is_elsewhere;
+        let toward = || machine.source_toward(packet.source).unwrap_or(packet.destination);
+        let from = if is_own { packet.destination } else { toward() };
+        let v6 = from.is_ipv6();
+        let (kind, code) = if v6 { (1, 4) } else { (3, 3) };
+        let transport = Transport::Icmp { v6, kind, code, id: 0 };
+        Leg::new(Packet::new(from, packet.source, transport)).about(packet.tuple())
+    }
+
+    /// The way of a reset to a process at `::1`: a kernel looks for one by the interface that the segment came in by
+    /// (`tcp_v6_send_response`, `rt6_need_strict`), which for a segment of its own is that of the address that was asked
+    /// (`ip6_rcv_core`). Unless that is `::1`, a default route is found at best, which leads to nobody; but what OUTPUT
+    /// translates back or marks is routed once more, by any interface. Nothing where all ways are as good.
+    fn way_of_reset(&self, space: SpaceId, packet: &Packet) -> Option<Result<Out, Cause>> {
+        let to = packet.source;
+        if to.is_ipv4() || !to.is_loopback() {
+            return None;
+        }
+        let machine = &self.machines[space];
+        let asked = || machine.environment.addresses.interface_of(packet.destination);
+        let input = packet.input.filter(|input| *input != Interface::LOOPBACK).or_else(asked)?;
+        let index = self.index_of(space, input)?;
+        Some(machine.route_by(index, to).ok_or(Cause::NoRoute))
+    }
+
+    /// The index of an interface; `lo` is none of the plan.
+    fn index_of(&self, space: SpaceId, interface: Interface) -> Option<u32> {
+        let mut interfaces = self.topology.spaces[space].interfaces.iter();
+        interfaces.find(|one| Interface::new(&one.name) == Some(interface)).map(|one| one.index)
+    }
+
     /// The port of a bridge that a packet came in by, where the bridge hands packets to iptables.
     fn bridge_port(&self, space: SpaceId, leg: &Leg) -> Option<u32> {
-        let input = leg.packet.bridge?.input?;
-        let mut interfaces = self.topology.spaces[space].interfaces.iter();
-        interfaces.find(|port| Interface::new(&port.name) == Some(input)).map(|port| port.index)
+        self.index_of(space, leg.packet.bridge?.input?)
     }
 
     /// Follows the reset by which a rule refuses a packet from a bridge: it goes out by the port that the packet came in by, and
     /// meets no rule and no translation (`nf_send_reset`, where there is `nf_bridge_info`).
-    fn reset_by_port(&self, space: SpaceId, port: u32, leg: &Leg, home: Home) -> Vec<End> {
-        let Transport::Tcp { source, destination, .. } = leg.packet.transport else { return Vec::new() };
-        let transport = Transport::Tcp { source: destination, destination: source, flags: RST_ACK };
-        let reset = Leg::new(Packet::new(leg.packet.destination, leg.packet.source, transport));
-        let mut journey = Journey::new(self, Some(home));
-        journey.over_link(space, port, Mac::default(), reset);
+    fn reset_by_port(&self, space: SpaceId, port: u32, leg: &Leg, home: Home<'_>) -> Vec<End> {
+        let mut journey = Journey::back(self, home);
+        journey.over_link(space, port, Mac::default(), reset(&leg.packet));
         journey.finish()
     }
 
@@ -165,4 +186,26 @@ impl Network<'_> {
             Ended::Unknown(rule, _) => PredictedReply::Unknown(rule.clone()),
         }
     }
+}
+
+/// A reset of the connection that a segment would open.
+fn reset(packet: &Packet) -> Leg {
+    let Tuple { source_port, destination_port, .. } = packet.tuple();
+    let transport = Transport::Tcp { source: destination_port, destination: source_port, flags: RST_ACK };
+    Leg::new(Packet::new(packet.destination, packet.source, transport))
+}
+
+/// What a refusal has of the connection of the packet that a rule or a route refuses: it belongs to that, whatever the table
+/// would say of it (`nf_ct_attach`). A socket that is missing is told of after the packet has lost its connection.
+fn attached(tracking: Tracking, is_reset: bool) -> Tracking {
+    let Tracking::Tracked(tracked) = tracking else { return Tracking::Untracked };
+    let direction = match tracked.direction {
+        Direction::Original => Direction::Reply,
+        Direction::Reply => Direction::Original,
+    };
+    let mut connection = tracked.connection;
+    // For an error no rule of nat is asked (`nf_nat_ipv4_fn`); for a reset those are that the connection has not met yet.
+    connection.destination_settled |= !is_reset;
+    connection.source_settled |= !is_reset;
+    Tracking::Tracked(Tracked { connection, direction, state: State::Related, attached: true })
 }

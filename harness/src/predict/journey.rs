@@ -1,6 +1,6 @@
 //! A packet on its way, from hook to hook and from namespace to namespace.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
@@ -9,32 +9,30 @@ use svclab_rules::walk::{
 
 use super::leg::{End, Ended, Home, Leg};
 use super::machine::LOOPBACK;
-use super::prediction::{Cause, RulePlace, Stage, kind_of};
+use super::prediction::{Cause, Stage, kind_of};
 use super::routing::{Out, Way};
 use super::{Machine, Network};
 use crate::scenario::RejectKind;
 use crate::topology::{ETH0, InterfaceKind, Role, SpaceId};
 use crate::wire::Mac;
 
-/// Hooks that all branches of a packet may pass together. A single way has a few hundred at most, where it is a circle; where
-/// chance decides on each round, their number doubles each time.
-const MOST_HOOKS: usize = 4096;
-
 /// All branches of a packet's way.
 pub(super) struct Journey<'n, 'a> {
     pub(super) network: &'n Network<'a>,
-    /// For answers.
-    home: Option<Home>,
+    home: Home<'n>,
+    is_answer: bool,
     ends: Vec<End>,
-    /// How many hooks may still be passed.
-    hooks_left: usize,
-    /// The rule by which chance decided last.
-    chance: Option<RulePlace>,
 }
 
 impl<'n, 'a> Journey<'n, 'a> {
-    pub(super) fn new(network: &'n Network<'a>, home: Option<Home>) -> Self {
-        Self { network, home, ends: Vec::new(), hooks_left: MOST_HOOKS, chance: None }
+    /// The way of the packet that a flow starts with.
+    pub(super) fn there(network: &'n Network<'a>, home: Home<'n>) -> Self {
+        Self { network, home, is_answer: false, ends: Vec::new() }
+    }
+
+    /// That of an answer to it, or of a refusal.
+    pub(super) fn back(network: &'n Network<'a>, home: Home<'n>) -> Self {
+        Self { is_answer: true, ..Self::there(network, home) }
     }
 
     pub(super) fn finish(self) -> Vec<End> {
@@ -62,14 +60,22 @@ impl<'n, 'a> Journey<'n, 'a> {
     }
 
     /// Sends a packet as a process does; its source is chosen already.
-    pub(super) fn send_from_process(&mut self, space: SpaceId, mut leg: Leg) {
+    pub(super) fn send_from_process(&mut self, space: SpaceId, leg: Leg) {
+        let out = self.machine(space).route_output(leg.packet.source, leg.packet.destination);
+        self.send_by(space, out, leg);
+    }
+
+    /// The same by a way that was found for it.
+    pub(super) fn send_by(&mut self, space: SpaceId, out: Result<Out, Cause>, mut leg: Leg) {
         let machine = self.machine(space);
-        let route = |leg: &Leg| machine.route_output(leg.packet.source, leg.packet.destination);
-        let out = match route(&leg) {
+        let out = match out {
             Ok(out) => out,
             Err(cause) => return self.end(leg, Ended::Unsent(space, cause)),
         };
-        leg.tracking = self.look_up(space, &leg);
+        let route = |leg: &Leg| machine.route_output(leg.packet.source, leg.packet.destination);
+        if !leg.is_attached() {
+            leg.tracking = self.look_up(space, &leg);
+        }
         leg.packet = Packet { input: None, output: machine.interface(out.interface), bridge: None, ..leg.packet };
         for leg in self.hook(space, Hook::Output, leg, None) {
             match if leg.reroute { route(&leg) } else { Ok(out) } {
@@ -127,7 +133,7 @@ impl<'n, 'a> Journey<'n, 'a> {
             Some(quoted) => quoted == *sent && leg.packet.destination == sent.source,
             None => leg.destination() == SocketAddr::new(sent.source, sent.source_port),
         };
-        self.home.is_some_and(|home| home.space == space && is_about(&home.sent))
+        self.is_answer && self.home.space == space && is_about(&self.home.sent)
     }
 
     /// A packet for a machine's kernel comes in by an interface.
@@ -227,9 +233,6 @@ impl<'n, 'a> Journey<'n, 'a> {
             } else {
                 let protocol = leg.protocol();
                 let listener = protocol.and_then(|protocol| self.machine(space).listener(protocol, leg.destination()));
-                if listener.is_none() && loses_reset(&leg) {
-                    return self.lose(space, leg, Cause::NoRoute);
-                }
                 let how = match (listener, protocol) {
                     (Some(at), _) => Ended::Received(space, at.to_owned()),
                     (None, Some(Protocol::Tcp)) => Ended::Rejected(space, RejectKind::TcpReset, Cause::NobodyListens),
@@ -249,16 +252,15 @@ impl<'n, 'a> Journey<'n, 'a> {
         let machine = self.machine(space);
         let family = Family::of(leg.packet.destination);
         let Some(rules) = machine.rules(family) else { return vec![leg] };
-        if let (0, Some(rule)) = (self.hooks_left, &self.chance) {
+        if let Some(rule) = self.home.budget.spend() {
             let why = "packets go in a circle, and on each round chance decides".into();
-            self.end(leg, Ended::Unknown(rule.clone(), why));
+            self.end(leg, Ended::Unknown(rule, why));
             return Vec::new();
         }
-        self.hooks_left = self.hooks_left.saturating_sub(1);
         let branches = rules.walk(&machine.environment, hook, &leg.packet, leg.tracking);
         if let [first, _, ..] = &branches[..] {
             let decided = first.trace.0.iter().find(|step| step.is_by_chance());
-            self.chance = decided.and_then(|step| machine.place(family, step.rule)).or(self.chance.take());
+            self.home.budget.split(branches.len(), decided.and_then(|step| machine.place(family, step.rule)));
         }
         let mut accepted = Vec::with_capacity(branches.len());
         for mut branch in branches {
@@ -270,6 +272,9 @@ impl<'n, 'a> Journey<'n, 'a> {
                     Some(address) => {
                         let present = branch.packet.tuple().source_port;
                         let (address, port) = wanted.choose(address, present);
+                        let is_open = wanted.first_port < wanted.last_port;
+                        let known = self.home.chosen.get(&space).copied();
+                        let port = known.filter(|port| is_open && wanted.allows(*port)).unwrap_or(port);
                         branch.settle_source(address, port);
                     }
                     None => is_lost = true,
@@ -285,7 +290,7 @@ impl<'n, 'a> Journey<'n, 'a> {
                 reroute: branch.reroute,
                 known: leg.known.clone(),
                 ttl: leg.ttl,
-                carried: leg.carried,
+                carried: leg.carried.clone(),
                 quoted: leg.quoted,
                 assumptions: leg.assumptions.and(branch.assumptions),
                 trail: leg.trail.and(stage),
@@ -337,28 +342,19 @@ impl<'n, 'a> Journey<'n, 'a> {
         let mut here = leg.known.iter().filter(|(of, _)| *of == space).map(|(_, connection)| *connection);
         let found = here.find(|connection| tuple == connection.original || tuple == connection.reply);
         match found {
-            Some(connection) if tuple == connection.original && self.home.is_none() => {
+            Some(connection) if tuple == connection.original && !self.is_answer => {
                 let direction = Direction::Original;
                 Tracking::Tracked(Tracked { connection, direction, state: State::New, attached: false })
             }
             Some(connection) if tuple == connection.original => Tracking::established(connection, Direction::Original),
             Some(connection) => Tracking::established(connection, Direction::Reply),
             // A SYN-ACK or an INIT ACK opens no connection.
-            None if self.home.is_some() && leg.carried.is_none() && leg.protocol() != Some(Protocol::Udp) => {
+            None if self.is_answer && leg.carried.is_none() && leg.protocol() != Some(Protocol::Udp) => {
                 Tracking::Invalid
             }
             None => Tracking::first(&leg.packet),
         }
     }
-}
-
-/// Whether the reset that a kernel answers a segment with finds no way back: one to a process at `::1` must leave by the
-/// interface whose address was asked (`tcp_v6_send_response` with `rt6_need_strict`), and only that of `::1` itself leads there.
-fn loses_reset(leg: &Leg) -> bool {
-    let is_loopback = |address: IpAddr| address.is_ipv6() && address.is_loopback();
-    let started = leg.tracking.connection().map_or(leg.packet.source, |connection| connection.original.source);
-    let is_tcp = leg.protocol() == Some(Protocol::Tcp);
-    is_tcp && is_loopback(leg.packet.source) && is_loopback(started) && !leg.packet.destination.is_loopback()
 }
 
 /// Whether a packet has an address that is never on a wire.
@@ -373,7 +369,9 @@ pub(super) fn enter_in_table(space: SpaceId, leg: &mut Leg) {
         leg.quoted = leg.tracking.connection().map(|connection| connection.original).or(leg.quoted);
         return;
     }
-    if let Some(connection) = leg.tracking.connection() {
+    // A refusal settles nothing of the connection that it belongs to.
+    let is_new = !matches!(leg.tracking, Tracking::Tracked(Tracked { state: State::Related, .. }));
+    if let Some(connection) = leg.tracking.connection().filter(|_| is_new) {
         let mut known = leg.known.iter_mut();
         match known.find(|(of, known)| *of == space && known.original == connection.original) {
             Some((_, known)) => *known = *connection,

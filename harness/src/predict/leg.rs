@@ -1,10 +1,12 @@
 //! A packet on its way, and how the way ends.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use svclab_rules::cluster::Protocol;
-use svclab_rules::walk::{Assumptions, Connection, Packet, Share, Tracking, Transport, Tuple};
+use svclab_rules::walk::{Assumptions, Connection, Packet, Share, Tracked, Tracking, Transport, Tuple};
 
 use super::prediction::{Cause, RulePlace, Stage};
 use crate::scenario::RejectKind;
@@ -25,7 +27,7 @@ pub(super) struct Leg {
     pub(super) known: Vec<(SpaceId, Connection)>,
     pub(super) ttl: u8,
     /// The packet inside of this tunnel's packet.
-    pub(super) carried: Option<Carried>,
+    pub(super) carried: Option<Arc<Carried>>,
     /// The packet that this ICMP error is about, as it is where the error is.
     pub(super) quoted: Option<Tuple>,
     pub(super) assumptions: Assumptions,
@@ -33,22 +35,31 @@ pub(super) struct Leg {
 }
 
 /// What a tunnel's packet carries.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Carried {
     pub(super) packet: Packet,
     pub(super) ttl: u8,
     /// What it is about, where it is an ICMP error.
     pub(super) quoted: Option<Tuple>,
+    /// What it carries in turn, where it is a tunnel's packet.
+    pub(super) inside: Option<Arc<Self>>,
+}
+
+impl Carried {
+    /// How many packets are in one another.
+    pub(super) fn depth(&self) -> usize {
+        1 + self.inside.as_ref().map_or(0, |inside| inside.depth())
+    }
 }
 
 /// The hooks passed, last first; branches share what they have in common.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Trail(Option<Arc<(Stage, Trail)>>);
+pub(super) struct Trail(Option<Arc<(Arc<Stage>, Trail)>>);
 
 impl Trail {
     /// The same with one more hook.
     pub(super) fn and(&self, stage: Stage) -> Self {
-        Self(Some(Arc::new((stage, self.clone()))))
+        Self(Some(Arc::new((Arc::new(stage), self.clone()))))
     }
 }
 
@@ -69,11 +80,11 @@ impl Leg {
     }
 
     /// The hooks passed, in order.
-    pub(super) fn stages(&self) -> Vec<Stage> {
+    pub(super) fn stages(&self) -> Vec<Arc<Stage>> {
         let mut stages = Vec::new();
         let mut rest = &self.trail;
         while let Trail(Some(last)) = rest {
-            stages.push(last.0.clone());
+            stages.push(Arc::clone(&last.0));
             rest = &last.1;
         }
         stages.reverse();
@@ -87,7 +98,12 @@ impl Leg {
 
     /// Starts on its own once more, as the packet of a tunnel does.
     pub(super) fn restart(&mut self, packet: Packet) {
-        (self.packet, self.ttl) = (packet, TTL);
+        (self.packet, self.ttl, self.tracking) = (packet, TTL, Tracking::Untracked);
+    }
+
+    /// Whether its connection is at hand, so that no table is asked.
+    pub(super) fn is_attached(&self) -> bool {
+        matches!(self.tracking, Tracking::Tracked(Tracked { attached: true, .. }))
     }
 
     pub(super) fn protocol(&self) -> Option<Protocol> {
@@ -131,14 +147,57 @@ pub(super) enum Ended {
 
 /// Where an answer belongs: the sender's namespace, and its packet as it was sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Home {
+pub(super) struct Home<'b> {
     pub(super) space: SpaceId,
     pub(super) sent: Tuple,
+    pub(super) budget: &'b Budget,
+    /// The source ports that are known to be chosen where rules leave that to chance.
+    pub(super) chosen: &'b HashMap<SpaceId, u16>,
 }
 
-impl Home {
+impl Home<'_> {
     /// The address that the sender asked.
     pub(super) fn asked(&self) -> SocketAddr {
         SocketAddr::new(self.sent.destination, self.sent.destination_port)
+    }
+}
+
+/// Hooks that all branches of a packet and of its answers may pass together. A single way has a few hundred at most, where it
+/// is a circle, and that to each of thousands of endpoints a dozen; but where chance decides on each round of a circle, the number
+/// doubles each time, and so does the memory that is needed for it.
+const MOST_HOOKS: usize = 1 << 16;
+
+/// How much more of a flow is followed.
+#[derive(Debug)]
+pub(super) struct Budget {
+    hooks: Cell<usize>,
+    /// The rule by which chance decided last.
+    chance: RefCell<Option<RulePlace>>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { hooks: Cell::new(MOST_HOOKS), chance: RefCell::default() }
+    }
+}
+
+impl Budget {
+    /// A hook is passed. Where there were too many, the rule by which chance decided last: without one there is an end.
+    pub(super) fn spend(&self) -> Option<RulePlace> {
+        match self.hooks.get() {
+            0 => self.chance.borrow().clone(),
+            left => {
+                self.hooks.set(left - 1);
+                None
+            }
+        }
+    }
+
+    /// At a hook chance has left so many branches open, the first of them by this rule.
+    pub(super) fn split(&self, branches: usize, rule: Option<RulePlace>) {
+        self.hooks.set(self.hooks.get().saturating_sub(branches));
+        if rule.is_some() {
+            *self.chance.borrow_mut() = rule;
+        }
     }
 }

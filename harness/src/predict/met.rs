@@ -1,5 +1,7 @@
 //! The rules that a packet met, whatever language they are in.
 
+use std::sync::Arc;
+
 use svclab_rules::iptables::{self, Match, Target};
 use svclab_rules::nftables::{self, Statement, Verdict};
 use svclab_rules::walk::{Did, Hook, Packet, Step};
@@ -157,7 +159,7 @@ impl Network<'_> {
 
     /// The rules that did something to a packet on its way, and the jumps that led to them. Jumps into chains that had
     /// nothing for the packet are left out.
-    pub fn rules_met(&self, stages: &[Stage]) -> Vec<Decisive> {
+    pub fn rules_met(&self, stages: &[Arc<Stage>]) -> Vec<Decisive> {
         let mut met = Vec::new();
         for stage in stages {
             let mut led_to: Vec<Decisive> = Vec::new();

@@ -37,7 +37,7 @@ use crate::scenario::Vantage;
 use crate::topology::{ETH0, Sender, SpaceId, Topology, mac_of};
 use crate::wire::Mac;
 use journey::Journey;
-use leg::{Home, Leg};
+use leg::{Budget, Home, Leg};
 use machine::Machine;
 use rules::Rules;
 
@@ -121,12 +121,18 @@ impl<'a> Network<'a> {
     /// What becomes of a flow's first packet. `None` where the sender is not in the lab, or has no address to reach the
     /// destination from.
     pub fn predict(&self, sent: &Sent) -> Option<Prediction> {
+        self.predict_where(sent, &HashMap::new())
+    }
+
+    /// The same where it is known which source ports namespaces chose when rules left that to chance.
+    pub fn predict_where(&self, sent: &Sent, chosen: &HashMap<SpaceId, u16>) -> Option<Prediction> {
         let sender = Sender::find(&sent.from, self.topology, self.cluster)?;
         let source = self.source_of(sender, sent.to)?;
         let transport = Transport::opening(sent.protocol, sent.source_port, sent.to.port());
         let leg = Leg::new(Packet::new(source.ip(), sent.to.ip(), transport));
-        let home = Home { space: sender.space(), sent: leg.packet.tuple() };
-        let mut journey = Journey::new(self, None);
+        let budget = Budget::default();
+        let home = Home { space: sender.space(), sent: leg.packet.tuple(), budget: &budget, chosen };
+        let mut journey = Journey::there(self, home);
         match sender {
             Sender::Wire(space) => {
                 let via = sent.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));

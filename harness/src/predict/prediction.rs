@@ -29,9 +29,9 @@ pub struct PredictedBranch {
     /// What had to be assumed.
     pub assumptions: Assumptions,
     /// The hooks on the way, in order.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<Arc<Stage>>,
     /// The hooks on the way of what comes back: of the answer, or of the refusal.
-    pub back: Vec<Stage>,
+    pub back: Vec<Arc<Stage>>,
 }
 
 /// How a packet's way ends.

@@ -37,7 +37,7 @@ impl Machine {
     }
 
     /// The way to an address that leaves by this interface.
-    fn route_by(&self, interface: u32, to: IpAddr) -> Option<Out> {
+    pub(super) fn route_by(&self, interface: u32, to: IpAddr) -> Option<Out> {
         let mut ways =
             self.routes.iter().filter(|route| route.destination.contains(&to)).filter_map(|route| out(route, to));
         ways.find(|out| out.interface == interface)

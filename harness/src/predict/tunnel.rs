@@ -1,6 +1,7 @@
 //! VXLAN: a packet inside of another one.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use svclab_rules::walk::{Packet, Transport};
 
@@ -14,6 +15,8 @@ use crate::wire::Mac;
 const PORT: u16 = 8472;
 /// The lowest source port of a tunnel's packet; which one it is depends on a hash.
 const FIRST_PORT: u16 = 32_768;
+/// How many tunnels may be in one another before the kernel loses a packet (`XMIT_RECURSION_LIMIT`).
+const DEEPEST: usize = 8;
 
 impl Journey<'_, '_> {
     /// A packet leaves by a tunnel: the packet around it is sent as a process's is, and bears the same mark.
@@ -23,10 +26,15 @@ impl Journey<'_, '_> {
         let Some(remote) = found.and_then(|entry| entry.remote) else {
             return self.lose(space, leg, Cause::NoNeighbour);
         };
+        let inside = leg.carried.take();
+        if inside.as_ref().is_some_and(|inside| inside.depth() == DEEPEST) {
+            // The packet around it leads into a tunnel again and again, until the kernel has enough.
+            return self.lose(space, leg, Cause::TooManyHops);
+        }
         let transport = Transport::Udp { source: FIRST_PORT, destination: PORT };
         let outer = Packet { mark: leg.packet.mark, ..Packet::new(local, remote, transport) };
         // The packet around it is nobody's answer, whatever it carries.
-        leg.carried = Some(Carried { packet: leg.packet, ttl: leg.ttl, quoted: leg.quoted.take() });
+        leg.carried = Some(Arc::new(Carried { packet: leg.packet, ttl: leg.ttl, quoted: leg.quoted.take(), inside }));
         leg.restart(outer);
         self.send_from_process(space, leg);
     }
@@ -36,10 +44,11 @@ impl Journey<'_, '_> {
         let mut interfaces = self.machine(space).space.interfaces.iter();
         let device = interfaces.find(|interface| matches!(interface.kind, InterfaceKind::Vxlan { .. }));
         match (device.map(|device| device.index), leg.carried.take()) {
-            (Some(device), Some(Carried { packet, ttl, quoted })) => {
+            (Some(device), Some(carried)) => {
+                let Carried { packet, ttl, quoted, inside } = Arc::unwrap_or_clone(carried);
                 // The packet keeps the mark of the one around it (`skb_scrub_packet`, which only another namespace makes forget it).
                 leg.packet = Packet { mark: leg.packet.mark, ..packet };
-                (leg.ttl, leg.quoted) = (ttl, quoted);
+                (leg.ttl, leg.quoted, leg.carried) = (ttl, quoted, inside);
                 self.come_in(space, device, None, leg);
             }
             _ => self.lose(space, leg, Cause::NobodyListens),

@@ -1,12 +1,14 @@
 //! Prediction against the kernel alone, for any flows and any rules, whatever is promised.
 
+use std::collections::HashMap;
+
 use svclab_rules::walk::Assumptions;
 
 use super::survey::{start_of, words_of};
 use crate::documents;
 use crate::lab::{Backend, with_lab};
-use crate::observation::FlowObservation;
-use crate::predict::{Network, Prediction};
+use crate::observation::{Direction, FlowObservation};
+use crate::predict::{Network, Predicted, Prediction};
 use crate::probe::Prober;
 use crate::run::{RunError, guarded};
 use crate::scenario::{Probe, Scenario};
@@ -20,8 +22,11 @@ pub struct Agreement {
     pub agreed: usize,
     /// Of these, flows of which chance left several things open.
     pub by_chance: usize,
-    /// Flows of which nothing is predicted, because of a rule that is not modelled.
-    pub unknown: usize,
+    /// Of these, flows that agree only where a prediction starts from the source port that the kernel chose, when rules left that to
+    /// chance: a rule on the way asks for that port.
+    pub by_port: usize,
+    /// Why nothing is predicted, for each flow of which nothing is: as a lower-case fragment.
+    pub unknown: Vec<String>,
     /// Flows of which the kernel did something else.
     pub contradictions: Vec<Contradiction>,
 }
@@ -69,21 +74,40 @@ impl Agreement {
             self.contradictions.push(Contradiction { probe: number, predicted, observed: seen.to_string() });
             return;
         };
-        let outcomes: Vec<Option<Seen>> =
-            prediction.branches.iter().map(|branch| Seen::predicted(&branch.outcome)).collect();
-        if outcomes.contains(&None) {
-            self.unknown += 1;
-        } else if prediction.source.ip() == observed.source.ip()
-            && outcomes.iter().flatten().any(|outcome| outcome.is_like(&seen))
-        {
+        let outcomes = prediction.branches.iter().map(|branch| Seen::predicted(&branch.outcome).ok_or(&branch.outcome));
+        let outcomes = match outcomes.collect::<Result<Vec<Seen>, &Predicted>>() {
+            Ok(outcomes) => outcomes,
+            Err(Predicted::Unknown { why, .. }) => return self.unknown.push(why.to_string()),
+            Err(_) => return self.unknown.push("the answer's way".to_owned()),
+        };
+        let foretells = |outcomes: &[Seen]| outcomes.iter().any(|outcome| outcome.is_like(&seen));
+        if prediction.source.ip() == observed.source.ip() && foretells(&outcomes) {
             self.agreed += 1;
             self.by_chance += usize::from(outcomes.len() > 1);
+        } else if foretells(&outcomes_with_ports(network, probe, observed)) {
+            self.agreed += 1;
+            self.by_port += 1;
         } else {
             let predicted = words_of_all(network, &prediction);
             let observed = format!("sent from {}: {seen}", observed.source);
             self.contradictions.push(Contradiction { probe: number, predicted, observed });
         }
     }
+}
+
+/// What is predicted of a flow where the kernel chose the source ports that it was seen with.
+fn outcomes_with_ports(network: &Network<'_>, probe: &Probe, observed: &FlowObservation) -> Vec<Seen> {
+    let mut chosen = HashMap::new();
+    for sighting in observed.path.iter().filter(|sighting| sighting.direction == Direction::Out) {
+        let space = network.topology().find(&sighting.place);
+        if let (Some(space), Some(flow)) = (space, sighting.flow) {
+            // The first that leaves is the flow's packet; what comes later is its answer.
+            chosen.entry(space).or_insert(flow.source.port());
+        }
+    }
+    let prediction = network.predict_where(&sent(probe, observed.source.port()), &chosen);
+    let branches = prediction.into_iter().flat_map(|prediction| prediction.branches);
+    branches.filter_map(|branch| Seen::predicted(&branch.outcome)).collect()
 }
 
 /// Each branch with its share, and behind it the rules that it met.

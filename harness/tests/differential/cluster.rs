@@ -6,6 +6,7 @@ use crate::dice::Dice;
 
 const NODES: [&str; 3] = ["one", "two", "three"];
 const VERSIONS: [&str; 8] = ["1.14", "1.18", "1.22", "1.24", "1.27", "1.29", "1.31", "1.33"];
+const NFTABLES_VERSIONS: [&str; 4] = ["1.30", "1.31", "1.32", "1.33"];
 const PROTOCOLS: [&str; 8] = ["TCP", "TCP", "TCP", "TCP", "UDP", "UDP", "UDP", "SCTP"];
 
 /// Which families a cluster has.
@@ -54,9 +55,12 @@ fn network(dice: &mut Dice, families: Families) -> Value {
     if dice.one_in(2) {
         cni = json!({"kind": "bridge", "hairpinMode": !dice.one_in(4), "bridgeNfCallIptables": !dice.one_in(4)});
     }
+    let is_nftables = dice.one_in(5);
+    let version = *if is_nftables { dice.pick(&NFTABLES_VERSIONS) } else { dice.pick(&VERSIONS) };
     let overlay = if dice.one_in(4) { "vxlan" } else { "none" };
     let mut proxy = json!({
-        "version": dice.pick(&VERSIONS),
+        "mode": if is_nftables { "nftables" } else { "iptables" },
+        "version": version,
         "masqueradeAll": dice.one_in(4),
         "masqueradeBit": if dice.one_in(4) { dice.below(32) } else { 14 },
         "localhostNodePorts": !dice.one_in(4),

@@ -160,7 +160,7 @@ fn of_protocol(dice: &mut Dice, words: &Vocabulary<'_>, protocol: &str) -> Optio
 fn condition(dice: &mut Dice, words: &Vocabulary<'_>) -> String {
     let not = not(dice);
     let address = *dice.pick(&words.addresses);
-    match dice.below(13) {
+    match dice.below(14) {
         0 => format!(
             "-m mark {not}--mark {}",
             dice.pick(&["0x4000/0x4000", "0x1/0x1", "0x0", "0x10/0xf0", "0x8000/0x8000"])
@@ -195,6 +195,20 @@ fn condition(dice: &mut Dice, words: &Vocabulary<'_>) -> String {
                 *dice.pick(&[("fd00:10:96::", "fd00:10:97::"), ("fd00:172:18::2", "fd00:172:18::2")])
             };
             format!("-m iprange {not}--{} {first}-{last}", dice.pick(&["src-range", "dst-range"]))
+        }
+        12 => {
+            // Nobody is put on the list that is asked, and nobody asks the other: what a list knows is not predicted.
+            let mask = if words.family == Family::Ipv4 {
+                "255.255.255.255"
+            } else {
+                "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
+            };
+            let asked = *dice.pick(&[
+                "--rcheck --seconds 60 --name NOBODY",
+                "--update --name NOBODY",
+                "--set --name EVERYBODY",
+            ]);
+            format!("-m recent {not}{asked} --mask {mask} --{}", dice.pick(&["rsource", "rdest"]))
         }
         _ => format!("-m state {not}--state {}", dice.pick(&["NEW", "RELATED,ESTABLISHED", "INVALID"])),
     }
@@ -251,9 +265,24 @@ fn target(
 
 fn reject(dice: &mut Dice, family: Family, protocol: &str) -> String {
     let kinds: &[&str] = if family == Family::Ipv4 {
-        &["icmp-port-unreachable", "icmp-host-prohibited", "icmp-admin-prohibited", "icmp-net-unreachable"]
+        &[
+            "icmp-port-unreachable",
+            "icmp-net-unreachable",
+            "icmp-host-unreachable",
+            "icmp-proto-unreachable",
+            "icmp-net-prohibited",
+            "icmp-host-prohibited",
+            "icmp-admin-prohibited",
+        ]
     } else {
-        &["icmp6-port-unreachable", "icmp6-adm-prohibited", "icmp6-addr-unreachable", "icmp6-no-route"]
+        &[
+            "icmp6-port-unreachable",
+            "icmp6-no-route",
+            "icmp6-addr-unreachable",
+            "icmp6-adm-prohibited",
+            "icmp6-policy-fail",
+            "icmp6-reject-route",
+        ]
     };
     match dice.below(4) {
         0 => "-j DROP".to_owned(),

@@ -85,6 +85,10 @@ struct Work<T> {
 
 type Todo<T> = SmallVec<[Work<T>; 2]>;
 
+/// Branches of a packet that are followed through a hook. Each endpoint of a Service is one; but where chance decides at one rule
+/// after the other, their number doubles with each.
+const MOST_BRANCHES: usize = 1 << 16;
+
 /// Takes a packet through a hook; the branches are put behind those that are in `branches` already.
 pub(crate) fn walk<C: Code, T: Trace>(
     program: &Program<C>,
@@ -106,9 +110,20 @@ pub(crate) fn walk<C: Code, T: Trace>(
     }
     let mut todo = Todo::new();
     todo.push(Work { walker, stop: 0, place: None });
+    let most = branches.len() + MOST_BRANCHES;
     while let Some(work) = todo.pop() {
-        branches.push(finish(program, environment, hook, work, &mut todo));
+        let branch = match &work.place {
+            Some((cursor, _)) if branches.len() >= most => too_many(work.walker, cursor),
+            _ => finish(program, environment, hook, work, &mut todo),
+        };
+        branches.push(branch);
     }
+}
+
+/// The end of what is left where there are too many branches: at the rule where it would go on by chance.
+fn too_many<T: Trace>(walker: Walker<T>, at: &Cursor) -> Branch<T> {
+    let why = format!("chance leaves more than {MOST_BRANCHES} ways open").into();
+    walker.end(Outcome::Unknown(Unknown { rule: RuleId(at.rule.saturating_sub(1)), why }))
 }
 
 fn finish<C: Code, T: Trace>(

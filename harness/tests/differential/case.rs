@@ -1,0 +1,118 @@
+//! One random cluster with its rules and flows.
+
+use serde_json::{Value, json};
+use svclab::documents::{self, Document};
+use svclab::lab::Backend;
+use svclab::scenario::{Probe, Scenario};
+use svclab::topology;
+use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::iptables::{RuleSet, parse, print};
+use svclab_rules::mutate::{changes, is_sound};
+
+use crate::dice::Dice;
+use crate::flows::Places;
+use crate::{cluster, load, rules, text_of};
+
+/// One random cluster with its flows.
+pub(crate) struct Case {
+    pub(crate) scenario: Value,
+    pub(crate) probes: Vec<Probe>,
+    pub(crate) backend: Backend,
+    /// What its rules are, in a few words.
+    pub(crate) kind: &'static str,
+}
+
+impl Case {
+    /// The case that a seed and a number stand for.
+    pub(crate) fn of(seed: u64, number: usize, flows: usize) -> Self {
+        let mut dice = Dice::of(seed, number as u64);
+        let mut scenario = cluster::cluster(&mut dice, &format!("seed {seed}, cluster {number}"));
+        let plain = loaded(&scenario);
+        let places = Places::of(&plain);
+        let is_iptables = plain.cluster.proxy.mode == ProxyMode::Iptables;
+        let has_foreign = is_iptables && !dice.one_in(8);
+        let is_mutated = is_iptables && dice.one_in(3);
+        if has_foreign {
+            scenario["rules"] = foreign(&mut dice, &plain, &places);
+        }
+        if is_mutated {
+            scenario["rules"] = mutated(&mut dice, &loaded(&scenario));
+        }
+        let probes = places.flows(&mut dice, flows);
+        let backend = if number.is_multiple_of(2) { Backend::Nft } else { Backend::Legacy };
+        let kind = match (is_iptables, has_foreign, is_mutated) {
+            (false, ..) => "nftables",
+            (_, false, false) => "generated",
+            (_, true, false) => "with rules of others",
+            (_, false, true) => "mutated",
+            (_, true, true) => "mutated with rules of others",
+        };
+        Self { scenario, probes, backend, kind }
+    }
+}
+
+fn loaded(scenario: &Value) -> Scenario {
+    load(&text_of(scenario)).unwrap_or_else(|error| panic!("{error}\n{}", text_of(scenario)))
+}
+
+/// Rules of others on some nodes.
+fn foreign(dice: &mut Dice, scenario: &Scenario, places: &Places) -> Value {
+    let plan = topology::plan(scenario);
+    let mut all = json!({});
+    for node in &scenario.cluster.nodes {
+        let space = plan.spaces.iter().find(|space| space.name == format!("node/{}", node.name));
+        let interfaces: Vec<String> =
+            space.into_iter().flat_map(|space| &space.interfaces).map(|interface| interface.name.clone()).collect();
+        let mut documents = Vec::new();
+        for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
+            let of_family = places.addresses.iter().copied().filter(|address| Family::of(*address) == family);
+            let words = rules::Vocabulary {
+                family,
+                addresses: of_family.collect(),
+                ports: &places.ports,
+                interfaces: interfaces.clone(),
+            };
+            let text = rules::foreign(dice, &words);
+            let install = dice.pick(&["before", "before", "after"]);
+            documents.push(json!({"install": install, "family": name_of(family), "text": text}));
+        }
+        all[&node.name] = json!(documents);
+    }
+    all
+}
+
+/// All rules of all nodes, each document with up to four mistakes.
+fn mutated(dice: &mut Dice, scenario: &Scenario) -> Value {
+    let documents = documents::generate(scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+    let mut all = json!({});
+    for document in &documents {
+        let Some(node) = document.space.strip_prefix("node/") else { continue };
+        let text = print(&with_mistakes(dice, document));
+        let instead = json!({"install": "instead", "family": name_of(document.family), "text": text});
+        match &mut all[node] {
+            Value::Array(of_node) => of_node.push(instead),
+            missing => *missing = json!([instead]),
+        }
+    }
+    all
+}
+
+fn with_mistakes(dice: &mut Dice, document: &Document) -> RuleSet {
+    let parsed = parse(&document.text, document.family);
+    let mut rules = parsed.unwrap_or_else(|errors| panic!("{errors:?}\n{}", document.text)).rules;
+    for _ in 0..dice.within(1..5) {
+        let changes = changes(&rules);
+        if changes.is_empty() {
+            break;
+        }
+        let mutant = dice.pick(&changes).apply(&rules);
+        if is_sound(&mutant) {
+            rules = mutant;
+        }
+    }
+    rules
+}
+
+fn name_of(family: Family) -> &'static str {
+    if family == Family::Ipv4 { "ipv4" } else { "ipv6" }
+}

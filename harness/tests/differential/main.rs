@@ -75,7 +75,7 @@ fn number(name: &str) -> Option<usize> {
 fn prediction_and_kernel_agree() {
     testing::privileged(|| {
         let seed = number("SVCLAB_SEED").unwrap_or(1);
-        let clusters = number("SVCLAB_CLUSTERS").unwrap_or(24);
+        let clusters = number("SVCLAB_CLUSTERS").unwrap_or(60);
         let flows = number("SVCLAB_FLOWS").unwrap_or(100);
         println!("SVCLAB_SEED={seed} SVCLAB_CLUSTERS={clusters} SVCLAB_FLOWS={flows}");
         let cases = number("SVCLAB_CASE").map_or(0..clusters, |case| case..case + 1);

@@ -41,6 +41,10 @@ impl Journey<'_, '_> {
 
     /// A tunnel's packet has come to its other end.
     pub(super) fn leave_tunnel(&mut self, space: SpaceId, mut leg: Leg) {
+        if leg.destination().port() != PORT {
+            // Rules gave it another port.
+            return self.lose(space, leg, Cause::NobodyListens);
+        }
         let mut interfaces = self.machine(space).space.interfaces.iter();
         let device = interfaces.find(|interface| matches!(interface.kind, InterfaceKind::Vxlan { .. }));
         match (device.map(|device| device.index), leg.carried.take()) {

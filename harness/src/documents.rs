@@ -1,5 +1,7 @@
 //! What is installed where: generated rules, foreign rules, and both in one document a namespace and family.
 
+use std::net::IpAddr;
+
 use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
 use svclab_rules::iptables::{self, Order, ParseError, RuleSet};
 use svclab_rules::nftables::{self, Unsupported};
@@ -82,6 +84,12 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
     });
     documents.extend(in_pods);
     Ok(documents)
+}
+
+/// Whether rules of these documents that translate to an address have counters: those of iptables do.
+pub fn keep_counters(documents: &[Document], address: IpAddr) -> bool {
+    let of_family = |document: &&Document| document.family == Family::of(address);
+    documents.iter().filter(of_family).any(|document| document.mode == ProxyMode::Iptables)
 }
 
 fn node_document(

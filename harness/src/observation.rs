@@ -1,12 +1,14 @@
 //! What the lab saw: plain values, from probing to judging to reports.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use svclab_rules::cluster::Protocol;
 
-use crate::stats::Contingency;
+use crate::stats::{Contingency, Independence, grouped};
+use crate::text::counted;
 use crate::wire::{Flow, Refusal};
 
 /// What came of one probe.
@@ -125,6 +127,8 @@ pub struct Tally {
     pub neighbours: Contingency<SocketAddr, SocketAddr>,
     /// The last three bits of source ports, as flows were sent, with their destinations; nothing where there are more than 64.
     pub ports: Contingency<u16, SocketAddr>,
+    /// What rules counted meanwhile; `None` where they were not asked, or keep no counters.
+    pub translated: Option<Translations>,
 }
 
 impl Tally {
@@ -145,13 +149,48 @@ impl Tally {
         self.repeated += other.repeated;
         self.neighbours = self.neighbours.plus(other.neighbours);
         self.ports = self.ports.plus(other.ports);
+        self.translated = match (self.translated, other.translated) {
+            (Some(own), Some(other)) => Some(own.plus(other)),
+            (own, other) => own.or(other),
+        };
         self
+    }
+
+    /// The destinations where rules and receivers disagree; none where rules were not asked.
+    pub fn disagreements(&self) -> Vec<Disagreement> {
+        self.translated.as_ref().map_or_else(Vec::new, |translated| translated.disagreements(self))
+    }
+
+    /// That rules have counted what came out, in words; `None` where they were not asked, have nothing to say of it, or
+    /// disagree.
+    pub fn confirmation(&self) -> Option<String> {
+        let counters = self.translated.as_ref()?;
+        if !self.delivered.keys().any(|at| counters.0.contains_key(at)) || !self.disagreements().is_empty() {
+            return None;
+        }
+        let but = match self.repeated {
+            0 => "to the flow".to_owned(),
+            repeated => format!("but for {} sent again", counted(repeated, "flow")),
+        };
+        Some(format!("the rules' own counters agree with what arrived, {but}"))
+    }
+
+    /// What the endpoint of a flow may depend on, of so many endpoints, in words, and what a test says of that; `None` where
+    /// there is nothing to be tested.
+    pub fn independence(&self, endpoints: usize) -> [(&'static str, Option<Independence>); 2] {
+        [
+            ("that of the flow before", self.neighbours.independence(endpoints)),
+            ("its source port", self.ports.independence(endpoints)),
+        ]
     }
 }
 
-/// How many connections rules have translated to each destination, as their own counters say.
+/// How many connections rules have translated to each destination that a rule has for itself, as their own counters say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Translations(BTreeMap<SocketAddr, u64>);
+
+/// That nothing was found which the endpoint of a flow depends on: see [`Tally::independence`].
+pub(crate) const INDEPENDENT: &str = "the endpoint of a flow depends neither on the flow before nor on the source port";
 
 /// A destination for which rules have counted something else than its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +201,13 @@ pub struct Disagreement {
     pub translated: u64,
     /// Flows that came out there.
     pub delivered: u64,
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, translated, delivered) = (self.at, grouped(self.translated), grouped(self.delivered));
+        write!(f, "rules translated {translated} flows to {at}, but {delivered} arrived there")
+    }
 }
 
 impl Translations {
@@ -175,24 +221,40 @@ impl Translations {
         &self.0
     }
 
-    /// What was translated since an earlier look. Destinations whose rules were not used are left out.
+    /// What was translated since an earlier look.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |at| earlier.0.get(at).copied().unwrap_or_default();
-        let newly = self.0.iter().map(|(at, now)| (*at, now.saturating_sub(before(at))));
-        Self(newly.filter(|(_, count)| *count > 0).collect())
+        Self(self.0.iter().map(|(at, now)| (*at, now.saturating_sub(before(at)))).collect())
+    }
+
+    /// The same, but for one destination.
+    #[must_use]
+    pub fn without(mut self, destination: SocketAddr) -> Self {
+        self.0.remove(&destination);
+        self
+    }
+
+    /// The connections of both.
+    #[must_use]
+    pub fn plus(mut self, other: Self) -> Self {
+        other.0.into_iter().for_each(|(to, connections)| self.add(to, connections));
+        self
     }
 
     /// The destinations where rules and receivers disagree about how many flows there were. Rules count a flow each time that
     /// it is sent, so they may have more where some were repeated, in all by as many as were.
-    pub fn disagreements(&self, tally: &Tally) -> Vec<Disagreement> {
-        let delivered = &tally.delivered;
-        let everywhere: BTreeSet<&SocketAddr> = self.0.keys().chain(delivered.keys()).collect();
-        let count = |counts: &BTreeMap<SocketAddr, u64>, at| counts.get(at).copied().unwrap_or_default();
-        let each = everywhere.into_iter().map(|at| Disagreement {
+    ///
+    /// What comes out where no rule leads to was not translated, and what rules lead to where nothing comes out was translated
+    /// once more: neither is compared.
+    fn disagreements(&self, tally: &Tally) -> Vec<Disagreement> {
+        let each = self.0.iter().filter_map(|(at, translated)| {
+            let (at, translated, delivered) = (*at, *translated, *tally.delivered.get(at)?);
+            Some(Disagreement { at, translated, delivered })
+        });
             at: *at,
-            translated: count(&self.0, at),
-            delivered: count(delivered, at),
+            translated: *translated,
+            delivered: delivered.get(at).copied().unwrap_or_default(),
         });
         let differing: Vec<Disagreement> = each.filter(|one| one.translated != one.delivered).collect();
         let more = |one: &Disagreement| one.translated.checked_sub(one.delivered);
@@ -214,16 +276,34 @@ mod tests {
         let before = Translations(counts(&[("10.0.0.1:80", 7), ("10.0.0.2:80", 7)]));
         let after = Translations(counts(&[("10.0.0.1:80", 10), ("10.0.0.2:80", 7), ("10.0.0.3:80", 2)]));
         let newly = after.since(&before);
-        assert_eq!(newly.by_destination(), &counts(&[("10.0.0.1:80", 3), ("10.0.0.3:80", 2)]));
+        assert_eq!(newly.by_destination(), &counts(&[("10.0.0.1:80", 3), ("10.0.0.2:80", 0), ("10.0.0.3:80", 2)]));
         let disagreements = |delivered, repeated| {
             let tally = Tally { delivered: counts(delivered), repeated, ..Tally::default() };
             newly.disagreements(&tally).iter().map(|one| (one.translated, one.delivered)).collect::<Vec<_>>()
         };
         let arrived = &[("10.0.0.1:80", 3), ("10.0.0.3:80", 2)];
         assert_eq!(disagreements(arrived, 0), []);
-        assert_eq!(disagreements(&[("10.0.0.1:80", 3), ("10.0.0.4:80", 1)], 0), [(2, 0), (0, 1)]);
+        let lost = disagreements(&[("10.0.0.1:80", 2), ("10.0.0.2:80", 1), ("10.0.0.4:80", 1)], 0);
+        assert_eq!(lost, [(3, 2), (0, 1)], "no rule leads to the last; and from the third, rules led on");
         assert_eq!(disagreements(&[("10.0.0.1:80", 2), ("10.0.0.3:80", 1)], 2), [], "each counted twice");
         assert_eq!(disagreements(&[("10.0.0.1:80", 2), ("10.0.0.3:80", 1)], 1), [(3, 2), (2, 1)]);
         assert_eq!(disagreements(&[("10.0.0.1:80", 4), ("10.0.0.3:80", 1)], 0), [(3, 4), (2, 1)]);
+    }
+
+    #[test]
+    fn a_count_is_confirmed_by_rules_that_lead_there() {
+        let delivered = counts(&[("10.0.0.1:80", 3)]);
+        let tally = |translated: &[(&str, u64)]| Tally {
+            delivered: delivered.clone(),
+            translated: Some(Translations(counts(translated))),
+            ..Tally::default()
+        };
+        assert!(tally(&[("10.0.0.1:80", 3), ("10.0.0.2:80", 0)]).confirmation().is_some());
+        assert_eq!(tally(&[("10.0.0.1:80", 4)]).confirmation(), None);
+        assert_eq!(tally(&[("10.0.0.2:80", 0)]).confirmation(), None, "no rule has anything to say");
+        let repeated = Tally { repeated: 1, ..tally(&[("10.0.0.1:80", 4)]) };
+        assert!(repeated.confirmation().is_some_and(|words| words.ends_with("but for 1 flow sent again")));
+        let sum = tally(&[("10.0.0.1:80", 3)]).plus(tally(&[("10.0.0.1:80", 3)]));
+        assert!(sum.confirmation().is_some() && sum.delivered == counts(&[("10.0.0.1:80", 6)]));
     }
 }

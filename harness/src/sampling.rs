@@ -1,30 +1,32 @@
 //! Real packets through the rules of a scenario's node: `svclab cascade --sample`.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use svclab_rules::cascade::{Cascade, Front};
-use svclab_rules::cluster::{Cluster, Family, Node, Pod, ProxyMode};
+use svclab_rules::cluster::{Cluster, Family, Node, Pod};
 
 use crate::cascade::Report;
-use crate::cascade::sample::{Sample, expected, judge};
+use crate::cascade::sample::{Sample, expected, is_enough, judge};
 use crate::documents;
 use crate::lab::{Backend, with_lab};
-use crate::observation::Observation;
-use crate::probe::Prober;
+use crate::probe::{Prober, Progress};
 use crate::run::RunError;
 use crate::scenario::{Destination, Flows, MOST_FLOWS, Place, Probe, Scenario, Span, Vantage};
-use crate::stats::{Goal, sample_size};
+use crate::stats::{Goal, most_flows};
 use crate::topology;
 
 /// How a cascade is sampled.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Options {
-    /// How many flows each cascade gets; `Auto` for as many as the goal needs.
+    /// How many flows each cascade gets; `Auto` for as many as it takes until the counts are clear.
     pub flows: Flows,
     /// What installs iptables rules.
     pub backend: Backend,
     /// The bias to find, its power, and how often all samples together may fail although all is right.
     pub goal: Goal,
+    /// Is told how far counting is.
+    pub progress: Arc<Progress>,
 }
 
 /// A sample that can be taken.
@@ -34,8 +36,15 @@ struct Plan {
     from: Vantage,
     front: Front,
     to: SocketAddr,
+    /// The most that are sent.
     flows: u64,
+    /// Whether fewer are, where the counts are clear before.
+    looked: bool,
 }
+
+/// How many tests may fail by chance of one sample: its shares, and that endpoints depend neither on the flow before nor on the
+/// source port.
+const TESTS: usize = 3;
 
 /// Builds a scenario's lab in a state of its cluster, sends fresh flows through every cascade of a node's report, and adds to the
 /// report what came of them. Cascades that no flow of one client can show are noted there.
@@ -54,11 +63,13 @@ pub fn sample(
     let mut plans = Vec::new();
     for (index, cascade) in report.cascades.iter().enumerate() {
         match aim(scenario, state, node, cascade) {
-            Ok((from, front, to)) => plans.push(Plan { cascade: index, from, front, to, flows: 0 }),
+            Ok((from, front, to)) => {
+                plans.push(Plan { cascade: index, from, front, to, flows: 0, looked: options.flows == Flows::Auto })
+            }
             Err(reason) => report.notes.push(format!("{} is not sampled: {reason}", cascade.service)),
         }
     }
-    let goal = Goal { false_alarm: options.goal.false_alarm.shared_by(plans.len()), ..options.goal };
+    let goal = Goal { false_alarm: options.goal.false_alarm.shared_by(TESTS * plans.len()), ..options.goal };
     for plan in &mut plans {
         plan.flows = flows(&report.cascades[plan.cascade], options.flows, &goal, scenario)?;
     }
@@ -66,16 +77,13 @@ pub fn sample(
         return Ok(());
     }
     let documents = documents::generate(scenario, state)?;
-    let mode = |family: Family| {
-        let space = format!("node/{}", node.name);
-        documents.iter().find(|document| document.space == space && document.family == family).map(|own| own.mode)
-    };
     let samples = with_lab(&topology::plan_at(scenario, state), &documents, options.backend, |lab| {
         let mut prober = Prober::new(lab, state).map_err(RunError::Prober)?;
+        prober.tell(&options.progress);
         let mut taken = Vec::with_capacity(plans.len());
         for plan in &plans {
             let cascade = &report.cascades[plan.cascade];
-            let has_counters = mode(Family::of(plan.to.ip())) == Some(ProxyMode::Iptables);
+            let has_counters = documents::keep_counters(&documents, plan.to.ip());
             taken.push((plan.cascade, take(&mut prober, plan, cascade, has_counters, &goal, scenario)?));
         }
         Ok::<_, RunError>(taken)
@@ -127,7 +135,7 @@ fn flows(cascade: &Cascade, wanted: Flows, goal: &Goal, scenario: &Scenario) -> 
         Flows::Exactly(flows) => return Ok(flows),
         Flows::Auto => {
             let shares: Vec<f64> = expected(cascade).iter().map(|(_, share)| share.to_f64()).collect();
-            sample_size(&shares, goal).map_err(|source| RunError::Flows { span: whole(scenario), source })?
+            most_flows(&shares, goal).map_err(|source| RunError::Flows { span: whole(scenario), source })?
         }
     };
     if needed > MOST_FLOWS { Err(RunError::TooManyFlows { span: whole(scenario), needed }) } else { Ok(needed) }
@@ -144,17 +152,17 @@ fn take(
     let span = whole(scenario);
     let to = Destination { label: plan.to.to_string(), address: plan.to.ip(), port: plan.to.port(), via: None };
     let (from, protocol) = (plan.from.clone(), plan.front.protocol);
-    // A tally is asked for even where it is of a single flow.
-    let probe = Probe { span: span.clone(), from, to, protocol, source_port: None, flows: Flows::Auto };
-    let family = Family::of(plan.to.ip());
-    let before = has_counters.then(|| prober.lab().translations(family)).transpose()?;
-    let failed = |source| RunError::Probe { span, source: Box::new(source) };
-    let Observation::Tally(tally) = prober.send(&probe, plan.flows).map_err(failed)? else {
-        return Err(RunError::Panic("many flows were followed as one".to_owned()));
+    let probe = Probe { span: span.clone(), from, to, protocol, source_port: None, flows: Flows::Exactly(plan.flows) };
+    let count = |prober: &mut Prober<'_>| {
+        if plan.looked {
+            prober.count_until(&probe, plan.flows, |tally| is_enough(cascade, tally, goal))
+        } else {
+            prober.count(&probe, plan.flows)
+        }
     };
-    let after = has_counters.then(|| prober.lab().translations(family)).transpose()?;
-    let counted = before.zip(after).map(|(before, after)| after.since(&before));
-    Ok(judge(cascade, plan.from.to_string(), plan.to, &tally, counted.as_ref(), goal.false_alarm))
+    let tally = if has_counters { prober.cross_checked(&probe, count) } else { count(prober) };
+    let tally = tally.map_err(|source| RunError::Probe { span, source: Box::new(source) })?;
+    Ok(judge(cascade, plan.from.to_string(), plan.to, &tally, goal, plan.looked))
 }
 
 /// The place of what is not a part of the scenario, but about all of it.

@@ -59,7 +59,7 @@ fn sampled(sample: &Sample) -> Value {
         "arrivals": arrivals.collect::<Vec<_>>(),
         "pValue": sample.fit.as_ref().map(|fit| fit.p_value),
         "falseAlarmRate": sample.fit.as_ref().map(|fit| fit.rate.get()),
-        "shown": sample.shown(),
+        "shown": sample.shown,
         "faults": sample.faults,
     })
 }

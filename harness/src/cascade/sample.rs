@@ -6,9 +6,8 @@ use std::net::SocketAddr;
 use svclab_rules::cascade::Cascade;
 use svclab_rules::walk::Share;
 
-use crate::observation::{Disagreement, Tally, Translations};
-use crate::stats::{FalseAlarmRate, Fit, fit, grouped};
-use crate::text::counted;
+use crate::observation::{INDEPENDENT, Tally};
+use crate::stats::{Fit, Goal, conclude, fit, grouped, is_clear};
 
 /// What came of many fresh flows through the rules of one cascade.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,11 +22,12 @@ pub struct Sample {
     pub repeated: u64,
     /// Every endpoint in the order of its first rule; behind them, where rules leave some to none, those that came out nowhere.
     pub arrivals: Vec<Arrival>,
-    /// Whether rules have counters, and these agree with what arrived.
-    pub agrees: bool,
     /// How the counts fit the shares; `None` where nothing arrived.
     pub fit: Option<Fit>,
-    /// What is wrong, as fragments; none where counts fit, every flow is accounted for and the counters agree.
+    /// What was shown, as sentences without their full stops.
+    pub shown: Vec<String>,
+    /// What is wrong, as fragments; none where counts fit, flows choose by themselves, every flow is accounted for and the
+    /// counters agree.
     pub faults: Vec<String>,
 }
 
@@ -52,20 +52,6 @@ impl Sample {
     pub fn held(&self) -> bool {
         self.faults.is_empty()
     }
-
-    /// What was shown, as sentences without their full stops.
-    pub fn shown(&self) -> Vec<String> {
-        let fit = self.fit.as_ref().filter(|fit| fit.held);
-        let mut shown = fit.map_or_else(Vec::new, |fit| fit.words(|cell| self.arrivals[cell].endpoint.clone()));
-        if self.agrees && self.repeated == 0 {
-            shown.push("the rules' own counters agree with what arrived, to the flow".to_owned());
-        }
-        if self.agrees && self.repeated > 0 {
-            let repeated = counted(self.repeated, "flow");
-            shown.push(format!("the rules' own counters agree with what arrived, but for {repeated} sent again"));
-        }
-        shown
-    }
 }
 
 /// The shares that a sample is held against: those of endpoints, and what is left to none.
@@ -77,19 +63,12 @@ pub fn expected(cascade: &Cascade) -> Vec<(&str, Share)> {
     shares
 }
 
-/// Holds what arrived against the exact shares of a cascade, and where rules have counters against those.
-pub fn judge(
-    cascade: &Cascade,
-    from: String,
-    to: SocketAddr,
-    tally: &Tally,
-    counters: Option<&Translations>,
-    rate: FalseAlarmRate,
-) -> Sample {
+/// What arrived at each endpoint of a cascade, and nowhere where rules leave some to none; and what arrived elsewhere.
+fn arrivals(cascade: &Cascade, tally: &Tally) -> (Vec<Arrival>, HashMap<String, u64>) {
     let mut delivered: HashMap<String, u64> =
         tally.delivered.iter().map(|(at, count)| (at.to_string(), *count)).collect();
     let counted = |endpoint: &str| {
-        let by_destination = counters?.by_destination();
+        let by_destination = tally.translated.as_ref()?.by_destination();
         Some(endpoint.parse().ok().and_then(|at: SocketAddr| by_destination.get(&at).copied()).unwrap_or(0))
     };
     let arrival = |(endpoint, share): (&str, Share)| match endpoint {
@@ -99,23 +78,42 @@ pub fn judge(
             Arrival { endpoint: endpoint.to_owned(), share, arrived, counted: counted(endpoint) }
         }
     };
-    let arrivals: Vec<Arrival> = expected(cascade).into_iter().map(arrival).collect();
-    let mut faults = accounts(cascade, tally, &delivered);
-    let disagreements = counters.map(|counters| counters.disagreements(tally));
-    faults.extend(disagreements.iter().flatten().map(told));
-    let counts: Vec<u64> = arrivals.iter().map(|own| own.arrived).collect();
-    let shares: Vec<f64> = arrivals.iter().map(|own| own.share.to_f64()).collect();
-    let fit = match fit(&counts, &shares, rate) {
-        Ok(fit) => Some(fit),
-        Err(error) => {
-            faults.push(error.to_string());
-            None
-        }
-    };
-    let unfit = fit.iter().filter(|fit| !fit.held);
-    faults.extend(unfit.flat_map(|fit| fit.words(|cell| arrivals[cell].endpoint.clone())));
-    let agrees = disagreements.is_some_and(|all| all.is_empty());
-    Sample { from, to, sent: tally.sent, repeated: tally.repeated, arrivals, agrees, fit, faults }
+    (expected(cascade).into_iter().map(arrival).collect(), delivered)
+}
+
+fn counts_and_shares(arrivals: &[Arrival]) -> (Vec<u64>, Vec<f64>) {
+    arrivals.iter().map(|own| (own.arrived, own.share.to_f64())).unzip()
+}
+
+/// Whether so much has arrived that no more flows are needed: see [`is_clear`](crate::stats::is_clear).
+pub fn is_enough(cascade: &Cascade, tally: &Tally, goal: &Goal) -> bool {
+    let (counts, shares) = counts_and_shares(&arrivals(cascade, tally).0);
+    // What cannot be judged becomes no clearer by more flows.
+    is_clear(&counts, &shares, goal).unwrap_or(true)
+}
+
+/// Holds what arrived against the exact shares of a cascade, and against what rules counted. `looked` is whether flows were
+/// counted until that [was enough](is_enough).
+pub fn judge(cascade: &Cascade, from: String, to: SocketAddr, tally: &Tally, goal: &Goal, looked: bool) -> Sample {
+    let (arrivals, elsewhere) = arrivals(cascade, tally);
+    let mut faults = accounts(cascade, tally, &elsewhere);
+    faults.extend(tally.disagreements().iter().map(ToString::to_string));
+    let mut shown = Vec::new();
+    let (counts, shares) = counts_and_shares(&arrivals);
+    let fitted = if looked { conclude(&counts, &shares, goal) } else { fit(&counts, &shares, goal.false_alarm) };
+    let fit = fitted.map_err(|error| faults.push(error.to_string())).ok();
+    if let Some(fit) = &fit {
+        let words = fit.words(|cell| arrivals[cell].endpoint.clone());
+        if fit.held { &mut shown } else { &mut faults }.extend(words);
+    }
+    let tests = tally.independence(cascade.endpoints);
+    let dependent = tests.iter().filter_map(|(on, test)| Some((on, test.filter(|test| !test.held(goal.false_alarm))?)));
+    faults.extend(dependent.map(|(on, test)| test.words(on)));
+    if tests.iter().all(|(_, test)| test.is_some_and(|test| test.held(goal.false_alarm))) {
+        shown.push(INDEPENDENT.to_owned());
+    }
+    shown.extend(tally.confirmation());
+    Sample { from, to, sent: tally.sent, repeated: tally.repeated, arrivals, fit, shown, faults }
 }
 
 /// Flows that are lost, doubled, somewhere else or nobody's.
@@ -139,12 +137,6 @@ fn accounts(cascade: &Cascade, tally: &Tally, elsewhere: &HashMap<String, u64>) 
     faults
 }
 
-/// That rules counted something else than what arrived.
-fn told(one: &Disagreement) -> String {
-    let (translated, delivered) = (grouped(one.translated), grouped(one.delivered));
-    format!("rules translated {translated} flows to {}, but {delivered} arrived there", one.at)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -154,6 +146,7 @@ mod tests {
 
     use super::*;
     use crate::cascade::input::read;
+    use crate::observation::Translations;
 
     fn cascade() -> Cascade {
         let text = "*nat\n:WEB - [0:0]\n\
@@ -176,7 +169,8 @@ mod tests {
             all
         });
         let to = SocketAddr::from(([10, 96, 0, 1], 80));
-        judge(&cascade(), "pod/client".to_owned(), to, tally, counters.as_ref(), FalseAlarmRate::DEFAULT)
+        let tally = Tally { translated: counters, ..tally.clone() };
+        judge(&cascade(), "pod/client".to_owned(), to, &tally, &Goal::default(), false)
     }
 
     #[test]
@@ -184,7 +178,7 @@ mod tests {
         let sample = judged(&tally([18_500, 18_610, 18_421]), Some([18_500, 18_610, 18_421]));
         assert_eq!(sample.faults, Vec::<String>::new());
         assert_eq!(
-            sample.shown(),
+            sample.shown,
             [
                 "no endpoint is off by more than 3.7 % (relative), at a false-alarm rate of 1e-6; 55,531 flows",
                 "the rules' own counters agree with what arrived, to the flow",

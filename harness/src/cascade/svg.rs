@@ -87,7 +87,7 @@ impl Picture {
             self.prose(&format!("Defect: {defect}"), "bad");
         }
         if let Some(sample) = sample {
-            sample.shown().iter().for_each(|shown| self.prose(&format!("Sampled: {shown}."), "ink"));
+            sample.shown.iter().for_each(|shown| self.prose(&format!("Sampled: {shown}."), "ink"));
             sample.faults.iter().for_each(|fault| self.prose(&format!("Fault: {fault}"), "bad"));
         }
         self.y += 18.0;

@@ -1,11 +1,13 @@
 //! `svclab cascade`: how rules share connections out; needs no privileges but for `--sample`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 
 use super::console::Console;
 use super::labs::{BackendName, prepare};
+use super::progress::Bars;
 use super::rules::{Refusal, impossible, node};
 use super::{Exit, text_of};
 use crate::cascade::console::Style;
@@ -135,8 +137,12 @@ fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Result<Repo
     if let Err(exit) = prepare(console) {
         return Ok(Err(exit));
     }
-    let options = sampling::Options { flows, backend: args.backend.into(), goal: Goal::default() };
-    Ok(match sampling::sample(&scenario, state, node, &mut report, &options) {
+    let progress = Arc::default();
+    let bars = Bars::new(None, &progress, console);
+    let options = sampling::Options { flows, backend: args.backend.into(), goal: Goal::default(), progress };
+    let sampled = sampling::sample(&scenario, state, node, &mut report, &options);
+    drop(bars);
+    Ok(match sampled {
         Ok(()) => Ok(report),
         Err(error) => Err(trouble(error.into_trouble(), console)),
     })

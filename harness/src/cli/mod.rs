@@ -10,6 +10,7 @@ mod interrupt;
 mod labs;
 mod mistakes;
 mod mutate;
+mod progress;
 mod reports;
 mod rules;
 mod run;

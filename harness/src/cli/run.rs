@@ -2,13 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::thread;
-use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::console::Console;
 use super::labs::{LabArgs, prepare};
+use super::progress::Bars;
 use super::reports::{Report, Reports};
 use super::shard::Shard;
 use super::{Exit, load};
@@ -108,28 +105,12 @@ fn style(console: &Console) -> console::Options {
 fn run_with_progress(scenarios: &[Scenario], options: &Options, console: &Console) -> RunReport {
     let style = style(console);
     let chosen = scenarios.iter().filter(|scenario| options.runs(scenario)).count();
-    let bar = if console.quiet { ProgressBar::hidden() } else { ProgressBar::new(chosen as u64) };
-    let template = "{bar:30} {pos}/{len} scenarios, {elapsed}";
-    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-    tick(bar.clone());
+    let bars = Bars::new(Some(chosen), &options.progress, console);
     let finished = |report: &ScenarioReport| {
-        bar.suspend(|| console.text(console::scenario(report, style)));
-        bar.inc(1);
+        bars.suspend(|| console.text(console::scenario(report, style)));
+        bars.scenario_ended();
     };
-    let report = run::run(scenarios, options, &finished);
-    bar.finish_and_clear();
-    report
-}
-
-/// Keeps a bar's clock going in a thread of its own; where there is none to be had, the bar moves with what it counts.
-fn tick(bar: ProgressBar) {
-    let ticking = move || {
-        while !bar.is_finished() {
-            thread::sleep(Duration::from_millis(200));
-            bar.tick();
-        }
-    };
-    let _ = thread::Builder::new().spawn(ticking);
+    run::run(scenarios, options, &finished)
 }
 
 fn exit(report: &RunReport) -> Exit {

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use super::words::{self, expected_source, is_at, label};
 use super::{Context, Field, Findings, Shares, check_source};
-use crate::observation::Tally;
+use crate::observation::{INDEPENDENT, Tally};
 use crate::scenario::{Balance, Expectation, OutcomeExpectation, SourceExpectation, Target};
-use crate::stats::{FalseAlarmRate, Independence, chance, conclude, fit, grouped};
+use crate::stats::{FalseAlarmRate, conclude, fit, grouped};
 use crate::text::counted;
 
 pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context, findings: &mut Findings) {
@@ -189,6 +189,7 @@ fn judge_balance(
             }
             findings.balance = Some(Shares { names, fit });
             judge_independence(tally, named, context.rate, findings);
+            judge_counters(tally, findings);
         }
         Err(error) => findings.differ(Field::Balance, expected, "not judged", error.to_string()),
     }
@@ -196,26 +197,25 @@ fn judge_balance(
 
 /// Shares alone do not make a balance: endpoints that are dealt out in turn get the same, and so do those that a port decides.
 fn judge_independence(tally: &Tally, endpoints: usize, rate: FalseAlarmRate, findings: &mut Findings) {
-    let of_neighbours = tally.neighbours.independence(endpoints);
-    let of_ports = tally.ports.independence(endpoints);
-    let tests = [(of_neighbours, "that of the flow before"), (of_ports, "its source port")];
-    for (found, on) in tests.iter().filter_map(|(found, on)| found.map(|found| (found, on))) {
-        if found.p_value <= rate.get() {
-            let observed = format!("{} that depend on each other", flows(found.pairs));
-            let reason = format!(
-                "the endpoint of a flow depends on {on} (likelihood ratio G = {:.1}, chance at most {})",
-                found.statistic,
-                chance(found.p_value)
-            );
-            findings.differ(Field::Balance, "flows that each choose by themselves", observed, reason);
-        }
+    let tests = tally.independence(endpoints);
+    let found = tests.iter().filter_map(|(on, test)| Some((on, test.filter(|test| !test.held(rate))?)));
+    for (on, test) in found {
+        let observed = format!("{} that depend on each other", flows(test.pairs));
+        findings.differ(Field::Balance, "flows that each choose by themselves", observed, test.words(on));
     }
-    let independent = |found: &Option<Independence>| found.is_some_and(|found| found.p_value > rate.get());
-    if tests.iter().all(|(found, _)| independent(found)) {
-        findings
-            .shown
-            .push("the endpoint of a flow depends neither on the flow before nor on the source port".to_owned());
+    if tests.iter().all(|(_, test)| test.is_some_and(|test| test.held(rate))) {
+        findings.shown.push(INDEPENDENT.to_owned());
     }
+}
+
+/// Where rules keep counters, they have counted what arrived.
+fn judge_counters(tally: &Tally, findings: &mut Findings) {
+    for one in tally.disagreements() {
+        let expected = format!("{} at {}, as rules counted", flows(one.translated), one.at);
+        let observed = format!("{} arrived", flows(one.delivered));
+        findings.differ(Field::Flows, expected, observed, "what rules translate to an endpoint must arrive there");
+    }
+    findings.shown.extend(tally.confirmation());
 }
 
 fn judge_affinity(expected: bool, targets: &[Target], tally: &Tally, findings: &mut Findings) {

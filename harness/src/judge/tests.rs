@@ -6,7 +6,7 @@ use rstest::rstest;
 use svclab_rules::cluster::{ObjectName, Protocol};
 
 use super::*;
-use crate::observation::{Delivery, FlowObservation, Observed, Tally};
+use crate::observation::{Delivery, FlowObservation, Observed, Tally, Translations};
 use crate::scenario::{
     Balance, Destination, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, Span, Target, Vantage,
 };
@@ -396,6 +396,24 @@ fn a_count_that_ended_early_is_judged_by_what_holds_at_any_time() {
     let tally = Observation::Tally(counted(&[(1, 5_000), (2, 5_000)]));
     let verdict = judge(&probe(), &balanced(Balance::Even, [1, 2]), &tally, &context);
     assert!(verdict.held && verdict.shown[0].ends_with("which were enough"), "{verdict:?}");
+}
+
+/// What rules counted is held against what arrived; of endpoints that no rule leads to they say nothing.
+#[test]
+fn receivers_and_rules_must_count_the_same() {
+    let judged = |translated: &[(u8, u64)]| {
+        let mut counters = Translations::default();
+        translated.iter().for_each(|(number, count)| counters.add(([10, 244, 2, *number], 80).into(), *count));
+        let tally = Tally { translated: Some(counters), ..counted(&[(1, 500), (2, 510)]) };
+        judge(&probe(), &balanced(Balance::Even, [1, 2]), &Observation::Tally(tally), &context())
+    };
+    for agreeing in [&[(1, 500), (2, 510)], &[(1, 500), (3, 0)]] {
+        let verdict = judged(agreeing);
+        assert!(verdict.held && verdict.shown[1].starts_with("the rules' own counters agree"), "{verdict:?}");
+    }
+    let differences: Vec<String> = judged(&[(1, 501), (2, 510)]).differences.iter().map(ToString::to_string).collect();
+    let words = "flows: expected 501 flows at 10.244.2.1:80, as rules counted, observed 500 flows arrived: what rules translate to an endpoint must arrive there";
+    assert_eq!(differences, [words]);
 }
 
 #[test]

@@ -25,21 +25,7 @@ impl Backend {
 impl Lab {
     /// How many connections the `DNAT` rules of all nodes have translated since they were installed, by destination.
     ///
-    /// A cross-check of what receivers got: take it before and after counting flows, and compare the difference:
-    ///
-    /// ```no_run
-    /// # use svclab::lab::{Lab, LabError};
-    /// # use svclab::observation::Tally;
-    /// # use svclab_rules::cluster::Family;
-    /// # fn count(lab: &mut Lab) -> Tally { Tally::default() }
-    /// # fn check(lab: &mut Lab) -> Result<(), LabError> {
-    /// let before = lab.translations(Family::Ipv4)?;
-    /// let tally = count(lab);
-    /// let translated = lab.translations(Family::Ipv4)?.since(&before);
-    /// assert_eq!(translated.disagreements(&tally), []);
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// A cross-check of what receivers got: see [`Prober::cross_checked`](crate::probe::Prober::cross_checked).
     ///
     /// Nothing is known of kube-proxy's nftables rules, which keep no counters: then no destination is there.
     ///
@@ -72,7 +58,10 @@ fn add(namespace: &Namespace, program: &str, family: Family, all: &mut Translati
     })?;
     for rule in parsed.rules.tables.iter().flat_map(|table| &table.chains).flat_map(|chain| &chain.rules) {
         let (Some(Target::Dnat(nat)), Some(counters)) = (&rule.target, rule.counters) else { continue };
-        if let (Some((address, _)), Some(ports)) = (nat.addresses, nat.ports) {
+        // How a rule shares out among several destinations, its counter does not tell.
+        if let (Some((address, last)), Some(ports)) = (nat.addresses, nat.ports)
+            && (address, ports.first) == (last, ports.last)
+        {
             all.add((address, ports.first).into(), counters.packets);
         }
     }

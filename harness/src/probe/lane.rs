@@ -63,6 +63,7 @@ impl Lane {
             self.repeat_collided(work, &mut count, hear)?;
             self.nothing_missed()?;
             count.close_window();
+            work.counted(&flows);
             work.flush_since(flushes, &self.connections)?;
         }
         Ok(count.finish(self.outlet.source))

@@ -9,6 +9,7 @@ mod lane;
 mod listeners;
 mod order;
 mod outlets;
+mod progress;
 mod quiet;
 mod sender;
 mod tally;
@@ -16,10 +17,12 @@ mod tap;
 mod watch;
 mod work;
 
+pub use progress::Progress;
 pub(crate) use work::FLUSH_EVERY;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Protocol};
 
@@ -77,6 +80,7 @@ pub struct Prober<'lab> {
     record: Option<Vec<Capture>>,
     next_tag: u64,
     next_port: u16,
+    progress: Arc<Progress>,
 }
 
 impl<'lab> Prober<'lab> {
@@ -106,7 +110,13 @@ impl<'lab> Prober<'lab> {
             record: None,
             next_tag: 1,
             next_port: FIRST_PORT,
+            progress: Arc::default(),
         }
+    }
+
+    /// Lets others see how far counting is.
+    pub fn tell(&mut self, progress: &Arc<Progress>) {
+        self.progress = Arc::clone(progress);
     }
 
     /// Lets host-network pods serve what they serve in this state of the cluster.
@@ -152,8 +162,7 @@ impl<'lab> Prober<'lab> {
             let flow = self.send_together(std::slice::from_ref(probe))?.swap_remove(0);
             return Ok(Observation::Flow(Box::new(flow)));
         }
-        let wanted = self.wanted(probe)?;
-        Ok(Observation::Tally(self.tally(&wanted, flows)?))
+        self.count(probe, flows).map(Observation::Tally)
     }
 
     /// Follows one flow of each probe, many at the same time: for flows that do not depend on each other. What came of each

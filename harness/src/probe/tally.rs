@@ -6,12 +6,16 @@ use std::os::fd::AsRawFd;
 use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+
+use svclab_rules::cluster::Family;
 
 use super::count::Count;
 use super::ears::Ears;
 use super::flow::Wanted;
 use super::lane::{Lane, Outlet, collisions, run_together};
 use super::listeners::Listeners;
+use super::progress::Counting;
 use super::tap::Tap;
 use super::work::{FLUSH_EVERY, Work};
 use super::{ProbeError, Prober, Sender, filter};
@@ -28,8 +32,8 @@ const MOST_LANES: usize = 4;
 
 impl Prober<'_> {
     /// Sends flows to one destination, each a fresh 5-tuple, and counts where they come out. Nobody answers.
-    pub(super) fn tally(&mut self, wanted: &Wanted, flows: u64) -> Result<Tally, ProbeError> {
-        let counted = self.tally_in_lanes(wanted, flows);
+    pub(super) fn tally(&mut self, wanted: &Wanted, flows: u64, counting: &Arc<Counting>) -> Result<Tally, ProbeError> {
+        let counted = self.tally_in_lanes(wanted, flows, counting);
         // Whatever came of it, later probes must see everything again.
         let everything = self.taps.iter().try_for_each(|tap| filter::detach(&tap.channel));
         let tally = counted?;
@@ -38,9 +42,9 @@ impl Prober<'_> {
         Ok(tally)
     }
 
-    fn tally_in_lanes(&mut self, wanted: &Wanted, flows: u64) -> Result<Tally, ProbeError> {
+    fn tally_in_lanes(&mut self, wanted: &Wanted, flows: u64, counting: &Arc<Counting>) -> Result<Tally, ProbeError> {
         let processors = self.processors_for(flows)?;
-        let work = self.work(flows, processors.len())?;
+        let work = self.work(flows, processors.len())?.told_to(counting);
         let only = processors.first().copied().filter(|_| processors.len() > 1);
         self.taps.iter().try_for_each(|tap| tap.count_only(only))?;
         self.until_quiet(|prober| prober.skip())?;
@@ -63,7 +67,18 @@ impl Prober<'_> {
         Ok(tallies?.into_iter().fold(Tally::default(), Tally::plus))
     }
 
-    /// Counts flows of a probe as [`Self::send`] does, until the function says that what was counted is enough, and at most so
+    /// Counts so many flows of a probe, whatever that says of their number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`].
+    pub fn count(&mut self, probe: &Probe, flows: u64) -> Result<Tally, ProbeError> {
+        let wanted = self.wanted(probe)?;
+        let counting = self.progress.begin(flows);
+        self.tally(&wanted, flows, &counting)
+    }
+
+    /// Counts flows of a probe, until the function says that what was counted is enough, and at most so
     /// many. It is asked every now and then, about all flows so far.
     ///
     /// # Errors
@@ -78,12 +93,32 @@ impl Prober<'_> {
         const LOOKS: u64 = 20;
         let wanted = self.wanted(probe)?;
         let every = (most / LOOKS).max(FLUSH_EVERY);
+        let counting = self.progress.begin(most);
         let mut all = Tally::default();
         while all.sent < most && (all.sent == 0 || !is_enough(&all)) {
-            let some = self.tally(&wanted, every.min(most - all.sent))?;
+            let some = self.tally(&wanted, every.min(most - all.sent), &counting)?;
             all = all.plus(some);
         }
         Ok(all)
+    }
+
+    /// Asks rules for their own counters too: those of the probe's family, before and after its flows are counted. They do not
+    /// tell what came untranslated, so nothing is said of the probe's own destination.
+    ///
+    /// # Errors
+    ///
+    /// Those of counting, and where counters cannot be read.
+    pub fn cross_checked(
+        &mut self,
+        probe: &Probe,
+        count: impl FnOnce(&mut Self) -> Result<Tally, ProbeError>,
+    ) -> Result<Tally, ProbeError> {
+        let family = Family::of(probe.to.address);
+        let before = self.lab.translations(family)?;
+        let tally = count(self)?;
+        let counted = self.lab.translations(family)?.since(&before);
+        let own = SocketAddr::new(probe.to.address, probe.to.port);
+        Ok(Tally { translated: Some(counted.without(own)), ..tally })
     }
 
     /// Sends flows as counting does, but counts nothing: how fast the kernel takes them alone.

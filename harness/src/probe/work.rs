@@ -1,8 +1,10 @@
 //! Flows that several lanes share out among themselves.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::progress::Counting;
 use crate::lab::{Connections, LabError};
 
 /// Flows between two times that nodes forget connections: far below the default limit of 262,144 entries, and below the
@@ -26,6 +28,8 @@ pub(super) struct Work {
     collided_before: u64,
     /// How many were dropped so since, and have been sent again.
     repeated: AtomicU64,
+    /// Who is told of flows that were counted.
+    counting: Option<Arc<Counting>>,
 }
 
 impl Work {
@@ -41,7 +45,18 @@ impl Work {
             flushed: none(),
             collided_before,
             repeated: none(),
+            counting: None,
         }
+    }
+
+    /// The same, of which is told how far it is.
+    pub(super) fn told_to(self, counting: &Arc<Counting>) -> Self {
+        Self { counting: Some(Arc::clone(counting)), ..self }
+    }
+
+    /// A window's flows were counted.
+    pub(super) fn counted(&self, flows: &Range<u64>) {
+        self.counting.iter().for_each(|counting| counting.counted(flows.end - flows.start));
     }
 
     /// The most flows of a window. The windows of all lanes together are one [`FLUSH_EVERY`].

@@ -13,7 +13,7 @@
 //! | `expected` | each part of the expectation in words, by its field: `outcome`, `source`, `reply`, `balance`, `affinity` |
 //! | `observed` | the observation in words |
 //! | `flow` | `protocol`, `source`, `destination`, `outcome` (`delivered`, `doubled`, `rejected`, `dropped`), `deliveries[]` (`at`, `source`, `destination`), `refusal` (`what`, `by`), `reply`, `path[]` (`place`, `interface`, `direction`: `in` or `out`, `packet`) |
-//! | `tally` | `sent`, `sender` (its address), `lost`, `doubled`, `unattributed`, `repeated` (sent again); `delivered` by destination, `sources` by address |
+//! | `tally` | `sent`, `sender` (its address), `lost`, `doubled`, `unattributed`, `repeated` (sent again); `delivered` by destination, `sources` by address, `translated`: what rules counted, by destination |
 //! | `differences[]` | `field`, `expected`, `observed`, `reason` |
 //! | `balance` | `flows`, `held`, `p_value`, `false_alarm_rate`, `endpoints[]`: `name`, `count`, `share` (expected), `p_value`, `low` and `high` (shares that fit the count) |
 //! | `account` | of a probe that failed: `promise`, `prediction[]`, `unpredicted`, `observation`, `meaning`, `kernel` (`alike`, `met`, `difference[]`), `untraced` |
@@ -29,7 +29,7 @@ use serde::Serialize;
 use super::words::{direction, trouble};
 use super::{Account, Counts, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::judge::{Difference, Shares, observed_words};
-use crate::observation::{Delivery, FlowObservation, Observation, Observed, Tally};
+use crate::observation::{Delivery, FlowObservation, Observation, Observed, Tally, Translations};
 use crate::scenario::Span;
 
 /// The report as an indented JSON document.
@@ -306,6 +306,7 @@ struct Sums<'a> {
     repeated: u64,
     delivered: &'a BTreeMap<SocketAddr, u64>,
     sources: &'a BTreeMap<IpAddr, u64>,
+    translated: Option<&'a BTreeMap<SocketAddr, u64>>,
 }
 
 impl<'a> From<&'a Tally> for Sums<'a> {
@@ -313,7 +314,8 @@ impl<'a> From<&'a Tally> for Sums<'a> {
         let Tally { sent, sender, lost, doubled, unattributed, repeated, delivered, sources, .. } = tally;
         let (sent, sender, lost, doubled) = (*sent, *sender, *lost, *doubled);
         let (unattributed, repeated) = (*unattributed, *repeated);
-        Self { sent, sender, lost, doubled, unattributed, repeated, delivered, sources }
+        let translated = tally.translated.as_ref().map(Translations::by_destination);
+        Self { sent, sender, lost, doubled, unattributed, repeated, delivered, sources, translated }
     }
 }
 

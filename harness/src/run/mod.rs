@@ -10,13 +10,14 @@ use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use svclab_rules::conntrack;
 
 use crate::lab::Backend;
+use crate::probe::Progress;
 use crate::report::{RunReport, ScenarioReport, TestReport, Trouble};
 use crate::scenario::{Diagnostic, Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
@@ -37,6 +38,8 @@ pub struct Options {
     pub pcap: Option<PathBuf>,
     /// The bias to find, its power, and how often a whole run may fail although all is right.
     pub goal: Goal,
+    /// Is told how far counting is, by all labs.
+    pub progress: Arc<Progress>,
 }
 
 impl Options {

@@ -44,6 +44,7 @@ pub(super) fn carry_out(
     let goal = Goal { false_alarm: rate, ..options.goal };
     with_lab(&topology, &documents, options.backend, |lab| {
         let mut session = Session::open(scenario, lab, documents.clone(), goal)?;
+        session.prober.tell(&options.progress);
         if options.pcap.is_some() {
             session.prober.start_record();
         }
@@ -197,7 +198,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         })
     }
 
-    /// Sends a probe; where the counts are looked at on the way, until they are clear.
+    /// Sends a probe; where the counts are looked at on the way, until they are clear. Counts whose balance is judged are
+    /// cross-checked, where rules keep counters.
     fn observe(
         &mut self,
         probe: &Probe,
@@ -206,13 +208,24 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     ) -> Result<Observation, RunError> {
         let flows = flows(probe, expectation, &self.goal)?;
         let failed = |source| RunError::Probe { span: probe.span.clone(), source: Box::new(source) };
-        let Some(goal) = looked else { return self.prober.send(probe, flows).map_err(failed) };
+        if probe.flows == Flows::Exactly(1) {
+            return self.prober.send(probe, flows).map_err(failed);
+        }
         // What cannot be judged becomes no clearer by more flows.
-        let is_enough = |tally: &Tally| {
+        let is_enough = |tally: &Tally, goal: &Goal| {
             let cells = cells(expectation, tally);
             is_clear(&cells.counts, &cells.shares, goal).unwrap_or(true)
         };
-        self.prober.count_until(probe, flows, is_enough).map(Observation::Tally).map_err(failed)
+        let count = |prober: &mut Prober<'_>| match looked {
+            Some(goal) => prober.count_until(probe, flows, |tally| is_enough(tally, goal)),
+            None => prober.count(probe, flows),
+        };
+        let tally = if expectation.balance.is_some() && documents::keep_counters(&self.documents, probe.to.address) {
+            self.prober.cross_checked(probe, count)
+        } else {
+            count(&mut self.prober)
+        };
+        tally.map(Observation::Tally).map_err(failed)
     }
 
     /// Writes what the taps saw to the scenario's file below the folder: see [`capture::place`].

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::multinomial;
+use super::rate::FalseAlarmRate;
 
 /// How often each pair of two properties was counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,19 @@ pub struct Independence {
     pub statistic: f64,
     /// An upper bound on the probability of a G as great, if neither depends on the other, at any number of pairs.
     pub p_value: f64,
+}
+
+impl Independence {
+    /// Whether neither need depend on the other.
+    pub fn held(&self, rate: FalseAlarmRate) -> bool {
+        self.p_value > rate.get()
+    }
+
+    /// In words, where it did not hold: what the endpoint of a flow depends on, and how surely.
+    pub fn words(&self, on: &str) -> String {
+        let (statistic, chance) = (self.statistic, super::chance(self.p_value));
+        format!("the endpoint of a flow depends on {on} (likelihood ratio G = {statistic:.1}, chance at most {chance})")
+    }
 }
 
 impl<R: Ord + Copy, C: Ord + Copy> Contingency<R, C> {

@@ -46,5 +46,5 @@ pub use fit::{Cell, Fit, Global, StatsError, fit};
 pub use independence::{Contingency, Independence};
 pub use rate::{FalseAlarmRate, Goal};
 pub use sample::{detectable_bias, sample_size};
-pub(crate) use words::chance;
+use words::chance;
 pub use words::{grouped, percent};

@@ -68,7 +68,7 @@ impl Fit {
 }
 
 /// A probability in words: `0.03`, `1 in 4e7`, `none`.
-pub(crate) fn chance(p_value: f64) -> String {
+pub(super) fn chance(p_value: f64) -> String {
     match p_value {
         p if p <= 0.0 => "none".to_owned(),
         p if p < 0.001 => format!("1 in {}", power_of_ten(1.0 / p)),

@@ -45,7 +45,7 @@ pub(super) fn block(page: &mut String, sample: &Sample, style: Style) {
             line(page, &format!("  ... {} more; -v lists them", counted(more, "endpoint")));
         }
     }
-    sample.shown().iter().for_each(|shown| line(page, &format!("  {shown}.")));
+    sample.shown.iter().for_each(|shown| line(page, &format!("  {shown}.")));
     sample.faults.iter().for_each(|fault| line(page, &format!("  {}  {fault}", paint(style, AnsiColor::Red, "FAIL"))));
 }
 

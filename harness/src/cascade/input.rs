@@ -179,7 +179,7 @@ fn nft(text: &str, file: &Path) -> Result<Vec<Cascade>, Vec<Diagnostic>> {
         errors.iter().map(|error| mistake(file, (1, 1), &error.to_string(), HELP)).collect::<Vec<_>>()
     })?;
     if parsed.rules.tables.is_empty() && parsed.others.iter().any(|other| other.name == "nat") {
-        let help = "nft shows rules of iptables without their probabilities. Save them with iptables-save.";
+        let help = "nft shows rules of iptables-nft in its own words, and some of them not at all. Save them with iptables-save.";
         return Err(vec![mistake(file, (1, 1), "there is no table of kube-proxy, but one of iptables-nft", help)]);
     }
     Ok(parsed.rules.tables.iter().flat_map(numgens).collect())

@@ -108,6 +108,29 @@ fn a_part_of_a_table_is_read_and_said_to_be_one() {
     assert_eq!(report.notes, ["the text is a part of a rule set: what is not in it is not known"]);
 }
 
+/// As in seed 002: two listings and their prompts, joined into one line.
+#[test]
+fn listings_that_were_joined_into_one_line_are_read() {
+    let report = report(
+        "root@kube-master:~# iptables -t nat -L KUBE-SERVICES -n | column -t | egrep 'traefik' Chain KUBE-SERVICES (2 references) \
+         KUBE-MARK-MASQ tcp -- !10.42.0.0/16 10.43.99.34 /* ns/traefik:web cluster IP */ tcp dpt:80 \
+         KUBE-SVC-O2EO tcp -- 0.0.0.0/0 10.43.99.34 /* ns/traefik:web cluster IP */ tcp dpt:80 \
+         root@kube-master:~# iptables -v -t nat -L KUBE-SVC-O2EO -n Chain KUBE-SVC-O2EO (5 references) \
+         pkts bytes target prot opt in out source destination \
+         1 60 KUBE-SEP-AFDB all -- * * 0.0.0.0/0 0.0.0.0/0 /* ns/traefik:web */ \
+         root@kube-master:~# iptables -v -t nat -L KUBE-SEP-AFDB -n Chain KUBE-SEP-AFDB (1 references) \
+         pkts bytes target prot opt in out source destination \
+         0 0 KUBE-MARK-MASQ all -- * * 10.42.2.245 0.0.0.0/0 /* ns/traefik:web */ \
+         1 60 DNAT tcp -- * * 0.0.0.0/0 0.0.0.0/0 /* ns/traefik:web */ tcp to:10.42.2.245:8087\n",
+    );
+    let [cascade] = report.cascades.as_slice() else { panic!("{:?}", report.cascades) };
+    assert_eq!(
+        (cascade.service.as_str(), cascade.fronts[0].to_string()),
+        ("ns/traefik:web", "10.43.99.34:80".to_owned())
+    );
+    assert_eq!((cascade.steps[0].endpoint.as_str(), report.defects()), ("10.42.2.245:8087", 0));
+}
+
 /// As kube-proxy's own table is listed.
 #[test]
 fn the_text_of_nft_is_read() {
@@ -143,7 +166,7 @@ fn a_mistake_has_its_line(#[case] text: &str, #[case] line: usize) {
 
 #[test]
 fn json_has_exact_shares() {
-    let json = json::render(&report(SAVED));
+    let json = json::render(&report(SAVED)).unwrap();
     assert_eq!(json["defects"], 2);
     let first = &json["cascades"][0]["steps"][0];
     assert_eq!(

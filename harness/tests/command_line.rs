@@ -295,7 +295,7 @@ fn what_is_no_file_is_refused_without_opening_it() {
 #[case::sampled_as_defective_as_it_is(
     &["cascade", "../scenarios/distribution/equal-probabilities.yaml", "--node", "worker", "--sample", "20000"],
     1,
-    "at a false-alarm rate of 1e-6; 20,000 flows"
+    "at a false-alarm rate of 3e-7; 20,000 flows"
 )]
 #[case::sampled_nftables(&["cascade", "../scenarios/nftables/balance.yaml", "--sample", "20000"], 0, "sampled: 20,000 flows")]
 #[case::not_sampled(

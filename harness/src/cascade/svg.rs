@@ -6,6 +6,7 @@ use svclab_rules::cascade::{Cascade, Step};
 
 use super::sample::Sample;
 use super::{Report, figures};
+use crate::text::counted;
 
 /// Lengths in pixels: of the picture, and of the columns in it.
 const WIDTH: f64 = 960.0;
@@ -87,6 +88,7 @@ impl Picture {
             self.prose(&format!("Defect: {defect}"), "bad");
         }
         if let Some(sample) = sample {
+            self.prose(&legend(sample), "faint");
             sample.shown.iter().for_each(|shown| self.prose(&format!("Sampled: {shown}."), "ink"));
             sample.faults.iter().for_each(|fault| self.prose(&format!("Fault: {fault}"), "bad"));
         }
@@ -193,6 +195,16 @@ impl Picture {
         // Writing to a string does not fail.
         let _ = writeln!(self.body, "{element}");
     }
+}
+
+/// What was sent, and how the picture shows what came of it.
+fn legend(sample: &Sample) -> String {
+    let flows = counted(sample.sent, "flow");
+    let Sample { from, to, .. } = sample;
+    format!(
+        "Bars are exact shares, the dashed line is even. Sampled: {flows} from {from} to {to}; a dot is what arrived of them, and \
+         the line through it has the shares that fit."
+    )
 }
 
 /// A text as XML has it; what XML cannot hold is written out.

@@ -20,6 +20,46 @@ fn the_file_is_what_the_command_prints() {
     );
 }
 
+/// The schema of what a command writes. Its file is up to date.
+fn validator(of: &str) -> Validator {
+    let file = std::fs::read_to_string(format!("schemas/{of}.schema.json")).expect("the file");
+    let printed =
+        Command::new(env!("CARGO_BIN_EXE_svclab")).args(["schema", of]).output().expect("svclab starts").stdout;
+    assert!(
+        file.as_bytes() == printed,
+        "what {of} writes has changed; write its schema again with \
+         `cargo run -p svclab -- schema {of} > harness/schemas/{of}.schema.json`"
+    );
+    jsonschema::draft202012::new(&serde_json::from_str(&file).expect("JSON")).expect("a sound schema")
+}
+
+const FOO: &str = "../scenarios/seeds/000-foo-three-replicas.yaml";
+const STALE: &str = "../scenarios/distribution/equal-probabilities.yaml";
+
+#[rstest]
+#[case::cascade("cascade", &["cascade", STALE, "--node", "worker", "--format", "json"])]
+#[case::sampled("cascade", &["cascade", FOO, "--node", "worker1", "--sample", "1000", "--format", "json"])]
+#[case::numgen("cascade", &["cascade", "../scenarios/nftables/balance.yaml", "--format", "json"])]
+#[case::explain("explain", &["explain", FOO, "--from", "pod/client", "--to", "service/kube-system/coredns:9153", "--format", "json"])]
+#[case::verify("verify", &["verify", FOO, "--format", "json"])]
+#[case::run("run", &["run", FOO, STALE, "--quiet", "--report", concat!("json=", env!("CARGO_TARGET_TMPDIR"), "/schema.json")])]
+fn what_is_written_is_as_its_schema_says(#[case] of: &str, #[case] arguments: &[&str]) {
+    let schema = validator(of);
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts");
+    let text = match of {
+        "run" => std::fs::read_to_string(concat!(env!("CARGO_TARGET_TMPDIR"), "/schema.json")).expect("a report"),
+        _ => String::from_utf8(output.stdout).expect("text"),
+    };
+    let written: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let mistakes: Vec<String> =
+        schema.iter_errors(&written).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert_eq!(mistakes, [""; 0]);
+    // A schema that lets everything pass would be of no use.
+    let mut other = written.as_object().expect("an object").clone();
+    other.insert("version".to_owned(), Value::from("1"));
+    assert!(!schema.is_valid(&Value::from(other)), "its version is a number");
+}
+
 #[fixture]
 fn schema() -> Validator {
     jsonschema::draft202012::new(&scenario::schema()).expect("a sound schema")

@@ -1,108 +1,276 @@
-//! The report for programs.
+//! The report for programs. Names are stable: fields may be added, none is renamed or removed without a new `version`.
 
-use serde_json::{Value, json};
-use svclab_rules::cascade::{Cascade, Chance, Defect, Front, Step};
-use svclab_rules::walk::Share;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use svclab_rules::cascade;
+use svclab_rules::walk;
 
-use super::Report;
-use super::sample::Sample;
+use super::{Report, figures, sample};
 
 /// The version of the document's shape. It grows when a field changes its meaning or goes.
 const VERSION: u32 = 1;
 
 /// The whole report as one JSON object.
-pub fn render(report: &Report) -> Value {
-    let cascades = report.cascades.iter().enumerate().map(|(index, own)| cascade(own, report.sample(index)));
-    json!({
-        "version": VERSION,
-        "source": report.source,
-        "notes": report.notes,
-        "defects": report.defects(),
-        "cascades": cascades.collect::<Vec<_>>(),
-    })
+///
+/// # Errors
+///
+/// Where the JSON writer fails; there is no input known that makes it.
+pub fn render(report: &Report) -> Result<Value, serde_json::Error> {
+    serde_json::to_value(Document::of(report))
 }
 
-fn cascade(cascade: &Cascade, sample: Option<&Sample>) -> Value {
-    json!({
-        "service": cascade.service,
-        "protocol": cascade.protocol.map(|protocol| protocol.as_str()),
-        "chain": cascade.chain,
-        "fronts": cascade.fronts.iter().map(front).collect::<Vec<_>>(),
-        "endpoints": cascade.endpoints,
-        "affinity": cascade.has_affinity,
-        "even": share(cascade.even()),
-        "largestDeviation": cascade.largest_deviation(),
-        "steps": cascade.steps.iter().map(|own| step(cascade, own)).collect::<Vec<_>>(),
-        "left": share(cascade.left),
-        "sentence": cascade.sentence(),
-        "defects": cascade.defects.iter().map(defect).collect::<Vec<_>>(),
-        "sample": sample.map(sampled),
-    })
+/// How rules share connections out.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "svclab cascade --format json")]
+pub(crate) struct Document<'a> {
+    /// The version of this form: 1.
+    version: u32,
+    /// Where the rules come from.
+    source: &'a str,
+    /// What a reader must know of all shares.
+    notes: &'a [String],
+    /// How many defects all cascades have.
+    defects: usize,
+    /// The cascades, in the order of the rules.
+    cascades: Vec<Cascade<'a>>,
 }
 
-/// What came of real packets. Intervals have those shares that fit a count, all of them together at the false-alarm rate.
-fn sampled(sample: &Sample) -> Value {
-    let cells = sample.fit.iter().flat_map(|fit| &fit.cells).map(Some).chain(std::iter::repeat(None));
-    let arrivals = sample.arrivals.iter().zip(cells).map(|(own, cell)| {
-        json!({
-            "endpoint": own.endpoint,
-            "arrived": own.arrived,
-            "counted": own.counted,
-            "share": share(own.share),
-            "interval": cell.map(|cell| [cell.interval.low, cell.interval.high]),
-        })
-    });
-    json!({
-        "from": sample.from,
-        "to": sample.to,
-        "sent": sample.sent,
-        "arrivals": arrivals.collect::<Vec<_>>(),
-        "pValue": sample.fit.as_ref().map(|fit| fit.p_value),
-        "falseAlarmRate": sample.fit.as_ref().map(|fit| fit.rate.get()),
-        "shown": sample.shown,
-        "faults": sample.faults,
-    })
+impl<'a> Document<'a> {
+    fn of(report: &'a Report) -> Self {
+        let cascades = report.cascades.iter().enumerate().map(|(index, own)| Cascade::of(own, report.sample(index)));
+        Self {
+            version: VERSION,
+            source: &report.source,
+            notes: &report.notes,
+            defects: report.defects(),
+            cascades: cascades.collect(),
+        }
+    }
 }
 
-fn front(front: &Front) -> Value {
-    json!({ "address": front.address, "port": front.port, "protocol": front.protocol.as_str() })
+/// How connections to one service port are shared out.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Cascade<'a> {
+    /// The service port, `default/web:http`, or the chain where that is not known.
+    service: &'a str,
+    protocol: Option<&'static str>,
+    chain: &'a str,
+    /// The addresses and ports that lead to it.
+    fronts: Vec<Front>,
+    /// How many endpoints it has.
+    endpoints: usize,
+    /// Whether clients stay with their endpoint; shares are those of new clients then.
+    affinity: bool,
+    /// The share of each if all had the same.
+    even: Share,
+    /// The greatest deviation of an endpoint from even, relative to that: 0.5 is half too much or too little.
+    largest_deviation: f64,
+    /// The rules that take connections, in their order.
+    steps: Vec<Step<'a>>,
+    /// The share that no rule takes.
+    left: Share,
+    /// Why the written chances are even, or that they are not.
+    sentence: String,
+    defects: Vec<Defect>,
+    /// What came of real packets, where any were sent.
+    sample: Option<Sample<'a>>,
 }
 
-fn step(cascade: &Cascade, step: &Step) -> Value {
-    json!({
-        "rule": step.rule,
-        "endpoint": step.endpoint,
-        "chain": Some(&step.chain).filter(|chain| !chain.is_empty()),
-        "chance": chance(step.chance),
-        "share": share(step.share),
-        "deviation": cascade.deviation(step),
-        "cumulative": share(step.cumulative),
-    })
+impl<'a> Cascade<'a> {
+    fn of(own: &'a cascade::Cascade, sample: Option<&'a sample::Sample>) -> Self {
+        Self {
+            service: &own.service,
+            protocol: own.protocol.map(|protocol| protocol.as_str()),
+            chain: &own.chain,
+            fronts: own.fronts.iter().map(Front::of).collect(),
+            endpoints: own.endpoints,
+            affinity: own.has_affinity,
+            even: Share::of(own.even()),
+            largest_deviation: own.largest_deviation(),
+            steps: own.steps.iter().map(|step| Step::of(own, step)).collect(),
+            left: Share::of(own.left),
+            sentence: own.sentence(),
+            defects: own.defects.iter().map(Defect::of).collect(),
+            sample: sample.map(Sample::of),
+        }
+    }
 }
 
-fn chance(chance: Chance) -> Value {
-    let kind = match chance {
-        Chance::Below(_) => "random",
-        Chance::Always => "always",
-        Chance::Drawn { .. } => "numgen",
-        Chance::Condition => return json!({ "kind": "condition" }),
-    };
-    json!({
-        "kind": kind,
-        "written": super::figures::chance(chance),
-        "threshold": chance.threshold(),
-        "draws": chance.draws(),
-    })
+#[derive(Serialize, JsonSchema)]
+struct Front {
+    address: Option<std::net::IpAddr>,
+    port: u16,
+    protocol: &'static str,
 }
 
-/// A share as a number from 0 to 1; the true value is not smaller, and by at most `error` greater, beside the last bit of the
-/// number itself. Where it is exact it also stands as a fraction, in text because of its size.
-fn share(share: Share) -> Value {
-    let fraction = share.fraction().map(|(numerator, denominator)| format!("{numerator}/{denominator}"));
-    json!({ "value": share.to_f64(), "error": share.error(), "fraction": fraction })
+impl Front {
+    fn of(front: &cascade::Front) -> Self {
+        Self { address: front.address, port: front.port, protocol: front.protocol.as_str() }
+    }
 }
 
-fn defect(defect: &Defect) -> Value {
-    let rule = Some(defect.rule).filter(|rule| *rule > 0);
-    json!({ "rule": rule, "kind": defect.kind.code(), "message": defect.kind.to_string() })
+/// A rule that takes a part of the connections that come to it.
+#[derive(Serialize, JsonSchema)]
+struct Step<'a> {
+    /// Its number in the chain, from 1.
+    rule: usize,
+    /// Where it leads to: `10.244.1.2:80`.
+    endpoint: &'a str,
+    /// The endpoint's own chain, where it has one.
+    chain: Option<&'a str>,
+    /// What it takes of what comes to it.
+    chance: Chance,
+    /// What it takes of all.
+    share: Share,
+    /// How far the share is off even, relative to that.
+    deviation: f64,
+    /// What it and those before it take of all.
+    cumulative: Share,
+}
+
+impl<'a> Step<'a> {
+    fn of(own: &cascade::Cascade, step: &'a cascade::Step) -> Self {
+        Self {
+            rule: step.rule,
+            endpoint: &step.endpoint,
+            chain: Some(&*step.chain).filter(|chain| !chain.is_empty()),
+            chance: Chance::of(step.chance),
+            share: Share::of(step.share),
+            deviation: own.deviation(step),
+            cumulative: Share::of(step.cumulative),
+        }
+    }
+}
+
+/// What a rule takes of the connections that come to it: those whose draw is below the threshold.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Chance {
+    /// iptables' `statistic --mode random`.
+    Random(Drawn),
+    /// All.
+    Always(Drawn),
+    /// nft's `numgen random`.
+    Numgen(Drawn),
+    /// Those that fulfil a condition: nobody can say how many.
+    Condition,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Drawn {
+    /// As the rules have it: `0.33333333349`.
+    written: String,
+    threshold: u32,
+    /// Out of how many the kernel draws.
+    draws: u64,
+}
+
+impl Chance {
+    fn of(chance: cascade::Chance) -> Self {
+        let drawn = || Drawn { written: figures::chance(chance), threshold: chance.threshold(), draws: chance.draws() };
+        match chance {
+            cascade::Chance::Below(_) => Self::Random(drawn()),
+            cascade::Chance::Always => Self::Always(drawn()),
+            cascade::Chance::Drawn { .. } => Self::Numgen(drawn()),
+            cascade::Chance::Condition => Self::Condition,
+        }
+    }
+}
+
+/// A share of connections. The true value is not smaller than `value`, and by at most `error` greater, beside the last bit of the
+/// number itself.
+#[derive(Serialize, JsonSchema)]
+struct Share {
+    /// From 0 to 1.
+    value: f64,
+    error: f64,
+    /// The share itself where it is exact, as text because of its size: `1/3`.
+    fraction: Option<String>,
+}
+
+impl Share {
+    fn of(share: walk::Share) -> Self {
+        let fraction = share.fraction().map(|(numerator, denominator)| format!("{numerator}/{denominator}"));
+        Self { value: share.to_f64(), error: share.error(), fraction }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Defect {
+    /// The number of the rule in its chain, where it is one rule's.
+    rule: Option<usize>,
+    /// What kind, in one word.
+    kind: &'static str,
+    /// What is wrong, and what that does to shares.
+    message: String,
+}
+
+impl Defect {
+    fn of(defect: &cascade::Defect) -> Self {
+        let rule = Some(defect.rule).filter(|rule| *rule > 0);
+        Self { rule, kind: defect.kind.code(), message: defect.kind.to_string() }
+    }
+}
+
+/// What came of real packets.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Sample<'a> {
+    /// Who sent, as scenarios name it: `pod/client`.
+    from: &'a str,
+    /// Where to.
+    to: std::net::SocketAddr,
+    /// How many flows were sent.
+    sent: u64,
+    /// How many of them had to be sent again, because the kernel had dropped them by itself.
+    repeated: u64,
+    arrivals: Vec<Arrival<'a>>,
+    /// The probability that right shares look at least this wrong; `null` where nothing arrived.
+    p_value: Option<f64>,
+    /// How often the test fails although shares are right.
+    false_alarm_rate: Option<f64>,
+    /// What was shown, in words.
+    shown: &'a [String],
+    /// What is wrong, in words; nothing where all is as the rules have it.
+    faults: &'a [String],
+}
+
+impl<'a> Sample<'a> {
+    fn of(sample: &'a sample::Sample) -> Self {
+        let cells = sample.fit.iter().flat_map(|fit| &fit.cells).map(Some).chain(std::iter::repeat(None));
+        let arrivals = sample.arrivals.iter().zip(cells).map(|(own, cell)| Arrival {
+            endpoint: &own.endpoint,
+            arrived: own.arrived,
+            counted: own.counted,
+            share: Share::of(own.share),
+            interval: cell.map(|cell| [cell.interval.low, cell.interval.high]),
+        });
+        Self {
+            from: &sample.from,
+            to: sample.to,
+            sent: sample.sent,
+            repeated: sample.repeated,
+            arrivals: arrivals.collect(),
+            p_value: sample.fit.as_ref().map(|fit| fit.p_value),
+            false_alarm_rate: sample.fit.as_ref().map(|fit| fit.rate.get()),
+            shown: &sample.shown,
+            faults: &sample.faults,
+        }
+    }
+}
+
+/// What arrived at one endpoint, or nowhere.
+#[derive(Serialize, JsonSchema)]
+struct Arrival<'a> {
+    endpoint: &'a str,
+    /// Flows that arrived there.
+    arrived: u64,
+    /// Flows that rules translated to it, by their own counters, where they have any.
+    counted: Option<u64>,
+    /// What should arrive.
+    share: Share,
+    /// The shares that fit the count: those of all endpoints together, at the false-alarm rate.
+    interval: Option<[f64; 2]>,
 }

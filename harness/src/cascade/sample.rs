@@ -208,7 +208,7 @@ mod tests {
         let repeated = Tally { repeated: 1, ..tally([18_500, 18_610, 18_421]) };
         let sample = judged(&repeated, Some([18_501, 18_610, 18_421]));
         assert_eq!(sample.faults, Vec::<String>::new());
-        assert_eq!(sample.shown()[1], "the rules' own counters agree with what arrived, but for 1 flow sent again");
+        assert_eq!(sample.shown[1], "the rules' own counters agree with what arrived, but for 1 flow sent again");
     }
 
     #[test]

@@ -1,15 +1,51 @@
-//! `svclab schema`: the JSON Schema of scenario files.
+//! `svclab schema`: the JSON Schemas of scenario files and of what commands write.
+
+use clap::ValueEnum;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
 
 use super::Exit;
 use super::console::Console;
-use crate::scenario;
+use crate::{cascade, explain, report, scenario, verify};
 
-/// Print the JSON Schema of scenario files, for editors.
+/// Print the JSON Schema of scenario files, for editors, or of what commands write as JSON.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Of which documents.
+    #[arg(value_enum, default_value = "scenario")]
+    of: Of,
+}
+
+/// Documents that have a schema.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Of {
+    /// Scenario files.
+    Scenario,
+    /// `svclab run --report json=FILE`.
+    Run,
+    /// `svclab verify --format json`.
+    Verify,
+    /// `svclab explain --format json`.
+    Explain,
+    /// `svclab cascade --format json`.
+    Cascade,
+}
 
 /// Runs the command.
-pub(crate) fn run(_: &Args, console: &Console) -> Exit {
-    console.line(format!("{:#}", scenario::schema()));
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    let schema = match args.of {
+        Of::Scenario => scenario::schema(),
+        Of::Run => written::<report::json::Run<'_>>(),
+        Of::Verify => written::<verify::json::Document<'_>>(),
+        Of::Explain => written::<explain::Explanation>(),
+        Of::Cascade => written::<cascade::json::Document<'_>>(),
+    };
+    console.line(format!("{schema:#}"));
     Exit::Held
+}
+
+/// The schema (draft 2020-12) of documents that are written from a type. Fields may be added to them, so others are allowed.
+fn written<T: JsonSchema>() -> Value {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>().to_value()
 }

@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use svclab_rules::walk::Share;
 
 /// Everything there is to say of one packet's way.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "svclab explain --format json")]
 pub struct Explanation {
     /// The version of this form: 1. Fields may be added; none is renamed or removed without a new number.
     pub version: u32,
@@ -31,7 +33,7 @@ pub struct Explanation {
 }
 
 /// What the kernel did with a real packet, and how far it went the predicted way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Kernel {
     /// What was seen, in words.
     pub observed: String,
@@ -48,7 +50,7 @@ pub struct Kernel {
 }
 
 /// Where the kernel leaves the predicted way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Parting {
     /// The machine.
     pub place: String,
@@ -68,7 +70,7 @@ impl Kernel {
 }
 
 /// A packet as its sender sends it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Sent {
     /// Who sends, as scenarios name it.
     pub from: String,
@@ -83,7 +85,7 @@ pub struct Sent {
 }
 
 /// What the Service API promises.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Promised {
     /// What becomes of the packet, in words.
     pub outcome: String,
@@ -96,7 +98,7 @@ pub struct Promised {
 }
 
 /// A clause that a promise rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Because {
     /// What it says.
     pub sentence: &'static str,
@@ -105,7 +107,7 @@ pub struct Because {
 }
 
 /// One of the things that can become of a packet.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Way {
     /// How much of all such packets goes this way.
     pub share: Part,
@@ -130,7 +132,7 @@ pub struct Way {
 }
 
 /// How a way ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The packet comes out.
@@ -144,7 +146,7 @@ pub enum Verdict {
 }
 
 /// A share of packets.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Part {
     /// As people write it: `1`, `1/3`, `33.333333 %`.
     pub text: String,
@@ -162,7 +164,7 @@ impl From<Share> for Part {
 }
 
 /// A packet at one of the places in a machine's kernel where rules are asked.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Stop {
     /// The machine: `node/worker`.
     pub place: String,
@@ -190,7 +192,7 @@ pub struct Stop {
 }
 
 /// Something that is different when a packet leaves.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change {
     /// What: `source`, `destination` or `mark`.
     pub what: &'static str,
@@ -201,7 +203,7 @@ pub struct Change {
 }
 
 /// A rule on the way.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Line {
     /// Through how many chains the packet came here: 0 in the kernel's own chain.
     pub depth: usize,
@@ -232,7 +234,7 @@ pub struct Line {
 }
 
 /// Whether a rule is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Matched {
     /// It is.

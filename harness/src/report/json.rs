@@ -24,6 +24,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::words::{direction, trouble};
@@ -41,8 +42,9 @@ pub fn render(run: &RunReport) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(&Run::from(run)).map(|text| text + "\n")
 }
 
-#[derive(Serialize)]
-struct Run<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "svclab run --report json")]
+pub(crate) struct Run<'a> {
     version: u32,
     status: &'static str,
     seconds: f64,
@@ -50,7 +52,7 @@ struct Run<'a> {
     scenarios: Vec<Scenario<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Totals {
     scenarios: usize,
     ok: usize,
@@ -72,7 +74,7 @@ impl<'a> From<&'a RunReport> for Run<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Scenario<'a> {
     name: &'a str,
     file: String,
@@ -97,7 +99,7 @@ impl<'a> From<&'a ScenarioReport> for Scenario<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Error {
     cause: &'static str,
     message: String,
@@ -111,7 +113,7 @@ impl From<Trouble> for Error {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Test<'a> {
     name: &'a str,
     at: &'a Span,
@@ -134,7 +136,7 @@ impl<'a> From<&'a TestReport> for Test<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Probe<'a> {
     title: &'a str,
     at: &'a Span,
@@ -178,7 +180,7 @@ impl<'a> From<&'a ProbeReport> for Probe<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Voices<'a> {
     promise: Option<&'a str>,
     prediction: &'a [String],
@@ -189,7 +191,7 @@ struct Voices<'a> {
     untraced: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Kernel<'a> {
     alike: usize,
     met: usize,
@@ -215,13 +217,13 @@ impl<'a> From<&'a Account> for Voices<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Rules<'a> {
     place: &'a str,
     lines: &'a [String],
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Part<'a> {
     field: &'static str,
     expected: &'a str,
@@ -235,7 +237,7 @@ impl<'a> From<&'a Difference> for Part<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Flow<'a> {
     protocol: &'static str,
     source: SocketAddr,
@@ -247,20 +249,20 @@ struct Flow<'a> {
     path: Vec<Sighting<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Place<'a> {
     at: &'a str,
     source: SocketAddr,
     destination: SocketAddr,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Refusal<'a> {
     what: &'a str,
     by: IpAddr,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Sighting<'a> {
     place: &'a str,
     interface: &'a str,
@@ -296,7 +298,7 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Sums<'a> {
     sent: u64,
     sender: Option<IpAddr>,
@@ -319,7 +321,7 @@ impl<'a> From<&'a Tally> for Sums<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Fit<'a> {
     flows: u64,
     held: bool,
@@ -328,7 +330,7 @@ struct Fit<'a> {
     endpoints: Vec<Endpoint<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Endpoint<'a> {
     name: &'a str,
     count: u64,

@@ -5,13 +5,14 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
 
 pub use crate::wire::RejectKind;
 
 /// A place in an input file, shown as `file:line:column`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Span {
     /// The file, as the user named it.
     pub file: PathBuf,

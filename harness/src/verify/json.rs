@@ -13,6 +13,7 @@
 //! | `example` | `flow`, `service`, `promise`, `prediction[]`, `observation`, `rules[]` on the way, all in words |
 //! | `error` | `cause` (`input`, `environment`, `internal`), `message`, `help` |
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::finding::{Example, Finding};
@@ -33,14 +34,15 @@ pub fn json(all: &[Verified], options: &Options) -> Result<String, serde_json::E
     serde_json::to_string_pretty(&Document { version: 1, status, scenarios }).map(|text| text + "\n")
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "svclab verify --format json")]
+pub(crate) struct Document<'a> {
     version: u32,
     status: &'static str,
     scenarios: Vec<Scenario<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Scenario<'a> {
     name: &'a str,
     file: String,
@@ -69,7 +71,7 @@ impl<'a> Scenario<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Error<'a> {
     cause: &'static str,
     message: &'a str,
@@ -82,7 +84,7 @@ impl<'a> Error<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Found<'a> {
     nodes: usize,
     services: usize,
@@ -105,7 +107,7 @@ impl<'a> Found<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Row<'a> {
     from: &'a str,
     kind: &'static str,
@@ -126,7 +128,7 @@ impl<'a> Row<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Parted<'a> {
     disagreement: &'static str,
     fails: bool,
@@ -155,7 +157,7 @@ impl<'a> Parted<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Shown<'a> {
     flow: &'a str,
     service: Option<&'a str>,

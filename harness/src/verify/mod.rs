@@ -13,7 +13,7 @@
 
 mod finding;
 mod inquiry;
-mod json;
+pub(crate) mod json;
 mod kernel;
 mod render;
 mod survey;

@@ -85,7 +85,7 @@ fn counts_and_shares(arrivals: &[Arrival]) -> (Vec<u64>, Vec<f64>) {
     arrivals.iter().map(|own| (own.arrived, own.share.to_f64())).unzip()
 }
 
-/// Whether so much has arrived that no more flows are needed: see [`is_clear`](crate::stats::is_clear).
+/// Whether so much has arrived that no more flows are needed: see [`is_clear`].
 pub fn is_enough(cascade: &Cascade, tally: &Tally, goal: &Goal) -> bool {
     let (counts, shares) = counts_and_shares(&arrivals(cascade, tally).0);
     // What cannot be judged becomes no clearer by more flows.

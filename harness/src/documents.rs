@@ -39,9 +39,6 @@ pub enum DocumentError {
         /// What is wrong with them, by their own lines.
         errors: Vec<ParseError>,
     },
-    /// Foreign rules can be merged with generated iptables rules only.
-    #[error("rules can only stand before or after generated rules in iptables mode")]
-    Mode(Span),
 }
 
 impl DocumentError {
@@ -49,7 +46,7 @@ impl DocumentError {
     pub fn origin(&self) -> Option<&Span> {
         match self {
             Self::Version(_) | Self::Nftables(_) => None,
-            Self::Foreign { origin, .. } | Self::Mode(origin) => Some(origin),
+            Self::Foreign { origin, .. } => Some(origin),
         }
     }
 }
@@ -60,7 +57,9 @@ fn list(errors: &[ParseError]) -> String {
 
 /// Writes the documents of all namespaces for a state of a scenario's cluster.
 ///
-/// A node has a document for each family of its addresses.
+/// A node has a document for each family of its addresses; where foreign rules of iptables stand beside generated ones of
+/// nftables, two, one behind the other, in the order in which they are to be installed: of chains at the same priority the kernel
+/// asks those first that came last.
 ///
 /// # Errors
 ///
@@ -70,7 +69,7 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
     let mut documents = Vec::new();
     for node in &cluster.nodes {
         for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
-            documents.push(node_document(scenario, cluster, node, family)?);
+            documents.extend(node_documents(scenario, cluster, node, family)?);
         }
     }
     let in_pods = scenario.rules.iter().filter_map(|rules| match &rules.place {
@@ -86,39 +85,41 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
     Ok(documents)
 }
 
-/// Whether rules of these documents that translate to an address have counters: those of iptables do.
+/// Whether all rules of these documents that translate to an address have counters: those of iptables do, kube-proxy's of
+/// nftables do not.
 pub fn keep_counters(documents: &[Document], address: IpAddr) -> bool {
     let of_family = |document: &&Document| document.family == Family::of(address);
-    documents.iter().filter(of_family).any(|document| document.mode == ProxyMode::Iptables)
+    let mut modes = documents.iter().filter(of_family).map(|document| document.mode).peekable();
+    modes.peek().is_some() && modes.all(|mode| mode == ProxyMode::Iptables)
 }
 
-fn node_document(
+fn node_documents(
     scenario: &Scenario,
     cluster: &Cluster,
     node: &Node,
     family: Family,
-) -> Result<Document, DocumentError> {
-    let space = format!("node/{}", node.name);
+) -> Result<Vec<Document>, DocumentError> {
     let here = |rules: &&ForeignRules| rules.place == Place::Node(node.name.clone()) && rules.family == family;
     let foreign: Vec<&ForeignRules> = scenario.rules.iter().filter(here).collect();
-    let mode = cluster.proxy.mode;
+    let document = |mode, text| Document { space: format!("node/{}", node.name), family, mode, text };
     if let Some(instead) = foreign.iter().find(|rules| rules.install == Install::Instead) {
-        return Ok(Document { space, family, mode: ProxyMode::Iptables, text: instead.text.clone() });
+        return Ok(vec![document(ProxyMode::Iptables, instead.text.clone())]);
     }
-    if mode == ProxyMode::Nftables {
-        return match foreign.first() {
-            Some(rules) => Err(DocumentError::Mode(rules.origin.clone())),
-            None => {
-                let rules = nftables::generate(cluster, node, family)?;
-                Ok(Document { space, family, mode, text: nftables::print_sync(&rules) })
-            }
-        };
+    if cluster.proxy.mode == ProxyMode::Nftables {
+        let rules = nftables::generate(cluster, node, family)?;
+        let mut documents = vec![document(ProxyMode::Nftables, nftables::print_sync(&rules))];
+        if let Some(first) = foreign.first() {
+            let beside = foreign.iter().try_fold(RuleSet::new(family), |rules, more| merge(rules, more, family))?;
+            let at = usize::from(first.install == Install::Before);
+            documents.insert(at, document(ProxyMode::Iptables, iptables::print(&beside)));
+        }
+        return Ok(documents);
     }
     let mut rules = iptables::generate(cluster, node, family)?;
     for addition in foreign {
         rules = merge(rules, addition, family)?;
     }
-    Ok(Document { space, family, mode, text: iptables::print(&rules) })
+    Ok(vec![document(ProxyMode::Iptables, iptables::print(&rules))])
 }
 
 fn merge(generated: RuleSet, foreign: &ForeignRules, family: Family) -> Result<RuleSet, DocumentError> {

@@ -155,6 +155,8 @@ fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case
 #[case::process("foreign-rules/forward-policy-drop.yaml", "node/worker2", "service/web:80")]
 #[case::refused("no-endpoints/reject.yaml", "pod/client", "service/web:80")]
 #[case::udp("distribution/seven.yaml", "pod/client", "service/web:quic")]
+#[case::beside_nftables("foreign-rules/beside-nftables.yaml", "pod/client", "service/web:80")]
+#[case::policy_beside_nftables("foreign-rules/beside-nftables.yaml", "pod/client3", "service/web:80")]
 #[case::bridge_and_tunnel("seeds/002-k3s-klipper-lb.yaml", "pod/client", "service/traefik-ns/traefik:80")]
 fn the_kernel_goes_the_predicted_way(
     #[case] file: &str,

@@ -23,6 +23,8 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("distribution/forgotten-probability.yaml", Rules, "delivered with its source kept"),
     ("distribution/forgotten-probability.yaml", Rules, "nobody has the address"),
     ("foreign-rules/accept-before-reject.yaml", Rules, "nobody has the address"),
+    ("foreign-rules/beside-nftables.yaml", Rules, "dropped on node/worker3: by the policy of FORWARD"),
+    ("foreign-rules/beside-nftables.yaml", Rules, "delivered to who is no endpoint"),
     ("foreign-rules/drop-mark.yaml", Rules, "--mark 0x8000/0x8000 -j DROP"),
     ("foreign-rules/flushed.yaml", Rules, "nobody has the address"),
     ("foreign-rules/flushed.yaml", Rules, "rejected on node/worker (TCP reset): no process listens"),

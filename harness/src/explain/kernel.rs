@@ -3,9 +3,9 @@
 use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Did, Transport};
 
-use crate::predict::{Met, Network, PredictedBranch, Stage};
+use crate::predict::{AnyRule, Met, Network, PredictedBranch, Stage};
 use crate::topology::SpaceId;
-use crate::trace::{Passage, Traced, TracedWhat};
+use crate::trace::{Passage, Teller, Traced, TracedWhat};
 use crate::voices::Seen;
 
 /// The port of a tunnel's packets, which are not traced (VXLAN as Linux has it).
@@ -79,7 +79,9 @@ pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &
         });
         let foretold: Vec<Foretold<'_>> = foretold.filter(|one| !matches!(one.met.did, Did::PassByChance(_))).collect();
         let kernel: Vec<&Traced> = traced.iter().filter(|one| one.space == space && one.passage == passage).collect();
-        if let Some((predicted, instead)) = comparison.walk(&foretold, &kernel) {
+        let parted =
+            by_teller(foretold, kernel).into_iter().find_map(|(foretold, kernel)| comparison.walk(&foretold, &kernel));
+        if let Some((predicted, instead)) = parted {
             let place = network.topology().spaces[space].name.clone();
             let family = stages.first().map_or(Family::Ipv4, |(_, stage)| stage.family);
             let kernel = kernel_words(network, family, instead);
@@ -89,6 +91,21 @@ pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &
         }
     }
     comparison
+}
+
+/// What is predicted and told of a machine: in one piece, or where its two languages have tellers of their own, each by itself.
+fn by_teller<'m, 't>(
+    foretold: Vec<Foretold<'m>>,
+    kernel: Vec<&'t Traced>,
+) -> Vec<(Vec<Foretold<'m>>, Vec<&'t Traced>)> {
+    let is_of_iptables = |one: &Foretold<'_>| matches!(one.met.rule, AnyRule::Iptables { .. });
+    let is_of_legacy = |one: &&Traced| one.teller == Teller::Legacy;
+    if !kernel.iter().any(is_of_legacy) || foretold.iter().all(is_of_iptables) {
+        return vec![(foretold, kernel)];
+    }
+    let (foreign, own) = foretold.into_iter().partition(is_of_iptables);
+    let (by_legacy, by_nftables) = kernel.into_iter().partition(is_of_legacy);
+    vec![(own, by_nftables), (foreign, by_legacy)]
 }
 
 /// The hooks of a branch, there and back.
@@ -188,6 +205,7 @@ mod tests {
                 table: met.place.table,
                 chain: met.place.chain,
                 what: TracedWhat::Rule(Some(met.place.number)),
+                teller: Teller::Nftables,
             })
         });
         let told = told.collect();

@@ -170,8 +170,6 @@ pub struct Stop {
     pub place: String,
     /// The hook, as iptables calls its chains: `PREROUTING`.
     pub hook: &'static str,
-    /// The language of the machine's rules: `iptables` or `nftables`; `null` where it has none.
-    pub language: Option<&'static str>,
     /// The interface that it came in by.
     pub input: Option<String>,
     /// The interface that it leaves by, where that is known already.
@@ -207,6 +205,8 @@ pub struct Change {
 pub struct Line {
     /// Through how many chains the packet came here: 0 in the kernel's own chain.
     pub depth: usize,
+    /// The language that the rule is in: `iptables` or `nftables`.
+    pub language: &'static str,
     /// The table.
     pub table: String,
     /// The chain.

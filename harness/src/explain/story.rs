@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::cluster::Family;
 use svclab_rules::promise::Promise;
 use svclab_rules::walk::{Assumptions, Direction, Hook, Packet, Share, State, Tracking};
 
@@ -144,10 +144,6 @@ fn stop(network: &Network<'_>, stage: &Stage, told: &[Option<bool>], then: Strin
     Stop {
         place: network.topology().spaces[stage.space].name.clone(),
         hook: stage.hook.as_str(),
-        language: network.language(stage.space, stage.family).map(|mode| match mode {
-            ProxyMode::Iptables => "iptables",
-            ProxyMode::Nftables => "nftables",
-        }),
         input: name(stage.came.input),
         output: name(stage.came.output),
         came: packet_words(&stage.came),

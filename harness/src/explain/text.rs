@@ -233,8 +233,9 @@ impl Page {
                 words.push((hook, meaning));
             }
         }
+        let lines = || stops().flat_map(|stop| &stop.rules);
         for (language, meanings) in RULES {
-            if stops().any(|stop| stop.language == Some(language) && !stop.rules.is_empty()) {
+            if lines().any(|line| line.language == language) {
                 words.extend(meanings);
             }
         }
@@ -244,8 +245,7 @@ impl Page {
             }
         }
         for (language, meaning) in CHANCE {
-            let is_asked = |stop: &Stop| stop.rules.iter().any(|line| line.chance.is_some());
-            if stops().any(|stop| stop.language == Some(language) && is_asked(stop)) {
+            if lines().any(|line| line.language == language && line.chance.is_some()) {
                 words.push(("chance", meaning));
             }
         }

@@ -4,7 +4,7 @@ use svclab_rules::walk::{Did, Share};
 
 use super::model::{Line, Matched, Part};
 use super::words::{Words, words};
-use crate::predict::{Met, Onward};
+use crate::predict::{AnyRule, Met, Onward};
 
 /// The rules that matter at a hook, and how many others were asked.
 pub(super) struct Visits {
@@ -124,6 +124,10 @@ fn line(met: &Met<'_>, depth: usize, passed: usize, share: Share) -> Line {
     let Words { why, does, is_by_chance, sharing } = words(met, share);
     Line {
         depth,
+        language: match met.rule {
+            AnyRule::Iptables { .. } => "iptables",
+            AnyRule::Nftables { .. } => "nftables",
+        },
         table: place.table.clone(),
         chain: place.chain.clone(),
         number: place.number,

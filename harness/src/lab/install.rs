@@ -34,7 +34,8 @@ impl Backend {
     }
 }
 
-/// Installs documents, each in place of what stands in its tables, several at the same time and while `meanwhile` runs.
+/// Installs documents, each in place of what stands in its tables, several at the same time and while `meanwhile` runs; those of
+/// one namespace and family one after the other, as they come.
 /// Returns what `meanwhile` returns.
 ///
 /// # Errors
@@ -50,7 +51,10 @@ pub(super) fn install_all<T>(
 ) -> Result<T, LabError> {
     let found = documents.iter().map(|document| Ok((find(namespaces, &document.space)?, document)));
     let placed = found.collect::<Result<Vec<_>, LabError>>()?;
-    let calls = placed.into_iter().map(|(namespace, document)| move || install(namespace, document, backend));
+    let together = placed.chunk_by(|(_, one), (_, next)| (&one.space, one.family) == (&next.space, next.family));
+    let calls = together.map(|documents| {
+        move || documents.iter().try_for_each(|(namespace, document)| install(namespace, document, backend))
+    });
     programs::during(meanwhile, calls)
 }
 

@@ -25,10 +25,11 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn of(space: &Space, documents: &[Document], cluster: &Cluster) -> Result<Self, PredictError> {
-        let mut rules = [None, None];
-        for document in documents.iter().filter(|document| document.space == space.name) {
-            rules[document.family as usize] = Some(Rules::of(document)?);
-        }
+        let of_family = |family: Family| {
+            let own = documents.iter().filter(|one| one.space == space.name && one.family == family);
+            Rules::of(&own.collect::<Vec<_>>())
+        };
+        let rules = [of_family(Family::ALL[0])?, of_family(Family::ALL[1])?];
         let mut environment = Environment::default();
         let mut routes = space.routes.clone();
         for (index, prefix) in &space.addresses {

@@ -29,7 +29,7 @@ mod tunnel;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use svclab_rules::cluster::{Cluster, Family, Protocol, ProxyMode};
+use svclab_rules::cluster::{Cluster, Family, Protocol};
 use svclab_rules::walk::{Packet, Transport};
 
 use crate::documents::Document;
@@ -39,7 +39,6 @@ use crate::wire::Mac;
 use journey::Journey;
 use leg::{Budget, Home, Leg};
 use machine::Machine;
-use rules::Rules;
 
 pub use met::{AnyRule, Decisive, Met, Onward};
 pub use prediction::{Cause, Predicted, PredictedBranch, PredictedReply, Prediction, RulePlace, Stage};
@@ -150,11 +149,6 @@ impl<'a> Network<'a> {
     pub fn rule_text(&self, space: SpaceId, family: Family, table: &str, chain: &str, number: usize) -> Option<String> {
         let rules = self.machines[space].rules(family)?;
         Some(rules.text(chain, rules.numbered(table, chain, number)?))
-    }
-
-    /// The language of a namespace's rules for a family, where there are any.
-    pub fn language(&self, space: SpaceId, family: Family) -> Option<ProxyMode> {
-        self.machines[space].rules(family).map(Rules::mode)
     }
 
     /// The plan that is walked.

@@ -1,40 +1,71 @@
-//! The rules of a namespace for one family, in either language.
+//! The rules of a namespace for one family, in either language or both.
 
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::iptables::{self, RuleSet};
 use svclab_rules::nftables::{self, Ruleset};
-use svclab_rules::walk::{Branch, ChainId, Environment, Hook, Packet, Path, RuleId, Then, Tracking};
+use svclab_rules::walk::{
+    self, Beside, Branch, ChainId, Environment, Hook, Older, Packet, Path, RuleId, Then, Tracking,
+};
 
 use super::met::{AnyRule, Onward};
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 
 /// Rules, and the program that they make.
-pub(super) enum Rules {
-    Iptables(RuleSet, iptables::evaluate::Program),
-    Nftables(Ruleset, nftables::evaluate::Program),
+pub(super) struct Rules {
+    family: Family,
+    iptables: Option<RuleSet>,
+    nftables: Option<Ruleset>,
+    program: Program,
+}
+
+enum Program {
+    Iptables(iptables::evaluate::Program),
+    Nftables(nftables::evaluate::Program),
+    /// Foreign rules of iptables beside kube-proxy's of nftables.
+    Both(walk::Program<Beside<iptables::evaluate::Code, nftables::evaluate::Code>>),
 }
 
 impl Rules {
-    /// Reads a document and makes it ready for walking.
-    pub(super) fn of(document: &Document) -> Result<Self, PredictError> {
-        let space = || document.space.clone();
-        match document.mode {
-            ProxyMode::Iptables => {
-                let parsed = iptables::parse(&document.text, document.family);
-                let rules = parsed.map_err(|errors| PredictError::unreadable(space(), &errors))?.rules;
-                let program = iptables::evaluate::Program::compile(&rules);
-                let program = program.map_err(|errors| PredictError::unsound(space(), &errors))?;
-                Ok(Self::Iptables(rules, program))
-            }
-            ProxyMode::Nftables => {
-                let parsed = nftables::parse(&document.text);
-                let rules = parsed.map_err(|errors| PredictError::unreadable(space(), &errors))?.rules;
-                let program = nftables::evaluate::Program::compile(&rules, document.family);
-                let program = program.map_err(|errors| PredictError::unsound(space(), &errors))?;
-                Ok(Self::Nftables(rules, program))
+    /// Reads the documents of a namespace for one family, in the order in which they are installed: one, or one of each language.
+    /// `None` where there is none.
+    pub(super) fn of(documents: &[&Document]) -> Result<Option<Self>, PredictError> {
+        let Some(Document { space, family, .. }) = documents.first() else { return Ok(None) };
+        let (mut iptables, mut nftables) = (None, None);
+        for document in documents {
+            match document.mode {
+                ProxyMode::Iptables => {
+                    let parsed = iptables::parse(&document.text, *family);
+                    let parsed = parsed.map_err(|errors| PredictError::unreadable(space.clone(), &errors))?;
+                    iptables = Some(parsed.rules);
+                }
+                ProxyMode::Nftables => {
+                    let parsed = nftables::parse(&document.text);
+                    let parsed = parsed.map_err(|errors| PredictError::unreadable(space.clone(), &errors))?;
+                    nftables = Some(parsed.rules);
+                }
             }
         }
+        let of_iptables = |rules: &RuleSet| {
+            let program = iptables::evaluate::Program::compile(rules);
+            program.map_err(|errors| PredictError::unsound(space.clone(), &errors))
+        };
+        let older = if documents.first().is_some_and(|first| first.mode == ProxyMode::Iptables) {
+            Older::First
+        } else {
+            Older::Second
+        };
+        let program = match (&iptables, &nftables) {
+            (None, None) => return Ok(None),
+            (Some(rules), None) => Ok(Program::Iptables(of_iptables(rules)?)),
+            (None, Some(rules)) => nftables::evaluate::Program::compile(rules, *family).map(Program::Nftables),
+            (Some(foreign), Some(rules)) => {
+                let foreign = of_iptables(foreign)?;
+                nftables::evaluate::Program::compile_beside(rules, foreign, older).map(Program::Both)
+            }
+        };
+        let program = program.map_err(|errors| PredictError::unsound(space.clone(), &errors))?;
+        Ok(Some(Self { family: *family, iptables, nftables, program }))
     }
 
     /// Takes a packet through a hook.
@@ -45,25 +76,28 @@ impl Rules {
         packet: &Packet,
         tracking: Tracking,
     ) -> Vec<Branch<Path>> {
-        match self {
-            Self::Iptables(_, program) => program.walk_traced(environment, hook, packet, tracking),
-            Self::Nftables(_, program) => program.walk_traced(environment, hook, packet, tracking),
+        match &self.program {
+            Program::Iptables(program) => program.walk_traced(environment, hook, packet, tracking),
+            Program::Nftables(program) => program.walk_traced(environment, hook, packet, tracking),
+            Program::Both(program) => program.walk_traced(environment, hook, packet, tracking),
         }
     }
 
     /// The table and name of a chain.
     pub(super) fn chain(&self, chain: ChainId) -> (&str, &str) {
-        match self {
-            Self::Iptables(_, program) => program.chain(chain),
-            Self::Nftables(_, program) => program.chain(chain),
+        match &self.program {
+            Program::Iptables(program) => program.chain(chain),
+            Program::Nftables(program) => program.chain(chain),
+            Program::Both(program) => program.chain(chain),
         }
     }
 
     /// Where a rule stands, and the rule.
     pub(super) fn rule(&self, space: &str, rule: RuleId) -> Option<(RulePlace, AnyRule<'_>)> {
-        let place = match self {
-            Self::Iptables(_, program) => program.place(rule),
-            Self::Nftables(_, program) => program.place(rule),
+        let place = match &self.program {
+            Program::Iptables(program) => program.place(rule),
+            Program::Nftables(program) => program.place(rule),
+            Program::Both(program) => program.place(rule),
         };
         let rule = self.numbered(place.table, place.chain, place.rule)?;
         let place = RulePlace {
@@ -79,25 +113,25 @@ impl Rules {
     /// A rule by its number in its chain, from 1.
     pub(super) fn numbered(&self, table: &str, chain: &str, number: usize) -> Option<AnyRule<'_>> {
         let index = number.checked_sub(1)?;
-        match self {
-            Self::Iptables(rules, _) => {
-                let table = rules.tables.iter().find(|one| one.name.as_str() == table)?;
-                let chain = table.chain(chain)?.rules.as_slice();
-                Some(AnyRule::Iptables { rule: chain.get(index)?, chain })
-            }
-            Self::Nftables(rules, _) => {
-                let table = rules.tables.iter().find(|one| one.family == self.family() && &*one.name == table)?;
-                let chain = table.chain(chain)?.rules.as_slice();
-                Some(AnyRule::Nftables { rule: chain.get(index)?, chain, table })
-            }
-        }
+        let of_iptables = || {
+            let table = self.iptables.as_ref()?.tables.iter().find(|one| one.name.as_str() == table)?;
+            let chain = table.chain(chain)?.rules.as_slice();
+            Some(AnyRule::Iptables { rule: chain.get(index)?, chain })
+        };
+        let of_nftables = || {
+            let tables = &self.nftables.as_ref()?.tables;
+            let table = tables.iter().find(|one| one.family == self.family && &*one.name == table)?;
+            let chain = table.chain(chain)?.rules.as_slice();
+            Some(AnyRule::Nftables { rule: chain.get(index)?, chain, table })
+        };
+        of_iptables().or_else(of_nftables)
     }
 
     /// A rule as its language writes it: one of nftables behind the name of its chain, as iptables has it by itself.
     pub(super) fn text(&self, chain: &str, rule: AnyRule<'_>) -> String {
         let text = match rule {
-            AnyRule::Iptables { rule, .. } => iptables::print_rule(self.family(), chain, rule),
-            AnyRule::Nftables { rule, .. } => format!("{chain} {}", nftables::print_rule(rule, self.family())),
+            AnyRule::Iptables { rule, .. } => iptables::print_rule(self.family, chain, rule),
+            AnyRule::Nftables { rule, .. } => format!("{chain} {}", nftables::print_rule(rule, self.family)),
         };
         text.trim_end().to_owned()
     }
@@ -122,21 +156,6 @@ impl Rules {
             Then::Return => Onward::Return,
             Then::Accept => Onward::Accept,
             Then::End => Onward::End,
-        }
-    }
-
-    /// The language that they are in.
-    pub(super) fn mode(&self) -> ProxyMode {
-        match self {
-            Self::Iptables(..) => ProxyMode::Iptables,
-            Self::Nftables(..) => ProxyMode::Nftables,
-        }
-    }
-
-    fn family(&self) -> Family {
-        match self {
-            Self::Iptables(_, program) => program.family(),
-            Self::Nftables(_, program) => program.family(),
         }
     }
 }

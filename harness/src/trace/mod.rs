@@ -40,6 +40,17 @@ pub struct Traced {
     pub chain: String,
     /// What happened.
     pub what: TracedWhat,
+    /// Who told.
+    pub teller: Teller,
+}
+
+/// A part of the kernel that tells of rules. What different ones tell of a machine has no common order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Teller {
+    /// nftables, which has iptables-nft's rules too.
+    Nftables,
+    /// iptables-legacy.
+    Legacy,
 }
 
 /// What the kernel tells of a packet in a chain.
@@ -76,6 +87,7 @@ struct Event {
     table: String,
     chain: String,
     what: TracedWhat,
+    teller: Teller,
 }
 
 /// Listens to the kernel's traces in a lab. It has to be stopped with [`Tracer::stop`], so that the lab is as before.
@@ -144,11 +156,11 @@ impl Ear {
 fn traced(space: SpaceId, events: Vec<Event>) -> Vec<Traced> {
     let mut is_answered = false;
     let mut traced = Vec::new();
-    for Event { header, table, chain, what } in events {
+    for Event { header, table, chain, what, teller } in events {
         let Some(passage) = header.and_then(|header| header.passage(is_answered)) else { continue };
         is_answered |= passage == Passage::Back;
         if table != crate::lab::TRACING_TABLE {
-            traced.push(Traced { space, passage, table, chain, what });
+            traced.push(Traced { space, passage, table, chain, what, teller });
         }
     }
     traced

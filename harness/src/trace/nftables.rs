@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::headers::Header;
-use super::{Event, TracedWhat};
+use super::{Event, Teller, TracedWhat};
 use crate::lab::netfilter::{Message, Socket, encode};
 
 /// NFNLGRP_NFTRACE, as a bit.
@@ -60,7 +60,8 @@ pub(super) fn hear(socket: &Socket) -> io::Result<Vec<Event>> {
                 TracedWhat::Rule(position.map(|position| position + 1))
             }
         };
-        events.push(Event { header: headers.get(&id).cloned(), table, chain, what });
+        let header = headers.get(&id).cloned();
+        events.push(Event { header, table, chain, what, teller: Teller::Nftables });
     }
     Ok(events)
 }

@@ -7,11 +7,13 @@
 //! What lies between hooks (routing, forwarding, the next machine) is the caller's part: it takes the packet out of an
 //! accepted branch, finds its way, and walks the next hook with the branch's [`Tracking`].
 //!
-//! Languages share how chains are walked: [`Program`] has the chains of all hooks, `machine` goes from rule to rule through the chains of a hook, `walker` is the
+//! Languages share how chains are walked: [`Program`] has the chains of all hooks, `stops` orders them, also where rules of two languages stand
+//! [`Beside`] each other, `machine` goes from rule to rule through the chains of a hook, `walker` is the
 //! packet on its way, `translation` what rules bind to its connection, `nesting` which chains are inside of which. What a
 //! rule asks and does is each language's own.
 
 mod address;
+mod beside;
 mod branch;
 mod connection;
 mod environment;
@@ -26,11 +28,14 @@ mod program;
 #[cfg(test)]
 pub(crate) mod samples;
 mod share;
+mod stops;
 mod trace;
 mod translation;
 mod walker;
 
 pub(crate) use address::bits;
+pub(crate) use beside::Start;
+pub use beside::{Beside, Older};
 pub use branch::{Assumptions, Branch, By, Effect, Effects, Outcome, Refusal, Unknown};
 pub use connection::{Connection, Direction, SourceNat, State, Tracked, Tracking, Tuple};
 pub use environment::{AddressTable, Environment, IpSet, Part, RecentEntry, RecentLists};
@@ -38,12 +43,13 @@ pub(crate) use hash::FastMap;
 pub(crate) use held::Held;
 pub use hook::Hook;
 pub use interface::Interface;
-pub(crate) use machine::{Next, Pass, Stop, stop};
+pub(crate) use machine::{Next, Pass, stop};
 pub(crate) use nesting::{Fault, Lead, faults, reached};
 pub use packet::{BridgePorts, Packet, Transport};
 pub use program::Program;
 pub(crate) use program::{Code, Names, Span};
 pub use share::Share;
+pub(crate) use stops::{DESTINATIONS, Hooked, Kind, SOURCES};
 pub use trace::{ChainId, Did, NoTrace, Path, Place, RuleId, Step, Then, Trace};
 pub(crate) use translation::{Destination, Source, SourceAddress};
 pub(crate) use walker::Walker;

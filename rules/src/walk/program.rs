@@ -6,6 +6,7 @@ use super::environment::Environment;
 use super::hook::Hook;
 use super::machine::{Next, Pass, Stop, walk};
 use super::packet::Packet;
+use super::stops::{Hooked, stops};
 use super::trace::{ChainId, NoTrace, Path, Place, RuleId, Trace};
 use super::walker::Walker;
 use crate::cluster::Family;
@@ -17,6 +18,10 @@ pub struct Program<C> {
     /// The chains' rules, and their names, in the same order.
     pub(crate) spans: Vec<Span>,
     pub(crate) names: Vec<Names>,
+    /// The chains that hooks have, the oldest first.
+    pub(crate) hooked: Vec<Hooked>,
+    /// Whether connections are translated also where no chain does so.
+    pub(crate) translates: bool,
     /// What a packet meets at each hook, in the order of priorities.
     pub(crate) stops: [Vec<Stop>; Hook::ALL.len()],
     /// What the rules ask and do.
@@ -94,7 +99,20 @@ impl<C: Code> Program<C> {
 impl<C> Program<C> {
     /// No rules yet.
     pub(crate) fn empty(family: Family, code: C) -> Self {
-        Self { family, spans: Vec::new(), names: Vec::new(), stops: Default::default(), code }
+        Self {
+            family,
+            spans: Vec::new(),
+            names: Vec::new(),
+            hooked: Vec::new(),
+            translates: false,
+            stops: Default::default(),
+            code,
+        }
+    }
+
+    /// Orders what each hook has.
+    pub(crate) fn arrange(&mut self) {
+        self.stops = Hook::ALL.map(|hook| stops(hook, &self.hooked, self.translates));
     }
 
     pub(super) fn span(&self, chain: u32) -> Span {

@@ -42,14 +42,10 @@ impl Written<'_> {
 }
 
 /// Checks rules by themselves, given those that were written before them.
-pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], mode: ProxyMode, findings: &mut Findings) {
+pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     beside(written, before, findings);
     if let Some(mistake) = no_rules(written) {
         findings.add(mistake);
-    } else if !written.alone() && mode == ProxyMode::Nftables {
-        let message = "these rules cannot be merged with those of nftables mode";
-        let help = "Set `install: instead`, or `cluster.proxy.mode: iptables`.";
-        findings.wrong(written.at.field("install"), message, help);
     } else if !written.alone() {
         const HELP: &str = "Rules that stand before or after kube-proxy's are merged with them, so svclab must \
             understand them: write them as iptables-save does.";
@@ -131,7 +127,11 @@ fn verb(mistake: &Mistake) -> String {
 fn merged(written: &Written<'_>, all: &[Written<'_>], cluster: &Cluster) -> Option<RuleSet> {
     let ForeignRules { place, family, .. } = &written.rules;
     let Namespace::Node(node) = place else { return None };
-    let mut rules = iptables::generate(cluster, cluster.node(node)?, *family).ok()?;
+    let mut rules = match cluster.proxy.mode {
+        ProxyMode::Iptables => iptables::generate(cluster, cluster.node(node)?, *family).ok()?,
+        // kube-proxy's are in tables of their own.
+        ProxyMode::Nftables => RuleSet::new(*family),
+    };
     for other in all.iter().map(|other| &other.rules) {
         if other.place == *place && other.family == *family {
             let order = if other.install == Install::Before { Order::Before } else { Order::After };

@@ -100,7 +100,7 @@ pub(crate) fn rules(
             let text = text.replace("\r\n", "\n");
             let rules = ForeignRules { place: place.clone(), family: family(raw.family), text, origin, install };
             let written = Written { rules, at, start };
-            foreign::check(&written, &all, cluster.proxy.mode, findings);
+            foreign::check(&written, &all, findings);
             all.push(written);
         }
     }

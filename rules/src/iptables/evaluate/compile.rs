@@ -10,7 +10,7 @@ use super::lower::conditions;
 use super::program::{Code, Program, Rule};
 use crate::cluster::Family;
 use crate::iptables::{self, Policy, RuleSet, TableName};
-use crate::walk::{Hook, Names, Span, Stop};
+use crate::walk::{DESTINATIONS, Hook, Hooked, Kind, Names, SOURCES, Span};
 
 impl Program {
     /// Makes a rule set ready for walking.
@@ -36,18 +36,17 @@ impl Program {
     pub(super) fn without_index(rules: &RuleSet) -> Result<Self, Vec<CompileError>> {
         check(rules)?;
         let mut program = Self::empty(rules.family, Code::default());
-        let mut entries = Entries::default();
+        // The kernel's own tables translate what they have connections of, whether or not a rule does.
+        program.translates = true;
         for table in &rules.tables {
-            entries.push((table.name, program.add_table(table)));
+            program.add_table(table);
         }
-        for hook in Hook::ALL {
-            program.stops[hook as usize] = stops(hook, &entries);
-        }
+        program.arrange();
         Ok(program)
     }
 
-    /// Adds the chains of a table; returns those that its hooks have.
-    fn add_table(&mut self, table: &iptables::Table) -> [Option<u32>; Hook::ALL.len()] {
+    /// Adds the chains of a table.
+    fn add_table(&mut self, table: &iptables::Table) {
         let first = self.spans.len() as u32;
         let order = order(table);
         let positions: HashMap<&str, u32> =
@@ -61,10 +60,11 @@ impl Program {
             self.spans.push(Span { first, end, index: None, drops });
             self.names.push(Names { table: table.name.as_str().into(), chain: (&*chain.name).into() });
         }
-        Hook::ALL.map(|hook| {
-            let is_hook = table.name.builtin_chains().contains(&hook.as_str());
-            positions.get(hook.as_str()).copied().filter(|_| is_hook)
-        })
+        for hook in Hook::ALL.into_iter().filter(|hook| table.name.builtin_chains().contains(&hook.as_str())) {
+            let (priority, kind) = hooked(table.name, hook);
+            let chain = positions.get(hook.as_str()).copied();
+            self.hooked.extend(chain.map(|chain| Hooked { hook, priority, chain, kind }));
+        }
     }
 }
 
@@ -93,27 +93,17 @@ impl Code {
     }
 }
 
-/// The chains that tables have at hooks.
-type Entries = Vec<(TableName, [Option<u32>; Hook::ALL.len()])>;
-
-/// The stops of a hook in the order of their priorities: raw -300, connections -200, mangle -150, nat of destinations
-/// -100, filter 0, security 50, nat of sources 100 (`netfilter_ipv4.h`).
-fn stops(hook: Hook, entries: &Entries) -> Vec<Stop> {
-    use TableName::{Filter, Mangle, Nat, Raw, Security};
-    let chain = |name: TableName| {
-        entries.iter().find(|(table, _)| *table == name).and_then(|(_, chains)| chains[hook as usize])
-    };
-    let plain = |name: TableName| chain(name).map(|chain| Stop::Chain { chain, reroutes: name == Mangle });
-    let nat = || [chain(Nat).map(Stop::Nat), Some(Stop::Translation)];
-    let found = match hook {
-        Hook::Prerouting | Hook::Output => {
-            let first = [plain(Raw), Some(Stop::Lookup), plain(Mangle)];
-            [&first[..], &nat()[..], &[plain(Filter), plain(Security)][..]].concat()
-        }
-        Hook::Input | Hook::Postrouting => [&[plain(Mangle), plain(Filter), plain(Security)][..], &nat()[..]].concat(),
-        Hook::Forward => vec![plain(Mangle), plain(Filter), plain(Security)],
-    };
-    found.into_iter().flatten().collect()
+/// When a table's chain of a hook is asked, and for what (`netfilter_ipv4.h`).
+fn hooked(table: TableName, hook: Hook) -> (i32, Kind) {
+    let plain = Kind::Filter { reroutes: false };
+    match table {
+        TableName::Raw => (-300, plain),
+        TableName::Mangle => (-150, Kind::Filter { reroutes: true }),
+        TableName::Nat if hook.translates_destination() => (DESTINATIONS, Kind::Nat),
+        TableName::Nat => (SOURCES, Kind::Nat),
+        TableName::Filter => (0, plain),
+        TableName::Security => (50, plain),
+    }
 }
 
 /// The chains of a table in an order in which those that a packet meets one after the other are near to each other: a

@@ -52,7 +52,7 @@ mod meet;
 mod program;
 
 pub use check::{CompileError, Mistake};
-pub use program::Program;
+pub use program::{Code, Program};
 
 #[cfg(test)]
 mod tests;

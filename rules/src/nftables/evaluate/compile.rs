@@ -1,6 +1,5 @@
 //! Tables into programs.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,13 +11,7 @@ use super::lookup::{Elements, Packed};
 use super::program::{Code, Program, Rule};
 use crate::cluster::Family;
 use crate::nftables::{self, AddressRange, Addresses, BaseChain, MarkChange, Ruleset, Set, Statement, Table};
-use crate::walk::{Destination, Hook, Names, Refusal, Source, SourceAddress, Span, Stop};
-
-/// When the connection table is asked (`NF_IP_PRI_CONNTRACK`).
-const CONNECTIONS: i32 = -200;
-/// When destinations are translated, and when sources are (`NF_IP_PRI_NAT_DST`, `NF_IP_PRI_NAT_SRC`).
-const DESTINATIONS: i32 = -100;
-const SOURCES: i32 = 100;
+use crate::walk::{self, Beside, Destination, Hooked, Kind, Names, Older, Refusal, Source, SourceAddress, Span, Start};
 
 impl Program {
     /// Makes the tables of a family ready for walking.
@@ -27,22 +20,39 @@ impl Program {
     ///
     /// All mistakes for which the kernel would not load the tables, and tables whose rules no packet meets.
     pub fn compile(rules: &Ruleset, family: Family) -> Result<Self, Vec<CompileError>> {
+        let mut program = Self::compile_from(rules, family, Start::default())?;
+        program.arrange();
+        Ok(program)
+    }
+
+    /// Makes tables ready for walking on a machine that has other rules too, at the same hooks and of the same family.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::compile`].
+    pub fn compile_beside<A>(
+        rules: &Ruleset,
+        others: walk::Program<A>,
+        older: Older,
+    ) -> Result<walk::Program<Beside<A, Code>>, Vec<CompileError>> {
+        let program = Self::compile_from(rules, others.family(), others.end())?;
+        Ok(others.beside(program, older))
+    }
+
+    /// The same with numbers that begin there, and without an order of the hooks' chains.
+    fn compile_from(rules: &Ruleset, family: Family, start: Start) -> Result<Self, Vec<CompileError>> {
         let tables = || rules.tables.iter().filter(|table| table.family == family);
         check(tables())?;
-        let mut program = Self::empty(family, Code::default());
-        let mut bases = Vec::new();
+        let mut program = Self::empty(family, Code { start, ..Code::default() });
         for table in tables() {
-            program.add_table(table, &mut bases);
-        }
-        for hook in Hook::ALL {
-            program.stops[hook as usize] = stops(hook, &bases);
+            program.add_table(table);
         }
         Ok(program)
     }
 
-    /// Adds the chains and sets of a table; those that hooks have are put behind `bases`.
-    fn add_table(&mut self, table: &Table, bases: &mut Vec<(BaseChain, u32)>) {
-        let (first, code) = (self.spans.len() as u32, &mut self.code);
+    /// Adds the chains and sets of a table.
+    fn add_table(&mut self, table: &Table) {
+        let (first, code) = (self.code.start.chain + self.spans.len() as u32, &mut self.code);
         let names = Within {
             chains: (first..).zip(&table.chains).map(|(at, chain)| (&*chain.name, at)).collect(),
             sets: (code.sets.len() as u32..).zip(&table.sets).map(|(at, set)| (&*set.name, at)).collect(),
@@ -50,47 +60,24 @@ impl Program {
         };
         code.sets.extend(table.sets.iter().map(|set| names.elements(set)));
         for (position, chain) in (first..).zip(&table.chains) {
-            let first = code.rules.len() as u32;
+            let first = code.end();
             for rule in &chain.rules {
                 let (first_condition, first_action) = (code.conditions.len() as u32, code.actions.len() as u32);
                 code.rules.push(Rule { first_condition, first_action });
                 code.conditions.extend(rule.conditions.iter().map(|condition| names.condition(condition)));
                 code.actions.extend(rule.statements.iter().map(|statement| names.action(statement)));
             }
-            bases.extend(chain.base.map(|base| (base, position)));
-            let (end, drops) = (code.rules.len() as u32, chain.base.is_some_and(|base| base.drops));
+            self.hooked.extend(chain.base.map(|base| hooked(base, position)));
+            let (end, drops) = (code.end(), chain.base.is_some_and(|base| base.drops));
             self.spans.push(Span { first, end, index: None, drops });
             self.names.push(Names { table: (&*table.name).into(), chain: (&*chain.name).into() });
         }
     }
 }
 
-/// The stops of a hook. Of chains with the same priority the youngest comes first; so does what translates, which is as old
-/// as the first chain of type `nat`.
-fn stops(hook: Hook, bases: &[(BaseChain, u32)]) -> Vec<Stop> {
-    let here = || bases.iter().filter(|(base, _)| base.hook == hook);
-    let in_order = |chains: Vec<&(BaseChain, u32)>| {
-        let mut chains: Vec<_> = chains.into_iter().map(|(base, at)| (base.priority, Reverse(*at))).collect();
-        chains.sort_unstable();
-        chains
-    };
-    let mut stops: Vec<_> = in_order(here().filter(|(base, _)| !base.nat).collect())
-        .into_iter()
-        .map(|(priority, at)| ((priority, at), vec![Stop::Chain { chain: at.0, reroutes: false }]))
-        .collect();
-    if hook.is_entry() {
-        // As old as the kernel's own.
-        stops.push(((CONNECTIONS, Reverse(0)), vec![Stop::Lookup]));
-    }
-    let first_nat = bases.iter().filter(|(base, _)| base.nat).map(|(_, at)| *at).min();
-    if let Some(first_nat) = first_nat.filter(|_| hook.translates_destination() || hook.translates_source()) {
-        let nat = in_order(here().filter(|(base, _)| base.nat).collect()).into_iter();
-        let nat = nat.map(|(_, at)| Stop::Nat(at.0)).chain([Stop::Translation]).collect();
-        let priority = if hook.translates_destination() { DESTINATIONS } else { SOURCES };
-        stops.push(((priority, Reverse(first_nat)), nat));
-    }
-    stops.sort_by_key(|(order, _)| *order);
-    stops.into_iter().flat_map(|(_, stops)| stops).collect()
+fn hooked(base: BaseChain, chain: u32) -> Hooked {
+    let BaseChain { nat, hook, priority, .. } = base;
+    Hooked { hook, priority, chain, kind: if nat { Kind::Nat } else { Kind::Filter { reroutes: false } } }
 }
 
 /// Where the chains and sets of a table are. All that rules name was found to be there.

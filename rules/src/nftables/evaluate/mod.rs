@@ -29,7 +29,7 @@ mod meet;
 mod program;
 
 pub use check::{CompileError, Mistake, Part};
-pub use program::Program;
+pub use program::{Code, Program};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use super::action::Action;
 use super::condition::Condition;
 use super::lookup::Elements;
-use crate::walk;
+use crate::walk::{self, Start};
 
 /// The tables of a family made ready for walking.
 pub type Program = walk::Program<Code>;
@@ -11,6 +11,8 @@ pub type Program = walk::Program<Code>;
 /// What the rules of tables ask and do.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
+    /// Where the numbers of rules and chains begin.
+    pub(super) start: Start,
     /// The rules of all chains, chain after chain.
     pub(super) rules: Vec<Rule>,
     /// The conditions of all rules, rule after rule.
@@ -28,15 +30,22 @@ pub(super) struct Rule {
 }
 
 impl Code {
+    /// The number behind that of the last rule.
+    pub(super) fn end(&self) -> u32 {
+        self.start.rule + self.rules.len() as u32
+    }
+
     pub(super) fn conditions(&self, rule: u32) -> &[Condition] {
-        let first = self.rules[rule as usize].first_condition as usize;
-        let end = self.rules.get(rule as usize + 1).map_or(self.conditions.len(), |next| next.first_condition as usize);
+        let rule = (rule - self.start.rule) as usize;
+        let first = self.rules[rule].first_condition as usize;
+        let end = self.rules.get(rule + 1).map_or(self.conditions.len(), |next| next.first_condition as usize);
         &self.conditions[first..end]
     }
 
     pub(super) fn actions(&self, rule: u32) -> &[Action] {
-        let first = self.rules[rule as usize].first_action as usize;
-        let end = self.rules.get(rule as usize + 1).map_or(self.actions.len(), |next| next.first_action as usize);
+        let rule = (rule - self.start.rule) as usize;
+        let first = self.rules[rule].first_action as usize;
+        let end = self.rules.get(rule + 1).map_or(self.actions.len(), |next| next.first_action as usize);
         &self.actions[first..end]
     }
 }

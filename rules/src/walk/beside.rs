@@ -1,0 +1,72 @@
+//! Rules of two languages at the same hooks.
+
+use super::machine::{Next, Pass};
+use super::program::{Code, Program, Span};
+use super::trace::Trace;
+use super::walker::Walker;
+
+/// What rules of two languages ask and do: those of the first up to a border, those of the second from there on.
+#[derive(Debug, Clone)]
+pub struct Beside<A, B> {
+    first: A,
+    second: B,
+    /// The number of the second's first rule.
+    border: u32,
+}
+
+/// Which rules were loaded first. Of chains at the same priority, the kernel asks the youngest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Older {
+    /// Those of the first language.
+    First,
+    /// Those of the second.
+    Second,
+}
+
+/// Where the numbers of a program begin that is put behind another.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Start {
+    pub(crate) rule: u32,
+    pub(crate) chain: u32,
+}
+
+impl<A> Program<A> {
+    /// Where the numbers of a program begin that is put behind this one.
+    pub(crate) fn end(&self) -> Start {
+        Start { rule: self.len() as u32, chain: self.spans.len() as u32 }
+    }
+
+    /// Both programs as one machine has them. The second's rules and chains are numbered from [`Self::end`] on.
+    pub(crate) fn beside<B>(self, second: Program<B>, older: Older) -> Program<Beside<A, B>> {
+        let border = self.len() as u32;
+        let hooked = match older {
+            Older::First => [self.hooked, second.hooked].concat(),
+            Older::Second => [second.hooked, self.hooked].concat(),
+        };
+        let mut both = Program {
+            family: self.family,
+            spans: [self.spans, second.spans].concat(),
+            names: self.names.into_iter().chain(second.names).collect(),
+            hooked,
+            translates: self.translates || second.translates,
+            stops: Default::default(),
+            code: Beside { first: self.code, second: second.code, border },
+        };
+        both.arrange();
+        both
+    }
+}
+
+impl<A: Code, B: Code> Code for Beside<A, B> {
+    fn next_rule<T: Trace>(&self, span: Span, from: u32, walker: &Walker<T>) -> Option<u32> {
+        if span.first < self.border {
+            self.first.next_rule(span, from, walker)
+        } else {
+            self.second.next_rule(span, from, walker)
+        }
+    }
+
+    fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next {
+        if rule < self.border { self.first.meet(pass, walker, rule) } else { self.second.meet(pass, walker, rule) }
+    }
+}

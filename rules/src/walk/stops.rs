@@ -1,0 +1,70 @@
+//! In which order a hook asks the chains that it has.
+
+use std::cmp::Reverse;
+
+use super::hook::Hook;
+use super::machine::Stop;
+
+/// When the connection table is asked (`NF_IP_PRI_CONNTRACK`).
+const CONNECTIONS: i32 = -200;
+/// When destinations are translated, and when sources are (`NF_IP_PRI_NAT_DST`, `NF_IP_PRI_NAT_SRC`).
+pub(crate) const DESTINATIONS: i32 = -100;
+pub(crate) const SOURCES: i32 = 100;
+
+/// A chain that a hook has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hooked {
+    pub(crate) hook: Hook,
+    /// Low numbers are asked first.
+    pub(crate) priority: i32,
+    pub(crate) chain: u32,
+    pub(crate) kind: Kind,
+}
+
+/// What a hook's chain is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Every packet.
+    Filter {
+        /// Whether a packet of the machine itself is routed again where the chain changes its mark.
+        reroutes: bool,
+    },
+    /// The first packet of a connection.
+    Nat,
+}
+
+/// A priority; of equal ones, what was made later comes before what is older.
+type Order = (i32, Reverse<usize>);
+
+/// The stops of a hook; the chains come in the order in which they were made, the oldest first. Of chains with the same
+/// priority the youngest is asked first (`nf_hook_entries_grow`); so is what translates, which is as old as the first chain
+/// that does, and asks them where it stands, whatever their own priority (`nf_nat_register_fn`). It is there where
+/// `translates`, also without such a chain.
+pub(super) fn stops(hook: Hook, chains: &[Hooked], translates: bool) -> Vec<Stop> {
+    let here = || chains.iter().enumerate().filter(|(_, chain)| chain.hook == hook);
+    let mut stops: Vec<(Order, Vec<Stop>)> = here()
+        .filter_map(|(age, chain)| match chain.kind {
+            Kind::Filter { reroutes } => {
+                Some(((chain.priority, Reverse(age)), vec![Stop::Chain { chain: chain.chain, reroutes }]))
+            }
+            Kind::Nat => None,
+        })
+        .collect();
+    if hook.is_entry() {
+        // As old as the kernel's own.
+        stops.push(((CONNECTIONS, Reverse(0)), vec![Stop::Lookup]));
+    }
+    let oldest = chains.iter().position(|chain| chain.kind == Kind::Nat);
+    if (translates || oldest.is_some()) && (hook.translates_destination() || hook.translates_source()) {
+        let mut nat: Vec<_> = here()
+            .filter(|(_, chain)| chain.kind == Kind::Nat)
+            .map(|(age, chain)| ((chain.priority, Reverse(age)), Stop::Nat(chain.chain)))
+            .collect();
+        nat.sort_by_key(|(order, _)| *order);
+        let nat = nat.into_iter().map(|(_, stop)| stop).chain([Stop::Translation]).collect();
+        let priority = if hook.translates_destination() { DESTINATIONS } else { SOURCES };
+        stops.push(((priority, Reverse(oldest.unwrap_or(0))), nat));
+    }
+    stops.sort_by_key(|(order, _)| *order);
+    stops.into_iter().flat_map(|(_, stops)| stops).collect()
+}

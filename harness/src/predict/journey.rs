@@ -252,7 +252,7 @@ impl<'n, 'a> Journey<'n, 'a> {
         let machine = self.machine(space);
         let family = Family::of(leg.packet.destination);
         let Some(rules) = machine.rules(family) else { return vec![leg] };
-        if let Some(rule) = self.home.budget.spend() {
+        if let Some(rule) = self.home.budget.spend(&leg) {
             let why = "packets go in a circle, and on each round chance decides".into();
             self.end(leg, Ended::Unknown(rule, why));
             return Vec::new();
@@ -260,7 +260,7 @@ impl<'n, 'a> Journey<'n, 'a> {
         let branches = rules.walk(&machine.environment, hook, &leg.packet, leg.tracking);
         if let [first, _, ..] = &branches[..] {
             let decided = first.trace.0.iter().find(|step| step.is_by_chance());
-            self.home.budget.split(branches.len(), decided.and_then(|step| machine.place(family, step.rule)));
+            self.home.budget.split(&leg, branches.len(), decided.and_then(|step| machine.place(family, step.rule)));
         }
         let mut accepted = Vec::with_capacity(branches.len());
         for mut branch in branches {

@@ -101,6 +101,11 @@ impl Leg {
         (self.packet, self.ttl, self.tracking) = (packet, TTL, Tracking::Untracked);
     }
 
+    /// What a hook costs of the [`Budget`].
+    fn cost(&self) -> usize {
+        1 + usize::from(TTL - self.ttl)
+    }
+
     /// Whether its connection is at hand, so that no table is asked.
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.tracking, Tracking::Tracked(Tracked { attached: true, .. }))
@@ -162,40 +167,38 @@ impl Home<'_> {
     }
 }
 
-/// Hooks that all branches of a packet and of its answers may pass together. A single way has a few hundred at most, where it
-/// is a circle, and that to each of thousands of endpoints a dozen; but where chance decides on each round of a circle, the number
-/// doubles each time, and so does the memory that is needed for it.
-const MOST_HOOKS: usize = 1 << 16;
+/// What all branches of a packet and of its answers may cost together. A hook costs one, and one more for each router that a branch
+/// has passed, for so much is remembered of its way: the ways to thousands of endpoints come to as much, or, where chance decides
+/// on each round of a circle, some thousand hooks of ways that would double each time.
+const MOST: usize = 1 << 17;
 
 /// How much more of a flow is followed.
 #[derive(Debug)]
 pub(super) struct Budget {
-    hooks: Cell<usize>,
+    left: Cell<usize>,
     /// The rule by which chance decided last.
     chance: RefCell<Option<RulePlace>>,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { hooks: Cell::new(MOST_HOOKS), chance: RefCell::default() }
+        Self { left: Cell::new(MOST), chance: RefCell::default() }
     }
 }
 
 impl Budget {
-    /// A hook is passed. Where there were too many, the rule by which chance decided last: without one there is an end.
-    pub(super) fn spend(&self) -> Option<RulePlace> {
-        match self.hooks.get() {
-            0 => self.chance.borrow().clone(),
-            left => {
-                self.hooks.set(left - 1);
-                None
-            }
+    /// A branch comes to a hook. Where there were too many, the rule by which chance decided last: without one there is an end.
+    pub(super) fn spend(&self, leg: &Leg) -> Option<RulePlace> {
+        if self.left.get() == 0 {
+            return self.chance.borrow().clone();
         }
+        self.left.set(self.left.get().saturating_sub(leg.cost()));
+        None
     }
 
     /// At a hook chance has left so many branches open, the first of them by this rule.
-    pub(super) fn split(&self, branches: usize, rule: Option<RulePlace>) {
-        self.hooks.set(self.hooks.get().saturating_sub(branches));
+    pub(super) fn split(&self, leg: &Leg, branches: usize, rule: Option<RulePlace>) {
+        self.left.set(self.left.get().saturating_sub(branches * leg.cost()));
         if rule.is_some() {
             *self.chance.borrow_mut() = rule;
         }

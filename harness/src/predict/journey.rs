@@ -258,8 +258,10 @@ impl<'n, 'a> Journey<'n, 'a> {
             return Vec::new();
         }
         let branches = rules.walk(&machine.environment, hook, &leg.packet, leg.tracking);
-        if let [first, _, ..] = &branches[..] {
-            let decided = first.trace.0.iter().find(|step| step.is_by_chance());
+        if branches.len() > 1 {
+            // Not each branch tells of it: for a part a rule may hold by chance, and then not for another of its conditions.
+            let steps = || branches.iter().flat_map(|branch| &branch.trace.0);
+            let decided = steps().find(|step| step.is_by_chance()).or_else(|| steps().next());
             self.home.budget.split(&leg, branches.len(), decided.and_then(|step| machine.place(family, step.rule)));
         }
         let mut accepted = Vec::with_capacity(branches.len());

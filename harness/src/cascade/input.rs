@@ -152,12 +152,35 @@ fn completed(text: &str) -> (String, usize) {
     }
     let mut whole = String::from("*nat\n");
     chains.iter().for_each(|chain| whole += &format!(":{chain} - [0:0]\n"));
+    let mut shown = Shown::default();
     for line in text.lines() {
         // What stands between rules, as prompts do, is left out; the numbers of lines stay.
-        whole += if is_rule(line) { line } else { "" };
+        whole += if is_rule(line) && !shown.is_again(line) { line } else { "" };
         whole.push('\n');
     }
     (whole + "COMMIT\n", chains.len() + 1)
+}
+
+/// Rules that a text has shown so far.
+#[derive(Default)]
+struct Shown<'a> {
+    lines: HashSet<&'a str>,
+    /// The chain of the last one.
+    chain: Option<&'a str>,
+    /// Chains before that.
+    left: HashSet<Option<&'a str>>,
+}
+
+impl<'a> Shown<'a> {
+    /// Whether a page shows a rule once more: it has shown it already, and other chains since. In a table all rules of a chain
+    /// stand together, so a rule that is there twice is not taken for that.
+    fn is_again(&mut self, line: &'a str) -> bool {
+        let chain = line.split_whitespace().skip_while(|word| *word != "-A").nth(1);
+        if chain != self.chain {
+            self.left.insert(std::mem::replace(&mut self.chain, chain));
+        }
+        !self.lines.insert(line.trim()) && self.left.contains(&chain)
+    }
 }
 
 fn listed(text: &str, notes: &mut Vec<String>) -> Vec<Cascade> {

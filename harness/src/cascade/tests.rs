@@ -155,6 +155,17 @@ fn rules_on_a_page_are_found_between_its_prose() {
     assert_eq!((report.cascades.len(), report.defects(), report.notes.len()), (1, 0, 1));
 }
 
+/// As in seed 003: a page follows a packet from chain to chain, and shows rules again on its way. A rule that stands twice in
+/// its chain is another matter.
+#[test]
+fn rules_that_a_page_shows_again_are_read_once() {
+    let part: Vec<&str> = SAVED.lines().filter(|line| line.contains("foo:http") && line.starts_with("-A")).collect();
+    let again = report(&format!("{}\nSo what does KUBE-SVC-FOO do?\n{}\n", part.join("\n"), part.join("\n")));
+    assert_eq!((again.cascades[0].steps.len(), again.defects()), (3, 0));
+    let doubled = report(&format!("{}\n{}\n", part[..2].join("\n"), part[1..].join("\n")));
+    assert_eq!((doubled.cascades[0].steps.len(), doubled.defects() > 0), (4, true));
+}
+
 #[rstest]
 #[case::whole("*nat\n:KUBE-SVC-FOO - [0:0]\n-A KUBE-SVC-FOO --sport\nCOMMIT\n", 3)]
 #[case::part("-A KUBE-SVC-FOO -j KUBE-SEP-A\n-A KUBE-SVC-FOO --sport\n", 2)]

@@ -6,8 +6,8 @@
 //! use svclab::testing;
 //!
 //! #[rstest]
-//! #[case("scenarios/clusterip/basic.yaml")]
-//! #[case("scenarios/nodeport/local-policy.yaml")]
+//! #[case("scenarios/cluster-ip/same-node.yaml")]
+//! #[case("scenarios/node-port/addresses.yaml")]
 //! fn holds(#[case] scenario: &str) {
 //!     testing::assert_holds(scenario, Backend::System);
 //! }

@@ -6,7 +6,8 @@
 //! 2. [`profile`]: which kube-proxy release's rules are meant;
 //! 3. [`selection`]: service ports of one family, and which endpoints serve them;
 //! 4. [`iptables`]: rules: generated, printed, parsed, merged; [`nftables`]: generated, printed, parsed;
-//! 5. [`walk`]: a packet, its connection, and the branches that rules make of it; [`iptables::evaluate`] walks;
+//! 5. [`walk`]: a packet, its connection, and the branches that rules make of it; a `Program` of [`iptables::evaluate`] or
+//!    [`nftables::evaluate`] takes it through a hook;
 //! 6. [`conntrack`]: which connections are forgotten when objects change;
 //! 7. [`compare`]: how two rule sets of a mode differ, in words of services; [`cascade`]: how rules share connections out;
 //!    [`mutate`]: iptables rules with one thing wrong.

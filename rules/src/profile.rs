@@ -209,11 +209,6 @@ impl Profile {
         self.minor >= 24
     }
 
-    /// Every load-balancer address leads to a `KUBE-FW` chain, source ranges or not (up to 1.23).
-    pub fn firewall_for_every_load_balancer(self) -> bool {
-        !self.external_chains()
-    }
-
     /// Rules that mark for masquerading stand in the service's own chain (from 1.22); before, in `KUBE-SERVICES` and
     /// `KUBE-NODEPORTS`.
     pub fn marks_in_service_chain(self) -> bool {

@@ -36,7 +36,7 @@ pub enum Exit {
     Held = 0,
     /// An expectation failed.
     Failed = 1,
-    /// The input is wrong: usage, scenario, dump.
+    /// The input is wrong: usage, scenario, rules.
     Input = 2,
     /// The environment lacks something, or the output could not be written.
     Environment = 3,

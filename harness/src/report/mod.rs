@@ -91,7 +91,7 @@ pub struct ProbeReport {
     pub verdict: Verdict,
     /// What promise, prediction and kernel say of it, for a probe that failed.
     pub account: Option<Account>,
-    /// For a probe that failed, the rules that decided; where none are predicted, those about its destination.
+    /// For a probe that failed, the rules that decided.
     pub rules: Vec<RuleExcerpt>,
     /// The command that looks further, for a probe that failed.
     pub look: Option<String>,

@@ -63,11 +63,6 @@ impl AddressTable {
         }
     }
 
-    /// Adds a range all of whose addresses are the machine's own (`ip route add local`).
-    pub fn assign_range(&mut self, range: IpNet, interface: Interface) {
-        self.ranges.push((range, interface));
-    }
-
     /// The interface that has an address; nothing where the address is not the machine's own.
     pub fn interface_of(&self, address: IpAddr) -> Option<Interface> {
         let in_range =

@@ -1,0 +1,73 @@
+//! That modules import only what stands below them, as ARCHITECTURE.md draws it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The modules, the lowest first. Those of one line do not know of each other.
+const LAYERS: [&[&str]; 12] = [
+    &["wire", "stats"],
+    &["scenario", "observation"],
+    &["documents", "topology"],
+    &["lab", "predict", "judge", "cascade"],
+    &["probe", "voices", "report"],
+    &["trace"],
+    &["explain"],
+    &["run"],
+    &["verify", "sampling"],
+    &["mutate"],
+    &["testing", "doctor"],
+    &["cli"],
+];
+/// What all messages share stands beside them; this file and the root are in no layer.
+const BESIDE: [&str; 4] = ["text", "layers", "lib", "main"];
+
+#[test]
+fn modules_import_only_what_stands_below_them() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut wrong = Vec::new();
+    let mut imports = 0;
+    for file in sources(&root) {
+        let module = module_of(file.strip_prefix(&root).unwrap());
+        if BESIDE.contains(&module.as_str()) {
+            continue;
+        }
+        let own = layer(&module).unwrap_or_else(|| panic!("{module} is in no layer"));
+        let text = fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for other in imported(code).filter(|other| *other != module && !BESIDE.contains(other)) {
+            imports += 1;
+            if layer(other).is_none_or(|layer| layer >= own) {
+                wrong.push(format!("{} imports {other}", file.display()));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert!(imports > 100, "imports are found: {imports}");
+}
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+/// The modules that a file names as `crate::module`.
+fn imported(text: &str) -> impl Iterator<Item = &str> {
+    let of_path =
+        |path: &'_ str| path.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_').unwrap_or(path.len());
+    text.split("crate::").skip(1).map(move |path| &path[..of_path(path)]).filter(|module| !module.is_empty())
+}
+
+fn module_of(path: &Path) -> String {
+    let first = path.iter().next().unwrap_or_default().to_string_lossy();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+/// All files with code. Tests may know everything.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let of = |path: PathBuf| match (path.is_dir(), path.extension()) {
+        (true, _) => sources(&path),
+        (false, Some(ending)) if ending == "rs" && !path.ends_with("tests.rs") => vec![path],
+        _ => Vec::new(),
+    };
+    entries.flat_map(of).collect()
+}

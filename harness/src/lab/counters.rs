@@ -25,7 +25,7 @@ impl Backend {
 impl Lab {
     /// How many connections the `DNAT` rules of all nodes have translated since they were installed, by destination.
     ///
-    /// A cross-check of what receivers got: see [`Prober::cross_checked`](crate::probe::Prober::cross_checked).
+    /// A cross-check of what receivers got: see `Prober::cross_checked`.
     ///
     /// Nothing is known of kube-proxy's nftables rules, which keep no counters: then no destination is there.
     ///

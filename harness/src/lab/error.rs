@@ -14,6 +14,9 @@ use crate::topology::Sysctl;
 pub(crate) const INSTALL: &str =
     "Install it: `sudo apt-get install iptables nftables conntrack util-linux`, or run ci/setup.";
 
+/// What iptables-nft says where its message does not fit into a netlink socket's buffer (`EMSGSIZE`).
+const TOO_LONG: &str = "Message too long";
+
 /// A failure of the environment or of the kernel, with the operation and the object that it failed on.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -169,7 +172,7 @@ impl LabError {
     pub(crate) fn is_of_scenario(&self) -> bool {
         use io::ErrorKind::{InvalidInput, IsADirectory, NotFound, PermissionDenied};
         match self {
-            Self::Rules { .. } => true,
+            Self::Rules { message, .. } => !message.contains(TOO_LONG),
             // What is denied is a setting of the whole machine: svclab sets its own before, in the same namespace.
             Self::Setting { sysctl, source, .. } => {
                 let refused = matches!(source.kind(), InvalidInput | IsADirectory | NotFound | PermissionDenied);
@@ -209,6 +212,10 @@ impl LabError {
             Self::Setting { .. } => {
                 "The kernel lacks the feature, or /proc/sys is read-only (a container without --privileged). \
                  `svclab doctor` tells which."
+            }
+            Self::Rules { message, .. } if message.contains(TOO_LONG) => {
+                "iptables-nft sends all rules in one netlink message, which without root may have net.core.wmem_default bytes. \
+                 Run it with sudo, or with --backend legacy, or allow more: `sudo sysctl net.core.wmem_default=4194304`."
             }
             Self::Rules { .. } => "Correct the rule. `svclab rules SCENARIO --node NODE` prints the whole document.",
             Self::Unwritable { .. } => "This is a mistake of svclab's: please report it with the scenario.",

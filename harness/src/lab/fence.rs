@@ -12,9 +12,9 @@ use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::{Pid, getpid};
 
-use super::LabError;
 use super::channel::Channel;
 use super::namespaces::Namespace;
+use super::{LabError, filter};
 
 /// EtherType of markers: the first for local experiments (IEEE 802).
 const MARKER: [u8; 2] = [0x88, 0xb5];
@@ -34,7 +34,10 @@ pub(crate) struct Fence {
 impl Fence {
     /// Opens the marker's channel on a loopback that is up.
     pub(super) fn open(namespace: &Namespace, processor: usize) -> Result<Self, LabError> {
-        Ok(Self { channel: Channel::open(namespace, LOOPBACK)?, processor })
+        let channel = Channel::open(namespace, LOOPBACK)?;
+        // The markers of fences of other processors would take up the room for its own.
+        filter::attach(&channel, &filter::worked_off_by(processor))?;
+        Ok(Self { channel, processor })
     }
 
     /// The processor that it is for.
@@ -58,9 +61,11 @@ impl Fence {
         let mut marker = [0; 60];
         marker[12..14].copy_from_slice(&MARKER);
         marker[14..22].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        let mut buffer = [0; 64];
+        // Other fences of this processor may have left so many markers here that there is no room for one more.
+        while self.channel.receive(&mut buffer)?.is_some() {}
         self.channel.send(&marker)?;
         let begin = Instant::now();
-        let mut buffer = [0; 64];
         let mut looks = 0;
         while begin.elapsed() < PATIENCE {
             match self.channel.receive(&mut buffer)? {

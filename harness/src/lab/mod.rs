@@ -9,6 +9,7 @@ mod conntrack;
 mod counters;
 mod error;
 mod fence;
+pub(crate) mod filter;
 mod install;
 mod links;
 mod namespaces;

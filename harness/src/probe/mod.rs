@@ -3,7 +3,6 @@
 mod batch;
 mod count;
 mod ears;
-mod filter;
 mod flow;
 mod lane;
 mod listeners;
@@ -26,7 +25,7 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Protocol};
 
-use crate::lab::{Channel, Lab, LabError};
+use crate::lab::{Channel, Lab, LabError, filter};
 use crate::observation::{Capture, FlowObservation, Observation};
 use crate::scenario::{Flows, Probe, Vantage};
 use crate::topology::{ETH0, SpaceId, mac_of};

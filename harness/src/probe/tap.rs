@@ -4,10 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::batch::{BATCH, SNAP, receive_many};
-use super::filter;
 use super::outlets::Outlets;
 use super::quiet::MOST_PACKETS;
-use crate::lab::{Channel, Lab, LabError};
+use crate::lab::{Channel, Lab, LabError, filter};
 use crate::observation::{Capture, Direction};
 use crate::topology::{InterfaceKind, SpaceId, Topology};
 use crate::wire::{Frame, Packet};

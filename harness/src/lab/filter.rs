@@ -2,16 +2,16 @@
 
 use socket2::{SockFilter, SockRef};
 
-use crate::lab::{Channel, LabError};
+use super::{Channel, LabError};
 
 /// Lets a channel receive only what a filter passes.
-pub(super) fn attach(channel: &Channel, filter: &[SockFilter]) -> Result<(), LabError> {
+pub(crate) fn attach(channel: &Channel, filter: &[SockFilter]) -> Result<(), LabError> {
     let attached = SockRef::from(&channel.socket()).attach_filter(filter);
     attached.map_err(|source| channel.error("filtering a packet socket", source))
 }
 
 /// Lets a channel receive everything again.
-pub(super) fn detach(channel: &Channel) -> Result<(), LabError> {
+pub(crate) fn detach(channel: &Channel) -> Result<(), LabError> {
     let detached = SockRef::from(&channel.socket()).detach_filter();
     detached.map_err(|source| channel.error("taking a packet socket's filter off", source))
 }
@@ -20,17 +20,29 @@ pub(super) fn detach(channel: &Channel) -> Result<(), LabError> {
 /// off, where one is named.
 ///
 /// Classic BPF with Linux' ancillary data (linux/filter.h).
-pub(super) fn outgoing_from(first: u32, processor: Option<usize>, bytes: usize) -> Vec<SockFilter> {
-    const LOAD_WORD: u16 = 0x20;
-    const JUMP_EQUAL: u16 = 0x15;
-    const JUMP_GREATER_EQUAL: u16 = 0x35;
-    const ANCILLARY: u32 = 0xffff_f000;
-    const PACKET_TYPE: u32 = ANCILLARY + 4;
-    const INTERFACE: u32 = ANCILLARY + 8;
-    const PROCESSOR: u32 = ANCILLARY + 36;
+pub(crate) fn outgoing_from(first: u32, processor: Option<usize>, bytes: usize) -> Vec<SockFilter> {
     const OUTGOING: u32 = 4;
     let mut conditions = vec![(PACKET_TYPE, JUMP_EQUAL, OUTGOING), (INTERFACE, JUMP_GREATER_EQUAL, first)];
     conditions.extend(processor.map(|processor| (PROCESSOR, JUMP_EQUAL, processor as u32)));
+    all_of(&conditions, bytes)
+}
+
+/// Passes whole packets that this processor works off.
+pub(crate) fn worked_off_by(processor: usize) -> Vec<SockFilter> {
+    const ALL: usize = 0xffff;
+    all_of(&[(PROCESSOR, JUMP_EQUAL, processor as u32)], ALL)
+}
+
+const JUMP_EQUAL: u16 = 0x15;
+const JUMP_GREATER_EQUAL: u16 = 0x35;
+const ANCILLARY: u32 = 0xffff_f000;
+const PACKET_TYPE: u32 = ANCILLARY + 4;
+const INTERFACE: u32 = ANCILLARY + 8;
+const PROCESSOR: u32 = ANCILLARY + 36;
+
+/// Passes the first bytes of packets for which all conditions hold: what is loaded, how it is compared, and with what.
+fn all_of(conditions: &[(u32, u16, u32)], bytes: usize) -> Vec<SockFilter> {
+    const LOAD_WORD: u16 = 0x20;
     let mut filter = Vec::with_capacity(2 * conditions.len() + 2);
     for (at, (what, jump, value)) in conditions.iter().enumerate() {
         // Where it does not hold: over the conditions that follow, two instructions each, and over the first end.
@@ -43,7 +55,7 @@ pub(super) fn outgoing_from(first: u32, processor: Option<usize>, bytes: usize) 
 }
 
 /// Passes nothing.
-pub(super) fn nothing() -> [SockFilter; 1] {
+pub(crate) fn nothing() -> [SockFilter; 1] {
     [return_bytes(0)]
 }
 

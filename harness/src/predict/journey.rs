@@ -77,7 +77,10 @@ impl<'n, 'a> Journey<'n, 'a> {
             leg.tracking = self.look_up(space, &leg);
         }
         leg.packet = Packet { input: None, output: machine.interface(out.interface), bridge: None, ..leg.packet };
-        for leg in self.hook(space, Hook::Output, leg, None) {
+        for mut leg in self.hook(space, Hook::Output, leg, None) {
+            // What a tunnel sends still belongs to its device (`skb->dev`), which `ip_output` names as the input. No other
+            // packet of the machine itself has one.
+            leg.packet.input = leg.carried.as_ref().and_then(|carried| carried.packet.output);
             match if leg.reroute { route(&leg) } else { Ok(out) } {
                 Ok(out) => self.leave(space, out, leg),
                 Err(cause) => self.end_without_way(space, leg, cause),

@@ -7,7 +7,7 @@ use super::labs::{LabArgs, end, prepare};
 use super::{Exit, load};
 use crate::mutate::{Mutants, Options, json, mutate, table};
 
-/// Make one mistake after the other in a scenario's iptables rules, and see whether its tests and `svclab verify` notice.
+/// Make one mistake after the other in a scenario's rules, and see whether its tests and `svclab verify` notice.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Scenario files, or folders to look for them in. The rules are those of the cluster as it is at first.

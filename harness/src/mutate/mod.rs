@@ -1,12 +1,15 @@
 //! Mutants: rule sets with one thing wrong, and who notices.
 //!
-//! [`mutate`] takes the iptables rules of a scenario's first state, makes one mistake after the other in them
+//! [`mutate`] takes the rules of a scenario's first state, in either language, makes one mistake after the other in them
 //! ([`svclab_rules::mutate`]), and asks for each whether any flow differs, whether `svclab verify` finds it and whether the
 //! scenario's own tests do:
 //!
+//! - `candidate`: the mutants to try; `forecast`: what is predicted of flows, before and after;
 //! - `trial`: one lab in which mutants take turns;
 //! - `render`: the table for a person, and JSON.
 
+mod candidate;
+mod forecast;
 mod render;
 mod trial;
 
@@ -47,6 +50,10 @@ pub enum Fate {
     Killed,
     /// `verify` fails without the mistake, and not with it, at flows that differ.
     Mended,
+    /// Flows differ, but only in what the documents leave open: which of its addresses a node lends to a client, whether a pod keeps
+    /// its own toward who is no pod, whether a packet that nobody takes is refused or lost, how an answer comes back that goes past
+    /// the node, or anything of which nothing is promised.
+    Open,
     /// Flows differ, and `verify` finds all of them to be as promised.
     Survived,
 }
@@ -60,13 +67,15 @@ pub struct Mutant {
     pub space: String,
     /// The family: `IPv4` or `IPv6`.
     pub family: String,
-    /// The table.
-    pub table: &'static str,
-    /// The chain.
-    pub chain: String,
-    /// The position of the rule in it, from 1.
-    pub rule: usize,
-    /// The rule as it was.
+    /// The table: `nat`, `ip kube-proxy`.
+    pub table: String,
+    /// What holds the rule or element: `chain`, or `set` for a set or map.
+    pub holder: &'static str,
+    /// Its name.
+    pub name: String,
+    /// The position in it, from 1.
+    pub number: usize,
+    /// The rule or element as it was.
     pub was: String,
     /// What stands there instead, where something does.
     pub is: Option<String>,
@@ -74,7 +83,7 @@ pub struct Mutant {
     pub flows: usize,
     /// What `verify` makes of it.
     pub fate: Fate,
-    /// Whether a test of the scenario fails. Tests are not carried out for an equivalent mutant.
+    /// Whether a test of the scenario fails. Only those are carried out of whose flows something else is predicted.
     pub tests_fail: bool,
     /// A flow that differs and that `verify` does not mind, of a mutant that survived.
     pub example: Option<String>,

@@ -15,6 +15,7 @@ struct Counts {
     by_tests: usize,
     by_verify: usize,
     mended: usize,
+    open: usize,
     survived: usize,
 }
 
@@ -26,13 +27,14 @@ impl Counts {
             Fate::Equivalent => &mut self.equivalent,
             Fate::Killed => &mut self.by_verify,
             Fate::Mended => &mut self.mended,
+            Fate::Open => &mut self.open,
             Fate::Survived => &mut self.survived,
         } += 1;
     }
 
     fn row(&self, name: &str) -> String {
-        let Self { all, equivalent, by_tests, by_verify, mended, survived } = self;
-        format!("  {name:20}{all:>8}{equivalent:>12}{by_tests:>8}{by_verify:>8}{mended:>8}{survived:>10}\n")
+        let Self { all, equivalent, by_tests, by_verify, mended, open, survived } = self;
+        format!("  {name:20}{all:>8}{equivalent:>12}{by_tests:>8}{by_verify:>8}{mended:>8}{open:>6}{survived:>10}\n")
     }
 }
 
@@ -54,14 +56,15 @@ pub fn table(mutants: &Mutants) -> String {
     }
     let _ = writeln!(
         text,
-        "  {:20}{:>8}{:>12}{:>8}{:>8}{:>8}{:>10}",
-        "", "mutants", "equivalent", "tests", "verify", "mended", "survived"
+        "  {:20}{:>8}{:>12}{:>8}{:>8}{:>8}{:>6}{:>10}",
+        "", "mutants", "equivalent", "tests", "verify", "mended", "open", "survived"
     );
     text.extend(rows.iter().map(|(name, counts)| counts.row(name)));
     text += &sum.row("all");
     for mutant in tried.iter().filter(|mutant| mutant.fate == Fate::Survived) {
-        let Mutant { operator, space, family, table, rule, was, .. } = mutant;
-        let _ = writeln!(text, "  survived: {operator}, {space} {family}, table {table}, rule {rule}: {was}");
+        let Mutant { operator, space, family, table, holder, name, number, was, .. } = mutant;
+        let _ =
+            writeln!(text, "  survived: {operator}, {space} {family}, table {table}, {holder} {name}, {number}: {was}");
         if let Some(is) = &mutant.is {
             let _ = writeln!(text, "    now {is}");
         }

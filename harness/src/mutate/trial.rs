@@ -1,164 +1,185 @@
 //! One lab in which mutants take turns.
 
-use std::collections::BTreeMap;
+use svclab_rules::mutate::Holder;
 
-use svclab_rules::cluster::ProxyMode;
-use svclab_rules::iptables::{RuleSet, parse, print};
-use svclab_rules::mutate::{Change, changes, is_sound, sample};
-use svclab_rules::walk::Share;
-
+use super::candidate::{Candidate, Originals};
+use super::forecast::{Forecast, SOURCE_PORT, network};
 use super::{Fate, Mutant, Options};
 use crate::documents::Document;
-use crate::lab::with_lab;
-use crate::predict::{Network, PredictError, Sent};
+use crate::lab::{LabError, with_lab};
+use crate::predict::{Network, Sent};
 use crate::probe::ProbeError;
 use crate::run::{RunError, Session};
-use crate::scenario::Scenario;
+use crate::scenario::{Probe, Scenario, Step};
 use crate::stats::Goal;
-use crate::verify::{Inquiry, flow_words};
-use crate::voices::{outcome_words, sent};
+use crate::verify::{Disagreement, Inquiry, flow_words};
+use crate::voices::sent;
 
 /// Flows that are sent before it is looked whether one of them was enough.
 const AT_ONCE: usize = 64;
-/// The source port of flows that are predicted and not sent.
-const SOURCE_PORT: u16 = 40_000;
-
-/// Everything that can become of a flow, each with its share.
-type Forecast = BTreeMap<String, Share>;
-
-/// A mutant to try.
-struct Candidate {
-    /// Which document it is made of.
-    document: usize,
-    change: Change,
-    mutated: Document,
-}
+/// By how much, relative to it, a share must be off for a test of the scenario to notice: mistakes in rules shift shares far more, and
+/// so a test needs fewer flows than in a run.
+const SHARE_OFF_BY: f64 = 0.2;
 
 /// Tries a scenario's mutants.
 pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Vec<Mutant>, RunError> {
     let inquiry = Inquiry::of(scenario)?;
-    let candidates = candidates(&inquiry.documents, options)?;
-    let before = forecasts(&inquiry, &inquiry.documents)?;
+    let originals = Originals::read(&inquiry.documents)?;
+    let candidates = originals.candidates(options);
+    let in_order = network(&inquiry, &inquiry.documents)?;
+    let released = network(&inquiry, &inquiry.released)?;
+    let goal = Goal { relative_bias: SHARE_OFF_BY, ..Goal::default() };
     with_lab(&inquiry.topology, &inquiry.documents, options.backend, |lab| {
-        let session = Session::open(scenario, lab, inquiry.documents.clone(), Goal::default())?;
-        let mut trial = Trial { inquiry: &inquiry, before: &before, session, failed: Vec::new() };
+        let session = Session::open(scenario, lab, inquiry.documents.clone(), goal)?;
+        let of = |flow: Sent| Forecast::of(&in_order, &flow);
+        let mut trial = Trial {
+            inquiry: &inquiry,
+            originals: &originals,
+            in_order: &in_order,
+            released: &released,
+            before: inquiry.probes.iter().map(|probe| of(sent(probe, SOURCE_PORT))).collect(),
+            tested: probes_of_tests(scenario).map(|probe| (flow_of_test(probe), of(flow_of_test(probe)))).collect(),
+            session,
+            parted: Vec::new(),
+            installed: None,
+        };
         let all: Vec<usize> = (0..inquiry.probes.len()).collect();
-        trial.failed = trial.failures(&inquiry.documents, &all)?;
-        candidates.iter().map(|candidate| trial.of(candidate)).collect()
+        trial.parted = trial.parted(&in_order, &all, &|_| true, true)?;
+        candidates.iter().filter_map(|candidate| trial.of(candidate).transpose()).collect()
     })?
 }
 
-/// All that can go wrong with documents of iptables, or a sample of it.
-fn candidates(documents: &[Document], options: &Options) -> Result<Vec<Candidate>, RunError> {
-    let mut sets: Vec<RuleSet> = Vec::new();
-    for document in documents {
-        let space = || document.space.clone();
-        if document.mode == ProxyMode::Nftables {
-            return Err(RunError::Unwalkable(Box::new(PredictError::Nftables(space()))));
-        }
-        let parsed = parse(&document.text, document.family);
-        let parsed = parsed.map_err(|errors| PredictError::unreadable(space(), &errors));
-        sets.push(parsed.map_err(|error| RunError::Unwalkable(Box::new(error)))?.rules);
-    }
-    let all: Vec<(usize, Change)> = sets
-        .iter()
-        .enumerate()
-        .flat_map(|(at, rules)| changes(rules).into_iter().map(move |change| (at, change)))
-        .collect();
-    let number = options.sample.unwrap_or(all.len());
-    let chosen = sample(all, number, options.seed).into_iter();
-    let made = chosen.filter_map(|(document, change)| {
-        let mutant = change.apply(&sets[document]);
-        let mutated = Document { text: print(&mutant), ..documents[document].clone() };
-        is_sound(&mutant).then_some(Candidate { document, change, mutated })
-    });
-    Ok(made.collect())
+/// The probes of a scenario's first state.
+fn probes_of_tests(scenario: &Scenario) -> impl Iterator<Item = &Probe> {
+    let steps = scenario.tests.iter().flat_map(|test| &test.steps);
+    steps.map_while(|step| match step {
+        Step::Probe(probe, _) => Some(&**probe),
+        Step::Apply(_) => None,
+    })
 }
 
-/// What is predicted of every question.
-fn forecasts(inquiry: &Inquiry<'_>, documents: &[Document]) -> Result<Vec<Forecast>, RunError> {
-    let network = Network::of(&inquiry.topology, documents, inquiry.cluster);
-    let network = network.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
-    let of = |flow: Sent| {
-        let mut forecast = Forecast::new();
-        for branch in network.predict(&flow).into_iter().flat_map(|prediction| prediction.branches) {
-            let share = forecast.entry(outcome_words(&branch.outcome)).or_insert(Share::ZERO);
-            *share = share.plus(branch.share);
-        }
-        forecast
-    };
-    Ok(inquiry.probes.iter().map(|probe| of(sent(probe, SOURCE_PORT))).collect())
+/// The first flow of a test's probe.
+fn flow_of_test(probe: &Probe) -> Sent {
+    sent(probe, probe.source_port.unwrap_or(SOURCE_PORT))
 }
 
 struct Trial<'t, 'lab, 'scenario> {
     inquiry: &'t Inquiry<'scenario>,
-    before: &'t [Forecast],
+    originals: &'t Originals<'t>,
+    /// The network without any mistake.
+    in_order: &'t Network<'t>,
+    /// What is predicted of every question, without any mistake.
+    before: Vec<Forecast>,
+    /// The same of what the scenario's own tests send.
+    tested: Vec<(Sent, Forecast)>,
     session: Session<'lab, 'scenario>,
-    /// Questions at which `verify` fails without any mutant.
-    failed: Vec<usize>,
+    /// The network with the rules that the release writes.
+    released: &'t Network<'t>,
+    /// Questions about which the voices part without any mistake, known faults of the release among them.
+    parted: Vec<usize>,
+    /// The document in whose place a mutant stands.
+    installed: Option<usize>,
 }
 
 impl Trial<'_, '_, '_> {
-    fn of(&mut self, candidate: &Candidate) -> Result<Mutant, RunError> {
-        let mut documents = self.inquiry.documents.clone();
-        documents[candidate.document] = candidate.mutated.clone();
-        let after = forecasts(self.inquiry, &documents)?;
+    /// What becomes of a mutant. `None` where the kernel does not take it.
+    fn of(&mut self, candidate: &Candidate) -> Result<Option<Mutant>, RunError> {
+        let inquiry = self.inquiry;
+        let mutated = self.originals.mutated(candidate);
+        let mut documents = inquiry.documents.clone();
+        documents[candidate.document] = mutated.clone();
+        let mutant = network(inquiry, &documents)?;
+        let probes = inquiry.probes.iter().map(|probe| sent(probe, SOURCE_PORT));
+        let after: Vec<Forecast> = probes.map(|flow| Forecast::of(&mutant, &flow)).collect();
         let differing: Vec<usize> = (0..after.len()).filter(|at| after[*at] != self.before[*at]).collect();
-        let (fate, tests_fail) = match differing.is_empty() {
-            true => (Fate::Equivalent, false),
-            false => self.in_lab(candidate, &documents, &differing)?,
-        };
-        let example = (fate == Fate::Survived).then(|| self.example(&differing, &after)).flatten();
-        let Candidate { change, mutated, .. } = candidate;
-        Ok(Mutant {
+        let changes_tests = self.tested.iter().any(|(flow, before)| Forecast::of(&mutant, flow) != *before);
+        let (mut fate, mut tests_fail) = (Fate::Equivalent, false);
+        if !differing.is_empty() || changes_tests {
+            match self.install(candidate.document, mutated) {
+                Ok(()) => {}
+                Err(LabError::Rules { .. }) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+            fate = self.fate(&mutant, &differing)?;
+            tests_fail = changes_tests && self.tests_fail(&mutant)?;
+        }
+        let example = (fate == Fate::Survived).then(|| self.example(&mutant, &differing, &after)).flatten();
+        let Candidate { change, document } = candidate;
+        let Document { space, family, .. } = &inquiry.documents[*document];
+        Ok(Some(Mutant {
             operator: change.operator.as_str(),
-            space: mutated.space.clone(),
-            family: mutated.family.to_string(),
-            table: change.table.as_str(),
-            chain: change.chain.to_string(),
-            rule: change.rule,
-            was: change.text.clone(),
-            is: change.instead(mutated.family),
+            space: space.clone(),
+            family: family.to_string(),
+            table: change.place.table.clone(),
+            holder: match change.place.holder {
+                Holder::Chain => "chain",
+                Holder::Set => "set",
+            },
+            name: change.place.name.clone(),
+            number: change.place.number,
+            was: change.was.clone(),
+            is: change.is.clone(),
             flows: differing.len(),
             fate,
             tests_fail,
             example,
-        })
+        }))
     }
 
-    /// Puts the mutant in the place of its document, looks who notices, and takes it out again.
-    fn in_lab(
-        &mut self,
-        candidate: &Candidate,
-        documents: &[Document],
-        differing: &[usize],
-    ) -> Result<(Fate, bool), RunError> {
-        self.install(&candidate.mutated)?;
-        let fails = !self.failures(documents, differing)?.is_empty();
+    /// Puts a mutant in the place of its document, and the document before it back in its own.
+    fn install(&mut self, at: usize, mutated: Document) -> Result<(), LabError> {
+        let before = self.installed.replace(at).filter(|before| *before != at);
+        let documents: Vec<Document> =
+            before.map(|before| self.inquiry.documents[before].clone()).into_iter().chain([mutated]).collect();
+        self.session.lab().install(&documents)?;
+        self.session.lab().forget()
+    }
+
+    /// What `verify` makes of the mutant that is installed.
+    fn fate(&mut self, mutant: &Network<'_>, differing: &[usize]) -> Result<Fate, RunError> {
+        if differing.is_empty() {
+            return Ok(Fate::Equivalent);
+        }
+        if !self.parted(mutant, differing, &|disagreement| disagreement.fails(false), false)?.is_empty() {
+            return Ok(Fate::Killed);
+        }
+        if differing.iter().any(|at| self.parted.contains(at)) {
+            return Ok(Fate::Mended);
+        }
+        let is_open = differing.iter().all(|at| !self.matters(mutant, *at));
+        Ok(if is_open { Fate::Open } else { Fate::Survived })
+    }
+
+    /// Whether a flow differs by more than what the documents leave open.
+    fn matters(&self, mutant: &Network<'_>, at: usize) -> bool {
+        let flow = sent(&self.inquiry.probes[at], SOURCE_PORT);
+        let words = self.inquiry.words_of_what_is_promised(at);
+        let of = |network| Forecast::in_words(network, &flow, &words);
+        of(mutant) != of(self.in_order)
+    }
+
+    /// Whether a test of the scenario fails, of those that send a flow of which something else is predicted.
+    fn tests_fail(&mut self, mutant: &Network<'_>) -> Result<bool, RunError> {
         self.session.lab().forget()?;
-        let tests_fail = !self.session.tests_hold()?;
-        self.install(&self.inquiry.documents[candidate.document])?;
-        let fate = match (fails, differing.iter().any(|at| self.failed.contains(at))) {
-            (true, _) => Fate::Killed,
-            (false, true) => Fate::Mended,
-            (false, false) => Fate::Survived,
+        let tested = &self.tested;
+        let matters = |probe: &Probe| {
+            let flow = flow_of_test(probe);
+            tested.iter().any(|(known, before)| *known == flow && Forecast::of(mutant, &flow) != *before)
         };
-        Ok((fate, tests_fail))
+        Ok(!self.session.tests_hold(&matters)?)
     }
 
-    fn install(&mut self, document: &Document) -> Result<(), RunError> {
-        self.session.lab().install(std::slice::from_ref(document))?;
-        Ok(self.session.lab().forget()?)
-    }
-
-    /// Those of some questions at which `verify` fails with these documents. For a mutant one is enough: what comes behind those
-    /// that are sent together with it is not asked.
-    fn failures(&mut self, documents: &[Document], questions: &[usize]) -> Result<Vec<usize>, RunError> {
+    /// Those of some questions about which the voices part with these rules, in a way that counts. Unless all are wanted one is
+    /// enough: what comes behind those that are sent together with it is not asked.
+    fn parted(
+        &mut self,
+        rules: &Network<'_>,
+        questions: &[usize],
+        counts: &dyn Fn(Disagreement) -> bool,
+        all: bool,
+    ) -> Result<Vec<usize>, RunError> {
         let inquiry = self.inquiry;
-        let network = Network::of(&inquiry.topology, documents, inquiry.cluster);
-        let network = network.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
-        let is_baseline = self.failed.is_empty() && questions.len() == inquiry.probes.len();
-        let mut failures = Vec::new();
+        let mut parted = Vec::new();
         for together in questions.chunks(AT_ONCE) {
             let probes: Vec<_> = together.iter().map(|at| inquiry.probes[*at].clone()).collect();
             let flows = match self.session.prober().send_together(&probes) {
@@ -169,24 +190,21 @@ impl Trial<'_, '_, '_> {
             };
             for (at, observed) in together.iter().zip(&flows) {
                 let flow = sent(&inquiry.probes[*at], observed.source.port());
-                if inquiry.fails(*at, network.predict(&flow).as_ref(), observed) {
-                    failures.push(*at);
+                if inquiry.part(*at, &flow, rules, self.released, observed).is_some_and(counts) {
+                    parted.push(*at);
                 }
             }
-            if !failures.is_empty() && !is_baseline {
+            if !parted.is_empty() && !all {
                 break;
             }
         }
-        Ok(failures)
+        Ok(parted)
     }
 
-    /// The first flow that differs, with what was and what is predicted.
-    fn example(&self, differing: &[usize], after: &[Forecast]) -> Option<String> {
-        let at = *differing.first()?;
-        let words = |forecast: &Forecast| {
-            forecast.iter().map(|(outcome, share)| format!("{share}: {outcome}")).collect::<Vec<_>>().join("; ")
-        };
+    /// The first flow that differs by more than what is left open, with what was and what is predicted.
+    fn example(&self, mutant: &Network<'_>, differing: &[usize], after: &[Forecast]) -> Option<String> {
+        let at = *differing.iter().find(|at| self.matters(mutant, **at))?;
         let flow = flow_words(&self.inquiry.probes[at]);
-        Some(format!("{flow}: was {}; is {}", words(&self.before[at]), words(&after[at])))
+        Some(format!("{flow}: was {}; is {}", self.before[at].words(), after[at].words()))
     }
 }

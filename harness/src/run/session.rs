@@ -76,17 +76,21 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         self.prober.lab()
     }
 
-    /// Carries out the tests of the scenario's first state: those before the first that changes objects. False where one does
-    /// not hold or cannot be carried out; those behind it are left out.
+    /// Carries out the tests of the scenario's first state, those before the first that changes objects, if one of their probes
+    /// matters. False where one does not hold or cannot be carried out; those behind it are left out.
     ///
     /// # Errors
     ///
     /// Where the lab fails.
-    pub(crate) fn tests_hold(&mut self) -> Result<bool, RunError> {
+    pub(crate) fn tests_hold(&mut self, matters: &dyn Fn(&Probe) -> bool) -> Result<bool, RunError> {
         let scenario = self.scenario;
         for test in &scenario.tests {
+            let is_wanted = test.steps.iter().any(|step| matches!(step, Step::Probe(probe, _) if matters(probe)));
             for step in &test.steps {
                 let Step::Probe(probe, expectation) = step else { return Ok(true) };
+                if !is_wanted {
+                    continue;
+                }
                 match self.send_and_judge(probe, expectation) {
                     Ok((_, _, verdict)) if verdict.held => {}
                     Ok(_) => return Ok(false),

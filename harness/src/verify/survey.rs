@@ -9,7 +9,7 @@ use svclab_rules::promise::{Outcome, Promise, Question, VantagePoint};
 
 use super::Options;
 use super::finding::{Example, Finding, Findings};
-use super::inquiry::Inquiry;
+use super::inquiry::{Inquiry, unless_of_release};
 use crate::lab::with_lab;
 use crate::observation::FlowObservation;
 use crate::predict::{Decisive, Network, PredictedBranch, Prediction};
@@ -110,13 +110,15 @@ impl Verification {
 /// Asks all voices about a scenario's first state.
 pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verification, RunError> {
     let cluster = &scenario.cluster;
-    let Inquiry { documents, topology, asked, probes, promises, comparison, .. } = Inquiry::of(scenario)?;
+    let Inquiry { documents, released, topology, asked, probes, promises, comparison, .. } = Inquiry::of(scenario)?;
     let flows = with_lab(&topology, &documents, options.backend, |lab| {
         Prober::new(lab, cluster).and_then(|mut prober| prober.send_together(&probes))
     })?;
     let flows = flows.map_err(|source| RunError::Probe { span: start_of(scenario), source: Box::new(source) })?;
     let network = Network::of(&topology, &documents, cluster);
     let network = network.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
+    let released = Network::of(&topology, &released, cluster);
+    let released = released.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
     let in_order = in_order(&topology);
     let in_order = LazyCell::new(|| Network::of(&in_order, &documents, cluster).ok());
     let mut verification =
@@ -137,7 +139,9 @@ pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verificat
             seen: &seen,
         };
         verification.not_promised += usize::from(promise.outcome == Outcome::NotPromised);
-        let parted = voices.part();
+        let parted = voices.part().map(|(disagreement, what)| {
+            (unless_of_release(disagreement, prediction.as_ref(), || released.predict(&sent)), what)
+        });
         verification.count(probe.from.to_string(), AddressKind::of(cluster, question.to.ip()), parted.is_some());
         if let Some((disagreement, what)) = parted {
             findings.count(disagreement, what, || example(&voices, probe, &network, observed));

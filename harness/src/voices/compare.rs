@@ -1,13 +1,13 @@
 //! Whether a promise admits what came of a flow, or can come of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Cluster, Protocol, ProxyMode};
 use svclab_rules::profile::{Profile, UnknownVersion};
 use svclab_rules::promise::{Eligible, Outcome, Owner, Promise, Question, Rejection, Reply, Source};
 
-use super::seen::Seen;
+use super::seen::{Seen, outcome_words};
 use crate::predict::{Predicted, Prediction};
 use crate::scenario::RejectKind;
 use crate::topology::{Role, Space, Topology};
@@ -16,6 +16,8 @@ use crate::topology::{Role, Space, Topology};
 pub(crate) struct Comparison {
     /// The addresses that the kernels of nodes have, by the node's name.
     pub(crate) nodes: HashMap<String, Vec<IpAddr>>,
+    /// The addresses of machines outside of the cluster.
+    pub(crate) outside: HashSet<IpAddr>,
     /// Digits behind the point of a probability in rules.
     pub(crate) digits: usize,
 }
@@ -32,7 +34,9 @@ impl Comparison {
         let nodes = topology.spaces.iter().filter(|space| space.role == Role::Node);
         let addresses = |space: &Space| space.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
         let nodes = nodes.filter_map(|space| Some((space.name.strip_prefix("node/")?.to_owned(), addresses(space))));
-        Ok(Self { nodes: nodes.collect(), digits })
+        let hosts = topology.spaces.iter().filter(|space| space.role == Role::Host);
+        let outside = hosts.flat_map(|space| &space.addresses_on_wire).copied().collect();
+        Ok(Self { nodes: nodes.collect(), outside, digits })
     }
 }
 
@@ -52,7 +56,7 @@ impl Comparison {
             (Outcome::Delivered { endpoints, .. }, Seen::Delivered { source, destination, reply, .. }) => {
                 endpoints.iter().any(|endpoint| {
                     endpoint.address == *destination
-                        && self.admits_source(&endpoint.source, flow, source.ip())
+                        && self.admits_source(&endpoint.source, flow, source.ip(), *destination)
                         && admits_reply(endpoint, *to, *reply)
                 })
             }
@@ -70,21 +74,61 @@ impl Comparison {
             (Owner::Node(_), Seen::Rejected(kind)) => is_kind(Rejection::NobodyListens, *protocol, *kind),
             (Owner::Node(_) | Owner::Nobody, Seen::Delivered { destination, .. }) => destination == to,
             (Owner::Pod(_, promised), Seen::Delivered { source, destination, .. }) => {
-                destination == to && self.admits_source(promised, flow, source.ip())
+                destination == to && self.admits_source(promised, flow, source.ip(), *destination)
             }
-            (Owner::Nobody, Seen::Rejected(_) | Seen::Dropped) => true,
+            // Where a machine outside of the cluster has the address, it leads there.
+            (Owner::Nobody, Seen::Dropped) => !self.outside.contains(&to.ip()),
+            // A router may know no way; that a port is closed could only be said by somebody who has the address.
+            (Owner::Nobody, Seen::Rejected(kind)) => {
+                !matches!(kind, RejectKind::PortUnreachable | RejectKind::TcpReset | RejectKind::SctpAbort)
+            }
             _ => false,
         }
     }
 
-    fn admits_source(&self, promised: &Source, flow: Flow<'_>, source: IpAddr) -> bool {
+    fn admits_source(&self, promised: &Source, flow: Flow<'_>, source: IpAddr, destination: SocketAddr) -> bool {
         let is_of = |node: &String| self.nodes.get(node).is_some_and(|own| own.contains(&source));
         match promised {
             Source::Preserved => source == flow.source,
-            // A process may talk to its own node from a loopback address.
-            Source::Node(node) => is_of(node) || (source.is_loopback() && source == flow.source),
+            // A process may talk to its own node from a loopback address, and to nobody else.
+            Source::Node(node) => {
+                is_of(node) || (source.is_loopback() && source == flow.source && self.is_node(destination.ip()))
+            }
             Source::PreservedOrNode(node) => source == flow.source || is_of(node),
         }
+    }
+
+    /// What a branch of a prediction comes to, in words that are the same for what a promise does not tell apart.
+    pub(crate) fn words(&self, promise: &Promise, outcome: &Predicted) -> String {
+        match (&promise.outcome, Seen::predicted(outcome)) {
+            (Outcome::NotPromised, _) => "nothing is promised".to_owned(),
+            (Outcome::Refused, Some(Seen::Rejected(_) | Seen::Dropped)) => "refused".to_owned(),
+            (promised, Some(Seen::Delivered { at, source, destination, reply })) => {
+                let (promised_source, promised_reply) = promised_ends(promised, destination);
+                let source = match promised_source {
+                    Some(Source::PreservedOrNode(_)) => "anybody".to_owned(),
+                    _ => self.lender(source.ip(), destination),
+                };
+                let reply = match promised_reply {
+                    Reply::FromDestination => format!("answered from {reply:?}"),
+                    Reply::PastTheNode | Reply::UpToNetwork => "answered or not".to_owned(),
+                };
+                format!("delivered to {at} at {destination}, from {source}, {reply}")
+            }
+            _ => outcome_words(outcome),
+        }
+    }
+
+    /// Whose address a source is: a node's, or else nobody's but its own.
+    fn lender(&self, source: IpAddr, at: SocketAddr) -> String {
+        let at = if source.is_loopback() { at.ip() } else { source };
+        let node = self.nodes.iter().find(|(_, own)| own.contains(&at));
+        node.map_or_else(|| source.to_string(), |(name, _)| format!("node {name}"))
+    }
+
+    /// Whether an address is a node's.
+    fn is_node(&self, address: IpAddr) -> bool {
+        address.is_loopback() || self.nodes.values().any(|own| own.contains(&address))
     }
 
     /// Whether the branches of a prediction come out at all promised endpoints, each with its share. A rule's probability is
@@ -104,6 +148,18 @@ impl Comparison {
             let promised = 1.0 / endpoint.share.one_in as f64;
             shares.get(&endpoint.address).is_some_and(|share| (share - promised).abs() <= allowed)
         })
+    }
+}
+
+/// The source that is promised to who is at a destination, where somebody serves there, and whether the answer is promised.
+fn promised_ends(promised: &Outcome, destination: SocketAddr) -> (Option<&Source>, Reply) {
+    match promised {
+        Outcome::Delivered { endpoints, .. } => {
+            let endpoint = endpoints.iter().find(|endpoint| endpoint.address == destination);
+            endpoint.map_or((None, Reply::FromDestination), |one| (Some(&one.source), one.reply))
+        }
+        Outcome::NotAService(Owner::Pod(_, source)) => (Some(source), Reply::FromDestination),
+        _ => (None, Reply::FromDestination),
     }
 }
 

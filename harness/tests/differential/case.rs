@@ -6,8 +6,8 @@ use svclab::lab::Backend;
 use svclab::scenario::{Probe, Scenario};
 use svclab::topology;
 use svclab_rules::cluster::{Family, ProxyMode};
-use svclab_rules::iptables::{RuleSet, parse, print};
-use svclab_rules::mutate::{changes, is_sound};
+use svclab_rules::iptables::parse;
+use svclab_rules::mutate::{Rules, changes};
 
 use crate::dice::Dice;
 use crate::flows::Places;
@@ -87,7 +87,7 @@ fn mutated(dice: &mut Dice, scenario: &Scenario) -> Value {
     let mut all = json!({});
     for document in &documents {
         let Some(node) = document.space.strip_prefix("node/") else { continue };
-        let text = print(&with_mistakes(dice, document));
+        let text = with_mistakes(dice, document).print();
         let instead = json!({"install": "instead", "family": name_of(document.family), "text": text});
         match &mut all[node] {
             Value::Array(of_node) => of_node.push(instead),
@@ -97,16 +97,17 @@ fn mutated(dice: &mut Dice, scenario: &Scenario) -> Value {
     all
 }
 
-fn with_mistakes(dice: &mut Dice, document: &Document) -> RuleSet {
+fn with_mistakes(dice: &mut Dice, document: &Document) -> Rules {
     let parsed = parse(&document.text, document.family);
-    let mut rules = parsed.unwrap_or_else(|errors| panic!("{errors:?}\n{}", document.text)).rules;
+    let parsed = parsed.unwrap_or_else(|errors| panic!("{errors:?}\n{}", document.text));
+    let mut rules = Rules::Iptables(parsed.rules);
     for _ in 0..dice.within(1..5) {
         let changes = changes(&rules);
         if changes.is_empty() {
             break;
         }
         let mutant = dice.pick(&changes).apply(&rules);
-        if is_sound(&mutant) {
+        if mutant.is_sound(document.family) {
             rules = mutant;
         }
     }

@@ -1,99 +1,171 @@
-//! Rule sets with one thing wrong, to see whether anybody notices.
+//! Rules with one thing wrong, to see whether anybody notices.
 //!
-//! [`changes`] lists what can go wrong with a rule set, without making any of it: each [`Change`] is one [`Operator`] at one
-//! rule. [`Change::apply`] makes the mutant. A mutant that no kernel takes (a loop of chains, a target where it cannot stand) is
-//! left out: nobody needs a test to find it.
+//! [`changes`] lists what can go wrong with rules, without making any of it: each [`Change`] is one [`Operator`] at one rule, or
+//! at one element of a set or map of nftables. [`Change::apply`] makes the mutant. A mutant that no kernel takes (a loop of
+//! chains, a target where it cannot stand) is not [sound](Rules::is_sound): nobody needs a test to find it.
+//!
+//! - `operator`: the kinds of mistakes;
+//! - `iptables`, `nftables`: where each can be made in rules of either language.
 
-mod operators;
+mod iptables;
+mod near;
+mod nftables;
+mod operator;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
 use crate::cluster::Family;
-use crate::iptables::evaluate::Program;
-use crate::iptables::{ChainName, Rule, RuleSet, TableName, print_rule};
+use crate::iptables::RuleSet;
+use crate::nftables::Ruleset;
 
-pub use operators::Operator;
+pub use operator::Operator;
 
-/// One thing that goes wrong with a rule set.
+/// The rules of a namespace, in either language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rules {
+    /// Those of iptables, of one family.
+    Iptables(RuleSet),
+    /// Tables of nftables.
+    Nftables(Ruleset),
+}
+
+impl Rules {
+    /// The text that installs them, as `iptables-restore` or `nft -f` reads it.
+    pub fn print(&self) -> String {
+        match self {
+            Self::Iptables(rules) => crate::iptables::print(rules),
+            Self::Nftables(rules) => crate::nftables::print_sync(rules),
+        }
+    }
+
+    /// Whether a kernel takes those of a family.
+    pub fn is_sound(&self, family: Family) -> bool {
+        match self {
+            Self::Iptables(rules) => crate::iptables::evaluate::Program::compile(rules).is_ok(),
+            Self::Nftables(rules) => crate::nftables::evaluate::Program::compile(rules, family).is_ok(),
+        }
+    }
+}
+
+/// One thing that goes wrong with rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// What goes wrong.
     pub operator: Operator,
-    /// The table.
-    pub table: TableName,
-    /// The chain.
-    pub chain: ChainName,
-    /// The position of the rule in it, from 1.
-    pub rule: usize,
-    /// The rule as iptables-save writes it.
-    pub text: String,
-    edit: Edit,
+    /// Where.
+    pub place: Place,
+    /// The rule or element as its language writes it.
+    pub was: String,
+    /// What stands there instead; nothing where nothing does, or only the order is another.
+    pub is: Option<String>,
+    edit: AnyEdit,
 }
 
-/// What becomes of a rule.
+/// Where a rule or an element stands. Shown as `table nat, chain KUBE-SERVICES, rule 3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Edit {
+pub struct Place {
+    /// The table: `nat`, `ip kube-proxy`.
+    pub table: String,
+    /// What of the table holds it.
+    pub holder: Holder,
+    /// The holder's name.
+    pub name: String,
+    /// The position in it, from 1.
+    pub number: usize,
+}
+
+/// What rules and elements stand in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// A chain of rules.
+    Chain,
+    /// A set or map of elements.
+    Set,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { table, holder, name, number } = self;
+        match holder {
+            Holder::Chain => write!(f, "table {table}, chain {name}, rule {number}"),
+            Holder::Set => write!(f, "table {table}, set {name}, element {number}"),
+        }
+    }
+}
+
+/// What becomes of something in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Edit<T> {
     Remove,
     SwapWithNext,
-    Replace(Box<Rule>),
+    Replace(Box<T>),
+}
+
+impl<T: Clone> Edit<T> {
+    fn apply(&self, list: &mut Vec<T>, at: usize) {
+        match self {
+            Self::Remove => drop(list.remove(at)),
+            Self::SwapWithNext => list.swap(at, at + 1),
+            Self::Replace(other) => list[at] = (**other).clone(),
+        }
+    }
+
+    fn instead(&self) -> Option<&T> {
+        match self {
+            Self::Replace(other) => Some(other),
+            Self::Remove | Self::SwapWithNext => None,
+        }
+    }
+}
+
+/// What becomes of something, and where exactly: the positions of its table and of its chain or set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum AnyEdit {
+    Iptables([usize; 2], Edit<crate::iptables::Rule>),
+    Nftables([usize; 2], Edit<crate::nftables::Rule>),
+    Element([usize; 2], Edit<crate::nftables::Element>),
 }
 
 impl Change {
-    /// The rule set with this change; the rule set must be the one that the change was found in.
+    /// The rules with this change; they must be those that the change was found in.
     #[must_use]
-    pub fn apply(&self, rules: &RuleSet) -> RuleSet {
+    pub fn apply(&self, rules: &Rules) -> Rules {
         let mut mutant = rules.clone();
-        let mut chains = mutant.table_mut(self.table).chains.iter_mut();
-        if let Some(chain) = chains.find(|chain| chain.name == self.chain) {
-            let at = self.rule - 1;
-            match &self.edit {
-                Edit::Remove => drop(chain.rules.remove(at)),
-                Edit::SwapWithNext => chain.rules.swap(at, at + 1),
-                Edit::Replace(rule) => chain.rules[at] = (**rule).clone(),
+        let at = self.place.number - 1;
+        match (&self.edit, &mut mutant) {
+            (AnyEdit::Iptables([table, chain], edit), Rules::Iptables(rules)) => {
+                edit.apply(&mut rules.tables[*table].chains[*chain].rules, at);
             }
+            (AnyEdit::Nftables([table, chain], edit), Rules::Nftables(rules)) => {
+                edit.apply(&mut rules.tables[*table].chains[*chain].rules, at);
+            }
+            (AnyEdit::Element([table, set], edit), Rules::Nftables(rules)) => {
+                edit.apply(&mut rules.tables[*table].sets[*set].elements, at);
+            }
+            // It was found in rules of the other language.
+            (AnyEdit::Iptables(..), Rules::Nftables(_))
+            | (AnyEdit::Nftables(..) | AnyEdit::Element(..), Rules::Iptables(_)) => {}
         }
         mutant
-    }
-
-    /// What stands there instead, as iptables-save writes it; nothing where nothing does, or only the order is another.
-    pub fn instead(&self, family: Family) -> Option<String> {
-        match &self.edit {
-            Edit::Replace(rule) => Some(print_rule(family, &self.chain, rule).trim_end().to_owned()),
-            Edit::Remove | Edit::SwapWithNext => None,
-        }
     }
 }
 
 /// As a person reads it: `lost negation, table nat, chain KUBE-SVC-X, rule 1: -A KUBE-SVC-X ! -s 10.244.0.0/16 ...`.
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { operator, table, chain, rule, text, .. } = self;
-        write!(f, "{operator}, table {table}, chain {chain}, rule {rule}: {text}")
+        let Self { operator, place, was, .. } = self;
+        write!(f, "{operator}, {place}: {was}")
     }
 }
 
-/// Everything that can go wrong with a rule set, in the order of its rules.
-pub fn changes(rules: &RuleSet) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for table in &rules.tables {
-        for chain in &table.chains {
-            for (at, rule) in chain.rules.iter().enumerate() {
-                let text = print_rule(rules.family, &chain.name, rule).trim_end().to_owned();
-                let found = operators::edits(rules.family, table, &chain.rules[at..]);
-                changes.extend(found.into_iter().map(|(operator, edit)| Change {
-                    operator,
-                    table: table.name,
-                    chain: chain.name.clone(),
-                    rule: at + 1,
-                    text: text.clone(),
-                    edit,
-                }));
-            }
-        }
+/// Everything that can go wrong with rules, in their order.
+pub fn changes(rules: &Rules) -> Vec<Change> {
+    match rules {
+        Rules::Iptables(rules) => iptables::changes(rules),
+        Rules::Nftables(rules) => nftables::changes(rules),
     }
-    changes
 }
 
 /// Some of several things, chosen by a seed: always the same of the same, in their order.
@@ -107,9 +179,4 @@ pub fn sample<T>(mut all: Vec<T>, number: usize, seed: u64) -> Vec<T> {
         all.remove(((mixed ^ (mixed >> 31)) % all.len() as u64) as usize);
     }
     all
-}
-
-/// Whether a kernel takes a rule set.
-pub fn is_sound(rules: &RuleSet) -> bool {
-    Program::compile(rules).is_ok()
 }

@@ -22,7 +22,7 @@ pub use name::Name;
 pub(crate) use name::{base_of_comment, base_of_endpoint, comment_of_base};
 pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, parse};
 pub use print::print_key;
-pub(crate) use print::print_verdict;
+pub(crate) use print::{family as print_family, print_element, print_verdict};
 pub use print::{print, print_rule, print_sync};
 pub use ranges::AddressRange;
 pub use statement::{Addresses, Condition, LookupKey, MarkChange, Side, Statement, Verdict};

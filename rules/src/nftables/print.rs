@@ -99,9 +99,16 @@ fn print_elements(out: &mut String, set: &Set) {
             _ if index % in_line == 0 => out.push_str(",\n\t\t\t     "),
             _ => out.push_str(", "),
         }
-        print_element(out, element);
+        write_element(out, element);
     }
     out.push_str(" }\n");
+}
+
+/// Shows an element of a set or map.
+pub(crate) fn print_element(element: &Element) -> String {
+    let mut out = String::new();
+    write_element(&mut out, element);
+    out
 }
 
 /// Shows the key of an element.
@@ -128,7 +135,7 @@ fn write_parts(out: &mut String, key: &[Key]) {
     });
 }
 
-fn print_element(out: &mut String, element: &Element) {
+fn write_element(out: &mut String, element: &Element) {
     write_parts(out, &element.key);
     if let Some(comment) = &element.comment {
         let _ = write!(out, " comment \"{comment}\"");
@@ -310,7 +317,7 @@ fn join<T>(out: &mut String, between: &str, items: &[T], write: impl Fn(&mut Str
 }
 
 /// nft's word for a family.
-pub(super) fn family(family: Family) -> &'static str {
+pub(crate) fn family(family: Family) -> &'static str {
     match family {
         Family::Ipv4 => "ip",
         Family::Ipv6 => "ip6",

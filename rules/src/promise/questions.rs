@@ -10,7 +10,8 @@ use crate::profile::UnknownVersion;
 
 /// Every vantage point against every service address: cluster IPs, external and load-balancer IPs, and node ports on every
 /// address of every node; each port, in the protocol that it has and in the other of TCP and UDP, and one port that
-/// nothing uses.
+/// nothing uses. Beside every address that services have on all nodes stands one that nobody has, which is asked for their first
+/// port: rules with a wrong mask serve it as well.
 ///
 /// An outside host asks for addresses that are no node's own over every node in turn. From a loopback address only the
 /// node itself is asked, in IPv6 at `::1` alone. Families that a vantage point does not have are left out. The order is
@@ -57,6 +58,13 @@ impl Targets {
                 services[place].1.extend(&ports);
             }
         }
+        let known: HashSet<IpAddr> = services.iter().map(|(address, _)| *address).chain(addresses(cluster)).collect();
+        let beside: Vec<(IpAddr, Vec<Port>)> = services
+            .iter()
+            .map(|(address, ports)| (neighbour(*address), ports.first().copied().into_iter().collect()))
+            .filter(|(address, _)| !known.contains(address))
+            .collect();
+        services.extend(beside);
         let node_ports = Family::ALL.map(|family| {
             let served = cluster.services.iter().filter(|service| claims::is_proxied(service)).flat_map(|service| {
                 let ports = service.ports.iter();
@@ -142,6 +150,20 @@ fn to_ask(served: impl Iterator<Item = Port>, free: u16) -> Vec<Port> {
     let mut known = HashSet::new();
     ports.retain(|port| known.insert(*port));
     ports
+}
+
+/// The addresses that machines of a cluster have.
+fn addresses(cluster: &Cluster) -> impl Iterator<Item = IpAddr> {
+    let pods = cluster.pods.iter().flat_map(|pod| &pod.ips).copied();
+    pods.chain(cluster.nodes.iter().flat_map(Node::addresses))
+}
+
+/// The address that differs in the last bit.
+fn neighbour(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => Ipv4Addr::from_bits(address.to_bits() ^ 1).into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() ^ 1).into(),
+    }
 }
 
 /// A port that nothing in the cluster uses.

@@ -26,19 +26,22 @@ fn a_pod_asks_for_every_address_in_every_family() {
         "198.51.100.3:30080/tcp",
         "[fd00:172::2]:30080/tcp",
         "172.18.0.1:32767/udp",
+        // Beside the cluster IP.
+        "10.96.0.81:80/tcp",
     ] {
         assert!(asked.contains(&expected.to_owned()), "{expected} is not among {asked:?}");
     }
-    // Four addresses of the service, nine of nodes; each with a port in two protocols and a free one in two.
-    assert_eq!(asked.len(), (4 + 9) * 4);
+    // Four addresses of the service, nine of nodes; each with a port in two protocols and a free one in two. Beside the cluster
+    // IPs stand addresses that nobody has; the other two stand beside each other.
+    assert_eq!(asked.len(), (4 + 9) * 4 + 2);
 }
 
 #[test]
 fn an_outside_host_asks_over_every_node_in_its_family() {
     let asked = asked(VantagePoint::Outside(ip("192.0.2.9")));
     assert!(asked.contains(&"203.0.113.80:80/tcp via b".to_owned()), "{asked:?}");
-    // Three addresses of the service over three nodes, six addresses of nodes.
-    assert_eq!(asked.len(), (3 * 3 + 6) * 4);
+    // Three addresses of the service over three nodes, six addresses of nodes, and the one beside the cluster IP over three nodes.
+    assert_eq!(asked.len(), (3 * 3 + 6) * 4 + 3);
 }
 
 #[test]

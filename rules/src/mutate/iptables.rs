@@ -1,89 +1,40 @@
-//! What can go wrong with a rule.
+//! What can go wrong with a rule of iptables.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use ipnet::IpNet;
-
-use super::Edit;
+use super::near::{another_length, neighbour, stranger};
+use super::{AnyEdit, Change, Edit, Holder, Operator, Place};
 use crate::cluster::Family;
-use crate::iptables::{Masked, Match, Negatable, Network, PortRange, Probability, Rule, Statistic, Table, Target};
+use crate::iptables::{
+    Masked, Match, Negatable, Network, PortRange, Probability, Rule, RuleSet, Statistic, Table, Target, print_rule,
+};
 
-/// A kind of mistake.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Operator {
-    /// The rule is not there.
-    DroppedRule,
-    /// It stands behind the next one.
-    SwappedRules,
-    /// `statistic` with half of its probability.
-    WrongProbability,
-    /// `statistic` is not there, so that the rule takes all.
-    LostProbability,
-    /// A range of addresses with another length.
-    WrongMask,
-    /// Another port is compared.
-    WrongPort,
-    /// Another address is compared.
-    WrongAddress,
-    /// A `!` is not there.
-    LostNegation,
-    /// A condition is not there.
-    LostCondition,
-    /// `MARK` is not there.
-    LostMark,
-    /// Another bit is marked.
-    WrongMark,
-    /// `RETURN` instead of a jump.
-    ReturnForJump,
-    /// Another chain of the same kind is jumped to.
-    WrongChain,
-    /// `MASQUERADE` is not there.
-    MissingMasquerade,
-    /// `REJECT` is not there.
-    MissingReject,
-    /// `DROP` is not there.
-    MissingDrop,
-    /// `DNAT` to an endpoint that is no more.
-    StaleEndpoint,
-    /// `DNAT` to another port.
-    WrongTargetPort,
-}
-
-impl Operator {
-    /// The name, in words: `lost negation`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::DroppedRule => "dropped rule",
-            Self::SwappedRules => "swapped rules",
-            Self::WrongProbability => "wrong probability",
-            Self::LostProbability => "lost probability",
-            Self::WrongMask => "wrong mask",
-            Self::WrongPort => "wrong port",
-            Self::WrongAddress => "wrong address",
-            Self::LostNegation => "lost negation",
-            Self::LostCondition => "lost condition",
-            Self::LostMark => "lost mark",
-            Self::WrongMark => "wrong mark",
-            Self::ReturnForJump => "RETURN for jump",
-            Self::WrongChain => "wrong chain",
-            Self::MissingMasquerade => "missing MASQUERADE",
-            Self::MissingReject => "missing REJECT",
-            Self::MissingDrop => "missing DROP",
-            Self::StaleEndpoint => "stale endpoint",
-            Self::WrongTargetPort => "wrong target port",
+/// Everything that can go wrong with a rule set, in the order of its rules.
+pub(super) fn changes(rules: &RuleSet) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (table_at, table) in rules.tables.iter().enumerate() {
+        for (chain_at, chain) in table.chains.iter().enumerate() {
+            let words = |rule: &Rule| print_rule(rules.family, &chain.name, rule).trim_end().to_owned();
+            for (at, rule) in chain.rules.iter().enumerate() {
+                let found = edits(rules.family, table, &chain.rules[at..]);
+                changes.extend(found.into_iter().map(|(operator, edit)| Change {
+                    operator,
+                    place: Place {
+                        table: table.name.to_string(),
+                        holder: Holder::Chain,
+                        name: chain.name.to_string(),
+                        number: at + 1,
+                    },
+                    was: words(rule),
+                    is: edit.instead().map(words),
+                    edit: AnyEdit::Iptables([table_at, chain_at], edit),
+                }));
+            }
         }
     }
-}
-
-impl fmt::Display for Operator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
+    changes
 }
 
 /// All that can go wrong with the first of some rules that stand one behind the other in a table.
-pub(super) fn edits(family: Family, table: &Table, rules: &[Rule]) -> Vec<(Operator, Edit)> {
+fn edits(family: Family, table: &Table, rules: &[Rule]) -> Vec<(Operator, Edit<Rule>)> {
     let mut edits = Vec::new();
     let Some(rule) = rules.first() else { return edits };
     edits.push((removal(rule), Edit::Remove));
@@ -113,7 +64,7 @@ fn removal(rule: &Rule) -> Operator {
 /// Rules that differ from one in a single thing.
 struct Replacements<'a> {
     rule: &'a Rule,
-    found: Vec<(Operator, Edit)>,
+    found: Vec<(Operator, Edit<Rule>)>,
 }
 
 impl Replacements<'_> {
@@ -245,30 +196,6 @@ fn without_negation(found: &Match) -> Option<Match> {
         _ => return None,
     };
     std::mem::replace(negated, false).then_some(other)
-}
-
-/// A single address becomes a range of two, a range half of itself.
-fn another_length(range: IpNet, family: Family) -> Option<IpNet> {
-    let length = range.prefix_len();
-    let other = if length == family.bits() { length - 1 } else { length + 1 };
-    IpNet::new(range.addr(), other).ok().map(|other| other.trunc())
-}
-
-/// The address with its last bit flipped.
-fn neighbour(address: IpAddr) -> IpAddr {
-    flipped(address, 1)
-}
-
-/// An address of the same range that seldom anybody has.
-fn stranger(address: IpAddr) -> IpAddr {
-    flipped(address, 0xc0)
-}
-
-fn flipped(address: IpAddr, bits: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => Ipv4Addr::from_bits(address.to_bits() ^ u32::from(bits)).into(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() ^ u128::from(bits)).into(),
-    }
 }
 
 /// The next port or ports; those at the end become the ones before.

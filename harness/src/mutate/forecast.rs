@@ -1,0 +1,46 @@
+//! What is predicted of flows, in a form in which mutants are compared.
+
+use std::collections::BTreeMap;
+
+use svclab_rules::walk::Share;
+
+use crate::documents::Document;
+use crate::predict::{Network, Predicted, Sent};
+use crate::run::RunError;
+use crate::verify::Inquiry;
+use crate::voices::outcome_words;
+
+/// The source port of flows that are predicted and not sent.
+pub(super) const SOURCE_PORT: u16 = 40_000;
+
+/// Everything that can become of a flow, each with its share.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Forecast(BTreeMap<String, Share>);
+
+impl Forecast {
+    /// What a network does with a flow, in words that leave out why.
+    pub(super) fn of(network: &Network<'_>, flow: &Sent) -> Self {
+        Self::in_words(network, flow, &outcome_words)
+    }
+
+    /// The same in other words.
+    pub(super) fn in_words(network: &Network<'_>, flow: &Sent, words: &dyn Fn(&Predicted) -> String) -> Self {
+        let mut forecast = Self::default();
+        for branch in network.predict(flow).into_iter().flat_map(|prediction| prediction.branches) {
+            let share = forecast.0.entry(words(&branch.outcome)).or_insert(Share::ZERO);
+            *share = share.plus(branch.share);
+        }
+        forecast
+    }
+
+    /// As a person reads it: `1/2: dropped; 1/2: delivered to ...`.
+    pub(super) fn words(&self) -> String {
+        self.0.iter().map(|(outcome, share)| format!("{share}: {outcome}")).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The network of an inquiry with other documents.
+pub(super) fn network<'a>(inquiry: &'a Inquiry<'a>, documents: &[Document]) -> Result<Network<'a>, RunError> {
+    let network = Network::of(&inquiry.topology, documents, inquiry.cluster);
+    network.map_err(|error| RunError::Unwalkable(Box::new(error)))
+}

@@ -1,0 +1,247 @@
+//! What can go wrong with a rule of nftables, or with an element of a set or map.
+
+use std::net::SocketAddr;
+
+use super::near::{another_length, neighbour, stranger};
+use super::{AnyEdit, Change, Edit, Holder, Operator, Place};
+use crate::cluster::Family;
+use crate::nftables::{
+    Addresses, Condition, Element, Key, MarkChange, Name, Rule, Ruleset, Set, Statement, Table, Verdict, print_element,
+    print_family, print_rule,
+};
+
+/// Everything that can go wrong with tables: with the elements of their sets and maps, then with their rules, each in order.
+pub(super) fn changes(rules: &Ruleset) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (table_at, table) in rules.tables.iter().enumerate() {
+        let place = |holder, name: &Name, at: usize| {
+            let table = format!("{} {}", print_family(table.family), table.name);
+            Place { table, holder, name: name.to_string(), number: at + 1 }
+        };
+        for (set_at, set) in table.sets.iter().enumerate() {
+            for (at, element) in set.elements.iter().enumerate() {
+                changes.extend(of_element(table, set, element).into_iter().map(|(operator, edit)| Change {
+                    operator,
+                    place: place(Holder::Set, &set.name, at),
+                    was: print_element(element),
+                    is: edit.instead().map(print_element),
+                    edit: AnyEdit::Element([table_at, set_at], edit),
+                }));
+            }
+        }
+        for (chain_at, chain) in table.chains.iter().enumerate() {
+            for (at, rule) in chain.rules.iter().enumerate() {
+                let words = |rule: &Rule| print_rule(rule, table.family);
+                changes.extend(of_rule(table, &chain.rules[at..]).into_iter().map(|(operator, edit)| Change {
+                    operator,
+                    place: place(Holder::Chain, &chain.name, at),
+                    was: words(rule),
+                    is: edit.instead().map(words),
+                    edit: AnyEdit::Nftables([table_at, chain_at], edit),
+                }));
+            }
+        }
+    }
+    changes
+}
+
+/// All that can go wrong with an element.
+fn of_element(table: &Table, set: &Set, element: &Element) -> Vec<(Operator, Edit<Element>)> {
+    let mut edits = vec![(Operator::DroppedElement, Edit::Remove)];
+    let mut replace = |operator, other: Element| edits.push((operator, Edit::Replace(Box::new(other))));
+    for (at, part) in element.key.iter().enumerate() {
+        let (operator, other) = match part {
+            Key::Address(address) => (Operator::WrongAddress, Key::Address(neighbour(*address))),
+            Key::Port(port) => (Operator::WrongPort, Key::Port(shifted(*port))),
+            Key::Protocol(_) => continue,
+        };
+        let mut key = element.key.clone();
+        key[at] = other;
+        // A key that is there already would say two things.
+        if set.elements.iter().all(|one| one.key != key) {
+            replace(operator, Element { key, ..element.clone() });
+        }
+    }
+    for (operator, verdict) in element.verdict.iter().flat_map(|verdict| other_verdicts(table, verdict)) {
+        replace(operator, Element { verdict: Some(verdict), ..element.clone() });
+    }
+    edits
+}
+
+/// All that can go wrong with the first of some rules that stand one behind the other in a table.
+fn of_rule(table: &Table, rules: &[Rule]) -> Vec<(Operator, Edit<Rule>)> {
+    let Some(rule) = rules.first() else { return Vec::new() };
+    let mut edits = vec![(removal(rule), Edit::Remove)];
+    if rules.get(1).is_some_and(|next| next != rule) {
+        edits.push((Operator::SwappedRules, Edit::SwapWithNext));
+    }
+    let mut replace = |operator, other: Rule| edits.push((operator, Edit::Replace(Box::new(other))));
+    for (at, condition) in rule.conditions.iter().enumerate() {
+        if !is_needed(rule, at) {
+            let mut other = rule.clone();
+            other.conditions.remove(at);
+            replace(Operator::LostCondition, other);
+        }
+        for (operator, condition) in other_conditions(table.family, condition) {
+            let mut other = rule.clone();
+            other.conditions[at] = condition;
+            replace(operator, other);
+        }
+    }
+    for (at, statement) in rule.statements.iter().enumerate() {
+        if at + 1 < rule.statements.len() {
+            let mut other = rule.clone();
+            other.statements.remove(at);
+            let is_mark = matches!(statement, Statement::Mark(_));
+            replace(if is_mark { Operator::LostMark } else { Operator::LostStatement }, other);
+        }
+        for (operator, statement) in other_statements(table, statement) {
+            let mut other = rule.clone();
+            other.statements[at] = statement;
+            replace(operator, other);
+        }
+    }
+    edits
+}
+
+/// What it is called that a rule is not there: by what the rule does.
+fn removal(rule: &Rule) -> Operator {
+    match rule.statements.last() {
+        Some(Statement::Mark(_)) => Operator::LostMark,
+        Some(Statement::Masquerade) => Operator::MissingMasquerade,
+        Some(Statement::Reject) => Operator::MissingReject,
+        Some(Statement::Verdict(Verdict::Drop)) => Operator::MissingDrop,
+        _ => Operator::DroppedRule,
+    }
+}
+
+/// Whether nft takes a rule only with this condition: a port can be translated only where the protocol is known.
+fn is_needed(rule: &Rule, at: usize) -> bool {
+    let says_protocol =
+        |condition: &Condition| matches!(condition, Condition::Protocol(_) | Condition::DestinationPort(..));
+    let translates = |statement: &Statement| matches!(statement, Statement::Dnat(_) | Statement::BalanceDnat(_));
+    let others = rule.conditions.iter().enumerate().filter(|(other, _)| *other != at);
+    rule.statements.iter().any(translates)
+        && says_protocol(&rule.conditions[at])
+        && !others.into_iter().any(|(_, condition)| says_protocol(condition))
+}
+
+fn other_conditions(family: Family, condition: &Condition) -> Vec<(Operator, Condition)> {
+    match condition {
+        Condition::Address { side, negated, value } => {
+            let mut found = Vec::new();
+            let with = |negated, value| Condition::Address { side: *side, negated, value };
+            if *negated {
+                found.push((Operator::LostNegation, with(false, value.clone())));
+            }
+            match value {
+                Addresses::One(address) => {
+                    let range = another_length((*address).into(), family).map(Addresses::Prefix);
+                    found.extend(range.map(|range| (Operator::WrongMask, with(*negated, range))));
+                    found.push((Operator::WrongAddress, with(*negated, Addresses::One(neighbour(*address)))));
+                }
+                Addresses::Prefix(range) => {
+                    let other = another_length(*range, family).map(Addresses::Prefix);
+                    found.extend(other.map(|range| (Operator::WrongMask, with(*negated, range))));
+                }
+                Addresses::Ranges(ranges) if ranges.len() > 1 => {
+                    let others = Addresses::Ranges(ranges[1..].to_vec());
+                    found.push((Operator::WrongAddress, with(*negated, others)));
+                }
+                Addresses::Ranges(_) | Addresses::Set(_) => {}
+            }
+            found
+        }
+        Condition::DestinationPort(protocol, port) => {
+            vec![(Operator::WrongPort, Condition::DestinationPort(*protocol, shifted(*port)))]
+        }
+        Condition::InInterface { negated: true, name } => {
+            vec![(Operator::LostNegation, Condition::InInterface { negated: false, name: name.clone() })]
+        }
+        Condition::InInterfaceName { negated: true, name } => {
+            vec![(Operator::LostNegation, Condition::InInterfaceName { negated: false, name: name.clone() })]
+        }
+        Condition::Mark { set, bit } => vec![
+            (Operator::LostNegation, Condition::Mark { set: !set, bit: *bit }),
+            (Operator::WrongMark, Condition::Mark { set: *set, bit: bit.rotate_left(1) }),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+fn other_statements(table: &Table, statement: &Statement) -> Vec<(Operator, Statement)> {
+    match statement {
+        Statement::Verdict(verdict) => {
+            let others = other_verdicts(table, verdict).into_iter();
+            others.map(|(operator, verdict)| (operator, Statement::Verdict(verdict))).collect()
+        }
+        Statement::Balance(chains) => {
+            let others = other_shares(chains).into_iter();
+            others.map(|(operator, chains)| (operator, Statement::Balance(chains))).collect()
+        }
+        Statement::BalanceDnat(addresses) => {
+            let others = other_shares(addresses).into_iter().chain(addresses.first().into_iter().flat_map(|first| {
+                let with = |other| [vec![other], addresses[1..].to_vec()].concat();
+                other_destinations(*first).map(|(operator, other)| (operator, with(other)))
+            }));
+            others.map(|(operator, addresses)| (operator, Statement::BalanceDnat(addresses))).collect()
+        }
+        Statement::Dnat(address) => {
+            other_destinations(*address).map(|(operator, other)| (operator, Statement::Dnat(other))).into()
+        }
+        Statement::Mark(MarkChange::Set(bit)) => {
+            vec![(Operator::WrongMark, Statement::Mark(MarkChange::Set(bit.rotate_left(1))))]
+        }
+        Statement::Mark(MarkChange::Flip(bit)) => {
+            vec![(Operator::WrongMark, Statement::Mark(MarkChange::Flip(bit.rotate_left(1))))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn other_verdicts(table: &Table, verdict: &Verdict) -> Vec<(Operator, Verdict)> {
+    let mut found = Vec::new();
+    if let Verdict::Jump(chain) | Verdict::Goto(chain) = verdict {
+        found.push((Operator::ReturnForJump, Verdict::Return));
+        found.extend(sibling(table, chain).map(|other| {
+            let other = other.clone();
+            let is_jump = matches!(verdict, Verdict::Jump(_));
+            (Operator::WrongChain, if is_jump { Verdict::Jump(other) } else { Verdict::Goto(other) })
+        }));
+    }
+    found
+}
+
+/// Of several that are chosen among: the last is not chosen but the first is twice as often; only the first is.
+fn other_shares<T: Clone>(all: &[T]) -> Vec<(Operator, Vec<T>)> {
+    let [first, .., _] = all else { return Vec::new() };
+    let mut twice = all.to_vec();
+    twice.truncate(all.len() - 1);
+    twice.push(first.clone());
+    let mut found = vec![(Operator::LostProbability, vec![first.clone(); all.len()])];
+    if all.len() > 2 {
+        found.insert(0, (Operator::WrongProbability, twice));
+    }
+    found
+}
+
+fn other_destinations(address: SocketAddr) -> [(Operator, SocketAddr); 2] {
+    let gone = SocketAddr::new(stranger(address.ip()), address.port());
+    let beside = SocketAddr::new(address.ip(), shifted(address.port()));
+    [(Operator::StaleEndpoint, gone), (Operator::WrongTargetPort, beside)]
+}
+
+/// The next port; the last one becomes the one before.
+fn shifted(port: u16) -> u16 {
+    port.checked_add(1).unwrap_or(u16::MAX - 1)
+}
+
+/// The next chain in the table whose name begins as this one's does: `endpoint-`, `service-`.
+fn sibling<'t>(table: &'t Table, chain: &str) -> Option<&'t Name> {
+    let prefix = &chain[..chain.find('-')? + 1];
+    let mut alike: Vec<&Name> =
+        table.chains.iter().map(|chain| &chain.name).filter(|name| name.starts_with(prefix)).collect();
+    let at = alike.iter().position(|name| ***name == *chain)?;
+    alike.rotate_left(at);
+    alike.get(1).copied()
+}

@@ -116,7 +116,7 @@ impl<'a> Inquiry<'a> {
     ) -> Result<Explanation, ExplainError> {
         let AimedScenario { scenario, cluster, probes } = self.aimed;
         let promises = Promises::of(cluster).map_err(DocumentError::from)?;
-        let promise = question(&scenario.hosts, self.probe).map(|question| promises.about(&question));
+        let promise = question(&scenario.hosts, &self.topology, self.probe).map(|question| promises.about(&question));
         let network = Network::of(&self.topology, &self.documents, cluster)?;
         let prediction = network.predict(&sent(self.probe, source_port));
         let branches = prediction.as_ref().map(|prediction| prediction.branches.as_slice());

@@ -55,7 +55,7 @@ impl Failure<'_> {
         let predicted_in_order =
             || Network::of(&in_order_topology, documents, cluster).ok().and_then(|network| network.predict(&sent));
         let promises = Promises::of(cluster).map_err(DocumentError::from)?;
-        let asked = question(&scenario.hosts, probe);
+        let asked = question(&scenario.hosts, topology, probe);
         let promise = asked.as_ref().map(|question| promises.about(question));
         let seen = Seen::observed(&flow);
         let meaning = asked.as_ref().zip(promise.as_ref()).map(|(question, promise)| {

@@ -320,7 +320,7 @@ fn node_addresses(topology: &Topology) -> BTreeMap<String, Vec<IpAddr>> {
     let nodes = topology.spaces.iter().filter(|space| space.role == Role::Node);
     nodes
         .map(|space| {
-            let name = space.name.strip_prefix("node/").unwrap_or(&space.name);
+            let name = space.node_name().unwrap_or(&space.name);
             (name.to_owned(), space.addresses.iter().map(|(_, prefix)| prefix.addr()).collect())
         })
         .collect()

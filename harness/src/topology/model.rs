@@ -246,6 +246,15 @@ impl Topology {
         neighbour.map(|owner| mac_of(*owner, ETH0)).or(space.gateway)
     }
 
+    /// The node that the network between nodes leads packets for a service's address to, which no machine on it has.
+    pub fn entry_node(&self, destination: IpAddr) -> Option<&Space> {
+        let mut routes = self.spaces[UNDERLAY].routes.iter();
+        let route = routes.find(|route| route.destination == IpNet::from(destination))?;
+        let gateway = route.hop.gateway()?;
+        let mut nodes = self.spaces.iter().filter(|space| space.role == Role::Node);
+        nodes.find(|node| node.addresses.iter().any(|(_, address)| address.addr() == gateway))
+    }
+
     /// The namespace that a packet gets into which leaves a namespace by an interface.
     pub fn behind(&self, space: SpaceId, index: u32) -> Option<SpaceId> {
         match self.spaces.get(space)?.interface(index)?.kind {
@@ -256,6 +265,11 @@ impl Topology {
 }
 
 impl Space {
+    /// The node's name, where it is one.
+    pub fn node_name(&self) -> Option<&str> {
+        self.name.strip_prefix("node/")
+    }
+
     /// A namespace with nothing in it.
     pub(crate) fn new(name: String, role: Role) -> Self {
         Self {

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use svclab_rules::walk::Assumptions;
 
 use super::survey::{start_of, words_of};
-use crate::documents;
+use crate::documents::{self, Document};
 use crate::lab::{Backend, with_lab};
 use crate::observation::{Direction, FlowObservation};
 use crate::predict::{Network, Predicted, Prediction};
-use crate::probe::Prober;
+use crate::probe::{ProbeError, Prober};
 use crate::run::{RunError, guarded};
 use crate::scenario::{Probe, Scenario};
 use crate::topology;
@@ -25,6 +25,9 @@ pub struct Agreement {
     /// Of these, flows that agree only where a prediction starts from the source port that the kernel chose, when rules left that to
     /// chance: a rule on the way asks for that port.
     pub by_port: usize,
+    /// Of these, flows that agree when they are sent again, alone and to nodes that remember nothing: rules on the way ask what
+    /// earlier flows of the same client have left behind, and predictions are of a first flow.
+    pub by_memory: usize,
     /// Why nothing is predicted, for each flow of which nothing is: as a lower-case fragment.
     pub unknown: Vec<String>,
     /// Flows of which the kernel did something else.
@@ -54,19 +57,52 @@ pub fn compare_with_kernel(scenario: &Scenario, probes: &[Probe], backend: Backe
         let topology = topology::plan(scenario);
         let network = Network::of(&topology, &documents, &scenario.cluster);
         let network = network.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
-        let flows = with_lab(&topology, &documents, backend, |lab| {
-            Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send_together(probes))
+        let compared = with_lab(&topology, &documents, backend, |lab| {
+            let mut prober = Prober::new(lab, &scenario.cluster)?;
+            let flows = prober.send_together(probes)?;
+            let mut agreement = Agreement::default();
+            for (number, (probe, observed)) in probes.iter().zip(&flows).enumerate() {
+                agreement.add(&network, number, probe, observed);
+            }
+            if documents.iter().any(remembers) {
+                agreement.try_alone(&network, probes, &mut prober)?;
+            }
+            Ok(agreement)
         })?;
-        let flows = flows.map_err(|source| RunError::Probe { span: start_of(scenario), source: Box::new(source) })?;
-        let mut agreement = Agreement::default();
-        for (number, (probe, observed)) in probes.iter().zip(&flows).enumerate() {
-            agreement.add(&network, number, probe, observed);
-        }
-        Ok(agreement)
+        compared.map_err(|source| RunError::Probe { span: start_of(scenario), source: Box::new(source) })
     })
 }
 
+/// Whether rules remember clients: by `recent`, or by sets that rules add to.
+fn remembers(document: &Document) -> bool {
+    ["-m recent", "update @"].iter().any(|words| document.text.contains(words))
+}
+
 impl Agreement {
+    /// Sends flows that contradict their prediction again, each alone and with nothing left behind by others.
+    fn try_alone(
+        &mut self,
+        network: &Network<'_>,
+        probes: &[Probe],
+        prober: &mut Prober<'_>,
+    ) -> Result<(), ProbeError> {
+        for contradiction in std::mem::take(&mut self.contradictions) {
+            prober.lab().forget()?;
+            let probe = &probes[contradiction.probe];
+            let mut alone = Self::default();
+            for observed in prober.send_together(std::slice::from_ref(probe))? {
+                alone.add(network, contradiction.probe, probe, &observed);
+            }
+            if alone.agreed == 1 {
+                self.agreed += 1;
+                self.by_memory += 1;
+            } else {
+                self.contradictions.push(contradiction);
+            }
+        }
+        Ok(())
+    }
+
     fn add(&mut self, network: &Network<'_>, number: usize, probe: &Probe, observed: &FlowObservation) {
         let seen = Seen::observed(observed);
         let Some(prediction) = network.predict(&sent(probe, observed.source.port())) else {

@@ -33,7 +33,7 @@ impl Comparison {
         let digits = if cluster.proxy.mode == ProxyMode::Iptables { profile.probability_digits() } else { 10 };
         let nodes = topology.spaces.iter().filter(|space| space.role == Role::Node);
         let addresses = |space: &Space| space.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
-        let nodes = nodes.filter_map(|space| Some((space.name.strip_prefix("node/")?.to_owned(), addresses(space))));
+        let nodes = nodes.filter_map(|space| Some((space.node_name()?.to_owned(), addresses(space))));
         let hosts = topology.spaces.iter().filter(|space| space.role == Role::Host);
         let outside = hosts.flat_map(|space| &space.addresses_on_wire).copied().collect();
         Ok(Self { nodes: nodes.collect(), outside, digits })

@@ -7,7 +7,7 @@ use svclab_rules::promise::{Question, VantagePoint};
 
 use crate::predict::Sent;
 use crate::scenario::{Host, Probe, Vantage};
-use crate::topology::{Role, Topology};
+use crate::topology::{Role, Space, Topology};
 
 /// A probe as the prediction is asked for it.
 pub(crate) fn sent(probe: &Probe, source_port: u16) -> Sent {
@@ -20,9 +20,10 @@ pub(crate) fn sent(probe: &Probe, source_port: u16) -> Sent {
     }
 }
 
-/// A probe as the promise is asked for it. `None` where its sender is an outside host without an address of the destination's
+/// A probe as the promise is asked for it: what an outside host sends to a service's address comes in by the node that the network
+/// leads it to, where the probe names none. `None` where its sender is an outside host without an address of the destination's
 /// family.
-pub(crate) fn question(hosts: &[Host], probe: &Probe) -> Option<Question> {
+pub(crate) fn question(hosts: &[Host], topology: &Topology, probe: &Probe) -> Option<Question> {
     let from = match &probe.from {
         Vantage::Pod(name) => VantagePoint::Pod(name.clone()),
         Vantage::Node(name) => VantagePoint::Node(name.clone()),
@@ -34,7 +35,9 @@ pub(crate) fn question(hosts: &[Host], probe: &Probe) -> Option<Question> {
         }
     };
     let to = SocketAddr::new(probe.to.address, probe.to.port);
-    Some(Question { from, to, protocol: probe.protocol, via: probe.to.via.clone() })
+    let is_outside = matches!(from, VantagePoint::Outside(_));
+    let entry = || topology.entry_node(to.ip()).filter(|_| is_outside).and_then(Space::node_name).map(str::to_owned);
+    Some(Question { from, to, protocol: probe.protocol, via: probe.to.via.clone().or_else(entry) })
 }
 
 /// The same network as Kubernetes wants it: without settings that a scenario asks for, and with bridges that send back and hand

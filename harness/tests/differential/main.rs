@@ -59,6 +59,7 @@ struct Sum {
     agreed: usize,
     by_chance: usize,
     by_port: usize,
+    by_memory: usize,
     /// How often nothing is predicted, by the reason.
     unknown: BTreeMap<String, usize>,
     /// How many clusters have rules of a kind.
@@ -91,9 +92,9 @@ fn prediction_and_kernel_agree() {
             }
         });
         let sum = sum.into_inner().expect("nobody panics");
-        let Sum { clusters, agreed, by_chance, by_port, unknown, kinds, failures } = &sum;
+        let Sum { clusters, agreed, by_chance, by_port, by_memory, unknown, kinds, failures } = &sum;
         println!(
-            "{clusters} clusters, {agreed} flows agree ({by_chance} of them with one of several branches, {by_port} given the source port that the kernel chose), {} unknown, {} clusters disagree",
+            "{clusters} clusters, {agreed} flows agree ({by_chance} of them with one of several branches, {by_port} given the source port that the kernel chose, {by_memory} sent alone), {} unknown, {} clusters disagree",
             unknown.values().sum::<usize>(),
             failures.len(),
         );
@@ -124,6 +125,7 @@ fn attempt(seed: u64, number: usize, flows: usize, sum: &Mutex<Sum>) {
     sum.agreed += agreement.agreed;
     sum.by_chance += agreement.by_chance;
     sum.by_port += agreement.by_port;
+    sum.by_memory += agreement.by_memory;
     agreement.unknown.into_iter().for_each(|why| *sum.unknown.entry(why).or_default() += 1);
     *sum.kinds.entry(case.kind).or_default() += 1;
     sum.failures.extend(failure);

@@ -72,6 +72,17 @@ fn a_reader_that_went_away_ends_it_quietly(#[case] arguments: &[&str]) {
 #[case::no_test_of_a_shard(&["run", "--filter", "no such name", "--shard", "1/2", SEED], "are left out")]
 #[case::report(&["run", "--report", "json=/nowhere/r.json", SEED], "/nowhere/r.json cannot be written: no such file")]
 #[case::captures(&["run", "--pcap", "/dev/null/here", SEED], "--pcap: the folder cannot be made: not a directory")]
+#[case::no_mutants(&["mutate", "--sample", "0", SEED], "invalid value '0' for '--sample <N>'")]
+#[case::no_such_way(
+    &[
+        "explain",
+        "../scenarios/seeds/000-foo-three-replicas.yaml",
+        "--from=pod/client",
+        "--to=service/kube-system/coredns:9153",
+        "--way=9",
+    ],
+    "the packet has no way 9: chance leaves 3 ways open"
+)]
 fn a_mistake_of_the_command_line_is_found_before_the_run(#[case] arguments: &[&str], #[case] told: &str) {
     let (code, stdout, stderr) = ended(&svclab(arguments).output().expect("svclab starts"));
     assert_eq!((code, stdout), (Some(2), String::new()), "{stderr}");

@@ -1,5 +1,6 @@
 //! `svclab explain`: the path of one packet, rule by rule.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -8,8 +9,10 @@ use super::console::Console;
 use super::labs::{BackendName, prepare};
 use super::{Exit, mistakes};
 use crate::explain::{self, ExplainError, Explanation, Style};
-use crate::probe::ProbeError;
+use crate::report::Cause;
+use crate::run::{lab_cause, probe_cause};
 use crate::scenario::{Aim, AimedScenario, load_and_aim};
+use crate::text::counted;
 
 /// Explain the path of one packet through the rules of a scenario's cluster, and the answer's way back.
 ///
@@ -37,8 +40,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     step: usize,
     /// Tell the Nth way rule by rule, where chance leaves several open.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    way: usize,
+    #[arg(long, value_name = "N", default_value = "1")]
+    way: NonZeroUsize,
     /// Send a real packet in a lab too, let the kernel trace the rules that it meets, and mark where it leaves the predicted way.
     #[arg(long)]
     live: bool,
@@ -85,6 +88,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         console.complain(&error);
         refused(&error, console)
     })?;
+    check_way(args.way, &explanation, console)?;
     console.text(written(&explanation, args, console));
     Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
 }
@@ -96,21 +100,34 @@ fn live(aimed: &AimedScenario, args: &Args, console: &Console) -> Result<Result<
 
 /// Whose fault it is that nothing can be explained, and what to do.
 fn refused(error: &ExplainError, console: &Console) -> Exit {
-    let lab = match error {
-        ExplainError::Lab(error) | ExplainError::Probe(ProbeError::Lab(error)) => error,
-        ExplainError::Documents(_) | ExplainError::Unwalkable(_) | ExplainError::Probe(_) => return Exit::Input,
+    let (cause, help) = match error {
+        ExplainError::Lab(error) => (lab_cause(error), Some(error.help().to_owned())),
+        ExplainError::Probe(error) => probe_cause(error),
+        ExplainError::Documents(_) | ExplainError::Unwalkable(_) => (Cause::Input, None),
     };
-    console.complain(lab.help());
-    if lab.is_of_scenario() { Exit::Input } else { Exit::Environment }
+    help.iter().for_each(|help| console.complain(help));
+    cause.into()
+}
+
+/// That a way is told which there is.
+fn check_way(wanted: NonZeroUsize, explanation: &Explanation, console: &Console) -> Result<(), Exit> {
+    let ways = explanation.ways.len();
+    // Where nothing is predicted, that is told.
+    if wanted.get() <= ways.max(1) {
+        return Ok(());
+    }
+    console.complain(format!("the packet has no way {wanted}: chance leaves {} open", counted(ways, "way")));
+    console.complain("help: Choose a smaller `--way`; without it the first is told.");
+    Err(Exit::Input)
 }
 
 fn written(explanation: &Explanation, args: &Args, console: &Console) -> String {
     match args.format {
         Format::Text => {
-            explain::page(explanation, Style { colours: console.color, brief: console.quiet, way: args.way })
+            explain::page(explanation, Style { colours: console.color, brief: console.quiet, way: args.way.get() })
         }
         Format::Mermaid => explain::mermaid(explanation),
-        Format::Svg => explain::svg(explanation, args.way),
+        Format::Svg => explain::svg(explanation, args.way.get()),
         Format::Json => serde_json::to_string_pretty(explanation).unwrap_or_default() + "\n",
     }
 }

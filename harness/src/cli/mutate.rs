@@ -1,5 +1,6 @@
 //! `svclab mutate`: rules with one thing wrong, and who notices.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::console::Console;
@@ -17,7 +18,7 @@ pub(crate) struct Args {
     labs: LabArgs,
     /// Try no more than N mutants of each scenario, chosen by chance.
     #[arg(long, value_name = "N")]
-    sample: Option<usize>,
+    sample: Option<NonZeroUsize>,
     /// What that chance starts from: the same seed chooses the same mutants.
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -43,8 +44,12 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load(&args.paths, console)?;
     prepare(console)?;
-    let options =
-        Options { jobs: args.labs.jobs, backend: args.labs.backend.into(), sample: args.sample, seed: args.seed };
+    let options = Options {
+        jobs: args.labs.jobs,
+        backend: args.labs.backend.into(),
+        sample: args.sample.map(NonZeroUsize::get),
+        seed: args.seed,
+    };
     let finished = |mutants: &Mutants| {
         if args.format == Format::Text && !(console.quiet && mutants.holds()) {
             console.text(table(mutants));

@@ -107,7 +107,7 @@ impl RunError {
 }
 
 /// Whose fault it is that a probe could not be sent, and what to do.
-fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
+pub(crate) fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
     match error {
         ProbeError::Lab(error) => (lab_cause(error), Some(error.help().to_owned())),
         ProbeError::NoSender(_) | ProbeError::NoAddress(_) | ProbeError::NotHanded => (Cause::Input, None),
@@ -124,7 +124,7 @@ fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
 }
 
 /// What is refused of the scenario's own is its mistake; all else that fails in a lab is the environment's.
-fn lab_cause(error: &LabError) -> Cause {
+pub(crate) fn lab_cause(error: &LabError) -> Cause {
     match error {
         LabError::Unknown { .. } | LabError::Unwritable { .. } => Cause::Internal,
         _ if error.is_of_scenario() => Cause::Input,

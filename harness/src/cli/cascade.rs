@@ -8,7 +8,8 @@ use clap::ValueEnum;
 use super::console::Console;
 use super::labs::{BackendName, prepare};
 use super::progress::Bars;
-use super::rules::{Refusal, impossible, node};
+use super::refusal::Refusal;
+use super::rules::{impossible, node};
 use super::{Exit, text_of};
 use crate::cascade::console::Style;
 use crate::cascade::input::{self, Form};
@@ -60,11 +61,10 @@ enum Format {
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     match report(args, console) {
-        Ok(Ok(report)) => {
+        Ok(report) => {
             show(&report, args.format, console);
             if report.defects() == 0 && report.samples_held() { Exit::Held } else { Exit::Failed }
         }
-        Ok(Err(exit)) => exit,
         Err(refusal) => refusal.tell(console),
     }
 }
@@ -92,13 +92,12 @@ fn flows(text: &str) -> Result<Flows, String> {
     }
 }
 
-/// The report, or how the command ended where a sample could not be taken, which has been told then.
-fn report(args: &Args, console: &Console) -> Result<Result<Report, Exit>, Refusal> {
+fn report(args: &Args, console: &Console) -> Result<Report, Refusal> {
     let (file, text) = text_of(&args.path);
     let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
     match input::form(&text) {
         Ok(Form::Scenario) if file == args.path => of_scenario(args, &text, console),
-        _ => of_rules(args, &text, &file).map(Ok),
+        _ => of_rules(args, &text, &file),
     }
 }
 
@@ -122,7 +121,7 @@ fn of_rules(args: &Args, text: &str, file: &Path) -> Result<Report, Refusal> {
     chosen(input::read(text, file)?, args)
 }
 
-fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Result<Report, Exit>, Refusal> {
+fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Report, Refusal> {
     let scenario = scenario::parse(text, &args.path, &scenario::read_file)?;
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
@@ -136,19 +135,15 @@ fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Result<Repo
         return Err(Refusal::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));
     }
     let mut report = chosen(report, args)?;
-    let Some(flows) = args.sample else { return Ok(Ok(report)) };
-    if let Err(exit) = prepare(console) {
-        return Ok(Err(exit));
-    }
+    let Some(flows) = args.sample else { return Ok(report) };
+    prepare(console)?;
     let progress = Arc::default();
     let bars = Bars::new(None, &progress, console);
     let options = sampling::Options { flows, backend: args.backend.into(), goal: Goal::default(), progress };
     let sampled = sampling::sample(&scenario, state, node, &mut report, &options);
     drop(bars);
-    Ok(match sampled {
-        Ok(()) => Ok(report),
-        Err(error) => Err(trouble(error.into_trouble(), console)),
-    })
+    sampled.map_err(|error| trouble(error.into_trouble(), console))?;
+    Ok(report)
 }
 
 /// Tells what kept a sample from being taken.

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::console::Console;
 use super::{Exit, interrupt};
 use crate::lab::{self, Backend};
-use crate::report::Cause;
+use crate::report::{Cause, Trouble};
 
 /// Options of commands that build a lab for each scenario.
 #[derive(Debug, clap::Args)]
@@ -18,6 +18,15 @@ pub(super) struct LabArgs {
     /// What installs iptables rules.
     #[arg(long, value_enum, default_value = "system")]
     pub(super) backend: BackendName,
+}
+
+/// How a result about several scenarios is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// A page for each scenario, as soon as it is done.
+    Text,
+    /// One document for all of them, when all are done.
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -58,8 +67,8 @@ pub(super) fn prepare(console: &Console) -> Result<(), Exit> {
 }
 
 /// How a command ends: by the gravest cause of what could not be tried, else by whether all held.
-pub(super) fn end(causes: impl Iterator<Item = Cause>, all_held: bool) -> Exit {
-    match causes.max() {
+pub(super) fn end<'a>(troubles: impl Iterator<Item = &'a Trouble>, all_held: bool) -> Exit {
+    match troubles.map(|trouble| trouble.cause).max() {
         Some(cause) => cause.into(),
         None if all_held => Exit::Held,
         None => Exit::Failed,

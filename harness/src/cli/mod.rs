@@ -11,6 +11,7 @@ mod labs;
 mod mistakes;
 mod mutate;
 mod progress;
+mod refusal;
 mod reports;
 mod rules;
 mod run;

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::console::Console;
-use super::labs::{LabArgs, end, prepare};
+use super::labs::{Format, LabArgs, end, prepare};
 use super::{Exit, load};
 use crate::mutate::{Mutants, Options, json, mutate, table};
 
@@ -25,15 +25,6 @@ pub(crate) struct Args {
     /// How the result is written.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-}
-
-/// How the result is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// A table for each scenario, then the mutants that survived.
-    Text,
-    /// One JSON document.
-    Json,
 }
 
 /// Runs the command.
@@ -59,11 +50,5 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if args.format == Format::Json {
         console.line(format_args!("{:#}", json(&all)));
     }
-    Ok(exit(&all))
-}
-
-/// The worst of all ends.
-fn exit(all: &[Mutants]) -> Exit {
-    let causes = all.iter().filter_map(|one| one.result.as_ref().err()).map(|trouble| trouble.cause);
-    end(causes, all.iter().all(Mutants::holds))
+    Ok(end(all.iter().filter_map(|one| one.result.as_ref().err()), all.iter().all(Mutants::holds)))
 }

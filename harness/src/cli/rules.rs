@@ -10,10 +10,11 @@ use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyConfig, Pro
 use svclab_rules::profile::Profile;
 use svclab_rules::{iptables, nftables};
 
+use super::Exit;
 use super::console::Console;
-use super::{Exit, mistakes};
+use super::refusal::Refusal;
 use crate::documents;
-use crate::scenario::{self, Diagnostics, Note, PlainCluster, Scenario, did_you_mean, is_manifest};
+use crate::scenario::{self, Note, PlainCluster, Scenario, did_you_mean, is_manifest};
 
 /// Print the rules of a node, as `iptables-save` or `nft list ruleset` shows them, or compare them with saved ones.
 ///
@@ -90,36 +91,6 @@ impl From<FamilyName> for Family {
             FamilyName::Ipv4 => Self::Ipv4,
             FamilyName::Ipv6 => Self::Ipv6,
         }
-    }
-}
-
-/// Why there is nothing to print.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
-    #[error("the input has mistakes")]
-    Mistakes(Box<Diagnostics>),
-    #[error("{message}\nhelp: {help}")]
-    Other { message: String, help: String },
-}
-
-impl Refusal {
-    pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Other { message: message.into(), help: help.into() }
-    }
-
-    /// Shows what is wrong with the input.
-    pub(super) fn tell(self, console: &Console) -> Exit {
-        match self {
-            Self::Mistakes(diagnostics) => mistakes::show(&diagnostics, console),
-            Self::Other { .. } => console.complain(self),
-        }
-        Exit::Input
-    }
-}
-
-impl From<Diagnostics> for Refusal {
-    fn from(diagnostics: Diagnostics) -> Self {
-        Self::Mistakes(Box::new(diagnostics))
     }
 }
 

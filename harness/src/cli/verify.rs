@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::console::Console;
-use super::labs::{LabArgs, end, prepare};
+use super::labs::{Format, LabArgs, end, prepare};
 use super::{Exit, load, mistakes};
 use crate::scenario::{self, Assumed, Scenario};
 use crate::verify::{self, Options, Style, Verified};
@@ -23,15 +23,6 @@ pub(crate) struct Args {
     /// How the result is written; JSON comes once, when all is done.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-}
-
-/// The form of the result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// A page for each scenario.
-    Text,
-    /// One document for all of them; its fields are told in the library's `verify::json`.
-    Json,
 }
 
 /// Runs the command.
@@ -61,7 +52,8 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         })?;
         console.text(text);
     }
-    Ok(exit(&all, &options))
+    let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
+    Ok(end(troubles, all.iter().all(|verified| verified.holds(&options))))
 }
 
 /// Loads scenarios, and files with plain objects that are named themselves; mistakes of all are told before anything is done.
@@ -84,10 +76,4 @@ fn load_all(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit>
         }
     }
     scenarios
-}
-
-/// The worst of all ends.
-fn exit(all: &[Verified], options: &Options) -> Exit {
-    let causes = all.iter().filter_map(|one| one.result.as_ref().err()).map(|trouble| trouble.cause);
-    end(causes, all.iter().all(|verified| verified.holds(options)))
 }

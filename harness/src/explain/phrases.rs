@@ -7,6 +7,12 @@ pub(super) const RESETS: &str = "rejects it, and the sender gets a TCP reset";
 pub(super) const CLOSES_PORT: &str = "rejects it, and the sender is told that the port is unreachable";
 pub(super) const REJECTS: &str = "rejects it, and the sender is told by ICMP";
 
+/// What a chain is for, by its name. A name that ends with `-` stands for all that begin with it; longer ones come first.
+pub(super) fn role_of(chain: &str, roles: &[(&str, &'static str)]) -> Option<&'static str> {
+    let is_it = |name: &str| chain == name || name.ends_with('-') && chain.starts_with(name);
+    roles.iter().find(|(name, _)| is_it(name)).map(|(_, role)| *role)
+}
+
 /// Through a chain, and back; `role` is what the chain is for.
 pub(super) fn jumps(chain: &str, role: Option<&str>) -> String {
     format!("goes through {chain}{}", in_brackets(role))

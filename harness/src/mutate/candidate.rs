@@ -29,12 +29,10 @@ impl<'a> Originals<'a> {
     ///
     /// The first that cannot be read.
     pub(super) fn read(documents: &'a [Document]) -> Result<Self, RunError> {
-        let rules = documents.iter().map(|document| {
-            read(document).map_err(|errors| {
-                RunError::Unwalkable(Box::new(PredictError::unreadable(document.space.clone(), &errors)))
-            })
-        });
-        Ok(Self { documents, rules: rules.collect::<Result<_, _>>()? })
+        let rules = documents
+            .iter()
+            .map(|document| read(document).map_err(|errors| PredictError::unreadable(document.space.clone(), &errors)));
+        Ok(Self { documents, rules: rules.collect::<Result<_, PredictError>>()? })
     }
 
     /// All that can go wrong with them that a kernel takes, or a sample of it.

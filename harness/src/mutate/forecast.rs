@@ -41,6 +41,5 @@ impl Forecast {
 
 /// The network of an inquiry with other documents.
 pub(super) fn network<'a>(inquiry: &'a Inquiry<'a>, documents: &[Document]) -> Result<Network<'a>, RunError> {
-    let network = Network::of(&inquiry.topology, documents, inquiry.cluster);
-    network.map_err(|error| RunError::Unwalkable(Box::new(error)))
+    Ok(Network::of(&inquiry.topology, documents, inquiry.cluster)?)
 }

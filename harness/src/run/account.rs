@@ -47,8 +47,7 @@ impl Failure<'_> {
         };
         let topology = prober.lab().topology();
         let comparison = Comparison::of(topology, cluster).map_err(DocumentError::from)?;
-        let network = Network::of(topology, documents, cluster);
-        let network = network.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
+        let network = Network::of(topology, documents, cluster)?;
         let sent = sent(probe, flow.source.port());
         let prediction = network.predict(&sent);
         let in_order_topology = in_order(topology);

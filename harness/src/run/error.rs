@@ -64,6 +64,12 @@ pub enum RunError {
     Panic(String),
 }
 
+impl From<PredictError> for RunError {
+    fn from(error: PredictError) -> Self {
+        Self::Unwalkable(Box::new(error))
+    }
+}
+
 impl RunError {
     /// True where other tests of the scenario can go on.
     pub(super) fn is_of_one_probe(&self) -> bool {

@@ -55,8 +55,7 @@ pub fn compare_with_kernel(scenario: &Scenario, probes: &[Probe], backend: Backe
     guarded(|| {
         let documents = documents::generate(scenario, &scenario.cluster)?;
         let topology = topology::plan(scenario);
-        let network = Network::of(&topology, &documents, &scenario.cluster);
-        let network = network.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
+        let network = Network::of(&topology, &documents, &scenario.cluster)?;
         let compared = with_lab(&topology, &documents, backend, |lab| {
             let mut prober = Prober::new(lab, &scenario.cluster)?;
             let flows = prober.send_together(probes)?;

@@ -115,10 +115,8 @@ pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verificat
         Prober::new(lab, cluster).and_then(|mut prober| prober.send_together(&probes))
     })?;
     let flows = flows.map_err(|source| RunError::Probe { span: start_of(scenario), source: Box::new(source) })?;
-    let network = Network::of(&topology, &documents, cluster);
-    let network = network.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
-    let released = Network::of(&topology, &released, cluster);
-    let released = released.map_err(|error| RunError::Unwalkable(Box::new(error)))?;
+    let network = Network::of(&topology, &documents, cluster)?;
+    let released = Network::of(&topology, &released, cluster)?;
     let in_order = in_order(&topology);
     let in_order = LazyCell::new(|| Network::of(&in_order, &documents, cluster).ok());
     let mut verification =

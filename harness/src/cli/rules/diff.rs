@@ -9,7 +9,8 @@ use svclab_rules::compare::{Comparison, Others, Subject, compare_machines};
 use svclab_rules::profile::Profile;
 use svclab_rules::{iptables, nftables};
 
-use super::{Refusal, Written};
+use super::Written;
+use crate::cli::refusal::Refusal;
 use crate::cli::text_of;
 use crate::scenario::{self, Diagnostic, Diagnostics, Span};
 

@@ -35,7 +35,7 @@ pub(super) fn words(rule: &Rule) -> String {
     }
 }
 
-/// What a chain of kube-proxy's is for. Longer names come before those that they begin with.
+/// What a chain of kube-proxy's is for.
 fn role(chain: &str) -> Option<&'static str> {
     let roles = [
         ("KUBE-SERVICES", "the addresses of all services"),
@@ -55,10 +55,7 @@ fn role(chain: &str) -> Option<&'static str> {
         ("KUBE-XLB-", "what comes to the service from outside, for this node's endpoints"),
         ("KUBE-FW-", "source ranges of the service's load balancer"),
     ];
-    roles
-        .into_iter()
-        .find(|(name, _)| chain == *name || name.ends_with('-') && chain.starts_with(name))
-        .map(|(_, role)| role)
+    phrases::role_of(chain, &roles)
 }
 
 fn translated(nat: &Nat) -> String {

@@ -92,7 +92,7 @@ fn one_of(destinations: &[SocketAddr]) -> String {
     format!("one of {} by chance: {}{more}", destinations.len(), shown.join(", "))
 }
 
-/// What a chain of kube-proxy's is for. Longer names come before those that they begin with.
+/// What a chain of kube-proxy's is for.
 fn role(chain: &str) -> Option<&'static str> {
     let roles = [
         ("services", "the addresses and node ports of all services"),
@@ -108,6 +108,5 @@ fn role(chain: &str) -> Option<&'static str> {
         ("external-", "what comes to the service from outside"),
         ("firewall-", "source ranges of the service's load balancer"),
     ];
-    let is_it = |name: &str| chain == name || name.ends_with('-') && chain.starts_with(name);
-    roles.into_iter().find(|(name, _)| is_it(name)).map(|(_, role)| role)
+    phrases::role_of(chain, &roles)
 }

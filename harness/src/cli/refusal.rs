@@ -1,0 +1,44 @@
+//! Why a command has nothing to print.
+
+use super::console::Console;
+use super::{Exit, mistakes};
+use crate::scenario::Diagnostics;
+
+/// Why there is nothing to print.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("the input has mistakes")]
+    Mistakes(Box<Diagnostics>),
+    #[error("{message}\nhelp: {help}")]
+    Other { message: String, help: String },
+    #[error("what it is has been told")]
+    Told(Exit),
+}
+
+impl Refusal {
+    pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Other { message: message.into(), help: help.into() }
+    }
+
+    /// Shows what is wrong, and says how the command ends by that.
+    pub(super) fn tell(self, console: &Console) -> Exit {
+        match self {
+            Self::Mistakes(diagnostics) => mistakes::show(&diagnostics, console),
+            Self::Other { .. } => console.complain(self),
+            Self::Told(exit) => return exit,
+        }
+        Exit::Input
+    }
+}
+
+impl From<Diagnostics> for Refusal {
+    fn from(diagnostics: Diagnostics) -> Self {
+        Self::Mistakes(Box::new(diagnostics))
+    }
+}
+
+impl From<Exit> for Refusal {
+    fn from(told: Exit) -> Self {
+        Self::Told(told)
+    }
+}

@@ -135,10 +135,15 @@ fn flows(cascade: &Cascade, wanted: Flows, goal: &Goal, scenario: &Scenario) -> 
         Flows::Exactly(flows) => return Ok(flows),
         Flows::Auto => {
             let shares: Vec<f64> = expected(cascade).iter().map(|(_, share)| share.to_f64()).collect();
-            most_flows(&shares, goal).map_err(|source| RunError::Flows { span: whole(scenario), source })?
+            most_flows(&shares, goal)
+                .map_err(|source| RunError::Flows { span: Span::start_of(&scenario.file), source })?
         }
     };
-    if needed > MOST_FLOWS { Err(RunError::TooManyFlows { span: whole(scenario), needed }) } else { Ok(needed) }
+    if needed > MOST_FLOWS {
+        Err(RunError::TooManyFlows { span: Span::start_of(&scenario.file), needed })
+    } else {
+        Ok(needed)
+    }
 }
 
 fn take(
@@ -149,7 +154,7 @@ fn take(
     goal: &Goal,
     scenario: &Scenario,
 ) -> Result<Sample, RunError> {
-    let span = whole(scenario);
+    let span = Span::start_of(&scenario.file);
     let to = Destination { label: plan.to.to_string(), address: plan.to.ip(), port: plan.to.port(), via: None };
     let (from, protocol) = (plan.from.clone(), plan.front.protocol);
     let probe = Probe { span: span.clone(), from, to, protocol, source_port: None, flows: Flows::Exactly(plan.flows) };
@@ -163,9 +168,4 @@ fn take(
     let tally = if has_counters { prober.cross_checked(&probe, count) } else { count(prober) };
     let tally = tally.map_err(|source| RunError::Probe { span, source: Box::new(source) })?;
     Ok(judge(cascade, plan.from.to_string(), plan.to, &tally, goal, plan.looked))
-}
-
-/// The place of what is not a part of the scenario, but about all of it.
-fn whole(scenario: &Scenario) -> Span {
-    Span { file: scenario.file.clone(), line: 1, column: 1 }
 }

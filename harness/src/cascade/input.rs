@@ -224,7 +224,7 @@ pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<
         }
         let foreign = || {
             let own = scenario.rules.first().map(|rules| rules.origin.clone());
-            own.unwrap_or_else(|| Span { file: scenario.file.clone(), line: 1, column: 1 })
+            own.unwrap_or_else(|| Span::start_of(&scenario.file))
         };
         let parsed = iptables::parse(&document.text, document.family);
         let parsed = parsed.map_err(|errors| DocumentError::Foreign { origin: foreign(), errors })?;

@@ -12,7 +12,7 @@ use crate::probe::ProbeError;
 use crate::run::{RunError, Session};
 use crate::scenario::{Probe, Scenario, Step};
 use crate::stats::Goal;
-use crate::verify::{Disagreement, Inquiry, flow_words};
+use crate::verify::{Disagreement, Inquiry};
 use crate::voices::sent;
 
 /// Flows that are sent before it is looked whether one of them was enough.
@@ -190,7 +190,10 @@ impl Trial<'_, '_, '_> {
             };
             for (at, observed) in together.iter().zip(&flows) {
                 let flow = sent(&inquiry.probes[*at], observed.source.port());
-                if inquiry.part(*at, &flow, rules, self.released, observed).is_some_and(counts) {
+                let voices = inquiry.voices(*at, rules.predict(&flow), observed);
+                // Whether the network is to blame is not looked into.
+                let disagreement = voices.part_beside(&|| None, &|| self.released.predict(&flow));
+                if disagreement.is_some_and(|(disagreement, _)| counts(disagreement)) {
                     parted.push(*at);
                 }
             }
@@ -204,7 +207,7 @@ impl Trial<'_, '_, '_> {
     /// The first flow that differs by more than what is left open, with what was and what is predicted.
     fn example(&self, mutant: &Network<'_>, differing: &[usize], after: &[Forecast]) -> Option<String> {
         let at = *differing.iter().find(|at| self.matters(mutant, **at))?;
-        let flow = flow_words(&self.inquiry.probes[at]);
+        let flow = sent(&self.inquiry.probes[at], SOURCE_PORT);
         Some(format!("{flow}: was {}; is {}", self.before[at].words(), after[at].words()))
     }
 }

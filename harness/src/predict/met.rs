@@ -1,5 +1,6 @@
 //! The rules that a packet met, whatever language they are in.
 
+use std::fmt;
 use std::sync::Arc;
 
 use svclab_rules::iptables::{self, Match, Target};
@@ -142,6 +143,13 @@ pub struct Decisive {
     pub place: RulePlace,
     /// Whether it takes every packet to one other chain, so that it says nothing of this one.
     pub only_leads: bool,
+}
+
+impl fmt::Display for Decisive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hook, place, .. } = self;
+        write!(f, "{}  {hook} {}  {}", place.space, place.table, place.text)
+    }
 }
 
 impl Network<'_> {

@@ -27,6 +27,7 @@ mod settings;
 mod tunnel;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::SocketAddr;
 
 use svclab_rules::cluster::{Cluster, Family, Protocol};
@@ -56,6 +57,14 @@ pub struct Sent {
     pub protocol: Protocol,
     /// The node that an outside host hands its packet to, whatever routes say.
     pub via: Option<String>,
+}
+
+impl fmt::Display for Sent {
+    /// `host/outside > 192.0.2.1:80 tcp by way of node/worker`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {} {}", self.from, self.to, self.protocol)?;
+        self.via.as_ref().map_or(Ok(()), |node| write!(f, " by way of node/{node}"))
+    }
 }
 
 /// Why nothing can be predicted.

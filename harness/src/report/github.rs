@@ -40,7 +40,7 @@ fn test_annotations(scenario: &ScenarioReport, test: &TestReport) -> String {
 }
 
 fn scenario_annotation(scenario: &ScenarioReport) -> String {
-    let start = Span { file: scenario.file.clone(), line: 1, column: 1 };
+    let start = Span::start_of(&scenario.file);
     let (span, words) = match &scenario.error {
         Some(error) => {
             let help = error.help.as_ref().map(|help| format!("\n{help}")).unwrap_or_default();

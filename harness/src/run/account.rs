@@ -11,7 +11,7 @@ use crate::probe::Prober;
 use crate::report::{Account, KernelWay, RuleExcerpt};
 use crate::scenario::{Flows, Probe, Scenario};
 use crate::trace::{Passage, Traced, TracedWhat, send_traced};
-use crate::voices::{Comparison, Flow, Seen, Voices, in_order, promise_words, question, sent};
+use crate::voices::{Comparison, Elsewhere, Seen, Voices, in_order, promise_words, question, sent};
 
 /// Rules that are shown at most: a failure fits on a screen.
 const MOST_RULES: usize = 10;
@@ -58,15 +58,8 @@ impl Failure<'_> {
         let promise = asked.as_ref().map(|question| promises.about(question));
         let seen = Seen::observed(&flow);
         let meaning = asked.as_ref().zip(promise.as_ref()).map(|(question, promise)| {
-            let voices = Voices {
-                comparison: &comparison,
-                flow: Flow { question, source: flow.source.ip() },
-                promise,
-                prediction: prediction.as_ref(),
-                in_order: &predicted_in_order,
-                seen: &seen,
-            };
-            meaning(&voices)
+            let voices = Voices::about(&comparison, question, promise.clone(), prediction.clone(), &flow);
+            meaning(&voices, &predicted_in_order)
         });
         let way = prediction.as_ref().map(|prediction| Way::of(&network, prediction, &seen, traced.as_deref().ok()));
         let account = Account {
@@ -87,8 +80,8 @@ impl Failure<'_> {
 }
 
 /// What the voices say together, in a sentence or two.
-fn meaning(voices: &Voices<'_>) -> String {
-    if let Some((disagreement, what)) = voices.part() {
+fn meaning(voices: &Voices<'_>, in_order: Elsewhere<'_>) -> String {
+    if let Some((disagreement, what)) = voices.part(in_order) {
         return format!("{} ({what})", disagreement.sentence());
     }
     let agree = match &voices.promise.outcome {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,6 +20,13 @@ pub struct Span {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
+}
+
+impl Span {
+    /// The beginning of a file: the place of what is about all of it.
+    pub fn start_of(file: &Path) -> Self {
+        Self { file: file.to_owned(), line: 1, column: 1 }
+    }
 }
 
 impl fmt::Display for Span {

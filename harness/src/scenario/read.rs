@@ -32,7 +32,7 @@ pub fn load(path: &Path) -> Result<Scenario, Diagnostics> {
 
 /// The report of a file that cannot be read.
 pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
-    let span = Span { file: path.to_owned(), line: 1, column: 1 };
+    let span = Span::start_of(path);
     let message = format!("the file cannot be read: {}", reason(error));
     let help = match error.kind() {
         io::ErrorKind::InvalidData => "Save it as UTF-8 text, at most 64 MiB of it.",
@@ -245,7 +245,7 @@ fn only_document<'a>(
 ) -> Option<&'a Arc<Node>> {
     let [first, rest @ ..] = documents else {
         if readable {
-            let span = Span { file: path.to_owned(), line: 1, column: 1 };
+            let span = Span::start_of(path);
             let message = "the file is empty".to_owned();
             let help = Some("Start with `name:`, a sentence that says what the scenario shows.".to_owned());
             findings.add(Diagnostic { span, length: 1, message, help, also: None });

@@ -1,18 +1,17 @@
 //! Everything about a scenario's first state that is needed to ask the voices.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use svclab_rules::cluster::Cluster;
-use svclab_rules::promise::{Promise, Promises, Question, VantagePoint, questions};
+use svclab_rules::promise::{Promises, Question, VantagePoint, questions};
 
-use super::survey::{probe, vantages};
 use crate::documents::{self, Document, DocumentError};
 use crate::observation::FlowObservation;
-use crate::predict::{Network, Predicted, Prediction, Sent};
+use crate::predict::{Predicted, Prediction};
 use crate::run::RunError;
-use crate::scenario::{Probe, Scenario, Vantage};
+use crate::scenario::{Destination, Flows, Probe, Scenario, Span, Vantage};
 use crate::topology::{self, Topology};
-use crate::voices::{Comparison, Disagreement, Flow, Seen, Voices, outcome_words};
+use crate::voices::{Comparison, Voices};
 
 /// What is asked of a scenario, and what is known beforehand.
 pub(crate) struct Inquiry<'a> {
@@ -24,8 +23,8 @@ pub(crate) struct Inquiry<'a> {
     pub(super) asked: Vec<Question>,
     /// The questions as packets to send, in the same order.
     pub(crate) probes: Vec<Probe>,
-    pub(super) promises: Promises<'a>,
-    pub(super) comparison: Comparison,
+    promises: Promises<'a>,
+    comparison: Comparison,
 }
 
 impl<'a> Inquiry<'a> {
@@ -50,29 +49,15 @@ impl<'a> Inquiry<'a> {
         Ok(Self { cluster, documents, released, topology, asked, probes, promises, comparison })
     }
 
-    /// How the voices part about a question: prediction and observation from what is promised, or from each other. Whether the
-    /// network is to blame is not looked into. `rules` are those that are installed, `released` those that the release writes.
-    pub(crate) fn part(
+    /// What all voices say of a question, where `prediction` is that of the flow that was sent.
+    pub(crate) fn voices(
         &self,
         number: usize,
-        flow: &Sent,
-        rules: &Network<'_>,
-        released: &Network<'_>,
+        prediction: Option<Prediction>,
         observed: &FlowObservation,
-    ) -> Option<Disagreement> {
+    ) -> Voices<'_> {
         let question = &self.asked[number];
-        let promise: Promise = self.promises.about(question);
-        let prediction = rules.predict(flow);
-        let voices = Voices {
-            comparison: &self.comparison,
-            flow: Flow { question, source: observed.source.ip() },
-            promise: &promise,
-            prediction: prediction.as_ref(),
-            in_order: &|| None,
-            seen: &Seen::observed(observed),
-        };
-        let (disagreement, _) = voices.part()?;
-        Some(unless_of_release(disagreement, prediction.as_ref(), || released.predict(flow)))
+        Voices::about(&self.comparison, question, self.promises.about(question), prediction, observed)
     }
 
     /// How outcomes of a question are told so that two have the same words where the promise does not tell them apart.
@@ -82,18 +67,28 @@ impl<'a> Inquiry<'a> {
     }
 }
 
-/// A known fault of a release is one only where the release's own rules do the same.
-pub(super) fn unless_of_release(
-    disagreement: Disagreement,
-    prediction: Option<&Prediction>,
-    released: impl FnOnce() -> Option<Prediction>,
-) -> Disagreement {
-    if disagreement != Disagreement::Known {
-        return disagreement;
-    }
-    let outcomes = |prediction: &Prediction| -> BTreeSet<String> {
-        prediction.branches.iter().map(|branch| outcome_words(&branch.outcome)).collect()
+/// Everybody who can send: pods, nodes, their loopback addresses, outside hosts.
+fn vantages(scenario: &Scenario) -> Vec<(VantagePoint, Vantage)> {
+    let cluster = &scenario.cluster;
+    let pods = cluster.pods.iter().map(|pod| (VantagePoint::Pod(pod.name.clone()), Vantage::Pod(pod.name.clone())));
+    let nodes = || cluster.nodes.iter().map(|node| node.name.clone());
+    let processes = nodes().map(|name| (VantagePoint::Node(name.clone()), Vantage::Node(name)));
+    let loopbacks = nodes().map(|name| (VantagePoint::Localhost(name.clone()), Vantage::Localhost(name)));
+    let hosts = scenario
+        .hosts
+        .iter()
+        .flat_map(|host| host.ips.iter().map(|ip| (VantagePoint::Outside(*ip), Vantage::Host(host.name.clone()))));
+    pods.chain(processes).chain(loopbacks).chain(hosts).collect()
+}
+
+/// A question as a packet to send.
+fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
+    let to = Destination {
+        label: question.to.to_string(),
+        address: question.to.ip(),
+        port: question.to.port(),
+        via: question.via.clone(),
     };
-    let is_of_release = prediction.map(outcomes) == released().as_ref().map(outcomes);
-    if is_of_release { Disagreement::Known } else { Disagreement::Rules }
+    let (span, protocol) = (Span::start_of(&scenario.file), question.protocol);
+    Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1) }
 }

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::finding::{Example, Finding};
-use super::survey::{AddressKind, Asked, Verification};
+use super::verification::{AddressKind, Asked, Verification};
 use super::{Options, Verified};
 use crate::report::Trouble;
 use crate::voices::Disagreement;

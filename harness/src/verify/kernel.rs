@@ -4,14 +4,13 @@ use std::collections::HashMap;
 
 use svclab_rules::walk::Assumptions;
 
-use super::survey::{start_of, words_of};
 use crate::documents::{self, Document};
 use crate::lab::{Backend, with_lab};
 use crate::observation::{Direction, FlowObservation};
 use crate::predict::{Network, Predicted, Prediction};
 use crate::probe::{ProbeError, Prober};
 use crate::run::{RunError, guarded};
-use crate::scenario::{Probe, Scenario};
+use crate::scenario::{Probe, Scenario, Span};
 use crate::topology;
 use crate::voices::{Seen, sent};
 
@@ -68,7 +67,7 @@ pub fn compare_with_kernel(scenario: &Scenario, probes: &[Probe], backend: Backe
             }
             Ok(agreement)
         })?;
-        compared.map_err(|source| RunError::Probe { span: start_of(scenario), source: Box::new(source) })
+        compared.map_err(|source| RunError::Probe { span: Span::start_of(&scenario.file), source: Box::new(source) })
     })
 }
 
@@ -154,7 +153,7 @@ fn words_of_all(network: &Network<'_>, prediction: &Prediction) -> Vec<String> {
             assumed => format!(" (assumed: {assumed})"),
         };
         words.push(format!("{}: {}{assumed}", branch.share, branch.outcome));
-        words.extend(words_of(network, branch).into_iter().map(|rule| format!("    {rule}")));
+        words.extend(network.rules_met(&branch.stages).iter().map(|rule| format!("    {rule}")));
     }
     words
 }

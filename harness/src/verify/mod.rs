@@ -5,7 +5,7 @@
 //! packet in a lab ([`crate::probe`]). [`verify`] asks all three about the first state of a scenario and tells where they part:
 //!
 //! - `inquiry`: what is asked, and what is known beforehand;
-//! - `survey`: how a lab is built and asked;
+//! - `survey`: how a lab is built and asked; `verification`: what comes of that;
 //! - `crate::voices`: who disagrees with whom about one flow;
 //! - `finding`: flows that the voices part about, by cause;
 //! - `kernel`: prediction and observation alone, for any flows;
@@ -17,6 +17,7 @@ pub(crate) mod json;
 mod kernel;
 mod render;
 mod survey;
+mod verification;
 
 use std::num::NonZeroUsize;
 use std::time::Instant;
@@ -31,8 +32,7 @@ pub(crate) use inquiry::Inquiry;
 pub use json::json;
 pub use kernel::{Agreement, Contradiction, compare_with_kernel};
 pub use render::{Style, page, summary};
-pub(crate) use survey::flow_words;
-pub use survey::{AddressKind, Asked, Verification};
+pub use verification::{AddressKind, Asked, Verification};
 
 pub use crate::voices::Disagreement;
 

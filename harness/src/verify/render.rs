@@ -6,7 +6,7 @@ use std::fmt::Write;
 use anstyle::AnsiColor;
 
 use super::finding::{Example, Finding};
-use super::survey::{AddressKind, Verification};
+use super::verification::{AddressKind, Verification};
 use super::{Options, Verified};
 use crate::report::Trouble;
 

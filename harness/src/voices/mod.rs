@@ -15,8 +15,8 @@ mod words;
 
 pub use disagreement::Disagreement;
 
-pub(crate) use compare::{Comparison, Flow};
-pub(crate) use part::Voices;
+pub(crate) use compare::Comparison;
+pub(crate) use part::{Elsewhere, Voices};
 pub(crate) use question::{in_order, question, sent};
 pub(crate) use seen::{Seen, outcome_words};
 pub(crate) use words::promise_words;

@@ -1,28 +1,61 @@
 //! Three voices about one flow.
 
-use svclab_rules::promise::{Outcome, Promise};
+use std::collections::BTreeSet;
+
+use svclab_rules::promise::{Outcome, Promise, Question};
 
 use super::compare::{Comparison, Flow};
 use super::disagreement::Disagreement;
-use super::seen::{Seen, kind_words};
+use super::seen::{Seen, kind_words, outcome_words};
+use crate::observation::FlowObservation;
 use crate::predict::{Predicted, PredictedBranch, PredictedReply, Prediction};
 
 /// What three voices say of a flow.
 pub(crate) struct Voices<'a> {
-    pub(crate) comparison: &'a Comparison,
-    pub(crate) flow: Flow<'a>,
-    pub(crate) promise: &'a Promise,
-    pub(crate) prediction: Option<&'a Prediction>,
-    /// The prediction for the same rules in a network that is in order.
-    pub(crate) in_order: &'a dyn Fn() -> Option<Prediction>,
-    pub(crate) seen: &'a Seen,
+    comparison: &'a Comparison,
+    flow: Flow<'a>,
+    pub(crate) promise: Promise,
+    pub(crate) prediction: Option<Prediction>,
+    pub(crate) seen: Seen,
 }
 
-impl Voices<'_> {
-    /// Who disagrees with whom, and about what; nothing where all agree.
-    pub(crate) fn part(&self) -> Option<(Disagreement, String)> {
-        let keeps = self.admits(self.seen);
-        let Some(prediction) = self.prediction else {
+/// A prediction of the same flow in another network, where it is needed.
+pub(crate) type Elsewhere<'a> = &'a dyn Fn() -> Option<Prediction>;
+
+impl<'a> Voices<'a> {
+    /// What all say of one flow of a question.
+    pub(crate) fn about(
+        comparison: &'a Comparison,
+        question: &'a Question,
+        promise: Promise,
+        prediction: Option<Prediction>,
+        observed: &FlowObservation,
+    ) -> Self {
+        let flow = Flow { question, source: observed.source.ip() };
+        Self { comparison, flow, promise, prediction, seen: Seen::observed(observed) }
+    }
+
+    /// Who disagrees with whom, and about what, where a known fault of a release is one only if the release's own rules do the
+    /// same as those that are predicted.
+    pub(crate) fn part_beside(
+        &self,
+        in_order: Elsewhere<'_>,
+        released: Elsewhere<'_>,
+    ) -> Option<(Disagreement, String)> {
+        let (disagreement, what) = self.part(in_order)?;
+        let outcomes = |prediction: &Prediction| -> BTreeSet<String> {
+            prediction.branches.iter().map(|branch| outcome_words(&branch.outcome)).collect()
+        };
+        let is_of_release = || self.prediction.as_ref().map(outcomes) == released().as_ref().map(outcomes);
+        let is_own = disagreement == Disagreement::Known && !is_of_release();
+        Some((if is_own { Disagreement::Rules } else { disagreement }, what))
+    }
+
+    /// Who disagrees with whom, and about what; nothing where all agree. `in_order` predicts for the same rules in a network that
+    /// is in order.
+    pub(crate) fn part(&self, in_order: Elsewhere<'_>) -> Option<(Disagreement, String)> {
+        let keeps = self.admits(&self.seen);
+        let Some(prediction) = &self.prediction else {
             return Some((Disagreement::Model, "nothing is predicted".to_owned()));
         };
         if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
@@ -30,47 +63,47 @@ impl Voices<'_> {
         }
         let foretold = self.foretold(prediction);
         let broken = self.broken(prediction);
-        let is_even = self.comparison.has_shares(self.promise, prediction);
+        let is_even = self.comparison.has_shares(&self.promise, prediction);
         let disagreement = match (broken.is_none() && is_even, keeps, foretold) {
             (true, true, true) => return None,
-            (false, _, true) => return Some(self.unkept(broken)),
+            (false, _, true) => return Some(self.unkept(broken, in_order)),
             // What was seen is among what is predicted, all of which is promised.
             (true, false, true) | (true, true, false) => Disagreement::Model,
             (true, false, false) => Disagreement::Kernel,
             (false, true, false) => Disagreement::Model,
             (false, false, false) => Disagreement::All,
         };
-        Some((disagreement, format!("{}, where {}", self.short(self.seen), self.predicted_in_short(prediction))))
+        Some((disagreement, format!("{}, where {}", self.short(&self.seen), self.predicted_in_short(prediction))))
     }
 
     /// The promise is not kept, and nobody can say what the rules have to do with it.
     fn unkept_unpredicted(&self) -> (Disagreement, String) {
         let known = self.promise.shortfall.map(|shortfall| (Disagreement::Known, shortfall.to_string()));
-        known.unwrap_or_else(|| (Disagreement::Unkept, self.short(self.seen)))
+        known.unwrap_or_else(|| (Disagreement::Unkept, self.short(&self.seen)))
     }
 
     /// The promise is not kept, and the kernel does what was predicted.
-    fn unkept(&self, broken: Option<&PredictedBranch>) -> (Disagreement, String) {
+    fn unkept(&self, broken: Option<&PredictedBranch>, in_order: Elsewhere<'_>) -> (Disagreement, String) {
         if let Some(shortfall) = self.promise.shortfall {
             return (Disagreement::Known, shortfall.to_string());
         }
         let Some(branch) = broken else {
             return (Disagreement::Rules, "endpoints do not get the shares that are promised".to_owned());
         };
-        let would_keep = (self.in_order)().is_some_and(|prediction| self.broken(&prediction).is_none());
+        let would_keep = in_order().is_some_and(|prediction| self.broken(&prediction).is_none());
         let disagreement = if would_keep { Disagreement::Network } else { Disagreement::Rules };
         (disagreement, self.branch_in_short(branch))
     }
 
     fn admits(&self, seen: &Seen) -> bool {
-        self.comparison.admits(self.promise, self.flow, seen)
+        self.comparison.admits(&self.promise, self.flow, seen)
     }
 
     /// Whether what was seen is among what is predicted.
     fn foretold(&self, prediction: &Prediction) -> bool {
         let same_source = prediction.source.ip() == self.flow.source;
         let outcomes = prediction.branches.iter().filter_map(|branch| Seen::predicted(&branch.outcome));
-        same_source && outcomes.into_iter().any(|one| one.is_like(self.seen))
+        same_source && outcomes.into_iter().any(|one| one.is_like(&self.seen))
     }
 
     /// A branch that the promise does not admit.
@@ -83,7 +116,7 @@ impl Voices<'_> {
 
     /// The branch to show: one that is not promised, else the first.
     pub(crate) fn branch_that_matters(&self) -> Option<&PredictedBranch> {
-        let prediction = self.prediction?;
+        let prediction = self.prediction.as_ref()?;
         self.broken(prediction).or_else(|| prediction.branches.first())
     }
 

@@ -84,7 +84,7 @@ pub(crate) fn rules(
                     let file = folder.join(file);
                     // A file that could not be read has been reported already.
                     let Some(text) = files.get(&file) else { continue };
-                    (text.clone(), (Span { file, line: 1, column: 1 }, Some(1)))
+                    (text.clone(), (Span::start_of(&file), Some(1)))
                 }
                 (None, Some(text)) => (text.clone(), at.field("text").text_span()),
                 _ => {

@@ -1,0 +1,111 @@
+//! What came of a verification.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use svclab_rules::cluster::{Cluster, Service};
+
+use super::Options;
+use super::finding::Finding;
+
+/// What came of a verification.
+#[derive(Debug, Clone, Default)]
+pub struct Verification {
+    /// How many nodes the cluster has.
+    pub nodes: usize,
+    /// How many services.
+    pub services: usize,
+    /// What was asked, in order: vantage points with the kinds of addresses.
+    pub asked: Vec<Asked>,
+    /// Flows of which nothing is promised.
+    pub not_promised: usize,
+    /// What the voices part about.
+    pub findings: Vec<Finding>,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// Flows of one vantage point to one kind of address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The vantage point, as a scenario names it.
+    pub from: String,
+    /// The kind of address.
+    pub kind: AddressKind,
+    /// How many flows.
+    pub flows: usize,
+    /// Those that the voices part about; of these also what is no failure.
+    pub parted: usize,
+}
+
+/// What an address is to the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AddressKind {
+    /// A cluster IP.
+    ClusterIp,
+    /// An external IP.
+    ExternalIp,
+    /// That of a load balancer.
+    LoadBalancer,
+    /// That of a node, on the node's interface.
+    NodePort,
+    /// A loopback address.
+    Loopback,
+}
+
+impl AddressKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [Self::ClusterIp, Self::ExternalIp, Self::LoadBalancer, Self::NodePort, Self::Loopback];
+
+    /// The heading of its column.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::ClusterIp => "cluster IP",
+            Self::ExternalIp => "external IP",
+            Self::LoadBalancer => "load balancer",
+            Self::NodePort => "node port",
+            Self::Loopback => "loopback",
+        }
+    }
+
+    /// That of an address in a cluster; whatever is nobody's is taken for a node's.
+    pub(super) fn of(cluster: &Cluster, address: IpAddr) -> Self {
+        let any = |has: &dyn Fn(&Service) -> bool| cluster.services.iter().any(has);
+        if address.is_loopback() {
+            Self::Loopback
+        } else if any(&|service| service.cluster_ips.contains(&address)) {
+            Self::ClusterIp
+        } else if any(&|service| service.external_ips.contains(&address)) {
+            Self::ExternalIp
+        } else if any(&|service| service.load_balancer.iter().any(|ingress| ingress.ip == address)) {
+            Self::LoadBalancer
+        } else {
+            Self::NodePort
+        }
+    }
+}
+
+impl Verification {
+    /// Counts a flow.
+    pub(super) fn count(&mut self, from: String, kind: AddressKind, parted: bool) {
+        let parted = usize::from(parted);
+        match self.asked.iter_mut().rev().find(|asked| asked.from == from && asked.kind == kind) {
+            Some(asked) => {
+                asked.flows += 1;
+                asked.parted += parted;
+            }
+            None => self.asked.push(Asked { from, kind, flows: 1, parted }),
+        }
+    }
+
+    /// How many flows there were.
+    pub fn flows(&self) -> usize {
+        self.asked.iter().map(|asked| asked.flows).sum()
+    }
+
+    /// The findings by which it fails.
+    pub fn failures(&self, options: &Options) -> impl Iterator<Item = &Finding> {
+        let allow_unknown = options.allow_unknown;
+        self.findings.iter().filter(move |finding| finding.disagreement.fails(allow_unknown))
+    }
+}

@@ -46,11 +46,16 @@ pub(crate) enum Next {
     Return,
     /// The next stop.
     Accept,
-    /// Nothing more.
-    End(Outcome),
+    /// Nothing more. In a box, so that what every rule leads to is handed on in two words.
+    End(Box<Outcome>),
 }
 
 impl Next {
+    /// Nothing more: the packet ends so.
+    pub(crate) fn end(outcome: Outcome) -> Self {
+        Self::End(Box::new(outcome))
+    }
+
     /// Tells the walker's trace of it, where it is not the rule behind.
     fn tell<T: Trace>(&self, walker: &mut Walker<T>) {
         walker.trace.then(match self {
@@ -109,14 +114,15 @@ pub(crate) fn walk<C: Code, T: Trace>(
         walker.forget_connection();
     }
     let mut todo = Todo::new();
-    todo.push(Work { walker, stop: 0, place: None });
     let most = branches.len() + MOST_BRANCHES;
-    while let Some(work) = todo.pop() {
+    let mut next = Some(Work { walker, stop: 0, place: None });
+    while let Some(work) = next {
         let branch = match &work.place {
             Some((cursor, _)) if branches.len() >= most => too_many(work.walker, cursor),
             _ => finish(program, environment, hook, work, &mut todo),
         };
         branches.push(branch);
+        next = todo.pop();
     }
 }
 
@@ -130,11 +136,11 @@ fn finish<C: Code, T: Trace>(
     program: &Program<C>,
     environment: &Environment,
     hook: Hook,
-    work: Work<T>,
+    mut work: Work<T>,
     todo: &mut Todo<T>,
 ) -> Branch<T> {
-    let Work { mut walker, stop: first, mut place } = work;
-    for (position, stop) in program.stops[hook as usize].iter().enumerate().skip(first) {
+    let walker = &mut work.walker;
+    for (position, stop) in program.stops[hook as usize].iter().enumerate().skip(work.stop) {
         let (chain, reroutes) = match *stop {
             Stop::Lookup => {
                 walker.look_up();
@@ -144,21 +150,21 @@ fn finish<C: Code, T: Trace>(
                 walker.translate(hook);
                 continue;
             }
-            Stop::Nat(_) if place.is_none() && !walker.asks_nat(hook) => continue,
+            Stop::Nat(_) if work.place.is_none() && !walker.asks_nat(hook) => continue,
             Stop::Nat(chain) => (chain, false),
             Stop::Chain { chain, reroutes } => (chain, reroutes),
         };
-        let (cursor, next) = place.take().unwrap_or_else(|| {
+        let (cursor, next) = work.place.take().unwrap_or_else(|| {
             walker.mark_before = walker.packet.mark;
             (Cursor { chain, rule: program.first_rule(chain), callers: ArrayVec::new() }, Next::Rule)
         });
         let mut pass = Pass { environment, hook, stop: position, cursor, todo };
-        if let Some(outcome) = pass.run(program, &mut walker, next, chain) {
-            return walker.end(outcome);
+        if let Some(outcome) = pass.run(program, walker, next, chain) {
+            return work.walker.end(outcome);
         }
         walker.reroute |= reroutes && hook == Hook::Output && walker.packet.mark != walker.mark_before;
     }
-    walker.end(Outcome::Accept)
+    work.walker.end(Outcome::Accept)
 }
 
 /// One way of a packet through the chains of one stop.
@@ -185,7 +191,7 @@ impl<T: Trace> Pass<'_, T> {
             match next {
                 Next::Rule => {}
                 Next::Accept => return None,
-                Next::End(outcome) => return Some(outcome),
+                Next::End(outcome) => return Some(*outcome),
                 Next::Return => match self.cursor.callers.pop() {
                     Some(caller) => (self.cursor.chain, self.cursor.rule) = caller,
                     None => return program.span(entry).drops.then_some(Outcome::Drop(By::Policy(ChainId(entry)))),
@@ -231,5 +237,5 @@ impl<T: Trace> Pass<'_, T> {
 pub(crate) fn stop<T: Trace>(walker: &mut Walker<T>, rule: u32, why: Arc<str>) -> Next {
     let rule = RuleId(rule);
     walker.trace.step(|| Step::met(rule, Did::Stop));
-    Next::End(Outcome::Unknown(Unknown { rule, why }))
+    Next::end(Outcome::Unknown(Unknown { rule, why }))
 }

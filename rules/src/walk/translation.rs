@@ -4,7 +4,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::address::bits;
 use super::connection::{Connection, SourceNat, State, Tracked, Tracking};
 use super::environment::Environment;
 use super::hook::Hook;
@@ -43,7 +42,7 @@ pub(crate) enum SourceAddress {
 impl<T> Walker<T> {
     /// Whether rules that translate are asked at a hook: none has bound anything yet (`nf_nat_inet_fn`).
     pub(super) fn asks_nat(&self, hook: Hook) -> bool {
-        match &self.tracking {
+        match self.tracking() {
             Tracking::Tracked(Tracked { state: State::Established, .. }) | Tracking::Invalid | Tracking::Untracked => {
                 false
             }
@@ -56,7 +55,7 @@ impl<T> Walker<T> {
 
     /// Settles that what no rule translated stays (`nf_nat_alloc_null_binding`), and rewrites the packet.
     pub(super) fn translate(&mut self, hook: Hook) {
-        let Tracking::Tracked(tracked) = &mut self.tracking else { return };
+        let Tracking::Tracked(tracked) = &mut self.found else { return };
         if hook.translates_destination() {
             tracked.connection.destination_settled = true;
         } else if self.source_nat.is_some() {
@@ -67,17 +66,12 @@ impl<T> Walker<T> {
         }
         let before = self.packet.destination;
         tracked.connection.translate(tracked.direction, hook, &mut self.packet);
-        self.source = bits(self.packet.source);
-        self.destination = bits(self.packet.destination);
         // `nf_nat_ipv4_local_fn`.
         self.reroute |= hook == Hook::Output && self.packet.destination != before;
     }
 
     fn connection_mut(&mut self) -> Option<&mut Connection> {
-        match &mut self.tracking {
-            Tracking::Tracked(tracked) => Some(&mut tracked.connection),
-            Tracking::Invalid | Tracking::Untracked => None,
-        }
+        self.tracked_mut().map(|tracked| &mut tracked.connection)
     }
 
     /// Binds a destination; fails where the kernel chooses a port on its own.

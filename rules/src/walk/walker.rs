@@ -1,9 +1,7 @@
 //! What a walk knows of its packet.
 
-use super::address::bits;
 use super::branch::{Assumptions, Branch, Effects, Outcome};
 use super::connection::{SourceNat, Tracked, Tracking};
-use super::interface::Interface;
 use super::packet::Packet;
 use super::share::Share;
 use super::trace::Trace;
@@ -12,15 +10,10 @@ use super::trace::Trace;
 #[derive(Debug, Clone)]
 pub(crate) struct Walker<T> {
     pub(crate) packet: Packet,
-    /// The packet's addresses and interfaces as numbers.
-    pub(crate) source: u128,
-    pub(crate) destination: u128,
-    pub(crate) input: u128,
-    pub(crate) output: u128,
-    /// What the connection table has said so far.
-    pub(crate) tracking: Tracking,
-    /// What it is going to say.
-    found: Option<Tracked>,
+    /// What the connection table says, once it is asked.
+    pub(super) found: Tracking,
+    /// Whether it was asked.
+    is_found: bool,
     pub(super) source_nat: Option<SourceNat>,
     /// The mark before the present chain of a hook.
     pub(super) mark_before: u32,
@@ -35,12 +28,8 @@ impl<T: Trace> Walker<T> {
     pub(super) fn new(packet: &Packet, tracking: Tracking) -> Self {
         Self {
             packet: *packet,
-            source: bits(packet.source),
-            destination: bits(packet.destination),
-            input: Interface::number(packet.input),
-            output: Interface::number(packet.output),
-            tracking,
-            found: None,
+            found: tracking,
+            is_found: true,
             source_nat: None,
             mark_before: packet.mark,
             reroute: false,
@@ -50,32 +39,40 @@ impl<T: Trace> Walker<T> {
             trace: T::default(),
         }
     }
+}
 
+impl<T> Walker<T> {
     /// The packet has no connection before the table is asked, unless it came with one.
     pub(super) fn forget_connection(&mut self) {
-        if let Tracking::Tracked(tracked) = self.tracking
-            && !tracked.attached
-        {
-            self.found = Some(tracked);
-            self.tracking = Tracking::Invalid;
-        }
+        self.is_found = !matches!(self.found, Tracking::Tracked(Tracked { attached: false, .. }));
     }
 
     /// The connection table is asked.
     pub(super) fn look_up(&mut self) {
-        if let Some(found) = self.found.take() {
-            self.tracking = Tracking::Tracked(found);
-        }
-        if let Tracking::Tracked(tracked) = &mut self.tracking {
+        self.is_found = true;
+        if let Tracking::Tracked(tracked) = &mut self.found {
             tracked.attached = true;
+        }
+    }
+
+    /// What the connection table has said so far.
+    pub(crate) fn tracking(&self) -> &Tracking {
+        if self.is_found { &self.found } else { &Tracking::Invalid }
+    }
+
+    /// The packet's place in its connection, where it is known to have one.
+    pub(crate) fn tracked_mut(&mut self) -> Option<&mut Tracked> {
+        match &mut self.found {
+            Tracking::Tracked(tracked) if self.is_found => Some(tracked),
+            _ => None,
         }
     }
 
     /// The table is not to be asked; a packet that came with its connection keeps it (`xt_ct_target`).
     pub(crate) fn exempt(&mut self) {
-        if !matches!(self.tracking, Tracking::Tracked(_)) {
-            self.found = None;
-            self.tracking = Tracking::Untracked;
+        if !matches!(self.tracking(), Tracking::Tracked(_)) {
+            self.found = Tracking::Untracked;
+            self.is_found = true;
         }
     }
 
@@ -89,7 +86,7 @@ impl<T: Trace> Walker<T> {
             share: self.share,
             outcome,
             packet: self.packet,
-            tracking: self.tracking,
+            tracking: *self.tracking(),
             source_nat: self.source_nat,
             reroute: self.reroute,
             effects: self.effects,

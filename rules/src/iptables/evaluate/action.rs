@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::extension::{self, options};
 use crate::iptables::parse::values;
 use crate::iptables::{Masked, Nat, Other, PortRange, RejectWith, Target};
-use crate::walk::{Destination, Refusal, Source, SourceAddress, Tracking, Walker};
+use crate::walk::{Connection, Destination, Refusal, Source, SourceAddress, Walker};
 
 /// What happens to a packet for which all conditions hold.
 #[derive(Debug, Clone)]
@@ -49,12 +49,14 @@ pub(super) enum ConnmarkChange {
 impl ConnmarkChange {
     /// Changes the marks of a packet and its connection; nothing where it has none.
     pub(super) fn apply<T>(self, walker: &mut Walker<T>) {
-        let Tracking::Tracked(tracked) = &mut walker.tracking else { return };
-        let (mark, of_packet) = (&mut tracked.connection.mark, &mut walker.packet.mark);
+        let of_packet = walker.packet.mark;
+        let Some(Connection { mark, .. }) = walker.tracked_mut().map(|tracked| &mut tracked.connection) else { return };
         match self {
             Self::Set(change) => *mark = (*mark & !change.mask) ^ change.value,
-            Self::Save { connection, packet } => *mark = (*mark & !connection) ^ (*of_packet & packet),
-            Self::Restore { connection, packet } => *of_packet = (*of_packet & !packet) ^ (*mark & connection),
+            Self::Save { connection, packet } => *mark = (*mark & !connection) ^ (of_packet & packet),
+            Self::Restore { connection, packet } => {
+                walker.packet.mark = (of_packet & !packet) ^ (*mark & connection);
+            }
         }
     }
 }

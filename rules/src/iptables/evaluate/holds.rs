@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::condition::{Condition, Field, MaskedField, PortField};
 use super::facts::{address_types, conntrack, in_set, in_state, multiport, physdev, state};
 use crate::iptables::{Recent, RecentAction};
-use crate::walk::{Assumptions, Effect, Environment, Held, RecentLists, Trace, Transport, Walker};
+use crate::walk::{Assumptions, Effect, Environment, Held, Interface, RecentLists, Trace, Transport, Walker, bits};
 
 impl<T: Trace> Walker<T> {
     /// Whether a condition holds. Effects of it are noted.
@@ -45,13 +45,13 @@ impl<T: Trace> Walker<T> {
             Condition::Mark(mark) => ((self.packet.mark & mark.value.mask == mark.value.value) ^ mark.negated).into(),
             // `connmark_mt`: without a connection it never holds.
             Condition::Connmark(mark) => self
-                .tracking
+                .tracking()
                 .connection()
                 .is_some_and(|connection| (connection.mark & mark.value.mask == mark.value.value) ^ mark.negated)
                 .into(),
-            Condition::State(states) => in_state(&self.tracking, *states).into(),
-            Condition::OldState(states) => (states.value.intersects(state(&self.tracking)) ^ states.negated).into(),
-            Condition::Conntrack(options) => conntrack(&self.tracking, options).into(),
+            Condition::State(states) => in_state(self.tracking(), *states).into(),
+            Condition::OldState(states) => (states.value.intersects(state(self.tracking())) ^ states.negated).into(),
+            Condition::Conntrack(options) => conntrack(self.tracking(), options).into(),
             Condition::AddressType(types) => address_types(types, &self.packet, environment),
             Condition::Random(threshold) => Held::Sometimes(*threshold, 1 << 31),
             Condition::Nth { part, every } => {
@@ -70,10 +70,10 @@ impl<T: Trace> Walker<T> {
 
     fn field(&self, field: Field) -> u128 {
         match field {
-            Field::Source => self.source,
-            Field::Destination => self.destination,
-            Field::Input => self.input,
-            Field::Output => self.output,
+            Field::Source => bits(self.packet.source),
+            Field::Destination => bits(self.packet.destination),
+            Field::Input => Interface::number(self.packet.input),
+            Field::Output => Interface::number(self.packet.output),
         }
     }
 

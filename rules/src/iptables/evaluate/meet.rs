@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::action::Action;
 use super::program::Code;
 use crate::walk::{
-    self, Assumptions, By, Destination, Did, Held, Next, Outcome, Pass, RuleId, Share, Span, Step, Trace, Walker, stop,
+    self, Assumptions, By, Destination, Did, Held, Next, Outcome, Pass, RuleId, Share, Span, Step, Trace, Walker, bits,
+    stop,
 };
 
 impl walk::Code for Code {
@@ -15,7 +16,7 @@ impl walk::Code for Code {
             Some(index) => {
                 let transport = walker.packet.transport;
                 let port = transport.ports().map(|(_, destination)| destination);
-                self.indexes[index as usize].next(from, walker.destination, transport.protocol(), port)
+                self.indexes[index as usize].next(from, bits(walker.packet.destination), transport.protocol(), port)
             }
         }
     }
@@ -66,8 +67,8 @@ fn act<T: Trace>(pass: &Pass<'_, T>, walker: &mut Walker<T>, action: &Action, ru
     let translated: Result<(), Arc<str>> = match action {
         Action::Continue | Action::Perhaps => return Next::Rule,
         Action::Accept => return Next::Accept,
-        Action::Drop => return Next::End(Outcome::Drop(By::Rule(RuleId(rule)))),
-        Action::Reject(refusal) => return Next::End(Outcome::Reject(RuleId(rule), *refusal)),
+        Action::Drop => return Next::end(Outcome::Drop(By::Rule(RuleId(rule)))),
+        Action::Reject(refusal) => return Next::end(Outcome::Reject(RuleId(rule), *refusal)),
         Action::Return => return Next::Return,
         Action::Jump(chain) => return Next::Jump(*chain),
         Action::Goto(chain) => return Next::Goto(*chain),
@@ -88,7 +89,7 @@ fn act<T: Trace>(pass: &Pass<'_, T>, walker: &mut Walker<T>, action: &Action, ru
         Action::Redirect(destination) => match walker.own_address(pass.hook, pass.environment) {
             Some(address) => walker.dnat(&Destination { address: Some(address), ..destination.clone() }),
             // `nf_nat_redirect_ipv4`: an interface without an address.
-            None => return Next::End(Outcome::Drop(By::Rule(RuleId(rule)))),
+            None => return Next::end(Outcome::Drop(By::Rule(RuleId(rule)))),
         },
         Action::Snat(source) => {
             walker.snat(source);

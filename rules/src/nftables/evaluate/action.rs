@@ -57,7 +57,7 @@ impl Verdict {
     pub(super) fn next(self, rule: u32) -> Next {
         match self {
             Self::Accept => Next::Accept,
-            Self::Drop => Next::End(Outcome::Drop(By::Rule(RuleId(rule)))),
+            Self::Drop => Next::end(Outcome::Drop(By::Rule(RuleId(rule)))),
             Self::Return => Next::Return,
             Self::Jump(chain) => Next::Jump(chain),
             Self::Goto(chain) => Next::Goto(chain),

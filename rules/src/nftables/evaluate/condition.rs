@@ -50,10 +50,10 @@ impl Condition {
     pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>, sets: &[Elements], environment: &Environment) -> Held {
         let transport = walker.packet.transport;
         match self {
-            Self::New => matches!(&walker.tracking, Tracking::Tracked(Tracked { state: State::New, .. })).into(),
-            Self::Translated => walker.tracking.connection().is_some_and(|connection| connection.is_dnat()).into(),
+            Self::New => matches!(walker.tracking(), Tracking::Tracked(Tracked { state: State::New, .. })).into(),
+            Self::Translated => walker.tracking().connection().is_some_and(|connection| connection.is_dnat()).into(),
             Self::Between { side, negated, ranges } => {
-                let address = if *side == Side::Source { walker.source } else { walker.destination };
+                let address = bits(address(*side, walker));
                 (ranges.iter().any(|(first, last)| (first..=last).contains(&&address)) ^ negated).into()
             }
             Self::Protocol(number) => (transport.protocol() == *number).into(),
@@ -63,7 +63,8 @@ impl Condition {
             }
             Self::InInterface { negated, shift, value } => {
                 // A shift by all bits is for `*`, which any name fits.
-                let differs = (walker.input ^ value).checked_shr(u32::from(*shift)).unwrap_or(0);
+                let differs =
+                    (Interface::number(walker.packet.input) ^ value).checked_shr(u32::from(*shift)).unwrap_or(0);
                 ((differs == 0) ^ negated).into()
             }
             Self::Local(side) => environment.addresses.is_local(address(*side, walker)).into(),
@@ -92,8 +93,11 @@ fn address<T>(side: Side, walker: &Walker<T>) -> IpAddr {
 fn remembers<T: Trace>(set: &Elements, key: &[LookupKey], walker: &Walker<T>, environment: &Environment) -> bool {
     let [LookupKey::Address(side)] = key else { return false };
     let address = address(*side, walker);
-    let by_this_packet = Effect::Note { list: set.list.clone(), address };
-    walker.effects.contains(&by_this_packet) || is_noted(set, address, &environment.recent)
+    let by_this_packet = |effect: &Effect| match effect {
+        Effect::Note { list, address: noted } => *list == set.list && *noted == address,
+        Effect::Forget { .. } => false,
+    };
+    walker.effects.iter().any(by_this_packet) || is_noted(set, address, &environment.recent)
 }
 
 fn is_noted(set: &Elements, address: IpAddr, lists: &RecentLists) -> bool {

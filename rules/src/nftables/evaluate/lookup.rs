@@ -68,8 +68,8 @@ impl Packed {
         for part in parts {
             let width = || u32::from(walker.packet.family().bits());
             match part {
-                LookupKey::Address(Side::Source) => packed.push(walker.source, width()),
-                LookupKey::Address(Side::Destination) => packed.push(walker.destination, width()),
+                LookupKey::Address(Side::Source) => packed.push(bits(walker.packet.source), width()),
+                LookupKey::Address(Side::Destination) => packed.push(bits(walker.packet.destination), width()),
                 LookupKey::Protocol => packed.push(transport.protocol().into(), PROTOCOL),
                 LookupKey::DestinationPort => {
                     packed.push(transport.ports().map_or(0, |(_, port)| port.into()), PORT);

@@ -25,7 +25,7 @@ impl walk::Code for Code {
             }
         }
         let actions = self.actions(rule);
-        let chance = actions.iter().map(Action::choices).fold(Share::ONE, |chance, of| chance.times(1, of));
+        let chance = || actions.iter().map(Action::choices).fold(Share::ONE, |chance, of| chance.times(1, of));
         let mut is_met = false;
         for action in actions {
             let verdict = match action {
@@ -41,7 +41,7 @@ impl walk::Code for Code {
             }
             if !is_met {
                 walker.assume(assumed);
-                walker.trace.step(|| Step::met(RuleId(rule), Did::Match(chance)));
+                walker.trace.step(|| Step::met(RuleId(rule), Did::Match(chance())));
                 is_met = true;
             }
             if let Some(next) = act(pass, walker, action, verdict, rule) {
@@ -79,7 +79,7 @@ fn act<T: Trace>(
     Some(match action {
         Action::Verdict(verdict) => verdict.next(rule),
         Action::Lookup { .. } => verdict?.next(rule),
-        Action::Reject(refusal) => Next::End(Outcome::Reject(RuleId(rule), *refusal)),
+        Action::Reject(refusal) => Next::end(Outcome::Reject(RuleId(rule), *refusal)),
         Action::Balance(verdicts) => share_out(pass, walker, verdicts, |_, verdict| verdict.next(rule)),
         Action::Dnat(destinations) => share_out(pass, walker, destinations, |walker, to| match walker.dnat(to) {
             Ok(()) => Next::Accept,

@@ -5,7 +5,7 @@
 //!
 //! - `story`: a prediction becomes an [`Explanation`], a tree of plain values;
 //! - `visits`: the rules met at a hook, each behind the jump that led to it; all others are counted;
-//! - `words`: what a rule asks for and what it does, in words; `iptables`, `nftables`: each language's own;
+//! - `iptables`, `nftables`: what a rule asks for and what it does, in words; `phrases`: those that both languages share;
 //! - `kernel`: what the kernel tells of a real packet, beside the prediction;
 //! - `text`, `mermaid`, `svg`: the page for a person, a flowchart, a picture; the values themselves are the JSON form.
 
@@ -19,7 +19,6 @@ mod story;
 mod svg;
 mod text;
 mod visits;
-mod words;
 
 use svclab_rules::promise::Promises;
 

@@ -1,4 +1,16 @@
-//! What rules of either language do, in the same words.
+//! What is said of rules of either language, and the words that both share.
+
+/// What is said of a rule.
+pub(super) struct Words {
+    /// What it asks for, as a fragment.
+    pub(super) why: String,
+    /// What it does, as a fragment.
+    pub(super) does: String,
+    /// Whether it leaves something to chance.
+    pub(super) is_by_chance: bool,
+    /// How packets are shared out, for rules that do so or have a part in it.
+    pub(super) sharing: Option<String>,
+}
 
 pub(super) const DROPS: &str = "drops it, and nobody is told";
 pub(super) const RETURNS: &str = "returns to the chain that it came from, or to the policy";

@@ -3,7 +3,8 @@
 use svclab_rules::walk::{Did, Share};
 
 use super::model::{Line, Matched, Part};
-use super::words::{Words, words};
+use super::phrases::Words;
+use super::{iptables, nftables};
 use crate::predict::{AnyRule, Met, Onward};
 
 /// The rules that matter at a hook, and how many others were asked.
@@ -116,6 +117,14 @@ impl<'m> Builder<'m> {
 
     fn finish(self) -> Visits {
         Visits { lines: self.lines, passed: self.passed }
+    }
+}
+
+/// What is said of a rule that was met; `share` is that of the packets that it takes, of all.
+fn words(met: &Met<'_>, share: Share) -> Words {
+    match met.rule {
+        AnyRule::Iptables { rule, chain } => iptables::words(rule, chain, met.place.number, share),
+        AnyRule::Nftables { rule, table, .. } => nftables::words(met, rule, table, share),
     }
 }
 

@@ -36,7 +36,7 @@ impl Independence {
 
     /// In words, where it did not hold: what the endpoint of a flow depends on, and how surely.
     pub fn words(&self, on: &str) -> String {
-        let (statistic, chance) = (self.statistic, super::chance(self.p_value));
+        let (statistic, chance) = (self.statistic, super::numbers::chance(self.p_value));
         format!("the endpoint of a flow depends on {on} (likelihood ratio G = {statistic:.1}, chance at most {chance})")
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::numbers::power_of_ten;
+
 /// How often a test may fail although all is right: more than 0, less than 1.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct FalseAlarmRate(f64);
@@ -40,7 +42,7 @@ impl Default for FalseAlarmRate {
 
 impl fmt::Display for FalseAlarmRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 < 0.001 { write!(f, "{}", super::words::power_of_ten(self.0)) } else { write!(f, "{}", self.0) }
+        if self.0 < 0.001 { write!(f, "{}", power_of_ten(self.0)) } else { write!(f, "{}", self.0) }
     }
 }
 

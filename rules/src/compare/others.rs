@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use super::iptables::is_of_others;
 use crate::iptables::{Chain, Rule, RuleSet, TableName};
 
 /// How much of a rule set is not kube-proxy's.
@@ -56,4 +55,12 @@ impl<'a> Own<'a> {
         }
         others
     }
+}
+
+/// Whether a chain is one that begins with `KUBE-` and is not kube-proxy's: the kubelet's own
+/// (`pkg/kubelet/kubelet_network_linux.go`; up to 1.26 some were both's), or a network policy's of kube-router.
+fn is_of_others(chain: &str) -> bool {
+    const NAMES: [&str; 4] = ["KUBE-KUBELET-CANARY", "KUBE-IPTABLES-HINT", "KUBE-FIREWALL", "KUBE-MARK-DROP"];
+    const PREFIXES: [&str; 3] = ["KUBE-ROUTER-", "KUBE-NWPLCY-", "KUBE-POD-FW-"];
+    NAMES.contains(&chain) || PREFIXES.iter().any(|prefix| chain.starts_with(prefix))
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use data_encoding::BASE32;
 use sha2::{Digest, Sha256};
 
-use super::ast::ChainName;
+use super::values::ChainName;
 use crate::cluster::Protocol;
 
 /// The part of a chain's name behind the prefix.

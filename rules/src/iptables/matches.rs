@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ast::Negatable;
+use super::values::Negatable;
 use crate::cluster::Protocol;
 
 /// A match extension with its options.

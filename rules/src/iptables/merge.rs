@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::ast::{Chain, ChainName, RuleSet, Table};
+use super::ast::{Chain, RuleSet, Table};
+use super::values::ChainName;
 
 /// Where the foreign rules stand in chains that both have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -13,10 +13,9 @@ mod merge;
 mod parse;
 mod print;
 mod target;
+mod values;
 
-pub use ast::{
-    Chain, ChainName, Counters, Matches, Negatable, Network, Policy, ProtocolNumber, Rule, RuleSet, Table, TableName,
-};
+pub use ast::{Chain, Counters, Matches, Policy, Rule, RuleSet, Table, TableName};
 pub use chain_name::ChainHash;
 pub use generate::generate;
 pub use matches::{
@@ -27,3 +26,4 @@ pub use merge::{Order, merge};
 pub use parse::{Listing, ParseError, Parsed, SourceLines, parse, parse_listing, parse_rule};
 pub use print::{print, print_rule};
 pub use target::{Nat, RejectWith, Target};
+pub use values::{ChainName, Negatable, Network, ProtocolNumber};

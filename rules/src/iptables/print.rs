@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use super::ast::{Chain, Counters, Negatable, Network, Policy, ProtocolNumber, Rule, RuleSet};
+use super::ast::{Chain, Counters, Policy, Rule, RuleSet};
+use super::values::{Negatable, Network, ProtocolNumber};
 use crate::cluster::Family;
 use crate::digits;
 

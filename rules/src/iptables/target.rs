@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::ast::ChainName;
 use super::matches::{Masked, Other, PortRange};
+use super::values::ChainName;
 
 /// What happens to a packet that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]

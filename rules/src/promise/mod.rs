@@ -29,6 +29,7 @@
 //! can be asked of a cluster.
 
 mod answer;
+mod candidate;
 mod claims;
 mod clause;
 mod endpoints;

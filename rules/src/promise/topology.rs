@@ -1,7 +1,7 @@
 //! Topology: endpoints that are meant for the node's zone, or for the node itself.
 
+use super::candidate::Candidate;
 use super::clause::Clause;
-use super::endpoints::Candidate;
 use super::setting::Setting;
 use crate::cluster::{Endpoint, Node, Service};
 use crate::profile::Profile;

@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 
 use super::answer::{Eligible, Outcome, Promise, Rejection, Share};
+use super::candidate::Candidate;
 use super::claims::Claim;
 use super::clause::Clause;
-use super::endpoints::{Candidate, Candidates};
+use super::endpoints::Candidates;
 use super::policy::Scope;
 use super::setting::Setting;
 use super::way::Client;

@@ -7,7 +7,7 @@ mod sharing;
 use svclab_rules::iptables::Rule;
 use svclab_rules::walk::Share;
 
-use super::words::Words;
+use super::phrases::Words;
 use sharing::Sharing;
 
 /// What is said of a rule, by its number in its chain; `share` is that of the packets that it takes, of all.

@@ -6,7 +6,7 @@ mod conditions;
 use svclab_rules::nftables::{Rule, Statement, Table};
 use svclab_rules::walk::Share;
 
-use super::words::Words;
+use super::phrases::Words;
 use crate::predict::Met;
 
 /// What is said of a rule of a table; `share` is that of the packets that it takes, of all.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::names::service_of;
+use super::chains::service_of;
 use crate::cluster::Protocol;
 use crate::compare::finding::{Address, Fact};
 use crate::compare::kind::Kind;

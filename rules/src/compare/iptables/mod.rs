@@ -1,11 +1,13 @@
 //! Rules of iptables in terms of services.
 
+mod chains;
 mod facts;
 mod names;
 
+use self::chains::kind_of;
 use self::facts::{MASQUERADE, chance, checks_recent, in_chain, listed};
-use self::names::{Known, kind_of};
-pub(super) use self::names::{Names, is_of_others};
+use self::names::Known;
+pub(super) use self::names::Names;
 use super::finding::{Fact, Subject};
 use super::kind::Kind;
 use super::model::{Chance, Line, Model, Part, Place};

@@ -1,39 +1,13 @@
-//! What chains are called, and what for.
+//! What services and endpoints are called by the rules that know of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
+use super::chains::{kind_of, service_of};
 use super::facts::transport;
-use crate::compare::finding::Policy;
 use crate::compare::kind::Kind;
 use crate::digits;
 use crate::iptables::{self, ChainHash, Nat, Rule, RuleSet, Target};
-
-/// What a service's chain is for, by its name, and the hash in it; that of `KUBE-SEP` is the endpoint's.
-pub(super) fn kind_of(chain: &str) -> Option<(Kind, ChainHash)> {
-    const KINDS: [(&str, Kind); 6] = [
-        ("KUBE-SVC-", Kind::Group(Policy::Cluster)),
-        ("KUBE-SVL-", Kind::Group(Policy::Local)),
-        ("KUBE-XLB-", Kind::Group(Policy::Local)),
-        ("KUBE-EXT-", Kind::External),
-        ("KUBE-FW-", Kind::Firewall),
-        ("KUBE-SEP-", Kind::Endpoint),
-    ];
-    KINDS.iter().find_map(|(prefix, kind)| Some((*kind, ChainHash::parse(chain.strip_prefix(prefix)?)?)))
-}
-
-/// Whether a chain is one that begins with `KUBE-` and is not kube-proxy's: the kubelet's own
-/// (`pkg/kubelet/kubelet_network_linux.go`; up to 1.26 some were both's), or a network policy's of kube-router.
-pub(in crate::compare) fn is_of_others(chain: &str) -> bool {
-    const NAMES: [&str; 4] = ["KUBE-KUBELET-CANARY", "KUBE-IPTABLES-HINT", "KUBE-FIREWALL", "KUBE-MARK-DROP"];
-    const PREFIXES: [&str; 3] = ["KUBE-ROUTER-", "KUBE-NWPLCY-", "KUBE-POD-FW-"];
-    NAMES.contains(&chain) || PREFIXES.iter().any(|prefix| chain.starts_with(prefix))
-}
-
-/// The service port of a chain, unless it is an endpoint's.
-pub(super) fn service_of(chain: &str) -> Option<ChainHash> {
-    kind_of(chain).filter(|(kind, _)| *kind != Kind::Endpoint).map(|(_, hash)| hash)
-}
 
 /// `namespace/name:port` in a rule's comment.
 pub(super) fn name_in(rule: &Rule) -> Option<&str> {

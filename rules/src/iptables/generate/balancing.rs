@@ -3,10 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use super::super::ast::{Chain, ChainName, Negatable, Rule};
+use super::super::ast::{Chain, Rule};
 use super::super::chain_name::ChainHash;
 use super::super::matches::{Match, PortRange, Ports, Probability, Recent, RecentAction, Statistic};
 use super::super::target::{Nat, Target};
+use super::super::values::{ChainName, Negatable};
 use super::rule::{commented, rule};
 use super::{Generator, PortContext};
 use crate::cluster::{Family, Protocol};

@@ -3,8 +3,9 @@
 //! `KUBE-SVC` holds the endpoints for policy Cluster, `KUBE-SVL` those for policy Local; `KUBE-EXT` is where traffic
 //! from outside arrives, `KUBE-FW` stands before it where a load balancer has source ranges.
 
-use super::super::ast::{Chain, ChainName, Network, Rule};
+use super::super::ast::{Chain, Rule};
 use super::super::target::{RejectWith, Target};
+use super::super::values::{ChainName, Network};
 use super::rule::{commented, rule};
 use super::{Generator, PortContext};
 use crate::cluster::Protocol;

@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use super::super::ast::{Chain, Negatable, Network, Rule, RuleSet, TableName};
+use super::super::ast::{Chain, Rule, RuleSet, TableName};
 use super::super::matches::{Masked, Match, States};
 use super::super::target::Target;
+use super::super::values::{Negatable, Network};
 use super::Generator;
 use super::rule::{commented, rule};
 use crate::cluster::Family;

@@ -1,6 +1,7 @@
 //! How traffic of this node's or cluster's pods is told from other traffic.
 
-use super::super::ast::{Negatable, Network, Rule};
+use super::super::ast::Rule;
+use super::super::values::{Negatable, Network};
 use crate::cluster::{Family, Node, ProxyConfig};
 use crate::selection::LocalTraffic;
 

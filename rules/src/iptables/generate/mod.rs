@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use self::balancing::{EndpointChain, one_in};
 use self::local::LocalDetector;
-use super::ast::{Chain, ChainName, Rule, RuleSet};
+use super::ast::{Chain, Rule, RuleSet};
 use super::chain_name::ChainHash;
 use super::matches::Probability;
+use super::values::ChainName;
 use crate::cluster::{Cluster, Family, Node, ProxyConfig};
 use crate::profile::{Profile, UnknownVersion};
 use crate::selection::{Selected, ServicePortView, service_ports};

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::line::Fault;
 use super::options::Options;
 use super::values;
+use super::words::Fault;
 use crate::cluster::{Family, Protocol};
 use crate::iptables::{
     AddressType, IpSet, Match, Multiport, Negatable, Physdev, Ports, Probability, Recent, RecentAction, Side,

@@ -11,9 +11,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 
-use super::super::ast::{Chain, Negatable, Network, Policy, ProtocolNumber, Rule, RuleSet, TableName};
+use super::super::ast::{Chain, Policy, Rule, RuleSet, TableName};
 use super::super::matches::{Match, Other, PortRange, Ports, Probability, Recent, RecentAction, Statistic};
 use super::super::target::{Nat, Target};
+use super::super::values::{Negatable, Network, ProtocolNumber};
 use crate::cluster::{Family, Protocol};
 
 /// Digits behind the point from which a threshold of 31 bits follows.

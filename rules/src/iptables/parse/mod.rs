@@ -6,12 +6,15 @@ mod listing;
 mod options;
 mod target;
 pub(super) mod values;
+mod words;
 
 use std::collections::HashMap;
 
-use self::line::{Fault, RuleReader};
+use self::line::RuleReader;
 pub use self::listing::{Listing, parse_listing};
-use super::ast::{Chain, ChainName, Counters, Policy, Rule, RuleSet, Table, TableName};
+use self::words::Fault;
+use super::ast::{Chain, Counters, Policy, Rule, RuleSet, Table, TableName};
+use super::values::ChainName;
 use crate::cluster::Family;
 
 /// A line that cannot be read.

@@ -1,8 +1,17 @@
 //! The options of one match or target.
 
-use super::line::{Fault, Owner, Word};
+use super::words::{Fault, Word};
 use crate::cluster::Family;
 use crate::iptables::Negatable;
+
+/// Whose an option is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Owner {
+    /// The match at this position.
+    Match(usize),
+    /// The target.
+    Target,
+}
 
 /// An option in a line.
 #[derive(Debug, Clone, Copy)]

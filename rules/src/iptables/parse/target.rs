@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, SocketAddrV6};
 
-use super::line::Fault;
 use super::options::Options;
 use super::values;
+use super::words::Fault;
 use crate::cluster::Family;
 use crate::iptables::{Masked, Nat, PortRange, RejectWith, Target};
 

@@ -2,11 +2,11 @@
 
 use super::Printer;
 use crate::digits;
-use crate::iptables::ast::Negatable;
 use crate::iptables::matches::{
     AddressType, Masked, Match, Multiport, Physdev, PortRange, Ports, Recent, RecentAction, RouteType, Side, States,
     Statistic, TCP_FLAGS, TcpFlags,
 };
+use crate::iptables::values::Negatable;
 
 impl Printer {
     pub(super) fn condition(&mut self, condition: &Match) {

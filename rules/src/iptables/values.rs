@@ -1,0 +1,193 @@
+//! What rules are made of: names of chains, conditions and their opposites, addresses, protocols.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use arrayvec::ArrayString;
+use ipnet::IpNet;
+
+use crate::cluster::{Family, Protocol};
+
+/// The name of a chain. Cheap to clone and to compare: it stands in place.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ChainName(Text);
+
+/// The bytes that the kernel has for the name of a chain (`XT_EXTENSION_MAXNAMELEN` without the end).
+const LONGEST_NAME: usize = 28;
+
+#[derive(Clone, PartialEq, Eq)]
+enum Text {
+    InPlace(ArrayString<LONGEST_NAME>),
+    /// A name that no kernel takes; but a dump may have been edited.
+    TooLong(Arc<str>),
+}
+
+impl ChainName {
+    /// The name that starts so and ends so.
+    pub(super) fn joined(start: &str, end: &str) -> Self {
+        let mut name = ArrayString::new();
+        let fits = name.try_push_str(start).and_then(|()| name.try_push_str(end)).is_ok();
+        Self(if fits { Text::InPlace(name) } else { Text::TooLong(format!("{start}{end}").into()) })
+    }
+}
+
+impl<T: AsRef<str>> From<T> for ChainName {
+    fn from(name: T) -> Self {
+        Self::joined(name.as_ref(), "")
+    }
+}
+
+impl Deref for ChainName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match &self.0 {
+            Text::InPlace(name) => name,
+            Text::TooLong(name) => name,
+        }
+    }
+}
+
+impl Borrow<str> for ChainName {
+    fn borrow(&self) -> &str {
+        self
+    }
+}
+
+impl Hash for ChainName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        str::hash(self, state);
+    }
+}
+
+impl PartialOrd for ChainName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ChainName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        str::cmp(self, other)
+    }
+}
+
+impl fmt::Debug for ChainName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl fmt::Display for ChainName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+/// A condition, or with `!` its opposite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Negatable<T> {
+    /// True where a `!` stands before the condition.
+    pub negated: bool,
+    /// The condition.
+    pub value: T,
+}
+
+impl<T> Negatable<T> {
+    /// The condition itself.
+    pub fn is(value: T) -> Self {
+        Self { negated: false, value }
+    }
+
+    /// The opposite of the condition.
+    pub fn not(value: T) -> Self {
+        Self { negated: true, value }
+    }
+}
+
+/// Addresses that `-s` and `-d` compare with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Network {
+    /// A prefix, without bits behind its length.
+    Prefix(IpNet),
+    /// An address under a mask that is no prefix length.
+    Masked(Box<(IpAddr, IpAddr)>),
+}
+
+impl Network {
+    /// One address.
+    pub fn host(address: IpAddr) -> Self {
+        Self::Prefix(IpNet::from(address))
+    }
+
+    /// A range; bits behind its length are dropped, as iptables does.
+    pub fn range(range: IpNet) -> Self {
+        Self::Prefix(range.trunc())
+    }
+
+    /// The family of the addresses.
+    pub fn family(&self) -> Family {
+        match self {
+            Self::Prefix(range) => Family::of(range.addr()),
+            Self::Masked(masked) => Family::of(masked.0),
+        }
+    }
+}
+
+/// A protocol's number in the IP header; 0 stands for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProtocolNumber(pub u8);
+
+/// Names that iptables knows by itself or finds in `/etc/protocols`. The first name of a number is the one shown.
+const PROTOCOLS: &[(u8, &str)] = &[
+    (0, "all"),
+    (1, "icmp"),
+    (2, "igmp"),
+    (4, "ipencap"),
+    (6, "tcp"),
+    (17, "udp"),
+    (33, "dccp"),
+    (41, "ipv6"),
+    (47, "gre"),
+    (50, "esp"),
+    (51, "ah"),
+    (58, "ipv6-icmp"),
+    (58, "icmpv6"),
+    (89, "ospf"),
+    (103, "pim"),
+    (112, "vrrp"),
+    (132, "sctp"),
+    (135, "mobility-header"),
+    (135, "ipv6-mh"),
+    (135, "mh"),
+    (136, "udplite"),
+];
+
+impl ProtocolNumber {
+    /// The protocol of a name or number, in any case of letters.
+    pub fn parse(text: &str) -> Option<Self> {
+        let by_name = PROTOCOLS.iter().find(|(_, name)| name.eq_ignore_ascii_case(text)).map(|(number, _)| *number);
+        by_name.or_else(|| text.parse().ok()).map(Self)
+    }
+
+    /// The name, for protocols that have a well-known one.
+    pub fn name(self) -> Option<&'static str> {
+        PROTOCOLS.iter().find(|(number, _)| *number == self.0).map(|(_, name)| *name)
+    }
+
+    /// The transport protocol, for those with ports that Services know.
+    pub fn transport(self) -> Option<Protocol> {
+        [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|protocol| protocol.number() == self.0)
+    }
+}
+
+impl From<Protocol> for ProtocolNumber {
+    fn from(protocol: Protocol) -> Self {
+        Self(protocol.number())
+    }
+}

@@ -22,6 +22,17 @@ pub struct Document {
     pub text: String,
 }
 
+impl Document {
+    /// Whether rules remember clients: by `recent`, or by sets that rules add to.
+    pub(crate) fn remembers(&self) -> bool {
+        let words = match self.mode {
+            ProxyMode::Iptables => "-m recent",
+            ProxyMode::Nftables => "dynamic",
+        };
+        self.text.contains(words)
+    }
+}
+
 /// Why a scenario's rules cannot be written.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DocumentError {

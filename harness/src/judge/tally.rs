@@ -6,7 +6,7 @@ use super::words::{self, expected_source, is_at, label};
 use super::{Context, Field, Findings, Shares, check_source};
 use crate::observation::{INDEPENDENT, Tally};
 use crate::scenario::{Balance, Expectation, OutcomeExpectation, SourceExpectation, Target};
-use crate::stats::{FalseAlarmRate, conclude, fit, grouped};
+use crate::stats::{FalseAlarmRate, conclude, fit, flows_to_tell, grouped};
 use crate::text::counted;
 
 pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context, findings: &mut Findings) {
@@ -225,28 +225,16 @@ fn judge_affinity(expected: bool, targets: &[Target], tally: &Tally, findings: &
     let needed = flows_to_tell(targets.len());
     if reached.is_empty() {
         findings.differ(Field::Affinity, words, "nothing", "no flow came out");
+    } else if reached.len() > 1 {
+        // That needs no statistics.
+        if expected {
+            findings.differ(Field::Affinity, words, words::list(&names), "the client did not stay with its endpoint");
+        }
     } else if tally.sent < needed {
         let reason = format!("so few flows may meet at one endpoint by chance: ask for at least {}", grouped(needed));
         findings.differ(Field::Affinity, words, flows(tally.sent), reason);
-    } else if expected && reached.len() > 1 {
-        findings.differ(Field::Affinity, words, words::list(&names), "the client did not stay with its endpoint");
-    } else if !expected && reached.len() == 1 {
+    } else if !expected {
         findings.differ(Field::Affinity, words, words::list(&names), "the client stayed with one endpoint");
-    }
-}
-
-/// How often flows may meet at one endpoint by chance. So rarely that a thousand tests of affinity stay within a run's
-/// false-alarm rate; not shared by the tests of a run, for then a scenario would need more flows beside others than alone.
-const BY_CHANCE: f64 = 1e-9;
-
-/// The number of flows that meet at one of so many even endpoints rarely enough: the least n with k · k^-n ≤ 1e-9. Where
-/// the number of endpoints is not known it is taken to be two, the worst case; where there is but one, nothing can be
-/// told, and one flow is as good as many.
-fn flows_to_tell(endpoints: usize) -> u64 {
-    match endpoints {
-        1 => 1,
-        0 => flows_to_tell(2),
-        k => 1 + (-BY_CHANCE.ln() / (k as f64).ln()).ceil() as u64,
     }
 }
 

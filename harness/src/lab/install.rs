@@ -58,7 +58,12 @@ pub(super) fn install_all<T>(
     programs::during(meanwhile, calls)
 }
 
-fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
+/// Installs one document.
+///
+/// # Errors
+///
+/// As [`install_all`].
+pub(super) fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
     let program = backend.program(document.mode, document.family);
     let arguments: &[&str] = if document.mode == ProxyMode::Nftables { &["-f", "-"] } else { &[] };
     let output = programs::run(namespace, program, arguments, &document.text)?;

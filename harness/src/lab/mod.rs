@@ -12,6 +12,7 @@ mod fence;
 pub(crate) mod filter;
 mod install;
 mod links;
+mod memory;
 mod namespaces;
 pub(crate) mod netfilter;
 mod netlink;
@@ -46,6 +47,8 @@ pub struct Lab {
     topology: Topology,
     namespaces: Vec<Namespace>,
     backend: Backend,
+    /// Those of the documents that stand now whose rules remember clients.
+    remembering: Vec<Document>,
     runtime: Runtime,
     processor: usize,
     fence: Option<Fence>,
@@ -104,8 +107,8 @@ impl Lab {
         let processor =
             processor.map_err(|errno| LabError::Sandbox { what: "binding to a processor", source: errno.into() })?;
         let fence = Fence::open(&namespaces[UNDERLAY], processor)?;
-        let retired = Vec::new();
-        Ok(Self { topology, namespaces, backend, runtime, processor, fence: Some(fence), retired, _stamping: stamping })
+        let (fence, retired, remembering) = (Some(fence), Vec::new(), memory::remembering(documents));
+        Ok(Self { topology, namespaces, backend, remembering, runtime, processor, fence, retired, _stamping: stamping })
     }
 
     /// The plan that this lab was built from.
@@ -119,7 +122,11 @@ impl Lab {
     ///
     /// As [`LabError::Rules`] says; the other documents are installed all the same. [`LabError::Unknown`] where one is for no
     /// namespace of this lab; then none is installed.
-    pub fn install(&self, documents: &[Document]) -> Result<(), LabError> {
+    pub fn install(&mut self, documents: &[Document]) -> Result<(), LabError> {
+        let stands_for =
+            |old: &Document, new: &Document| (&old.space, old.family, old.mode) == (&new.space, new.family, new.mode);
+        self.remembering.retain(|old| !documents.iter().any(|new| stands_for(old, new)));
+        self.remembering.extend(memory::remembering(documents));
         install::install_all(&self.namespaces, documents, self.backend, || Ok(()))
     }
 
@@ -177,19 +184,6 @@ impl Lab {
     pub(crate) fn connections(&self) -> Result<Vec<Connections>, LabError> {
         let spaces = self.namespaces.iter().zip(&self.topology.spaces);
         spaces.filter(|(_, space)| space.forwards()).map(|(namespace, _)| Connections::open(namespace)).collect()
-    }
-
-    /// Makes all namespaces that pass packets on forget what they remember of earlier ones: connections, and clients whose
-    /// endpoint is remembered by `recent`.
-    pub(crate) fn forget(&self) -> Result<(), LabError> {
-        self.flush_connections()?;
-        let spaces = self.namespaces.iter().zip(&self.topology.spaces);
-        for (namespace, _) in spaces.filter(|(_, space)| space.forwards()) {
-            let emptied = namespace.run(settings::empty_lists)?;
-            let what = "emptying the lists of recent";
-            emptied.map_err(|source| LabError::Sandbox { what, source })?;
-        }
-        Ok(())
     }
 
     /// Runs `conntrack` in a namespace with each of several lists of arguments, as kube-proxy does after a change.

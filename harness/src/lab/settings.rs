@@ -64,12 +64,6 @@ fn path(name: &str) -> io::Result<PathBuf> {
     Ok(Path::new(NET).join(parts.join("/")))
 }
 
-/// Empties all lists of the match `recent` in the calling thread's namespace; a kernel that never had the match has none.
-pub(super) fn empty_lists() -> io::Result<()> {
-    let Ok(lists) = fs::read_dir("/proc/thread-self/net/xt_recent") else { return Ok(()) };
-    lists.into_iter().try_for_each(|list| fs::write(list?.path(), "/\n"))
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

@@ -1,4 +1,7 @@
 //! Three voices about a probe that failed: it is promised, predicted, and sent once more while the kernel traces it.
+//!
+//! Predictions are of a first flow. So nodes forget connections and clients before it is sent again; what they remembered when it
+//! failed is told where it made a difference.
 
 use svclab_rules::cluster::Cluster;
 use svclab_rules::promise::{Outcome, Promises};
@@ -6,6 +9,7 @@ use svclab_rules::promise::{Outcome, Promises};
 use super::RunError;
 use crate::documents::{Document, DocumentError};
 use crate::explain::{Difference, NO_ADDRESS, nearest};
+use crate::observation::Observation;
 use crate::predict::{Network, PredictedBranch, Prediction};
 use crate::probe::Prober;
 use crate::report::{Account, KernelWay, RuleExcerpt};
@@ -27,13 +31,18 @@ pub(super) struct Failure<'a> {
 }
 
 impl Failure<'_> {
-    /// Asks all voices about one flow of the probe. The rules are those on the way that the kernel went; there are none where
+    /// Asks all voices about one flow of the probe, sent to nodes that remember nothing; `first` is what was seen of it when it
+    /// failed. The rules are those on the way that the kernel went; there are none where
     /// nothing is predicted.
     ///
     /// # Errors
     ///
     /// Where the probe cannot be sent again, or the rules cannot be read.
-    pub(super) fn account(&self, prober: &mut Prober<'_>) -> Result<(Account, Vec<RuleExcerpt>), RunError> {
+    pub(super) fn account(
+        &self,
+        prober: &mut Prober<'_>,
+        first: &Observation,
+    ) -> Result<(Account, Vec<RuleExcerpt>), RunError> {
         let Self { scenario, cluster, documents, probe } = *self;
         let probe_error = |source| RunError::Probe { span: probe.span.clone(), source: Box::new(source) };
         let (flow, traced) = match send_traced(prober, probe) {
@@ -59,7 +68,7 @@ impl Failure<'_> {
         let seen = Seen::observed(&flow);
         let meaning = asked.as_ref().zip(promise.as_ref()).map(|(question, promise)| {
             let voices = Voices::about(&comparison, question, promise.clone(), prediction.clone(), &flow);
-            meaning(&voices, &predicted_in_order)
+            meaning(&voices, &predicted_in_order, first)
         });
         let way = prediction.as_ref().map(|prediction| Way::of(&network, prediction, &seen, traced.as_deref().ok()));
         let account = Account {
@@ -80,15 +89,32 @@ impl Failure<'_> {
 }
 
 /// What the voices say together, in a sentence or two.
-fn meaning(voices: &Voices<'_>, in_order: Elsewhere<'_>) -> String {
+fn meaning(voices: &Voices<'_>, in_order: Elsewhere<'_>, first: &Observation) -> String {
+    let was_led_elsewhere = was_led_elsewhere(voices, first);
+    let before = if was_led_elsewhere { LED_ELSEWHERE } else { "" };
     if let Some((disagreement, what)) = voices.part(in_order) {
-        return format!("{} ({what})", disagreement.sentence());
+        return format!("{before}{} ({what})", disagreement.sentence());
     }
     let agree = match &voices.promise.outcome {
         Outcome::NotPromised => "Nothing is promised; prediction and kernel agree",
         _ => "Promise, prediction and kernel agree",
     };
-    format!("{agree}: the expectation differs.")
+    let after = if was_led_elsewhere { "" } else { ": the expectation differs" };
+    format!("{before}{agree}{after}.")
+}
+
+/// What is told of a probe that failed by what earlier flows had left behind.
+const LED_ELSEWHERE: &str = "What nodes remembered of earlier flows, connections or clients, changed its way. Sent again where \
+                             nothing is remembered: ";
+
+/// Whether a flow became what no first flow can become, and this time did.
+fn was_led_elsewhere(voices: &Voices<'_>, first: &Observation) -> bool {
+    let Observation::Flow(first) = first else { return false };
+    let branches = voices.prediction.as_ref().map(|prediction| prediction.branches.iter());
+    let outcomes: Option<Vec<Seen>> =
+        branches.and_then(|branches| branches.map(|branch| Seen::predicted(&branch.outcome)).collect());
+    let can_become = |seen: &Seen| outcomes.iter().flatten().any(|outcome| outcome.is_like(seen));
+    outcomes.is_some() && can_become(&voices.seen) && !can_become(&Seen::observed(first))
 }
 
 /// The branches of a prediction in lines, with their shares where there are several.

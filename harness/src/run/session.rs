@@ -29,7 +29,19 @@ pub(crate) struct Session<'lab, 'scenario> {
     documents: Vec<Document>,
     /// How many changes were applied.
     applied: usize,
+    /// How many probes were reported.
+    probed: usize,
+    failed: Vec<Failed<'scenario>>,
     goal: Goal,
+}
+
+/// A probe that failed.
+struct Failed<'scenario> {
+    probe: &'scenario Probe,
+    /// How many probes were reported before it.
+    position: usize,
+    /// How many changes had been applied.
+    applied: usize,
 }
 
 /// Builds a scenario's lab and carries out its tests; what came of each is added to `tests` as it is known.
@@ -49,7 +61,9 @@ pub(super) fn carry_out(
             session.prober.start_record();
         }
         session.tests(options, tests);
-        options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder))
+        let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder));
+        session.accounts(tests);
+        written
     })?
 }
 
@@ -63,7 +77,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     ) -> Result<Self, RunError> {
         let cluster = scenario.cluster.clone();
         let prober = Prober::new(lab, &cluster).map_err(RunError::Prober)?;
-        Ok(Self { scenario, prober, cluster, documents, applied: 0, goal })
+        Ok(Self { scenario, prober, cluster, documents, applied: 0, probed: 0, failed: Vec::new(), goal })
     }
 
     /// What sends probes in the lab.
@@ -132,7 +146,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     /// ends the test, and what broke the lab. The changes of a test that has ended are made all the same.
     fn test(
         &mut self,
-        test: &Test,
+        test: &'scenario Test,
         is_chosen: bool,
         probes: &mut Vec<ProbeReport>,
     ) -> (Option<Trouble>, Option<Trouble>) {
@@ -184,19 +198,22 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         Ok((observation, context, verdict))
     }
 
-    fn probe(&mut self, probe: &Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
+    fn probe(&mut self, probe: &'scenario Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
         let begin = Instant::now();
         let (observation, context, verdict) = self.send_and_judge(probe, expectation)?;
-        let (account, rules) = if verdict.held { (None, Vec::new()) } else { self.account(probe) };
         let look = (!verdict.held).then(|| self.look_further(probe));
+        if !verdict.held {
+            self.failed.push(Failed { probe, position: self.probed, applied: self.applied });
+        }
+        self.probed += 1;
         Ok(ProbeReport {
             span: probe.span.clone(),
             title: probe_words(probe),
             expected: expected_parts(probe, expectation, &context.sender),
             observation,
             verdict,
-            account,
-            rules,
+            account: None,
+            rules: Vec::new(),
             look,
             duration: begin.elapsed(),
         })
@@ -242,14 +259,31 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         written.map_err(|source| RunError::Pcap { file, source })
     }
 
-    /// What all voices say of a probe that failed, and the rules that decide on its way.
-    fn account(&mut self, probe: &Probe) -> (Option<Account>, Vec<RuleExcerpt>) {
-        let failure = Failure { scenario: self.scenario, cluster: &self.cluster, documents: &self.documents, probe };
-        // The probe has failed already: that no more can be said of it is no failure of the lab.
-        match failure.account(&mut self.prober) {
-            Ok((account, rules)) => (Some(account), rules),
-            Err(_) => (None, Vec::new()),
+    /// Adds what all voices say of the probes that failed. That comes when all tests have ended, because it makes nodes forget
+    /// what a later test may be about.
+    fn accounts(&mut self, reports: &mut [TestReport]) {
+        let mut probes: Vec<&mut ProbeReport> = reports.iter_mut().flat_map(|test| &mut test.probes).collect();
+        for failed in std::mem::take(&mut self.failed) {
+            let Some(report) = probes.get_mut(failed.position) else { continue };
+            // The probe has failed already: that no more can be said of it is no failure of the lab.
+            if let Ok((account, rules)) = self.account(&failed, &report.observation) {
+                (report.account, report.rules) = (Some(account), rules);
+            }
         }
+    }
+
+    /// What all voices say of a probe that failed in the state that it failed in, and the rules that decide on its way.
+    fn account(&mut self, failed: &Failed<'_>, first: &Observation) -> Result<(Account, Vec<RuleExcerpt>), RunError> {
+        let &Failed { probe, applied, .. } = failed;
+        if self.applied != applied
+            && let Some(state) = self.scenario.states().nth(applied)
+        {
+            self.apply(state)?;
+            self.applied = applied;
+        }
+        self.prober.lab().forget()?;
+        let failure = Failure { scenario: self.scenario, cluster: &self.cluster, documents: &self.documents, probe };
+        failure.account(&mut self.prober, first)
     }
 
     /// The command that explains the probe, rule by rule.

@@ -47,4 +47,4 @@ pub use fit::{Cell, Fit, Global, StatsError, fit};
 pub use independence::{Contingency, Independence};
 pub use numbers::{grouped, percent};
 pub use rate::{FalseAlarmRate, Goal};
-pub use sample::{detectable_bias, sample_size};
+pub use sample::{detectable_bias, flows_to_tell, sample_size};

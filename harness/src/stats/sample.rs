@@ -9,6 +9,21 @@ use super::rate::{FalseAlarmRate, Goal};
 /// More flows than any lab can send; where a goal needs more, this is the answer.
 const MOST_FLOWS: u64 = 1_000_000_000_000;
 
+/// How often flows of a client may meet at one endpoint by chance. So rarely that a thousand tests of affinity stay within a run's
+/// false-alarm rate; not shared by the tests of a run, for then a scenario would need more flows beside others than alone.
+const BY_CHANCE: f64 = 1e-9;
+
+/// The number of flows that show whether a client stays with one of so many even endpoints, because by chance they meet at one
+/// rarely enough: the least n with k · k^-n ≤ 1e-9. Where the number of endpoints is not known it is taken to be two, the worst
+/// case; where there is but one, nothing can be told, and one flow is as good as many.
+pub fn flows_to_tell(endpoints: usize) -> u64 {
+    match endpoints {
+        1 => 1,
+        0 => flows_to_tell(2),
+        k => 1 + (-BY_CHANCE.ln() / (k as f64).ln()).ceil() as u64,
+    }
+}
+
 /// The number of flows after which [`fit`](super::fit()) finds a biased endpoint as surely as the goal says, whichever
 /// endpoint it is and in whichever direction.
 ///

@@ -62,18 +62,13 @@ pub fn compare_with_kernel(scenario: &Scenario, probes: &[Probe], backend: Backe
             for (number, (probe, observed)) in probes.iter().zip(&flows).enumerate() {
                 agreement.add(&network, number, probe, observed);
             }
-            if documents.iter().any(remembers) {
+            if documents.iter().any(Document::remembers) {
                 agreement.try_alone(&network, probes, &mut prober)?;
             }
             Ok(agreement)
         })?;
         compared.map_err(|source| RunError::Probe { span: Span::start_of(&scenario.file), source: Box::new(source) })
     })
-}
-
-/// Whether rules remember clients: by `recent`, or by sets that rules add to.
-fn remembers(document: &Document) -> bool {
-    ["-m recent", "update @"].iter().any(|words| document.text.contains(words))
 }
 
 impl Agreement {

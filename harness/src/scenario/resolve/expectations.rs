@@ -14,6 +14,7 @@ use super::findings::Findings;
 use super::probes::Aimed;
 use super::promised::promised;
 use super::scene::Scene;
+use crate::stats::flows_to_tell;
 
 /// The balance that the Service API promises.
 const PROMISED: &str = "promised";
@@ -51,6 +52,7 @@ pub(crate) fn expectation(
             _ => endpoints(aimed, family, at, scene, findings),
         }));
     }
+    enough_for_affinity(outcome.as_ref(), at, aimed.probe.flows, findings);
     Expectation {
         outcome,
         source: raw.source.as_deref().and_then(|text| source(text, at.field("source"), findings)),
@@ -112,6 +114,22 @@ fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings
     for field in ["reply", "rejected"].into_iter().filter(|field| at.has(field)) {
         let message = format!("`{field}` is judged of a single flow, not of many");
         findings.wrong(at.field(field).key(), message, "Put it into a test of its own, without `flows`.");
+    }
+}
+
+/// Few flows come to one endpoint by chance too, so they show nothing of affinity.
+fn enough_for_affinity(outcome: Option<&OutcomeExpectation>, at: At<'_>, flows: Flows, findings: &mut Findings) {
+    let endpoints = match outcome {
+        Some(OutcomeExpectation::Delivered(targets)) => targets.len(),
+        _ => 0,
+    };
+    let needed = flows_to_tell(endpoints);
+    if let Flows::Exactly(flows @ 2..) = flows
+        && at.has("affinity")
+        && flows < needed
+    {
+        let message = format!("{flows} flows may come to one endpoint by chance, so they show nothing of affinity");
+        findings.wrong(at.field("affinity").key(), message, format!("Write `flows: {needed}` or more in the probe."));
     }
 }
 

@@ -1,0 +1,106 @@
+//! What nodes remember of earlier packets, and how they are made to forget it.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+
+use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::nftables;
+
+use super::namespaces::{Namespace, find};
+use super::programs::at_once;
+use super::{Backend, Lab, LabError, install};
+use crate::documents::Document;
+
+/// The lists of the match `recent`, of the reader's namespace.
+const LISTS: &str = "/proc/thread-self/net/xt_recent";
+
+impl Lab {
+    /// Makes all namespaces that pass packets on forget what they remember of earlier ones: connections, and clients in the lists
+    /// of `recent` and in the dynamic sets of nftables.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses it.
+    pub(crate) fn forget(&self) -> Result<(), LabError> {
+        self.flush_connections()?;
+        let (namespaces, backend) = (&self.namespaces, self.backend);
+        at_once(
+            self.remembering
+                .iter()
+                .map(|document| move || forget_clients(find(namespaces, &document.space)?, document, backend)),
+        )
+    }
+}
+
+/// Those of some documents whose rules remember clients.
+pub(super) fn remembering(documents: &[Document]) -> Vec<Document> {
+    documents.iter().filter(|document| document.remembers()).cloned().collect()
+}
+
+fn forget_clients(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
+    let instead = |text| Document { text, ..document.clone() };
+    if document.mode == ProxyMode::Nftables {
+        return install::install(namespace, &instead(emptied_sets(&document.text)), backend);
+    }
+    match namespace.run(empty_lists)? {
+        // The lists belong to the host's root, in user namespaces too; but they go with the last rule that names them.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            install::install(namespace, &instead(emptied_tables(&document.text)), backend)?;
+            install::install(namespace, document, backend)
+        }
+        emptied => emptied.map_err(|source| LabError::Sandbox { what: "emptying the lists of recent", source }),
+    }
+}
+
+/// Empties all lists of `recent` in the calling thread's namespace; a kernel that never had the match has none.
+fn empty_lists() -> io::Result<()> {
+    let Ok(lists) = fs::read_dir(LISTS) else { return Ok(()) };
+    lists.into_iter().try_for_each(|list| fs::write(list?.path(), "/\n"))
+}
+
+/// What takes all rules out of a document's tables.
+fn emptied_tables(text: &str) -> String {
+    text.lines().filter(|line| line.starts_with('*')).map(|table| format!("{table}\nCOMMIT\n")).collect()
+}
+
+/// What empties the dynamic sets of a document. Text that cannot be read has none.
+fn emptied_sets(text: &str) -> String {
+    let tables = nftables::parse(text).map(|parsed| parsed.rules.tables).unwrap_or_default();
+    let sets = tables.iter().flat_map(|table| table.sets.iter().map(move |set| (table, set)));
+    let words = |family| if family == Family::Ipv4 { "ip" } else { "ip6" };
+    sets.filter(|(_, set)| set.dynamic.is_some())
+        .map(|(table, set)| format!("flush set {} {} {}\n", words(table.family), table.name, set.name))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use svclab_rules::cluster::Family::Ipv4;
+
+    use super::*;
+
+    fn document(mode: ProxyMode, text: &str) -> Document {
+        Document { space: "node/worker".to_owned(), family: Ipv4, mode, text: text.to_owned() }
+    }
+
+    #[test]
+    fn tables_are_emptied_one_by_one() {
+        let text = "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n*nat\n-A PREROUTING -m recent --set --name a\nCOMMIT\n";
+        assert_eq!(remembering(&[document(ProxyMode::Iptables, text)]).len(), 1);
+        assert_eq!(emptied_tables(text), "*filter\nCOMMIT\n*nat\nCOMMIT\n");
+    }
+
+    #[test]
+    fn only_sets_that_rules_add_to_are_emptied() {
+        let text = "table ip kube-proxy {\n\tset cluster-ips {\n\t\ttype ipv4_addr\n\t}\n\n\tset affinity-a {\n\t\t\
+                    type ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout 3h\n\t}\n}\n";
+        assert_eq!(remembering(&[document(ProxyMode::Nftables, text)]).len(), 1);
+        assert_eq!(emptied_sets(text), "flush set ip kube-proxy affinity-a\n");
+    }
+
+    #[test]
+    fn rules_without_memory_are_left_alone() {
+        let text = "*nat\n-A PREROUTING -p tcp -j RETURN\nCOMMIT\n";
+        assert_eq!(remembering(&[document(ProxyMode::Iptables, text)]), Vec::new());
+    }
+}

@@ -4,15 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules, the lowest first. Those of one line do not know of each other.
-const LAYERS: [&[&str]; 12] = [
+const LAYERS: [&[&str]; 11] = [
     &["wire", "stats"],
     &["scenario", "observation"],
     &["documents", "topology"],
     &["lab", "predict", "judge", "cascade"],
     &["probe", "voices", "report"],
     &["trace"],
-    &["explain"],
-    &["run"],
+    &["run", "explain"],
     &["verify", "sampling"],
     &["mutate"],
     &["testing", "doctor"],

@@ -6,11 +6,9 @@
 //! - `story`: a prediction becomes an [`Explanation`], a tree of plain values;
 //! - `visits`: the rules met at a hook, each behind the jump that led to it; all others are counted;
 //! - `iptables`, `nftables`: what a rule asks for and what it does, in words; `phrases`: those that both languages share;
-//! - `kernel`: what the kernel tells of a real packet, beside the prediction;
 //! - `text`, `mermaid`, `svg`: the page for a person, a flowchart, a picture; the values themselves are the JSON form.
 
 mod iptables;
-mod kernel;
 mod mermaid;
 mod model;
 mod nftables;
@@ -25,14 +23,13 @@ use svclab_rules::promise::Promises;
 use crate::documents::{self, Document, DocumentError};
 use crate::lab::{Backend, LabError, with_lab};
 use crate::observation::FlowObservation;
-use crate::predict::{Network, PredictError};
+use crate::predict::{NO_ADDRESS, Network, PredictError};
 use crate::probe::{ProbeError, Prober};
 use crate::scenario::{AimedScenario, Probe};
 use crate::topology::{self, Topology};
-use crate::trace::{Traced, send_traced};
+use crate::trace::{Traced, nearest, send_traced};
 use crate::voices::{Seen, question, sent};
 
-pub(crate) use kernel::{Difference, nearest};
 pub use mermaid::mermaid;
 pub use model::{
     Because, Change, Explanation, Kernel, Line, Matched, Part, Parting, Promised, Sent as SentPacket, Stop, Verdict,
@@ -43,9 +40,6 @@ pub use text::{Style, page};
 
 /// The port that an explained packet is sent from, where nobody asks for another: the first that a lab gives out.
 const SOURCE_PORT: u16 = 33_000;
-
-/// Why nothing is predicted where rules can be walked.
-pub(crate) const NO_ADDRESS: &str = "the sender has no address to reach it from";
 
 /// Why nothing can be explained.
 #[derive(Debug, thiserror::Error)]

@@ -7,13 +7,12 @@ use svclab_rules::cluster::Family;
 use svclab_rules::promise::Promise;
 use svclab_rules::walk::{Assumptions, Direction, Hook, Packet, Share, State, Tracking};
 
-use super::kernel::{Comparison, Difference};
 use super::model::{Because, Change, Kernel, Part, Parting, Promised, Sent, Stop, Verdict, Way};
 use super::visits::{Visits, visits};
 use crate::observation::FlowObservation;
 use crate::predict::{Network, Predicted, PredictedBranch, PredictedReply, Prediction, Stage};
 use crate::scenario::Probe;
-use crate::trace::{Passage, Traced, TracedWhat};
+use crate::trace::{Comparison, Difference, Passage, Traced, TracedWhat};
 use crate::voices::{Seen, promise_words};
 
 /// The packet that is explained.

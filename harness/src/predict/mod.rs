@@ -101,6 +101,9 @@ impl PredictError {
     }
 }
 
+/// Why nothing is predicted where rules can be walked.
+pub(crate) const NO_ADDRESS: &str = "the sender has no address to reach it from";
+
 /// A lab's plan with its rules, ready for walking.
 pub struct Network<'a> {
     topology: &'a Topology,

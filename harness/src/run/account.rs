@@ -8,13 +8,12 @@ use svclab_rules::promise::{Outcome, Promises};
 
 use super::RunError;
 use crate::documents::{Document, DocumentError};
-use crate::explain::{Difference, NO_ADDRESS, nearest};
 use crate::observation::Observation;
-use crate::predict::{Network, PredictedBranch, Prediction};
+use crate::predict::{NO_ADDRESS, Network, PredictedBranch, Prediction};
 use crate::probe::Prober;
 use crate::report::{Account, KernelWay, RuleExcerpt};
 use crate::scenario::{Flows, Probe, Scenario};
-use crate::trace::{Passage, Traced, TracedWhat, send_traced};
+use crate::trace::{Difference, Passage, Traced, TracedWhat, nearest, send_traced};
 use crate::voices::{Comparison, Elsewhere, Seen, Voices, in_order, promise_words, question, sent};
 
 /// Rules that are shown at most: a failure fits on a screen.

@@ -7,10 +7,12 @@
 //!   becomes a number by asking for the rules of its chain;
 //! - `legacy`: iptables-legacy writes to the log of its namespace (`trace_packet` in `ip_tables.c`), which is sent over netlink
 //!   too (`nfnetlink_log`);
-//! - `headers`: which packet a message is about.
+//! - `headers`: which packet a message is about;
+//! - `comparison`: how far all this is what was predicted.
 //!
 //! What the kernel does not tell: rules that do not match, and which hook it is at; tables and chains say that.
 
+mod comparison;
 mod headers;
 mod legacy;
 mod nftables;
@@ -25,6 +27,7 @@ use crate::scenario::{Flows, Probe};
 use crate::topology::{Role, SpaceId};
 use headers::Header;
 
+pub(crate) use comparison::{Comparison, Difference, nearest};
 pub use headers::Passage;
 
 /// A rule that a packet met, or the end of a chain, as the kernel tells it.

@@ -3,9 +3,9 @@
 use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Did, Transport};
 
+use super::{Passage, Teller, Traced, TracedWhat};
 use crate::predict::{AnyRule, Met, Network, PredictedBranch, Stage};
 use crate::topology::SpaceId;
-use crate::trace::{Passage, Teller, Traced, TracedWhat};
 use crate::voices::Seen;
 
 /// The port of a tunnel's packets, which are not traced (VXLAN as Linux has it).

@@ -44,7 +44,7 @@ pub(crate) use held::Held;
 pub use hook::Hook;
 pub use interface::Interface;
 pub(crate) use machine::{Next, Pass, stop};
-pub(crate) use nesting::{Fault, Lead, faults, reached};
+pub(crate) use nesting::{Fault, Hooks, Lead, faults, reached};
 pub use packet::{BridgePorts, Packet, Transport};
 pub use program::Program;
 pub(crate) use program::{Code, Names, Span};

@@ -7,7 +7,7 @@ use super::lookup::types;
 use crate::cluster::Family;
 use crate::nftables::print::family as word;
 use crate::nftables::{Addresses, Condition, Datatype, LookupKey, Name, Rule, Set, Side, Statement, Table, Verdict};
-use crate::walk::{Fault, Hook, Lead, faults, reached};
+use crate::walk::{Fault, Hook, Hooks, Lead, faults, reached};
 
 /// A mistake in tables, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -143,7 +143,9 @@ impl<'a> Check<'a> {
             self.error(self.rule(chain, rule), mistake);
         }
         if self.errors.len() == before {
-            self.check_places(&leads, &hooks);
+            let of_filter = |(_, chain): &&(Hook, usize)| table.chains[*chain].base.is_some_and(|base| !base.nat);
+            let filters: Vec<(Hook, usize)> = hooks.iter().filter(of_filter).copied().collect();
+            self.check_places(&reached(&leads, &hooks), &reached(&leads, &filters));
         }
     }
 
@@ -225,16 +227,20 @@ impl<'a> Check<'a> {
         self.table.chains.iter().map(|chain| of_chain(&chain.rules)).collect()
     }
 
-    fn check_places(&mut self, leads: &[Vec<Lead>], hooks: &[(Hook, usize)]) {
+    /// Looks for statements out of place, given the hooks that reach each chain, and those that reach it by chains of type `filter`.
+    fn check_places(&mut self, reached: &[Hooks], filtering: &[Hooks]) {
         let table = self.table;
-        let reached = reached(leads, hooks);
         for (position, chain) in table.chains.iter().enumerate() {
             for (number, rule) in chain.rules.iter().enumerate() {
-                for (statement, allowed) in rule.statements.iter().filter_map(restriction) {
+                for (statement, allowed, needs_nat) in rule.statements.iter().filter_map(restriction) {
                     let wrong: Vec<String> =
                         reached[position].without(allowed).map(|hook| format!("at {}", hook.lowercase())).collect();
-                    if !wrong.is_empty() {
-                        let place = wrong.join(" or ");
+                    let place = if wrong.is_empty() && needs_nat && filtering[position].without(&[]).next().is_some() {
+                        "in a chain that one of type filter leads to".to_owned()
+                    } else {
+                        wrong.join(" or ")
+                    };
+                    if !place.is_empty() {
                         self.error(self.rule(position, number), Mistake::Misplaced { statement, place });
                     }
                 }
@@ -278,12 +284,13 @@ fn words(types: &[Datatype]) -> String {
     types.iter().map(|datatype| datatype.as_str()).collect::<Vec<_>>().join(" . ")
 }
 
-/// The only hooks that a statement can be asked at (`nft_nat_validate`, `nft_masq_validate`, `nft_reject_validate`).
-fn restriction(statement: &Statement) -> Option<(&'static str, &'static [Hook])> {
+/// The only hooks that a statement can be asked at, and whether it needs a chain of type `nat` (`nft_nat_validate`,
+/// `nft_masq_validate`, `nft_reject_validate`).
+fn restriction(statement: &Statement) -> Option<(&'static str, &'static [Hook], bool)> {
     Some(match statement {
-        Statement::Dnat(_) | Statement::BalanceDnat(_) => ("dnat", &[Hook::Prerouting, Hook::Output]),
-        Statement::Masquerade => ("masquerade", &[Hook::Postrouting]),
-        Statement::Reject => ("reject", &[Hook::Prerouting, Hook::Input, Hook::Forward, Hook::Output]),
+        Statement::Dnat(_) | Statement::BalanceDnat(_) => ("dnat", &[Hook::Prerouting, Hook::Output], true),
+        Statement::Masquerade => ("masquerade", &[Hook::Postrouting], true),
+        Statement::Reject => ("reject", &[Hook::Prerouting, Hook::Input, Hook::Forward, Hook::Output], false),
         _ => return None,
     })
 }

@@ -28,6 +28,10 @@ const FORWARD: &str = "chain f {\ntype filter hook forward priority 0; policy ac
     "jump a\n}\nchain a {\ndnat to 10.0.0.1:80\n}",
     "table ip kube-proxy, chain a, rule 1: dnat cannot stand at forward"
 )]
+#[case(
+    "drop\n}\nchain o {\ntype filter hook output priority 0; policy accept;\njump a\n}\nchain a {\ndnat to 10.0.0.1:80\n}",
+    "table ip kube-proxy, chain a, rule 1: dnat cannot stand in a chain that one of type filter leads to"
+)]
 #[case("drop\n}\nchain a {\n}\nchain a {\n}", "table ip kube-proxy, chain a: stands here twice")]
 fn a_mistake_is_told_with_its_place(#[case] text: &str, #[case] message: &str) {
     let errors = Program::compile(&table(&format!("{FORWARD}{text}")), Family::Ipv4).unwrap_err();

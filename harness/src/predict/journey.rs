@@ -242,12 +242,24 @@ impl<'n, 'a> Journey<'n, 'a> {
                     (None, Some(Protocol::Udp)) => {
                         Ended::Rejected(space, RejectKind::PortUnreachable, Cause::NobodyListens)
                     }
+                    (None, Some(Protocol::Sctp)) if self.hears_sctp(space) => {
+                        Ended::Dropped(space, Cause::NobodyListens)
+                    }
                     // An ABORT, or protocol unreachable where the kernel has no SCTP.
                     (None, _) => Ended::Rejected(space, RejectKind::Any, Cause::NobodyListens),
                 };
                 self.end(leg, how);
             }
         }
+    }
+
+    /// Whether a process speaks SCTP on a machine: it does so by a raw socket, which gets the packets for all ports, and a kernel
+    /// without SCTP refuses nothing that a raw socket gets (`ip_protocol_deliver_rcu`).
+    fn hears_sctp(&self, space: SpaceId) -> bool {
+        let Home { space: home, sent, .. } = self.home;
+        let is_process = !matches!(self.machine(home).space.role, Role::Pod | Role::Host);
+        self.machine(space).takes(Protocol::Sctp)
+            || home == space && is_process && sent.protocol == Protocol::Sctp.number()
     }
 
     /// Takes a packet through a hook; returns what goes on. `out` is the way that it leaves by.

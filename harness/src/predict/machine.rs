@@ -61,6 +61,11 @@ impl Machine {
         self.listeners.get(&(protocol, at)).map(String::as_str)
     }
 
+    /// Whether a process takes packets of a protocol, at whatever port.
+    pub(super) fn takes(&self, protocol: Protocol) -> bool {
+        self.listeners.keys().any(|(taken, _)| *taken == protocol)
+    }
+
     /// Where a rule of this machine stands.
     pub(super) fn place(&self, family: Family, rule: RuleId) -> Option<RulePlace> {
         self.rules(family)?.rule(&self.space.name, rule).map(|(place, _)| place)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use svclab_rules::walk::Assumptions;
 
-use crate::documents::{self, Document};
+use crate::documents::Document;
 use crate::lab::{Backend, with_lab};
 use crate::observation::{Direction, FlowObservation};
 use crate::predict::{Network, Predicted, Prediction};
@@ -44,18 +44,22 @@ pub struct Contradiction {
     pub observed: String,
 }
 
-/// Sends one flow of each probe in a scenario's first state, many at the same time, and compares what becomes of each with its
-/// prediction: verdict, who gets it, both addresses and the destination's port, and the answer.
+/// Sends one flow of each probe in a scenario's first state with these rules, many at the same time, and compares what becomes of
+/// each with its prediction: verdict, who gets it, both addresses and the destination's port, and the answer.
 ///
 /// # Errors
 ///
 /// What keeps the lab from being built, rules from being walked or a probe from being sent.
-pub fn compare_with_kernel(scenario: &Scenario, probes: &[Probe], backend: Backend) -> Result<Agreement, RunError> {
+pub fn compare_with_kernel(
+    scenario: &Scenario,
+    documents: &[Document],
+    probes: &[Probe],
+    backend: Backend,
+) -> Result<Agreement, RunError> {
     guarded(|| {
-        let documents = documents::generate(scenario, &scenario.cluster)?;
         let topology = topology::plan(scenario);
-        let network = Network::of(&topology, &documents, &scenario.cluster)?;
-        let compared = with_lab(&topology, &documents, backend, |lab| {
+        let network = Network::of(&topology, documents, &scenario.cluster)?;
+        let compared = with_lab(&topology, documents, backend, |lab| {
             let mut prober = Prober::new(lab, &scenario.cluster)?;
             let flows = prober.send_together(probes)?;
             let mut agreement = Agreement::default();

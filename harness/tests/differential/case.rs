@@ -6,16 +6,17 @@ use svclab::lab::Backend;
 use svclab::scenario::{Probe, Scenario};
 use svclab::topology;
 use svclab_rules::cluster::{Family, ProxyMode};
-use svclab_rules::iptables::parse;
-use svclab_rules::mutate::{Rules, changes};
 
 use crate::dice::Dice;
 use crate::flows::Places;
-use crate::{cluster, load, rules, text_of};
+use crate::mistakes::Mistake;
+use crate::{cluster, load, mistakes, rules, text_of};
 
 /// One random cluster with its flows.
 pub(crate) struct Case {
     pub(crate) scenario: Value,
+    /// What is wrong with its rules of nftables, which a scenario has no place for.
+    pub(crate) mistakes: Vec<Mistake>,
     pub(crate) probes: Vec<Probe>,
     pub(crate) backend: Backend,
     /// What its rules are, in a few words.
@@ -30,24 +31,30 @@ impl Case {
         let plain = loaded(&scenario);
         let places = Places::of(&plain);
         let is_iptables = plain.cluster.proxy.mode == ProxyMode::Iptables;
-        let has_foreign = is_iptables && !dice.one_in(8);
-        let is_mutated = is_iptables && dice.one_in(3);
+        let has_foreign = !dice.one_in(if is_iptables { 8 } else { 2 });
+        let is_mutated = dice.one_in(if is_iptables { 3 } else { 2 });
         if has_foreign {
             scenario["rules"] = foreign(&mut dice, &plain, &places);
         }
-        if is_mutated {
+        let mut mistakes = Vec::new();
+        if is_mutated && is_iptables {
             scenario["rules"] = mutated(&mut dice, &loaded(&scenario));
+        } else if is_mutated {
+            mistakes = mistakes::some(&mut dice, &documents_of(&loaded(&scenario)));
         }
         let probes = places.flows(&mut dice, flows);
         let backend = if number.is_multiple_of(2) { Backend::Nft } else { Backend::Legacy };
         let kind = match (is_iptables, has_foreign, is_mutated) {
-            (false, ..) => "nftables",
-            (_, false, false) => "generated",
-            (_, true, false) => "with rules of others",
-            (_, false, true) => "mutated",
-            (_, true, true) => "mutated with rules of others",
+            (true, false, false) => "generated",
+            (true, true, false) => "with rules of others",
+            (true, false, true) => "mutated",
+            (true, true, true) => "mutated with rules of others",
+            (false, false, false) => "nftables",
+            (false, true, false) => "nftables beside rules of others",
+            (false, false, true) => "nftables mutated",
+            (false, true, true) => "nftables mutated beside rules of others",
         };
-        Self { scenario, probes, backend, kind }
+        Self { scenario, mistakes, probes, backend, kind }
     }
 }
 
@@ -83,11 +90,10 @@ fn foreign(dice: &mut Dice, scenario: &Scenario, places: &Places) -> Value {
 
 /// All rules of all nodes, each document with up to four mistakes.
 fn mutated(dice: &mut Dice, scenario: &Scenario) -> Value {
-    let documents = documents::generate(scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
     let mut all = json!({});
-    for document in &documents {
+    for document in &documents_of(scenario) {
         let Some(node) = document.space.strip_prefix("node/") else { continue };
-        let text = with_mistakes(dice, document).print();
+        let text = mistakes::with_some(dice, document).1.text;
         let instead = json!({"install": "instead", "family": name_of(document.family), "text": text});
         match &mut all[node] {
             Value::Array(of_node) => of_node.push(instead),
@@ -97,21 +103,8 @@ fn mutated(dice: &mut Dice, scenario: &Scenario) -> Value {
     all
 }
 
-fn with_mistakes(dice: &mut Dice, document: &Document) -> Rules {
-    let parsed = parse(&document.text, document.family);
-    let parsed = parsed.unwrap_or_else(|errors| panic!("{errors:?}\n{}", document.text));
-    let mut rules = Rules::Iptables(parsed.rules);
-    for _ in 0..dice.within(1..5) {
-        let changes = changes(&rules);
-        if changes.is_empty() {
-            break;
-        }
-        let mutant = dice.pick(&changes).apply(&rules);
-        if mutant.is_sound(document.family) {
-            rules = mutant;
-        }
-    }
-    rules
+fn documents_of(scenario: &Scenario) -> Vec<Document> {
+    documents::generate(scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn name_of(family: Family) -> &'static str {

@@ -9,6 +9,21 @@ const VERSIONS: [&str; 8] = ["1.14", "1.18", "1.22", "1.24", "1.27", "1.29", "1.
 const NFTABLES_VERSIONS: [&str; 4] = ["1.30", "1.31", "1.32", "1.33"];
 const PROTOCOLS: [&str; 8] = ["TCP", "TCP", "TCP", "TCP", "UDP", "UDP", "UDP", "SCTP"];
 
+const SETTINGS: [&str; 12] = [
+    "net.ipv4.conf.all.route_localnet",
+    "net.ipv4.conf.default.route_localnet",
+    "net.ipv4.conf.all.rp_filter",
+    "net.ipv4.conf.default.rp_filter",
+    "net.ipv4.conf.eth0.accept_local",
+    "net.ipv4.ip_forward",
+    "net.ipv4.conf.all.forwarding",
+    "net.ipv4.conf.default.forwarding",
+    "net.ipv4.conf.eth0.forwarding",
+    "net.ipv6.conf.all.forwarding",
+    "net.ipv6.conf.default.forwarding",
+    "net.ipv6.conf.eth0.forwarding",
+];
+
 /// Which families a cluster has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Families {
@@ -55,7 +70,7 @@ fn network(dice: &mut Dice, families: Families) -> Value {
     if dice.one_in(2) {
         cni = json!({"kind": "bridge", "hairpinMode": !dice.one_in(4), "bridgeNfCallIptables": !dice.one_in(4)});
     }
-    let is_nftables = dice.one_in(5);
+    let is_nftables = dice.one_in(3);
     let version = *if is_nftables { dice.pick(&NFTABLES_VERSIONS) } else { dice.pick(&VERSIONS) };
     let overlay = if dice.one_in(4) { "vxlan" } else { "none" };
     let mut proxy = json!({
@@ -80,13 +95,8 @@ fn network(dice: &mut Dice, families: Families) -> Value {
 fn node(dice: &mut Dice, name: &str) -> Value {
     let mut node = json!({"name": name, "labels": {"topology.kubernetes.io/zone": dice.pick(&["a", "b"])}});
     if dice.one_in(8) {
-        let setting = *dice.pick(&[
-            "net.ipv4.conf.all.route_localnet",
-            "net.ipv4.conf.all.rp_filter",
-            "net.ipv4.ip_forward",
-            "net.ipv4.conf.eth0.accept_local",
-        ]);
-        node["sysctls"] = json!({ setting: dice.below(2) });
+        let settings = (0..dice.within(1..4)).map(|_| (dice.pick(&SETTINGS).to_string(), json!(dice.below(2))));
+        node["sysctls"] = Value::Object(settings.collect());
     }
     node
 }

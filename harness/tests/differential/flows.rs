@@ -13,9 +13,6 @@ pub(crate) struct Places {
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) ports: Vec<u16>,
     nodes: Vec<String>,
-    /// Whether flows of SCTP can be sent. Where a process speaks SCTP, the lab has a raw socket on its node, and a kernel without
-    /// SCTP refuses nothing to whom that belongs; so pods and hosts alone send, where no process listens.
-    sctp: bool,
     span: Span,
 }
 
@@ -41,12 +38,21 @@ impl Places {
             ports.extend(service.ports.iter().filter_map(|port| port.node_port));
         }
         addresses.extend(senders.iter().flat_map(|(_, own)| own));
-        let nobody = ["10.96.200.1", "10.244.1.200", "203.0.113.99", "127.0.0.1", "fd00:10:96::c801", "::1"];
+        let nobody = [
+            "10.96.200.1",
+            "10.244.1.200",
+            "203.0.113.99",
+            "127.0.0.1",
+            "127.0.0.2",
+            "169.254.20.10",
+            "240.0.0.1",
+            "fd00:10:96::c801",
+            "::1",
+        ];
         addresses.extend(nobody.iter().map(|text| text.parse::<IpAddr>().expect("an address")));
         let nodes = cluster.nodes.iter().map(|node| node.name.clone()).collect();
         let span = Span { file: scenario.file.clone(), line: 1, column: 1 };
-        let sctp = !cluster.pods.iter().any(|pod| pod.host_network);
-        Self { senders, addresses, ports, nodes, sctp, span }
+        Self { senders, addresses, ports, nodes, span }
     }
 
     /// Some flows; SCTP ones come together.
@@ -72,8 +78,7 @@ impl Places {
     fn probe(&self, dice: &mut Dice, from: &Vantage, address: IpAddr) -> Probe {
         let port = *dice.pick(&self.ports);
         let protocols = [Protocol::Tcp, Protocol::Tcp, Protocol::Tcp, Protocol::Udp, Protocol::Udp, Protocol::Udp];
-        let speaks_sctp = self.sctp && matches!(from, Vantage::Pod(_) | Vantage::Host(_));
-        let protocol = if speaks_sctp && dice.one_in(8) { Protocol::Sctp } else { *dice.pick(&protocols) };
+        let protocol = if dice.one_in(8) { Protocol::Sctp } else { *dice.pick(&protocols) };
         let is_handed = matches!(from, Vantage::Host(_)) && dice.one_in(2);
         let via = is_handed.then(|| dice.pick(&self.nodes).clone());
         let to = Destination { label: address.to_string(), address, port, via };

@@ -13,6 +13,7 @@ mod cluster;
 mod dice;
 mod flows;
 mod minimal;
+mod mistakes;
 mod rules;
 
 use std::collections::BTreeMap;
@@ -23,8 +24,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use case::Case;
 use minimal::{Minimal, minimal};
+use mistakes::Mistake;
 use rstest::rstest;
 use serde_json::{Value, json};
+use svclab::documents;
 use svclab::lab::Backend;
 use svclab::scenario::{self, Probe, Scenario, Step};
 use svclab::testing;
@@ -46,7 +49,9 @@ fn found_once_stays_mended(
                 Step::Apply(_) => None,
             })
             .collect();
-        let agreement = compare_with_kernel(&scenario, &probes, backend).unwrap_or_else(|error| panic!("{error}"));
+        let documents = documents::generate(&scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+        let agreement = compare_with_kernel(&scenario, &documents, &probes, backend);
+        let agreement = agreement.unwrap_or_else(|error| panic!("{error}"));
         assert!(agreement.contradictions.is_empty(), "{agreement:#?}");
         assert_eq!(agreement.agreed + agreement.unknown.len(), probes.len(), "{agreement:#?}");
     });
@@ -107,14 +112,17 @@ fn prediction_and_kernel_agree() {
 
 fn attempt(seed: u64, number: usize, flows: usize, sum: &Mutex<Sum>) {
     let case = Case::of(seed, number, flows);
-    let result = compare(&text_of(&case.scenario), &case.probes, case.backend);
+    let result = compare(&text_of(&case.scenario), &case.mistakes, &case.probes, case.backend);
     let failure = match &result {
         Ok(agreement) => agreement.contradictions.first().map(|first| {
             let count = agreement.contradictions.len();
-            let least = minimal(&case.scenario, &case.probes, first.clone(), case.backend);
+            let least = minimal(&case, first.clone());
             format!("cluster {number}, {:?}: {count} flows\n{}", case.backend, words(&least))
         }),
-        Err(error) => Some(format!("cluster {number}, {:?}: {error}\n{}", case.backend, text_of(&case.scenario))),
+        Err(error) => {
+            let made = mistakes::listed(&case.mistakes);
+            Some(format!("cluster {number}, {:?}: {error}\n{}{made}", case.backend, text_of(&case.scenario)))
+        }
     };
     if let Some(failure) = &failure {
         println!("{failure}");
@@ -143,6 +151,7 @@ fn words(least: &Minimal) -> String {
         "expect": {"dropped": true},
     }]);
     let mut words = text_of(&scenario);
+    words.push_str(&mistakes::listed(&least.mistakes));
     let _ = write!(
         words,
         "# flows: {}\n# predicted: {}\n# observed: {}\n",
@@ -161,6 +170,9 @@ fn load(text: &str) -> Result<Scenario, String> {
     scenario::parse(text, Path::new("random.yaml"), &scenario::read_file).map_err(|mistakes| mistakes.to_string())
 }
 
-fn compare(text: &str, probes: &[Probe], backend: Backend) -> Result<Agreement, String> {
-    compare_with_kernel(&load(text)?, probes, backend).map_err(|error| error.to_string())
+fn compare(text: &str, mistakes: &[Mistake], probes: &[Probe], backend: Backend) -> Result<Agreement, String> {
+    let scenario = load(text)?;
+    let documents = documents::generate(&scenario, &scenario.cluster).map_err(|error| error.to_string())?;
+    let documents = mistakes::made(mistakes, documents);
+    compare_with_kernel(&scenario, &documents, probes, backend).map_err(|error| error.to_string())
 }

@@ -5,6 +5,8 @@ use svclab::lab::Backend;
 use svclab::scenario::Probe;
 use svclab::verify::Contradiction;
 
+use crate::case::Case;
+use crate::mistakes::Mistake;
 use crate::{compare, text_of};
 
 /// How often a flow is sent, because chance may decide whether it shows anything.
@@ -15,17 +17,24 @@ const MOST_TRIES: usize = 400;
 /// A smaller scenario, flows and what they contradict.
 pub(crate) struct Minimal {
     pub(crate) scenario: Value,
+    pub(crate) mistakes: Vec<Mistake>,
     pub(crate) probes: Vec<Probe>,
     pub(crate) contradiction: Contradiction,
 }
 
-/// Leaves out of a scenario and its flows what is not needed for a disagreement.
-pub(crate) fn minimal(scenario: &Value, probes: &[Probe], first: Contradiction, backend: Backend) -> Minimal {
-    let mut search = Search { backend, tries: 0 };
-    let mut least = Minimal { scenario: scenario.clone(), probes: probes.to_vec(), contradiction: first };
+/// Leaves out of a case what is not needed for a disagreement.
+pub(crate) fn minimal(case: &Case, first: Contradiction) -> Minimal {
+    let mut search = Search { backend: case.backend, tries: 0 };
+    let Case { scenario, mistakes, probes, .. } = case;
+    let mut least = Minimal {
+        scenario: scenario.clone(),
+        mistakes: mistakes.clone(),
+        probes: probes.clone(),
+        contradiction: first,
+    };
     // Most often the flow is enough by itself.
     let alone = vec![probes[least.contradiction.probe].clone(); REPEATS];
-    if let Some(contradiction) = search.shows(&least.scenario, &alone) {
+    if let Some(contradiction) = search.shows(scenario, mistakes, &alone) {
         least = Minimal { probes: alone, contradiction, ..least };
     }
     loop {
@@ -43,21 +52,29 @@ struct Search {
 }
 
 impl Search {
-    fn shows(&mut self, scenario: &Value, probes: &[Probe]) -> Option<Contradiction> {
+    fn shows(&mut self, scenario: &Value, mistakes: &[Mistake], probes: &[Probe]) -> Option<Contradiction> {
+        if self.tries >= MOST_TRIES {
+            return None;
+        }
         self.tries += 1;
-        let agreement = compare(&text_of(scenario), probes, self.backend).ok()?;
+        let agreement = compare(&text_of(scenario), mistakes, probes, self.backend).ok()?;
         agreement.contradictions.into_iter().next()
     }
 
     /// Tries every smaller scenario once; true where any was enough.
     fn without_some(&mut self, least: &mut Minimal) -> bool {
         let mut changed = false;
+        for number in (0..least.mistakes.len()).rev() {
+            let mut fewer = least.mistakes.clone();
+            fewer.remove(number);
+            if let Some(contradiction) = self.shows(&least.scenario, &fewer, &least.probes) {
+                (least.mistakes, least.contradiction, changed) = (fewer, contradiction, true);
+            }
+        }
         for number in (0..parts(&least.scenario).len()).rev() {
             let Some(part) = parts(&least.scenario).into_iter().nth(number) else { continue };
             let smaller = without(&least.scenario, &part);
-            if self.tries < MOST_TRIES
-                && let Some(contradiction) = self.shows(&smaller, &least.probes)
-            {
+            if let Some(contradiction) = self.shows(&smaller, &least.mistakes, &least.probes) {
                 (least.scenario, least.contradiction, changed) = (smaller, contradiction, true);
             }
         }

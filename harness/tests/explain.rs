@@ -154,6 +154,8 @@ fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case
 #[case::policy("foreign-rules/forward-policy-drop.yaml", "pod/client", "service/web:80")]
 #[case::process("foreign-rules/forward-policy-drop.yaml", "node/worker2", "service/web:80")]
 #[case::refused("no-endpoints/reject.yaml", "pod/client", "service/web:80")]
+#[case::own_closed_port("distribution/three.yaml", "node/worker", "172.18.0.2:9999")]
+#[case::closed_port("distribution/three.yaml", "pod/client", "172.18.0.2:9999")]
 #[case::udp("distribution/seven.yaml", "pod/client", "service/web:quic")]
 #[case::beside_nftables("foreign-rules/beside-nftables.yaml", "pod/client", "service/web:80")]
 #[case::policy_beside_nftables("foreign-rules/beside-nftables.yaml", "pod/client3", "service/web:80")]

@@ -42,6 +42,11 @@ impl Header {
         Some(Self { protocol, transport: transport.to_vec() })
     }
 
+    /// Whether it opens a connection's other direction: by a SYN-ACK.
+    pub(super) fn accepts(&self) -> bool {
+        self.protocol == 6 && self.transport.get(13).is_some_and(|flags| flags & (SYN | ACK) == SYN | ACK)
+    }
+
     /// Which packet of a flow it is, where it is one. A reset before any answer is a refusal; after one, it is the sender's who
     /// has no more to say.
     pub(super) fn passage(&self, is_answered: bool) -> Option<Passage> {

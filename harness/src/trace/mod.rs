@@ -160,8 +160,9 @@ fn traced(space: SpaceId, events: Vec<Event>) -> Vec<Traced> {
     let mut is_answered = false;
     let mut traced = Vec::new();
     for Event { header, table, chain, what, teller } in events {
-        let Some(passage) = header.and_then(|header| header.passage(is_answered)) else { continue };
-        is_answered |= passage == Passage::Back;
+        let Some(passage) = header.as_ref().and_then(|header| header.passage(is_answered)) else { continue };
+        // A reset is told of at each of its hooks.
+        is_answered |= header.is_some_and(|header| header.accepts());
         if table != crate::lab::TRACING_TABLE {
             traced.push(Traced { space, passage, table, chain, what, teller });
         }

@@ -82,3 +82,30 @@ fn a_scenario_is_found_once() {
     let expected = "one.yaml: 1 node, 2 pods, 0 services, 1 test\n1 scenario with 1 test without mistakes\n";
     assert_eq!(told, expected, "{output:?}");
 }
+
+/// Nobody may ever write into a pipe that lies in a folder; one that a shell has open ends by itself.
+#[test]
+fn a_named_pipe_is_refused_and_an_open_one_read() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pipes");
+    // It may be there from a run before.
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("one.yaml"), SCENARIO.replace("manifests: [objects.yaml]\n", "")).expect("a scenario");
+    let told = |script: &str| {
+        let script = format!("mkfifo pipe.yaml 2>&1; {script}");
+        let mut command = Command::new("timeout");
+        let shell = command.args(["60", "bash", "-c", &script]).env("SVCLAB", env!("CARGO_BIN_EXE_svclab"));
+        let output = shell.current_dir(&folder).output().expect("a shell starts");
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        (output.status.code(), text)
+    };
+    for script in ["$SVCLAB check pipe.yaml", "$SVCLAB rules pipe.yaml", "$SVCLAB cascade pipe.yaml"] {
+        let (code, text) = told(script);
+        assert_eq!(code, Some(2), "{script}: {text}");
+        assert!(text.contains("it is a named pipe"), "{script}: {text}");
+    }
+    for script in ["$SVCLAB check <(cat one.yaml)", "cat one.yaml | $SVCLAB check /dev/stdin"] {
+        let (code, text) = told(script);
+        assert_eq!(code, Some(0), "{script}: {text}");
+    }
+}

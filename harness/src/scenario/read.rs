@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
     let message = format!("the file cannot be read: {}", reason(error));
     let help = match error.kind() {
         io::ErrorKind::InvalidData => "Save it as UTF-8 text, at most 64 MiB of it.",
+        io::ErrorKind::InvalidInput => "Name a file, or hand the text over as /dev/stdin.",
         io::ErrorKind::NotFound => "Check the path: it is relative to the folder in which svclab was started.",
         _ => "Check the path and its permissions.",
     };
@@ -57,12 +59,17 @@ pub fn read_file(path: &Path) -> io::Result<String> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, a socket or a device, and no file"))
 }
 
-/// The text of a file that the user named, which may be a pipe: `/dev/stdin`, or what a shell makes of `<(...)`.
+/// The text of a file that the user named, which may be an open pipe: `/dev/stdin`, or what a shell makes of `<(...)`. One that
+/// lies in a folder (a FIFO) may have nobody who ever writes into it.
 ///
 /// # Errors
 ///
-/// As [`read_file`], which refuses pipes.
+/// As [`read_file`], which refuses open pipes too.
 pub(crate) fn read_argument(path: &Path) -> io::Result<String> {
+    // The link of an open pipe leads to no file.
+    if fs::metadata(path)?.file_type().is_fifo() && fs::canonicalize(path).is_ok() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a named pipe (a FIFO), and no file"));
+    }
     read_limited(File::open(path)?)
 }
 

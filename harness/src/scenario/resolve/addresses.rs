@@ -2,10 +2,11 @@
 //! scenario gets the same addresses.
 
 use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use svclab_rules::cluster::Family;
+use svclab_rules::cluster::objects::special;
 
 /// What is taken already.
 #[derive(Debug, Clone, Default)]
@@ -48,12 +49,34 @@ fn nth(range: IpNet, n: u128) -> Option<IpAddr> {
     }
 }
 
-/// The first part of a range, of the size that a node gets (/24, /64), that overlaps with none of the taken ones.
-pub(crate) fn node_range(cluster: IpNet, taken: &[IpNet]) -> Option<IpNet> {
-    let free = |part: IpNet| !taken.iter().any(|other| overlap(part, *other));
-    match cluster {
-        IpNet::V4(range) => parts_v4(range)?.map(IpNet::V4).find(|part| free(*part)),
-        IpNet::V6(range) => parts_v6(range)?.map(IpNet::V6).find(|part| free(*part)),
+/// Ranges that are taken already.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ranges {
+    taken: Vec<IpNet>,
+    /// How many parts of a range have been looked at: none of them is free, nor will be.
+    seen: HashMap<IpNet, usize>,
+}
+
+impl Ranges {
+    /// Marks ranges as taken.
+    pub(crate) fn take(&mut self, ranges: impl IntoIterator<Item = IpNet>) {
+        self.taken.extend(ranges);
+    }
+
+    /// The first part of a range, of the size that a node gets (/24, /64), that overlaps with none of the taken ones.
+    pub(crate) fn next(&mut self, cluster: IpNet) -> Option<IpNet> {
+        let seen = self.seen.entry(cluster).or_default();
+        let looked_at = *seen;
+        let mut free = |part: &IpNet| {
+            *seen += 1;
+            !self.taken.iter().any(|other| overlap(*part, *other))
+        };
+        let part = match cluster {
+            IpNet::V4(range) => parts_v4(range)?.skip(looked_at).map(IpNet::V4).find(|part| free(part)),
+            IpNet::V6(range) => parts_v6(range)?.skip(looked_at).map(IpNet::V6).find(|part| free(part)),
+        };
+        self.taken.extend(part);
+        part
     }
 }
 
@@ -68,6 +91,39 @@ fn parts_v6(range: Ipv6Net) -> Option<impl Iterator<Item = Ipv6Net>> {
 /// True where two ranges have an address in common.
 pub(crate) fn overlap(one: IpNet, other: IpNet) -> bool {
     one.contains(&other) || other.contains(&one)
+}
+
+/// What kind of address this is, if it is one that no machine of a lab can have.
+pub(crate) fn unusable(ip: IpAddr) -> Option<&'static str> {
+    let broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
+    let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
+    special(ip).or(broadcast.then_some("broadcast")).or(mapped.then_some("mapped IPv4"))
+}
+
+/// What kind of address this is, if it is one that a probe cannot go to: a kernel takes it for another, or for those of many.
+/// A process may send to its own loopback address, and to an IPv4 one that others would take for link-local.
+pub(crate) fn unreachable(ip: IpAddr) -> Option<&'static str> {
+    let link_local = matches!(ip, IpAddr::V4(ip) if ip.is_link_local());
+    unusable(ip).filter(|_| !ip.is_loopback() && !link_local)
+}
+
+/// The pairs of ranges that have an address in common, by their positions: at most so many, and how many more there are.
+pub(crate) fn overlaps(ranges: &[IpNet], most: usize) -> (Vec<(usize, usize)>, usize) {
+    let mut order: Vec<usize> = (0..ranges.len()).collect();
+    order.sort_by_key(|at| (ranges[*at].network(), ranges[*at].prefix_len(), *at));
+    // Of two ranges that overlap, one holds the other; those that hold the present one lie in each other.
+    let mut around: Vec<usize> = Vec::new();
+    let (mut pairs, mut more) = (Vec::new(), 0);
+    for at in order {
+        while around.last().is_some_and(|outer| !ranges[*outer].contains(&ranges[at])) {
+            around.pop();
+        }
+        let room = most - pairs.len();
+        pairs.extend(around.iter().take(room).map(|outer| (*outer, at)));
+        more += around.len().saturating_sub(room);
+        around.push(at);
+    }
+    (pairs, more)
 }
 
 /// The family of a range.
@@ -95,9 +151,20 @@ mod tests {
 
     #[test]
     fn node_ranges_skip_what_overlaps() {
-        let taken = [range("10.244.0.0/23"), range("fd00:244::/64")];
-        assert_eq!(node_range(range("10.244.0.0/16"), &taken), Some(range("10.244.2.0/24")));
-        assert_eq!(node_range(range("fd00:244::/56"), &taken), Some(range("fd00:244:0:1::/64")));
-        assert_eq!(node_range(range("10.244.0.0/24"), &taken), None);
+        let mut ranges = Ranges::default();
+        ranges.take([range("10.244.0.0/23"), range("fd00:244::/64")]);
+        assert_eq!(ranges.next(range("10.244.0.0/22")), Some(range("10.244.2.0/24")));
+        assert_eq!(ranges.next(range("10.244.0.0/22")), Some(range("10.244.3.0/24")));
+        assert_eq!(ranges.next(range("10.244.0.0/22")), None);
+        assert_eq!(ranges.next(range("fd00:244::/56")), Some(range("fd00:244:0:1::/64")));
+    }
+
+    /// The outer range of each pair first, as often as one lies in another; equal ones in the order of the list.
+    #[test]
+    fn overlaps_are_pairs_up_to_a_bound() {
+        let ranges = ["10.0.1.0/24", "10.0.0.0/16", "10.1.0.0/16", "10.0.1.0/24", "fd00::/64"].map(range);
+        assert_eq!(overlaps(&ranges, 10), (vec![(1, 0), (1, 3), (0, 3)], 0));
+        assert_eq!(overlaps(&ranges, 1), (vec![(1, 0)], 2));
+        assert_eq!(overlaps(&vec![range("10.0.0.0/24"); 2_000], 0), (Vec::new(), 1_999_000));
     }
 }

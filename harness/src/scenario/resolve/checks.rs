@@ -1,15 +1,14 @@
 //! What only the whole of a scenario shows: addresses that are used twice, or stand where they cannot be.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
-use svclab_rules::cluster::objects::special;
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::nftables;
 
 use super::super::model::{Host, Scenario, pod_label};
 use super::super::tree::{At, Place};
-use super::addresses::family;
+use super::addresses::{family, unusable};
 use super::findings::Findings;
 use super::located::Located;
 use super::objects::Objects;
@@ -88,13 +87,6 @@ pub(crate) fn nftables(scenario: &Scenario, at: At<'_>, findings: &mut Findings)
             }
         }
     }
-}
-
-/// What kind of address this is, if it is one that no machine of a lab can have.
-fn unusable(ip: IpAddr) -> Option<&'static str> {
-    let broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
-    let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
-    special(ip).or(broadcast.then_some("broadcast")).or(mapped.then_some("mapped IPv4"))
 }
 
 /// Where a machine's address is written; of one that was chosen for it, the machine.

@@ -7,6 +7,7 @@ use svclab_rules::cluster::{Family, ObjectName, Protocol, Service, ServicePort};
 use super::super::decode::did_you_mean;
 use super::super::model::Vantage;
 use super::super::tree::At;
+use super::addresses::unreachable;
 use super::findings::Findings;
 use super::ports::{container_port, port_number, service_ports};
 use super::scene::Scene;
@@ -160,6 +161,11 @@ impl Scene<'_, '_> {
         };
         if address.port() == 0 {
             findings.wrong(at, "port 0 is out of range", "Ports are numbers from 1 to 65535.");
+            return None;
+        }
+        if let Some(kind) = unreachable(address.ip()) {
+            let help = "Write an address that one machine can have, or that of a Service.";
+            findings.wrong(at, format!("`{}` is a {kind} address", address.ip()), help);
             return None;
         }
         let mut ends = Ends::plain(&[address.ip()], address.port());

@@ -6,9 +6,10 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as core;
 use svclab_rules::cluster::{Family, Node, objects};
 
+use super::super::limits;
 use super::super::raw::{OneOrMany, RawNode};
-use super::super::tree::At;
-use super::addresses::{Pool, family, node_range, overlap};
+use super::super::tree::{At, Place};
+use super::addresses::{Pool, Ranges, family, overlaps};
 use super::findings::Findings;
 use super::located::{Located, sound};
 use super::network::Network;
@@ -61,15 +62,15 @@ pub(crate) fn complete(nodes: &mut [Located<'_, Node>], network: &Network, pool:
     for node in nodes.iter_mut().filter(|node| node.value.internal_ips.is_empty()) {
         node.value.internal_ips = defaults(UNDERLAY, &network.families(), 2, pool);
     }
-    let mut taken: Vec<IpNet> = nodes.iter().flat_map(|node| node.value.pod_cidrs.clone()).collect();
+    let mut taken = Ranges::default();
+    taken.take(nodes.iter().flat_map(|node| node.value.pod_cidrs.clone()));
     for node in nodes.iter_mut().filter(|node| node.value.pod_cidrs.is_empty()) {
         for range in &network.pod_cidrs {
-            let Some(part) = node_range(*range, &taken) else {
+            let Some(part) = taken.next(*range) else {
                 let message = format!("the cluster's podCIDR {range} has no room for the range of this node");
                 findings.wrong(node.at, message, "Make `cluster.podCIDR` larger, or give the node a `podCIDR`.");
                 continue;
             };
-            taken.push(part);
             node.value.pod_cidrs.push(part);
         }
     }
@@ -89,23 +90,28 @@ fn written<'a>(node: &Located<'a, Node>, range: &IpNet) -> At<'a> {
 }
 
 fn ranges(nodes: &[Located<'_, Node>], network: &Network, findings: &mut Findings) {
-    for (index, node) in nodes.iter().enumerate() {
-        for range in &node.value.pod_cidrs {
-            let at = written(node, range);
-            let same_family = network.pod_cidrs.iter().find(|cluster| family(**cluster) == family(*range));
-            if same_family.is_none_or(|cluster| !cluster.contains(range)) {
-                let all = network.pod_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                let message = format!("the node's range {range} is outside of the cluster's podCIDR {all}");
-                findings.wrong(at, message, "Set `cluster.podCIDR` to a range that holds those of all nodes.");
-            }
-            for other in &nodes[..index] {
-                if let Some(common) = other.value.pod_cidrs.iter().find(|common| overlap(**common, *range)) {
-                    use super::super::tree::Place;
-                    let message = format!("the range {range} overlaps with {common} of node {}", other.value.name);
-                    let mistake = at.mistake(message).help("Give every node a range of its own.");
-                    findings.add(mistake.also(written(other, common).label("the other range")));
-                }
-            }
+    let all: Vec<_> =
+        nodes.iter().flat_map(|node| node.value.pod_cidrs.iter().map(move |range| (node, range))).collect();
+    for (node, range) in &all {
+        let same_family = network.pod_cidrs.iter().find(|cluster| family(**cluster) == family(**range));
+        if same_family.is_none_or(|cluster| !cluster.contains(*range)) {
+            let cluster = network.pod_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let message = format!("the node's range {range} is outside of the cluster's podCIDR {cluster}");
+            let help = "Set `cluster.podCIDR` to a range that holds those of all nodes.";
+            findings.wrong(written(node, range), message, help);
         }
+    }
+    let ranges: Vec<IpNet> = all.iter().map(|(_, range)| **range).collect();
+    let (pairs, more) = overlaps(&ranges, limits::MISTAKES);
+    let count = pairs.len();
+    for (number, (one, other)) in pairs.into_iter().enumerate() {
+        let ((first, common), (node, range)) = (all[one.min(other)], all[one.max(other)]);
+        let more = match more {
+            more if more > 0 && number + 1 == count => format!(" (and {more} more pairs of ranges overlap)"),
+            _ => String::new(),
+        };
+        let message = format!("the range {range} overlaps with {common} of node {}{more}", first.value.name);
+        let mistake = written(node, range).mistake(message).help("Give every node a range of its own.");
+        findings.add(mistake.also(written(first, common).label("the other range")));
     }
 }

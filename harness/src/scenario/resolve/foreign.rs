@@ -44,6 +44,7 @@ impl Written<'_> {
 /// Checks rules by themselves, given those that were written before them.
 pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     beside(written, before, findings);
+    chain_names(written, findings);
     if let Some(mistake) = no_rules(written) {
         findings.add(mistake);
     } else if !written.alone() {
@@ -53,6 +54,25 @@ pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
         for error in errors.into_iter().take(limits::MISTAKES) {
             findings.add(written.mistake(error.line, error.column, error.message).help(HELP));
         }
+    }
+}
+
+/// The longest name of a chain that iptables takes, in bytes (`XT_EXTENSION_MAXNAMELEN`, without the closing zero).
+const CHAIN_NAME: usize = 28;
+
+/// Refuses chains whose names have no room.
+fn chain_names(written: &Written<'_>, findings: &mut Findings) {
+    let declared = written.rules.text.lines().enumerate().filter_map(|(index, line)| {
+        let (column, rest) = [":", "-N ", "--new-chain "].iter().find_map(|start| {
+            let name = line.trim_start().strip_prefix(start)?.trim_start();
+            Some((line.chars().count() - name.chars().count() + 1, name))
+        })?;
+        let name = rest.split_whitespace().next()?;
+        (name.len() > CHAIN_NAME).then_some((index + 1, column, name))
+    });
+    for (line, column, name) in declared.take(limits::MISTAKES) {
+        let message = format!("the name of chain `{name}` has {} bytes", name.len());
+        findings.add(written.mistake(line, column, message).help(format!("Give it one of at most {CHAIN_NAME}.")));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What kernel settings come to, as a plan writes them.
 
-use crate::topology::Space;
+use crate::topology::{Space, Sysctl};
 
 /// The settings of a namespace that decide about packets.
 #[derive(Debug, Clone, Copy)]
@@ -10,7 +10,7 @@ impl Settings<'_> {
     /// What was written last to any of several settings; 0 where nothing was.
     fn last(self, names: &[String]) -> u8 {
         let written = self.0.sysctls.iter().rev().find(|sysctl| names.contains(&sysctl.name));
-        written.and_then(|sysctl| sysctl.value.trim().parse().ok()).unwrap_or(0)
+        written.map_or(0, value)
     }
 
     /// An interface's own value of a setting: what was written to it, else what `default` had when it was made.
@@ -26,15 +26,30 @@ impl Settings<'_> {
         self.last(&[format!("ipv4.conf.all.{name}")])
     }
 
-    /// Whether packets that come in by an interface are passed on. `ip_forward` writes to every interface; IPv6 asks `all`
-    /// alone (`ip6_forward`).
+    /// Whether packets that come in by an interface are passed on: in IPv4 by its own setting, in IPv6 by that of `all`
+    /// (`ip6_forward`).
     pub(super) fn forwards(self, ipv4: bool, interface: &str) -> bool {
         if !ipv4 {
             return self.last(&["ipv6.conf.all.forwarding".to_owned()]) != 0;
         }
-        let interface = interface.replace('.', "/");
-        let names = ["ip_forward".to_owned(), "conf.all.forwarding".to_owned(), format!("conf.{interface}.forwarding")];
-        self.last(&names.map(|name| format!("ipv4.{name}"))) != 0
+        let specific = format!("ipv4.conf.{}.forwarding", interface.replace('.', "/"));
+        let (mut all, mut own) = (0, 0);
+        // In the order of writing: what is of an interface comes when all are up.
+        let (late, early): (Vec<_>, Vec<_>) = self.0.sysctls.iter().partition(|sysctl| sysctl.name == specific);
+        for sysctl in early.into_iter().chain(late) {
+            let value = value(sysctl);
+            match sysctl.name.as_str() {
+                // A new value is that of `default` and of every interface too (`inet_forward_change`); the same again changes nothing.
+                "ipv4.ip_forward" | "ipv4.conf.all.forwarding" => {
+                    own = if value == all { own } else { value };
+                    all = value;
+                }
+                "ipv4.conf.default.forwarding" => own = value,
+                name if name == specific => own = value,
+                _ => {}
+            }
+        }
+        own != 0
     }
 
     /// `rp_filter`: the greater of an interface's own and that of `all`.
@@ -57,4 +72,9 @@ impl Settings<'_> {
         let table = if ipv4 { "iptables" } else { "ip6tables" };
         self.last(&[format!("bridge.bridge-nf-call-{table}")]) != 0
     }
+}
+
+/// What is written: a small number, as scenarios have it.
+fn value(sysctl: &Sysctl) -> u8 {
+    sysctl.value.parse().unwrap_or(0)
 }

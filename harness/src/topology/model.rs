@@ -316,6 +316,8 @@ impl Space {
     /// each other faster.
     pub(crate) fn forward_packets(&mut self) {
         self.set("ipv4.ip_forward", 1);
+        // Where the host forwards, that was no change, and a new namespace has the host's `default`.
+        self.set("ipv4.conf.default.forwarding", 1);
         self.set("ipv6.conf.all.forwarding", 1);
         self.set("ipv6.conf.default.forwarding", 1);
         // A mask of no type of message; in IPv6 a list, which cannot be empty: 0 is reserved.

@@ -1,9 +1,11 @@
 //! Nodes, pods and hosts in short form.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::OneOrMany;
 
@@ -98,8 +100,8 @@ pub(crate) struct RawHost {
 }
 
 /// A number, truth value or text.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(untagged)]
 pub(crate) enum Scalar {
     /// A number.
     Number(i64),
@@ -107,4 +109,38 @@ pub(crate) enum Scalar {
     Bool(bool),
     /// Text.
     Text(String),
+}
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyScalar;
+
+        impl Visitor<'_> for AnyScalar {
+            type Value = Scalar;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number, a truth value or text in quotes")
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Scalar, E> {
+                Ok(Scalar::Number(number))
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Scalar, E> {
+                i64::try_from(number)
+                    .map(Scalar::Number)
+                    .map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<Scalar, E> {
+                Ok(Scalar::Bool(value))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Scalar, E> {
+                Ok(Scalar::Text(text.to_owned()))
+            }
+        }
+
+        deserializer.deserialize_any(AnyScalar)
+    }
 }

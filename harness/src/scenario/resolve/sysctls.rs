@@ -47,8 +47,10 @@ pub(crate) fn sysctls(
         let of_node: &mut BTreeMap<String, Setting> = all.entry(node.name.clone()).or_default();
         for (name, value) in settings {
             let at = at.field(name);
+            let value = text(value);
             check(name, at, findings);
-            of_node.insert(name.clone(), Setting { value: text(value), span: at.key_span() });
+            check_value(name, &value, at, findings);
+            of_node.insert(name.clone(), Setting { value, span: at.key_span() });
         }
     }
     all
@@ -80,6 +82,33 @@ fn check(name: &str, at: At<'_>, findings: &mut Findings) {
     } else if is_folder(below) {
         let message = format!("`{name}` is a folder of settings");
         findings.wrong(at.key(), message, "Write the name of one that is in it, as `net.ipv4.conf.all.rp_filter`.");
+    }
+}
+
+/// The greatest value of a setting that predictions ask for. A kernel takes others too, and reads them in its own way.
+fn greatest(below_net: &str) -> Option<u8> {
+    let parts: Vec<&str> = below_net.split('.').collect();
+    match parts.as_slice() {
+        ["ipv4", "conf", _, "rp_filter"] => Some(2),
+        ["ipv4", "ip_forward"]
+        | ["ipv4", "conf", _, "forwarding" | "route_localnet" | "accept_local"]
+        | ["ipv6", "conf", _, "forwarding"]
+        | ["bridge", "bridge-nf-call-iptables" | "bridge-nf-call-ip6tables"] => Some(1),
+        _ => None,
+    }
+}
+
+fn check_value(name: &str, value: &str, at: At<'_>, findings: &mut Findings) {
+    let greatest = name.strip_prefix("net.").and_then(greatest);
+    if value.trim().is_empty() {
+        findings.wrong(at, format!("`{name}` has no value"), "Write one, or leave the setting out.");
+    } else if value.contains(|letter: char| letter.is_control() && letter != '\t') {
+        findings.wrong(at, format!("the value of `{name}` has a control character"), "Write it in one line.");
+    } else if let Some(greatest) =
+        greatest.filter(|greatest| !(0..=*greatest).any(|number| number.to_string() == value))
+    {
+        let numbers = if greatest == 1 { "0 or 1" } else { "0, 1 or 2" };
+        findings.wrong(at, format!("`{name}` cannot be `{value}`"), format!("Write {numbers}, as one digit."));
     }
 }
 

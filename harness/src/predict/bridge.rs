@@ -34,10 +34,11 @@ impl Journey<'_, '_> {
         }
     }
 
-    /// A packet whose new destination is on the bridge is not routed: it goes across (`br_nf_pre_routing_finish`).
+    /// A packet whose new destination is on the bridge is not routed: it goes across (`br_nf_pre_routing_finish`), in IPv6 also where
+    /// the machine does not forward.
     fn after_translation(&mut self, space: SpaceId, bridge: u32, port: u32, leg: Leg) {
         let machine = self.machine(space);
-        match machine.route_input(bridge, leg.packet.source, leg.packet.destination) {
+        match machine.way_in(bridge, leg.packet.source, leg.packet.destination) {
             Ok(Way::Forward(out)) if out.interface == bridge => {
                 let mut neighbours = machine.space.neighbours.iter();
                 let found = neighbours.find(|one| one.interface == bridge && one.address == out.next_hop);

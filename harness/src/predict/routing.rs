@@ -56,8 +56,18 @@ impl Machine {
         Ok(out)
     }
 
-    /// Routes a packet that came in (`ip_route_input_slow`, `ip6_forward`).
+    /// Routes a packet that came in, and asks whether it may go on.
     pub(super) fn route_input(&self, by: u32, from: IpAddr, to: IpAddr) -> Result<Way, Cause> {
+        let way = self.way_in(by, from, to)?;
+        // `ip6_forward`; IPv4 has asked before it looked for a way.
+        if to.is_ipv6() && matches!(way, Way::Forward(_)) && !self.settings().forwards(false, self.name(by)) {
+            return Err(Cause::NotForwarding);
+        }
+        Ok(way)
+    }
+
+    /// The way of a packet that came in (`ip_route_input_slow`, `ip6_route_input`).
+    pub(super) fn way_in(&self, by: u32, from: IpAddr, to: IpAddr) -> Result<Way, Cause> {
         let ipv4 = to.is_ipv4();
         if ipv4 && (from.is_loopback() || to.is_loopback()) && !self.routes_loopback(by) {
             return Err(Cause::Martian);
@@ -73,7 +83,7 @@ impl Machine {
         if self.environment.addresses.broadcast_of(to).is_some() {
             return Err(Cause::NobodyListens);
         }
-        if !self.settings().forwards(ipv4, self.name(by)) {
+        if ipv4 && !self.settings().forwards(true, self.name(by)) {
             return Err(Cause::NotForwarding);
         }
         let out = self.route(to)?;

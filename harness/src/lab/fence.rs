@@ -15,11 +15,10 @@ use nix::unistd::{Pid, getpid};
 use super::channel::Channel;
 use super::namespaces::Namespace;
 use super::{LabError, filter};
+use crate::topology::LOOPBACK;
 
 /// EtherType of markers: the first for local experiments (IEEE 802).
 const MARKER: [u8; 2] = [0x88, 0xb5];
-/// The loopback's index.
-const LOOPBACK: u32 = 1;
 /// How often is looked for a marker before it is waited for: mostly it is there at once.
 const SPINS: u32 = 50;
 /// After how long the kernel is taken to be stuck.

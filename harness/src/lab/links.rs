@@ -18,14 +18,11 @@ use rtnetlink::{
 use super::LabError;
 use super::namespaces::Namespace;
 use super::netlink::Netlink;
-use crate::topology::{Fdb, Hop, Interface, InterfaceKind, Neighbour, Route, Space, Topology};
+use crate::topology::{Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Route, Space, Topology};
+use crate::wire::VXLAN_PORT;
 
-/// The loopback's index.
-const LOOPBACK: u32 = 1;
 /// The routing table of local addresses, RT_TABLE_LOCAL.
 const LOCAL_TABLE: u32 = 255;
-/// UDP port of flannel's VXLAN.
-const VXLAN_PORT: u16 = 8472;
 /// VXLAN network identifier of flannel.
 const VXLAN_VNI: u32 = 1;
 

@@ -8,12 +8,11 @@ use svclab_rules::walk::{
 };
 
 use super::leg::{End, Ended, Home, Leg};
-use super::machine::LOOPBACK;
 use super::prediction::{Cause, Stage, kind_of};
 use super::routing::{Out, Way};
 use super::{Machine, Network};
 use crate::scenario::RejectKind;
-use crate::topology::{ETH0, InterfaceKind, Role, SpaceId};
+use crate::topology::{ETH0, InterfaceKind, LOOPBACK, Role, SpaceId};
 use crate::wire::Mac;
 
 /// All branches of a packet's way.

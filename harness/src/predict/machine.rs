@@ -10,7 +10,7 @@ use super::rules::Rules;
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 use crate::scenario::served_at;
-use crate::topology::{Hop, Route, Space, pod_label};
+use crate::topology::{Hop, LOOPBACK, Route, Space, pod_label};
 
 /// A namespace: its plan, its rules, and what they ask of it.
 pub(super) struct Machine {
@@ -79,9 +79,6 @@ impl Machine {
         self.space.interface(index).and_then(|interface| Interface::new(&interface.name))
     }
 }
-
-/// The index of `lo` in every namespace.
-pub(super) const LOOPBACK: u32 = 1;
 
 /// The address that a process sends from which wants to be local.
 pub(super) fn loopback(ipv4: bool) -> IpAddr {

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use super::machine::{LOOPBACK, Machine, loopback};
+use super::machine::{Machine, loopback};
 use super::prediction::Cause;
 use super::settings::Settings;
-use crate::topology::{Hop, Route};
+use crate::topology::{Hop, LOOPBACK, Route};
 
 /// A way out of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,10 +9,8 @@ use super::journey::Journey;
 use super::leg::{Carried, Leg};
 use super::prediction::Cause;
 use crate::topology::{InterfaceKind, SpaceId};
-use crate::wire::Mac;
+use crate::wire::{Mac, VXLAN_PORT};
 
-/// The port that nodes send tunnels' packets to: the kernel's own choice, which flannel keeps.
-const PORT: u16 = 8472;
 /// The lowest source port of a tunnel's packet; which one it is depends on a hash.
 const FIRST_PORT: u16 = 32_768;
 /// How many tunnels may be in one another before the kernel loses a packet (`XMIT_RECURSION_LIMIT`).
@@ -31,7 +29,7 @@ impl Journey<'_, '_> {
             // The packet around it leads into a tunnel again and again, until the kernel has enough.
             return self.lose(space, leg, Cause::TooManyHops);
         }
-        let transport = Transport::Udp { source: FIRST_PORT, destination: PORT };
+        let transport = Transport::Udp { source: FIRST_PORT, destination: VXLAN_PORT };
         let outer = Packet { mark: leg.packet.mark, ..Packet::new(local, remote, transport) };
         // The packet around it is nobody's answer, whatever it carries.
         leg.carried = Some(Arc::new(Carried { packet: leg.packet, ttl: leg.ttl, quoted: leg.quoted.take(), inside }));
@@ -41,7 +39,7 @@ impl Journey<'_, '_> {
 
     /// A tunnel's packet has come to its other end.
     pub(super) fn leave_tunnel(&mut self, space: SpaceId, mut leg: Leg) {
-        if leg.destination().port() != PORT {
+        if leg.destination().port() != VXLAN_PORT {
             // Rules gave it another port.
             return self.lose(space, leg, Cause::NobodyListens);
         }

@@ -22,8 +22,8 @@ pub(crate) use crate::scenario::pod_label;
 pub(crate) use sender::Sender;
 
 pub use model::{
-    ETH0, Fdb, Hop, Interface, InterfaceKind, LinkEnd, Neighbour, Role, Route, Space, SpaceId, Sysctl, Topology,
-    UNDERLAY, mac_of,
+    ETH0, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, LinkEnd, Neighbour, Role, Route, Space, SpaceId, Sysctl,
+    Topology, UNDERLAY, mac_of,
 };
 
 use std::collections::HashSet;

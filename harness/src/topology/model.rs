@@ -20,6 +20,8 @@ pub struct Topology {
 /// An index into [`Topology::spaces`].
 pub type SpaceId = usize;
 
+/// The index of `lo` in every namespace.
+pub const LOOPBACK: u32 = 1;
 /// The index of `eth0` in every namespace that has one.
 pub const ETH0: u32 = 2;
 

@@ -27,8 +27,10 @@ pub enum DecodeError {
 /// How deep packets are read into each other: a frame in VXLAN that holds an ICMP error that quotes a packet is three.
 const MAX_DEPTH: u8 = 4;
 
-/// UDP ports of VXLAN: Linux' own and flannel's, and IANA's.
-const VXLAN_PORTS: [u16; 2] = [8472, 4789];
+/// UDP port of VXLAN in labs: Linux' own, which flannel keeps.
+pub(crate) const VXLAN_PORT: u16 = 8472;
+/// The same as IANA assigned it.
+const VXLAN_PORT_OF_IANA: u16 = 4789;
 
 impl Frame {
     /// Reads an Ethernet frame; VLAN tags are skipped.
@@ -142,7 +144,7 @@ fn tcp(bytes: &[u8]) -> Option<Tcp> {
 fn udp(bytes: &[u8], depth: u8) -> Option<Transport> {
     let udp = UdpSlice::from_slice_lax(bytes).ok()?;
     let (source_port, destination_port) = (udp.source_port(), udp.destination_port());
-    if VXLAN_PORTS.contains(&destination_port)
+    if [VXLAN_PORT, VXLAN_PORT_OF_IANA].contains(&destination_port)
         && let Some((vni, frame)) = vxlan_header(udp.payload())
     {
         let inner = decode_frame(frame, depth + 1).ok().map(Box::new);

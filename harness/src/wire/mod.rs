@@ -42,6 +42,7 @@ mod tests;
 pub use answer::answer;
 pub use checksum::{ChecksumError, checksum_errors, checksum_errors_ip};
 pub use decode::DecodeError;
+pub(crate) use decode::VXLAN_PORT;
 pub use encode::EncodeError;
 pub use flow::Flow;
 pub use packet::{

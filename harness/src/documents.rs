@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
-use svclab_rules::iptables::{self, Order, ParseError, RuleSet};
-use svclab_rules::nftables::{self, Unsupported};
+use svclab_rules::iptables::{self, Order, RuleSet};
+use svclab_rules::nftables::{self, Ruleset, Unsupported};
 use svclab_rules::profile::UnknownVersion;
 
 use crate::scenario::{ForeignRules, Install, Place, Scenario, Span, pod_label};
@@ -42,13 +42,13 @@ pub enum DocumentError {
     /// There are no nftables rules for the cluster.
     #[error(transparent)]
     Nftables(#[from] Unsupported),
-    /// Foreign rules that are to be merged cannot be read.
-    #[error("{}", list(.errors))]
+    /// Foreign rules that are to be merged, or tables of nftables, cannot be read.
+    #[error("{}", .errors.join("; "))]
     Foreign {
         /// Where they begin.
         origin: Span,
         /// What is wrong with them, by their own lines.
-        errors: Vec<ParseError>,
+        errors: Vec<String>,
     },
 }
 
@@ -60,10 +60,11 @@ impl DocumentError {
             Self::Foreign { origin, .. } => Some(origin),
         }
     }
-}
 
-fn list(errors: &[ParseError]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    /// That foreign rules cannot be read.
+    pub(crate) fn foreign(origin: Span, errors: &[impl ToString]) -> Self {
+        Self::Foreign { origin, errors: errors.iter().map(ToString::to_string).collect() }
+    }
 }
 
 /// Writes the documents of all namespaces for a state of a scenario's cluster.
@@ -114,7 +115,7 @@ fn node_documents(
     let foreign: Vec<&ForeignRules> = scenario.rules.iter().filter(here).collect();
     let document = |mode, text| Document { space: format!("node/{}", node.name), family, mode, text };
     if let Some(instead) = foreign.iter().find(|rules| rules.install == Install::Instead) {
-        return Ok(vec![document(ProxyMode::Iptables, instead.text.clone())]);
+        return Ok(vec![document(instead.mode, installed(instead)?)]);
     }
     if cluster.proxy.mode == ProxyMode::Nftables {
         let rules = nftables::generate(cluster, node, family)?;
@@ -133,6 +134,18 @@ fn node_documents(
     Ok(vec![document(ProxyMode::Iptables, iptables::print(&rules))])
 }
 
+/// The text that installs rules which stand alone: that of iptables as it is; of nftables, kube-proxy's table of the family, in place of
+/// one that is there.
+fn installed(rules: &ForeignRules) -> Result<String, DocumentError> {
+    if rules.mode == ProxyMode::Iptables {
+        return Ok(rules.text.clone());
+    }
+    let parsed =
+        nftables::parse(&rules.text).map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
+    let tables = parsed.rules.tables.into_iter().filter(|table| table.family == rules.family);
+    Ok(nftables::print_sync(&Ruleset { tables: tables.collect() }))
+}
+
 fn merge(generated: RuleSet, foreign: &ForeignRules, family: Family) -> Result<RuleSet, DocumentError> {
     let order = match foreign.install {
         Install::Before => Order::Before,
@@ -140,6 +153,6 @@ fn merge(generated: RuleSet, foreign: &ForeignRules, family: Family) -> Result<R
     };
     match iptables::parse(&foreign.text, family) {
         Ok(parsed) => Ok(iptables::merge(generated, &parsed.rules, order)),
-        Err(errors) => Err(DocumentError::Foreign { origin: foreign.origin.clone(), errors }),
+        Err(errors) => Err(DocumentError::foreign(foreign.origin.clone(), &errors)),
     }
 }

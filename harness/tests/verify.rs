@@ -8,7 +8,7 @@ use rstest::rstest;
 use svclab::scenario::{ForeignRules, Install, Place};
 use svclab::verify::{Disagreement, Finding, Options, Style, json, page, verify};
 use svclab::{scenario, testing};
-use svclab_rules::cluster::Family;
+use svclab_rules::cluster::{Family, ProxyMode};
 
 use Disagreement::{Network, Rules};
 
@@ -90,6 +90,7 @@ fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expect
         scenario.rules.push(ForeignRules {
             place: Place::Node("worker".to_owned()),
             family: Family::Ipv4,
+            mode: ProxyMode::Iptables,
             text: format!("*filter\n-A FORWARD {condition} -j DROP\nCOMMIT\n"),
             origin: scenario.tests[0].span.clone(),
             install: Install::Before,

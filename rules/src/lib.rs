@@ -10,7 +10,7 @@
 //!    [`nftables::evaluate`] takes it through a hook;
 //! 6. [`conntrack`]: which connections are forgotten when objects change;
 //! 7. [`compare`]: how two rule sets of a mode differ, in words of services; [`cascade`]: how rules share connections out;
-//!    [`mutate`]: iptables rules with one thing wrong.
+//!    [`mutate`]: rules with one thing wrong; [`shown`]: what rules show of the cluster that they were written for.
 //!
 //! [`promise`] starts from facts too, and knows nothing of rules: what the Service API promises for a connection.
 //!
@@ -28,4 +28,5 @@ pub mod nftables;
 pub mod profile;
 pub mod promise;
 pub mod selection;
+pub mod shown;
 pub mod walk;

@@ -17,8 +17,8 @@ mod tests;
 
 use svclab_rules::cascade::Cascade;
 
+use crate::scenario::Form;
 use crate::scenario::did_you_mean;
-use input::Form;
 use sample::Sample;
 
 /// The cascades of one rule set.

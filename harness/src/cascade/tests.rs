@@ -5,8 +5,9 @@ use std::path::Path;
 use rstest::rstest;
 
 use super::console::{self, Style};
-use super::input::{Form, form, read};
+use super::input::read;
 use super::{Report, json, svg};
+use crate::scenario::{Form, form};
 
 const SAVED: &str = r#"*nat
 :KUBE-SERVICES - [0:0]

@@ -12,11 +12,11 @@ use super::refusal::Refusal;
 use super::rules::{impossible, node};
 use super::{Exit, text_of};
 use crate::cascade::console::Style;
-use crate::cascade::input::{self, Form};
+use crate::cascade::input;
 use crate::cascade::{Report, console, json, svg};
 use crate::report::Trouble;
 use crate::sampling;
-use crate::scenario::{self, Flows, MOST_FLOWS};
+use crate::scenario::{self, Flows, Form, MOST_FLOWS};
 use crate::stats::Goal;
 
 /// Tell the exact share of connections that each endpoint of a service gets, and what is wrong with it.
@@ -95,7 +95,7 @@ fn flows(text: &str) -> Result<Flows, String> {
 fn report(args: &Args, console: &Console) -> Result<Report, Refusal> {
     let (file, text) = text_of(&args.path);
     let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
-    match input::form(&text) {
+    match scenario::form(&text) {
         Ok(Form::Scenario) if file == args.path => of_scenario(args, &text, console),
         _ => of_rules(args, &text, &file),
     }

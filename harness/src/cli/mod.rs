@@ -6,6 +6,7 @@ mod completions;
 mod console;
 mod doctor;
 mod explain;
+mod inputs;
 mod interrupt;
 mod labs;
 mod mistakes;

@@ -3,15 +3,17 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use super::Exit;
 use super::console::Console;
+use super::inputs::load_all;
 use super::labs::{Format, LabArgs, end, prepare};
-use super::{Exit, load};
 use crate::mutate::{Mutants, Options, json, mutate, table};
 
 /// Make one mistake after the other in a scenario's rules, and see whether its tests and `svclab verify` notice.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scenario files, or folders to look for them in. The rules are those of the cluster as it is at first.
+    /// Scenario files, or folders to look for them in; or files with plain Kubernetes objects, or with all rules of a
+    /// node, as `iptables-save` or `nft list ruleset` shows them. The rules are those of the cluster as it is at first.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -33,7 +35,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let scenarios = load(&args.paths, console)?;
+    let scenarios = load_all(&args.paths, console)?;
     prepare(console)?;
     let options = Options {
         jobs: args.labs.jobs,

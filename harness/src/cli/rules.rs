@@ -221,7 +221,11 @@ fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<(Prox
     let of_node = of_node.max_by_key(|document| document.mode == scenario.cluster.proxy.mode);
     Ok(match of_node {
         Some(document) if document.mode == ProxyMode::Nftables => {
-            (document.mode, nftables_table(&scenario.cluster, node, family)?)
+            let parsed = nftables::parse(&document.text).map_err(|errors| {
+                let help = "This is a fault of svclab: what it writes can be read.";
+                Refusal::new(errors.first().map(ToString::to_string).unwrap_or_default(), help)
+            })?;
+            (document.mode, nftables::print(&parsed.rules))
         }
         Some(document) => (document.mode, document.text),
         None => (scenario.cluster.proxy.mode, String::new()),

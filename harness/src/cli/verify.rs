@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
+use super::Exit;
 use super::console::Console;
+use super::inputs::load_all;
 use super::labs::{Format, LabArgs, end, prepare};
-use super::{Exit, load, mistakes};
-use crate::scenario::{self, Assumed, Scenario};
 use crate::verify::{self, Options, Style, Verified};
 
 /// Hold what is promised, what the rules say and what the kernel does against each other, for every service address.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scenario files, or folders to look for them in; or files with plain Kubernetes objects. Tests are left aside: the cluster
-    /// is verified as it is at first.
+    /// Scenario files, or folders to look for them in; or files with plain Kubernetes objects, or with all rules of a
+    /// node, as `iptables-save` or `nft list ruleset` shows them. Tests are left aside: the cluster is verified as it is at first.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -54,26 +54,4 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     }
     let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
     Ok(end(troubles, all.iter().all(|verified| verified.holds(&options))))
-}
-
-/// Loads scenarios, and files with plain objects that are named themselves; mistakes of all are told before anything is done.
-fn load_all(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
-    let texts = paths.iter().map(|path| scenario::read_file(path).ok().filter(|text| scenario::is_manifest(text)));
-    let (objects, others): (Vec<_>, Vec<_>) = paths.iter().zip(texts).partition(|(_, text)| text.is_some());
-    let others: Vec<PathBuf> = others.into_iter().map(|(path, _)| path.clone()).collect();
-    let mut scenarios = if others.is_empty() { Ok(Vec::new()) } else { load(&others, console) };
-    for (path, text) in objects {
-        match scenario::of_objects(&text.unwrap_or_default(), path) {
-            Ok(Assumed { scenario, assumptions }) => {
-                let told = assumptions.iter().filter(|_| !console.quiet);
-                told.for_each(|words| console.complain(format!("{}: assumed: {words}", path.display())));
-                scenarios.iter_mut().for_each(|all| all.push(scenario.clone()));
-            }
-            Err(mistakes) => {
-                mistakes::show(&mistakes, console);
-                scenarios = Err(Exit::Input);
-            }
-        }
-    }
-    scenarios
 }

@@ -1,6 +1,6 @@
 //! Mutants to try.
 
-use svclab_rules::cluster::ProxyMode;
+use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::mutate::{Change, Rules, changes, sample};
 use svclab_rules::{iptables, nftables};
 
@@ -8,6 +8,7 @@ use super::Options;
 use crate::documents::Document;
 use crate::predict::PredictError;
 use crate::run::RunError;
+use crate::scenario::{ForeignRules, Install, Place};
 
 /// A mutant to try.
 pub(super) struct Candidate {
@@ -35,10 +36,17 @@ impl<'a> Originals<'a> {
         Ok(Self { documents, rules: rules.collect::<Result<_, PredictError>>()? })
     }
 
-    /// All that can go wrong with them that a kernel takes, or a sample of it.
-    pub(super) fn candidates(&self, options: &Options) -> Vec<Candidate> {
+    /// All that can go wrong with them that a kernel takes, or a sample of it. Where rules are given instead of kube-proxy's, mistakes
+    /// are made in these alone.
+    pub(super) fn candidates(&self, given: &[ForeignRules], options: &Options) -> Vec<Candidate> {
+        let instead: Vec<(String, Family)> = given.iter().filter_map(instead_of_generated).collect();
+        let is_meant = |document: &Document| {
+            instead.is_empty()
+                || instead.iter().any(|(space, family)| (space, *family) == (&document.space, document.family))
+        };
         let all: Vec<Candidate> = (0..)
             .zip(&self.rules)
+            .filter(|(document, _)| is_meant(&self.documents[*document]))
             .flat_map(|(document, rules)| changes(rules).into_iter().map(move |change| Candidate { document, change }))
             .collect();
         let number = options.sample.unwrap_or(all.len());
@@ -54,6 +62,14 @@ impl<'a> Originals<'a> {
     pub(super) fn mutated(&self, candidate: &Candidate) -> Document {
         let text = candidate.change.apply(&self.rules[candidate.document]).print();
         Document { text, ..self.documents[candidate.document].clone() }
+    }
+}
+
+/// The namespace and family in which rules stand instead of kube-proxy's.
+fn instead_of_generated(rules: &ForeignRules) -> Option<(String, Family)> {
+    match &rules.place {
+        Place::Node(node) if rules.install == Install::Instead => Some((format!("node/{node}"), rules.family)),
+        Place::Node(_) | Place::Pod(_) => None,
     }
 }
 

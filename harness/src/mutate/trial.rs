@@ -25,7 +25,7 @@ const SHARE_OFF_BY: f64 = 0.2;
 pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Vec<Mutant>, RunError> {
     let inquiry = Inquiry::of(scenario)?;
     let originals = Originals::read(&inquiry.documents)?;
-    let candidates = originals.candidates(options);
+    let candidates = originals.candidates(&scenario.rules, options);
     let in_order = network(&inquiry, &inquiry.documents)?;
     let released = network(&inquiry, &inquiry.released)?;
     let goal = Goal { relative_bias: SHARE_OFF_BY, ..Goal::default() };

@@ -47,7 +47,7 @@ pub fn of_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
 }
 
 /// What is put around the objects.
-struct Around<'a> {
+pub(super) struct Around<'a> {
     cluster: &'a Cluster,
     /// The ranges of nodes, those that are given and those that are assumed.
     ranges: BTreeMap<String, Vec<IpNet>>,
@@ -61,12 +61,13 @@ struct Stray<'a> {
 }
 
 impl<'a> Around<'a> {
-    fn new(cluster: &'a Cluster) -> Self {
+    pub(super) fn new(cluster: &'a Cluster) -> Self {
         let ranges = cluster.nodes.iter().map(|node| (node.name.clone(), node.pod_cidrs.clone())).collect();
         Self { cluster, ranges, assumptions: Vec::new() }
     }
 
-    fn scenario(&mut self, file: &str) -> Value {
+    /// The scenario, as it is written, for objects in a file.
+    pub(super) fn scenario(&mut self, file: &str) -> Value {
         let strays = self.strays();
         let (nodes, homes) = self.nodes(&strays);
         let mut pods: Vec<Value> = strays.iter().zip(&homes).map(|(stray, home)| self.pod(stray, home)).collect();
@@ -188,7 +189,7 @@ impl<'a> Around<'a> {
 }
 
 /// A range with room for more nodes.
-fn wide(range: IpNet, family: Family) -> IpNet {
+pub(super) fn wide(range: IpNet, family: Family) -> IpNet {
     let most = if family == Family::Ipv4 { 16 } else { 48 };
     IpNet::new_assert(range.addr(), range.prefix_len().min(most)).trunc()
 }

@@ -4,8 +4,8 @@
 //! 2. `decode`: tree → the types of `raw`, with all mistakes at once;
 //! 3. `resolve`: references looked up, defaults filled in, steps made whole → [`Scenario`].
 //!
-//! Beside that, `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario, and `assumed` makes a
-//! scenario of such objects.
+//! Beside that, `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario, `assumed` makes a
+//! scenario of such objects, and `of_rules` of saved rules. `form` tells what a text is.
 //!
 //! Mistakes are [`Diagnostics`]: every one with file, line, column, what is wrong and how to put it right.
 
@@ -14,8 +14,10 @@ mod decode;
 mod diagnostics;
 mod document;
 mod find;
+mod form;
 mod limits;
 mod model;
+mod of_rules;
 mod plain;
 mod raw;
 mod read;
@@ -30,6 +32,8 @@ pub use assumed::{Assumed, of_objects};
 pub(crate) use decode::did_you_mean;
 pub use diagnostics::{Diagnostic, Diagnostics, Label};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};
+pub(crate) use form::is_rule;
+pub use form::{Form, form};
 pub use limits::{FILE_BYTES, MOST_FLOWS};
 pub(crate) use model::pod_label;
 pub use model::{
@@ -37,6 +41,7 @@ pub use model::{
     Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, Setting, SourceExpectation, Span, Step, Target,
     Test, Vantage,
 };
+pub use of_rules::of_rules;
 pub use plain::{PlainCluster, cluster, proxy_config};
 pub use read::{Aim, AimedScenario, load, load_and_aim, parse, read_file, unreadable};
 pub(crate) use read::{read_argument, read_limited};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
+use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol, ProxyMode};
 
 pub use crate::wire::RejectKind;
 
@@ -140,7 +140,9 @@ pub struct ForeignRules {
     pub place: Place,
     /// The family that the rules are for.
     pub family: Family,
-    /// In iptables-save form.
+    /// The language that they are in; those of nftables only stand instead of kube-proxy's.
+    pub mode: ProxyMode,
+    /// In iptables-save form, or as `nft list ruleset` shows them, with `-j` or without.
     pub text: String,
     /// Where the text stands: its first line is this line.
     pub origin: Span,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use rstest::rstest;
 use svclab_rules::cluster::{
     Cluster, Endpoint, EndpointSlice, ExternalTrafficPolicy, InternalTrafficPolicy, IpMode, LoadBalancerIngress, Node,
-    ObjectName, Pod, Service, ServiceType,
+    ObjectName, Pod, ProxyMode, Service, ServiceType,
 };
 
 use super::*;
@@ -260,6 +260,7 @@ fn settings_of_interfaces_are_known() {
 fn a_pod_with_rules_has_a_stack() {
     let mut scenario = scenario(CniKind::Ptp, Overlay::None);
     scenario.rules.push(ForeignRules {
+        mode: ProxyMode::Iptables,
         place: Place::Pod(ObjectName::new("default", "client")),
         family: Family::Ipv4,
         text: String::new(),

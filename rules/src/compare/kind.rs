@@ -4,7 +4,7 @@ use super::finding::Policy;
 
 /// What a service's chain is for, in either mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// `KUBE-SVC`, `KUBE-SVL` and `KUBE-XLB`, `service-` and `local-`: endpoints.
     Group(Policy),
     /// `KUBE-EXT`, `external-`.

@@ -9,10 +9,10 @@
 
 mod differences;
 mod finding;
-mod iptables;
-mod kind;
+pub(crate) mod iptables;
+pub(crate) mod kind;
 mod model;
-mod nftables;
+pub(crate) mod nftables;
 mod others;
 #[cfg(test)]
 mod tests;

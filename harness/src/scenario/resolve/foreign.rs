@@ -3,6 +3,7 @@
 use svclab_rules::cluster::{Cluster, ProxyMode};
 use svclab_rules::iptables::evaluate::{CompileError, Mistake, Program};
 use svclab_rules::iptables::{self, Order, Parsed, RuleSet};
+use svclab_rules::nftables::{self, ErrorPlace};
 
 use super::super::diagnostics::Diagnostic;
 use super::super::limits;
@@ -44,6 +45,9 @@ impl Written<'_> {
 /// Checks rules by themselves, given those that were written before them.
 pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     beside(written, before, findings);
+    if written.rules.mode == ProxyMode::Nftables {
+        return tables(written, findings);
+    }
     chain_names(written, findings);
     if let Some(mistake) = no_rules(written) {
         findings.add(mistake);
@@ -91,30 +95,71 @@ fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings
     }
 }
 
-/// What shows that a text is no rules of iptables at all: a character that no rule has, or the words of nftables.
+/// The language of rules, by their first words.
+pub(crate) fn language(text: &str) -> ProxyMode {
+    let words = ["table", "add", "create", "flush", "delete", "destroy", "define", "include"];
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
+    let is_nft = first.starts_with('{') || first.split_whitespace().next().is_some_and(|word| words.contains(&word));
+    if is_nft { ProxyMode::Nftables } else { ProxyMode::Iptables }
+}
+
+/// Checks rules of nftables: whether kube-proxy's table of the family can be read from them, and stands alone.
+fn tables(written: &Written<'_>, findings: &mut Findings) {
+    const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
+    let ForeignRules { place, family, text, install, .. } = &written.rules;
+    let is_blank = |line: &&str| line.trim().is_empty() || line.trim().starts_with('#');
+    let first = text.lines().take_while(is_blank).count() + 1;
+    if *install != Install::Instead || matches!(place, Namespace::Pod(_)) {
+        let help = "Write `install: instead`, or rules as iptables-save does: a line `*TABLE`, chains, rules, a line `COMMIT`.";
+        let message = "this is nftables' language: such rules can only stand instead of kube-proxy's, on a node";
+        return findings.add(written.mistake(first, 1, message).help(help));
+    }
+    match nftables::parse(text) {
+        Ok(parsed) if parsed.rules.table(*family).is_some() => {}
+        Ok(_) => {
+            let message = format!("there is no {family} table of kube-proxy in it");
+            let help = "Choose the other `family`, or give all that `nft list ruleset` shows.";
+            findings.add(written.mistake(first, 1, message).help(help));
+        }
+        Err(errors) => errors.into_iter().take(limits::MISTAKES).for_each(|error| {
+            let mistake = match &error.place {
+                ErrorPlace::At { line, column } => written.mistake(*line, *column, error.message),
+                ErrorPlace::Object(_) => written.mistake(1, 1, error.to_string()),
+            };
+            findings.add(mistake.help(HELP));
+        }),
+    }
+}
+
+/// What shows that a text is no rules of iptables at all: a character that no rule has.
 fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
     const HELP: &str = "Write them as iptables-save does: a line `*TABLE`, chains, rules, a line `COMMIT`.";
-    let lines = || written.rules.text.lines().enumerate();
-    for (index, line) in lines() {
+    for (index, line) in written.rules.text.lines().enumerate() {
         let control = |letter: char| letter.is_control() && letter != '\t';
         if let Some((column, letter)) = line.chars().enumerate().find(|(_, letter)| control(*letter)) {
             let message = format!("the control character {letter:?} stands in a rule");
             return Some(written.mistake(index + 1, column + 1, message).help(HELP));
         }
     }
-    let is_rule = |line: &str| !line.is_empty() && !line.starts_with('#');
-    let (index, first) = lines().find(|(_, line)| is_rule(line.trim()))?;
-    let words = ["table", "add", "create", "flush", "delete", "destroy", "define", "include"];
-    let is_nft = first.split_whitespace().next().is_some_and(|word| words.contains(&word));
-    let column = first.chars().take_while(|letter| letter.is_whitespace()).count() + 1;
-    let message = "this is nftables' language: `rules` are those of iptables";
-    is_nft.then(|| written.mistake(index + 1, column, message).help(HELP))
+    None
 }
 
 /// Looks in all rules for what the kernel refuses: jumps to chains that are not there, loops, targets that are out of
 /// place. Rules that are merged are judged with what they are merged with.
 pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Findings) {
     for written in all {
+        if written.rules.mode == ProxyMode::Nftables {
+            let Ok(parsed) = nftables::parse(&written.rules.text) else { continue };
+            let program = nftables::evaluate::Program::compile(&parsed.rules, written.rules.family);
+            for error in program.err().unwrap_or_default().iter().take(limits::MISTAKES) {
+                findings.add(
+                    written
+                        .mistake(1, 1, error.to_string())
+                        .help("The kernel refuses such tables: nft would load none of them."),
+                );
+            }
+            continue;
+        }
         // What cannot be read has been reported, or is for iptables-restore to judge.
         let Ok(own) = iptables::parse(&written.rules.text, written.rules.family) else { continue };
         let merged = if written.alone() { Some(own.rules.clone()) } else { merged(written, all, cluster) };

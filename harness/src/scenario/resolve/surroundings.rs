@@ -98,7 +98,8 @@ pub(crate) fn rules(
                 RawInstall::After => Install::After,
             };
             let text = text.replace("\r\n", "\n");
-            let rules = ForeignRules { place: place.clone(), family: family(raw.family), text, origin, install };
+            let (family, mode) = (family(raw.family), foreign::language(&text));
+            let rules = ForeignRules { place: place.clone(), family, mode, text, origin, install };
             let written = Written { rules, at, start };
             foreign::check(&written, &all, findings);
             all.push(written);

@@ -5,7 +5,7 @@ use crate::compare::kind::Kind;
 use crate::iptables::ChainHash;
 
 /// What a service's chain is for, by its name, and the hash in it; that of `KUBE-SEP` is the endpoint's.
-pub(super) fn kind_of(chain: &str) -> Option<(Kind, ChainHash)> {
+pub(crate) fn kind_of(chain: &str) -> Option<(Kind, ChainHash)> {
     const KINDS: [(&str, Kind); 6] = [
         ("KUBE-SVC-", Kind::Group(Policy::Cluster)),
         ("KUBE-SVL-", Kind::Group(Policy::Local)),

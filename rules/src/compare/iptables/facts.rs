@@ -9,7 +9,7 @@ use crate::compare::kind::Kind;
 use crate::iptables::{Match, Network, Probability, ProtocolNumber, RecentAction, Rule, Statistic, Target};
 
 /// The chains that mark packets.
-pub(super) const MASQUERADE: &str = "KUBE-MARK-MASQ";
+pub(crate) const MASQUERADE: &str = "KUBE-MARK-MASQ";
 const DROP: &str = "KUBE-MARK-DROP";
 
 /// What a rule of a list says of its service.
@@ -43,7 +43,7 @@ fn marked_or_refused(rule: &Rule, address: Option<Address>) -> Option<Fact> {
 }
 
 /// The single address and port that a rule looks for.
-fn address(rule: &Rule) -> Option<Address> {
+pub(crate) fn address(rule: &Rule) -> Option<Address> {
     let protocol = transport(rule)?;
     let port = rule.matches.iter().find_map(|condition| match condition {
         Match::Ports(ports) => {
@@ -59,14 +59,16 @@ fn address(rule: &Rule) -> Option<Address> {
     Some(Address { ip, port: port.value.first, protocol })
 }
 
-pub(super) fn transport(rule: &Rule) -> Option<Protocol> {
+/// The protocol that a rule asks for, where it has ports.
+pub(crate) fn transport(rule: &Rule) -> Option<Protocol> {
     rule.protocol
         .filter(|protocol| !protocol.negated)
         .map(|protocol| protocol.value)
         .and_then(ProtocolNumber::transport)
 }
 
-fn host(network: &Network) -> Option<IpAddr> {
+/// The address of a network that is one.
+pub(crate) fn host(network: &Network) -> Option<IpAddr> {
     match network {
         Network::Prefix(range) => (range.prefix_len() == range.max_prefix_len()).then(|| range.addr()),
         Network::Masked(_) => None,

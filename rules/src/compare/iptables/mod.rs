@@ -4,10 +4,10 @@ mod chains;
 mod facts;
 mod names;
 
-use self::chains::kind_of;
-use self::facts::{MASQUERADE, chance, checks_recent, in_chain, listed};
-use self::names::Known;
-pub(super) use self::names::Names;
+pub(crate) use self::chains::kind_of;
+pub(crate) use self::facts::{MASQUERADE, address, host, transport};
+use self::facts::{chance, checks_recent, in_chain, listed};
+pub(crate) use self::names::{Known, Names, name_in};
 use super::finding::{Fact, Subject};
 use super::kind::Kind;
 use super::model::{Chance, Line, Model, Part, Place};
@@ -19,7 +19,7 @@ use crate::iptables::{self, ChainHash, Match, Policy, Rule, RuleSet, SourceLines
 const LISTS: [&str; 4] = ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
 
 /// The chain of all node ports.
-const NODE_PORTS: &str = "KUBE-NODEPORTS";
+pub(crate) const NODE_PORTS: &str = "KUBE-NODEPORTS";
 
 /// Rules, and where they stood, if that is known.
 #[derive(Debug, Clone, Copy)]

@@ -10,13 +10,13 @@ use crate::digits;
 use crate::iptables::{self, ChainHash, Nat, Rule, RuleSet, Target};
 
 /// `namespace/name:port` in a rule's comment.
-pub(super) fn name_in(rule: &Rule) -> Option<&str> {
+pub(crate) fn name_in(rule: &Rule) -> Option<&str> {
     rule.comment()?.split(' ').find(|word| word.contains('/'))
 }
 
 /// What the rules of a rule set say of names: those of services, and the addresses behind endpoints' chains.
 #[derive(Debug, Default)]
-pub(in crate::compare) struct Names<'a> {
+pub(crate) struct Names<'a> {
     /// By their chains' hashes.
     services: BTreeMap<ChainHash, &'a str>,
     /// By the names of services.
@@ -29,7 +29,7 @@ pub(in crate::compare) struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Learns what chains are called, whose endpoints are, and their addresses.
-    pub(in crate::compare) fn of(rules: &'a RuleSet) -> Self {
+    pub(crate) fn of(rules: &'a RuleSet) -> Self {
         let mut names = Self::default();
         rules.tables.iter().flat_map(|table| &table.chains).for_each(|chain| names.learn(chain));
         names
@@ -68,7 +68,7 @@ impl<'a> Names<'a> {
 /// The names that a rule set itself knows, and those of the one that it is compared with: a chain that lost a rule is
 /// still known by what that rule said.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a>(pub(super) [&'a Names<'a>; 2]);
+pub(crate) struct Known<'a>(pub(crate) [&'a Names<'a>; 2]);
 
 impl Known<'_> {
     fn first<T>(&self, find: impl Fn(&Names<'_>) -> Option<T>) -> Option<T> {
@@ -76,13 +76,13 @@ impl Known<'_> {
     }
 
     /// What people call services.
-    pub(super) fn services(&self) -> BTreeMap<ChainHash, String> {
+    pub(crate) fn services(&self) -> BTreeMap<ChainHash, String> {
         let all = self.0.iter().rev().flat_map(|names| &names.services);
         all.map(|(hash, name)| (*hash, (*name).to_owned())).collect()
     }
 
     /// Where an endpoint's chain translates to; its name where no rule says.
-    pub(super) fn endpoint(&self, chain: &str) -> String {
+    pub(crate) fn endpoint(&self, chain: &str) -> String {
         self.first(|names| names.endpoints.get(chain).cloned()).unwrap_or_else(|| chain.to_owned())
     }
 
@@ -94,7 +94,7 @@ impl Known<'_> {
     }
 
     /// Whose a rule of a list is, and its name where the rule says it: by the chain that it leads to, else by its comment.
-    pub(super) fn owner<'r>(&self, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
+    pub(crate) fn owner<'r>(&self, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
         let name = name_in(rule);
         if let Some(hash) = rule.next_chain().and_then(|chain| service_of(chain)) {
             return Some((hash, name));

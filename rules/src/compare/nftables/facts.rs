@@ -12,7 +12,7 @@ use crate::nftables::{Addresses, Condition, Key, MarkChange, Rule, Side, Stateme
 const MASQUERADE: &str = "mark-for-masquerade";
 
 /// Where rules share traffic out to.
-pub(super) enum Balance<'a> {
+pub(crate) enum Balance<'a> {
     /// Chains of endpoints.
     Chains(&'a [crate::nftables::Name]),
     /// Endpoints themselves.
@@ -20,7 +20,7 @@ pub(super) enum Balance<'a> {
 }
 
 /// What a rule shares out, if it does so whatever the packet is but of this protocol.
-pub(super) fn balance<'a>(rule: &'a Rule, protocol: &str) -> Option<Balance<'a>> {
+pub(crate) fn balance<'a>(rule: &'a Rule, protocol: &str) -> Option<Balance<'a>> {
     let of_protocol = match rule.conditions.as_slice() {
         [Condition::Protocol(asked)] => asked.as_str() == protocol,
         _ => false,
@@ -59,7 +59,7 @@ pub(super) fn in_chain(kind: Kind, rule: &Rule) -> Option<Fact> {
 }
 
 /// The sources that the rule of a firewall lets in.
-pub(super) fn source_ranges(rule: &Rule) -> Vec<String> {
+pub(crate) fn source_ranges(rule: &Rule) -> Vec<String> {
     match rule.conditions.as_slice() {
         [Condition::Address { side: Side::Source, negated: true, value }] => match value {
             Addresses::One(address) => vec![address.to_string()],
@@ -82,7 +82,7 @@ pub(super) fn in_endpoint(rule: &Rule, endpoint: &str) -> Option<Fact> {
 }
 
 /// Whether packets are marked for masquerading.
-fn marks(statement: &Statement) -> bool {
+pub(crate) fn marks(statement: &Statement) -> bool {
     match statement {
         Statement::Verdict(Verdict::Jump(chain)) => **chain == *MASQUERADE,
         Statement::Mark(MarkChange::Set(_)) => true,
@@ -91,7 +91,7 @@ fn marks(statement: &Statement) -> bool {
 }
 
 /// The single address and port that a rule looks for.
-fn address(rule: &Rule) -> Option<Address> {
+pub(crate) fn address(rule: &Rule) -> Option<Address> {
     let ip = rule.conditions.iter().find_map(|condition| match condition {
         Condition::Address { side: Side::Destination, negated: false, value: Addresses::One(ip) } => Some(*ip),
         _ => None,
@@ -105,7 +105,7 @@ fn address(rule: &Rule) -> Option<Address> {
 }
 
 /// The address and port of an element's key: `10.0.0.1 . tcp . 80`, or `tcp . 30080` of node ports.
-pub(super) fn address_of_key(key: &[Key]) -> Option<Address> {
+pub(crate) fn address_of_key(key: &[Key]) -> Option<Address> {
     match *key {
         [Key::Address(ip), Key::Protocol(protocol), Key::Port(port)] => Some(Address { ip: Some(ip), port, protocol }),
         [Key::Protocol(protocol), Key::Port(port)] => Some(Address { ip: None, port, protocol }),

@@ -3,9 +3,10 @@
 mod facts;
 mod names;
 
-use self::facts::{Balance, address_of_key, affinity, balance, hairpin, in_chain, in_endpoint, source_ranges};
-pub(super) use self::names::Names;
-use self::names::{Known, ServiceKey, is_base, kind_of, name_of};
+pub(crate) use self::facts::{Balance, address, address_of_key, balance, marks, source_ranges};
+use self::facts::{affinity, hairpin, in_chain, in_endpoint};
+pub(crate) use self::names::{Known, Names, kind_of, name_of};
+use self::names::{ServiceKey, is_base};
 use super::finding::{Fact, Subject};
 use super::kind::Kind;
 use super::model::{Chance, Line, Model, Part, Place};
@@ -221,7 +222,7 @@ fn refusal_without_ranges(rule: &Rule, text: &str) -> String {
 }
 
 /// The protocol in the names of a service port's chains: `tcp` of `ULMVA6XW-ns1/svc1/tcp/p80`.
-fn protocol_of(service: &str) -> &str {
+pub(crate) fn protocol_of(service: &str) -> &str {
     service.split('/').nth(2).unwrap_or_default()
 }
 

@@ -11,10 +11,10 @@ use crate::nftables::{
 };
 
 /// What tells service ports apart: the part behind the prefix in the names of their chains.
-pub(super) type ServiceKey = String;
+pub(crate) type ServiceKey = String;
 
 /// What a chain is for, and its name behind the prefix. Other chains of kube-proxy's have no hash there.
-pub(super) fn kind_of(chain: &str) -> Option<(Kind, &str)> {
+pub(crate) fn kind_of(chain: &str) -> Option<(Kind, &str)> {
     const KINDS: [(&str, Kind); 5] = [
         ("service-", Kind::Group(Policy::Cluster)),
         ("local-", Kind::Group(Policy::Local)),
@@ -35,7 +35,7 @@ pub(super) fn is_base(base: &str) -> bool {
 
 /// What the rules of a table say of names.
 #[derive(Debug, Default)]
-pub(in crate::compare) struct Names<'a> {
+pub(crate) struct Names<'a> {
     /// By the names of endpoints' chains: where they translate to.
     endpoints: HashMap<&'a str, String>,
     /// By the names of endpoints' chains: whose they are.
@@ -50,7 +50,7 @@ pub(in crate::compare) struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Learns whose chains, addresses and endpoints are.
-    pub(in crate::compare) fn of(table: &'a Table) -> Self {
+    pub(crate) fn of(table: &'a Table) -> Self {
         let mut names = Self::default();
         table.chains.iter().for_each(|chain| names.learn(chain));
         for element in table.sets.iter().flat_map(|set| &set.elements) {
@@ -117,29 +117,29 @@ impl<'a> Names<'a> {
 }
 
 /// What people call a service port.
-pub(super) fn name_of(service: &ServiceKey) -> String {
+pub(crate) fn name_of(service: &ServiceKey) -> String {
     comment_of_base(service).unwrap_or_else(|| service.clone())
 }
 
 /// The names that a table itself knows, and those of the one that it is compared with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a>(pub(super) [&'a Names<'a>; 2]);
+pub(crate) struct Known<'a>(pub(crate) [&'a Names<'a>; 2]);
 
 impl Known<'_> {
     /// Where an endpoint's chain translates to; its name where no rule says.
-    pub(super) fn endpoint(&self, chain: &str) -> String {
+    pub(crate) fn endpoint(&self, chain: &str) -> String {
         let known = self.0.iter().find_map(|names| names.endpoints.get(chain).cloned());
         known.unwrap_or_else(|| chain.to_owned())
     }
 
     /// Whose endpoint a chain is: that of the service that leads to it, else by its name.
-    pub(super) fn owner_of_endpoint(&self, chain: &str) -> Option<ServiceKey> {
+    pub(crate) fn owner_of_endpoint(&self, chain: &str) -> Option<ServiceKey> {
         let leads = self.0.iter().find_map(|names| names.owners.get(chain).map(|base| (*base).to_owned()));
         leads.or_else(|| base_of_endpoint(kind_of(chain)?.1))
     }
 
     /// The service port that an element of a map is about.
-    pub(super) fn service_of(&self, element: &Element) -> Option<ServiceKey> {
+    pub(crate) fn service_of(&self, element: &Element) -> Option<ServiceKey> {
         self.0.iter().find_map(|names| names.service_of(element))
     }
 

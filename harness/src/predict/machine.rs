@@ -9,8 +9,8 @@ use svclab_rules::walk::{Environment, Interface, RuleId};
 use super::rules::Rules;
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
-use crate::scenario::served_at;
-use crate::topology::{Hop, LOOPBACK, Route, Space, pod_label};
+use crate::scenario::served_on;
+use crate::topology::{Hop, LOOPBACK, Route, Space};
 
 /// A namespace: its plan, its rules, and what they ask of it.
 pub(super) struct Machine {
@@ -39,15 +39,9 @@ impl Machine {
             routes.push(Route { destination: prefix.trunc(), hop: Hop::Link(*index) });
         }
         routes.sort_by_key(|route| std::cmp::Reverse(route.destination.prefix_len()));
-        let mut listeners = HashMap::new();
-        for node in cluster.nodes.iter().filter(|node| format!("node/{}", node.name) == space.name) {
-            for ip in node.addresses() {
-                listeners.extend(served_at(cluster, ip).into_iter().map(|((protocol, port), pod)| {
-                    let owner = pod.map_or_else(|| space.name.clone(), |pod| pod_label(&pod));
-                    ((protocol, SocketAddr::new(ip, port)), owner)
-                }));
-            }
-        }
+        let node = cluster.nodes.iter().find(|node| space.node_name() == Some(&node.name));
+        let served = node.map(|node| served_on(cluster, node)).unwrap_or_default();
+        let listeners = served.into_iter().map(|(protocol, at, owner)| ((protocol, at), owner)).collect();
         Ok(Self { space: space.clone(), environment, routes, rules, listeners })
     }
 

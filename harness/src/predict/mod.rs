@@ -35,7 +35,7 @@ use svclab_rules::walk::{Packet, Transport};
 
 use crate::documents::Document;
 use crate::scenario::Vantage;
-use crate::topology::{ETH0, Sender, SpaceId, Topology, mac_of};
+use crate::topology::{Sender, SpaceId, Topology};
 use crate::wire::Mac;
 use journey::Journey;
 use leg::{Budget, Home, Leg};
@@ -147,7 +147,7 @@ impl<'a> Network<'a> {
         match sender {
             Sender::Wire(space) => {
                 let via = sent.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));
-                let mac = via.map(|node| mac_of(node, ETH0)).or_else(|| self.topology.next_hop(space, sent.to.ip()));
+                let mac = self.topology.first_hop(space, sent.to.ip(), via);
                 journey.send_from_wire(space, mac, leg);
             }
             Sender::Process(space) | Sender::Loopback(space) => journey.send_from_process(space, leg),

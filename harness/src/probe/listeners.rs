@@ -10,8 +10,8 @@ use svclab_rules::cluster::{Cluster, Protocol};
 
 use super::sender::transport_bytes;
 use crate::lab::{Lab, LabError};
-use crate::scenario::served_at;
-use crate::topology::{SpaceId, pod_label};
+use crate::scenario::served_on;
+use crate::topology::SpaceId;
 use crate::wire::{self, Packet};
 
 /// How many connections may wait for a listener.
@@ -37,11 +37,8 @@ impl Listeners {
         let mut listeners = Self::default();
         for node in &cluster.nodes {
             let Some(space) = lab.topology().find(&format!("node/{}", node.name)) else { continue };
-            for ip in node.addresses() {
-                for ((protocol, port), pod) in served_at(cluster, ip) {
-                    let owner = pod.map_or_else(|| format!("node/{}", node.name), |pod| pod_label(&pod));
-                    listeners.listen(lab, space, protocol, SocketAddr::new(ip, port), owner)?;
-                }
+            for (protocol, at, owner) in served_on(cluster, node) {
+                listeners.listen(lab, space, protocol, at, owner)?;
             }
         }
         Ok(listeners)

@@ -225,9 +225,8 @@ impl<'lab> Prober<'lab> {
 
     /// The hardware addresses of a frame from a pod or host.
     fn macs(&self, space: SpaceId, destination: IpAddr, via: Option<SpaceId>) -> (Mac, Mac) {
-        let topology = self.lab.topology();
-        let next_hop = via.map(|node| mac_of(node, ETH0)).or_else(|| topology.next_hop(space, destination));
-        (mac_of(space, ETH0), next_hop.unwrap_or_default())
+        let first_hop = self.lab.topology().first_hop(space, destination, via);
+        (mac_of(space, ETH0), first_hop.unwrap_or_default())
     }
 
     fn unencodable(&self, space: SpaceId, error: &dyn std::fmt::Display) -> LabError {

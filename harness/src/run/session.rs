@@ -1,6 +1,5 @@
 //! One scenario, from its plan to its last verdict.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Instant;
@@ -19,7 +18,7 @@ use crate::probe::Prober;
 use crate::report::{Account, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal, is_clear, most_flows, sample_size};
-use crate::topology::{self, Role, Topology};
+use crate::topology;
 
 /// The tests of a scenario in their lab.
 pub(crate) struct Session<'lab, 'scenario> {
@@ -311,7 +310,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             Observation::Tally(tally) => tally.sender.into_iter().collect(),
         };
         Context {
-            nodes: node_addresses(self.prober.lab().topology()),
+            nodes: self.prober.lab().topology().node_addresses(),
             sender,
             rate: self.goal.false_alarm,
             looked: None,
@@ -347,15 +346,4 @@ pub(super) fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Re
     let needed = if expectation.balance.is_some() { most_flows(&shares, goal) } else { sample_size(&shares, goal) };
     let needed = needed.map_err(|source| RunError::Flows { span: span(), source })?;
     if needed > MOST_FLOWS { Err(RunError::TooManyFlows { span: span(), needed }) } else { Ok(needed) }
-}
-
-/// The addresses that the kernels of nodes have, by node.
-fn node_addresses(topology: &Topology) -> BTreeMap<String, Vec<IpAddr>> {
-    let nodes = topology.spaces.iter().filter(|space| space.role == Role::Node);
-    nodes
-        .map(|space| {
-            let name = space.node_name().unwrap_or(&space.name);
-            (name.to_owned(), space.addresses.iter().map(|(_, prefix)| prefix.addr()).collect())
-        })
-        .collect()
 }

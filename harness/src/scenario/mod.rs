@@ -46,4 +46,4 @@ pub use plain::{PlainCluster, cluster, proxy_config};
 pub use read::{Aim, AimedScenario, load, load_and_aim, parse, read_file, unreadable};
 pub(crate) use read::{read_argument, read_limited};
 pub use schema::schema;
-pub(crate) use served::served_at;
+pub(crate) use served::served_on;

@@ -1,9 +1,11 @@
 //! What listens on nodes.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use svclab_rules::cluster::{Cluster, ObjectName, Pod, Protocol};
+use svclab_rules::cluster::{Cluster, Node, ObjectName, Pod, Protocol};
+
+use super::model::pod_label;
 
 /// The ports that are served at a node's address, and by whom: the pod that has the port, else any pod with `hostNetwork`
 /// there; `None` stands for the node itself, where an endpoint has its address.
@@ -22,4 +24,15 @@ pub(crate) fn served_at(cluster: &Cluster, ip: IpAddr) -> BTreeMap<(Protocol, u1
         served.extend(pod.ports.iter().map(|port| ((port.protocol, port.port), Some(pod.name.clone()))));
     }
     served
+}
+
+/// All that is served at a node's addresses, and by whom, as a scenario names it.
+pub(crate) fn served_on(cluster: &Cluster, node: &Node) -> Vec<(Protocol, SocketAddr, String)> {
+    let at = |ip| {
+        served_at(cluster, ip).into_iter().map(move |((protocol, port), pod)| {
+            let owner = pod.map_or_else(|| format!("node/{}", node.name), |pod| pod_label(&pod));
+            (protocol, SocketAddr::new(ip, port), owner)
+        })
+    };
+    node.addresses().flat_map(at).collect()
 }

@@ -1,6 +1,6 @@
 //! The plan as plain values.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -240,7 +240,13 @@ impl Topology {
         (owner_index, peer_index)
     }
 
-    /// The hardware address that a packet made on the wire of a namespace is sent to.
+    /// The hardware address that a packet made on the wire of a namespace is sent to: that of the node which it is handed to, if
+    /// there is one, whatever routes say.
+    pub fn first_hop(&self, from: SpaceId, destination: IpAddr, via: Option<SpaceId>) -> Option<Mac> {
+        via.map(|node| mac_of(node, ETH0)).or_else(|| self.next_hop(from, destination))
+    }
+
+    /// The hardware address that a packet made on the wire of a namespace is sent to by routes.
     pub fn next_hop(&self, from: SpaceId, destination: IpAddr) -> Option<Mac> {
         let space = self.spaces.get(from)?;
         let neighbour =
@@ -255,6 +261,13 @@ impl Topology {
         let gateway = route.hop.gateway()?;
         let mut nodes = self.spaces.iter().filter(|space| space.role == Role::Node);
         nodes.find(|node| node.addresses.iter().any(|(_, address)| address.addr() == gateway))
+    }
+
+    /// The addresses that the kernels of nodes have, by the node's name.
+    pub fn node_addresses(&self) -> BTreeMap<String, Vec<IpAddr>> {
+        let own = |space: &Space| space.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
+        let nodes = self.spaces.iter().filter(|space| space.role == Role::Node);
+        nodes.filter_map(|space| Some((space.node_name()?.to_owned(), own(space)))).collect()
     }
 
     /// The namespace that a packet gets into which leaves a namespace by an interface.

@@ -1,6 +1,6 @@
 //! Whether a promise admits what came of a flow, or can come of it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Cluster, Protocol, ProxyMode};
@@ -10,12 +10,12 @@ use svclab_rules::promise::{Eligible, Outcome, Owner, Promise, Question, Rejecti
 use super::seen::{Seen, outcome_words};
 use crate::predict::{Predicted, Prediction};
 use crate::scenario::RejectKind;
-use crate::topology::{Role, Space, Topology};
+use crate::topology::{Role, Topology};
 
 /// What a comparison needs to know beside the voices.
 pub(crate) struct Comparison {
     /// The addresses that the kernels of nodes have, by the node's name.
-    pub(crate) nodes: HashMap<String, Vec<IpAddr>>,
+    pub(crate) nodes: BTreeMap<String, Vec<IpAddr>>,
     /// The addresses of machines outside of the cluster.
     pub(crate) outside: HashSet<IpAddr>,
     /// Digits behind the point of a probability in rules.
@@ -31,12 +31,9 @@ impl Comparison {
     pub(crate) fn of(topology: &Topology, cluster: &Cluster) -> Result<Self, UnknownVersion> {
         let profile: Profile = cluster.proxy.version.parse()?;
         let digits = if cluster.proxy.mode == ProxyMode::Iptables { profile.probability_digits() } else { 10 };
-        let nodes = topology.spaces.iter().filter(|space| space.role == Role::Node);
-        let addresses = |space: &Space| space.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
-        let nodes = nodes.filter_map(|space| Some((space.node_name()?.to_owned(), addresses(space))));
         let hosts = topology.spaces.iter().filter(|space| space.role == Role::Host);
         let outside = hosts.flat_map(|space| &space.addresses_on_wire).copied().collect();
-        Ok(Self { nodes: nodes.collect(), outside, digits })
+        Ok(Self { nodes: topology.node_addresses(), outside, digits })
     }
 }
 

@@ -109,3 +109,45 @@ fn a_named_pipe_is_refused_and_an_open_one_read() {
         assert_eq!(code, Some(0), "{script}: {text}");
     }
 }
+
+/// A selector and the name of a port that no pod has are hardly meant: that is told without being asked for, but not where a step
+/// takes the pods away.
+#[test]
+fn what_is_hardly_meant_is_warned_of() {
+    let text = "\
+name: typos
+nodes: [{name: worker, ip: 172.18.0.2}]
+pods:
+  - {name: client}
+  - {name: web, labels: {app: web}, ports: [{name: http, containerPort: 8080}]}
+services:
+  - {name: web, selector: {app: web}, ports: [{port: 80, targetPort: htpp}]}
+  - {name: shop, selector: {app: wbe}, ports: [{port: 80}]}
+  - {name: right, selector: {app: web}, ports: [{port: 80, targetPort: http}]}
+tests:
+  - {name: one, probe: {from: pod/client, to: 'service/web:80'}, expect: {rejected: true}}
+  - name: none is left
+    steps:
+      - apply: {pods: [{name: web, delete: true}]}
+      - {probe: {from: pod/client, to: 'service/right:80'}, expect: {rejected: true}}
+";
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hardly-meant");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("typos.yaml"), text).expect("a scenario");
+    let check = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+        let output = command.current_dir(&folder).args(options).args(["check", "typos.yaml"]).output();
+        let output = output.expect("svclab starts");
+        (output.status.code(), String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    let warnings = "\
+typos.yaml:7:70: warning: no pod that default/web selects has a tcp port `htpp`, so its port 80 has no endpoints; did you mean `http`?
+typos.yaml:8:28: warning: no pod matches the selector of default/shop, so it has no endpoints
+";
+    let (status, mut told) = check(&[]);
+    let mut lines: Vec<&str> = told.lines().collect();
+    lines.sort_unstable();
+    told = lines.join("\n") + "\n";
+    assert_eq!((status, told.as_str()), (Some(0), warnings));
+    assert_eq!(check(&["--quiet"]), (Some(0), String::new()));
+}

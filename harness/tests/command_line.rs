@@ -320,3 +320,42 @@ fn a_cascade_ends_as_its_shares_are(#[case] arguments: &[&str], #[case] code: i3
     assert_eq!(status, Some(code), "{out}{err}");
     assert!(out.contains(said) || err.contains(said), "{out}{err}");
 }
+
+/// `-` is standard input wherever one scenario is read.
+#[rstest]
+#[case::check(&["check", "-"], "tests without mistakes\n")]
+#[case::rules(&["rules", "-", "--quiet"], "*nat\n")]
+#[case::explain(&["explain", "-", "--from=pod/client", "--to=service/web:80"], "pod/client > service/web:80 tcp  standard input\n")]
+fn a_scenario_is_read_from_standard_input(#[case] arguments: &[&str], #[case] begins: &str) {
+    let scenario = File::open("../scenarios/cluster-ip/other-node.yaml").expect("a scenario");
+    let output = svclab(arguments).stdin(scenario).output().expect("svclab starts");
+    let (status, told, complaints) = ended(&output);
+    assert_eq!((status, complaints.as_str()), (Some(0), ""));
+    assert!(told.contains(begins), "{told}");
+}
+
+/// Plain objects are explained in what is assumed around them.
+#[test]
+fn plain_objects_are_explained() {
+    let objects = "\
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default}
+spec: {clusterIP: 10.96.0.80, clusterIPs: [10.96.0.80], ipFamilies: [IPv4], ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-a, namespace: default, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+endpoints: [{addresses: [10.244.1.5], nodeName: worker}]
+ports: [{port: 8080, protocol: TCP, name: ''}]
+";
+    let file = folder("explained-objects").join("web.yaml");
+    fs::write(&file, objects).expect("a file");
+    let file = file.display().to_string();
+    let output = svclab(&["explain", &file, "--from=pod/client-of-worker", "--to=service/web:80"]).output();
+    let (status, told, assumed) = ended(&output.expect("svclab starts"));
+    assert_eq!(status, Some(0), "{told}{assumed}");
+    assert!(assumed.contains("web.yaml: assumed: nodes that are not among the objects: worker\n"), "{assumed}");
+    assert!(told.contains("translates the destination to 10.244.1.5:8080"), "{told}");
+}

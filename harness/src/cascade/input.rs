@@ -131,7 +131,8 @@ fn listed(text: &str, notes: &mut Vec<String>) -> Vec<Cascade> {
 fn nft(text: &str, file: &Path) -> Result<Vec<Cascade>, Vec<Diagnostic>> {
     const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
     let parsed = nftables::parse(text).map_err(|errors| {
-        errors.iter().map(|error| mistake(file, (1, 1), &error.to_string(), HELP)).collect::<Vec<_>>()
+        let places = errors.iter().map(nftables::ParseError::in_text);
+        places.map(|(place, message)| mistake(file, place, &message, HELP)).collect::<Vec<_>>()
     })?;
     if parsed.rules.tables.is_empty() && parsed.others.iter().any(|other| other.name == "nat") {
         let help = "nft shows rules of iptables-nft in its own words, and some of them not at all. Save them with iptables-save.";

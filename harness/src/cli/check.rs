@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::console::Console;
-use super::{Exit, Read, mistakes, read};
+use super::{Exit, Read, mistakes, read, warn};
 use crate::run;
 use crate::scenario::{Diagnostics, IGNORED, Scenario, read_file};
 use crate::stats::Goal;
@@ -62,9 +62,11 @@ fn print(results: &[Read], console: &Console) {
         match result {
             Ok(scenario) => {
                 tests += scenario.tests.len();
+                warn(scenario, console);
                 if console.verbose > 0 {
                     console.line(format!("{}: {}", file.display(), contents(scenario)));
-                    scenario.notes.iter().for_each(|note| console.line(format!("  {}: {}", note.span, note.message)));
+                    let told = scenario.notes.iter().filter(|note| !note.is_doubtful);
+                    told.for_each(|note| console.line(format!("  {}: {}", note.span, note.message)));
                 }
             }
             Err(diagnostics) => {

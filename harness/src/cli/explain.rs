@@ -7,11 +7,11 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::labs::{BackendName, prepare};
-use super::{Exit, mistakes};
+use super::{Exit, mistakes, text_of};
 use crate::explain::{self, ExplainError, Explanation, Style};
 use crate::report::Cause;
 use crate::run::{lab_cause, probe_cause};
-use crate::scenario::{Aim, AimedScenario, load_and_aim};
+use crate::scenario::{Aim, AimedScenario, aim_at, unreadable};
 use crate::text::counted;
 
 /// Explain the path of one packet through the rules of a scenario's cluster, and the answer's way back.
@@ -19,7 +19,7 @@ use crate::text::counted;
 /// The rules are walked, and every branch that chance leaves open is told with its exact share. Nothing is sent, but with --live.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The scenario file.
+    /// A scenario, or a file of plain Kubernetes objects; `-` for standard input.
     scenario: PathBuf,
     /// Who sends: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
     #[arg(long, value_name = "WHO")]
@@ -79,10 +79,14 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         source_port: args.source_port,
         step: args.step,
     };
-    let aimed = load_and_aim(&args.scenario, &aim).map_err(|diagnostics| {
+    let (path, text) = text_of(&args.scenario);
+    let text = text.map_err(|error| unreadable(&path, &error));
+    let aimed = text.and_then(|text| aim_at(&text, &path, &aim)).map_err(|diagnostics| {
         mistakes::show(&diagnostics, console);
         Exit::Input
     })?;
+    let told = aimed.assumptions.iter().filter(|_| !console.quiet);
+    told.for_each(|words| console.complain(format!("{}: assumed: {words}", path.display())));
     let explained = if args.live { live(&aimed, args, console)? } else { explain::explain(&aimed, args.step) };
     let explanation = explained.map_err(|error| {
         console.complain(&error);

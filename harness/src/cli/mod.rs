@@ -95,7 +95,8 @@ type Read = (PathBuf, Result<Scenario, Diagnostics>);
 
 /// Reads all scenarios of files and folders; there is at least one. With them come the folders that were left out.
 fn read(paths: &[PathBuf], console: &Console) -> Result<(Vec<Read>, Vec<PathBuf>), Exit> {
-    let Found { files, left_out } = scenario::find(paths).map_err(|error| {
+    let paths: Vec<PathBuf> = paths.iter().map(|path| named(path)).collect();
+    let Found { files, left_out } = scenario::find(&paths).map_err(|error| {
         console.complain(error);
         Exit::Input
     })?;
@@ -115,7 +116,24 @@ fn load(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
     let (read, _) = read(paths, console)?;
     let (sound, broken): (Vec<_>, Vec<_>) = read.into_iter().map(|(_, result)| result).partition(Result::is_ok);
     broken.iter().filter_map(|result| result.as_ref().err()).for_each(|mistakes| mistakes::show(mistakes, console));
-    if broken.is_empty() { Ok(sound.into_iter().flatten().collect()) } else { Err(Exit::Input) }
+    if !broken.is_empty() {
+        return Err(Exit::Input);
+    }
+    let scenarios: Vec<Scenario> = sound.into_iter().flatten().collect();
+    scenarios.iter().for_each(|scenario| warn(scenario, console));
+    Ok(scenarios)
+}
+
+/// Tells what in a scenario is hardly meant.
+fn warn(scenario: &Scenario, console: &Console) {
+    for note in scenario.notes.iter().filter(|note| note.is_doubtful && !console.quiet) {
+        console.complain(format!("{}: warning: {}", note.span, note.message));
+    }
+}
+
+/// A path that scenarios are looked for in: of standard input, where it is `-`, the file that stands for it.
+fn named(path: &Path) -> PathBuf {
+    PathBuf::from(if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path })
 }
 
 /// The text of a file, or of standard input where it is named `-`, and what messages call it.

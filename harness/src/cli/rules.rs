@@ -10,9 +10,9 @@ use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyConfig, Pro
 use svclab_rules::profile::Profile;
 use svclab_rules::{iptables, nftables};
 
-use super::Exit;
 use super::console::Console;
 use super::refusal::Refusal;
+use super::{Exit, text_of};
 use crate::documents;
 use crate::scenario::{self, Note, PlainCluster, Scenario, did_you_mean, is_manifest};
 
@@ -21,7 +21,8 @@ use crate::scenario::{self, Note, PlainCluster, Scenario, did_you_mean, is_manif
 /// `iptables-restore` and `nft -f` load them as they are.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A scenario (its rules at the start, with those that it adds itself), or a file of plain Kubernetes objects.
+    /// A scenario (its rules at the start, with those that it adds itself), or a file of plain Kubernetes objects; `-` for standard
+    /// input.
     path: PathBuf,
     /// Whose rules [default: the first node's]
     #[arg(long, value_name = "NAME")]
@@ -110,6 +111,10 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {
     };
     let found = diff::read(file, &written)?;
     let diff = found.diff(&written)?;
+    if args.version.is_none() && !console.quiet {
+        let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(&node, family).ok());
+        likelier.iter().for_each(|hint| console.inform(format!("help: {hint}")));
+    }
     console.inform(diff.summary());
     diff.comparison.own.iter().for_each(|finding| console.line(format!("  {finding}")));
     let compared = console.verbose > 0;
@@ -118,10 +123,6 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {
     }
     diff.comparison.foreign.iter().filter(|_| compared).for_each(|finding| console.line(format!("  {finding}")));
     diff.hints().iter().for_each(|hint| console.inform(format!("help: {hint}")));
-    if args.version.is_none() && !console.quiet {
-        let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(&node, family).ok());
-        likelier.iter().for_each(|hint| console.inform(format!("help: {hint}")));
-    }
     Ok(if diff.comparison.own.is_empty() { Exit::Held } else { Exit::Failed })
 }
 
@@ -136,9 +137,10 @@ enum Input {
 
 impl Input {
     fn read(args: &Args, console: &Console) -> Result<Self, Refusal> {
-        let text = scenario::read_argument(&args.path).map_err(|error| scenario::unreadable(&args.path, &error))?;
+        let (path, text) = text_of(&args.path);
+        let text = text.map_err(|error| scenario::unreadable(&path, &error))?;
         if is_manifest(&text) {
-            let PlainCluster { cluster, notes } = scenario::cluster(&text, &args.path, proxy_config(args)?)?;
+            let PlainCluster { cluster, notes } = scenario::cluster(&text, &path, proxy_config(args)?)?;
             show(&notes, console);
             doubts(&cluster).iter().filter(|_| !console.quiet).for_each(|doubt| console.complain(doubt));
             return Ok(Self::Objects(Box::new(cluster)));
@@ -147,7 +149,7 @@ impl Input {
             let help = "Paste the configuration into the scenario, under `cluster:`, `proxy:`.";
             return Err(Refusal::new("--proxy-config is for plain Kubernetes objects, and this is a scenario", help));
         }
-        let mut scenario = scenario::parse(&text, &args.path, &scenario::read_file)?;
+        let mut scenario = scenario::parse(&text, &path, &scenario::read_file)?;
         show(&scenario.notes, console);
         let proxy = &mut scenario.cluster.proxy;
         proxy.version = args.version.map_or(std::mem::take(&mut proxy.version), |version| version.to_string());

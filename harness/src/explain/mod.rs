@@ -95,7 +95,7 @@ pub fn explain_live(aimed: &AimedScenario, step: usize, backend: Backend) -> Res
 
 impl<'a> Inquiry<'a> {
     fn of(aimed: &'a AimedScenario) -> Result<Self, ExplainError> {
-        let AimedScenario { scenario, cluster, probes } = aimed;
+        let AimedScenario { scenario, cluster, probes, .. } = aimed;
         let documents = documents::generate(scenario, cluster)?;
         Ok(Self { aimed, probe: &probes[0], topology: topology::plan_at(scenario, cluster), documents })
     }
@@ -107,7 +107,7 @@ impl<'a> Inquiry<'a> {
         source_port: u16,
         kernel: Option<(&FlowObservation, &[Traced])>,
     ) -> Result<Explanation, ExplainError> {
-        let AimedScenario { scenario, cluster, probes } = self.aimed;
+        let AimedScenario { scenario, cluster, probes, .. } = self.aimed;
         let promises = Promises::of(cluster).map_err(DocumentError::from)?;
         let promise = question(&scenario.hosts, &self.topology, self.probe).map(|question| promises.about(&question));
         let network = Network::of(&self.topology, &self.documents, cluster)?;

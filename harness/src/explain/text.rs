@@ -249,6 +249,9 @@ impl Page {
                 words.push(("chance", meaning));
             }
         }
+        if lines().any(|line| REMEMBERING.iter().any(|words| line.text.contains(words))) {
+            words.push(AFFINITY);
+        }
         self.gap();
         self.line(0, self.paint(STRONG, "words"));
         for (word, meaning) in words {
@@ -306,6 +309,15 @@ const CHANGES: [(&str, &str, &str); 3] = [
     ),
     ("mark", "mark", "a number that rules write on a packet for later rules; it never leaves the machine"),
 ];
+
+/// What rules have that remember a client, in each language.
+const REMEMBERING: [&str; 2] = ["-m recent --set", "update @"];
+
+/// What that is for.
+const AFFINITY: (&str, &str) = (
+    "affinity",
+    "a client that is remembered goes to its endpoint again; told here is a first connection, of one that is not",
+);
 
 /// How rules leave something to chance, in each language.
 const CHANCE: [(&str, &str); 2] = [

@@ -138,14 +138,19 @@ impl Page {
 
     fn test(&mut self, test: &TestReport, width: usize) {
         self.outcome(test.status(), &test.name, width, Some(test.duration));
+        let shown = test.probes.iter().filter(|probe| probe.verdict.held && !probe.verdict.shown.is_empty()).count();
         for probe in &test.probes {
             if !probe.verdict.held {
                 self.failed(probe);
             } else if self.options.detail == Detail::Verbose {
                 self.held(probe);
             } else if self.options.detail == Detail::Normal {
+                let indent = if shown > 1 { 10 } else { 8 };
+                if shown > 1 && !probe.verdict.shown.is_empty() {
+                    self.line(8, self.paint(FAINT, &probe.title));
+                }
                 for shown in &probe.verdict.shown {
-                    self.line(8, self.paint(FAINT, shown));
+                    self.line(indent, self.paint(FAINT, shown));
                 }
             }
         }

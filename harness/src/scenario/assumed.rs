@@ -36,14 +36,20 @@ pub struct Assumed {
 /// What is no object; all that the API server would have refused; objects that no lab can be built of, as addresses of pods
 /// that lie outside of their node's range.
 pub fn of_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
+    let (written, assumptions) = around(text, path)?;
+    // The objects' own mistakes are told with their place in the file; those of what was assumed have none.
+    let read = |named: &Path| if named == path { Ok(text.to_owned()) } else { read_file(named) };
+    let scenario = without_tests(&written, path, &read)?;
+    Ok(Assumed { scenario, assumptions })
+}
+
+/// The text of a scenario around the objects of a text, which names their file, and what it assumes.
+pub(super) fn around(text: &str, path: &Path) -> Result<(String, Vec<String>), Diagnostics> {
     let plain = cluster(text, path, ProxyConfig::default())?;
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut around = Around::new(&plain.cluster);
     let written = around.scenario(&file);
-    // The objects' own mistakes are told with their place in the file; those of what was assumed have none.
-    let read = |named: &Path| if named == path { Ok(text.to_owned()) } else { read_file(named) };
-    let scenario = without_tests(&written.to_string(), path, &read)?;
-    Ok(Assumed { scenario, assumptions: around.assumptions })
+    Ok((written.to_string(), around.assumptions))
 }
 
 /// What is put around the objects.

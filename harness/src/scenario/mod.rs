@@ -44,6 +44,6 @@ pub use model::{
 pub use of_rules::of_rules;
 pub use plain::{PlainCluster, cluster, proxy_config};
 pub use read::{Aim, AimedScenario, load, load_and_aim, parse, read_file, unreadable};
-pub(crate) use read::{read_argument, read_limited};
+pub(crate) use read::{aim_at, read_argument, read_limited};
 pub use schema::schema;
 pub(crate) use served::served_on;

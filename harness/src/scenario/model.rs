@@ -43,6 +43,9 @@ pub struct Note {
     pub span: Span,
     /// What and why: a fragment in lower case.
     pub message: String,
+    /// Whether it is likely that the author meant something else. That is told without being asked for.
+    #[serde(skip)]
+    pub is_doubtful: bool,
 }
 
 /// A scenario that can be built and run.

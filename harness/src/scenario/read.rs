@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::Cluster;
 
+use super::assumed::around;
 use super::decode::decode;
 use super::diagnostics::{Diagnostic, Diagnostics};
 use super::document;
+use super::find::is_manifest;
 use super::limits::FILE_BYTES;
 use super::model::{Probe, Scenario, Span};
 use super::raw::{RawProbe, RawScenario};
@@ -154,24 +156,38 @@ pub struct AimedScenario {
     pub cluster: Cluster,
     /// The probe, once for each family; at least one.
     pub probes: Vec<Probe>,
+    /// Of plain objects, what they do not tell: a fragment in lower case each.
+    pub assumptions: Vec<String>,
 }
 
 /// What mistakes of an [`Aim`] call the place that it stands in.
 const ARGUMENTS: &str = "the command line";
 
-/// Reads a scenario as [`load`] does, and what a probe in its words means in it.
+/// Reads a scenario as [`load`] does, or makes one of plain objects as [`of_objects`](super::of_objects), and what a probe in its
+/// words means in it.
 ///
 /// # Errors
 ///
 /// All mistakes of both; those of the probe are shown as if it stood in a file of its own.
 pub fn load_and_aim(path: &Path, aim: &Aim) -> Result<AimedScenario, Diagnostics> {
     let text = read_argument(path).map_err(|error| unreadable(path, &error))?;
+    aim_at(&text, path, aim)
+}
+
+/// The same for the text of a file of that name.
+///
+/// # Errors
+///
+/// As [`load_and_aim`].
+pub(crate) fn aim_at(text: &str, path: &Path, aim: &Aim) -> Result<AimedScenario, Diagnostics> {
+    let objects = is_manifest(text).then(|| around(text, path)).transpose()?;
+    let is_objects = objects.is_some();
+    let (scenario, assumptions) = objects.unwrap_or_else(|| (text.to_owned(), Vec::new()));
+    let read = |named: &Path| if is_objects && named == path { Ok(text.to_owned()) } else { read_file(named) };
     let mut findings = Findings::default();
     let (arguments, written) = (Path::new(ARGUMENTS), written(aim));
-    let mut sources = BTreeMap::from([
-        (path.to_owned(), Arc::from(text.as_str())),
-        (arguments.to_owned(), Arc::from(written.as_str())),
-    ]);
+    let mut sources =
+        BTreeMap::from([(path.to_owned(), Arc::from(text)), (arguments.to_owned(), Arc::from(written.as_str()))]);
     let (trees, mistakes) = document::read(&written, arguments);
     mistakes.into_iter().for_each(|mistake| findings.add(mistake));
     let decoded = trees.first().map(|tree| decode::<RawProbe>(arguments, tree));
@@ -180,11 +196,11 @@ pub fn load_and_aim(path: &Path, aim: &Aim) -> Result<AimedScenario, Diagnostics
     let extra = decoded.as_ref().and_then(|decoded| {
         Some(Extra { raw: decoded.value.as_ref()?, at: At::root(arguments, &decoded.tree), step: aim.step })
     });
-    match parse_into(&text, path, &read_file, extra, true, &mut sources, &mut findings) {
+    match parse_into(&scenario, path, &read, extra, !is_objects, &mut sources, &mut findings) {
         Some((scenario, Some(Aimed { cluster, probes }))) if findings.mistakes.is_empty() => {
             sources.remove(arguments);
             let scenario = Scenario { inputs: sources.into_keys().collect(), ..scenario };
-            Ok(AimedScenario { scenario, cluster, probes })
+            Ok(AimedScenario { scenario, cluster, probes, assumptions })
         }
         _ => Err(findings.into_diagnostics(sources)),
     }
@@ -219,9 +235,11 @@ fn parse_into(
     let tree = only_document(&documents, path, readable, findings)?;
     if let (Some(_), Some(kind)) = (tree.get("apiVersion"), tree.get("kind")) {
         let kind = kind.value.text().unwrap_or_default();
-        let help =
-            "Name the file in `manifests:` of a scenario. `svclab rules` and `svclab verify` read it by itself, too.";
+        let help = "Name the file in `manifests:` of a scenario. `svclab verify`, `mutate`, `explain` and `rules` read it by itself, too.";
         findings.wrong(At::root(path, tree), format!("this is a Kubernetes object ({kind}), no scenario"), help);
+        return None;
+    }
+    if refuse_whole_objects(At::root(path, tree), findings) {
         return None;
     }
     let decoded = decode::<RawScenario>(path, tree);
@@ -241,6 +259,27 @@ fn parse_into(
         needs_tests,
     };
     Some(resolve(&input, findings))
+}
+
+/// The lists whose entries have the fields of an object, but not the object's levels.
+const LISTS: [&str; 4] = ["nodes", "pods", "services", "endpoints"];
+
+/// Refuses whole Kubernetes objects in lists of short entries, each in one sentence: their levels would be as many unknown fields.
+fn refuse_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
+    let known = findings.mistakes.len();
+    for list in LISTS.into_iter().filter(|list| at.has(list)) {
+        let entries = at.field(list);
+        for entry in (0..entries.node().items().len()).map(|index| entries.item(index)) {
+            if entry.has("apiVersion") && entry.has("kind") {
+                let kind = entry.field("kind").node().text().unwrap_or_default();
+                let message = format!("this is a whole Kubernetes object ({kind}); `{list}:` has short entries");
+                let help = "Save the object as a file and name that in `manifests:`, as scenarios/kubernetes-objects does. Or \
+                            write its name and the fields of its `spec` without these levels: `{name: web, ports: [{port: 80}]}`.";
+                findings.wrong(entry, message, help);
+            }
+        }
+    }
+    findings.mistakes.len() > known
 }
 
 /// The document of a scenario: there must be exactly one.

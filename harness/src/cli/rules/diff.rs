@@ -183,12 +183,8 @@ fn of_line(error: &iptables::ParseError, file: &Path, family: Family) -> Diagnos
 /// A place of nft's text or JSON that cannot be read.
 fn of_nft(error: &nftables::ParseError, file: &Path) -> Diagnostic {
     let help = "Give the text as `nft list ruleset` shows it, or `nft -j list ruleset`.";
-    match &error.place {
-        nftables::ErrorPlace::At { line, column } => mistake(file, (*line, *column), 1, &error.message, help),
-        place @ nftables::ErrorPlace::Object(_) => {
-            mistake(file, (1, 1), 1, &format!("{place}: {}", error.message), help)
-        }
-    }
+    let (place, message) = error.in_text();
+    mistake(file, place, 1, &message, help)
 }
 
 fn mistake(file: &Path, (line, column): (usize, usize), length: usize, message: &str, help: &str) -> Diagnostic {

@@ -110,7 +110,7 @@ fn recent_words(recent: &Recent) -> String {
     let list = &recent.name;
     let within = recent.seconds.map(|seconds| format!(" in the last {seconds} s")).unwrap_or_default();
     match (recent.action.value, recent.action.negated) {
-        (RecentAction::Set, _) => format!("every packet, and its address is noted in the list {list}"),
+        (RecentAction::Set, _) => format!("noting its address in the list {list}"),
         (_, false) => format!("from an address that the list {list} has noted{within}"),
         (_, true) => format!("from an address that the list {list} has not noted{within}"),
     }

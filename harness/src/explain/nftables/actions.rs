@@ -104,6 +104,7 @@ fn role(chain: &str) -> Option<&'static str> {
         ("firewall-check", "load balancers' source ranges"),
         ("cluster-ips-check", "ports of cluster IPs that no service has"),
         ("service-", "chooses an endpoint of the service"),
+        ("local-", "chooses an endpoint of the service on this node"),
         ("endpoint-", "one endpoint"),
         ("external-", "what comes to the service from outside"),
         ("firewall-", "source ranges of the service's load balancer"),

@@ -3,6 +3,7 @@
 mod canvas;
 
 use super::model::{Explanation, Line, Matched, Stop, Verdict, Way};
+use crate::text::counted;
 use canvas::{Canvas, Text, width_of, wrapped};
 
 /// The space around everything, and between lanes.
@@ -252,7 +253,7 @@ fn lines(stop: &Stop, width: f64) -> Vec<(&'static str, f64, String)> {
     let by =
         |word: &str, name: &Option<String>| name.as_ref().map(|name| format!(" · {word} {name}")).unwrap_or_default();
     let heading = format!("{}{}{}", stop.hook, by("in by", &stop.input), by("out by", &stop.output));
-    let mut lines = vec![("hook", 0.0, heading)];
+    let mut lines: Vec<_> = wrapped(&heading, 12.0, width).into_iter().map(|words| ("hook", 0.0, words)).collect();
     lines.extend(wrapped(&stop.came, 11.0, width).into_iter().map(|words| ("small", 0.0, words)));
     for rule in &stop.rules {
         add_rule(&mut lines, rule, width);
@@ -261,7 +262,7 @@ fn lines(stop: &Stop, width: f64) -> Vec<(&'static str, f64, String)> {
         lines.extend(wrapped(words, 11.0, width).into_iter().map(|words| ("small", 0.0, words)));
     }
     if stop.passed > 0 {
-        lines.push(("small", 0.0, format!("{} other rules: nothing for it", stop.passed)));
+        lines.push(("small", 0.0, format!("{}: nothing for it", counted(stop.passed, "other rule"))));
     }
     for change in &stop.changes {
         lines.extend(
@@ -282,7 +283,8 @@ fn add_rule(lines: &mut Vec<(&'static str, f64, String)>, rule: &Line, width: f6
         Matched::Perhaps => "perhaps: ",
         Matched::Unknown => "unknown: ",
     };
-    lines.push(("rule", indent, place));
+    // Chains of nftables have long names.
+    lines.extend(wrapped(&place, 11.0, width - indent).into_iter().map(|words| ("rule", indent, words)));
     let words = format!("{word}{}: {}", rule.why, rule.does);
     lines.extend(wrapped(&words, 11.0, width - indent - 8.0).into_iter().map(|words| ("small", indent + 8.0, words)));
 }

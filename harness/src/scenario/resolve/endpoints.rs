@@ -6,6 +6,7 @@ use svclab_rules::cluster::{
     ContainerPort, Endpoint, EndpointPort, EndpointSlice, Family, Node, ObjectName, Pod, Protocol, Service, ServicePort,
 };
 
+use super::super::decode::did_you_mean;
 use super::super::raw::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
 use super::super::tree::At;
 use super::findings::Findings;
@@ -68,12 +69,33 @@ impl Lookup<'_, '_> {
         };
         let pods: Vec<_> = self.objects.pods.iter().filter(|pod| matches(&pod.value.pod)).collect();
         if pods.is_empty() {
-            findings
-                .note(self.service.field("spec.selector"), format!("no pod matches the selector of {}", service.name));
+            let message = format!("no pod matches the selector of {}, so it has no endpoints", service.name);
+            findings.doubt(self.service.field("spec.selector"), message);
+        } else {
+            self.doubt_names(&pods, findings);
         }
         pods.into_iter()
             .flat_map(|pod| self.of_pod(&pod.value, &RawEndpoint::default(), self.service.at, findings))
             .collect()
+    }
+
+    /// Doubts names of ports that no pod of a Service has: they are left out, as the EndpointSlice controller does.
+    fn doubt_names(&self, pods: &[&Located<'_, PodState>], findings: &mut Findings) {
+        let service = &self.service.value;
+        let all: Vec<&ContainerPort> = pods.iter().flat_map(|pod| &pod.value.pod.ports).collect();
+        let names: Vec<&str> = all.iter().filter_map(|port| port.name.as_deref()).collect();
+        for (index, port) in service.ports.iter().enumerate() {
+            let Some(name) = port.target_port.as_deref().filter(|name| name.parse::<u16>().is_err()) else { continue };
+            if !all.iter().any(|own| own.name.as_deref() == Some(name) && own.protocol == port.protocol) {
+                let at = self.service.field(&format!("spec.ports[{index}].targetPort"));
+                let question =
+                    did_you_mean(name, &names).map(|question| format!("; {}", question.replacen('D', "d", 1)));
+                let question = question.unwrap_or_default();
+                let protocol = port.protocol;
+                let what = format!("no pod that {} selects has a {protocol} port `{name}`", service.name);
+                findings.doubt(at, format!("{what}, so its port {} has no endpoints{question}", port.port));
+            }
+        }
     }
 
     fn entry(&self, raw: &RawEndpoints, at: At<'_>, findings: &mut Findings) -> Vec<Member> {

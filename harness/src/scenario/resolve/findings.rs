@@ -85,7 +85,16 @@ impl Findings {
 
     /// Records an object that was left out.
     pub(crate) fn note(&mut self, at: At<'_>, message: impl Into<String>) {
-        let note = Note { span: at.span(), message: message.into() };
+        self.remark(at, message.into(), false);
+    }
+
+    /// Records what is no mistake, but hardly meant.
+    pub(crate) fn doubt(&mut self, at: At<'_>, message: impl Into<String>) {
+        self.remark(at, message.into(), true);
+    }
+
+    fn remark(&mut self, at: At<'_>, message: String, is_doubtful: bool) {
+        let note = Note { span: at.span(), message, is_doubtful };
         if self.known.insert((note.span.clone(), note.message.clone())) {
             self.notes.push(note);
         }

@@ -160,6 +160,8 @@ impl<'a> Run<'_, '_, 'a> {
         let cluster = objects.cluster(self.stage.network, self.findings);
         for note in &mut self.findings.notes[known..] {
             note.message += &format!(", after the `apply` in line {}", at.span().line);
+            // A change may take pods away on purpose.
+            note.is_doubtful = false;
         }
         self.steps.push(Step::Apply(Box::new(cluster.clone())));
         *self.now = (objects, cluster);

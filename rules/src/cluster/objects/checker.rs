@@ -141,9 +141,13 @@ impl Checker {
         match (found, words.first()) {
             (Some((_, value)), _) => *value,
             (None, Some((_, default))) => {
+                let text = text.unwrap_or_default();
                 let known = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-                let message = format!("unknown value `{}`", text.unwrap_or_default());
-                self.refuse(path, message, format!("Known values are {known}."));
+                let help = match words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
+                    Some((word, _)) => format!("Did you mean `{word}`? Capitals count."),
+                    None => format!("Known values are {known}."),
+                };
+                self.refuse(path, format!("unknown value `{text}`"), help);
                 *default
             }
             (None, None) => unreachable!("a choice has words"),

@@ -117,6 +117,15 @@ impl fmt::Display for ErrorPlace {
 }
 
 impl ParseError {
+    /// The line and column in the text, from 1, and what is wrong; what is only known to be in an object of JSON is told of its first
+    /// character, with the object.
+    pub fn in_text(&self) -> ((usize, usize), String) {
+        match &self.place {
+            ErrorPlace::At { line, column } => ((*line, (*column).max(1)), self.message.clone()),
+            ErrorPlace::Object(_) => ((1, 1), self.to_string()),
+        }
+    }
+
     /// A mistake at a byte of a text.
     fn at_byte(text: &str, at: usize, message: String) -> Self {
         let before = text.get(..at).unwrap_or(text);

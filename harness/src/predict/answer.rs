@@ -1,11 +1,11 @@
 //! What comes back to the sender.
 
-use svclab_rules::cluster::Protocol;
-use svclab_rules::walk::{Direction, Interface, Packet, State, Tracked, Tracking, Transport, Tuple};
+use svclab_rules::cluster::{Family, Protocol};
+use svclab_rules::walk::{Direction, Interface, Packet, Refusal, State, Tracked, Tracking, Transport, Tuple};
 
 use super::journey::Journey;
 use super::leg::{End, Ended, Home, Leg};
-use super::prediction::{Cause, Predicted, PredictedBranch, PredictedReply};
+use super::prediction::{Cause, Predicted, PredictedBranch, PredictedReply, kind_of};
 use super::routing::Out;
 use super::{Network, SpaceId};
 use crate::scenario::RejectKind;
@@ -46,10 +46,11 @@ impl Network<'_> {
             }
             // Only answers come home.
             Ended::Returned => return Vec::new(),
-            Ended::Rejected(space, kind, cause) => {
-                let told = match (kind, &cause, self.bridge_port(space, &leg)) {
-                    (RejectKind::TcpReset, Cause::Rule(_), Some(port)) => self.reset_by_port(space, port, &leg, home),
-                    _ => self.refusals(space, &leg, kind, &cause, home),
+            Ended::Rejected(space, refusal, cause) => {
+                let kind = kind_of(refusal, &cause);
+                let told = match (refusal, &cause, self.bridge_port(space, &leg)) {
+                    (Refusal::TcpReset, Cause::Rule(_), Some(port)) => self.reset_by_port(space, port, &leg, home),
+                    _ => self.refusals(space, &leg, refusal, &cause, home),
                 };
                 let told = told.into_iter();
                 let of = |answer: End| {
@@ -107,10 +108,11 @@ impl Network<'_> {
 
     /// Follows what a kernel says that refuses a packet: a TCP reset, or an ICMP error from the address that was asked where
     /// that is its own, else from the one towards the sender.
-    fn refusals(&self, space: SpaceId, leg: &Leg, kind: RejectKind, cause: &Cause, home: Home<'_>) -> Vec<End> {
+    fn refusals(&self, space: SpaceId, leg: &Leg, refusal: Refusal, cause: &Cause, home: Home<'_>) -> Vec<End> {
         let packet = &leg.packet;
-        let is_reset = kind == RejectKind::TcpReset;
-        let mut answer = if is_reset { reset(packet) } else { self.error(space, packet) };
+        let error = refusal.icmp(Family::of(packet.source));
+        let is_reset = error.is_none();
+        let mut answer = error.map_or_else(|| reset(packet), |error| self.error(space, packet, error));
         answer.known.clone_from(&leg.known);
         let mut journey = Journey::back(self, home);
         // A kernel without SCTP tells of that itself, before any socket is looked for.
@@ -125,17 +127,15 @@ impl Network<'_> {
         journey.finish()
     }
 
-    /// An ICMP error about a packet.
-    fn error(&self, space: SpaceId, packet: &Packet) -> Leg {
+    /// An ICMP error of a type and code about a packet.
+    fn error(&self, space: SpaceId, packet: &Packet, (kind, code): (u8, u8)) -> Leg {
         let machine = &self.machines[space];
         // `::1` is asked by the interface that has it alone (`ipv6_chk_addr`).
         let is_elsewhere = packet.destination.is_ipv6() && packet.destination.is_loopback();
         let is_own = machine.environment.addresses.interface_of(packet.destination).is_some() && !is_elsewhere;
         let toward = || machine.source_toward(packet.source).unwrap_or(packet.destination);
         let from = if is_own { packet.destination } else { toward() };
-        let v6 = from.is_ipv6();
-        let (kind, code) = if v6 { (1, 4) } else { (3, 3) };
-        let transport = Transport::Icmp { v6, kind, code, id: 0 };
+        let transport = Transport::Icmp { v6: from.is_ipv6(), kind, code, id: 0 };
         Leg::new(Packet::new(from, packet.source, transport)).about(packet.tuple())
     }
 

@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
-    BridgePorts, By, Direction, Hook, Interface, Outcome, Packet, State, Tracked, Tracking, Tuple,
+    BridgePorts, By, Direction, Hook, Interface, Outcome, Packet, Refusal, State, Tracked, Tracking, Tuple,
 };
 
 use super::leg::{End, Ended, Home, Leg};
-use super::prediction::{Cause, Stage, kind_of};
+use super::prediction::{Cause, Stage};
 use super::routing::{Out, Way};
 use super::{Machine, Network};
-use crate::scenario::RejectKind;
 use crate::topology::{ETH0, InterfaceKind, LOOPBACK, Role, SpaceId};
 use crate::wire::Mac;
 
@@ -173,7 +172,7 @@ impl<'n, 'a> Journey<'n, 'a> {
         match machine.route_input(by, leg.packet.source, leg.packet.destination) {
             // `ip_error`, `ip6_pkt_discard`.
             Err(Cause::NoRoute) => {
-                self.end(leg, Ended::Rejected(space, RejectKind::OtherUnreachable, Cause::NoRoute));
+                self.end(leg, Ended::Rejected(space, Refusal::NetUnreachable, Cause::NoRoute));
             }
             Err(cause) => self.lose(space, leg, cause),
             Ok(Way::Local) => self.for_the_machine(space, leg),
@@ -237,15 +236,14 @@ impl<'n, 'a> Journey<'n, 'a> {
                 let listener = protocol.and_then(|protocol| self.machine(space).listener(protocol, leg.destination()));
                 let how = match (listener, protocol) {
                     (Some(at), _) => Ended::Received(space, at.to_owned()),
-                    (None, Some(Protocol::Tcp)) => Ended::Rejected(space, RejectKind::TcpReset, Cause::NobodyListens),
+                    (None, Some(Protocol::Tcp)) => Ended::Rejected(space, Refusal::TcpReset, Cause::NobodyListens),
                     (None, Some(Protocol::Udp)) => {
-                        Ended::Rejected(space, RejectKind::PortUnreachable, Cause::NobodyListens)
+                        Ended::Rejected(space, Refusal::PortUnreachable, Cause::NobodyListens)
                     }
                     (None, Some(Protocol::Sctp)) if self.hears_sctp(space) => {
                         Ended::Dropped(space, Cause::NobodyListens)
                     }
-                    // An ABORT, or protocol unreachable where the kernel has no SCTP.
-                    (None, _) => Ended::Rejected(space, RejectKind::Any, Cause::NobodyListens),
+                    (None, _) => Ended::Rejected(space, Refusal::ProtocolUnreachable, Cause::NobodyListens),
                 };
                 self.end(leg, how);
             }
@@ -322,7 +320,7 @@ impl<'n, 'a> Journey<'n, 'a> {
                     Some(Ended::Dropped(space, cause))
                 }
                 Outcome::Reject(rule, refusal) => {
-                    place(rule).map(|rule| Ended::Rejected(space, kind_of(refusal), Cause::Rule(rule)))
+                    place(rule).map(|rule| Ended::Rejected(space, refusal, Cause::Rule(rule)))
                 }
                 Outcome::Unknown(unknown) => place(unknown.rule).map(|rule| Ended::Unknown(rule, unknown.why)),
             };

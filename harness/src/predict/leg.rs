@@ -6,10 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use svclab_rules::cluster::Protocol;
-use svclab_rules::walk::{Assumptions, Connection, Packet, Share, Tracked, Tracking, Transport, Tuple};
+use svclab_rules::walk::{Assumptions, Connection, Packet, Refusal, Share, Tracked, Tracking, Transport, Tuple};
 
 use super::prediction::{Cause, RulePlace, Stage};
-use crate::scenario::RejectKind;
 use crate::topology::SpaceId;
 
 /// Linux' default time to live.
@@ -143,7 +142,7 @@ pub(super) enum Ended {
     Received(SpaceId, String),
     /// An answer is back at the sender.
     Returned,
-    Rejected(SpaceId, RejectKind, Cause),
+    Rejected(SpaceId, Refusal, Cause),
     Dropped(SpaceId, Cause),
     /// The kernel has no way for a process's packet.
     Unsent(SpaceId, Cause),

@@ -209,10 +209,12 @@ pub struct Stage {
 }
 
 /// The kind of a refusal as its sender sees it.
-pub(super) fn kind_of(refusal: Refusal) -> RejectKind {
-    match refusal {
-        Refusal::TcpReset => RejectKind::TcpReset,
-        Refusal::PortUnreachable => RejectKind::PortUnreachable,
+pub(super) fn kind_of(refusal: Refusal, cause: &Cause) -> RejectKind {
+    match (refusal, cause) {
+        (Refusal::TcpReset, _) => RejectKind::TcpReset,
+        (Refusal::PortUnreachable, _) => RejectKind::PortUnreachable,
+        // A kernel that has SCTP says ABORT.
+        (Refusal::ProtocolUnreachable, Cause::NobodyListens) => RejectKind::Any,
         _ => RejectKind::OtherUnreachable,
     }
 }

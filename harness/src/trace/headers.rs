@@ -75,9 +75,9 @@ impl Header {
                 2 | 6 => Some(Passage::Back),
                 _ => None,
             },
-            // Destination unreachable.
+            // Destination unreachable; in IPv6 an unknown protocol is a parameter problem.
             1 if byte(0)? == 3 => Some(Passage::Back),
-            58 if byte(0)? == 1 => Some(Passage::Back),
+            58 if matches!(byte(0)?, 1 | 4) => Some(Passage::Back),
             _ => None,
         }
     }

@@ -53,7 +53,7 @@ pub(crate) fn cluster(dice: &mut Dice, name: &str) -> Value {
     json!({
         "name": name,
         "cluster": network(dice, families),
-        "nodes": nodes.iter().map(|name| node(dice, name)).collect::<Vec<_>>(),
+        "nodes": nodes.iter().enumerate().map(|(number, name)| node(dice, number, name, families)).collect::<Vec<_>>(),
         "pods": pods,
         "hosts": [{"name": "outside", "ips": families.lists("203.0.113.10", "2001:db8:113::10")}],
         "services": services,
@@ -82,6 +82,13 @@ fn network(dice: &mut Dice, families: Families) -> Value {
     });
     if dice.one_in(3) {
         proxy["detectLocalMode"] = json!("NodeCIDR");
+    } else if dice.one_in(6) && !is_nftables {
+        // In nftables mode some releases write a rule for it that nft does not take.
+        proxy["detectLocalMode"] = json!("InterfaceNamePrefix");
+        proxy["detectLocal"] = json!({"interfaceNamePrefix": "veth"});
+    } else if dice.one_in(6) && cni != "ptp" {
+        proxy["detectLocalMode"] = json!("BridgeInterface");
+        proxy["detectLocal"] = json!({"bridgeInterface": dice.pick(&["cni0", "docker0"])});
     } else if dice.one_in(3) {
         proxy["clusterCIDR"] = json!("");
     }
@@ -92,11 +99,15 @@ fn network(dice: &mut Dice, families: Families) -> Value {
     json!({"podCIDR": pods, "cni": cni, "overlay": overlay, "proxy": proxy})
 }
 
-fn node(dice: &mut Dice, name: &str) -> Value {
+fn node(dice: &mut Dice, number: usize, name: &str, families: Families) -> Value {
     let mut node = json!({"name": name, "labels": {"topology.kubernetes.io/zone": dice.pick(&["a", "b"])}});
     if dice.one_in(8) {
         let settings = (0..dice.within(1..4)).map(|_| (dice.pick(&SETTINGS).to_string(), json!(dice.below(2))));
         node["sysctls"] = Value::Object(settings.collect());
+    }
+    if dice.one_in(6) {
+        let (ipv4, ipv6) = (format!("198.18.0.{}", number + 1), format!("2001:db8:18::{}", number + 1));
+        node["externalIPs"] = families.lists(&ipv4, &ipv6);
     }
     node
 }

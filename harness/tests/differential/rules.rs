@@ -82,7 +82,8 @@ fn table(text: &mut String, dice: &mut Dice, words: &Vocabulary<'_>, stage: &Sta
 }
 
 fn rule(text: &mut String, dice: &mut Dice, words: &Vocabulary<'_>, stage: &Stage, chain: &str, next: &[String]) {
-    let protocol = *dice.pick(&["", "", "tcp", "tcp", "udp", "udp", "sctp"]);
+    let icmp = if words.family == Family::Ipv4 { "icmp" } else { "ipv6-icmp" };
+    let protocol = *dice.pick(&["", "", "", "tcp", "tcp", "tcp", "udp", "udp", "udp", "sctp", icmp]);
     let target = target(dice, words, stage, chain, next, protocol);
     let conditions = conditions(dice, words, chain, protocol);
     // A rule that ends every packet's way leaves nothing to compare.
@@ -124,6 +125,17 @@ fn conditions(dice: &mut Dice, words: &Vocabulary<'_>, chain: &str, protocol: &s
     } else if dice.one_in(6) {
         all.push(format!("! -p {}", dice.pick(&["tcp", "udp", "sctp"])));
     }
+    let limits: &[&str] = match chain {
+        "PREROUTING" | "INPUT" => &["in"],
+        "OUTPUT" | "POSTROUTING" => &["out"],
+        "FORWARD" => &["in", "out"],
+        // What a chain of others is reached from is not known.
+        _ => &[],
+    };
+    if !limits.is_empty() && dice.one_in(12) {
+        let side = dice.pick(&["--src-type", "--dst-type"]);
+        all.push(format!("-m addrtype {}{side} LOCAL --limit-iface-{}", not(dice), dice.pick(limits)));
+    }
     while dice.one_in(2) {
         let next = condition(dice, words);
         if !all.iter().any(|one| extension(one) == extension(&next)) {
@@ -140,6 +152,11 @@ fn extension(condition: &str) -> Option<&str> {
 }
 
 fn of_protocol(dice: &mut Dice, words: &Vocabulary<'_>, protocol: &str) -> Option<String> {
+    match protocol {
+        "icmp" => return Some(format!("-m icmp {}--icmp-type {}", not(dice), dice.pick(&["3", "3/3", "3/10", "8"]))),
+        "ipv6-icmp" => return Some(format!("-m icmp6 {}--icmpv6-type {}", not(dice), dice.pick(&["1", "1/4", "128"]))),
+        _ => {}
+    }
     let port = *dice.pick(words.ports);
     let not = not(dice);
     Some(match dice.below(7) {
@@ -160,7 +177,7 @@ fn of_protocol(dice: &mut Dice, words: &Vocabulary<'_>, protocol: &str) -> Optio
 fn condition(dice: &mut Dice, words: &Vocabulary<'_>) -> String {
     let not = not(dice);
     let address = *dice.pick(&words.addresses);
-    match dice.below(14) {
+    match dice.below(15) {
         0 => format!(
             "-m mark {not}--mark {}",
             dice.pick(&["0x4000/0x4000", "0x1/0x1", "0x0", "0x10/0xf0", "0x8000/0x8000"])
@@ -195,6 +212,12 @@ fn condition(dice: &mut Dice, words: &Vocabulary<'_>) -> String {
                 *dice.pick(&[("fd00:10:96::", "fd00:10:97::"), ("fd00:172:18::2", "fd00:172:18::2")])
             };
             format!("-m iprange {not}--{} {first}-{last}", dice.pick(&["src-range", "dst-range"]))
+        }
+        13 => {
+            let port = words.interfaces.last().map_or("veth0", String::as_str);
+            let asked =
+                [format!("--physdev-in {port}"), "--physdev-is-in".to_owned(), "--physdev-is-bridged".to_owned()];
+            format!("-m physdev {not}{}", dice.pick(&asked))
         }
         12 => {
             // Nobody is put on the list that is asked, and nobody asks the other: what a list knows is not predicted.

@@ -11,6 +11,7 @@ use super::hook::Hook;
 use super::packet::Packet;
 use super::share::Share;
 use super::trace::{ChainId, NoTrace, RuleId};
+use crate::cluster::Family;
 
 /// One of the things that can become of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +91,7 @@ pub enum Refusal {
     NetUnreachable,
     /// ICMP: the host is unreachable; IPv6 says address unreachable.
     HostUnreachable,
-    /// ICMP: the protocol is unknown; IPv4 only.
+    /// ICMP: the protocol is unknown. No rule says so in IPv6.
     ProtocolUnreachable,
     /// ICMP: the network is prohibited; IPv4 only.
     NetProhibited,
@@ -102,6 +103,26 @@ pub enum Refusal {
     PolicyFail,
     /// ICMPv6: a reject route.
     RejectRoute,
+}
+
+impl Refusal {
+    /// The type and code of the ICMP error that tells so (RFC 792, RFC 1812, RFC 4443); nothing for a reset.
+    pub fn icmp(self, family: Family) -> Option<(u8, u8)> {
+        let (v4, v6) = match self {
+            Self::TcpReset => return None,
+            Self::PortUnreachable => ((3, 3), (1, 4)),
+            Self::NetUnreachable => ((3, 0), (1, 0)),
+            Self::HostUnreachable => ((3, 1), (1, 3)),
+            // In IPv6 a header is unknown, which is a parameter problem.
+            Self::ProtocolUnreachable => ((3, 2), (4, 1)),
+            Self::NetProhibited => ((3, 9), (1, 1)),
+            Self::HostProhibited => ((3, 10), (1, 1)),
+            Self::AdminProhibited => ((3, 13), (1, 1)),
+            Self::PolicyFail => ((3, 13), (1, 5)),
+            Self::RejectRoute => ((3, 13), (1, 6)),
+        };
+        Some(if family == Family::Ipv4 { v4 } else { v6 })
+    }
 }
 
 /// Effects, in order. Most branches have none or one.

@@ -33,6 +33,13 @@ impl Document {
     }
 }
 
+impl Document {
+    /// Whether it can be installed only where interfaces are: nftables' `iif` stands for an interface's index.
+    pub(crate) fn needs_interfaces(&self) -> bool {
+        self.mode == ProxyMode::Nftables && self.text.split_whitespace().any(|word| word == "iif")
+    }
+}
+
 /// Why a scenario's rules cannot be written.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DocumentError {

@@ -86,12 +86,12 @@ impl Lab {
         let stamping = stamping.map_err(|source| LabError::Sandbox { what: "switching time stamps on", source })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| LabError::Sandbox { what: "starting the runtime", source })?;
-        // Rules take the longest, so they are begun with as soon as there is something to install them in.
+        // Rules take the longest, so they are begun with as soon as there is something to install them in, and all that they name.
         let ruled = |space: &Space| documents.iter().any(|document| document.space == space.name);
         let (first, rest) =
             topology.spaces.split_at(topology.spaces.iter().rposition(ruled).map_or(0, |last| last + 1));
         let mut namespaces = make_namespaces(first, ipv6)?;
-        let others = install::install_all(&namespaces, documents, backend, || {
+        let join = || {
             let others = make_namespaces(rest, ipv6)?;
             let all: Vec<&Namespace> = namespaces.iter().chain(&others).collect();
             runtime.block_on(link_up(&topology, &all))?;
@@ -101,7 +101,14 @@ impl Lab {
                 }
             }
             Ok(others)
-        })?;
+        };
+        let others = if documents.iter().any(Document::needs_interfaces) {
+            let others = join()?;
+            install::install_all(&namespaces, documents, backend, || Ok(()))?;
+            others
+        } else {
+            install::install_all(&namespaces, documents, backend, join)?
+        };
         namespaces.extend(others);
         let processor = fence::stay_on_one_processor();
         let processor =

@@ -125,7 +125,7 @@ fn a_report_that_cannot_be_written_fails_a_run_that_held() {
 }
 
 #[rstest]
-#[case::value("net.ipv4.ip_forward", "maybe", "invalid argument")]
+#[case::value("net.ipv4.ip_default_ttl", "maybe", "invalid argument")]
 #[case::unknown("net.ipv4.no_such_setting", "1", "no such file or directory")]
 #[case::folder("net.ipv4.route", "1", "is a directory")]
 #[case::read_only("net.netfilter.nf_conntrack_count", "1", "permission denied")]
@@ -202,7 +202,7 @@ fn a_run_that_is_interrupted_writes_no_report(#[case] before: Option<&str>) {
 fn tests_are_counted_where_their_lab_fails() {
     let folder = folder("lab-fails");
     let file = folder.join("broken.yaml");
-    let text = "name: f\nnodes: [{name: n, sysctls: {net.ipv4.ip_forward: maybe}}]\npods: [{name: a, node: n}, {name: b, node: n}]\ntests:\n  \
+    let text = "name: f\nnodes: [{name: n, sysctls: {net.ipv4.ip_default_ttl: maybe}}]\npods: [{name: a, node: n}, {name: b, node: n}]\ntests:\n  \
                 - {name: one, probe: {from: pod/a, to: 'pod/b:80'}, expect: {dropped: true}}\n  \
                 - {name: two, probe: {from: pod/a, to: 'pod/b:81'}, expect: {dropped: true}}\n";
     fs::write(&file, text).expect("a file");
@@ -213,7 +213,7 @@ fn tests_are_counted_where_their_lab_fails() {
     assert!(stdout.contains("1 scenario, 2 tests: 0 ok, 2 errors"), "{stdout}");
     let junit = fs::read_to_string(junit).expect("a report");
     assert_eq!(junit.matches("<testcase ").count(), 2, "{junit}");
-    assert_eq!(junit.matches("net.ipv4.ip_forward = maybe in node/n").count(), 2, "{junit}");
+    assert_eq!(junit.matches("net.ipv4.ip_default_ttl = maybe in node/n").count(), 2, "{junit}");
 }
 
 /// Each scenario has a capture of its own, and one without a frame is told.

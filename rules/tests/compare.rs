@@ -184,7 +184,7 @@ fn names_of_element(set: &str, element: &Element) -> Vec<String> {
         .or_else(|| element.comment.as_ref().map(|comment| format!("service {}", comment.trim_end_matches(':'))));
     let address = element.key.iter().find_map(|part| match part {
         Key::Address(ip) => Some(ip.to_string()),
-        Key::Protocol(_) | Key::Port(_) => None,
+        Key::Addresses(_) | Key::Protocol(_) | Key::Port(_) => None,
     });
     let in_set = address.map(|ip| if set == "nodeport-ips" { format!("set {set} of ") } else { ip });
     service.or(in_set).into_iter().collect()

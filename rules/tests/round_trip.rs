@@ -14,9 +14,10 @@ use svclab_rules::iptables::{
     Side, States, Statistic, Table, TableName, Target, TcpFlags,
 };
 use svclab_rules::nftables::{
-    self, AddressRange, Addresses, Condition, LookupKey, MarkChange, Name, Ruleset, Side as HeaderSide, Statement,
-    Verdict,
+    self, AddressRange, Addresses, Condition, ConnectionState, LookupKey, MarkChange, Name, Ruleset,
+    Side as HeaderSide, Statement, Verdict,
 };
+use svclab_rules::walk::Refusal;
 
 fn negatable<T: std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Strategy<Value = Negatable<T>> {
     (any::<bool>(), value).prop_map(|(negated, value)| Negatable { negated, value })
@@ -264,6 +265,18 @@ fn key() -> impl Strategy<Value = LookupKey> {
     prop_oneof![side().prop_map(LookupKey::Address), Just(LookupKey::Protocol), Just(LookupKey::DestinationPort)]
 }
 
+fn connection_states() -> impl Strategy<Value = Condition> {
+    let states = proptest::sample::subsequence(ConnectionState::ALL.to_vec(), 1..=ConnectionState::ALL.len());
+    (any::<bool>(), states).prop_map(|(negated, states)| Condition::State { negated, states })
+}
+
+/// Those that are no single destination port of a protocol.
+fn other_ports() -> impl Strategy<Value = Condition> {
+    let range = (any::<u16>(), any::<u16>()).prop_map(|(a, b)| a.min(b)..=a.max(b));
+    (option::of(protocol()), side(), any::<bool>(), vec(range, 2..4))
+        .prop_map(|(protocol, side, negated, ports)| Condition::Ports { protocol, side, negated, ports })
+}
+
 fn nft_condition(family: Family) -> BoxedStrategy<Condition> {
     let range = (address(family), address(family)).prop_map(|(a, b)| AddressRange { first: a.min(b), last: a.max(b) });
     // A prefix of one address is that address.
@@ -278,7 +291,21 @@ fn nft_condition(family: Family) -> BoxedStrategy<Condition> {
     let address =
         (side(), any::<bool>(), value).prop_map(|(side, negated, value)| Condition::Address { side, negated, value });
     prop_oneof![
-        Just(Condition::New),
+        connection_states(),
+        other_ports(),
+        vec(140..=255_u8, 1..4).prop_map(|numbers| Condition::Protocols { negated: false, numbers }),
+        (any::<bool>(), any::<bool>(), vec(name(), 1..4)).prop_map(|(by_name, negated, names)| Condition::Interfaces {
+            output: true,
+            by_name,
+            negated,
+            names
+        }),
+        (any::<bool>(), any::<u32>(), 1..=u32::MAX).prop_map(|(negated, mask, value)| Condition::Marked {
+            negated,
+            mask,
+            value
+        }),
+        Just(Condition::Family(family)),
         Just(Condition::Translated),
         address,
         (protocol(), any::<u16>()).prop_map(|(protocol, port)| Condition::DestinationPort(protocol, port)),
@@ -304,16 +331,25 @@ fn verdict() -> impl Strategy<Value = Verdict> {
 
 fn statement(family: Family) -> BoxedStrategy<Statement> {
     let socket = || (address(family), any::<u16>()).prop_map(|(ip, port)| SocketAddr::new(ip, port));
-    let change = (any::<bool>(), any::<u32>())
-        .prop_map(|(set, bit)| if set { MarkChange::Set(bit) } else { MarkChange::Flip(bit) });
+    let change = prop_oneof![
+        any::<u32>().prop_map(MarkChange::Set),
+        any::<u32>().prop_map(MarkChange::Flip),
+        (any::<u32>(), any::<u32>()).prop_map(|(kept, set)| MarkChange::Write { kept, set }),
+    ];
+    let refusal = match family {
+        Family::Ipv4 => vec![Refusal::PortUnreachable, Refusal::TcpReset, Refusal::NetProhibited],
+        Family::Ipv6 => vec![Refusal::PortUnreachable, Refusal::HostUnreachable, Refusal::PolicyFail],
+    };
     prop_oneof![
         verdict().prop_map(Statement::Verdict),
-        Just(Statement::Reject),
+        proptest::sample::select(refusal).prop_map(Statement::Reject),
         (vec(key(), 1..4), set_name()).prop_map(|(key, map)| Statement::Lookup(key, map)),
         vec(set_name(), 1..5).prop_map(Statement::Balance),
         vec(socket(), 1..5).prop_map(Statement::BalanceDnat),
         socket().prop_map(Statement::Dnat),
-        Just(Statement::Masquerade),
+        any::<bool>().prop_map(|random| Statement::Masquerade { random }),
+        address(family).prop_map(Statement::DnatAddress),
+        (address(family), option::of(any::<u16>())).prop_map(|(address, port)| Statement::Snat(address, port)),
         change.prop_map(Statement::Mark),
         set_name().prop_map(Statement::RememberSource),
     ]

@@ -47,6 +47,10 @@ pub(super) fn translates_destination(to: &str) -> String {
     format!("translates the destination to {to}")
 }
 
+pub(super) fn translates_source(to: &str) -> String {
+    format!("translates the source to {to}")
+}
+
 fn in_brackets(words: Option<&str>) -> String {
     words.map(|words| format!(" ({words})")).unwrap_or_default()
 }

@@ -53,7 +53,7 @@ fn of_element(table: &Table, set: &Set, element: &Element) -> Vec<(Operator, Edi
         let (operator, other) = match part {
             Key::Address(address) => (Operator::WrongAddress, Key::Address(neighbour(*address))),
             Key::Port(port) => (Operator::WrongPort, Key::Port(shifted(*port))),
-            Key::Protocol(_) => continue,
+            Key::Addresses(_) | Key::Protocol(_) => continue,
         };
         let mut key = element.key.clone();
         key[at] = other;
@@ -108,8 +108,8 @@ fn of_rule(table: &Table, rules: &[Rule]) -> Vec<(Operator, Edit<Rule>)> {
 fn removal(rule: &Rule) -> Operator {
     match rule.statements.last() {
         Some(Statement::Mark(_)) => Operator::LostMark,
-        Some(Statement::Masquerade) => Operator::MissingMasquerade,
-        Some(Statement::Reject) => Operator::MissingReject,
+        Some(Statement::Masquerade { .. }) => Operator::MissingMasquerade,
+        Some(Statement::Reject(_)) => Operator::MissingReject,
         Some(Statement::Verdict(Verdict::Drop)) => Operator::MissingDrop,
         _ => Operator::DroppedRule,
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::name::Name;
+use super::ranges::AddressRange;
 use super::statement::{Condition, Statement, Verdict};
 use crate::cluster::{Family, Protocol};
 use crate::walk::Hook;
@@ -133,6 +134,8 @@ pub struct Element {
 pub enum Key {
     /// An address.
     Address(IpAddr),
+    /// Addresses from one to another, in a set of intervals.
+    Addresses(AddressRange),
     /// A protocol.
     Protocol(Protocol),
     /// A port.

@@ -20,12 +20,12 @@ pub use ast::{BaseChain, Chain, Datatype, Dynamic, Element, Key, Rule, Ruleset, 
 pub use generate::{Unsupported, generate};
 pub use name::Name;
 pub(crate) use name::{base_of_comment, base_of_endpoint, comment_of_base};
-pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, parse};
+pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, parse, parse_all};
 pub use print::print_key;
 pub(crate) use print::{family as print_family, print_element, print_verdict};
 pub use print::{print, print_rule, print_sync};
 pub use ranges::AddressRange;
-pub use statement::{Addresses, Condition, LookupKey, MarkChange, Side, Statement, Verdict};
+pub use statement::{Addresses, Condition, ConnectionState, LookupKey, MarkChange, Side, Statement, Verdict};
 
 /// What kube-proxy calls its tables.
 const TABLE: &str = "kube-proxy";

@@ -1,11 +1,12 @@
 //! The text of rules, as `nft list ruleset` shows it (nft 1.0.6).
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 use super::ast::{BaseChain, Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, Table};
-use super::statement::{Addresses, Condition, LookupKey, MarkChange, Statement, Verdict};
-use crate::cluster::Family;
-use crate::walk::Hook;
+use super::statement::{Addresses, Condition, ConnectionState, LookupKey, MarkChange, Side, Statement, Verdict};
+use crate::cluster::{Family, Protocol};
+use crate::walk::{Hook, Refusal};
 
 /// Shows tables as `nft list ruleset` does. `nft -f` loads the text as it is into a namespace that has none of them.
 ///
@@ -129,6 +130,7 @@ fn write_parts(out: &mut String, key: &[Key]) {
     join(out, " . ", key, |out, part| {
         let _ = match part {
             Key::Address(address) => write!(out, "{address}"),
+            Key::Addresses(range) => write!(out, "{range}"),
             Key::Protocol(protocol) => write!(out, "{protocol}"),
             Key::Port(port) => write!(out, "{port}"),
         };
@@ -210,7 +212,17 @@ fn write_rule(out: &mut String, rule: &Rule, family: Family) {
 fn write_condition(out: &mut String, condition: &Condition, ip: Family) {
     let not = |negated: bool| if negated { "!= " } else { "" };
     let _ = match condition {
-        Condition::New => write!(out, "ct state new"),
+        Condition::State { negated, states } => {
+            let _ = write!(out, "ct state {}", not(*negated));
+            let word = |out: &mut String, state: &ConnectionState| write!(out, "{}", state.as_str());
+            // Behind `!=` several without braces would be compared with all bits at once.
+            if *negated {
+                several(out, states, word)
+            } else {
+                listed(out, states, ",", word)
+            }
+            Ok(())
+        }
         Condition::Translated => write!(out, "ct status dnat"),
         Condition::Address { side, negated, value } => {
             let _ = write!(out, "{} {} {}", family(ip), side.as_str(), not(*negated));
@@ -218,13 +230,43 @@ fn write_condition(out: &mut String, condition: &Condition, ip: Family) {
             Ok(())
         }
         Condition::DestinationPort(protocol, port) => write!(out, "{protocol} dport {port}"),
+        Condition::Ports { protocol, side, negated, ports } => {
+            let field = if *side == Side::Source { "sport" } else { "dport" };
+            let protocol = protocol.map_or("th", Protocol::as_str);
+            let _ = write!(out, "{protocol} {field} {}", not(*negated));
+            several(out, ports, |out, ports| match (ports.start(), ports.end()) {
+                (first, last) if first == last => write!(out, "{first}"),
+                (first, last) => write!(out, "{first}-{last}"),
+            });
+            Ok(())
+        }
         Condition::Protocol(protocol) => write!(out, "meta l4proto {protocol}"),
+        Condition::Protocols { negated, numbers } => {
+            let _ = write!(out, "meta l4proto {}", not(*negated));
+            several(out, numbers, |out, number| write!(out, "{number}"));
+            Ok(())
+        }
+        Condition::Family(Family::Ipv4) => write!(out, "meta nfproto ipv4"),
+        Condition::Family(Family::Ipv6) => write!(out, "meta nfproto ipv6"),
         Condition::InInterface { negated, name } => write!(out, "iif {}\"{name}\"", not(*negated)),
         Condition::InInterfaceName { negated, name } => write!(out, "iifname {}\"{name}\"", not(*negated)),
+        Condition::Interfaces { output, by_name, negated, names } => {
+            let word = if *output { "oif" } else { "iif" };
+            let _ = write!(out, "{word}{} {}", if *by_name { "name" } else { "" }, not(*negated));
+            several(out, names, |out, name| write!(out, "\"{name}\""));
+            Ok(())
+        }
         Condition::Local(side) => write!(out, "fib {} type local", side.as_str()),
         Condition::Mark { set, bit } => {
             let comparison = if *set { "!=" } else { "==" };
             write!(out, "meta mark & {bit:#010x} {comparison} 0x00000000")
+        }
+        Condition::Marked { negated, mask: u32::MAX, value } => {
+            write!(out, "meta mark {}{value:#010x}", not(*negated))
+        }
+        Condition::Marked { negated, mask, value } => {
+            let comparison = if *negated { "!=" } else { "==" };
+            write!(out, "meta mark & {mask:#010x} {comparison} {value:#010x}")
         }
         Condition::InSet(key, set) => {
             write_key(out, key, ip);
@@ -255,7 +297,9 @@ fn write_statement(out: &mut String, statement: &Statement, ip: Family) {
             write_verdict(out, verdict);
             Ok(())
         }
-        Statement::Reject => write!(out, "reject"),
+        Statement::Reject(Refusal::PortUnreachable) => write!(out, "reject"),
+        Statement::Reject(Refusal::TcpReset) => write!(out, "reject with tcp reset"),
+        Statement::Reject(refusal) => write!(out, "reject with {} {}", icmp(ip), refusal_word(*refusal, ip)),
         Statement::Lookup(key, map) => {
             write_key(out, key, ip);
             write!(out, " vmap @{map}")
@@ -271,9 +315,18 @@ fn write_statement(out: &mut String, statement: &Statement, ip: Family) {
             write!(out, " }}")
         }
         Statement::Dnat(endpoint) => write!(out, "dnat to {endpoint}"),
-        Statement::Masquerade => write!(out, "masquerade fully-random"),
+        Statement::DnatAddress(address) => write!(out, "dnat to {address}"),
+        Statement::Snat(address, None) => write!(out, "snat to {address}"),
+        Statement::Snat(address, Some(port)) => write!(out, "snat to {}", SocketAddr::new(*address, *port)),
+        Statement::Masquerade { random: true } => write!(out, "masquerade fully-random"),
+        Statement::Masquerade { random: false } => write!(out, "masquerade"),
         Statement::Mark(MarkChange::Set(bit)) => write!(out, "meta mark set meta mark | {bit:#010x}"),
         Statement::Mark(MarkChange::Flip(bit)) => write!(out, "meta mark set meta mark ^ {bit:#010x}"),
+        Statement::Mark(MarkChange::Write { kept: 0, set }) => write!(out, "meta mark set {set:#010x}"),
+        Statement::Mark(MarkChange::Write { kept, set: 0 }) => write!(out, "meta mark set meta mark & {kept:#010x}"),
+        Statement::Mark(MarkChange::Write { kept, set }) => {
+            write!(out, "meta mark set meta mark & {kept:#010x} | {set:#010x}")
+        }
         Statement::RememberSource(set) => write!(out, "update @{set} {{ {} saddr }}", family(ip)),
         Statement::Other(json) => write!(out, "{json}"),
     };
@@ -297,6 +350,49 @@ fn write_key(out: &mut String, key: &[LookupKey], ip: Family) {
             LookupKey::DestinationPort => write!(out, "th dport"),
         };
     });
+}
+
+/// One item as it is, several between braces.
+fn several<T>(out: &mut String, items: &[T], write: impl Fn(&mut String, &T) -> std::fmt::Result) {
+    let (start, end) = if items.len() == 1 { ("", "") } else { ("{ ", " }") };
+    out.push_str(start);
+    listed(out, items, ", ", write);
+    out.push_str(end);
+}
+
+fn listed<T>(out: &mut String, items: &[T], between: &str, write: impl Fn(&mut String, &T) -> std::fmt::Result) {
+    join(out, between, items, |out, item| {
+        let _ = write(out, item);
+    });
+}
+
+fn icmp(ip: Family) -> &'static str {
+    match ip {
+        Family::Ipv4 => "icmp",
+        Family::Ipv6 => "icmpv6",
+    }
+}
+
+/// nft's words for what ICMP says, by family.
+pub(super) const REFUSALS: [(Family, Refusal, &str); 13] = [
+    (Family::Ipv4, Refusal::PortUnreachable, "port-unreachable"),
+    (Family::Ipv4, Refusal::NetUnreachable, "net-unreachable"),
+    (Family::Ipv4, Refusal::HostUnreachable, "host-unreachable"),
+    (Family::Ipv4, Refusal::ProtocolUnreachable, "prot-unreachable"),
+    (Family::Ipv4, Refusal::NetProhibited, "net-prohibited"),
+    (Family::Ipv4, Refusal::HostProhibited, "host-prohibited"),
+    (Family::Ipv4, Refusal::AdminProhibited, "admin-prohibited"),
+    (Family::Ipv6, Refusal::PortUnreachable, "port-unreachable"),
+    (Family::Ipv6, Refusal::NetUnreachable, "no-route"),
+    (Family::Ipv6, Refusal::HostUnreachable, "addr-unreachable"),
+    (Family::Ipv6, Refusal::AdminProhibited, "admin-prohibited"),
+    (Family::Ipv6, Refusal::PolicyFail, "policy-fail"),
+    (Family::Ipv6, Refusal::RejectRoute, "reject-route"),
+];
+
+fn refusal_word(refusal: Refusal, ip: Family) -> &'static str {
+    let of = |(family, known, _): &&(Family, Refusal, &str)| *family == ip && *known == refusal;
+    REFUSALS.iter().find(of).map_or("port-unreachable", |(.., word)| word)
 }
 
 /// `0 : a, 1 : b`.

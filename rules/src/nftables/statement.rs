@@ -1,18 +1,25 @@
 //! What rules ask for and do.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 
 use super::name::Name;
 use super::ranges::AddressRange;
-use crate::cluster::Protocol;
+use crate::cluster::{Family, Protocol};
+use crate::walk::{Packet, Refusal};
 
 /// A condition of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// `ct state new`: the first packet of a connection.
-    New,
+    /// `ct state established,related`: what the connection table says of the packet.
+    State {
+        /// True for `!=`.
+        negated: bool,
+        /// What it may say, at least one thing.
+        states: Vec<ConnectionState>,
+    },
     /// `ct status dnat`: the connection's destination was translated.
     Translated,
     /// `ip saddr 10.0.0.1`: one of the packet's addresses.
@@ -26,8 +33,28 @@ pub enum Condition {
     },
     /// `tcp dport 80`.
     DestinationPort(Protocol, u16),
+    /// `tcp sport { 22, 80-90 }`: any other question for ports.
+    Ports {
+        /// The protocol; any that has ports for `th`.
+        protocol: Option<Protocol>,
+        /// Which of the two.
+        side: Side,
+        /// True for `!=`.
+        negated: bool,
+        /// The ports, at least one range.
+        ports: Vec<RangeInclusive<u16>>,
+    },
     /// `meta l4proto tcp`.
     Protocol(Protocol),
+    /// `meta l4proto { icmp, 112 }`: any other question for the protocol.
+    Protocols {
+        /// True for `!=`.
+        negated: bool,
+        /// The protocols' numbers, at least one.
+        numbers: Vec<u8>,
+    },
+    /// `meta nfproto ipv4`, which tables of family `inet` ask for, and what only one family has implies.
+    Family(Family),
     /// `iif "cni0"`: the interface that the packet came by. It must be there when the rule is loaded.
     InInterface {
         /// True for `!=`.
@@ -42,6 +69,17 @@ pub enum Condition {
         /// The name.
         name: Box<str>,
     },
+    /// `oifname { "eth0", "cali*" }`: any other question for an interface.
+    Interfaces {
+        /// Whether it is the one that the packet leaves by.
+        output: bool,
+        /// Whether a name is a pattern where it ends in `*`, as with `iifname` and `oifname`.
+        by_name: bool,
+        /// True for `!=`.
+        negated: bool,
+        /// The names, at least one.
+        names: Vec<Box<str>>,
+    },
     /// `fib saddr type local`: one of the addresses is this machine's own.
     Local(Side),
     /// `meta mark & 0x00004000 == 0x00000000`: whether the packet has this mark.
@@ -51,10 +89,57 @@ pub enum Condition {
         /// The mark's bit.
         bit: u32,
     },
+    /// `meta mark & 0x000000ff == 0x00000001`: any other question for the mark.
+    Marked {
+        /// True for `!=`.
+        negated: bool,
+        /// The bits that are looked at.
+        mask: u32,
+        /// What they are.
+        value: u32,
+    },
     /// `ip saddr . ip daddr . meta l4proto . th dport @set`: a set has the key that the packet makes.
     InSet(Vec<LookupKey>, Name),
     /// A condition that is not modelled: what nft shows for it.
     Other(Box<str>),
+}
+
+impl Condition {
+    /// `ct state new`: the first packet of a connection.
+    pub fn new_connection() -> Self {
+        Self::State { negated: false, states: vec![ConnectionState::New] }
+    }
+}
+
+/// What the connection table says of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConnectionState {
+    /// It opens a connection.
+    New,
+    /// Packets of its connection went both ways.
+    Established,
+    /// It belongs to what another connection announced, or is an error about one.
+    Related,
+    /// It belongs to no connection, and opens none.
+    Invalid,
+    /// The table does not look at it.
+    Untracked,
+}
+
+impl ConnectionState {
+    /// All there are.
+    pub const ALL: [Self; 5] = [Self::New, Self::Established, Self::Related, Self::Invalid, Self::Untracked];
+
+    /// nft's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Established => "established",
+            Self::Related => "related",
+            Self::Invalid => "invalid",
+            Self::Untracked => "untracked",
+        }
+    }
 }
 
 /// One of a packet's two addresses.
@@ -72,6 +157,14 @@ impl Side {
         match self {
             Self::Source => "saddr",
             Self::Destination => "daddr",
+        }
+    }
+
+    /// That address of a packet.
+    pub(crate) fn of(self, packet: &Packet) -> IpAddr {
+        match self {
+            Self::Source => packet.source,
+            Self::Destination => packet.destination,
         }
     }
 }
@@ -94,8 +187,8 @@ pub enum Addresses {
 pub enum Statement {
     /// Ends the rule with a verdict.
     Verdict(Verdict),
-    /// `reject`: the sender gets an ICMP port unreachable.
-    Reject,
+    /// `reject`: the sender is told, by an ICMP port unreachable where nothing else is said.
+    Reject(Refusal),
     /// `ip daddr . meta l4proto . th dport vmap @map`: the verdict that a map has for the packet, if it has one.
     Lookup(Vec<LookupKey>, Name),
     /// `numgen random mod 2 vmap { 0 : goto a, 1 : goto b }`: one of several chains, all as likely.
@@ -105,8 +198,15 @@ pub enum Statement {
     BalanceDnat(Vec<SocketAddr>),
     /// `dnat to 10.0.0.1:80`.
     Dnat(SocketAddr),
-    /// `masquerade fully-random`.
-    Masquerade,
+    /// `dnat to 10.0.0.1`: the port stays.
+    DnatAddress(IpAddr),
+    /// `snat to 10.0.0.1`, or `snat to 10.0.0.1:80`.
+    Snat(IpAddr, Option<u16>),
+    /// `masquerade`.
+    Masquerade {
+        /// Whether the port is chosen by chance: `fully-random`.
+        random: bool,
+    },
     /// `meta mark set meta mark | 0x00004000`.
     Mark(MarkChange),
     /// `update @set { ip saddr }`: the source is put into a set, for the set's time from now on.
@@ -142,11 +242,18 @@ pub enum LookupKey {
     DestinationPort,
 }
 
-/// A change of a bit of the packet's mark.
+/// A change of the packet's mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MarkChange {
-    /// `|`: it is set.
+    /// `|`: a bit is set.
     Set(u32),
-    /// `^`: it is turned over.
+    /// `^`: a bit is turned over.
     Flip(u32),
+    /// `meta mark & 0xffffff00 | 0x00000001`: bits are kept, others set; without any that are kept, the mark is this number.
+    Write {
+        /// The bits that are kept.
+        kept: u32,
+        /// The bits that are set.
+        set: u32,
+    },
 }

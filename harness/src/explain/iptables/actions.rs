@@ -24,7 +24,7 @@ pub(super) fn words(rule: &Rule) -> String {
         Target::Mark(mark) => phrases::marks(&masked(*mark)),
         Target::Masquerade { .. } => phrases::MASQUERADES.to_owned(),
         Target::Dnat(nat) => phrases::translates_destination(&translated(nat)),
-        Target::Snat(nat) => format!("translates the source to {}", translated(nat)),
+        Target::Snat(nat) => phrases::translates_source(&translated(nat)),
         Target::Redirect { ports, .. } => {
             let ports = ports.map(|ports| format!(", port {}", range(ports))).unwrap_or_default();
             format!("redirects it to this machine{ports}")

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use svclab_rules::nftables::{
     Element, Key, LookupKey, MarkChange, Name, Rule, Side, Statement, Table, Verdict, print_key,
 };
-use svclab_rules::walk::Packet;
+use svclab_rules::walk::{Packet, Refusal};
 
 use super::super::phrases;
 use crate::predict::{Met, Onward};
@@ -17,7 +17,9 @@ const MOST_DESTINATIONS: usize = 4;
 pub(super) fn words(met: &Met<'_>, rule: &Rule, table: &Table) -> String {
     let of = |statement: &Statement| match statement {
         Statement::Verdict(verdict) => verdict_words(verdict),
-        Statement::Reject => phrases::CLOSES_PORT.to_owned(),
+        Statement::Reject(Refusal::PortUnreachable) => phrases::CLOSES_PORT.to_owned(),
+        Statement::Reject(Refusal::TcpReset) => phrases::RESETS.to_owned(),
+        Statement::Reject(_) => phrases::REJECTS.to_owned(),
         Statement::Lookup(key, map) => found(met, key, map, table),
         Statement::Balance(chains) => {
             let led = met.onward.chain().map(|chain| phrases::goes(chain, role(chain))).unwrap_or_default();
@@ -25,9 +27,19 @@ pub(super) fn words(met: &Met<'_>, rule: &Rule, table: &Table) -> String {
         }
         Statement::BalanceDnat(destinations) => phrases::translates_destination(&one_of(destinations)),
         Statement::Dnat(destination) => phrases::translates_destination(&destination.to_string()),
-        Statement::Masquerade => phrases::MASQUERADES.to_owned(),
+        Statement::DnatAddress(address) => phrases::translates_destination(&address.to_string()),
+        Statement::Snat(address, None) => phrases::translates_source(&address.to_string()),
+        Statement::Snat(address, Some(port)) => {
+            phrases::translates_source(&SocketAddr::new(*address, *port).to_string())
+        }
+        Statement::Masquerade { .. } => phrases::MASQUERADES.to_owned(),
         Statement::Mark(MarkChange::Set(bits)) => phrases::marks(&format!("{bits:#x}")),
         Statement::Mark(MarkChange::Flip(bits)) => phrases::flips_mark(*bits),
+        Statement::Mark(MarkChange::Write { kept: 0, set }) => format!("gives it the mark {set:#x}"),
+        Statement::Mark(MarkChange::Write { kept, set: 0 }) => format!("leaves it of its mark the bits {kept:#x}"),
+        Statement::Mark(MarkChange::Write { kept, set }) => {
+            format!("leaves it of its mark the bits {kept:#x}, and sets the bits {set:#x}")
+        }
         Statement::RememberSource(set) => format!("notes its source in the set {set}"),
         Statement::Other(text) => format!("does what `{text}` does"),
     };

@@ -1,6 +1,9 @@
 //! What a rule of nftables asks for, in words.
 
-use svclab_rules::nftables::{AddressRange, Addresses, Condition, LookupKey, Rule, Side, Statement};
+use std::ops::RangeInclusive;
+
+use svclab_rules::cluster::Family;
+use svclab_rules::nftables::{AddressRange, Addresses, Condition, ConnectionState, LookupKey, Rule, Side, Statement};
 
 /// What a rule asks of packets, as a fragment: `of a new connection, to 10.96.0.10`. A map that it looks into is asked too.
 pub(super) fn words(rule: &Rule) -> String {
@@ -15,19 +18,49 @@ pub(super) fn words(rule: &Rule) -> String {
 
 fn one_condition(condition: &Condition) -> String {
     match condition {
-        Condition::New => "of a new connection".to_owned(),
+        Condition::State { negated: false, states } if states.as_slice() == [ConnectionState::New] => {
+            "of a new connection".to_owned()
+        }
+        Condition::State { negated, states } => {
+            format!("{}in the connection state {}", not(*negated), one_of(states, |state| state.as_str().to_owned()))
+        }
         Condition::Translated => "of a connection whose destination was translated".to_owned(),
         Condition::Address { side, negated, value } => format!("{}{} {}", not(*negated), word(*side), addresses(value)),
         Condition::DestinationPort(protocol, port) => format!("{protocol}, to port {port}"),
+        Condition::Ports { protocol, side, negated, ports } => {
+            let range = |range: &RangeInclusive<u16>| match (range.start(), range.end()) {
+                (first, last) if first == last => first.to_string(),
+                (first, last) => format!("{first}-{last}"),
+            };
+            let protocol = protocol.map(|protocol| format!("{protocol}, ")).unwrap_or_default();
+            format!("{protocol}{}{} port {}", not(*negated), word(*side), one_of(ports, range))
+        }
         Condition::Protocol(protocol) => protocol.to_string(),
+        Condition::Protocols { negated, numbers } => {
+            format!("{}of protocol {}", not(*negated), one_of(numbers, ToString::to_string))
+        }
+        Condition::Family(Family::Ipv4) => "IPv4".to_owned(),
+        Condition::Family(Family::Ipv6) => "IPv6".to_owned(),
         Condition::InInterface { negated, name } | Condition::InInterfaceName { negated, name } => {
             format!("{}in by {name}", not(*negated))
         }
+        Condition::Interfaces { output, negated, names, .. } => {
+            let way = if *output { "out" } else { "in" };
+            format!("{}{way} by {}", not(*negated), one_of(names, ToString::to_string))
+        }
         Condition::Local(side) => format!("{} an address of this machine", word(*side)),
         Condition::Mark { set, bit } => format!("{}marked {bit:#x}", not(!*set)),
+        Condition::Marked { negated, mask: u32::MAX, value } => format!("{}marked {value:#x}", not(*negated)),
+        Condition::Marked { negated, mask, value } => format!("{}marked {value:#x} under {mask:#x}", not(*negated)),
         Condition::InSet(key, set) => format!("with its {} in the set {set}", key_words(key)),
         Condition::Other(text) => format!("what `{text}` asks, which svclab does not know"),
     }
+}
+
+/// `a`, or `one of a, b`.
+fn one_of<T>(items: &[T], word: impl Fn(&T) -> String) -> String {
+    let words: Vec<String> = items.iter().map(word).collect();
+    if words.len() == 1 { words.concat() } else { format!("one of {}", words.join(", ")) }
 }
 
 fn not(negated: bool) -> &'static str {
@@ -45,9 +78,7 @@ fn addresses(value: &Addresses) -> String {
     match value {
         Addresses::One(address) => address.to_string(),
         Addresses::Prefix(prefix) => AddressRange::from(*prefix).to_string(),
-        Addresses::Ranges(ranges) => {
-            format!("one of {}", ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
-        }
+        Addresses::Ranges(ranges) => one_of(ranges, ToString::to_string),
         Addresses::Set(set) => format!("an address in the set {set}"),
     }
 }
@@ -93,6 +124,11 @@ mod tests {
     #[case::unmarked("meta mark & 0x00004000 == 0x00000000 return", "not marked 0x4000")]
     #[case::local("fib daddr type local jump services", "to an address of this machine")]
     #[case::interface("iifname != \"cali*\" drop", "not in by cali*")]
+    #[case::states("ct state established,related accept", "in the connection state one of established, related")]
+    #[case::ports("tcp dport { 22, 80-90 } accept", "tcp, to port one of 22, 80-90")]
+    #[case::port("udp sport != 53 drop", "udp, not from port 53")]
+    #[case::interfaces("oifname { \"eth0\", \"cali*\" } drop", "out by one of eth0, cali*")]
+    #[case::mark("meta mark & 0xff == 0x1 drop", "marked 0x1 under 0xff")]
     fn conditions_are_told_in_words(#[case] rule: &str, #[case] expected: &str) {
         let text = format!(
             "table ip kube-proxy {{\n\tset nodeport-ips {{\n\t\ttype ipv4_addr\n\t}}\n\n\tmap service-ips {{\n\t\ttype ipv4_addr . \

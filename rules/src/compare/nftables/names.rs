@@ -95,7 +95,7 @@ impl<'a> Names<'a> {
         }
         let protocol = element.key.iter().find_map(|part| match part {
             Key::Protocol(protocol) => Some(*protocol),
-            Key::Address(_) | Key::Port(_) => None,
+            Key::Address(_) | Key::Addresses(_) | Key::Port(_) => None,
         });
         let comment = element.comment.as_deref().filter(|comment| comment.contains('/'))?;
         let cut_off = || {

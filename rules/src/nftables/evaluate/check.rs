@@ -288,9 +288,12 @@ fn words(types: &[Datatype]) -> String {
 /// `nft_masq_validate`, `nft_reject_validate`).
 fn restriction(statement: &Statement) -> Option<(&'static str, &'static [Hook], bool)> {
     Some(match statement {
-        Statement::Dnat(_) | Statement::BalanceDnat(_) => ("dnat", &[Hook::Prerouting, Hook::Output], true),
-        Statement::Masquerade => ("masquerade", &[Hook::Postrouting], true),
-        Statement::Reject => ("reject", &[Hook::Prerouting, Hook::Input, Hook::Forward, Hook::Output], false),
+        Statement::Dnat(_) | Statement::DnatAddress(_) | Statement::BalanceDnat(_) => {
+            ("dnat", &[Hook::Prerouting, Hook::Output], true)
+        }
+        Statement::Masquerade { .. } => ("masquerade", &[Hook::Postrouting], true),
+        Statement::Snat(..) => ("snat", &[Hook::Input, Hook::Postrouting], true),
+        Statement::Reject(_) => ("reject", &[Hook::Prerouting, Hook::Input, Hook::Forward, Hook::Output], false),
         _ => return None,
     })
 }

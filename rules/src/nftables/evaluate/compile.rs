@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::action::{Action, Verdict};
 use super::check::{CompileError, check};
 use super::condition::Condition;
-use super::lookup::{Elements, Packed};
+use super::lookup::Elements;
 use super::program::{Code, Program, Rule};
-use crate::cluster::Family;
+use crate::cluster::{Family, Protocol};
 use crate::nftables::{self, AddressRange, Addresses, BaseChain, MarkChange, Ruleset, Set, Statement, Table};
-use crate::walk::{self, Beside, Destination, Hooked, Kind, Names, Older, Refusal, Source, SourceAddress, Span, Start};
+use crate::walk::{self, Beside, Destination, Hooked, Kind, Names, Older, Source, SourceAddress, Span, Start};
 
 impl Program {
     /// Makes the tables of a family ready for walking.
@@ -93,13 +93,7 @@ impl Within<'_> {
     }
 
     fn elements(&self, set: &Set) -> Elements {
-        let keys = set.elements.iter();
-        let verdict = |verdict: &nftables::Verdict| self.verdict(verdict);
-        Elements {
-            list: self.list(&set.name),
-            timeout: set.dynamic.map(|dynamic| dynamic.timeout),
-            keys: keys.map(|element| (Packed::of(&element.key), element.verdict.as_ref().map(verdict))).collect(),
-        }
+        Elements::of(set, self.list(&set.name), |verdict| self.verdict(verdict))
     }
 
     fn verdict(&self, verdict: &nftables::Verdict) -> Verdict {
@@ -114,7 +108,9 @@ impl Within<'_> {
 
     fn condition(&self, condition: &nftables::Condition) -> Condition {
         match condition {
-            nftables::Condition::New => Condition::New,
+            nftables::Condition::State { negated, states } => {
+                Condition::State { negated: *negated, states: states.as_slice().into() }
+            }
             nftables::Condition::Translated => Condition::Translated,
             nftables::Condition::Address { side, negated, value } => {
                 let ranges = match value {
@@ -131,11 +127,31 @@ impl Within<'_> {
             nftables::Condition::DestinationPort(protocol, port) => {
                 Condition::DestinationPort(protocol.number(), *port)
             }
+            nftables::Condition::Ports { protocol, side, negated, ports } => Condition::Ports {
+                protocol: protocol.map(Protocol::number),
+                side: *side,
+                negated: *negated,
+                ports: ports.as_slice().into(),
+            },
+            nftables::Condition::Protocols { negated, numbers } => {
+                Condition::Protocols { negated: *negated, numbers: numbers.as_slice().into() }
+            }
+            nftables::Condition::Family(family) => Condition::Always(*family == self.table.family),
             nftables::Condition::Protocol(protocol) => Condition::Protocol(protocol.number()),
-            nftables::Condition::InInterface { negated, name } => Condition::interface(*negated, name, false),
-            nftables::Condition::InInterfaceName { negated, name } => Condition::interface(*negated, name, true),
+            nftables::Condition::InInterface { negated, name } => {
+                Condition::interfaces(false, *negated, false, std::slice::from_ref(name))
+            }
+            nftables::Condition::InInterfaceName { negated, name } => {
+                Condition::interfaces(false, *negated, true, std::slice::from_ref(name))
+            }
             nftables::Condition::Local(side) => Condition::Local(*side),
-            nftables::Condition::Mark { set, bit } => Condition::Mark { set: *set, bits: *bit },
+            nftables::Condition::Interfaces { output, by_name, negated, names } => {
+                Condition::interfaces(*output, *negated, *by_name, names)
+            }
+            nftables::Condition::Mark { set, bit } => Condition::Mark { negated: *set, mask: *bit, value: 0 },
+            nftables::Condition::Marked { negated, mask, value } => {
+                Condition::Mark { negated: *negated, mask: *mask, value: *value }
+            }
             nftables::Condition::InSet(key, set) => {
                 Condition::InSet { negated: false, key: key.as_slice().into(), set: self.sets[&**set] }
             }
@@ -148,18 +164,27 @@ impl Within<'_> {
     fn action(&self, statement: &Statement) -> Action {
         match statement {
             Statement::Verdict(verdict) => Action::Verdict(self.verdict(verdict)),
-            Statement::Reject => Action::Reject(Refusal::PortUnreachable),
+            Statement::Reject(refusal) => Action::Reject(*refusal),
             Statement::Lookup(key, map) => Action::Lookup { key: key.as_slice().into(), map: self.sets[&**map] },
             Statement::Balance(chains) => {
                 Action::Balance(chains.iter().map(|chain| Verdict::Goto(self.chains[&**chain])).collect())
             }
             Statement::BalanceDnat(addresses) => Action::Dnat(addresses.iter().map(destination).collect()),
             Statement::Dnat(address) => Action::Dnat([destination(address)].into()),
-            Statement::Masquerade => {
-                Action::Snat(Source { address: SourceAddress::Masquerade, ports: None, random: true })
+            Statement::DnatAddress(address) => {
+                Action::Dnat([Destination { address: Some(*address), ports: None, random: false }].into())
+            }
+            Statement::Snat(address, port) => Action::Snat(Source {
+                address: SourceAddress::Fixed(*address),
+                ports: port.map(|port| port..=port),
+                random: false,
+            }),
+            Statement::Masquerade { random } => {
+                Action::Snat(Source { address: SourceAddress::Masquerade, ports: None, random: *random })
             }
             Statement::Mark(MarkChange::Set(bits)) => Action::Mark { mask: *bits, value: *bits },
             Statement::Mark(MarkChange::Flip(bits)) => Action::Mark { mask: 0, value: *bits },
+            Statement::Mark(MarkChange::Write { kept, set }) => Action::Mark { mask: !kept | set, value: *set },
             Statement::RememberSource(set) => Action::RememberSource(self.list(set)),
             Statement::Other(json) => Action::Unknown(format!("statement `{json}` is not modelled").into()),
         }

@@ -1,17 +1,18 @@
 //! Conditions of rules as comparisons of numbers.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::lookup::{BLIND, Elements, Packed, is_blind};
-use crate::nftables::{AddressRange, LookupKey, Side};
+use super::lookup::{BLIND, Elements, is_blind};
+use crate::nftables::{AddressRange, ConnectionState, LookupKey, Side};
 use crate::walk::{Effect, Environment, Held, Interface, RecentLists, State, Trace, Tracked, Tracking, Walker, bits};
 
 /// A condition of a compiled rule.
 #[derive(Debug, Clone)]
 pub(super) enum Condition {
-    /// `ct state new`.
-    New,
+    /// What the connection table says is one of these.
+    State { negated: bool, states: Box<[ConnectionState]> },
     /// `ct status dnat`.
     Translated,
     /// An address lies in one of some ranges.
@@ -20,14 +21,20 @@ pub(super) enum Condition {
     Protocol(u8),
     /// The protocol's number, and the destination port.
     DestinationPort(u8, u16),
-    /// The name of the interface that the packet came by is this one where the lowest `shift` bits of both are left out.
-    InInterface { negated: bool, shift: u8, value: u128 },
+    /// A port lies in one of some ranges, and the protocol is this one where it is given.
+    Ports { protocol: Option<u8>, side: Side, negated: bool, ports: Box<[RangeInclusive<u16>]> },
+    /// The protocol's number is one of these.
+    Protocols { negated: bool, numbers: Box<[u8]> },
+    /// The name of an interface is one of these where the lowest bits of both, so many, are left out.
+    Interface { output: bool, negated: bool, names: Box<[(u8, u128)]> },
     /// `fib saddr type local`.
     Local(Side),
-    /// Whether any of these bits of the mark is set.
-    Mark { set: bool, bits: u32 },
+    /// The mark's bits are of this value.
+    Mark { negated: bool, mask: u32, value: u32 },
     /// Whether a set, by its position, has the packet's key.
     InSet { negated: bool, key: Box<[LookupKey]>, set: u32 },
+    /// Known before a packet comes.
+    Always(bool),
     /// Not modelled, for this reason.
     Unknown(Arc<str>),
 }
@@ -39,21 +46,24 @@ impl Condition {
         Self::Between { side, negated, ranges }
     }
 
-    /// The name of the interface that a packet came by; of a pattern, a `*` at the end stands for any rest.
-    pub(super) fn interface(negated: bool, name: &str, is_pattern: bool) -> Self {
-        let start = name.strip_suffix('*').filter(|_| is_pattern);
-        let shift = start.map_or(0, |start| 128 - 8 * start.len().min(16) as u8);
-        Self::InInterface { negated, shift, value: Interface::number_of_text(start.unwrap_or(name)) }
+    /// The names of an interface that fit; of a pattern, a `*` at the end stands for any rest.
+    pub(super) fn interfaces(output: bool, negated: bool, by_name: bool, names: &[Box<str>]) -> Self {
+        let packed = |name: &str| {
+            let start = name.strip_suffix('*').filter(|_| by_name);
+            let shift = start.map_or(0, |start| 128 - 8 * start.len().min(16) as u8);
+            (shift, Interface::number_of_text(start.unwrap_or(name)))
+        };
+        Self::Interface { output, negated, names: names.iter().map(|name| packed(name)).collect() }
     }
 
     /// Whether it holds for a packet.
     pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>, sets: &[Elements], environment: &Environment) -> Held {
         let transport = walker.packet.transport;
         match self {
-            Self::New => matches!(walker.tracking(), Tracking::Tracked(Tracked { state: State::New, .. })).into(),
+            Self::State { negated, states } => (states.contains(&state(walker.tracking())) ^ negated).into(),
             Self::Translated => walker.tracking().connection().is_some_and(|connection| connection.is_dnat()).into(),
             Self::Between { side, negated, ranges } => {
-                let address = bits(address(*side, walker));
+                let address = bits(side.of(&walker.packet));
                 (ranges.iter().any(|(first, last)| (first..=last).contains(&&address)) ^ negated).into()
             }
             Self::Protocol(number) => (transport.protocol() == *number).into(),
@@ -61,30 +71,47 @@ impl Condition {
                 let is = |(_, destination): (u16, u16)| destination == *port && transport.protocol() == *number;
                 transport.ports().is_some_and(is).into()
             }
-            Self::InInterface { negated, shift, value } => {
-                // A shift by all bits is for `*`, which any name fits.
-                let differs =
-                    (Interface::number(walker.packet.input) ^ value).checked_shr(u32::from(*shift)).unwrap_or(0);
-                ((differs == 0) ^ negated).into()
+            Self::Ports { protocol, side, negated, ports } => {
+                let is_of = protocol.is_none_or(|number| transport.protocol() == number);
+                match transport.ports().filter(|_| is_of) {
+                    Some((source, destination)) => {
+                        let port = if *side == Side::Source { source } else { destination };
+                        (ports.iter().any(|range| range.contains(&port)) ^ negated).into()
+                    }
+                    None if protocol.is_none() => Held::Unknown(BLIND.into()),
+                    None => Held::No,
+                }
             }
-            Self::Local(side) => environment.addresses.is_local(address(*side, walker)).into(),
-            Self::Mark { set, bits } => ((walker.packet.mark & bits != 0) == *set).into(),
+            Self::Protocols { negated, numbers } => (numbers.contains(&transport.protocol()) ^ negated).into(),
+            Self::Interface { output, negated, names } => {
+                let packet = &walker.packet;
+                let number = Interface::number(if *output { packet.output } else { packet.input });
+                // A shift by all bits is for `*`, which any name fits.
+                let fits = |(shift, name): &(u8, u128)| (number ^ name).checked_shr((*shift).into()).unwrap_or(0) == 0;
+                (names.iter().any(fits) ^ negated).into()
+            }
+            Self::Local(side) => environment.addresses.is_local(side.of(&walker.packet)).into(),
+            Self::Mark { negated, mask, value } => ((walker.packet.mark & mask == *value) ^ negated).into(),
             Self::InSet { key, .. } if is_blind(key, walker) => Held::Unknown(BLIND.into()),
             Self::InSet { negated, key, set } => {
                 let set = &sets[*set as usize];
-                let found =
-                    set.keys.contains_key(&Packed::made(key, walker)) || remembers(set, key, walker, environment);
+                let found = set.find(key, walker).is_some() || remembers(set, key, walker, environment);
                 (found ^ negated).into()
             }
+            Self::Always(holds) => (*holds).into(),
             Self::Unknown(why) => Held::Unknown(why.clone()),
         }
     }
 }
 
-fn address<T>(side: Side, walker: &Walker<T>) -> IpAddr {
-    match side {
-        Side::Source => walker.packet.source,
-        Side::Destination => walker.packet.destination,
+/// The bit that `nft_ct` has for a packet, by its name.
+fn state(tracking: &Tracking) -> ConnectionState {
+    match tracking {
+        Tracking::Invalid => ConnectionState::Invalid,
+        Tracking::Untracked => ConnectionState::Untracked,
+        Tracking::Tracked(Tracked { state: State::New, .. }) => ConnectionState::New,
+        Tracking::Tracked(Tracked { state: State::Established, .. }) => ConnectionState::Established,
+        Tracking::Tracked(Tracked { state: State::Related, .. }) => ConnectionState::Related,
     }
 }
 
@@ -92,7 +119,7 @@ fn address<T>(side: Side, walker: &Walker<T>) -> IpAddr {
 /// into sets.
 fn remembers<T: Trace>(set: &Elements, key: &[LookupKey], walker: &Walker<T>, environment: &Environment) -> bool {
     let [LookupKey::Address(side)] = key else { return false };
-    let address = address(*side, walker);
+    let address = side.of(&walker.packet);
     let by_this_packet = |effect: &Effect| match effect {
         Effect::Note { list, address: noted } => *list == set.list && *noted == address,
         Effect::Forget { .. } => false,

@@ -1,13 +1,14 @@
 //! Sets and maps as tables of numbers.
 
 use std::hash::{Hash, Hasher};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::action::Verdict;
 use crate::cluster::Family;
-use crate::nftables::{Datatype, Key, LookupKey, Side};
+use crate::nftables::{self, Datatype, Key, LookupKey, Set};
 use crate::walk::{FastMap, Trace, Walker, bits};
 
 /// A set or map: its keys, those of a map with what they lead to.
@@ -17,7 +18,36 @@ pub(super) struct Elements {
     pub(super) list: Arc<str>,
     /// For how many seconds that stays; for ever where there is none.
     pub(super) timeout: Option<u32>,
-    pub(super) keys: FastMap<Packed, Option<Verdict>>,
+    keys: FastMap<Packed, Option<Verdict>>,
+    /// Keys that are all addresses between two.
+    ranges: Vec<(RangeInclusive<u128>, Option<Verdict>)>,
+}
+
+impl Elements {
+    /// Those of a set; `lead` finds the chains of verdicts.
+    pub(super) fn of(set: &Set, list: Arc<str>, lead: impl Fn(&nftables::Verdict) -> Verdict) -> Self {
+        let (mut keys, mut ranges) = (FastMap::default(), Vec::new());
+        for element in &set.elements {
+            let verdict = element.verdict.as_ref().map(&lead);
+            match *element.key {
+                [Key::Addresses(range)] => ranges.push((bits(range.first)..=bits(range.last), verdict)),
+                _ => drop(keys.insert(Packed::of(&element.key), verdict)),
+            }
+        }
+        Self { list, timeout: set.dynamic.map(|dynamic| dynamic.timeout), keys, ranges }
+    }
+
+    /// What there is for a packet's key, if it is there.
+    pub(super) fn find<T: Trace>(&self, key: &[LookupKey], walker: &Walker<T>) -> Option<Option<Verdict>> {
+        let in_range = || match key {
+            [LookupKey::Address(side)] if !self.ranges.is_empty() => {
+                let address = bits(side.of(&walker.packet));
+                self.ranges.iter().find(|(range, _)| range.contains(&address)).map(|(_, verdict)| *verdict)
+            }
+            _ => None,
+        };
+        self.keys.get(&Packed::made(key, walker)).copied().or_else(in_range)
+    }
 }
 
 /// The parts of a key, side by side in as few words as they have room in.
@@ -54,6 +84,8 @@ impl Packed {
         for part in key {
             match *part {
                 Key::Address(address) => packed.push(bits(address), u32::from(Family::of(address).bits())),
+                // Ranges stand alone in their keys, and are kept beside these.
+                Key::Addresses(_) => {}
                 Key::Protocol(protocol) => packed.push(protocol.number().into(), PROTOCOL),
                 Key::Port(port) => packed.push(port.into(), PORT),
             }
@@ -68,8 +100,7 @@ impl Packed {
         for part in parts {
             let width = || u32::from(walker.packet.family().bits());
             match part {
-                LookupKey::Address(Side::Source) => packed.push(bits(walker.packet.source), width()),
-                LookupKey::Address(Side::Destination) => packed.push(bits(walker.packet.destination), width()),
+                LookupKey::Address(side) => packed.push(bits(side.of(&walker.packet)), width()),
                 LookupKey::Protocol => packed.push(transport.protocol().into(), PROTOCOL),
                 LookupKey::DestinationPort => {
                     packed.push(transport.ports().map_or(0, |(_, port)| port.into()), PORT);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::action::{Action, Verdict};
-use super::lookup::{BLIND, Packed, is_blind};
+use super::lookup::{BLIND, is_blind};
 use super::program::Code;
 use crate::nftables::LookupKey;
 use crate::walk::{
@@ -63,7 +63,7 @@ impl Code {
         if is_blind(key, walker) {
             return Err(BLIND.into());
         }
-        Ok(self.sets[map as usize].keys.get(&Packed::made(key, walker)).copied().flatten())
+        Ok(self.sets[map as usize].find(key, walker).flatten())
     }
 }
 

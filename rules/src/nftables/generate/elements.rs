@@ -58,6 +58,7 @@ impl VerdictMap {
 fn show_key(key: &Key) -> String {
     match key {
         Key::Address(address) => address.to_string(),
+        Key::Addresses(range) => range.to_string(),
         Key::Protocol(protocol) => protocol.to_string(),
         Key::Port(port) => port.to_string(),
     }

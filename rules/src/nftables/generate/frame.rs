@@ -11,7 +11,7 @@ use super::super::statement::{Addresses, Condition, LookupKey, MarkChange, Side,
 use super::rule::{ADDRESS_AND_PORT, PORT, rule};
 use super::{Generator, Unsupported};
 use crate::cluster::Family;
-use crate::walk::Hook;
+use crate::walk::{Hook, Refusal};
 
 /// The priority of chains that see destinations as they are on the wire.
 const BEFORE_DNAT: i32 = -110;
@@ -105,7 +105,7 @@ impl Generator<'_> {
             rules,
             ..Chain::regular(name.into())
         };
-        let new = |chain: &str| rule().when(Condition::New).jump(chain);
+        let new = |chain: &str| rule().when(Condition::new_connection()).jump(chain);
         let (endpoints, node_ports) = ("service-endpoints-check", "nodeport-endpoints-check");
         let (firewall, cluster_ips) = ("firewall-check", "cluster-ips-check");
         let input = vec![new(node_ports), new(endpoints)];
@@ -140,9 +140,9 @@ impl Generator<'_> {
         let chain = |name: &str, rules| Chain { rules, ..Chain::regular(name.into()) };
         let unused_ports = rule()
             .with_address_in(Side::Destination, &"cluster-ips".into())
-            .then(Statement::Reject)
+            .then(Statement::Reject(Refusal::PortUnreachable))
             .commented("Reject traffic to invalid ports of ClusterIPs");
-        let mut reject = chain("reject-chain", vec![rule().then(Statement::Reject)]);
+        let mut reject = chain("reject-chain", vec![rule().then(Statement::Reject(Refusal::PortUnreachable))]);
         reject.comment = Some("helper for @no-endpoint-services / @no-endpoint-nodeports".into());
         let mut services = Vec::from_iter(self.masquerade_cluster_ips()?);
         services.push(rule().look_up(&ADDRESS_AND_PORT, "service-ips"));
@@ -171,14 +171,14 @@ impl Generator<'_> {
             return vec![
                 rule().when(Condition::Mark { set: false, bit }).then(Statement::Verdict(Verdict::Return)),
                 rule().then(unmark),
-                rule().then(Statement::Masquerade),
+                rule().then(Statement::Masquerade { random: true }),
             ];
         }
         let key = [[LookupKey::Address(Side::Source)].as_slice(), &ADDRESS_AND_PORT].concat();
         let hairpin = rule().when(Condition::Translated).when(Condition::InSet(key, "hairpin-connections".into()));
         vec![
-            rule().when(Condition::Mark { set: true, bit }).then(unmark).then(Statement::Masquerade),
-            hairpin.then(Statement::Masquerade),
+            rule().when(Condition::Mark { set: true, bit }).then(unmark).then(Statement::Masquerade { random: true }),
+            hairpin.then(Statement::Masquerade { random: true }),
         ]
     }
 

@@ -135,6 +135,16 @@ impl ParseError {
     }
 }
 
+/// Reads all tables of families `ip`, `ip6` and `inet`, whoever made them, from nft's own text. A table of `inet` becomes one of each
+/// family. What writes of packets (`log`) is left out as counters are; for the rest see [`parse()`].
+///
+/// # Errors
+///
+/// The first mistake: also a set or a chain that these tables have no room for.
+pub fn parse_all(text: &str) -> Result<Parsed, Vec<ParseError>> {
+    text::parse(text, text::Scope::All)
+}
+
 /// Reads what `nft list ruleset` shows, or `nft -j list ruleset` where the text begins with a brace; or what
 /// [`super::print_sync`] writes for `nft -f`.
 ///
@@ -150,7 +160,7 @@ impl ParseError {
 /// first mistake.
 pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
     if !text.trim_start().starts_with('{') {
-        return text::parse(text);
+        return text::parse(text, text::Scope::KubeProxy);
     }
     let document: Document<'_> = serde_json::from_str(text).map_err(|error| vec![syntax(&error)])?;
     let mut reader = Reader::default();

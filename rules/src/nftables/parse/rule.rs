@@ -9,6 +9,7 @@ use super::super::name::Name;
 use super::super::statement::{Condition, LookupKey, MarkChange, Side, Statement, Verdict};
 use super::json::{Expression, Made, Masquerade, Reject, Value};
 use super::values;
+use crate::walk::Refusal;
 
 /// What an expression is.
 enum Part {
@@ -51,9 +52,14 @@ fn part(expression: &Expression) -> Option<Part> {
             Statement::Dnat(SocketAddr::new(values::address(addr)?, *port))
         }
         Expression::Dnat { addr, port: None, .. } => Statement::BalanceDnat(destinations(addr)?),
-        Expression::Masquerade(Some(masquerade)) if is_fully_random(masquerade) => Statement::Masquerade,
+        Expression::Masquerade(Some(masquerade)) if is_fully_random(masquerade) => {
+            Statement::Masquerade { random: true }
+        }
+        Expression::Masquerade(None) => Statement::Masquerade { random: false },
         Expression::Masquerade(_) => return None,
-        Expression::Reject(reject) if is_port_unreachable(reject.as_ref()) => Statement::Reject,
+        Expression::Reject(reject) if is_port_unreachable(reject.as_ref()) => {
+            Statement::Reject(Refusal::PortUnreachable)
+        }
         Expression::Reject(_) => return None,
         Expression::Mangle { key, value } if is_mark(key) => Statement::Mark(mark_change(value)?),
         Expression::Mangle { .. } => return None,
@@ -119,7 +125,7 @@ fn condition(op: &str, left: &Value, right: &Value) -> Option<Condition> {
     let Value::Made(made) = left else { return None };
     let condition = match (&**made, right) {
         (Made::Ct { key }, value) if !negated => match (key.as_str(), only_text(value)?) {
-            ("state", "new") => Condition::New,
+            ("state", "new") => Condition::new_connection(),
             ("status", "dnat") => Condition::Translated,
             _ => return None,
         },

@@ -3,15 +3,55 @@
 use rstest::rstest;
 
 use super::*;
-use crate::walk::{Connection, Did, Direction, Effect};
+use crate::nftables::parse_all;
+use crate::walk::{Connection, Did, Direction, Effect, Refusal};
 
 const SETS: &str = "set s {\ntype ipv4_addr\nelements = { 10.0.0.1, 10.0.0.3 }\n}\n\
                     set h {\ntype ipv4_addr . ipv4_addr . inet_proto . inet_service\n\
-                    elements = { 10.0.0.1 . 192.0.2.1 . tcp . 80 }\n}";
+                    elements = { 10.0.0.1 . 192.0.2.1 . tcp . 80 }\n}\n\
+                    set r {\ntype ipv4_addr\nflags interval\nelements = { 10.0.0.0/31, 10.1.0.2-10.1.0.9 }\n}";
 
-/// A TCP packet from 10.0.0.1, come in by `cali1`, to port 80 of 192.0.2.1, which is the machine's own, with mark 0x4000.
+/// A TCP packet from port 40000 of 10.0.0.1, come in by `cali1`, to port 80 of 192.0.2.1, which is the machine's own, with mark
+/// 0x4000; it leaves by `eth0`.
 #[rstest]
 #[case("ct state new", true)]
+#[case("ct state new,established", true)]
+#[case("ct state { established, related }", false)]
+#[case("ct state established,related", false)]
+#[case("ct state != { established, related }", true)]
+#[case("ct state != new", false)]
+#[case("ct state invalid,untracked", false)]
+#[case("ct status dnat", false)]
+#[case("ip saddr @r", true)]
+#[case("ip daddr @r", false)]
+#[case("tcp dport { 22, 80-90 }", true)]
+#[case("tcp dport { 22, 81-90 }", false)]
+#[case("tcp dport 79-80", true)]
+#[case("tcp dport != 80", false)]
+#[case("tcp dport != { 22, 53 }", true)]
+#[case("udp dport != 80", false)]
+#[case("tcp sport 40000", true)]
+#[case("tcp sport 1024-39999", false)]
+#[case("th dport { 53, 80 }", true)]
+#[case("th sport 80", false)]
+#[case("meta l4proto { tcp, udp }", true)]
+#[case("meta l4proto != { tcp, udp }", false)]
+#[case("meta l4proto icmp", false)]
+#[case("ip protocol tcp", true)]
+#[case("ip protocol { icmp, 112 }", false)]
+#[case("icmp type echo-request", false)]
+#[case("meta nfproto ipv4", true)]
+#[case("meta nfproto ipv6", false)]
+#[case("iifname { \"eth0\", \"cali*\" }", true)]
+#[case("iifname != { \"eth0\", \"cali*\" }", false)]
+#[case("oifname \"eth*\"", true)]
+#[case("oifname != \"eth0\"", false)]
+#[case("oif \"eth0\"", true)]
+#[case("oif \"eth*\"", false)]
+#[case("meta mark 0x00004000", true)]
+#[case("meta mark != 0x00004000", false)]
+#[case("meta mark & 0x0000ff00 == 0x00004000", true)]
+#[case("meta mark & 0x0000ff00 != 0x00004000", false)]
 #[case("ct status dnat", false)]
 #[case("ip saddr 10.0.0.1", true)]
 #[case("ip saddr != 10.0.0.1", false)]
@@ -43,9 +83,66 @@ const SETS: &str = "set s {\ntype ipv4_addr\nelements = { 10.0.0.1, 10.0.0.3 }\n
 #[case("meta mark & 0x00008000 != 0x00000000", false)]
 fn conditions_hold(#[case] condition: &str, #[case] holds: bool) {
     let program = forward(&format!("{condition} drop"), SETS);
-    let packet = Packet { input: Interface::new("cali1"), mark: 0x4000, ..tcp("10.0.0.1", "192.0.2.1", 80) };
+    let packet = Packet {
+        input: Interface::new("cali1"),
+        output: Interface::new("eth0"),
+        mark: 0x4000,
+        ..tcp("10.0.0.1", "192.0.2.1", 80)
+    };
     let branch = only_way(&program, Hook::Forward, &packet);
     assert_eq!(word(&branch.outcome), if holds { "drop" } else { "accept" });
+}
+
+/// What is asked of a connection after its first packet.
+#[rstest]
+#[case("ct state established,related", "drop")]
+#[case("ct state { new, invalid }", "accept")]
+fn later_packets_have_another_state(#[case] condition: &str, #[case] outcome: &str) {
+    let packet = tcp("10.0.0.1", "192.0.2.1", 80);
+    let tracking = Tracking::established(Connection::new(packet.tuple()), Direction::Original);
+    let branches = forward(&format!("{condition} drop"), "").walk(&machine(), Hook::Forward, &packet, tracking);
+    assert_eq!(word(&branches[0].outcome), outcome);
+}
+
+#[rstest]
+#[case("meta mark set 0x00000001", 0x1)]
+#[case("meta mark set meta mark | 0x00000001", 0x4201)]
+#[case("meta mark set meta mark ^ 0x00004000", 0x200)]
+#[case("meta mark set meta mark & 0x0000ff00", 0x4200)]
+#[case("meta mark set meta mark & 0x0000f000 | 0x00000003", 0x4003)]
+#[case("log prefix \"seen: \" level info meta mark set 0x00000007", 0x7)]
+fn marks_are_changed(#[case] statement: &str, #[case] mark: u32) {
+    let packet = Packet { mark: 0x4200, ..tcp("10.0.0.1", "192.0.2.1", 80) };
+    let branch = only_way(&forward(statement, ""), Hook::Forward, &packet);
+    assert_eq!((word(&branch.outcome), branch.packet.mark), ("accept", mark));
+}
+
+#[rstest]
+#[case("reject", Refusal::PortUnreachable)]
+#[case("reject with icmp host-unreachable", Refusal::HostUnreachable)]
+#[case("reject with icmp type net-prohibited", Refusal::NetProhibited)]
+#[case("reject with icmpx admin-prohibited", Refusal::AdminProhibited)]
+#[case("reject with icmpx no-route", Refusal::NetUnreachable)]
+#[case("meta l4proto tcp reject with tcp reset", Refusal::TcpReset)]
+fn senders_are_told_what_a_rule_says(#[case] rule: &str, #[case] told: Refusal) {
+    let branch = only_way(&forward(rule, ""), Hook::Forward, &tcp("10.0.0.1", "192.0.2.1", 80));
+    assert!(matches!(branch.outcome, Outcome::Reject(_, refusal) if refusal == told), "{:?}", branch.outcome);
+}
+
+/// Of a table of both families each has the rules that it can meet, under the numbers that they all have.
+#[test]
+fn a_table_of_both_families_is_one_of_each() {
+    let text = "table inet filter {\n\tset known {\n\t\ttype ipv4_addr\n\t\telements = { 10.0.0.1 }\n\t}\n\n\tchain f {\n\
+                \t\ttype filter hook forward priority filter; policy accept;\n\
+                \t\tip saddr @known drop\n\t\tip6 saddr fd00::1 drop\n\t\ttcp dport 80 reject with icmpx admin-prohibited\n\t}\n}\n";
+    let rules = parse_all(text).unwrap().rules;
+    for (source, destination, number) in
+        [("10.0.0.1", "10.0.0.9", 1), ("10.0.0.2", "10.0.0.9", 3), ("fd00::1", "fd00::9", 2), ("fd00::2", "fd00::9", 3)]
+    {
+        let packet = tcp(source, destination, 80);
+        let program = Program::compile(&rules, packet.family()).unwrap();
+        assert_eq!(path(&program, &only_way(&program, Hook::Forward, &packet)), format!("f:{number}"), "{source}");
+    }
 }
 
 /// A packet of a process came by no interface.

@@ -64,6 +64,23 @@ fn what_is_marked_is_masqueraded() {
     assert_eq!(marked.packet.mark, 1);
 }
 
+#[rstest]
+#[case("masquerade", None, 40_000)]
+#[case("snat to 192.0.2.7", Some("192.0.2.7"), 40_000)]
+#[case("meta l4proto tcp snat to 192.0.2.7:80", Some("192.0.2.7"), 80)]
+fn sources_keep_their_port_where_nothing_else_is_said(#[case] rule: &str, #[case] to: Option<&str>, #[case] port: u16) {
+    let program = program(&at("postrouting", "nat", 100, rule));
+    let branch = only_way(&program, Hook::Postrouting, &tcp("10.0.0.1", "10.0.0.2", 80));
+    assert_eq!(branch.source_nat, Some(SourceNat { address: to.map(address), first_port: port, last_port: port }));
+}
+
+#[test]
+fn a_destination_without_a_port_keeps_its_own() {
+    let program = program(&at("prerouting", "nat", -100, "tcp dport 80 dnat to 10.0.0.1"));
+    let branch = only_way(&program, Hook::Prerouting, &tcp("10.9.9.9", "10.96.0.1", 80));
+    assert_eq!(destination(&branch), "10.0.0.1:80");
+}
+
 #[test]
 fn later_packets_are_asked_nothing() {
     let program = program(&at("prerouting", "nat", -100, "dnat to 10.0.0.1:8080"));

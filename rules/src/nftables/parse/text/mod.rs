@@ -10,24 +10,37 @@ mod set;
 mod tests;
 mod words;
 
+use self::rule::Within;
 use self::words::{Kind, Word, Words};
 use super::super::TABLE;
-use super::super::ast::{BaseChain, Chain, SetKind, Table};
+use super::super::ast::{BaseChain, Chain, Rule, SetKind, Table};
+use super::super::statement::Condition;
 use super::{Lines, OtherTable, ParseError, Parsed, family_of};
+use crate::cluster::Family;
 use crate::walk::Hook;
 
 /// What is wrong, and where: the byte.
 type Fault = (usize, String);
 
+/// Which tables are read. Of others the rules are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// kube-proxy's.
+    KubeProxy,
+    /// All of families `ip`, `ip6` and `inet`.
+    All,
+}
+
 /// Reads the text, up to the first mistake: behind one nothing tells what is inside of what.
-pub(super) fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
-    let mut reader = Reader { words: Words::of(text), parsed: Parsed::default() };
+pub(super) fn parse(text: &str, scope: Scope) -> Result<Parsed, Vec<ParseError>> {
+    let mut reader = Reader { words: Words::of(text), scope, parsed: Parsed::default() };
     reader.document().map_err(|(at, message)| vec![ParseError::at_byte(text, at, message)])?;
     Ok(reader.parsed)
 }
 
 struct Reader<'a> {
     words: Words<'a>,
+    scope: Scope,
     parsed: Parsed,
 }
 
@@ -36,8 +49,8 @@ impl<'a> Reader<'a> {
         loop {
             self.words.skip_newlines();
             let Some(word) = self.words.next() else { return Ok(()) };
-            if word.is("flush") {
-                self.flush()?;
+            if word.is("flush") || word.is("delete") {
+                self.forget()?;
                 continue;
             }
             if !word.is("table") {
@@ -46,37 +59,54 @@ impl<'a> Reader<'a> {
             }
             let (family, name) = (self.name()?, self.name()?);
             self.open()?;
-            match family_of(family.text).filter(|_| name.text == TABLE) {
-                Some(family) => {
-                    let twice = self.parsed.rules.table(family).is_some();
-                    if twice {
-                        return Err((name.start, "this table stands here twice".to_owned()));
-                    }
-                    let table =
-                        Table { family, name: name.text.into(), comment: None, sets: Vec::new(), chains: Vec::new() };
-                    self.table(table)?;
-                }
-                None => {
-                    let rules = self.count_rules()?;
-                    let (family, name) = (family.text.to_owned(), name.text.to_owned());
-                    self.parsed.others.push(OtherTable { family, name, rules });
-                }
+            let families = self.families(family.text, name.text);
+            let Some(first) = families.first() else {
+                let rules = self.count_rules()?;
+                let (family, name) = (family.text.to_owned(), name.text.to_owned());
+                self.parsed.others.push(OtherTable { family, name, rules });
+                continue;
+            };
+            if families.iter().any(|family| self.position(*family, name.text).is_some()) {
+                return Err((name.start, "this table stands here twice".to_owned()));
+            }
+            let (family, name) = (*first, name.text.into());
+            let within = if families.len() > 1 { Within::BothFamilies } else { Within::OneFamily };
+            let empty = Table { family, name, comment: None, sets: Vec::new(), chains: Vec::new() };
+            let (table, lines) = self.table(empty, within)?;
+            for family in families {
+                self.parsed.rules.tables.push(of_family(&table, *family));
+                self.parsed.lines.0.push(lines.clone());
             }
         }
     }
 
+    /// The families of packets that meet a table that is read. One of `inet` is a table of each.
+    fn families(&self, family: &str, name: &str) -> &'static [Family] {
+        match (family_of(family), self.scope) {
+            (Some(_), Scope::KubeProxy) if name != TABLE => &[],
+            (Some(Family::Ipv4), _) => &[Family::Ipv4],
+            (Some(Family::Ipv6), _) => &[Family::Ipv6],
+            (None, Scope::All) if family == "inet" => &Family::ALL,
+            (None, _) => &[],
+        }
+    }
+
+    fn position(&self, family: Family, name: &str) -> Option<usize> {
+        self.parsed.rules.tables.iter().position(|table| table.family == family && *table.name == *name)
+    }
+
     /// `flush ruleset`, or `flush table ip kube-proxy`: what was declared before is only there so that it can be emptied, and
     /// is declared once more. What else may be flushed is a part of such a table.
-    fn flush(&mut self) -> Result<(), Fault> {
+    fn forget(&mut self) -> Result<(), Fault> {
         match self.name()?.text {
             "ruleset" => self.parsed = Parsed::default(),
             "table" => {
                 let (family, name) = (self.name()?, self.name()?);
-                let is_meant =
-                    |table: &Table| Some(table.family) == family_of(family.text) && *table.name == *name.text;
-                if let Some(position) = self.parsed.rules.tables.iter().position(is_meant) {
-                    self.parsed.rules.tables.remove(position);
-                    self.parsed.lines.0.remove(position);
+                for family in self.families(family.text, name.text) {
+                    if let Some(position) = self.position(*family, name.text) {
+                        self.parsed.rules.tables.remove(position);
+                        self.parsed.lines.0.remove(position);
+                    }
                 }
             }
             _ => (0..3).try_for_each(|_| self.name().map(drop))?,
@@ -85,7 +115,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The words up to the table's `}`.
-    fn table(&mut self, mut table: Table) -> Result<(), Fault> {
+    fn table(&mut self, mut table: Table, within: Within) -> Result<(Table, Lines), Fault> {
         let mut lines = Lines::default();
         while let Some(word) = self.inside()? {
             match word.text {
@@ -101,7 +131,7 @@ impl<'a> Reader<'a> {
                 "chain" => {
                     let name = self.name()?;
                     self.open()?;
-                    let (chain, rules) = self.chain(name)?;
+                    let (chain, rules) = self.chain(name, within)?;
                     table.chains.push(chain);
                     lines.chains.push((word.line, rules));
                 }
@@ -109,13 +139,11 @@ impl<'a> Reader<'a> {
                 _ => self.skip_statement()?,
             }
         }
-        self.parsed.rules.tables.push(table);
-        self.parsed.lines.0.push(lines);
-        Ok(())
+        Ok((table, lines))
     }
 
     /// A chain, and the lines of its rules.
-    fn chain(&mut self, name: Word<'a>) -> Result<(Chain, Vec<usize>), Fault> {
+    fn chain(&mut self, name: Word<'a>, within: Within) -> Result<(Chain, Vec<usize>), Fault> {
         let mut chain = Chain::regular(name.text.into());
         let mut lines = Vec::new();
         let mut words = Vec::new();
@@ -137,7 +165,7 @@ impl<'a> Reader<'a> {
                     words.clear();
                     words.push(first);
                     self.rest_of_line(&mut words)?;
-                    chain.rules.push(rule::rule(self.words.source(), &words));
+                    chain.rules.push(rule::rule(self.words.source(), &words, within));
                     lines.push(first.line);
                 }
             }
@@ -246,6 +274,18 @@ impl<'a> Reader<'a> {
         let text = self.words.source();
         (text.trim_end().len(), "the text ends inside of a table: it may have been cut".to_owned())
     }
+}
+
+/// A table as packets of a family meet it: rules for the other family only ask for that.
+fn of_family(table: &Table, family: Family) -> Table {
+    let mut table = Table { family, ..table.clone() };
+    for rule in table.chains.iter_mut().flat_map(|chain| &mut chain.rules) {
+        let other = |condition: &Condition| matches!(condition, Condition::Family(asked) if *asked != family);
+        if let Some(condition) = rule.conditions.iter().find(|condition| other(condition)).cloned() {
+            *rule = Rule { conditions: vec![condition], statements: Vec::new(), comment: rule.comment.take() };
+        }
+    }
+    table
 }
 
 /// `-110`, `filter`, `dstnat-10` without blanks: numbers, and nft's names for some.

@@ -2,7 +2,7 @@
 
 use super::super::super::ast::{Datatype, Dynamic, Element, Key, Set, SetKind};
 use super::super::{DYNAMIC_SIZE, values};
-use super::rule::{protocol, verdict};
+use super::rule::{protocol, range, verdict};
 use super::words::{Kind, Word};
 use super::{Fault, Reader};
 use crate::cluster::Family;
@@ -116,7 +116,8 @@ impl<'a> Reader<'a> {
                 self.expect(".")?;
             }
             let word = self.name()?;
-            let part = key_part(*datatype, word.text);
+            let part =
+                key_part(*datatype, word.text).filter(|part| set.key.len() == 1 || !matches!(part, Key::Addresses(_)));
             key.push(part.ok_or_else(|| (word.start, format!("`{}` is no {}", word.text, datatype.as_str())))?);
         }
         let mut comment = None;
@@ -151,7 +152,8 @@ impl<'a> Reader<'a> {
 fn key_part(datatype: Datatype, text: &str) -> Option<Key> {
     match datatype {
         Datatype::Address(family) => {
-            text.parse().ok().filter(|address| Family::of(*address) == family).map(Key::Address)
+            let range = range(text).filter(|range| Family::of(range.first) == family)?;
+            Some(if range.first == range.last { Key::Address(range.first) } else { Key::Addresses(range) })
         }
         Datatype::Protocol => protocol(text).map(Key::Protocol),
         Datatype::Port => text.parse().ok().map(Key::Port),

@@ -119,7 +119,7 @@ name: typos
 nodes: [{name: worker, ip: 172.18.0.2}]
 pods:
   - {name: client}
-  - {name: web, labels: {app: web}, ports: [{name: http, containerPort: 8080}]}
+  - {name: web, replicas: 2, labels: {app: web}, ports: [{name: http, containerPort: 8080}]}
 services:
   - {name: web, selector: {app: web}, ports: [{port: 80, targetPort: htpp}]}
   - {name: shop, selector: {app: wbe}, ports: [{port: 80}]}

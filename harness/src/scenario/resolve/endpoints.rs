@@ -83,7 +83,10 @@ impl Lookup<'_, '_> {
     fn doubt_names(&self, pods: &[&Located<'_, PodState>], findings: &mut Findings) {
         let service = &self.service.value;
         let all: Vec<&ContainerPort> = pods.iter().flat_map(|pod| &pod.value.pod.ports).collect();
-        let names: Vec<&str> = all.iter().filter_map(|port| port.name.as_deref()).collect();
+        let mut names: Vec<&str> = all.iter().filter_map(|port| port.name.as_deref()).collect();
+        // All replicas have the same.
+        names.sort_unstable();
+        names.dedup();
         for (index, port) in service.ports.iter().enumerate() {
             let Some(name) = port.target_port.as_deref().filter(|name| name.parse::<u16>().is_err()) else { continue };
             if !all.iter().any(|own| own.name.as_deref() == Some(name) && own.protocol == port.protocol) {

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use rstest::rstest;
-use svclab::mutate::{Fate, Options, json, mutate, table};
+use serde_json::Value;
+use svclab::mutate::{Fate, Options, Style, json, mutate, summary, table};
 use svclab::verify::verify;
 use svclab::{scenario, testing};
 
@@ -23,13 +24,15 @@ fn verify_finds_every_mistake(#[case] file: &str) {
             scenario::load(&Path::new("../scenarios").join(file)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let options = Options { sample: Some(24), seed: 4, ..Options::default() };
         let all = mutate(std::slice::from_ref(&scenario), &options, &|_| {});
-        let table = table(&all[0]);
+        let table = table(&all[0], Style::default());
         assert!(all[0].holds(), "{table}");
-        let mutants = all[0].result.as_ref().unwrap_or_else(|_| panic!("{table}"));
+        let mutants = &all[0].result.as_ref().unwrap_or_else(|_| panic!("{table}")).mutants;
         assert!((20..=24).contains(&mutants.len()), "some that no kernel takes are left out:\n{table}");
         let count = |fate: Fate| mutants.iter().filter(|mutant| mutant.fate == fate).count();
         assert!(count(Fate::Killed) > 0 && count(Fate::Equivalent) > 0, "{table}");
-        assert_eq!(json(&all)[0]["mutants"].as_array().map(Vec::len), Some(mutants.len()));
+        let json: Value = serde_json::from_str(&json(&all).unwrap_or_default()).unwrap_or_default();
+        assert_eq!(json["scenarios"][0]["mutants"].as_array().map(Vec::len), Some(mutants.len()));
+        assert_eq!(json["total"]["killed_by_verify"], count(Fate::Killed));
     });
 }
 
@@ -52,10 +55,43 @@ fn of_saved_rules_verify_finds_every_mistake(#[case] file: &str) {
         let verified = verify(scenarios, &options, &|_| {});
         assert!(verified[0].holds(&options), "{verified:#?}");
         let all = mutate(scenarios, &Options { sample: Some(16), seed: 2, ..Options::default() }, &|_| {});
-        let table = table(&all[0]);
+        let table = table(&all[0], Style::default());
         assert!(all[0].holds(), "{table}");
-        let mutants = all[0].result.as_ref().unwrap_or_else(|_| panic!("{table}"));
+        let mutants = &all[0].result.as_ref().unwrap_or_else(|_| panic!("{table}")).mutants;
         assert!(mutants.iter().all(|mutant| mutant.space == "node/node-1"), "{table}");
         assert!(mutants.iter().any(|mutant| mutant.fate == Fate::Killed), "{table}");
+    });
+}
+
+/// Two tests, of which one expects what never happens, and one sees only that something comes out.
+const TESTS: &str = "name: a test that fails without any mistake
+nodes: [{name: worker}]
+pods: [{name: client, node: worker}, {name: web, node: worker}]
+services: [{name: web, ports: [{port: 80}]}]
+endpoints: [{service: web, pods: [web]}]
+tests:
+  - {name: wrong, probe: {from: pod/client, to: 'service/web:80'}, expect: {dropped: true}}
+  - {name: coarse, probe: {from: pod/client, to: 'service/web:80'}, expect: {delivered: 'pod/web:80'}}
+";
+
+/// A test that fails anyhow finds no mistake; what the others do not see is listed.
+#[test]
+fn a_test_that_fails_without_mistakes_kills_none() {
+    testing::privileged(|| {
+        let scenario = scenario::parse(TESTS, Path::new("tests.yaml"), &scenario::read_file);
+        let scenarios = [scenario.unwrap_or_else(|mistakes| panic!("{mistakes}"))];
+        let all = mutate(&scenarios, &Options::default(), &|_| {});
+        let text = table(&all[0], Style { all_missed: true });
+        let tried = all[0].result.as_ref().unwrap_or_else(|_| panic!("{text}"));
+        assert_eq!((tried.baseline.tests, tried.baseline.failing.as_slice()), (2, ["wrong".to_owned()].as_slice()));
+        assert_eq!(tried.baseline.parted, 0, "{text}");
+        assert!(text.contains("without any mistake fails, and so finds none: `wrong`"), "{text}");
+        let (found, missed): (Vec<_>, Vec<_>) =
+            tried.mutants.iter().filter(|mutant| mutant.fate == Fate::Killed).partition(|mutant| mutant.tests_fail);
+        assert!(!found.is_empty() && !missed.is_empty(), "{text}");
+        assert_eq!(text.matches("  missed: ").count(), missed.len(), "{text}");
+        assert!(missed.iter().all(|mutant| mutant.example.is_some()), "{text}");
+        assert!(table(&all[0], Style::default()).contains("more that the tests missed; --missed lists all"), "{text}");
+        assert_eq!(summary(&all), "", "one scenario needs no sum");
     });
 }

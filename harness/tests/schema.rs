@@ -42,6 +42,7 @@ const STALE: &str = "../scenarios/distribution/equal-probabilities.yaml";
 #[case::numgen("cascade", &["cascade", "../scenarios/nftables/balance.yaml", "--format", "json"])]
 #[case::explain("explain", &["explain", FOO, "--from", "pod/client", "--to", "service/kube-system/coredns:9153", "--format", "json"])]
 #[case::verify("verify", &["verify", FOO, "--format", "json"])]
+#[case::mutate("mutate", &["mutate", FOO, "--sample", "6", "--format", "json"])]
 #[case::run("run", &["run", FOO, STALE, "--quiet", "--report", concat!("json=", env!("CARGO_TARGET_TMPDIR"), "/schema.json")])]
 fn what_is_written_is_as_its_schema_says(#[case] of: &str, #[case] arguments: &[&str]) {
     let schema = validator(of);

@@ -7,7 +7,7 @@ use super::Exit;
 use super::console::Console;
 use super::inputs::load_all;
 use super::labs::{Format, LabArgs, end, prepare};
-use crate::mutate::{Mutants, Options, json, mutate, table};
+use crate::mutate::{Mutants, Options, Style, json, mutate, summary, table};
 
 /// Make one mistake after the other in a scenario's rules, and see whether its tests and `svclab verify` notice.
 #[derive(Debug, clap::Args)]
@@ -24,7 +24,10 @@ pub(crate) struct Args {
     /// What that chance starts from: the same seed chooses the same mutants.
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// How the result is written.
+    /// List all mistakes that `svclab verify` finds and the scenario's tests do not, not just one of a kind.
+    #[arg(long)]
+    missed: bool,
+    /// How the result is written; JSON comes once, when all is done.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
@@ -43,14 +46,21 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         sample: args.sample.map(NonZeroUsize::get),
         seed: args.seed,
     };
+    let style = Style { all_missed: args.missed };
     let finished = |mutants: &Mutants| {
         if args.format == Format::Text && !(console.quiet && mutants.holds()) {
-            console.text(table(mutants));
+            console.text(table(mutants, style));
         }
     };
     let all = mutate(&scenarios, &options, &finished);
     if args.format == Format::Json {
-        console.line(format_args!("{:#}", json(&all)));
+        let text = json(&all).map_err(|error| {
+            console.complain(error);
+            Exit::Internal
+        })?;
+        console.text(text);
+    } else {
+        console.text(summary(&all));
     }
     Ok(end(all.iter().filter_map(|one| one.result.as_ref().err()), all.iter().all(Mutants::holds)))
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Exit;
 use super::console::Console;
-use crate::{cascade, explain, report, scenario, verify};
+use crate::{cascade, explain, mutate, report, scenario, verify};
 
 /// Print the JSON Schema of scenario files, for editors, or of what commands write as JSON.
 #[derive(Debug, clap::Args)]
@@ -26,6 +26,8 @@ enum Of {
     Run,
     /// `svclab verify --format json`.
     Verify,
+    /// `svclab mutate --format json`.
+    Mutate,
     /// `svclab explain --format json`.
     Explain,
     /// `svclab cascade --format json`.
@@ -38,6 +40,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Of::Scenario => scenario::schema(),
         Of::Run => written::<report::json::Run<'_>>(),
         Of::Verify => written::<verify::json::Document<'_>>(),
+        Of::Mutate => written::<mutate::json::Document<'_>>(),
         Of::Explain => written::<explain::Explanation>(),
         Of::Cascade => written::<cascade::json::Document<'_>>(),
     };

@@ -1,90 +1,131 @@
-//! The table for a person, and JSON.
+//! The table for a person.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use serde_json::{Value, json as value};
+use super::counts::Counts;
+use super::mutant::{Baseline, Fate, Mutant, Mutants, Tried};
+use crate::text::counted;
 
-use super::{Fate, Mutant, Mutants};
-
-/// How many mutants of a kind came to what end.
-#[derive(Debug, Default)]
-struct Counts {
-    all: usize,
-    equivalent: usize,
-    by_tests: usize,
-    by_verify: usize,
-    mended: usize,
-    open: usize,
-    survived: usize,
+/// How much is listed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Style {
+    /// All mistakes that the tests missed, not just the first of each kind.
+    pub all_missed: bool,
 }
 
-impl Counts {
-    fn add(&mut self, mutant: &Mutant) {
-        self.all += 1;
-        self.by_tests += usize::from(mutant.tests_fail);
-        *match mutant.fate {
-            Fate::Equivalent => &mut self.equivalent,
-            Fate::Killed => &mut self.by_verify,
-            Fate::Mended => &mut self.mended,
-            Fate::Open => &mut self.open,
-            Fate::Survived => &mut self.survived,
-        } += 1;
-    }
+/// How many mistakes of a kind are listed that the tests missed.
+const OF_A_KIND: usize = 1;
 
-    fn row(&self, name: &str) -> String {
-        let Self { all, equivalent, by_tests, by_verify, mended, open, survived } = self;
-        format!("  {name:20}{all:>8}{equivalent:>12}{by_tests:>8}{by_verify:>8}{mended:>8}{open:>6}{survived:>10}\n")
-    }
-}
+/// What columns mean.
+const LEGEND: &str = "  \
+  equivalent: no flow differs; tests: a test fails; verify: `svclab verify` fails; missed: verify fails, and no test\n  \
+  mended: verify fails without the mistake only; open: flows differ in what the documents leave open; survived: verify finds nothing\n";
 
-/// What became of a scenario's mutants: a row for each kind of mistake, then those that survived.
-pub fn table(mutants: &Mutants) -> String {
+/// What became of a scenario's mutants: a row for each kind of mistake, how it is without any, those that the tests missed, and those
+/// that survived.
+pub fn table(mutants: &Mutants, style: Style) -> String {
     let mut text = format!("{}  {}\n", mutants.name, mutants.file.display());
     let tried = match &mutants.result {
         Ok(tried) => tried,
         Err(trouble) => {
-            let _ = writeln!(text, "  {}\n", trouble.message);
-            return text;
+            let _ = writeln!(text, "  {}", trouble.message);
+            if let Some(help) = &trouble.help {
+                let _ = writeln!(text, "  help: {help}");
+            }
+            return text + "\n";
         }
     };
     let mut rows: BTreeMap<&str, Counts> = BTreeMap::new();
-    let mut sum = Counts::default();
-    for mutant in tried {
+    for mutant in &tried.mutants {
         rows.entry(mutant.operator).or_default().add(mutant);
-        sum.add(mutant);
     }
-    let _ = writeln!(
-        text,
-        "  {:20}{:>8}{:>12}{:>8}{:>8}{:>8}{:>6}{:>10}",
-        "", "mutants", "equivalent", "tests", "verify", "mended", "open", "survived"
-    );
-    text.extend(rows.iter().map(|(name, counts)| counts.row(name)));
-    text += &sum.row("all");
-    for mutant in tried.iter().filter(|mutant| mutant.fate == Fate::Survived) {
-        let Mutant { operator, space, family, table, holder, name, number, was, .. } = mutant;
-        let _ =
-            writeln!(text, "  survived: {operator}, {space} {family}, table {table}, {holder} {name}, {number}: {was}");
-        if let Some(is) = &mutant.is {
-            let _ = writeln!(text, "    now {is}");
-        }
-        if let Some(example) = &mutant.example {
-            let _ = writeln!(text, "    {} flows differ: {example}", mutant.flows);
-        }
+    text += &heading();
+    text.extend(rows.iter().map(|(name, counts)| row(name, counts)));
+    text += &row("all", &Counts::of(&tried.mutants));
+    text += LEGEND;
+    text += &baseline(&tried.baseline);
+    text += &missed(tried, style);
+    for mutant in tried.mutants.iter().filter(|mutant| mutant.fate == Fate::Survived) {
+        text += &one("survived", mutant);
     }
     let _ = writeln!(text, "  {:.1} s\n", mutants.duration.as_secs_f64());
     text
 }
 
-/// All of it as JSON: a list of scenarios, each with `name`, `file`, `seconds`, and `mutants` or `error`.
-pub fn json(all: &[Mutants]) -> Value {
-    let scenario = |mutants: &Mutants| {
-        let (key, result) = match &mutants.result {
-            Ok(tried) => ("mutants", value!(tried)),
-            Err(trouble) => ("error", value!(trouble.message)),
-        };
-        let file = mutants.file.display().to_string();
-        value!({"name": mutants.name, "file": file, "seconds": mutants.duration.as_secs_f64(), key: result})
-    };
-    all.iter().map(scenario).collect()
+/// The sum over several scenarios; nothing for one.
+pub fn summary(all: &[Mutants]) -> String {
+    let tried: Vec<&Tried> = all.iter().filter_map(|mutants| mutants.result.as_ref().ok()).collect();
+    if all.len() < 2 {
+        return String::new();
+    }
+    let counts = Counts::of(tried.iter().flat_map(|tried| &tried.mutants));
+    let mut text = counted(tried.len(), "scenario");
+    if tried.len() < all.len() {
+        let _ = write!(text, ", {} not tried", all.len() - tried.len());
+    }
+    text + "\n" + &heading() + &row("all", &counts)
+}
+
+fn heading() -> String {
+    let [a, b, c, d, e, f, g, h] = ["mutants", "equivalent", "tests", "verify", "missed", "mended", "open", "survived"];
+    format!("  {:20}{a:>8}{b:>12}{c:>8}{d:>8}{e:>8}{f:>8}{g:>6}{h:>10}\n", "")
+}
+
+fn row(name: &str, counts: &Counts) -> String {
+    let Counts { mutants, equivalent, killed_by_tests, killed_by_verify, missed_by_tests, mended, open, survived } =
+        counts;
+    format!(
+        "  {name:20}{mutants:>8}{equivalent:>12}{killed_by_tests:>8}{killed_by_verify:>8}{missed_by_tests:>8}{mended:>8}{open:>6}\
+         {survived:>10}\n"
+    )
+}
+
+/// What is wrong without any mistake.
+fn baseline(baseline: &Baseline) -> String {
+    let mut text = String::new();
+    if !baseline.failing.is_empty() {
+        let names: Vec<String> = baseline.failing.iter().map(|name| format!("`{name}`")).collect();
+        let _ = writeln!(text, "  without any mistake fails, and so finds none: {}", names.join(", "));
+    }
+    if baseline.parted > 0 {
+        let _ = writeln!(text, "  without any mistake `svclab verify` fails for {}", counted(baseline.parted, "flow"));
+    }
+    text
+}
+
+/// What verify found and the tests did not, by kind.
+fn missed(tried: &Tried, style: Style) -> String {
+    let mut text = String::new();
+    if tried.baseline.tests == 0 {
+        return "  there are no tests that could find any\n".to_owned();
+    }
+    let mut kinds: BTreeMap<&str, Vec<&Mutant>> = BTreeMap::new();
+    for mutant in tried.mutants.iter().filter(|mutant| mutant.is_missed()) {
+        kinds.entry(mutant.operator).or_default().push(mutant);
+    }
+    let mut left_out = 0;
+    for of_kind in kinds.values() {
+        let shown = if style.all_missed { of_kind.len() } else { of_kind.len().min(OF_A_KIND) };
+        text.extend(of_kind[..shown].iter().map(|mutant| one("missed", mutant)));
+        left_out += of_kind.len() - shown;
+    }
+    if left_out > 0 {
+        let _ = writeln!(text, "  and {left_out} more that the tests missed; --missed lists all");
+    }
+    text
+}
+
+/// A mutant, and what it changes.
+fn one(what: &str, mutant: &Mutant) -> String {
+    let Mutant { operator, space, family, table, holder, name, number, was, .. } = mutant;
+    let mut text = format!("  {what}: {operator}, {space} {family}, table {table}, {holder} {name}, {number}: {was}\n");
+    if let Some(is) = &mutant.is {
+        let _ = writeln!(text, "    now {is}");
+    }
+    if let Some(example) = &mutant.example {
+        let (flows, verb) = (counted(mutant.flows, "flow"), if mutant.flows == 1 { "differs" } else { "differ" });
+        let _ = writeln!(text, "    {flows} {verb}: {example}");
+    }
+    text
 }

@@ -1,16 +1,19 @@
 //! One lab in which mutants take turns.
 
+use std::cell::Cell;
+
 use svclab_rules::mutate::Holder;
 
+use super::Options;
 use super::candidate::{Candidate, Originals};
 use super::forecast::{Forecast, SOURCE_PORT, network};
-use super::{Fate, Mutant, Options};
+use super::mutant::{Baseline, Fate, Mutant, Tried};
 use crate::documents::Document;
 use crate::lab::{LabError, with_lab};
 use crate::predict::{Network, Sent};
 use crate::probe::ProbeError;
 use crate::run::{RunError, Session};
-use crate::scenario::{Probe, Scenario, Step};
+use crate::scenario::{Probe, Scenario, Step, Test};
 use crate::stats::Goal;
 use crate::verify::{Disagreement, Inquiry};
 use crate::voices::sent;
@@ -21,8 +24,8 @@ const AT_ONCE: usize = 64;
 /// so a test needs fewer flows than in a run.
 const SHARE_OFF_BY: f64 = 0.2;
 
-/// Tries a scenario's mutants.
-pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Vec<Mutant>, RunError> {
+/// Tries a scenario's mutants, after its tests and what `verify` asks without any mistake.
+pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, RunError> {
     let inquiry = Inquiry::of(scenario)?;
     let originals = Originals::read(&inquiry.documents)?;
     let candidates = originals.candidates(&scenario.rules, options);
@@ -41,12 +44,22 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Vec<Mutan
             tested: probes_of_tests(scenario).map(|probe| (flow_of_test(probe), of(flow_of_test(probe)))).collect(),
             session,
             parted: Vec::new(),
+            baseline: Baseline::default(),
             installed: None,
         };
-        let all: Vec<usize> = (0..inquiry.probes.len()).collect();
-        trial.parted = trial.parted(&in_order, &all, &|_| true, true)?;
-        candidates.iter().filter_map(|candidate| trial.of(candidate).transpose()).collect()
+        trial.without_mistakes(tests_of_first_state(scenario).count())?;
+        let mutants = candidates.iter().filter_map(|candidate| trial.of(candidate).transpose());
+        let mutants = mutants.collect::<Result<_, RunError>>()?;
+        Ok(Tried { baseline: trial.baseline, mutants })
     })?
+}
+
+/// The tests that have a probe in a scenario's first state.
+fn tests_of_first_state(scenario: &Scenario) -> impl Iterator<Item = &Test> {
+    let changes = |test: &&Test| test.steps.iter().any(|step| matches!(step, Step::Apply(_)));
+    let whole = scenario.tests.iter().take_while(move |test| !changes(test));
+    let starts = |test: &&Test| matches!(test.steps.first(), Some(Step::Probe(..)));
+    whole.chain(scenario.tests.iter().find(changes).filter(starts))
 }
 
 /// The probes of a scenario's first state.
@@ -75,6 +88,8 @@ struct Trial<'t, 'lab, 'scenario> {
     session: Session<'lab, 'scenario>,
     /// The network with the rules that the release writes.
     released: &'t Network<'t>,
+    /// How it is without any mistake.
+    baseline: Baseline,
     /// Questions about which the voices part without any mistake, known faults of the release among them.
     parted: Vec<usize>,
     /// The document in whose place a mutant stands.
@@ -82,6 +97,21 @@ struct Trial<'t, 'lab, 'scenario> {
 }
 
 impl Trial<'_, '_, '_> {
+    /// Looks how it is before there is any mistake.
+    fn without_mistakes(&mut self, tests: usize) -> Result<(), RunError> {
+        let all: Vec<usize> = (0..self.inquiry.probes.len()).collect();
+        let failures = Cell::new(0);
+        let counts = |disagreement: Disagreement| {
+            failures.set(failures.get() + usize::from(disagreement.fails(false)));
+            true
+        };
+        self.parted = self.parted(self.in_order, &all, &counts, true)?;
+        self.session.lab().forget()?;
+        let failing = self.session.failing(&|_| true, true)?.into_iter().map(str::to_owned).collect();
+        self.baseline = Baseline { tests, failing, parted: failures.get() };
+        Ok(())
+    }
+
     /// What becomes of a mutant. `None` where the kernel does not take it.
     fn of(&mut self, candidate: &Candidate) -> Result<Option<Mutant>, RunError> {
         let inquiry = self.inquiry;
@@ -103,10 +133,9 @@ impl Trial<'_, '_, '_> {
             fate = self.fate(&mutant, &differing)?;
             tests_fail = changes_tests && self.tests_fail(&mutant)?;
         }
-        let example = (fate == Fate::Survived).then(|| self.example(&mutant, &differing, &after)).flatten();
         let Candidate { change, document } = candidate;
         let Document { space, family, .. } = &inquiry.documents[*document];
-        Ok(Some(Mutant {
+        let mut mutated = Mutant {
             operator: change.operator.as_str(),
             space: space.clone(),
             family: family.to_string(),
@@ -122,8 +151,12 @@ impl Trial<'_, '_, '_> {
             flows: differing.len(),
             fate,
             tests_fail,
-            example,
-        }))
+            example: None,
+        };
+        if mutated.fate == Fate::Survived || mutated.is_missed() {
+            mutated.example = self.example(&mutant, &differing, &after);
+        }
+        Ok(Some(mutated))
     }
 
     /// Puts a mutant in the place of its document, and the document before it back in its own.
@@ -158,15 +191,20 @@ impl Trial<'_, '_, '_> {
         of(mutant) != of(self.in_order)
     }
 
-    /// Whether a test of the scenario fails, of those that send a flow of which something else is predicted.
+    /// Whether a test of the scenario fails that holds without the mistake, of those that send a flow of which something else is
+    /// predicted.
     fn tests_fail(&mut self, mutant: &Network<'_>) -> Result<bool, RunError> {
         self.session.lab().forget()?;
-        let tested = &self.tested;
+        let (tested, baseline) = (&self.tested, &self.baseline);
         let matters = |probe: &Probe| {
             let flow = flow_of_test(probe);
             tested.iter().any(|(known, before)| *known == flow && Forecast::of(mutant, &flow) != *before)
         };
-        Ok(!self.session.tests_hold(&matters)?)
+        let is_chosen = |test: &Test| {
+            let has_probe = test.steps.iter().any(|step| matches!(step, Step::Probe(probe, _) if matters(probe)));
+            has_probe && !baseline.failing.contains(&test.name)
+        };
+        Ok(!self.session.failing(&is_chosen, false)?.is_empty())
     }
 
     /// Those of some questions about which the voices part with these rules, in a way that counts. Unless all are wanted one is

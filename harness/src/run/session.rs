@@ -89,27 +89,40 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         self.prober.lab()
     }
 
-    /// Carries out the tests of the scenario's first state, those before the first that changes objects, if one of their probes
-    /// matters. False where one does not hold or cannot be carried out; those behind it are left out.
+    /// The names of the tests that do not hold, or that cannot be carried out, of those that are chosen: all, or the first. Tests are
+    /// carried out in the scenario's first state, as far as the first change of objects.
     ///
     /// # Errors
     ///
     /// Where the lab fails.
-    pub(crate) fn tests_hold(&mut self, matters: &dyn Fn(&Probe) -> bool) -> Result<bool, RunError> {
+    pub(crate) fn failing(
+        &mut self,
+        is_chosen: &dyn Fn(&Test) -> bool,
+        all: bool,
+    ) -> Result<Vec<&'scenario str>, RunError> {
         let scenario = self.scenario;
+        let mut failing = Vec::new();
         for test in &scenario.tests {
-            let is_wanted = test.steps.iter().any(|step| matches!(step, Step::Probe(probe, _) if matters(probe)));
-            for step in &test.steps {
-                let Step::Probe(probe, expectation) = step else { return Ok(true) };
-                if !is_wanted {
-                    continue;
-                }
-                match self.send_and_judge(probe, expectation) {
-                    Ok((_, _, verdict)) if verdict.held => {}
-                    Ok(_) => return Ok(false),
-                    Err(error) if error.is_of_one_probe() => return Ok(false),
-                    Err(error) => return Err(error),
-                }
+            if is_chosen(test) && !self.holds(test)? {
+                failing.push(test.name.as_str());
+            }
+            let is_last = test.steps.iter().any(|step| matches!(step, Step::Apply(_)));
+            if is_last || !all && !failing.is_empty() {
+                break;
+            }
+        }
+        Ok(failing)
+    }
+
+    /// Whether the probes of a test hold, those before its first change of objects.
+    fn holds(&mut self, test: &Test) -> Result<bool, RunError> {
+        for step in &test.steps {
+            let Step::Probe(probe, expectation) = step else { break };
+            match self.send_and_judge(probe, expectation) {
+                Ok((_, _, verdict)) if verdict.held => {}
+                Ok(_) => return Ok(false),
+                Err(error) if error.is_of_one_probe() => return Ok(false),
+                Err(error) => return Err(error),
             }
         }
         Ok(true)

@@ -1,0 +1,184 @@
+//! Rules as they stand in a line: part after part. What a rule asks for is read in [`conditions`], what it does in [`statements`], single
+//! words in [`scalars`].
+
+mod conditions;
+mod scalars;
+mod statements;
+
+pub(super) use self::scalars::{protocol, range, verdict};
+use super::super::super::ast::Rule;
+use super::super::super::statement::{Condition, Statement, Verdict};
+use super::super::values;
+use super::words::{Kind, Word};
+use crate::cluster::Family;
+
+/// What a piece of a rule is.
+enum Part {
+    Condition(Condition),
+    Statement(Statement),
+    /// It counts packets or writes of them, which changes nothing for them.
+    Nothing,
+}
+
+impl From<Condition> for Part {
+    fn from(condition: Condition) -> Self {
+        Self::Condition(condition)
+    }
+}
+
+impl From<Statement> for Part {
+    fn from(statement: Statement) -> Self {
+        Self::Statement(statement)
+    }
+}
+
+/// The rule of the words of a line. From the first that is not understood on, their text is kept: nothing tells where an
+/// expression ends that is not known.
+pub(super) fn rule(source: &str, words: &[Word<'_>], within: Within) -> Rule {
+    let (words, comment) = match words {
+        [words @ .., word, comment] if word.is("comment") && comment.kind == Kind::Quoted => {
+            (words, Some(comment.text.into()))
+        }
+        _ => (words, None),
+    };
+    let mut rule = Rule { comment, ..Rule::default() };
+    let mut line = Line { words, at: 0 };
+    while let Some(first) = line.words.get(line.at) {
+        let part = line.part();
+        if rule.statements.is_empty() {
+            let implied = implied(words, first.text, within, part.is_some());
+            rule.conditions
+                .extend(implied.into_iter().flatten().filter(|one| !rule.conditions.contains(one)).collect::<Vec<_>>());
+        }
+        let known = line.at;
+        let text = |end: usize| Statement::Other(source[first.start..words[end - 1].end].into());
+        match part {
+            Some(Part::Condition(condition)) if rule.statements.is_empty() => rule.conditions.push(condition),
+            // Statements that stand before it are carried out whether it holds or not.
+            Some(Part::Condition(_)) => rule.statements.push(text(known)),
+            Some(Part::Statement(statement)) => rule.statements.push(statement),
+            Some(Part::Nothing) => {}
+            None => {
+                rule.statements.push(text(words.len()));
+                break;
+            }
+        }
+    }
+    rule
+}
+
+/// The tables that rules stand in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Within {
+    /// One family's.
+    OneFamily,
+    /// Those of `inet`, which packets of both families meet.
+    BothFamilies,
+}
+
+/// What a part of a rule asks for by itself, by its first word: in tables of both families the family that has it; the protocol
+/// where nothing more is known of it.
+fn implied(words: &[Word<'_>], first: &str, within: Within, is_known: bool) -> [Option<Condition>; 2] {
+    let with = |kind: &str| words.windows(2).any(|pair| pair[0].is("with") && pair[1].is(kind));
+    let family = match first {
+        "ip" | "icmp" => Some(Family::Ipv4),
+        "ip6" | "icmpv6" => Some(Family::Ipv6),
+        "reject" if with("icmp") => Some(Family::Ipv4),
+        "reject" if with("icmpv6") => Some(Family::Ipv6),
+        _ => None,
+    };
+    let protocol = match first {
+        _ if is_known => None,
+        "icmp" => Some(Condition::Protocols { negated: false, numbers: vec![1] }),
+        "icmpv6" => Some(Condition::Protocols { negated: false, numbers: vec![58] }),
+        _ => protocol(first).map(Condition::Protocol),
+    };
+    [family.filter(|_| within == Within::BothFamilies).map(Condition::Family), protocol]
+}
+
+/// The words of a rule, and which of them is next.
+struct Line<'w, 'a> {
+    words: &'w [Word<'a>],
+    at: usize,
+}
+
+impl<'a> Line<'_, 'a> {
+    fn peek(&self) -> &'a str {
+        self.words.get(self.at).filter(|word| word.kind != Kind::Quoted).map_or("", |word| word.text)
+    }
+
+    /// The next word, not one in quotes; empty at the end, which is no word that is looked for.
+    fn next(&mut self) -> &'a str {
+        let word = self.peek();
+        self.at += 1;
+        word
+    }
+
+    fn take(&mut self, text: &str) -> bool {
+        let is = self.peek() == text;
+        self.at += usize::from(is);
+        is
+    }
+
+    /// None where it is not modelled.
+    fn part(&mut self) -> Option<Part> {
+        if let Some(key) = self.keyed() {
+            return key;
+        }
+        match self.next() {
+            "ct" => self.connection(),
+            "meta" => {
+                let word = self.next();
+                self.meta(word)
+            }
+            word @ ("mark" | "iif" | "iifname" | "oif" | "oifname") => self.meta(word),
+            "fib" => {
+                let side = values::side(self.next())?;
+                (self.next() == "type" && self.next() == "local").then(|| Condition::Local(side).into())
+            }
+            word @ ("tcp" | "udp" | "sctp") => self.ports(Some(protocol(word)?)),
+            "th" => self.ports(None),
+            "ip" | "ip6" => matches!(self.next(), "protocol" | "nexthdr").then(|| self.protocols())?,
+            "log" => {
+                while let "prefix" | "level" | "group" | "snaplen" | "queue-threshold" | "flags" = self.peek() {
+                    self.at += 2;
+                }
+                (self.at <= self.words.len()).then_some(Part::Nothing)
+            }
+            "counter" => {
+                if self.take("packets") {
+                    self.at += 3;
+                } else if self.take("name") {
+                    self.at += 1;
+                }
+                (self.at <= self.words.len()).then_some(Part::Nothing)
+            }
+            "numgen" => {
+                let count = self.numgen()?;
+                (self.next() == "vmap").then_some(())?;
+                let chains = self.numbered(count, |line| match line.verdict()? {
+                    Verdict::Goto(chain) => Some(chain),
+                    Verdict::Jump(_) | Verdict::Accept | Verdict::Drop | Verdict::Return => None,
+                });
+                Some(Statement::Balance(chains?).into())
+            }
+            "dnat" => self.dnat().map(Part::Statement),
+            "snat" => self.snat().map(Part::Statement),
+            "masquerade" => {
+                let random = self.take("fully-random");
+                (!self.has_more()).then_some(Statement::Masquerade { random }.into())
+            }
+            "reject" => self.reject().map(Part::Statement),
+            "update" => {
+                let set = values::set(self.next())?;
+                let words = [self.next(), self.next(), self.next(), self.next()];
+                let source = matches!(words, ["{", "ip" | "ip6", "saddr", "}"]);
+                source.then_some(Statement::RememberSource(set).into())
+            }
+            _ => {
+                self.at -= 1;
+                self.verdict().map(|verdict| Statement::Verdict(verdict).into())
+            }
+        }
+    }
+}

@@ -49,7 +49,14 @@ fn first_error(text: &str) -> String {
 #[case::snat("snat to 10.0.0.1", "snat to 10.0.0.1")]
 #[case::snat_to_port("meta l4proto tcp snat ip to 10.0.0.1:80", "meta l4proto tcp snat to 10.0.0.1:80")]
 #[case::dnat_to_address("tcp dport 80 dnat to 10.0.0.1", "tcp dport 80 dnat to 10.0.0.1")]
-#[case::reset("reject with tcp reset", "reject with tcp reset")]
+#[case::reset("reject with tcp reset", "meta l4proto tcp reject with tcp reset")]
+#[case::reset_of_port("tcp dport 80 reject with tcp reset", "tcp dport 80 reject with tcp reset")]
+#[case::reset_of_tcp("ip protocol 6 reject with tcp reset", "meta l4proto tcp reject with tcp reset")]
+#[case::reset_of_others("tcp sport != 80 reject with tcp reset", "tcp sport != 80 reject with tcp reset")]
+#[case::reset_with_mark(
+    "iif \"lo\" meta mark set 7 reject with tcp reset",
+    "meta l4proto tcp iif \"lo\" meta mark set 0x00000007 reject with tcp reset"
+)]
 #[case::refusal("reject with icmpx no-route", "reject with icmp net-unreachable")]
 #[case::log("log prefix \"x {\" level info drop", "drop")]
 #[case::comment(

@@ -10,7 +10,7 @@ use super::super::super::ast::Rule;
 use super::super::super::statement::{Condition, Statement, Verdict};
 use super::super::values;
 use super::words::{Kind, Word};
-use crate::cluster::Family;
+use crate::cluster::{Family, Protocol};
 
 /// What a piece of a rule is.
 enum Part {
@@ -45,10 +45,13 @@ pub(super) fn rule(source: &str, words: &[Word<'_>], within: Within) -> Rule {
     let mut line = Line { words, at: 0 };
     while let Some(first) = line.words.get(line.at) {
         let part = line.part();
-        if rule.statements.is_empty() {
-            let implied = implied(words, first.text, within, part.is_some());
-            rule.conditions
-                .extend(implied.into_iter().flatten().filter(|one| !rule.conditions.contains(one)).collect::<Vec<_>>());
+        // What `reject` asks for is put before all that the rule does (nft's `reject_payload_gen_dependency`).
+        let is_reject = first.is("reject");
+        if rule.statements.is_empty() || is_reject {
+            let implied = implied(words, first.text, within, part.is_some()).into_iter().flatten();
+            let missing: Vec<_> = implied.filter(|one| !rule.conditions.iter().any(|known| asks(known, one))).collect();
+            let at = if is_reject { 0 } else { rule.conditions.len() };
+            rule.conditions.splice(at..at, missing);
         }
         let known = line.at;
         let text = |end: usize| Statement::Other(source[first.start..words[end - 1].end].into());
@@ -77,7 +80,7 @@ pub(super) enum Within {
 }
 
 /// What a part of a rule asks for by itself, by its first word: in tables of both families the family that has it; the protocol
-/// where nothing more is known of it.
+/// where nothing more is known of it, or where only that one can be reset.
 fn implied(words: &[Word<'_>], first: &str, within: Within, is_known: bool) -> [Option<Condition>; 2] {
     let with = |kind: &str| words.windows(2).any(|pair| pair[0].is("with") && pair[1].is(kind));
     let family = match first {
@@ -88,12 +91,24 @@ fn implied(words: &[Word<'_>], first: &str, within: Within, is_known: bool) -> [
         _ => None,
     };
     let protocol = match first {
+        "reject" if with("tcp") => Some(Condition::Protocol(Protocol::Tcp)),
         _ if is_known => None,
         "icmp" => Some(Condition::Protocols { negated: false, numbers: vec![1] }),
         "icmpv6" => Some(Condition::Protocols { negated: false, numbers: vec![58] }),
         _ => protocol(first).map(Condition::Protocol),
     };
     [family.filter(|_| within == Within::BothFamilies).map(Condition::Family), protocol]
+}
+
+/// Whether a condition asks for what another does, or for more.
+fn asks(known: &Condition, wanted: &Condition) -> bool {
+    match (known, wanted) {
+        (
+            Condition::DestinationPort(known, _) | Condition::Ports { protocol: Some(known), .. },
+            Condition::Protocol(wanted),
+        ) => known == wanted,
+        _ => known == wanted,
+    }
 }
 
 /// The words of a rule, and which of them is next.

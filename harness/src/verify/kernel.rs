@@ -11,7 +11,7 @@ use crate::predict::{Network, Predicted, Prediction};
 use crate::probe::{ProbeError, Prober};
 use crate::run::{RunError, guarded};
 use crate::scenario::{Probe, Scenario, Span};
-use crate::topology;
+use crate::topology::{self, SpaceId};
 use crate::voices::{Seen, sent};
 
 /// How prediction and kernel get on with each other about some flows.
@@ -128,18 +128,18 @@ impl Agreement {
     }
 }
 
-/// What is predicted of a flow where the kernel chose the source ports that it was seen with.
+/// What is predicted of a flow where the kernel chose the source ports that it was seen with: for its packet, or for the answer.
 fn outcomes_with_ports(network: &Network<'_>, probe: &Probe, observed: &FlowObservation) -> Vec<Seen> {
-    let mut chosen = HashMap::new();
-    for sighting in observed.path.iter().filter(|sighting| sighting.direction == Direction::Out) {
-        let space = network.topology().find(&sighting.place);
-        if let (Some(space), Some(flow)) = (space, sighting.flow) {
-            // The first that leaves is the flow's packet; what comes later is its answer.
-            chosen.entry(space).or_insert(flow.source.port());
-        }
-    }
-    let prediction = network.predict_where(&sent(probe, observed.source.port()), &chosen);
-    let branches = prediction.into_iter().flat_map(|prediction| prediction.branches);
+    let leaving = observed.path.iter().filter(|sighting| sighting.direction == Direction::Out);
+    let leaving = leaving.filter_map(|one| Some((network.topology().find(&one.place)?, one.flow?.source.port())));
+    let leaving: Vec<(SpaceId, u16)> = leaving.collect();
+    // The first that leaves a namespace is the flow's packet, the last is its answer: of an entry again, the later one counts.
+    let of_packet: HashMap<SpaceId, u16> = leaving.iter().rev().copied().collect();
+    let of_answer: HashMap<SpaceId, u16> = leaving.iter().copied().collect();
+    let predicted = [of_packet, of_answer]
+        .into_iter()
+        .filter_map(|chosen| network.predict_where(&sent(probe, observed.source.port()), &chosen));
+    let branches = predicted.flat_map(|prediction| prediction.branches);
     branches.filter_map(|branch| Seen::predicted(&branch.outcome)).collect()
 }
 

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig};
 
 use super::diagnostics::Diagnostics;
+use super::files::read_file;
 use super::model::Scenario;
 use super::plain::cluster;
-use super::read::{read_file, without_tests};
+use super::read::without_tests;
 
 /// The scenario that plain objects are verified in, and what was assumed, in words.
 #[derive(Debug, Clone, PartialEq)]

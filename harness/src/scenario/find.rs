@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::read::read_file;
+use super::files::read_file;
 use crate::text::reason;
 
 /// The name of a file, mostly empty, whose folder is left out unless it is named itself.

@@ -5,14 +5,16 @@
 //! 3. `resolve`: references looked up, defaults filled in, steps made whole → [`Scenario`].
 //!
 //! Beside that, `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario, `assumed` makes a
-//! scenario of such objects, and `of_rules` of saved rules. `form` tells what a text is.
+//! scenario of such objects, and `of_rules` of saved rules. `form` tells what a text is, and `aim` adds a probe that is asked for.
 //!
 //! Mistakes are [`Diagnostics`]: every one with file, line, column, what is wrong and how to put it right.
 
+mod aim;
 mod assumed;
 mod decode;
 mod diagnostics;
 mod document;
+mod files;
 mod find;
 mod form;
 mod limits;
@@ -28,9 +30,13 @@ mod served;
 mod tests;
 mod tree;
 
+pub(crate) use aim::aim_at;
+pub use aim::{Aim, AimedScenario, load_and_aim};
 pub use assumed::{Assumed, of_objects};
 pub(crate) use decode::did_you_mean;
 pub use diagnostics::{Diagnostic, Diagnostics, Label};
+pub(crate) use files::{read_argument, read_limited};
+pub use files::{read_file, unreadable};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};
 pub(crate) use form::is_rule;
 pub use form::{Form, form};
@@ -43,7 +49,6 @@ pub use model::{
 };
 pub use of_rules::of_rules;
 pub use plain::{PlainCluster, cluster, proxy_config};
-pub use read::{Aim, AimedScenario, load, load_and_aim, parse, read_file, unreadable};
-pub(crate) use read::{aim_at, read_argument, read_limited};
+pub use read::{load, parse};
 pub use schema::schema;
 pub(crate) use served::served_on;

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::connection::Tuple;
 use super::interface::Interface;
+use super::tuple::Tuple;
 use crate::cluster::{Family, Protocol};
 
 /// A packet at a hook. It is no fragment, and its checksums are right.

@@ -20,8 +20,9 @@ use self::dump::Dump;
 use self::surroundings::{HERE, Surroundings};
 use super::assumed::{Around, Assumed};
 use super::diagnostics::Diagnostics;
+use super::files::read_file;
 use super::plain::cluster;
-use super::read::{read_file, without_tests};
+use super::read::without_tests;
 use crate::text::counted;
 
 /// Builds a scenario around rules that were saved on a node: what `iptables-save` writes, or `nft list ruleset` with `-j` or

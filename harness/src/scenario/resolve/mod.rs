@@ -24,6 +24,7 @@ mod references;
 mod scene;
 mod service_list;
 mod services;
+mod states;
 mod surroundings;
 mod sysctls;
 mod targets;

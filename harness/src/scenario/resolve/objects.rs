@@ -1,25 +1,15 @@
-//! The objects of the cluster while a scenario is resolved: as they are at the start, and after each step.
+//! The objects of the cluster while a scenario is resolved, and where they come from.
 
-use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use svclab_rules::cluster::objects;
-use svclab_rules::cluster::{Cluster, EndpointSlice, Node, ObjectName, Service};
-use svclab_rules::selection;
+use svclab_rules::cluster::{EndpointSlice, Node};
 
 use super::super::raw::{RawApply, RawEndpoints, RawNode, RawPod, RawScenario, RawService};
-use super::super::tree::{At, Place};
+use super::super::tree::At;
 use super::addresses::Pool;
-use super::changes;
-use super::endpoints::{self, service_of};
-use super::findings::Findings;
-use super::located::{Located, report, sound};
-use super::manifests::Manifests;
-use super::network::Network;
-use super::nodes;
-use super::pods::{self, PodState};
+use super::located::Located;
+use super::pods::PodState;
 use super::service_list::ServiceList;
-use super::services;
 
 /// The objects of the cluster.
 #[derive(Debug, Clone)]
@@ -69,147 +59,4 @@ impl<'a> Source<'a> {
         let RawApply { nodes, pods, services, endpoints, .. } = raw;
         Self { nodes, pods, services, endpoints, manifests, at }
     }
-}
-
-impl<'a> Objects<'a> {
-    /// The objects at the start. `pool` knows the addresses that are taken outside of the cluster.
-    pub(crate) fn start(
-        source: &Source<'a>,
-        manifests: &'a Manifests,
-        network: &Network,
-        pool: Pool,
-        written: At<'a>,
-        findings: &mut Findings,
-    ) -> Self {
-        let mut objects = Self {
-            nodes: Vec::new(),
-            pods: Vec::new(),
-            services: ServiceList::default(),
-            slices: Vec::new(),
-            entries: Vec::new(),
-            pool,
-            written,
-            complete: true,
-        };
-        let mut drafts = objects.read_manifests(source, manifests, findings);
-        for (index, raw) in source.nodes.iter().enumerate() {
-            objects.nodes.extend(nodes::short(raw, source.at.field("nodes").item(index), findings));
-        }
-        unique(&mut objects.nodes, "node", |node| node.name.clone(), findings);
-        nodes::complete(&mut objects.nodes, network, &mut objects.pool, findings);
-        for (index, raw) in source.pods.iter().enumerate() {
-            let at = source.at.field("pods").item(index);
-            drafts.extend(pods::short(raw, at, &objects.nodes, findings));
-        }
-        let missing_node = |name: &str, at: At<'_>, findings: &mut Findings| objects.missing_node(name, at, findings);
-        let mut pool = objects.pool.clone();
-        objects.pods = pods::complete(drafts, &objects.nodes, &missing_node, &mut pool, findings);
-        objects.pool = pool;
-        unique(&mut objects.pods, "pod", |pod| pod.pod.name.to_string(), findings);
-        objects.lay_over(source, network, findings);
-        objects
-    }
-
-    /// The objects after a step.
-    pub(crate) fn apply(
-        &self,
-        source: &Source<'a>,
-        manifests: &'a Manifests,
-        network: &Network,
-        findings: &mut Findings,
-    ) -> Self {
-        let mut objects = self.clone();
-        for draft in objects.read_manifests(source, manifests, findings) {
-            changes::pod_object(&mut objects, &draft, findings);
-        }
-        for (index, raw) in source.nodes.iter().enumerate() {
-            changes::node(&mut objects, raw, source.at.field("nodes").item(index), findings);
-        }
-        for (index, raw) in source.pods.iter().enumerate() {
-            changes::pod(&mut objects, raw, source.at.field("pods").item(index), findings);
-        }
-        let replaced: Vec<ObjectName> = source.endpoints.iter().map(service_of).collect();
-        objects.entries.retain(|entry| !replaced.contains(&service_of(entry.value)));
-        objects.slices.retain(|slice| !replaced.contains(&slice.value.service));
-        objects.lay_over(source, network, findings);
-        objects
-    }
-
-    /// The facts.
-    pub(crate) fn cluster(&self, network: &Network, findings: &mut Findings) -> Cluster {
-        let mut facts: Vec<Located<'_, Service>> = Vec::new();
-        for service in self.services.iter() {
-            facts.extend(sound(service, objects::service(&service.value), findings).map(|fact| service.with(fact)));
-        }
-        let mut slices: Vec<EndpointSlice> = self.slices.iter().map(|slice| slice.value.clone()).collect();
-        let described: HashSet<&ObjectName> = self.slices.iter().map(|slice| &slice.value.service).collect();
-        let mut entries: HashMap<ObjectName, Vec<_>> = HashMap::new();
-        for entry in &self.entries {
-            entries.entry(service_of(entry.value)).or_default().push(entry);
-        }
-        for service in &facts {
-            let own = entries.remove(&service.value.name).unwrap_or_default();
-            if !own.is_empty() || !described.contains(&service.value.name) {
-                slices.extend(endpoints::slices(self, service, &own, findings));
-            }
-        }
-        let cluster = Cluster {
-            nodes: self.nodes.iter().map(|node| node.value.clone()).collect(),
-            pods: self.pods.iter().map(|pod| pod.value.pod.clone()).collect(),
-            services: facts.into_iter().map(|service| service.value).collect(),
-            slices,
-            proxy: network.proxy.clone(),
-        };
-        self.check(&cluster, findings);
-        cluster
-    }
-
-    /// What the API server refuses of Services that are sound each by itself, and what has no effect.
-    fn check(&self, cluster: &Cluster, findings: &mut Findings) {
-        let service = |object: &str| {
-            let (namespace, name) = object.strip_prefix("Service ")?.split_once('/')?;
-            self.services.get(&ObjectName::new(namespace, name))
-        };
-        for error in objects::check(cluster) {
-            if let Some(service) = service(&error.object) {
-                report(service, vec![error], findings);
-            }
-        }
-        self.note_ignored(cluster, findings);
-    }
-
-    /// Records what kube-proxy ignores. What a slice ignores that nobody wrote, but that stands for a Service's pods, is
-    /// told of the Service.
-    fn note_ignored(&self, cluster: &Cluster, findings: &mut Findings) {
-        let Ok(release) = cluster.proxy.version.parse() else { return };
-        let slice_name = |name: &ObjectName| format!("EndpointSlice {name}");
-        let services =
-            self.services.iter().map(|one| (format!("Service {}", services::object_name(&one.value)), one.at));
-        let slices = self.slices.iter().map(|one| (slice_name(&one.value.name), one.at));
-        let places: HashMap<String, At<'_>> = services.chain(slices).collect();
-        let owners: HashMap<String, &ObjectName> =
-            cluster.slices.iter().map(|slice| (slice_name(&slice.name), &slice.service)).collect();
-        for mut note in selection::notes(cluster, release) {
-            if let (None, Some(owner)) = (places.get(&note.object), owners.get(&note.object)) {
-                note.object = format!("Service {owner}");
-            }
-            if let Some(at) = places.get(&note.object) {
-                findings.note(*at, note.to_string());
-            }
-        }
-    }
-}
-
-/// Takes away the second of two objects with the same name.
-fn unique<T>(list: &mut Vec<Located<'_, T>>, what: &str, name: impl Fn(&T) -> String, findings: &mut Findings) {
-    let mut seen: HashMap<String, At<'_>> = Default::default();
-    list.retain(|object| {
-        let name = name(&object.value);
-        let Some(first) = seen.insert(name.clone(), object.at) else { return true };
-        let short = name.strip_prefix("default/").unwrap_or(&name);
-        let mistake = object.field("metadata.name").mistake(format!("there are two {what}s `{short}`"));
-        findings.add(mistake.help("Rename one of the two.").also(first.field("name").label("the first one")));
-        seen.insert(name, first);
-        false
-    });
 }

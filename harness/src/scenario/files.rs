@@ -1,0 +1,69 @@
+//! The text of files, and why there is none.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use super::diagnostics::{Diagnostic, Diagnostics};
+use super::limits::FILE_BYTES;
+use super::model::Span;
+use crate::text::reason;
+
+/// The report of a file that cannot be read.
+pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
+    let span = Span::start_of(path);
+    let message = format!("the file cannot be read: {}", reason(error));
+    let help = match error.kind() {
+        io::ErrorKind::InvalidData => "Save it as UTF-8 text, at most 64 MiB of it.",
+        io::ErrorKind::InvalidInput => "Name a file, or hand the text over as /dev/stdin.",
+        io::ErrorKind::NotFound => "Check the path: it is relative to the folder in which svclab was started.",
+        _ => "Check the path and its permissions.",
+    };
+    let error = Diagnostic { span, length: 1, message, help: Some(help.to_owned()), also: None };
+    Diagnostics { errors: vec![error], sources: BTreeMap::new() }
+}
+
+/// The text of a file that others name: a scenario, or a folder that it lies in. Nobody writes into a pipe for it.
+///
+/// # Errors
+///
+/// That of the system, `InvalidInput` for what is no regular file, or `InvalidData` for a file that is longer than
+/// [`FILE_BYTES`] or no UTF-8.
+pub fn read_file(path: &Path) -> io::Result<String> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() || metadata.is_file() {
+        return read_argument(path);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, a socket or a device, and no file"))
+}
+
+/// The text of a file that the user named, which may be an open pipe: `/dev/stdin`, or what a shell makes of `<(...)`. One that
+/// lies in a folder (a FIFO) may have nobody who ever writes into it.
+///
+/// # Errors
+///
+/// As [`read_file`], which refuses open pipes too.
+pub(crate) fn read_argument(path: &Path) -> io::Result<String> {
+    // The link of an open pipe leads to no file.
+    if fs::metadata(path)?.file_type().is_fifo() && fs::canonicalize(path).is_ok() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a named pipe (a FIFO), and no file"));
+    }
+    read_limited(File::open(path)?)
+}
+
+/// The text of an open file.
+///
+/// # Errors
+///
+/// As [`read_file`].
+pub(crate) fn read_limited(file: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    let limit = FILE_BYTES as u64 + 1;
+    file.take(limit).read_to_string(&mut text)?;
+    if text.len() as u64 == limit {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {} MiB", FILE_BYTES >> 20)));
+    }
+    Ok(text)
+}

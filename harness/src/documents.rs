@@ -14,8 +14,10 @@ use crate::scenario::{ForeignRules, Install, Place, Scenario, Span, pod_label};
 pub struct Document {
     /// The namespace's name: `node/worker`.
     pub space: String,
-    /// The family.
+    /// The family; of foreign tables of nftables the node's first, whatever theirs.
     pub family: Family,
+    /// Whether these are foreign tables of nftables, which stand beside others and may be of both families.
+    pub beside: bool,
     /// The language that the text is in.
     pub mode: ProxyMode,
     /// The whole text, as `iptables-restore` or `nft -f` reads it.
@@ -23,6 +25,11 @@ pub struct Document {
 }
 
 impl Document {
+    /// Whether packets of a family may meet these rules.
+    pub(crate) fn is_met_by(&self, family: Family) -> bool {
+        self.beside || self.family == family
+    }
+
     /// Whether rules remember clients: by `recent`, or by sets that rules add to.
     pub(crate) fn remembers(&self) -> bool {
         let words = match self.mode {
@@ -34,9 +41,9 @@ impl Document {
 }
 
 impl Document {
-    /// Whether it can be installed only where interfaces are: nftables' `iif` stands for an interface's index.
+    /// Whether it can be installed only where interfaces are: nftables' `iif` and `oif` stand for an interface's index.
     pub(crate) fn needs_interfaces(&self) -> bool {
-        self.mode == ProxyMode::Nftables && self.text.split_whitespace().any(|word| word == "iif")
+        self.mode == ProxyMode::Nftables && self.text.split_whitespace().any(|word| matches!(word, "iif" | "oif"))
     }
 }
 
@@ -77,8 +84,8 @@ impl DocumentError {
 /// Writes the documents of all namespaces for a state of a scenario's cluster.
 ///
 /// A node has a document for each family of its addresses; where foreign rules of iptables stand beside generated ones of
-/// nftables, two, one behind the other, in the order in which they are to be installed: of chains at the same priority the kernel
-/// asks those first that came last.
+/// nftables, two, and one more for each text of foreign tables of nftables. They come in the order in which they are to be
+/// installed: of chains at the same priority the kernel asks those first that came last.
 ///
 /// # Errors
 ///
@@ -87,14 +94,18 @@ impl DocumentError {
 pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>, DocumentError> {
     let mut documents = Vec::new();
     for node in &cluster.nodes {
-        for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
-            documents.extend(node_documents(scenario, cluster, node, family)?);
+        let families = Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some());
+        let mut of_node = Vec::new();
+        for family in families {
+            of_node.extend(node_documents(scenario, cluster, node, family)?);
         }
+        documents.extend(with_tables_beside(scenario, node, of_node)?);
     }
     let in_pods = scenario.rules.iter().filter_map(|rules| match &rules.place {
         Place::Pod(pod) => Some(Document {
             space: pod_label(pod),
             family: rules.family,
+            beside: false,
             mode: ProxyMode::Iptables,
             text: rules.text.clone(),
         }),
@@ -107,9 +118,38 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
 /// Whether all rules of these documents that translate to an address have counters: those of iptables do, kube-proxy's of
 /// nftables do not.
 pub fn keep_counters(documents: &[Document], address: IpAddr) -> bool {
-    let of_family = |document: &&Document| document.family == Family::of(address);
+    let of_family = |document: &&Document| document.is_met_by(Family::of(address));
     let mut modes = documents.iter().filter(of_family).map(|document| document.mode).peekable();
     modes.peek().is_some() && modes.all(|mode| mode == ProxyMode::Iptables)
+}
+
+/// The foreign rules of a node.
+fn of_node<'s>(scenario: &'s Scenario, node: &Node) -> impl Iterator<Item = &'s ForeignRules> {
+    let place = Place::Node(node.name.clone());
+    scenario.rules.iter().filter(move |rules| rules.place == place)
+}
+
+/// The documents of a node together with its foreign tables of nftables: those that are to be asked before others are installed last.
+fn with_tables_beside(
+    scenario: &Scenario,
+    node: &Node,
+    mut documents: Vec<Document>,
+) -> Result<Vec<Document>, DocumentError> {
+    let Some(first) = documents.first().cloned() else { return Ok(documents) };
+    for rules in of_node(scenario, node).filter(|rules| rules.is_beside()) {
+        let document =
+            Document { beside: true, mode: ProxyMode::Nftables, text: emptied_first(rules)?, ..first.clone() };
+        documents.insert(if rules.install == Install::After { 0 } else { documents.len() }, document);
+    }
+    Ok(documents)
+}
+
+/// Tables as they are written, behind what takes all rules out of those that are there already: `nft -f` adds to them.
+fn emptied_first(rules: &ForeignRules) -> Result<String, DocumentError> {
+    let parsed =
+        nftables::parse_all(&rules.text).map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
+    let emptied = parsed.names.iter().map(|name| format!("table {name} {{\n}}\nflush table {name}\n"));
+    Ok(emptied.collect::<String>() + &rules.text)
 }
 
 fn node_documents(
@@ -118,9 +158,9 @@ fn node_documents(
     node: &Node,
     family: Family,
 ) -> Result<Vec<Document>, DocumentError> {
-    let here = |rules: &&ForeignRules| rules.place == Place::Node(node.name.clone()) && rules.family == family;
-    let foreign: Vec<&ForeignRules> = scenario.rules.iter().filter(here).collect();
-    let document = |mode, text| Document { space: format!("node/{}", node.name), family, mode, text };
+    let is_met = |rules: &&ForeignRules| rules.family == family && !rules.is_beside();
+    let foreign: Vec<&ForeignRules> = of_node(scenario, node).filter(is_met).collect();
+    let document = |mode, text| Document { space: format!("node/{}", node.name), family, beside: false, mode, text };
     if let Some(instead) = foreign.iter().find(|rules| rules.install == Install::Instead) {
         return Ok(vec![document(instead.mode, installed(instead)?)]);
     }

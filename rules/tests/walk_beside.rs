@@ -5,9 +5,7 @@ use std::net::IpAddr;
 
 use rstest::rstest;
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::walk::{
-    Beside, By, Environment, Hook, Interface, Older, Outcome, Packet, Program, Tracking, Transport,
-};
+use svclab_rules::walk::{Beside, By, Environment, Hook, Interface, Outcome, Packet, Program, Tracking, Transport};
 use svclab_rules::{iptables, nftables};
 
 const OF_IPTABLES: &str = "*nat\n\
@@ -32,7 +30,7 @@ const OF_NFTABLES: &str = "table ip kube-proxy {\n\
     \t}\n\
     }\n";
 
-fn program(older: Older) -> Program<Beside<iptables::evaluate::Code, nftables::evaluate::Code>> {
+fn program(older: usize) -> Program<Beside<iptables::evaluate::Code, nftables::evaluate::Code>> {
     let foreign = iptables::parse(OF_IPTABLES, Family::Ipv4).unwrap().rules;
     let foreign = iptables::evaluate::Program::compile(&foreign).unwrap();
     let rules = nftables::parse(OF_NFTABLES).unwrap().rules;
@@ -47,9 +45,9 @@ fn packet(from: &str, to: &str) -> Packet {
 
 /// At the same priority the youngest chain translates.
 #[rstest]
-#[case::iptables_came_last(Older::Second, "10.244.0.1", ("nat", "PREROUTING"))]
-#[case::nftables_came_last(Older::First, "10.244.0.2", ("kube-proxy", "nat-prerouting"))]
-fn the_youngest_chain_translates(#[case] older: Older, #[case] to: &str, #[case] by: (&str, &str)) {
+#[case::iptables_came_last(1, "10.244.0.1", ("nat", "PREROUTING"))]
+#[case::nftables_came_last(0, "10.244.0.2", ("kube-proxy", "nat-prerouting"))]
+fn the_youngest_chain_translates(#[case] older: usize, #[case] to: &str, #[case] by: (&str, &str)) {
     let program = program(older);
     let packet = packet("10.244.9.9", "10.96.0.80");
     let branches = program.walk_traced(&Environment::default(), Hook::Prerouting, &packet, Tracking::first(&packet));
@@ -69,7 +67,7 @@ fn either_language_drops(
     #[case] from: &str,
     #[case] to: &str,
     #[case] by: Option<(&str, &str)>,
-    #[values(Older::First, Older::Second)] older: Older,
+    #[values(0, 1)] older: usize,
 ) {
     let program = program(older);
     let packet = packet(from, to);

@@ -218,7 +218,7 @@ fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<(Prox
     }
     let documents = documents::generate(scenario, &scenario.cluster).map_err(|error| impossible(&error))?;
     let space = format!("node/{}", node.name);
-    let of_node = documents.into_iter().filter(|document| document.space == space && document.family == family);
+    let of_node = documents.into_iter().filter(|one| one.space == space && one.family == family && !one.beside);
     // Where foreign rules stand beside kube-proxy's in another language, those are not asked for.
     let of_node = of_node.max_by_key(|document| document.mode == scenario.cluster.proxy.mode);
     Ok(match of_node {

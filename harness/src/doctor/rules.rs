@@ -140,7 +140,7 @@ impl Way {
 pub(super) fn install(backend: Backend, mode: ProxyMode, family: Family, text: String) -> Result<(), LabError> {
     let mut topology = Topology::default();
     topology.add(Space::new("alone".to_owned(), Role::Underlay));
-    let document = Document { space: "alone".to_owned(), family, mode, text };
+    let document = Document { space: "alone".to_owned(), family, beside: false, mode, text };
     with_lab(&topology, &[document], backend, |_| ())
 }
 

@@ -35,7 +35,7 @@ impl Backend {
 }
 
 /// Installs documents, each in place of what stands in its tables, several at the same time and while `meanwhile` runs; those of
-/// one namespace and family one after the other, as they come.
+/// one namespace one after the other, as they come.
 /// Returns what `meanwhile` returns.
 ///
 /// # Errors
@@ -51,7 +51,7 @@ pub(super) fn install_all<T>(
 ) -> Result<T, LabError> {
     let found = documents.iter().map(|document| Ok((find(namespaces, &document.space)?, document)));
     let placed = found.collect::<Result<Vec<_>, LabError>>()?;
-    let together = placed.chunk_by(|(_, one), (_, next)| (&one.space, one.family) == (&next.space, next.family));
+    let together = placed.chunk_by(|(_, one), (_, next)| one.space == next.space);
     let calls = together.map(|documents| {
         move || documents.iter().try_for_each(|(namespace, document)| install(namespace, document, backend))
     });
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn rules_for_an_unknown_namespace_are_an_error() {
         let (family, mode) = (Family::Ipv4, ProxyMode::Iptables);
-        let document = Document { space: "node/nowhere".to_owned(), family, mode, text: String::new() };
+        let document = Document { space: "node/nowhere".to_owned(), family, beside: false, mode, text: String::new() };
         let installed = install_all(&[], &[document], Backend::System, || Ok(()));
         let error = installed.expect_err("there is no such namespace");
         assert_eq!(error.to_string(), "the lab has no network namespace node/nowhere");

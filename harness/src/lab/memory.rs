@@ -65,11 +65,15 @@ fn emptied_tables(text: &str) -> String {
 
 /// What empties the dynamic sets of a document. Text that cannot be read has none.
 fn emptied_sets(text: &str) -> String {
-    let tables = nftables::parse(text).map(|parsed| parsed.rules.tables).unwrap_or_default();
-    let sets = tables.iter().flat_map(|table| table.sets.iter().map(move |set| (table, set)));
-    let words = |family| if family == Family::Ipv4 { "ip" } else { "ip6" };
+    let Ok(parsed) = nftables::parse_all(text) else { return String::new() };
+    let named = |table: &nftables::Table| {
+        let word = if table.family == Family::Ipv4 { "ip" } else { "ip6" };
+        parsed.names.iter().find(|one| one.name == *table.name && (one.family == word || one.family == "inet"))
+    };
+    let tables = parsed.rules.tables.iter().filter_map(|table| Some((named(table)?, table)));
+    let sets = tables.flat_map(|(name, table)| table.sets.iter().map(move |set| (name, set)));
     sets.filter(|(_, set)| set.dynamic.is_some())
-        .map(|(table, set)| format!("flush set {} {} {}\n", words(table.family), table.name, set.name))
+        .map(|(name, set)| format!("flush set {name} {}\n", set.name))
         .collect()
 }
 
@@ -80,7 +84,7 @@ mod tests {
     use super::*;
 
     fn document(mode: ProxyMode, text: &str) -> Document {
-        Document { space: "node/worker".to_owned(), family: Ipv4, mode, text: text.to_owned() }
+        Document { space: "node/worker".to_owned(), family: Ipv4, beside: false, mode, text: text.to_owned() }
     }
 
     #[test]
@@ -96,6 +100,8 @@ mod tests {
                     type ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout 3h\n\t}\n}\n";
         assert_eq!(remembering(&[document(ProxyMode::Nftables, text)]).len(), 1);
         assert_eq!(emptied_sets(text), "flush set ip kube-proxy affinity-a\n");
+        let once = "flush set inet kube-proxy affinity-a\n";
+        assert_eq!(emptied_sets(&text.replace("table ip ", "table inet ")), once.repeat(2), "a table of each family");
     }
 
     #[test]

@@ -130,9 +130,8 @@ impl Lab {
     /// As [`LabError::Rules`] says; the other documents are installed all the same. [`LabError::Unknown`] where one is for no
     /// namespace of this lab; then none is installed.
     pub fn install(&mut self, documents: &[Document]) -> Result<(), LabError> {
-        let stands_for =
-            |old: &Document, new: &Document| (&old.space, old.family, old.mode) == (&new.space, new.family, new.mode);
-        self.remembering.retain(|old| !documents.iter().any(|new| stands_for(old, new)));
+        let tables = |one: &Document| (one.space.clone(), one.family, one.mode, one.beside);
+        self.remembering.retain(|old| !documents.iter().any(|new| tables(old) == tables(new)));
         self.remembering.extend(memory::remembering(documents));
         install::install_all(&self.namespaces, documents, self.backend, || Ok(()))
     }

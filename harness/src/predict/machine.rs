@@ -26,8 +26,8 @@ pub(super) struct Machine {
 impl Machine {
     pub(super) fn of(space: &Space, documents: &[Document], cluster: &Cluster) -> Result<Self, PredictError> {
         let of_family = |family: Family| {
-            let own = documents.iter().filter(|one| one.space == space.name && one.family == family);
-            Rules::of(&own.collect::<Vec<_>>())
+            let own = documents.iter().filter(|one| one.space == space.name && one.is_met_by(family));
+            Rules::of(&own.collect::<Vec<_>>(), family)
         };
         let rules = [of_family(Family::ALL[0])?, of_family(Family::ALL[1])?];
         let mut environment = Environment::default();

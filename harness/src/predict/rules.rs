@@ -3,9 +3,7 @@
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::iptables::{self, RuleSet};
 use svclab_rules::nftables::{self, Ruleset};
-use svclab_rules::walk::{
-    self, Beside, Branch, ChainId, Environment, Hook, Older, Packet, Path, RuleId, Then, Tracking,
-};
+use svclab_rules::walk::{self, Beside, Branch, ChainId, Environment, Hook, Packet, Path, RuleId, Then, Tracking};
 
 use super::met::{AnyRule, Onward};
 use super::{PredictError, RulePlace};
@@ -22,27 +20,30 @@ pub(super) struct Rules {
 enum Program {
     Iptables(iptables::evaluate::Program),
     Nftables(nftables::evaluate::Program),
-    /// Foreign rules of iptables beside kube-proxy's of nftables.
+    /// Rules of iptables beside tables of nftables.
     Both(walk::Program<Beside<iptables::evaluate::Code, nftables::evaluate::Code>>),
 }
 
 impl Rules {
-    /// Reads the documents of a namespace for one family, in the order in which they are installed: one, or one of each language.
-    /// `None` where there is none.
-    pub(super) fn of(documents: &[&Document]) -> Result<Option<Self>, PredictError> {
-        let Some(Document { space, family, .. }) = documents.first() else { return Ok(None) };
-        let (mut iptables, mut nftables) = (None, None);
+    /// Reads the documents of a namespace for one family, in the order in which they are installed: one of iptables at
+    /// most, and any number of nftables. `None` where there is none.
+    pub(super) fn of(documents: &[&Document], family: Family) -> Result<Option<Self>, PredictError> {
+        let Some(Document { space, .. }) = documents.first() else { return Ok(None) };
+        let (mut iptables, mut nftables): (_, Option<Ruleset>) = (None, None);
+        // How many tables were there before the rules of iptables.
+        let mut older = 0;
         for document in documents {
             match document.mode {
                 ProxyMode::Iptables => {
-                    let parsed = iptables::parse(&document.text, *family);
+                    let parsed = iptables::parse(&document.text, family);
                     let parsed = parsed.map_err(|errors| PredictError::unreadable(space.clone(), &errors))?;
                     iptables = Some(parsed.rules);
+                    older = nftables.as_ref().map_or(0, |rules| rules.tables.len());
                 }
                 ProxyMode::Nftables => {
-                    let parsed = nftables::parse(&document.text);
+                    let parsed = nftables::parse_all(&document.text);
                     let parsed = parsed.map_err(|errors| PredictError::unreadable(space.clone(), &errors))?;
-                    nftables = Some(parsed.rules);
+                    nftables.get_or_insert_default().tables.extend(parsed.rules.tables);
                 }
             }
         }
@@ -50,22 +51,17 @@ impl Rules {
             let program = iptables::evaluate::Program::compile(rules);
             program.map_err(|errors| PredictError::unsound(space.clone(), &errors))
         };
-        let older = if documents.first().is_some_and(|first| first.mode == ProxyMode::Iptables) {
-            Older::First
-        } else {
-            Older::Second
-        };
         let program = match (&iptables, &nftables) {
             (None, None) => return Ok(None),
             (Some(rules), None) => Ok(Program::Iptables(of_iptables(rules)?)),
-            (None, Some(rules)) => nftables::evaluate::Program::compile(rules, *family).map(Program::Nftables),
+            (None, Some(rules)) => nftables::evaluate::Program::compile(rules, family).map(Program::Nftables),
             (Some(foreign), Some(rules)) => {
                 let foreign = of_iptables(foreign)?;
                 nftables::evaluate::Program::compile_beside(rules, foreign, older).map(Program::Both)
             }
         };
         let program = program.map_err(|errors| PredictError::unsound(space.clone(), &errors))?;
-        Ok(Some(Self { family: *family, iptables, nftables, program }))
+        Ok(Some(Self { family, iptables, nftables, program }))
     }
 
     /// Takes a packet through a hook.

@@ -141,9 +141,9 @@ pub struct Host {
 pub struct ForeignRules {
     /// Whose namespace they are installed in.
     pub place: Place,
-    /// The family that the rules are for.
+    /// The family that the rules are for; tables of nftables beside kube-proxy's rules have theirs with them.
     pub family: Family,
-    /// The language that they are in; those of nftables only stand instead of kube-proxy's.
+    /// The language that they are in.
     pub mode: ProxyMode,
     /// In iptables-save form, or as `nft list ruleset` shows them, with `-j` or without.
     pub text: String,
@@ -151,6 +151,13 @@ pub struct ForeignRules {
     pub origin: Span,
     /// Their order relative to the generated rules.
     pub install: Install,
+}
+
+impl ForeignRules {
+    /// Whether they are tables of nftables beside kube-proxy's rules.
+    pub fn is_beside(&self) -> bool {
+        self.mode == ProxyMode::Nftables && self.install != Install::Instead
+    }
 }
 
 /// A network namespace that rules can be installed in.

@@ -20,7 +20,7 @@ pub use ast::{BaseChain, Chain, Datatype, Dynamic, Element, Key, Rule, Ruleset, 
 pub use generate::{Unsupported, generate};
 pub use name::Name;
 pub(crate) use name::{base_of_comment, base_of_endpoint, comment_of_base};
-pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, parse, parse_all};
+pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, TableName, parse, parse_all};
 pub use print::print_key;
 pub(crate) use print::{family as print_family, print_element, print_verdict};
 pub use print::{print, print_rule, print_sync};

@@ -14,15 +14,6 @@ pub struct Beside<A, B> {
     border: u32,
 }
 
-/// Which rules were loaded first. Of chains at the same priority, the kernel asks the youngest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Older {
-    /// Those of the first language.
-    First,
-    /// Those of the second.
-    Second,
-}
-
 /// Where the numbers of a program begin that is put behind another.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Start {
@@ -36,13 +27,12 @@ impl<A> Program<A> {
         Start { rule: self.len() as u32, chain: self.spans.len() as u32 }
     }
 
-    /// Both programs as one machine has them. The second's rules and chains are numbered from [`Self::end`] on.
-    pub(crate) fn beside<B>(self, second: Program<B>, older: Older) -> Program<Beside<A, B>> {
+    /// Both programs as one machine has them. The second's rules and chains are numbered from [`Self::end`] on; so many of its chains
+    /// that hooks have were there before the first's. Of chains at the same priority, the kernel asks the youngest first.
+    pub(crate) fn beside<B>(self, second: Program<B>, older: usize) -> Program<Beside<A, B>> {
         let border = self.len() as u32;
-        let hooked = match older {
-            Older::First => [self.hooked, second.hooked].concat(),
-            Older::Second => [second.hooked, self.hooked].concat(),
-        };
+        let (older, younger) = second.hooked.split_at(older.min(second.hooked.len()));
+        let hooked = [older, &self.hooked, younger].concat();
         let mut both = Program {
             family: self.family,
             spans: [self.spans, second.spans].concat(),

@@ -35,8 +35,8 @@ mod tuple;
 mod walker;
 
 pub(crate) use address::bits;
+pub use beside::Beside;
 pub(crate) use beside::Start;
-pub use beside::{Beside, Older};
 pub use branch::{Assumptions, Branch, By, Effect, Effects, Outcome, Refusal, Unknown};
 pub use connection::{Connection, Direction, SourceNat, State, Tracked, Tracking};
 pub use environment::{AddressTable, Environment, IpSet, Part, RecentEntry, RecentLists};

@@ -11,6 +11,7 @@ mod objects;
 mod settings;
 mod surroundings;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -21,6 +22,7 @@ use self::surroundings::{HERE, Surroundings};
 use super::assumed::{Around, Assumed};
 use super::diagnostics::Diagnostics;
 use super::files::read_file;
+use super::model::Note;
 use super::plain::cluster;
 use super::read::without_tests;
 use crate::text::counted;
@@ -57,12 +59,16 @@ pub fn of_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     };
     let mut scenario = without_tests(&written.to_string(), path, &read)?;
     scenario.inputs.retain(|input| *input != objects_path);
+    // What is said of the file's entries is told once.
+    let is_doubt = |note: &mut Note| note.is_doubtful && note.span.file == path;
+    let doubts: BTreeSet<String> = scenario.notes.extract_if(.., is_doubt).map(|note| note.message).collect();
     let settings = settings::assume(&shown, &surroundings, &dump, &mut scenario.cluster);
     let ports = counted(shown.ports.len(), "service port");
     let mut assumptions = vec![format!("the rules, with {ports}, are those of node {HERE}")];
     assumptions.extend(surroundings.told());
     assumptions.extend(objects::told(&shown, dump.mode()));
     assumptions.extend(settings);
+    assumptions.extend(doubts);
     assumptions.push("a pod client-of-NODE on every node sends, and a host `outside`".to_owned());
     Ok(Assumed { scenario, assumptions })
 }

@@ -57,7 +57,7 @@ pub(crate) struct RawScenario {
     pub(crate) tests: Vec<RawTest>,
 }
 
-/// Rules in iptables-save form, or kube-proxy's as `nft list ruleset` shows them; either `file` or `text`.
+/// Rules in iptables-save form, or as `nft list ruleset` shows them; either `file` or `text`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawRules {

@@ -3,13 +3,14 @@
 use svclab_rules::cluster::{Cluster, ProxyMode};
 use svclab_rules::iptables::evaluate::{CompileError, Mistake, Program};
 use svclab_rules::iptables::{self, Order, Parsed, RuleSet};
-use svclab_rules::nftables::{self, ErrorPlace};
 
 use super::super::diagnostics::Diagnostic;
 use super::super::limits;
 use super::super::model::{ForeignRules, Install, Place as Namespace, Span};
 use super::super::tree::{At, Place};
 use super::findings::Findings;
+
+mod tables;
 
 /// Rules, and where they were written.
 pub(crate) struct Written<'a> {
@@ -46,7 +47,7 @@ impl Written<'_> {
 pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     beside(written, before, findings);
     if written.rules.mode == ProxyMode::Nftables {
-        return tables(written, findings);
+        return tables::check(written, before, findings);
     }
     chain_names(written, findings);
     if let Some(mistake) = no_rules(written) {
@@ -80,10 +81,13 @@ fn chain_names(written: &Written<'_>, findings: &mut Findings) {
     }
 }
 
-/// Checks that there is room for rules beside those of the same namespace and family.
+/// Checks that there is room for rules beside those of the same namespace and family. Tables of nftables need none.
 fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     let rules = &written.rules;
-    let same = |other: &&ForeignRules| other.place == rules.place && other.family == rules.family;
+    if rules.is_beside() {
+        return;
+    }
+    let same = |other: &&ForeignRules| other.place == rules.place && other.family == rules.family && !other.is_beside();
     let Some(other) = before.iter().map(|other| &other.rules).find(same) else { return };
     let family = rules.family;
     if let Namespace::Pod(_) = rules.place {
@@ -101,34 +105,6 @@ pub(crate) fn language(text: &str) -> ProxyMode {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
     let is_nft = first.starts_with('{') || first.split_whitespace().next().is_some_and(|word| words.contains(&word));
     if is_nft { ProxyMode::Nftables } else { ProxyMode::Iptables }
-}
-
-/// Checks rules of nftables: whether kube-proxy's table of the family can be read from them, and stands alone.
-fn tables(written: &Written<'_>, findings: &mut Findings) {
-    const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
-    let ForeignRules { place, family, text, install, .. } = &written.rules;
-    let is_blank = |line: &&str| line.trim().is_empty() || line.trim().starts_with('#');
-    let first = text.lines().take_while(is_blank).count() + 1;
-    if *install != Install::Instead || matches!(place, Namespace::Pod(_)) {
-        let help = "Write `install: instead`, or rules as iptables-save does: a line `*TABLE`, chains, rules, a line `COMMIT`.";
-        let message = "this is nftables' language: such rules can only stand instead of kube-proxy's, on a node";
-        return findings.add(written.mistake(first, 1, message).help(help));
-    }
-    match nftables::parse(text) {
-        Ok(parsed) if parsed.rules.table(*family).is_some() => {}
-        Ok(_) => {
-            let message = format!("there is no {family} table of kube-proxy in it");
-            let help = "Choose the other `family`, or give all that `nft list ruleset` shows.";
-            findings.add(written.mistake(first, 1, message).help(help));
-        }
-        Err(errors) => errors.into_iter().take(limits::MISTAKES).for_each(|error| {
-            let mistake = match &error.place {
-                ErrorPlace::At { line, column } => written.mistake(*line, *column, error.message),
-                ErrorPlace::Object(_) => written.mistake(1, 1, error.to_string()),
-            };
-            findings.add(mistake.help(HELP));
-        }),
-    }
 }
 
 /// What shows that a text is no rules of iptables at all: a character that no rule has.
@@ -149,15 +125,7 @@ fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
 pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Findings) {
     for written in all {
         if written.rules.mode == ProxyMode::Nftables {
-            let Ok(parsed) = nftables::parse(&written.rules.text) else { continue };
-            let program = nftables::evaluate::Program::compile(&parsed.rules, written.rules.family);
-            for error in program.err().unwrap_or_default().iter().take(limits::MISTAKES) {
-                findings.add(
-                    written
-                        .mistake(1, 1, error.to_string())
-                        .help("The kernel refuses such tables: nft would load none of them."),
-                );
-            }
+            tables::programs(written, findings);
             continue;
         }
         // What cannot be read has been reported, or is for iptables-restore to judge.

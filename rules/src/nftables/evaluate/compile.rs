@@ -11,7 +11,7 @@ use super::lookup::Elements;
 use super::program::{Code, Program, Rule};
 use crate::cluster::{Family, Protocol};
 use crate::nftables::{self, AddressRange, Addresses, BaseChain, MarkChange, Ruleset, Set, Statement, Table};
-use crate::walk::{self, Beside, Destination, Hooked, Kind, Names, Older, Source, SourceAddress, Span, Start};
+use crate::walk::{self, Beside, Destination, Hooked, Kind, Names, Source, SourceAddress, Span, Start};
 
 impl Program {
     /// Makes the tables of a family ready for walking.
@@ -25,7 +25,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Makes tables ready for walking on a machine that has other rules too, at the same hooks and of the same family.
+    /// Makes tables ready for walking on a machine that has other rules too, at the same hooks and of the same family. The
+    /// first tables, so many, were loaded before those rules, the rest after them.
     ///
     /// # Errors
     ///
@@ -33,10 +34,12 @@ impl Program {
     pub fn compile_beside<A>(
         rules: &Ruleset,
         others: walk::Program<A>,
-        older: Older,
+        older: usize,
     ) -> Result<walk::Program<Beside<A, Code>>, Vec<CompileError>> {
         let program = Self::compile_from(rules, others.family(), others.end())?;
-        Ok(others.beside(program, older))
+        let older = rules.tables.iter().take(older).filter(|table| table.family == program.family);
+        let hooked = older.flat_map(|table| &table.chains).filter(|chain| chain.base.is_some()).count();
+        Ok(others.beside(program, hooked))
     }
 
     /// The same with numbers that begin there, and without an order of the hooks' chains.

@@ -35,6 +35,8 @@ pub struct Parsed {
     pub rules: Ruleset,
     /// The other tables, of which no more is read.
     pub others: Vec<OtherTable>,
+    /// What all tables of nft's own text are called there, read or not.
+    pub names: Vec<TableName>,
     /// The lines of rules and elements.
     pub lines: SourceLines,
 }
@@ -69,6 +71,21 @@ impl SourceLines {
     /// The line where a set starts.
     pub fn set(&self, table: usize, set: usize) -> Option<usize> {
         Some(self.0.get(table)?.sets.get(set)?.0)
+    }
+}
+
+/// What a table is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableName {
+    /// nft's word: `ip`, `ip6`, `inet`, `arp`, `bridge` or `netdev`.
+    pub family: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.family, self.name)
     }
 }
 

@@ -15,7 +15,7 @@ use self::words::{Kind, Word, Words};
 use super::super::TABLE;
 use super::super::ast::{BaseChain, Chain, Rule, SetKind, Table};
 use super::super::statement::Condition;
-use super::{Lines, OtherTable, ParseError, Parsed, family_of};
+use super::{Lines, OtherTable, ParseError, Parsed, TableName, family_of};
 use crate::cluster::Family;
 use crate::walk::Hook;
 
@@ -59,6 +59,7 @@ impl<'a> Reader<'a> {
             }
             let (family, name) = (self.name()?, self.name()?);
             self.open()?;
+            self.parsed.names.push(TableName { family: family.text.to_owned(), name: name.text.to_owned() });
             let families = self.families(family.text, name.text);
             let Some(first) = families.first() else {
                 let rules = self.count_rules()?;
@@ -67,7 +68,13 @@ impl<'a> Reader<'a> {
                 continue;
             };
             if families.iter().any(|family| self.position(*family, name.text).is_some()) {
-                return Err((name.start, "this table stands here twice".to_owned()));
+                let named = |one: &&TableName| one.family == family.text && one.name == name.text;
+                let message = if self.parsed.names.iter().filter(named).count() > 1 {
+                    "this table stands here twice".to_owned()
+                } else {
+                    format!("packets of the same family meet another table `{}`", name.text)
+                };
+                return Err((name.start, message));
             }
             let (family, name) = (*first, name.text.into());
             let within = if families.len() > 1 { Within::BothFamilies } else { Within::OneFamily };
@@ -102,6 +109,7 @@ impl<'a> Reader<'a> {
             "ruleset" => self.parsed = Parsed::default(),
             "table" => {
                 let (family, name) = (self.name()?, self.name()?);
+                self.parsed.names.retain(|one| one.family != family.text || one.name != name.text);
                 for family in self.families(family.text, name.text) {
                     if let Some(position) = self.position(*family, name.text) {
                         self.parsed.rules.tables.remove(position);

@@ -1,7 +1,7 @@
 use rstest::rstest;
 
 use super::super::super::{Condition, Statement, print, print_rule};
-use super::super::{Parsed, parse};
+use super::super::{Parsed, parse, parse_all};
 use super::{priority, set};
 use crate::cluster::Family;
 
@@ -148,6 +148,27 @@ fn tables_of_others_are_counted() {
         parsed.others.iter().map(|other| (other.family.as_str(), other.name.as_str(), other.rules)).collect();
     assert_eq!(others, [("ip", "nat", 2), ("inet", "empty", 0)]);
     assert!(parsed.rules.tables.is_empty());
+}
+
+/// A table of `inet` is one of each family, each with what its packets may meet.
+#[test]
+fn tables_of_both_families_are_read() {
+    let text = "table inet a {\n\tchain c {\n\t\tip saddr 10.0.0.1 drop\n\t\ttcp dport 80 drop\n\t}\n}\n\
+        table bridge b {\n}\ntable ip6 d {\n}\n";
+    let parsed = parse_all(text).unwrap();
+    let tables: Vec<(Family, &str)> = parsed.rules.tables.iter().map(|table| (table.family, &*table.name)).collect();
+    assert_eq!(tables, [(Family::Ipv4, "a"), (Family::Ipv6, "a"), (Family::Ipv6, "d")]);
+    let names: Vec<String> = parsed.names.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["inet a", "bridge b", "ip6 d"]);
+    let never = &parsed.rules.tables[1].chains[0].rules[0];
+    assert_eq!(
+        (never.conditions.as_slice(), never.statements.as_slice()),
+        (&[Condition::Family(Family::Ipv4)][..], &[][..])
+    );
+    let again = parse_all("table inet a {\n}\nflush table inet a\ntable inet a {\n}\n").unwrap();
+    assert_eq!((again.rules.tables.len(), again.names.len()), (2, 1));
+    let both = parse_all("table inet a {\n}\ntable ip6 a {\n}\n").unwrap_err();
+    assert_eq!(both[0].to_string(), "line 3, column 11: packets of the same family meet another table `a`");
 }
 
 #[rstest]

@@ -10,6 +10,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rstest::rstest;
 
+const OBJECTS: &str = "../rules/tests/golden/nodeport-local/cluster.yaml";
+const SAVED: &str = "../rules/tests/golden/nodeport-local/v1.25-iptables/iptables-save.txt";
 const SEED: &str = "../scenarios/cluster-ip/same-node.yaml";
 
 fn svclab(arguments: &[&str]) -> Command {
@@ -82,6 +84,10 @@ fn a_reader_that_went_away_ends_it_quietly(#[case] arguments: &[&str]) {
         "--way=9",
     ],
     "the packet has no way 9: chance leaves 3 ways open"
+)]
+#[case::way_of_a_real_packet(
+    &["explain", SEED, "--from=pod/client", "--to=service/web:80", "--way=2", "--live"],
+    "the argument '--way <N>' cannot be used with '--live'"
 )]
 fn a_mistake_of_the_command_line_is_found_before_the_run(#[case] arguments: &[&str], #[case] told: &str) {
     let (code, stdout, stderr) = ended(&svclab(arguments).output().expect("svclab starts"));
@@ -332,6 +338,31 @@ fn a_scenario_is_read_from_standard_input(#[case] arguments: &[&str], #[case] be
     let (status, told, complaints) = ended(&output);
     assert_eq!((status, complaints.as_str()), (Some(0), ""));
     assert!(told.contains(begins), "{told}");
+}
+
+/// Plain objects and saved rules come on standard input too; the commands that take neither say what they are.
+#[rstest]
+#[case::objects(&["verify", "-"], OBJECTS, 0, "standard input: assumed: a pod client-of-NODE on every node sends")]
+#[case::rules(&["verify", "-"], SAVED, 0, "standard input: assumed: the rules, with")]
+#[case::shares(&["cascade", "-"], "../scenarios/seeds/000-foo-three-replicas.yaml", 0, "kube-system/coredns:metrics tcp  100.96.128.2:9153")]
+#[case::no_objects(&["check", "-"], OBJECTS, 2, "this is a Kubernetes object (Node), no scenario")]
+#[case::no_rules(
+    &["explain", "-", "--from=pod/client", "--to=service/web:80"],
+    SAVED,
+    2,
+    "these are rules as iptables-save shows them, and no scenario"
+)]
+#[case::no_rules_to_run(&["run", "-"], SAVED, 2, "these are rules as iptables-save shows them, and no scenario")]
+fn what_comes_on_standard_input_is_known(
+    #[case] arguments: &[&str],
+    #[case] file: &str,
+    #[case] code: i32,
+    #[case] said: &str,
+) {
+    let output = svclab(arguments).stdin(File::open(file).expect("a file")).output().expect("svclab starts");
+    let (status, told, complaints) = ended(&output);
+    assert_eq!(status, Some(code), "{told}{complaints}");
+    assert!(told.contains(said) || complaints.replace("\n  │", "").contains(said), "{told}{complaints}");
 }
 
 /// Plain objects are explained in what is assumed around them.

@@ -30,6 +30,24 @@ fn diff(arguments: &[&str], text: &str) -> Output {
     child.wait_with_output().expect("svclab ends")
 }
 
+/// Without `--family` all that the file has rules of is compared: nft's tables of both families, and the one of iptables-save.
+#[test]
+fn every_family_of_saved_rules_is_compared() {
+    let nftables = ["../scenarios/dual-stack/both-families.yaml", "--mode", "nftables", "--version", "1.33"];
+    let of = |options: &[&str], family: &str| {
+        stdout(&svclab(&[options, &["--quiet", "--family", family]].concat())).to_owned()
+    };
+    let (ipv4, ipv6) = (of(&nftables, "ipv4"), of(&nftables, "ipv6"));
+    let dnat = ipv6.lines().find(|line| line.contains(" dnat to ")).expect("an endpoint");
+    let changed = ipv6.replacen(&format!("{dnat}\n"), "", 1);
+    assert_eq!(diff(&nftables, &format!("{ipv4}{ipv6}")).status.code(), Some(0));
+    let output = diff(&nftables, &format!("{ipv4}{changed}"));
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).contains("IPv4)\n") && stdout(&output).contains("IPv6):\n"), "{}", stdout(&output));
+    let iptables = &nftables[..1];
+    assert_eq!(diff(iptables, &of(iptables, "ipv6")).status.code(), Some(0));
+}
+
 fn stdout(output: &Output) -> &str {
     std::str::from_utf8(&output.stdout).expect("UTF-8")
 }
@@ -188,7 +206,7 @@ fn what_explains_many_differences_is_told() {
     let old = stdout(&svclab(&[&[SEED, "--version", "1.26"][..], &node].concat())).to_owned();
     let output = diff(&[&[SEED][..], &node].concat(), &old);
     let help = "help: With `--version 1.26` there is no difference.";
-    assert_eq!(stdout(&output).lines().last(), Some(help));
+    assert_eq!(stdout(&output).lines().next(), Some(help));
     let output = diff(&[&[SEED, "--version", "1.19"][..], &node].concat(), &old);
     assert!(!stdout(&output).contains("help: "), "{}", stdout(&output));
 }

@@ -46,6 +46,11 @@ fn the_same_rules_are_written_for_what_is_assumed(
 )]
 #[case::of_iptables_nft("table ip nat {\n}\n", "one of iptables-nft", "Save them with iptables-save")]
 #[case::broken("*nat\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES --dport\nCOMMIT\n", ":3:", "as iptables-save writes it")]
+#[case::of_both_families(
+    "*nat\n:K - [0:0]\n-A K -d 10.96.0.1/32 -j RETURN\nCOMMIT\n*nat\n:K - [0:0]\n-A K -d fd00::1/128 -j RETURN\nCOMMIT\n",
+    "rules.txt:5:1: rules of IPv6 begin here",
+    "in a file of their own"
+)]
 fn what_shows_no_service_is_refused(#[case] text: &str, #[case] message: &str, #[case] help: &str) {
     let refused = scenario::of_rules(text, Path::new("rules.txt")).map(|assumed| assumed.assumptions);
     let mistakes = refused.map_err(|mistakes| mistakes.to_string()).expect_err("nothing can be assumed");

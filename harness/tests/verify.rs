@@ -171,6 +171,20 @@ fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
     });
 }
 
+/// That nothing can be reached would pass for agreement, so it is told: kube-proxy does not look for the pods of a Deployment.
+#[test]
+fn a_service_without_endpoints_is_told() {
+    let (service, _) = OBJECTS.split_once("---").unwrap();
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
+    let text = format!("{service}---\n{deployment}");
+    let assumed = scenario::of_objects(&text, std::path::Path::new("objects.yaml")).unwrap();
+    let told = [
+        "shop/web has no endpoints: no EndpointSlice or Endpoints names any",
+        "Deployment web is left out: it changes no rule: list its pods instead",
+    ];
+    assert_eq!(assumed.assumptions[2..], told, "{:#?}", assumed.assumptions);
+}
+
 #[test]
 fn mistakes_of_plain_objects_are_told_in_their_file() {
     let text = OBJECTS.replace("nodePort: 30080", "nodePort: 80");

@@ -11,7 +11,7 @@ use svclab_rules::nftables;
 
 use super::Report;
 use crate::documents::{self, DocumentError};
-use crate::scenario::{Diagnostic, Diagnostics, Form, Scenario, Span, form, is_rule};
+use crate::scenario::{Diagnostic, Diagnostics, Form, Scenario, Span, both_families, form, is_rule, other_family};
 
 /// Reads rules that are no scenario. The file is what messages call it.
 ///
@@ -63,6 +63,10 @@ fn saved(text: &str, file: &Path, notes: &mut Vec<String>) -> Result<Vec<Cascade
             Err(ipv6) => (ipv4, ipv6),
         },
     };
+    if let Some((line, family)) = other_family(text) {
+        let (message, help) = both_families(family);
+        return Err(vec![mistake(file, (line.saturating_sub(before).max(1), 1), &message, help)]);
+    }
     let errors = if ipv6.len() < ipv4.len() { ipv6 } else { ipv4 };
     // A page on the web shows some lines of a table with its heading, and prose between.
     let is_prose = |error: &ParseError| !is_rule(&error.text);

@@ -96,7 +96,7 @@ fn report(args: &Args, console: &Console) -> Result<Report, Refusal> {
     let (file, text) = text_of(&args.path);
     let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
     match scenario::form(&text) {
-        Ok(Form::Scenario) if file == args.path => of_scenario(args, &text, console),
+        Ok(Form::Scenario) => of_scenario(args, &text, &file, console),
         _ => of_rules(args, &text, &file),
     }
 }
@@ -121,8 +121,8 @@ fn of_rules(args: &Args, text: &str, file: &Path) -> Result<Report, Refusal> {
     chosen(input::read(text, file)?, args)
 }
 
-fn of_scenario(args: &Args, text: &str, console: &Console) -> Result<Report, Refusal> {
-    let scenario = scenario::parse(text, &args.path, &scenario::read_file)?;
+fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Result<Report, Refusal> {
+    let scenario = scenario::parse(text, file, &scenario::read_file)?;
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
         let message = format!("the scenario has no step {}: its cluster changes {} times", args.step, states - 1);

@@ -39,8 +39,8 @@ pub(crate) struct Args {
     /// Take the cluster as it is after so many `apply` of the scenario's steps.
     #[arg(long, value_name = "N", default_value_t = 0)]
     step: usize,
-    /// Tell the Nth way rule by rule, where chance leaves several open.
-    #[arg(long, value_name = "N", default_value = "1")]
+    /// Tell the Nth way rule by rule, where chance leaves several open; with --live it is the one that the packet takes.
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "live")]
     way: NonZeroUsize,
     /// Send a real packet in a lab too, let the kernel trace the rules that it meets, and mark where it leaves the predicted way.
     #[arg(long)]

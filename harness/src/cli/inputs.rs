@@ -3,25 +3,24 @@
 use std::path::{Path, PathBuf};
 
 use super::console::Console;
-use super::{Exit, load, mistakes};
+use super::{Exit, load, mistakes, text_of, warn};
 use crate::scenario::{self, Assumed, Diagnostics, Form, Scenario};
 
-/// Loads scenarios, and files with plain objects or saved rules that are named themselves; mistakes of all are told before anything is
-/// done, and so is what was assumed of what is no scenario.
+/// Loads scenarios, and files with plain objects or saved rules that are named themselves; `-` is standard input for each of them.
+/// Mistakes of all are told before anything is done, and so is what was assumed of what is no scenario.
 pub(super) fn load_all(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
-    let assumed: Vec<_> = paths.iter().map(|path| assume(path)).collect();
-    let others = paths.iter().zip(&assumed).filter(|(_, assumed)| assumed.is_none());
+    let read: Vec<_> = paths.iter().map(|path| read(path, console)).collect();
+    let others = paths.iter().zip(&read).filter(|(_, read)| read.is_none());
     let others: Vec<PathBuf> = others.map(|(path, _)| path.clone()).collect();
     let mut scenarios = if others.is_empty() { Ok(Vec::new()) } else { load(&others, console) };
-    for (path, assumed) in paths.iter().zip(assumed) {
+    for (file, assumed) in read.into_iter().flatten() {
         match assumed {
-            None => {}
-            Some(Ok(Assumed { scenario, assumptions })) => {
+            Ok(Assumed { scenario, assumptions }) => {
                 let told = assumptions.iter().filter(|_| !console.quiet);
-                told.for_each(|words| console.complain(format!("{}: assumed: {words}", path.display())));
+                told.for_each(|words| console.complain(format!("{}: assumed: {words}", file.display())));
                 scenarios.iter_mut().for_each(|all| all.push(scenario.clone()));
             }
-            Some(Err(mistakes)) => {
+            Err(mistakes) => {
                 mistakes::show(&mistakes, console);
                 scenarios = Err(Exit::Input);
             }
@@ -30,14 +29,21 @@ pub(super) fn load_all(paths: &[PathBuf], console: &Console) -> Result<Vec<Scena
     scenarios
 }
 
-/// A scenario around what a file holds, if that is no scenario itself.
-fn assume(path: &Path) -> Option<Result<Assumed, Diagnostics>> {
-    let text = scenario::read_file(path).ok()?;
-    if scenario::is_manifest(&text) {
-        return Some(scenario::of_objects(&text, path));
-    }
-    match scenario::form(&text) {
-        Ok(Form::Saved | Form::Listed | Form::Nft) => Some(scenario::of_rules(&text, path)),
-        Ok(Form::Scenario) | Err(_) => None,
-    }
+/// What a file holds, under the name that messages have for it, if that is no scenario in a file that can be read once more.
+fn read(path: &Path, console: &Console) -> Option<(PathBuf, Result<Assumed, Diagnostics>)> {
+    let (file, text) = text_of(path);
+    let text = text.ok()?;
+    let assumed = if scenario::is_manifest(&text) {
+        scenario::of_objects(&text, &file)
+    } else if let Ok(Form::Saved | Form::Listed | Form::Nft) = scenario::form(&text) {
+        scenario::of_rules(&text, &file)
+    } else if path.is_file() {
+        return None;
+    } else {
+        let scenario = scenario::parse(&text, &file, &scenario::read_file);
+        scenario
+            .inspect(|scenario| warn(scenario, console))
+            .map(|scenario| Assumed { scenario, assumptions: Vec::new() })
+    };
+    Some((file, assumed))
 }

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// What kube-proxy writes rules for [default: the scenario's or the configuration's; iptables]
     #[arg(long, value_enum)]
     mode: Option<Mode>,
-    /// The address family [default: ipv4, where the node has such an address]
+    /// The address family [default: ipv4, where the node has such an address; with --diff all that FILE has rules of]
     #[arg(long, value_enum)]
     family: Option<FamilyName>,
     /// With plain objects: kube-proxy's configuration, a KubeProxyConfiguration.
@@ -104,15 +104,35 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {
     let input = Input::read(args, console)?;
     let node = node(args.node.as_deref(), input.cluster(), console)?.name.clone();
     let family = family(args, &input, &node);
-    let written = input.write(&node, family)?;
     let Some(file) = &args.diff else {
-        console.text(written.text);
+        console.text(input.write(&node, family)?.text);
         return Ok(Exit::Held);
     };
-    let found = diff::read(file, &written)?;
+    let saved = diff::Saved::read(file)?;
+    let has_address =
+        |family: &Family| input.cluster().node(&node).is_some_and(|node| node.internal_ip(*family).is_some());
+    let families = if args.family.is_some() { Vec::new() } else { saved.families() };
+    let families: Vec<Family> = families.into_iter().filter(has_address).collect();
+    let families = if families.is_empty() { vec![family] } else { families };
+    let compared = families.into_iter().map(|family| differ(args, &input, &saved, &node, family, console));
+    let compared: Vec<Exit> = compared.collect::<Result<_, _>>()?;
+    Ok(if compared.contains(&Exit::Failed) { Exit::Failed } else { Exit::Held })
+}
+
+/// Tells how saved rules of one family are different from those that are written.
+fn differ(
+    args: &Args,
+    input: &Input,
+    saved: &diff::Saved,
+    node: &str,
+    family: Family,
+    console: &Console,
+) -> Result<Exit, Refusal> {
+    let written = input.write(node, family)?;
+    let found = saved.parse(&written)?;
     let diff = found.diff(&written)?;
     if args.version.is_none() && !console.quiet {
-        let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(&node, family).ok());
+        let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(node, family).ok());
         likelier.iter().for_each(|hint| console.inform(format!("help: {hint}")));
     }
     console.inform(diff.summary());

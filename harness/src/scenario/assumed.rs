@@ -9,13 +9,14 @@ use std::path::Path;
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
-use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig};
+use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, ServiceType};
 
 use super::diagnostics::Diagnostics;
 use super::files::read_file;
-use super::model::Scenario;
+use super::model::{Note, Scenario};
 use super::plain::cluster;
 use super::read::without_tests;
+use super::resolve::LEFT_OUT;
 
 /// The scenario that plain objects are verified in, and what was assumed, in words.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +51,25 @@ pub(super) fn around(text: &str, path: &Path) -> Result<(String, Vec<String>), D
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut around = Around::new(&plain.cluster);
     let written = around.scenario(&file);
+    around.assumptions.extend(without_endpoints(&plain.cluster));
+    around.assumptions.extend(left_out(&plain.notes));
     Ok((written.to_string(), around.assumptions))
+}
+
+/// The services that no endpoint is known of, each in words. kube-proxy does not look for pods by itself.
+fn without_endpoints(cluster: &Cluster) -> Vec<String> {
+    let has_some =
+        |name: &ObjectName| cluster.slices.iter().any(|slice| slice.service == *name && !slice.endpoints.is_empty());
+    let services = cluster.services.iter().filter(|service| service.kind != ServiceType::ExternalName);
+    let without = services.filter(|service| !has_some(&service.name));
+    without
+        .map(|service| format!("{} has no endpoints: no EndpointSlice or Endpoints names any", service.name))
+        .collect()
+}
+
+/// What is left out of the objects, each in words.
+fn left_out(notes: &[Note]) -> Vec<String> {
+    notes.iter().filter(|note| note.message.contains(LEFT_OUT)).map(|note| note.message.clone()).collect()
 }
 
 /// What is put around the objects.

@@ -1,5 +1,8 @@
 //! What a text is, by its content.
 
+use std::net::IpAddr;
+
+use svclab_rules::cluster::Family;
 use svclab_rules::iptables;
 
 use super::find::is_manifest;
@@ -64,6 +67,37 @@ pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
 
 /// The headings of tables in `iptables-save`.
 const TABLES: [&str; 5] = ["*nat", "*filter", "*mangle", "*raw", "*security"];
+
+/// Where rules of another family begin, in what `iptables-save` wrote of both: the number of the line, and that family.
+pub(crate) fn other_family(text: &str) -> Option<(usize, Family)> {
+    let mut known: Option<Family> = None;
+    let mut heading = 1;
+    for (line, number) in text.lines().zip(1..) {
+        if TABLES.contains(&line.trim()) {
+            heading = number;
+        }
+        match (known, family(line)) {
+            (Some(known), Some(family)) if known != family => return Some((heading, family)),
+            (_, family) => known = known.or(family),
+        }
+    }
+    None
+}
+
+/// The family of the addresses that a rule asks for.
+pub(crate) fn family(line: &str) -> Option<Family> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let asked = words.windows(2).find(|pair| is_rule(line) && matches!(pair[0], "-s" | "-d"))?;
+    let address = asked[1].split('/').next()?.parse::<IpAddr>().ok()?;
+    Some(Family::of(address))
+}
+
+/// The message and help for a text in which rules of another family begin.
+pub(crate) fn both_families(family: Family) -> (String, &'static str) {
+    let help =
+        "Give them in a file of their own: what `iptables-save` and `ip6tables-save` write is read each by itself.";
+    (format!("rules of {family} begin here, and those before are not"), help)
+}
 
 /// Whether a line appends a rule, with counters before it or without.
 pub(crate) fn is_rule(line: &str) -> bool {

@@ -38,8 +38,8 @@ pub use diagnostics::{Diagnostic, Diagnostics, Label};
 pub(crate) use files::{read_argument, read_limited};
 pub use files::{read_file, unreadable};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};
-pub(crate) use form::is_rule;
 pub use form::{Form, form};
+pub(crate) use form::{both_families, family, is_rule, other_family};
 pub use limits::{FILE_BYTES, MOST_FLOWS};
 pub(crate) use model::pod_label;
 pub use model::{

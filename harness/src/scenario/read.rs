@@ -9,6 +9,7 @@ use super::decode::decode;
 use super::diagnostics::{Diagnostic, Diagnostics};
 use super::document;
 use super::files::{read_argument, read_file, unreadable};
+use super::form::{Form, form};
 use super::model::{Scenario, Span};
 use super::raw::RawScenario;
 use super::resolve::{Aimed, Extra, Findings, Input, Manifests, RuleFiles, resolve};
@@ -79,6 +80,9 @@ pub(super) fn parse_into(
 ) -> Option<(Scenario, Option<Aimed>)> {
     let (documents, mistakes) = document::read(text, path);
     let readable = mistakes.is_empty();
+    if refuse_rules(text, path, &documents, findings) {
+        return None;
+    }
     mistakes.into_iter().for_each(|mistake| findings.add(mistake));
     let tree = only_document(&documents, path, readable, findings)?;
     if let (Some(_), Some(kind)) = (tree.get("apiVersion"), tree.get("kind")) {
@@ -107,6 +111,25 @@ pub(super) fn parse_into(
         needs_tests,
     };
     Some(resolve(&input, findings))
+}
+
+/// Refuses rules in one sentence, where they are given instead of a scenario.
+fn refuse_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut Findings) -> bool {
+    if documents.first().is_some_and(|tree| tree.get("name").is_some() || tree.get("tests").is_some()) {
+        return false;
+    }
+    let Ok(form @ (Form::Saved | Form::Listed | Form::Nft)) = form(text) else { return false };
+    let help = "`svclab verify`, `mutate` and `cascade` take rules by themselves, and `svclab rules SCENARIO --diff RULES`. Or name \
+                their file under `rules:` of a scenario.";
+    let message = format!("these are rules {}, and no scenario", form.words());
+    findings.add(Diagnostic {
+        span: Span::start_of(path),
+        length: 1,
+        message,
+        help: Some(help.to_owned()),
+        also: None,
+    });
+    true
 }
 
 /// The lists whose entries have the fields of an object, but not the object's levels.

@@ -117,23 +117,53 @@ pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Op
     likeliest.map(|version| format!("With `--version {version}` there is {count}."))
 }
 
-/// Reads the rules of a file, or of standard input where it is `-`, in the language of those that are written.
-pub(super) fn read(file: &Path, written: &Written) -> Result<Found, Refusal> {
-    let (file, text) = text_of(file);
-    let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
-    let refused = |errors| Diagnostics { errors, sources: BTreeMap::from([(file.clone(), Arc::from(text.as_str()))]) };
-    if let Some((line, message, help)) = foreign_form(&text, written.mode) {
-        return Err(refused(vec![mistake(&file, (line, 1), 1, message, help)]).into());
+/// What somebody saved, as it is written.
+pub(super) struct Saved {
+    /// The file, as a person calls it.
+    file: PathBuf,
+    text: String,
+}
+
+impl Saved {
+    /// Reads a file, or standard input where it is `-`.
+    pub(super) fn read(file: &Path) -> Result<Self, Refusal> {
+        let (file, text) = text_of(file);
+        let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
+        Ok(Self { file, text })
     }
-    let rules = match written.mode {
-        ProxyMode::Iptables => iptables::parse(&text, written.family)
-            .map(Rules::Iptables)
-            .map_err(|errors| refused(errors.iter().map(|one| of_line(one, &file, written.family)).collect()))?,
-        ProxyMode::Nftables => nftables::parse(&text)
-            .map(Rules::Nftables)
-            .map_err(|errors| refused(errors.iter().map(|one| of_nft(one, &file)).collect()))?,
-    };
-    Ok(Found { file, rules })
+
+    /// The families whose rules it has, as far as that can be told: nft's tables name theirs, rules of iptables have addresses.
+    pub(super) fn families(&self) -> Vec<Family> {
+        match nftables::parse(&self.text) {
+            Ok(parsed) if !parsed.rules.tables.is_empty() => {
+                Family::ALL.into_iter().filter(|family| parsed.rules.table(*family).is_some()).collect()
+            }
+            _ => self.text.lines().find_map(scenario::family).into_iter().collect(),
+        }
+    }
+
+    /// The rules, in the language of those that are written.
+    pub(super) fn parse(&self, written: &Written) -> Result<Found, Refusal> {
+        let Self { file, text } = self;
+        let refused =
+            |errors| Diagnostics { errors, sources: BTreeMap::from([(file.clone(), Arc::from(text.as_str()))]) };
+        if let Some((line, message, help)) = foreign_form(text, written.mode) {
+            return Err(refused(vec![mistake(file, (line, 1), 1, message, help)]).into());
+        }
+        if let (ProxyMode::Iptables, Some((line, family))) = (written.mode, scenario::other_family(text)) {
+            let (message, help) = scenario::both_families(family);
+            return Err(refused(vec![mistake(file, (line, 1), 1, &message, help)]).into());
+        }
+        let rules = match written.mode {
+            ProxyMode::Iptables => iptables::parse(text, written.family)
+                .map(Rules::Iptables)
+                .map_err(|errors| refused(errors.iter().map(|one| of_line(one, file, written.family)).collect()))?,
+            ProxyMode::Nftables => nftables::parse(text)
+                .map(Rules::Nftables)
+                .map_err(|errors| refused(errors.iter().map(|one| of_nft(one, file)).collect()))?,
+        };
+        Ok(Found { file: file.clone(), rules })
+    }
 }
 
 /// What a text is that has no rules of a mode: the first line that matters, and what to do.

@@ -11,7 +11,7 @@ use svclab_rules::shown::{Show, Shown};
 use svclab_rules::{iptables, nftables};
 
 use super::super::diagnostics::{Diagnostic, Diagnostics};
-use super::super::form::{Form, form};
+use super::super::form::{Form, both_families, form, other_family};
 use super::super::model::Span;
 
 /// The rules of a node in the language of a mode.
@@ -121,6 +121,10 @@ fn saved(text: &str) -> Result<Dump, Vec<Mistake>> {
         }
     }
     const HELP: &str = "Give the text as iptables-save writes it, or as iptables-restore takes it.";
+    if let Some((line, family)) = other_family(text) {
+        let (message, help) = both_families(family);
+        return Err(vec![((line, 1), message, help)]);
+    }
     let errors = fewest.unwrap_or_default().into_iter();
     Err(errors.map(|error| ((error.line, error.column), error.message, HELP)).collect())
 }

@@ -19,6 +19,9 @@ use crate::stats::flows_to_tell;
 /// The balance that the Service API promises.
 const PROMISED: &str = "promised";
 
+/// The balance that gives every ready endpoint the same share.
+const EVEN: &str = "even";
+
 /// What is known of the packets that an expectation is about.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
@@ -92,6 +95,11 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
         let message = format!("`{field}` is about packets that arrive, but none must");
         findings.wrong(at.field(field).key(), message, "Leave it out, or expect `delivered`.");
     }
+    let is_even = matches!(&raw.balance, Some(RawBalance::Word(word)) if word == EVEN);
+    if raw.affinity == Some(true) && is_even {
+        let message = "flows of one client cannot stay with one endpoint and be balanced over all";
+        findings.wrong(at.field("affinity").key(), message, "Keep `affinity: true`, or `balance: even`.");
+    }
     let fields = ["delivered", "rejected", "dropped", "source", "reply", "balance", "affinity"];
     if !fields.iter().any(|field| at.has(field)) {
         findings.missing(at, "nothing is expected", "Write at least one of `delivered`, `rejected` and `dropped`.");
@@ -103,7 +111,11 @@ fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings
     if flows == Flows::Exactly(1) {
         for field in ["balance", "affinity"].into_iter().filter(|field| at.has(field)) {
             let message = format!("`{field}` cannot be seen from one flow");
-            findings.wrong(at.field(field).key(), message, "Add `flows: auto`, or a number, to the probe.");
+            let help = match field {
+                "affinity" => "Add a number of flows to the probe: `flows: 100`.",
+                _ => "Add `flows: auto`, or a number, to the probe.",
+            };
+            findings.wrong(at.field(field).key(), message, help);
         }
         return;
     }
@@ -211,7 +223,7 @@ fn word_or_address(text: &str, words: [&str; 2], at: At<'_>, findings: &mut Find
 fn balance(raw: &RawExpect, at: At<'_>, sent: Sent, scene: &Scene<'_, '_>, findings: &mut Findings) -> Option<Balance> {
     let at = at.field("balance");
     match raw.balance.as_ref()? {
-        RawBalance::Word(word) if word == "even" => Some(Balance::Even),
+        RawBalance::Word(word) if word == EVEN => Some(Balance::Even),
         // What is promised is not known where the probe is wrong itself.
         RawBalance::Word(word) if word == PROMISED => None,
         RawBalance::Word(word) => {

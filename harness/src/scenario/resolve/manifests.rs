@@ -55,6 +55,9 @@ impl Manifests {
     }
 }
 
+/// What a note says of an object of a kind that has no effect, after its kind and name.
+pub(crate) const LEFT_OUT: &str = "is left out: it changes no rule";
+
 struct Reader<'f, 'a> {
     objects: Vec<Located<'a, Object>>,
     sound: bool,
@@ -92,7 +95,7 @@ impl<'a> Reader<'_, 'a> {
                     _ => "",
                 };
                 let name = at.field("metadata").field("name").node().text().unwrap_or_default();
-                self.findings.note(at.field("kind"), format!("{other} {name} is left out: it changes no rule{help}"));
+                self.findings.note(at.field("kind"), format!("{other} {name} {LEFT_OUT}{help}"));
             }
         }
     }

@@ -38,7 +38,7 @@ use super::tree::At;
 use addresses::Pool;
 pub(crate) use findings::Findings;
 pub(crate) use located::{Located, report};
-pub(crate) use manifests::{Manifests, Object};
+pub(crate) use manifests::{LEFT_OUT, Manifests, Object};
 use objects::{Objects, Source};
 pub(crate) use surroundings::RuleFiles;
 pub(crate) use tests::{Aimed, Extra};

@@ -38,7 +38,7 @@ pub enum Outcome {
     Dropped,
     /// Nothing comes out; whether the client is told is not promised.
     Refused,
-    /// The address is none of a service: packets go where their address leads.
+    /// No kube-proxy on the way takes the address for a service's: packets go where it leads.
     NotAService(Owner),
     /// The documents say nothing of this.
     NotPromised,
@@ -130,7 +130,7 @@ impl fmt::Display for Outcome {
             Self::Rejected(rejection) => write!(f, "rejected: {rejection}"),
             Self::Dropped => f.write_str("dropped"),
             Self::Refused => f.write_str("rejected or dropped"),
-            Self::NotAService(owner) => write!(f, "no service address: {owner}"),
+            Self::NotAService(owner) => write!(f, "not treated as a service's: {owner}"),
             Self::NotPromised => f.write_str("nothing is promised"),
         }
     }

@@ -13,6 +13,7 @@ pub enum Clause {
     Disputed,
     UnusedPort,
     NotAService,
+    NoNodeOnTheWay,
     NodesOwn,
     PodsOwn,
     LoopbackStays,
@@ -64,7 +65,7 @@ impl fmt::Display for Clause {
 }
 
 /// Every clause, in the order of the type, with its sentence and its citation.
-const CLAUSES: [(Clause, &str, &str); 37] = [
+const CLAUSES: [(Clause, &str, &str); 38] = [
     (
         Clause::ClusterIp,
         "every node captures what is sent to a service's cluster IP and port, and sends it to an endpoint",
@@ -99,6 +100,12 @@ const CLAUSES: [(Clause, &str, &str); 37] = [
         Clause::NotAService,
         "no service has this address with this port and protocol, so the packet goes where its address leads",
         "Virtual IPs and Service Proxies, \"IP address assignment to Services\"",
+    ),
+    (
+        Clause::NoNodeOnTheWay,
+        "outside of the cluster no route leads to a node for this address, so no kube-proxy treats the packet; \
+         @NODE behind a destination hands it to a node",
+        "ServiceSpec type, ClusterIP; Virtual IPs and Service Proxies",
     ),
     (
         Clause::NodesOwn,

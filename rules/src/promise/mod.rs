@@ -158,7 +158,9 @@ impl<'a> Promises<'a> {
             let source = source::unchanged(client, to, &self.setting);
             return unserved(Outcome::NotAService(Owner::Pod(pod.clone(), source)), Clause::PodsOwn);
         }
-        unserved(Outcome::NotAService(Owner::Nobody), Clause::NotAService)
+        let is_lost = client.nodes_on_the_way(self.setting.cluster, question).is_empty();
+        let because = if is_lost { Clause::NoNodeOnTheWay } else { Clause::NotAService };
+        unserved(Outcome::NotAService(Owner::Nobody), because)
     }
 
     /// What kube-proxy is known to do with a node port's number at an address of the node that does not serve node ports.

@@ -45,6 +45,16 @@ fn the_same_rules_are_written_for_what_is_assumed(
     "iptables-save"
 )]
 #[case::of_iptables_nft("table ip nat {\n}\n", "one of iptables-nft", "Save them with iptables-save")]
+#[case::without_nat(
+    "*filter\n:KUBE-SERVICES - [0:0]\nCOMMIT\n",
+    "the table `nat` is missing",
+    "all that `iptables-save`"
+)]
+#[case::twice(
+    "*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n*nat\nCOMMIT\n",
+    "table `nat` stands here twice",
+    "as iptables-save writes it"
+)]
 #[case::broken("*nat\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES --dport\nCOMMIT\n", ":3:", "as iptables-save writes it")]
 #[case::of_both_families(
     "*nat\n:K - [0:0]\n-A K -d 10.96.0.1/32 -j RETURN\nCOMMIT\n*nat\n:K - [0:0]\n-A K -d fd00::1/128 -j RETURN\nCOMMIT\n",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
 use svclab_rules::compare::{Finding, compare_machines};
+use svclab_rules::iptables::TableName;
 use svclab_rules::nftables::ErrorPlace;
 use svclab_rules::shown::{Show, Shown};
 use svclab_rules::{iptables, nftables};
@@ -56,6 +57,11 @@ impl Dump {
             Ok(Form::Scenario) => return Err(whole("this is a scenario")),
             Err((message, help)) => return Err(vec![((1, 1), message.to_owned(), help)]),
         };
+        if let Self::Iptables(rules) = &dump
+            && rules.table(TableName::Nat).is_none()
+        {
+            return Err(whole("the table `nat` is missing, in which kube-proxy translates addresses"));
+        }
         if dump.shown().ports.is_empty() {
             let help = "Save the rules of a node on which kube-proxy runs in this mode, as root: those of a Service are in the table \
                 `nat`, in KUBE-SERVICES and KUBE-SVC-..., or in nft's table `kube-proxy`.";

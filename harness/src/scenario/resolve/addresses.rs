@@ -95,9 +95,8 @@ pub(crate) fn overlap(one: IpNet, other: IpNet) -> bool {
 
 /// What kind of address this is, if it is one that no machine of a lab can have.
 pub(crate) fn unusable(ip: IpAddr) -> Option<&'static str> {
-    let broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
     let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
-    special(ip).or(broadcast.then_some("broadcast")).or(mapped.then_some("mapped IPv4"))
+    special(ip).or(mapped.then_some("mapped IPv4"))
 }
 
 /// What kind of address this is, if it is one that a probe cannot go to: a kernel takes it for another, or for those of many.

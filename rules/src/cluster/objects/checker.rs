@@ -1,7 +1,7 @@
 //! Collects the mistakes of one object.
 
 use std::fmt::Display;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -83,6 +83,16 @@ impl Checker {
         if let Some(kind) = special(address) {
             let help = "Use an address that a packet can be sent to from other nodes.";
             self.refuse(path, format!("`{address}` is a {kind} address"), help);
+        }
+        Some(address)
+    }
+
+    /// An address of one machine at most: what is sent to any other a kernel does not let a process send, or takes for its own.
+    pub(super) fn unicast_address(&mut self, path: impl Into<String>, text: &str) -> Option<IpAddr> {
+        let path = path.into();
+        let address = self.address(path.as_str(), text)?;
+        if let Some(kind) = special(address).filter(|kind| ["wildcard", "multicast", "broadcast"].contains(kind)) {
+            self.refuse(path, format!("`{address}` is a {kind} address"), "Use an address that one machine can have.");
         }
         Some(address)
     }
@@ -179,7 +189,7 @@ pub(super) fn pod_of(target: Option<&ObjectReference>) -> Option<ObjectName> {
 }
 
 /// What kind of address this is, if it is one that no packet can be sent to from another machine
-/// (`ValidateNonSpecialIP` of the API server).
+/// (`ValidateNonSpecialIP` of the API server, which forgets 255.255.255.255).
 pub fn special(ip: IpAddr) -> Option<&'static str> {
     let link_local = match ip {
         IpAddr::V4(ip) => ip.is_link_local(),
@@ -193,6 +203,8 @@ pub fn special(ip: IpAddr) -> Option<&'static str> {
         Some("link-local")
     } else if ip.is_multicast() {
         Some("multicast")
+    } else if ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
+        Some("broadcast")
     } else {
         None
     }

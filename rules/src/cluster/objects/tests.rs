@@ -61,6 +61,14 @@ fn service_yaml(name: &str, spec: &str) -> String {
     "clusterIP: 10.96.0.1, clusterIPs: [10.96.0.2], ports: [{port: 80}]",
     "spec.clusterIP: `10.96.0.1` is not the first of spec.clusterIPs, `10.96.0.2`"
 )]
+#[case::of_everybody(
+    "clusterIP: 255.255.255.255, ports: [{port: 80}]",
+    "spec.clusterIP: `255.255.255.255` is a broadcast address"
+)]
+#[case::of_nobody(
+    "externalIPs: [0.0.0.0], ports: [{port: 80}]",
+    "spec.externalIPs[0]: `0.0.0.0` is a wildcard address"
+)]
 #[case::headless_node_port(
     "type: NodePort, clusterIP: None, ports: [{port: 80}]",
     "spec.clusterIP: `None` is only for services of type ClusterIP"

@@ -157,14 +157,18 @@ impl<'a> Document<'a> {
             .into_iter()
             .find(|table| table.as_str() == name.trim())
             .ok_or_else(|| Fault::new(column, format!("unknown table `{name}`")))?;
-        let known = self.rules.tables.iter().position(|table| table.name == name);
-        self.table = Some(known.unwrap_or_else(|| {
-            self.rules.tables.push(Table { name, chains: Vec::new() });
-            self.lines.0.push(Vec::new());
-            self.chains.push(HashMap::new());
-            self.rules.tables.len() - 1
-        }));
         self.last = None;
+        if let Some(known) = self.rules.tables.iter().position(|table| table.name == name) {
+            self.table = Some(known);
+            let message = format!(
+                "table `{name}` stands here twice: iptables-restore empties it here, and keeps only what follows"
+            );
+            return Err(Fault::new(column, message));
+        }
+        self.table = Some(self.rules.tables.len());
+        self.rules.tables.push(Table { name, chains: Vec::new() });
+        self.lines.0.push(Vec::new());
+        self.chains.push(HashMap::new());
         unended
     }
 

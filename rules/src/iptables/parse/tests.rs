@@ -157,6 +157,7 @@ fn all_mistakes_of_a_document_are_told() {
 #[case::cut("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j DROP\n", 3, "table `filter` is not ended")]
 #[case::two("*nat\n*filter\nCOMMIT\n", 2, "table `nat` is not ended")]
 #[case::twice("*nat\nCOMMIT\nCOMMIT\n", 3, "outside of a table")]
+#[case::again("*filter\nCOMMIT\n*nat\nCOMMIT\n*filter\nCOMMIT\n", 5, "table `filter` stands here twice")]
 fn tables_are_ended_once(#[case] text: &str, #[case] line: usize, #[case] message: &str) {
     let errors = parse(text, Family::Ipv4).unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");

@@ -52,7 +52,7 @@ pub(super) fn cluster_ips(
     }
     let mut addresses = Vec::new();
     for (index, text) in given.iter().enumerate() {
-        let Some(address) = checker.address(path(index), text) else { continue };
+        let Some(address) = checker.unicast_address(path(index), text) else { continue };
         if let Some(family) = families.get(index).filter(|family| **family != Family::of(address)) {
             let message = format!("`{address}` is no {family} address, but spec.ipFamilies[{index}] is {family}");
             checker.refuse(path(index), message, "Give addresses in the order of ipFamilies.");
@@ -98,7 +98,7 @@ pub(super) fn ingress(checker: &mut Checker, object: &core::Service) -> Vec<Load
             continue;
         }
         let mode = checker.choice(format!("{path}.ipMode"), given.ip_mode.as_deref(), &modes);
-        let Some(ip) = checker.address(format!("{path}.ip"), text) else { continue };
+        let Some(ip) = checker.unicast_address(format!("{path}.ip"), text) else { continue };
         entries.push(LoadBalancerIngress { ip, mode });
     }
     entries

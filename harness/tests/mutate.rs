@@ -43,6 +43,7 @@ fn verify_finds_every_mistake(#[case] file: &str) {
 #[case::host_network("host-network-endpoint/v1.18-iptables/iptables-save.txt")]
 #[case::ipv6("ipv6-only/v1.30-iptables/ip6tables-save.txt")]
 #[case::elsewhere("internal-local-none-here/v1.30-iptables/iptables-save.txt")]
+#[case::bridge("config-local-bridge/v1.30-iptables/iptables-save.txt")]
 #[case::nftables("both-policies-local/v1.30-nftables/nft-ruleset.txt")]
 #[case::both_families("dual-stack-loadbalancer/v1.30-nftables/nft-ruleset.txt")]
 fn of_saved_rules_verify_finds_every_mistake(#[case] file: &str) {

@@ -47,6 +47,10 @@ pub fn of_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let plain = cluster(&listed, &objects_path, ProxyConfig::default())?;
     let mut written = Around::new(&plain.cluster).scenario(&objects_name);
     written["name"] = json!(format!("the rules of {name}"));
+    let bridge = shown.proxy.local_interface.as_deref().filter(|name| !name.ends_with(['+', '*']));
+    if bridge.is_some() {
+        written["cluster"]["cni"] = json!("bridge");
+    }
     let rules = dump.families().into_iter().map(|family| {
         let family = family.to_string().to_lowercase();
         json!({"file": name, "install": "instead", "family": family})
@@ -68,6 +72,7 @@ pub fn of_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     assumptions.extend(surroundings.told());
     assumptions.extend(objects::told(&shown, dump.mode()));
     assumptions.extend(settings);
+    assumptions.extend(bridge.map(|name| format!("pods are at the ports of a bridge {name}")));
     assumptions.extend(doubts);
     assumptions.push("a pod client-of-NODE on every node sends, and a host `outside`".to_owned());
     Ok(Assumed { scenario, assumptions })

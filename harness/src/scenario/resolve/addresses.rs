@@ -2,7 +2,7 @@
 //! scenario gets the same addresses.
 
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use svclab_rules::cluster::Family;

@@ -360,8 +360,15 @@ fn ruleset() -> impl Strategy<Value = Ruleset> {
     let family = prop_oneof![Just(Family::Ipv4), Just(Family::Ipv6)];
     family.prop_flat_map(|family| {
         let comment = option::of("[^\"\\pC]{0,40}".prop_map(std::sync::Arc::from));
-        let rule = (vec(nft_condition(family), 0..4), vec(statement(family), 1..4), comment)
-            .prop_map(|(conditions, statements, comment)| nftables::Rule { conditions, statements, comment });
+        let rule = (vec(nft_condition(family), 0..4), vec(statement(family), 1..4), comment).prop_map(
+            |(mut conditions, statements, comment)| {
+                // nft knows no reset but of TCP: where a rule does not ask for that, it adds the condition.
+                if statements.contains(&Statement::Reject(Refusal::TcpReset)) {
+                    conditions.push(Condition::Protocol(Protocol::Tcp));
+                }
+                nftables::Rule { conditions, statements, comment }
+            },
+        );
         vec(rule, 0..6).prop_map(move |rules| {
             let chain = nftables::Chain { rules, ..nftables::Chain::regular(Name::from("services")) };
             let name = Name::from("kube-proxy");

@@ -43,8 +43,15 @@ impl Losses {
     }
 }
 
-/// Bytes of frames that may wait to be read, where the kernel grants it.
+/// Bytes of packets that may wait to be read, where the kernel grants it.
 const ROOM: usize = 4 << 20;
+
+/// Gives a socket as much room for packets that wait to be read as the kernel grants. Only the host's root may have more than
+/// `net.core.rmem_max`.
+pub(crate) fn give_room(socket: &impl AsFd) -> io::Result<()> {
+    setsockopt(socket, sockopt::RcvBufForce, &ROOM).or_else(|_| setsockopt(socket, sockopt::RcvBuf, &ROOM))?;
+    Ok(())
+}
 
 /// A packet socket, bound to one interface or to all interfaces of a namespace.
 pub(crate) struct Channel {
@@ -172,8 +179,7 @@ fn bind(index: u32) -> io::Result<(Box<dyn DataLinkSender>, OwnedFd)> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None)?;
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
-    // Only the host's root may have more room than net.core.rmem_max; a lab gets by with the default as well.
-    let _ = setsockopt(&socket, sockopt::RcvBufForce, &ROOM);
+    give_room(&socket)?;
     let own = socket.try_clone()?;
     let interface = NetworkInterface {
         name: String::new(),

@@ -29,7 +29,7 @@ pub use error::LabError;
 pub use install::Backend;
 pub use sandbox::{become_privileged, is_privileged};
 
-pub(crate) use channel::{Channel, Losses, close_all};
+pub(crate) use channel::{Channel, Losses, close_all, give_room};
 pub(crate) use conntrack::Connections;
 pub(crate) use fence::{Fence, allowed_processors, stay_on};
 pub(crate) use settings::has_ipv6;

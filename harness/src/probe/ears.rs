@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 use svclab_rules::cluster::Protocol;
 
 use super::quiet::MOST_PACKETS;
-use crate::lab::{Lab, LabError, Losses};
+use crate::lab::{Lab, LabError, Losses, give_room};
 use crate::topology::SpaceId;
 use crate::wire::Packet;
 
@@ -87,6 +87,7 @@ impl Ear {
     fn open(domain: Domain, protocol: u8) -> io::Result<Self> {
         let socket = Socket::new(domain, Type::RAW, Some(SocketProtocol::from(i32::from(protocol))))?;
         socket.set_nonblocking(true)?;
+        give_room(&socket)?;
         let is_ipv6 = domain == Domain::IPV6;
         if is_ipv6 {
             setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &true)?;

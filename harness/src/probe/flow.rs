@@ -13,7 +13,7 @@ use crate::observation::FlowObservation;
 use crate::topology::SpaceId;
 use crate::wire::{self, Packet};
 
-/// Flows that are under way at the same time: far fewer than the 1,000 packets that a processor's backlog holds, also where
+/// Flows that are under way at the same time at most: far fewer than the 1,000 packets that a processor's backlog holds, also where
 /// each is answered and every kernel on its way has something to say.
 const TOGETHER: usize = 64;
 
@@ -60,22 +60,46 @@ struct Answer {
 
 impl Prober<'_> {
     /// Sends the first packet of each flow, lets receivers answer, and watches until nothing moves.
+    ///
+    /// A packet that circles until its time to live is over is seen some hundred times. Where so many flows do so that taps
+    /// have no room, nothing is known of any: they are sent again, half as many at a time from then on.
     pub(super) fn follow_flows(&mut self, wanted: &[Wanted]) -> Result<Vec<FlowObservation>, ProbeError> {
         let mut observed = Vec::with_capacity(wanted.len());
-        let groups = wanted.chunk_by(|one, next| !one.must_be_alone() && !next.must_be_alone());
-        for together in groups.flat_map(|group| group.chunks(TOGETHER)) {
-            let heard_before = self.ears.iter().map(|(space, ears)| (*space, ears.protocols())).collect();
-            let followed = self.follow_together(together);
-            // Whatever came of it, kernels must answer later probes as they did before.
-            self.hear_only(&heard_before);
-            observed.extend(followed?.finish());
+        let mut most = TOGETHER;
+        for mut left in wanted.chunk_by(|one, next| !one.must_be_alone() && !next.must_be_alone()) {
+            while !left.is_empty() {
+                let (together, later) = left.split_at(left.len().min(most));
+                match self.follow_for_a_while(together) {
+                    Err(ProbeError::Overrun { .. }) if together.len() > 1 => {
+                        most = together.len() / 2;
+                        // A flow whose source port matters is to be new once more.
+                        self.lab.flush_connections()?;
+                    }
+                    followed => {
+                        observed.extend(followed?.finish());
+                        left = later;
+                    }
+                }
+            }
         }
         Ok(observed)
     }
 
-    /// Follows flows that are under way at the same time.
+    /// Follows flows that are under way at the same time. Whatever comes of them, kernels answer later probes as they did
+    /// before.
+    fn follow_for_a_while(&mut self, wanted: &[Wanted]) -> Result<Followed, ProbeError> {
+        let heard_before = self.ears.iter().map(|(space, ears)| (*space, ears.protocols())).collect();
+        let followed = self.follow_together(wanted);
+        self.hear_only(&heard_before);
+        followed
+    }
+
     fn follow_together(&mut self, wanted: &[Wanted]) -> Result<Followed, ProbeError> {
-        self.until_quiet(|prober| prober.look(&mut Followed::default()))?;
+        match self.until_quiet(|prober| prober.look(&mut Followed::default())) {
+            // What was missed so far is of flows that nobody follows any more.
+            Err(ProbeError::Overrun { .. }) => {}
+            quiet => quiet?,
+        }
         let mut followed = Followed::default();
         for one in wanted {
             followed.add(self.begin(one)?);
@@ -189,5 +213,64 @@ impl Followed {
     /// What was found out, in the order of the flows.
     fn finish(self) -> impl Iterator<Item = FlowObservation> {
         self.flows.into_iter().map(|One { watch, .. }| watch.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use nix::sys::socket::{setsockopt, sockopt};
+
+    use crate::lab::{Backend, with_lab};
+    use crate::observation::Observed;
+    use crate::probe::{ProbeError, Prober};
+    use crate::scenario::{self, Probe, Scenario, Step};
+    use crate::{documents, testing, topology};
+
+    /// How many flows circle at the same time.
+    const FLOWS: usize = 32;
+
+    /// Follows many flows that circle between router and node, with so many bytes of room for what each tap sees.
+    fn circle(room: usize) -> Result<Vec<Observed>, ProbeError> {
+        let path = Path::new("../scenarios/load-balancer/unserved-port.yaml");
+        let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let documents = documents::generate(&scenario, &scenario.cluster).unwrap();
+        let probes = vec![circling(&scenario); FLOWS];
+        with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
+            let mut prober = Prober::new(lab, &scenario.cluster)?;
+            for tap in &prober.taps {
+                setsockopt(&tap.channel.socket(), sockopt::RcvBuf, &room).unwrap();
+            }
+            let flows = prober.send_together(&probes)?;
+            Ok(flows.into_iter().map(|flow| flow.outcome).collect())
+        })
+        .unwrap()
+    }
+
+    fn circling(scenario: &Scenario) -> Probe {
+        let test = scenario.tests.iter().find(|test| test.name.contains("circles")).unwrap();
+        match &test.steps[0] {
+            Step::Probe(probe, _) => (**probe).clone(),
+            Step::Apply(_) => panic!("{} begins with a probe", test.name),
+        }
+    }
+
+    #[test]
+    fn flows_that_overrun_a_tap_together_are_followed_fewer_at_a_time() {
+        testing::privileged(|| {
+            // Enough for the few hundred sightings of one circling packet, not for those of all.
+            let outcomes = circle(512 << 10).unwrap();
+            assert_eq!(outcomes.len(), FLOWS);
+            assert!(outcomes.iter().all(|outcome| *outcome == Observed::Dropped), "{outcomes:?}");
+        });
+    }
+
+    #[test]
+    fn a_flow_that_overruns_a_tap_alone_is_an_error() {
+        testing::privileged(|| {
+            let told = circle(1);
+            assert!(matches!(told, Err(ProbeError::Overrun { .. })), "{told:?}");
+        });
     }
 }

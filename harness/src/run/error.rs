@@ -118,8 +118,9 @@ pub(crate) fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
         ProbeError::Lab(error) => (lab_cause(error), Some(error.help().to_owned())),
         ProbeError::NoSender(_) | ProbeError::NoAddress(_) | ProbeError::NotHanded => (Cause::Input, None),
         ProbeError::Overrun { .. } => {
-            let help = "Look for rules that copy packets or send them in a circle. Where there are none, run fewer labs at \
-                        once (--jobs 1), or give sockets more room: `sudo sysctl net.core.rmem_default=4194304`.";
+            let help = "Look for rules that copy packets or send them in a circle: fewer flows at a time were too many. Where \
+                        there are none, run svclab with sudo, or let it have larger buffers: \
+                        `sudo sysctl -w net.core.rmem_max=4194304`.";
             (Cause::Environment, Some(help.to_owned()))
         }
         ProbeError::Endless => {

@@ -72,8 +72,8 @@ impl Prober<'_> {
                 match self.follow_for_a_while(together) {
                     Err(ProbeError::Overrun { .. }) if together.len() > 1 => {
                         most = together.len() / 2;
-                        // A flow whose source port matters is to be new once more.
-                        self.lab.flush_connections()?;
+                        // Flows and clients are to be new once more.
+                        self.lab.forget()?;
                     }
                     followed => {
                         observed.extend(followed?.finish());

@@ -80,14 +80,16 @@ impl AddressTable {
         self.broadcast_of(address).is_none() && self.interface_of(address).is_some()
     }
 
-    /// The first address of an interface, of IPv6 the first that is not link-local: where `REDIRECT` sends packets
-    /// that came in there (`nf_nat_redirect.c`).
+    /// Where `REDIRECT` sends packets that came in by an interface: to the first address that the kernel lists for it. Of IPv6 that
+    /// is the one of those that are not link-local which was added last (`nf_nat_redirect.c`, `ipv6_link_dev_addr`).
     pub fn first_of(&self, interface: Interface, family: Family) -> Option<IpAddr> {
         let fits = |address: &IpAddr| match address {
             IpAddr::V4(_) => family == Family::Ipv4,
             IpAddr::V6(address) => family == Family::Ipv6 && !address.is_unicast_link_local(),
         };
-        self.assigned.iter().find(|(address, on)| *on == interface && fits(address)).map(|(address, _)| *address)
+        let mut own = self.assigned.iter().filter(|(address, on)| *on == interface && fits(address));
+        let first = if family == Family::Ipv6 { own.next_back() } else { own.next() };
+        first.map(|(address, _)| *address)
     }
 }
 

@@ -1,0 +1,152 @@
+//! `svclab check -v`: what kube-proxy ignores of a scenario's objects, and where they stand.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const SCENARIO: &str = "\
+name: much is ignored
+cluster: {podCIDR: 10.244.0.0/16}
+nodes:
+  - {name: worker, ip: 172.18.0.2}
+pods:
+  - {name: client}
+  - {name: web, labels: {app: web}, ready: false}
+services:
+  - {name: web, selector: {app: web}, ports: [{port: 80}]}
+  - {name: db, clusterIP: None, ports: [{port: 5432}]}
+manifests: [objects.yaml]
+tests:
+  - {name: one, probe: {from: pod/client, to: 'service/web:80'}, expect: {rejected: tcp-reset}}
+";
+
+const OBJECTS: &str = "\
+kind: EndpointSlice
+apiVersion: discovery.k8s.io/v1
+metadata: {name: gone-a, labels: {kubernetes.io/service-name: gone}}
+addressType: IPv4
+endpoints: [{addresses: [10.244.0.9]}]
+---
+kind: EndpointSlice
+apiVersion: discovery.k8s.io/v1
+metadata: {name: names, labels: {kubernetes.io/service-name: web}}
+addressType: FQDN
+endpoints: [{addresses: [web.example]}]
+";
+
+/// What has no effect, with the place of its object; without `-v` nothing of it is told.
+#[test]
+fn what_is_ignored_is_told_with_its_place() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ignored-objects");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("ignored.yaml"), SCENARIO).expect("a scenario");
+    fs::write(folder.join("objects.yaml"), OBJECTS).expect("objects");
+    let check = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+        let output = command.current_dir(&folder).arg("check").args(options).arg("ignored.yaml").output();
+        let output = output.expect("svclab starts");
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let told = check(&["-v"]);
+    let mut notes: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    notes.sort_unstable();
+    assert_eq!(
+        notes,
+        [
+            "ignored.yaml:10:5: Service default/db has no rules: it is headless: clients get the endpoints' addresses from DNS",
+            "ignored.yaml:9:5: Service default/web does not lead to 10.244.0.3: it is not ready",
+            "objects.yaml:1:1: EndpointSlice default/gone-a has no rules: there is no service default/gone",
+            "objects.yaml:7:1: EndpointSlice default/names has no rules: its addresses are host names (addressType FQDN)",
+        ]
+    );
+    assert_eq!(check(&[]), "1 scenario with 1 test without mistakes\n");
+}
+
+/// However it is named, a scenario is checked once; a link to the folder that it is in is no way round in circles.
+#[test]
+fn a_scenario_is_found_once() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("found-once");
+    fs::create_dir_all(&folder).expect("a folder");
+    let text = "name: s\nnodes: [{name: n}]\npods: [{name: a}, {name: b}]\ntests:\n  \
+                - {name: t, probe: {from: pod/a, to: 'pod/b:80'}, expect: {delivered: pod/b}}\n";
+    fs::write(folder.join("one.yaml"), text).expect("a scenario");
+    // It may be there from a run before.
+    let _ = std::os::unix::fs::symlink(".", folder.join("loop"));
+    assert!(folder.join("loop/loop/one.yaml").exists(), "the folder is in itself");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    let paths = ["one.yaml", "./one.yaml", "loop/one.yaml", ".", "loop"];
+    let output = command.current_dir(&folder).args(["check", "-v"]).args(paths).output().expect("svclab starts");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let expected = "one.yaml: 1 node, 2 pods, 0 services, 1 test\n1 scenario with 1 test without mistakes\n";
+    assert_eq!(told, expected, "{output:?}");
+}
+
+/// Nobody may ever write into a pipe that lies in a folder; one that a shell has open ends by itself.
+#[test]
+fn a_named_pipe_is_refused_and_an_open_one_read() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pipes");
+    // It may be there from a run before.
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("one.yaml"), SCENARIO.replace("manifests: [objects.yaml]\n", "")).expect("a scenario");
+    let told = |script: &str| {
+        let script = format!("mkfifo pipe.yaml 2>&1; {script}");
+        let mut command = Command::new("timeout");
+        let shell = command.args(["60", "bash", "-c", &script]).env("SVCLAB", env!("CARGO_BIN_EXE_svclab"));
+        let output = shell.current_dir(&folder).output().expect("a shell starts");
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        (output.status.code(), text)
+    };
+    for script in ["$SVCLAB check pipe.yaml", "$SVCLAB rules pipe.yaml", "$SVCLAB cascade pipe.yaml"] {
+        let (code, text) = told(script);
+        assert_eq!(code, Some(2), "{script}: {text}");
+        assert!(text.contains("it is a named pipe"), "{script}: {text}");
+    }
+    for script in ["$SVCLAB check <(cat one.yaml)", "cat one.yaml | $SVCLAB check /dev/stdin"] {
+        let (code, text) = told(script);
+        assert_eq!(code, Some(0), "{script}: {text}");
+    }
+}
+
+/// A selector and the name of a port that no pod has are hardly meant: that is told without being asked for, but not where a step
+/// takes the pods away.
+#[test]
+fn what_is_hardly_meant_is_warned_of() {
+    let text = "\
+name: typos
+nodes: [{name: worker, ip: 172.18.0.2}]
+pods:
+  - {name: client}
+  - {name: web, replicas: 2, labels: {app: web}, ports: [{name: http, containerPort: 8080}]}
+services:
+  - {name: web, selector: {app: web}, ports: [{port: 80, targetPort: htpp}]}
+  - {name: shop, selector: {app: wbe}, ports: [{port: 80}]}
+  - {name: right, selector: {app: web}, ports: [{port: 80, targetPort: http}]}
+tests:
+  - {name: one, probe: {from: pod/client, to: 'service/web:80'}, expect: {rejected: true}}
+  - name: none is left
+    steps:
+      - apply: {pods: [{name: web, delete: true}]}
+      - {probe: {from: pod/client, to: 'service/right:80'}, expect: {rejected: true}}
+";
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hardly-meant");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("typos.yaml"), text).expect("a scenario");
+    let check = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+        let output = command.current_dir(&folder).args(options).args(["check", "typos.yaml"]).output();
+        let output = output.expect("svclab starts");
+        (output.status.code(), String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    let warnings = "\
+typos.yaml:7:70: warning: no pod that default/web selects has a tcp port `htpp`, so its port 80 has no endpoints; did you mean `http`?
+typos.yaml:8:28: warning: no pod matches the selector of default/shop, so it has no endpoints
+";
+    let (status, mut told) = check(&[]);
+    let mut lines: Vec<&str> = told.lines().collect();
+    lines.sort_unstable();
+    told = lines.join("\n") + "\n";
+    assert_eq!((status, told.as_str()), (Some(0), warnings));
+    assert_eq!(check(&["--quiet"]), (Some(0), String::new()));
+}

@@ -1,0 +1,391 @@
+//! How commands end: exit codes, and what is said on the way.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rstest::rstest;
+
+const OBJECTS: &str = "../rules/tests/golden/nodeport-local/cluster.yaml";
+const SAVED: &str = "../rules/tests/golden/nodeport-local/v1.25-iptables/iptables-save.txt";
+const SEED: &str = "../scenarios/cluster-ip/same-node.yaml";
+
+fn svclab(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    command.args(arguments);
+    command
+}
+
+fn ended(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// A folder of one test's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// A scenario that fails: nobody drops the packet.
+fn failing(folder: &Path) -> String {
+    let file = folder.join("failing.yaml");
+    let text = "name: f\nnodes: [{name: n}]\npods: [{name: a, node: n}, {name: b, node: n}]\ntests:\n  \
+                - {name: nobody drops it, probe: {from: pod/a, to: 'pod/b:80'}, expect: {dropped: true}}\n";
+    fs::write(&file, text).expect("a file");
+    file.display().to_string()
+}
+
+#[rstest]
+#[case::schema(&["schema"])]
+#[case::completions(&["completions", "bash"])]
+#[case::rules(&["rules", SEED])]
+#[case::check(&["check", SEED])]
+#[case::help(&["--help"])]
+fn output_that_cannot_be_written_is_told(#[case] arguments: &[&str]) {
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+    let output = svclab(arguments).stdout(full).output().expect("svclab starts");
+    let told = "standard output cannot be written: no space left on device\n";
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).ends_with(told)), (Some(3), true));
+}
+
+#[rstest]
+#[case::schema(&["schema"])]
+#[case::completions(&["completions", "zsh"])]
+#[case::help(&["run", "--help"])]
+fn a_reader_that_went_away_ends_it_quietly(#[case] arguments: &[&str]) {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = svclab(arguments).stdout(writer).output().expect("svclab starts");
+    assert_eq!(ended(&output), (Some(141), String::new(), String::new()));
+}
+
+#[rstest]
+#[case::no_jobs(&["run", "--jobs", "0", SEED], "at least one lab must run")]
+#[case::many_jobs(&["run", "--jobs", "99999999999999999999", SEED], "so many labs cannot run")]
+#[case::shard(&["run", "--shard", "5/4", SEED], "K from 1 to N")]
+#[case::no_such_file(&["run", "nowhere.yaml"], "nowhere.yaml: no such file or directory\n")]
+#[case::no_test(&["run", "--filter", "no such name", SEED], "no test's name contains `no such name`")]
+#[case::no_test_of_a_shard(&["run", "--filter", "no such name", "--shard", "1/2", SEED], "are left out")]
+#[case::report(&["run", "--report", "json=/nowhere/r.json", SEED], "/nowhere/r.json cannot be written: no such file")]
+#[case::captures(&["run", "--pcap", "/dev/null/here", SEED], "--pcap: the folder cannot be made: not a directory")]
+#[case::no_mutants(&["mutate", "--sample", "0", SEED], "invalid value '0' for '--sample <N>'")]
+#[case::no_such_way(
+    &[
+        "explain",
+        "../scenarios/seeds/000-foo-three-replicas.yaml",
+        "--from=pod/client",
+        "--to=service/kube-system/coredns:9153",
+        "--way=9",
+    ],
+    "the packet has no way 9: chance leaves 3 ways open"
+)]
+#[case::way_of_a_real_packet(
+    &["explain", SEED, "--from=pod/client", "--to=service/web:80", "--way=2", "--live"],
+    "the argument '--way <N>' cannot be used with '--live'"
+)]
+fn a_mistake_of_the_command_line_is_found_before_the_run(#[case] arguments: &[&str], #[case] told: &str) {
+    let (code, stdout, stderr) = ended(&svclab(arguments).output().expect("svclab starts"));
+    assert_eq!((code, stdout), (Some(2), String::new()), "{stderr}");
+    assert!(stderr.contains(told), "{stderr}");
+    assert!(!stderr.contains("os error"), "{stderr}");
+}
+
+#[test]
+fn a_shard_without_a_scenario_holds_and_says_so() {
+    let (code, stdout, stderr) = ended(&svclab(&["run", "--shard", "2/2", SEED]).output().expect("svclab starts"));
+    assert_eq!((code, stderr), (Some(0), String::new()));
+    assert!(stdout.starts_with("shard 2/2 is empty: there are fewer scenarios than shards (1)\n"), "{stdout}");
+}
+
+/// Of two scenarios the filter leaves the first one out: then the second is the first of two shards.
+#[test]
+fn a_filter_goes_before_shards() {
+    let folder = folder("filter");
+    let failing = failing(&folder);
+    let arguments = ["run", "--filter", "nobody drops", "--shard", "1/2", SEED, &failing];
+    assert_eq!(svclab(&arguments).stdout(Stdio::null()).status().expect("svclab starts").code(), Some(1));
+}
+
+#[rstest]
+#[case::full("json=/dev/full")]
+#[case::full_console("github")]
+fn a_report_that_cannot_be_written_does_not_hide_a_failure(#[case] report: &str) {
+    let failing = failing(&folder(report.split('=').next().unwrap_or_default()));
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+    let output = svclab(&["run", "--report", report, &failing]).stdout(full).output().expect("svclab starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot be written: no space left on device\n"));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_fails_a_run_that_held() {
+    let (code, _, stderr) =
+        ended(&svclab(&["run", "--report", "junit=/dev/full", SEED]).output().expect("svclab starts"));
+    assert_eq!((code, stderr.as_str()), (Some(3), "the report /dev/full cannot be written: no space left on device\n"));
+}
+
+#[rstest]
+#[case::value("net.ipv4.ip_default_ttl", "maybe", "invalid argument")]
+#[case::unknown("net.ipv4.no_such_setting", "1", "no such file or directory")]
+#[case::folder("net.ipv4.route", "1", "is a directory")]
+#[case::read_only("net.netfilter.nf_conntrack_count", "1", "permission denied")]
+fn a_setting_that_the_kernel_refuses_is_the_scenarios_mistake(
+    #[case] name: &str,
+    #[case] value: &str,
+    #[case] why: &str,
+) {
+    let file = folder(&format!("setting-{name}")).join("setting.yaml");
+    let text = format!(
+        "name: s\nnodes: [{{name: n, sysctls: {{{name}: {value}}}}}]\npods: [{{name: a, node: n}}]\ntests:\n  \
+         - {{name: t, probe: {{from: node/n, to: 'pod/a:80'}}, expect: {{delivered: pod/a}}}}\n"
+    );
+    fs::write(&file, text).expect("a file");
+    let (code, stdout, _) = ended(&svclab(&["run", &file.display().to_string()]).output().expect("svclab starts"));
+    assert_eq!(code, Some(2), "{stdout}");
+    assert!(stdout.contains(&format!("{name} = {value} in node/n: {why}\n")), "{stdout}");
+    assert!(stdout.contains("setting.yaml:2:29\n"), "{stdout}");
+}
+
+#[rstest]
+#[case::twice("reports-over-reports", "junit=same,json=./same", "would overwrite")]
+#[case::of_the_scenario("reports-over-inputs", "json=../reports-over-inputs/failing.yaml", "would overwrite")]
+#[case::of_a_manifest("reports-over-manifests", "json=objects.yaml", "would overwrite")]
+#[case::dash("reports-to-a-dash", "json=-", "/dev/stdout")]
+fn reports_overwrite_nothing(#[case] own: &str, #[case] reports: &str, #[case] told: &str) {
+    let folder = folder(own);
+    let scenario = failing(&folder);
+    let object = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {clusterIP: None, ports: [{port: 80}]}\n";
+    fs::write(folder.join("objects.yaml"), object).expect("a file");
+    let before = fs::read_to_string(&scenario).expect("the scenario") + "manifests: [objects.yaml]\n";
+    fs::write(&scenario, &before).expect("a file");
+    let output = svclab(&["run", &scenario, "--report", reports]).current_dir(&folder).output().expect("svclab starts");
+    let (code, _, stderr) = ended(&output);
+    assert_eq!((code, stderr.contains(told)), (Some(2), true), "{stderr}");
+    assert_eq!(fs::read_to_string(&scenario).expect("the scenario"), before);
+    assert_eq!(fs::read_to_string(folder.join("objects.yaml")).expect("the manifest"), object);
+}
+
+/// A run that is ended before its report is written leaves the one of a run before as it is, and no half of a new one.
+#[rstest]
+#[case::there_is_one(Some("of yesterday"))]
+#[case::there_is_none(None)]
+fn a_run_that_is_interrupted_writes_no_report(#[case] before: Option<&str>) {
+    let folder = folder(&format!("interrupted-{}", before.is_some()));
+    let report = folder.join("report.json");
+    let _ = fs::remove_file(&report);
+    if let Some(text) = before {
+        fs::write(&report, text).expect("a file");
+    }
+    // Rules are never loaded, so nothing is ever reported.
+    let hanging = folder.join("iptables-restore");
+    fs::write(&hanging, "#!/bin/sh\necho called >&2; touch \"$CALLED\"; exec sleep 1000\n").expect("a script");
+    fs::set_permissions(&hanging, fs::Permissions::from_mode(0o755)).expect("a program");
+    let called = folder.join("called");
+    let _ = fs::remove_file(&called);
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = svclab(&["run", SEED, "--report", &format!("json={}", report.display())]);
+    command.env("PATH", path).env("CALLED", &called).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = command.spawn().expect("svclab starts");
+    while !called.exists() {
+        assert_eq!(run.try_wait().expect("its own process"), None, "it waits for the program");
+        std::thread::yield_now();
+    }
+    kill(Pid::from_raw(i32::try_from(run.id()).expect("a process id")), Signal::SIGINT).expect("its own process");
+    assert_eq!(run.wait().expect("it ends").code(), Some(130));
+    assert_eq!(fs::read_to_string(&report).ok().as_deref(), before);
+    let files: Vec<_> = fs::read_dir(&folder).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(files.len(), 2 + usize::from(before.is_some()), "{files:?}");
+}
+
+/// A lab that cannot be built fails each of its tests, and counts no more than these.
+#[test]
+fn tests_are_counted_where_their_lab_fails() {
+    let folder = folder("lab-fails");
+    let file = folder.join("broken.yaml");
+    let text = "name: f\nnodes: [{name: n, sysctls: {net.ipv4.ip_default_ttl: maybe}}]\npods: [{name: a, node: n}, {name: b, node: n}]\ntests:\n  \
+                - {name: one, probe: {from: pod/a, to: 'pod/b:80'}, expect: {dropped: true}}\n  \
+                - {name: two, probe: {from: pod/a, to: 'pod/b:81'}, expect: {dropped: true}}\n";
+    fs::write(&file, text).expect("a file");
+    let junit = folder.join("report.xml");
+    let arguments = ["run", "--report", &format!("junit={}", junit.display()), &file.display().to_string()];
+    let (code, stdout, _) = ended(&svclab(&arguments).output().expect("svclab starts"));
+    assert_eq!(code, Some(2), "{stdout}");
+    assert!(stdout.contains("1 scenario, 2 tests: 0 ok, 2 errors"), "{stdout}");
+    let junit = fs::read_to_string(junit).expect("a report");
+    assert_eq!(junit.matches("<testcase ").count(), 2, "{junit}");
+    assert_eq!(junit.matches("net.ipv4.ip_default_ttl = maybe in node/n").count(), 2, "{junit}");
+}
+
+/// Each scenario has a capture of its own, and one without a frame is told.
+#[test]
+fn captures_are_told_apart() {
+    let folder = folder("captures");
+    let text = |flows: &str| {
+        format!(
+            "name: f\nnodes: [{{name: n}}]\npods: [{{name: a, node: n}}, {{name: b, node: n}}]\ntests:\n  \
+             - {{name: t, probe: {{from: pod/a, to: 'pod/b:80'{flows}}}, expect: {{delivered: pod/b}}}}\n"
+        )
+    };
+    fs::write(folder.join("a.yaml"), text("")).expect("a file");
+    fs::write(folder.join("a.yml"), text(", flows: 2")).expect("a file");
+    let mut command = svclab(&["run", "a.yaml", "a.yml", "--pcap", "captures"]);
+    let (code, stdout, _) = ended(&command.current_dir(&folder).output().expect("svclab starts"));
+    assert_eq!(code, Some(0), "{stdout}");
+    let size = |name: &str| fs::metadata(folder.join("captures").join(name)).expect("a capture").len();
+    assert!(size("a.yaml.pcapng") > size("a.yml.pcapng"), "the second has no frames");
+    assert_eq!(stdout.matches("note: nothing is captured").count(), 1, "{stdout}");
+}
+
+/// What has several probes says which one failed, by the number of the step and the family.
+#[test]
+fn a_step_is_told_from_others() {
+    let file = folder("steps").join("steps.yaml");
+    let text = "name: f\ncluster: {podCIDRs: [10.244.0.0/16, 'fd00:244::/48']}\nnodes: [{name: n}]\npods: [{name: a}, {name: b}]\ntests:\n  \
+                - {name: one, probe: {from: pod/a, to: 'pod/b:80'}, expect: {dropped: true}}\n  \
+                - name: two\n    steps:\n      \
+                - {probe: {from: pod/a, to: 'pod/b:80'}, expect: {delivered: pod/b}}\n      \
+                - {probe: {from: pod/a, to: 'pod/b:81', family: ipv4}, expect: {dropped: true}}\n";
+    fs::write(&file, text).expect("a file");
+    let (_, stdout, _) = ended(&svclab(&["run", &file.display().to_string()]).output().expect("svclab starts"));
+    let titles: Vec<&str> = stdout.lines().filter(|line| line.contains("yaml:")).map(str::trim).collect();
+    for (title, expected) in titles.iter().zip([
+        "pod/a > pod/b:80 tcp over IPv4  ",
+        "pod/a > pod/b:80 tcp over IPv6  ",
+        "step 2: pod/a > pod/b:81 tcp  ",
+    ]) {
+        assert!(title.starts_with(expected), "{title:?} is no {expected:?}\n{stdout}");
+    }
+}
+
+#[test]
+fn a_folder_is_left_out_where_it_says_so() {
+    let folder = folder("left-out");
+    for name in ["invalid", "hidden"] {
+        fs::create_dir_all(folder.join(name)).expect("a folder");
+        fs::write(folder.join(name).join("a.yaml"), "name: a").expect("a file");
+    }
+    fs::write(folder.join("hidden/.svclabignore"), "").expect("a file");
+    let checked = |path: &Path| {
+        let (_, _, stderr) = ended(&svclab(&["check"]).arg(path).output().expect("svclab starts"));
+        ["invalid/a.yaml", "hidden/a.yaml"].map(|file| stderr.contains(file))
+    };
+    assert_eq!(checked(&folder), [true, false]);
+    fs::write(folder.join("sound.yaml"), fs::read_to_string(SEED).expect("a scenario")).expect("a file");
+    let (_, told, _) = ended(&svclab(&["check", "-v"]).arg(&folder).output().expect("svclab starts"));
+    assert!(told.contains("left-out/hidden: left out, because it has a file .svclabignore\n"), "{told}");
+    assert_eq!(checked(&folder.join("hidden")), [false, true], "named itself");
+}
+
+/// Nobody writes into a pipe that lies in a folder: reading it would never end.
+#[test]
+fn what_is_no_file_is_refused_without_opening_it() {
+    let folder = folder("no-files");
+    let socket = folder.join("a.yaml");
+    let _ = fs::remove_file(&socket);
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let (code, _, stderr) = ended(&svclab(&["check"]).arg(&folder).output().expect("svclab starts"));
+    assert_eq!((code, stderr.contains("a.yaml: it is a pipe, a socket or a device")), (Some(2), true), "{stderr}");
+}
+
+/// A cascade's end is that of its defects; what is no rules is the input's mistake.
+#[rstest]
+#[case::even(&["cascade", "../scenarios/seeds/000-foo-three-replicas.yaml"], 0, "every share is even")]
+#[case::one_service(&["cascade", "../scenarios/affinity/client-ip.yaml", "--service", "free", "--node", "worker2"], 0, "default/free tcp")]
+#[case::defect(&["cascade", "../scenarios/distribution/equal-probabilities.yaml", "--node", "worker"], 1, "DEFECT  rule 2: probability 0.33333333349")]
+#[case::nftables(&["cascade", "../scenarios/nftables/balance.yaml"], 0, "1 of 3")]
+#[case::later(&["cascade", "../scenarios/updates/rolling-update-tcp.yaml", "--step", "1"], 0, "1 cascade")]
+#[case::too_late(&["cascade", SEED, "--step", "9"], 2, "the scenario has no step 9")]
+#[case::no_service(&["cascade", SEED, "--service", "nobody"], 2, "no service `nobody`")]
+#[case::no_node(&["cascade", SEED, "--node", "nobody"], 2, "there is no node `nobody`")]
+#[case::no_rules(&["cascade", "Cargo.toml"], 2, "this is no form of rules that is known")]
+#[case::sampled(
+    &["cascade", "../scenarios/seeds/000-foo-three-replicas.yaml", "--sample", "20000"],
+    0,
+    "the rules' own counters agree with what arrived, to the flow"
+)]
+#[case::sampled_as_defective_as_it_is(
+    &["cascade", "../scenarios/distribution/equal-probabilities.yaml", "--node", "worker", "--sample", "20000"],
+    1,
+    "at a false-alarm rate of 3e-7; 20,000 flows"
+)]
+#[case::sampled_nftables(&["cascade", "../scenarios/nftables/balance.yaml", "--sample", "20000"], 0, "sampled: 20,000 flows")]
+#[case::not_sampled(
+    &["cascade", "../scenarios/affinity/client-ip.yaml", "--service", "sticky", "--sample", "auto"],
+    0,
+    "default/sticky is not sampled: its clients stay with their endpoints"
+)]
+#[case::no_flows(&["cascade", SEED, "--sample", "0"], 2, "write a number from 1 to")]
+fn a_cascade_ends_as_its_shares_are(#[case] arguments: &[&str], #[case] code: i32, #[case] said: &str) {
+    let (status, out, err) = ended(&svclab(arguments).output().expect("svclab starts"));
+    assert_eq!(status, Some(code), "{out}{err}");
+    assert!(out.contains(said) || err.contains(said), "{out}{err}");
+}
+
+/// `-` is standard input wherever one scenario is read.
+#[rstest]
+#[case::check(&["check", "-"], "tests without mistakes\n")]
+#[case::rules(&["rules", "-", "--quiet"], "*nat\n")]
+#[case::explain(&["explain", "-", "--from=pod/client", "--to=service/web:80"], "pod/client > service/web:80 tcp  standard input\n")]
+fn a_scenario_is_read_from_standard_input(#[case] arguments: &[&str], #[case] begins: &str) {
+    let scenario = File::open("../scenarios/cluster-ip/other-node.yaml").expect("a scenario");
+    let output = svclab(arguments).stdin(scenario).output().expect("svclab starts");
+    let (status, told, complaints) = ended(&output);
+    assert_eq!((status, complaints.as_str()), (Some(0), ""));
+    assert!(told.contains(begins), "{told}");
+}
+
+/// Plain objects and saved rules come on standard input too; the commands that take neither say what they are.
+#[rstest]
+#[case::objects(&["verify", "-"], OBJECTS, 0, "standard input: assumed: a pod client-of-NODE on every node sends")]
+#[case::rules(&["verify", "-"], SAVED, 0, "standard input: assumed: the rules, with")]
+#[case::shares(&["cascade", "-"], "../scenarios/seeds/000-foo-three-replicas.yaml", 0, "kube-system/coredns:metrics tcp  100.96.128.2:9153")]
+#[case::no_objects(&["check", "-"], OBJECTS, 2, "this is a Kubernetes object (Node), no scenario")]
+#[case::no_rules(
+    &["explain", "-", "--from=pod/client", "--to=service/web:80"],
+    SAVED,
+    2,
+    "these are rules as iptables-save shows them, and no scenario"
+)]
+#[case::no_rules_to_run(&["run", "-"], SAVED, 2, "these are rules as iptables-save shows them, and no scenario")]
+fn what_comes_on_standard_input_is_known(
+    #[case] arguments: &[&str],
+    #[case] file: &str,
+    #[case] code: i32,
+    #[case] said: &str,
+) {
+    let output = svclab(arguments).stdin(File::open(file).expect("a file")).output().expect("svclab starts");
+    let (status, told, complaints) = ended(&output);
+    assert_eq!(status, Some(code), "{told}{complaints}");
+    assert!(told.contains(said) || complaints.replace("\n  │", "").contains(said), "{told}{complaints}");
+}
+
+/// Plain objects are explained in what is assumed around them.
+#[test]
+fn plain_objects_are_explained() {
+    let objects = "\
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default}
+spec: {clusterIP: 10.96.0.80, clusterIPs: [10.96.0.80], ipFamilies: [IPv4], ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-a, namespace: default, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+endpoints: [{addresses: [10.244.1.5], nodeName: worker}]
+ports: [{port: 8080, protocol: TCP, name: ''}]
+";
+    let file = folder("explained-objects").join("web.yaml");
+    fs::write(&file, objects).expect("a file");
+    let file = file.display().to_string();
+    let output = svclab(&["explain", &file, "--from=pod/client-of-worker", "--to=service/web:80"]).output();
+    let (status, told, assumed) = ended(&output.expect("svclab starts"));
+    assert_eq!(status, Some(0), "{told}{assumed}");
+    assert!(assumed.contains("web.yaml: assumed: nodes that are not among the objects: worker\n"), "{assumed}");
+    assert!(told.contains("translates the destination to 10.244.1.5:8080"), "{told}");
+}

@@ -1,0 +1,112 @@
+//! One random cluster with its rules and flows.
+
+use serde_json::{Value, json};
+use svclab::documents::{self, Document};
+use svclab::lab::Backend;
+use svclab::scenario::{Probe, Scenario};
+use svclab::topology;
+use svclab_rules::cluster::{Family, ProxyMode};
+
+use super::dice::Dice;
+use super::flows::Places;
+use super::mistakes::Mistake;
+use super::{cluster, load, mistakes, rules, text_of};
+
+/// One random cluster with its flows.
+pub(crate) struct Case {
+    pub(crate) scenario: Value,
+    /// What is wrong with its rules of nftables, which a scenario has no place for.
+    pub(crate) mistakes: Vec<Mistake>,
+    pub(crate) probes: Vec<Probe>,
+    pub(crate) backend: Backend,
+    /// What its rules are, in a few words.
+    pub(crate) kind: &'static str,
+}
+
+impl Case {
+    /// The case that a seed and a number stand for.
+    pub(crate) fn of(seed: u64, number: usize, flows: usize) -> Self {
+        let mut dice = Dice::of(seed, number as u64);
+        let mut scenario = cluster::cluster(&mut dice, &format!("seed {seed}, cluster {number}"));
+        let plain = loaded(&scenario);
+        let places = Places::of(&plain);
+        let is_iptables = plain.cluster.proxy.mode == ProxyMode::Iptables;
+        let has_foreign = !dice.one_in(if is_iptables { 8 } else { 2 });
+        let is_mutated = dice.one_in(if is_iptables { 3 } else { 2 });
+        if has_foreign {
+            scenario["rules"] = foreign(&mut dice, &plain, &places);
+        }
+        let mut mistakes = Vec::new();
+        if is_mutated && is_iptables {
+            scenario["rules"] = mutated(&mut dice, &loaded(&scenario));
+        } else if is_mutated {
+            mistakes = mistakes::some(&mut dice, &documents_of(&loaded(&scenario)));
+        }
+        let probes = places.flows(&mut dice, flows);
+        let backend = if number.is_multiple_of(2) { Backend::Nft } else { Backend::Legacy };
+        let kind = match (is_iptables, has_foreign, is_mutated) {
+            (true, false, false) => "generated",
+            (true, true, false) => "with rules of others",
+            (true, false, true) => "mutated",
+            (true, true, true) => "mutated with rules of others",
+            (false, false, false) => "nftables",
+            (false, true, false) => "nftables beside rules of others",
+            (false, false, true) => "nftables mutated",
+            (false, true, true) => "nftables mutated beside rules of others",
+        };
+        Self { scenario, mistakes, probes, backend, kind }
+    }
+}
+
+fn loaded(scenario: &Value) -> Scenario {
+    load(&text_of(scenario)).unwrap_or_else(|error| panic!("{error}\n{}", text_of(scenario)))
+}
+
+/// Rules of others on some nodes.
+fn foreign(dice: &mut Dice, scenario: &Scenario, places: &Places) -> Value {
+    let plan = topology::plan(scenario);
+    let mut all = json!({});
+    for node in &scenario.cluster.nodes {
+        let space = plan.spaces.iter().find(|space| space.name == format!("node/{}", node.name));
+        let interfaces: Vec<String> =
+            space.into_iter().flat_map(|space| &space.interfaces).map(|interface| interface.name.clone()).collect();
+        let mut documents = Vec::new();
+        for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
+            let of_family = places.addresses.iter().copied().filter(|address| Family::of(*address) == family);
+            let words = rules::Vocabulary {
+                family,
+                addresses: of_family.collect(),
+                ports: &places.ports,
+                interfaces: interfaces.clone(),
+            };
+            let text = rules::foreign(dice, &words);
+            let install = dice.pick(&["before", "before", "after"]);
+            documents.push(json!({"install": install, "family": name_of(family), "text": text}));
+        }
+        all[&node.name] = json!(documents);
+    }
+    all
+}
+
+/// All rules of all nodes, each document with up to four mistakes.
+fn mutated(dice: &mut Dice, scenario: &Scenario) -> Value {
+    let mut all = json!({});
+    for document in &documents_of(scenario) {
+        let Some(node) = document.space.strip_prefix("node/") else { continue };
+        let text = mistakes::with_some(dice, document).1.text;
+        let instead = json!({"install": "instead", "family": name_of(document.family), "text": text});
+        match &mut all[node] {
+            Value::Array(of_node) => of_node.push(instead),
+            missing => *missing = json!([instead]),
+        }
+    }
+    all
+}
+
+fn documents_of(scenario: &Scenario) -> Vec<Document> {
+    documents::generate(scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn name_of(family: Family) -> &'static str {
+    if family == Family::Ipv4 { "ipv4" } else { "ipv6" }
+}

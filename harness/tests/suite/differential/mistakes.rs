@@ -1,0 +1,104 @@
+//! Mistakes that are made in rules.
+
+use svclab::documents::Document;
+use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::mutate::{Change, Rules, changes};
+use svclab_rules::{iptables, nftables};
+
+use super::dice::Dice;
+
+/// A mistake in one document.
+#[derive(Debug, Clone)]
+pub(crate) struct Mistake {
+    space: String,
+    family: Family,
+    change: Change,
+}
+
+impl Mistake {
+    fn is_of(&self, document: &Document) -> bool {
+        self.space == document.space && self.family == document.family && document.mode == ProxyMode::Nftables
+    }
+
+    /// The same mistake in rules that may have others behind or before it.
+    fn found_in(&self, rules: &Rules) -> Option<Change> {
+        let is_same = |other: &Change| {
+            let (own, other_place) = (&self.change.place, &other.place);
+            let same_place = own.table == other_place.table && own.name == other_place.name;
+            same_place
+                && other.operator == self.change.operator
+                && other.was == self.change.was
+                && other.is == self.change.is
+        };
+        changes(rules).into_iter().find(is_same)
+    }
+}
+
+/// Mistakes as comments behind a scenario.
+pub(crate) fn listed(mistakes: &[Mistake]) -> String {
+    let line = |Mistake { space, family, change }: &Mistake| {
+        let instead = change.is.iter().map(|is| format!(" => {is}"));
+        format!("# mistake: {space}, {family}: {change}{}\n", instead.collect::<String>())
+    };
+    mistakes.iter().map(line).collect()
+}
+
+/// Some mistakes in documents of nftables.
+pub(crate) fn some(dice: &mut Dice, documents: &[Document]) -> Vec<Mistake> {
+    let of_nftables = documents.iter().filter(|document| document.mode == ProxyMode::Nftables);
+    let mistakes = of_nftables.map(|document| {
+        let changes = with_some(dice, document).0.into_iter();
+        changes.map(|change| Mistake { space: document.space.clone(), family: document.family, change }).collect()
+    });
+    mistakes.collect::<Vec<Vec<Mistake>>>().concat()
+}
+
+/// A document with up to four mistakes, and these.
+pub(crate) fn with_some(dice: &mut Dice, document: &Document) -> (Vec<Change>, Document) {
+    let mut rules = read(document);
+    let mut made = Vec::new();
+    for _ in 0..dice.within(1..5) {
+        let all = changes(&rules);
+        if all.is_empty() {
+            break;
+        }
+        let change = dice.pick(&all);
+        let mutant = change.apply(&rules);
+        if mutant.is_sound(document.family) {
+            rules = mutant;
+            made.push(change.clone());
+        }
+    }
+    (made, Document { text: rules.print(), ..document.clone() })
+}
+
+/// Documents with these mistakes, as far as there is something to be done wrong.
+pub(crate) fn made(mistakes: &[Mistake], mut documents: Vec<Document>) -> Vec<Document> {
+    for document in &mut documents {
+        let mut own = mistakes.iter().filter(|mistake| mistake.is_of(document)).peekable();
+        if own.peek().is_none() {
+            continue;
+        }
+        let mut rules = read(document);
+        for mistake in own {
+            let mutant = mistake.found_in(&rules).map(|change| change.apply(&rules));
+            rules = mutant.filter(|mutant| mutant.is_sound(document.family)).unwrap_or(rules);
+        }
+        document.text = rules.print();
+    }
+    documents
+}
+
+fn read(document: &Document) -> Rules {
+    let Document { text, family, mode, .. } = document;
+    match mode {
+        ProxyMode::Iptables => {
+            let parsed = iptables::parse(text, *family).unwrap_or_else(|errors| panic!("{errors:?}\n{text}"));
+            Rules::Iptables(parsed.rules)
+        }
+        ProxyMode::Nftables => {
+            let parsed = nftables::parse(text).unwrap_or_else(|errors| panic!("{errors:?}\n{text}"));
+            Rules::Nftables(parsed.rules)
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Model against kernel: random clusters with random rules, random flows; what is predicted and what a lab does must agree.
+//!
+//! `SVCLAB_SEED` repeats a run, `SVCLAB_CLUSTERS` and `SVCLAB_FLOWS` say how much of it, and `SVCLAB_CASE` chooses one cluster of it:
+//! see `ci/differential`.
+
+mod case;
+mod cluster;
+mod dice;
+mod flows;
+mod minimal;
+mod mistakes;
+mod rules;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use case::Case;
+use minimal::{Minimal, minimal};
+use mistakes::Mistake;
+use rstest::rstest;
+use serde_json::{Value, json};
+use svclab::documents;
+use svclab::lab::Backend;
+use svclab::scenario::{self, Probe, Scenario, Step};
+use svclab::testing;
+use svclab::verify::{Agreement, compare_with_kernel};
+
+/// What was found once: a scenario for each, which holds, and about which prediction and kernel agree.
+#[rstest]
+fn found_once_stays_mended(
+    #[files("tests/suite/differential/found/*.yaml")] path: PathBuf,
+    #[values(Backend::Nft, Backend::Legacy)] backend: Backend,
+) {
+    testing::privileged(|| {
+        let scenario = scenario::load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        testing::assert_scenario_holds(&scenario, backend);
+        let steps = scenario.tests.iter().flat_map(|test| &test.steps);
+        let probes: Vec<Probe> = steps
+            .filter_map(|step| match step {
+                Step::Probe(probe, _) => Some((**probe).clone()),
+                Step::Apply(_) => None,
+            })
+            .collect();
+        let documents = documents::generate(&scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+        let agreement = compare_with_kernel(&scenario, &documents, &probes, backend);
+        let agreement = agreement.unwrap_or_else(|error| panic!("{error}"));
+        assert!(agreement.contradictions.is_empty(), "{agreement:#?}");
+        assert_eq!(agreement.agreed + agreement.unknown.len(), probes.len(), "{agreement:#?}");
+    });
+}
+
+/// What a run comes to.
+#[derive(Debug, Default)]
+struct Sum {
+    clusters: usize,
+    agreed: usize,
+    by_chance: usize,
+    by_port: usize,
+    by_memory: usize,
+    /// How often nothing is predicted, by the reason.
+    unknown: BTreeMap<String, usize>,
+    /// How many clusters have rules of a kind.
+    kinds: BTreeMap<&'static str, usize>,
+    failures: Vec<String>,
+}
+
+fn number(name: &str) -> Option<usize> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+}
+
+#[test]
+fn prediction_and_kernel_agree() {
+    testing::privileged(|| {
+        let seed = number("SVCLAB_SEED").unwrap_or(1);
+        let clusters = number("SVCLAB_CLUSTERS").unwrap_or(60);
+        let flows = number("SVCLAB_FLOWS").unwrap_or(100);
+        println!("SVCLAB_SEED={seed} SVCLAB_CLUSTERS={clusters} SVCLAB_FLOWS={flows}");
+        let cases = number("SVCLAB_CASE").map_or(0..clusters, |case| case..case + 1);
+        let (sum, next) = (Mutex::new(Sum::default()), AtomicUsize::new(cases.start));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while let Some(number) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|case| *case < cases.end)
+                    {
+                        attempt(seed as u64, number, flows, &sum);
+                    }
+                });
+            }
+        });
+        let sum = sum.into_inner().expect("nobody panics");
+        let Sum { clusters, agreed, by_chance, by_port, by_memory, unknown, kinds, failures } = &sum;
+        println!(
+            "{clusters} clusters, {agreed} flows agree ({by_chance} of them with one of several branches, {by_port} given the source port that the kernel chose, {by_memory} sent alone), {} unknown, {} clusters disagree",
+            unknown.values().sum::<usize>(),
+            failures.len(),
+        );
+        kinds.iter().for_each(|(kind, number)| println!("  {number} clusters: {kind}"));
+        unknown.iter().for_each(|(why, number)| println!("  {number} unknown: {why}"));
+        assert!(*agreed > 0, "no flow was compared");
+        assert!(failures.is_empty(), "{} clusters disagree:\n{}", failures.len(), failures.join("\n"));
+    });
+}
+
+fn attempt(seed: u64, number: usize, flows: usize, sum: &Mutex<Sum>) {
+    let case = Case::of(seed, number, flows);
+    let result = compare(&text_of(&case.scenario), &case.mistakes, &case.probes, case.backend);
+    let failure = match &result {
+        Ok(agreement) => agreement.contradictions.first().map(|first| {
+            let count = agreement.contradictions.len();
+            let least = minimal(&case, first.clone());
+            format!("cluster {number}, {:?}: {count} flows\n{}", case.backend, words(&least))
+        }),
+        Err(error) => {
+            let made = mistakes::listed(&case.mistakes);
+            Some(format!("cluster {number}, {:?}: {error}\n{}{made}", case.backend, text_of(&case.scenario)))
+        }
+    };
+    if let Some(failure) = &failure {
+        println!("{failure}");
+    }
+    let agreement = result.unwrap_or_default();
+    let mut sum = sum.lock().expect("nobody panics");
+    sum.clusters += 1;
+    sum.agreed += agreement.agreed;
+    sum.by_chance += agreement.by_chance;
+    sum.by_port += agreement.by_port;
+    sum.by_memory += agreement.by_memory;
+    agreement.unknown.into_iter().for_each(|why| *sum.unknown.entry(why).or_default() += 1);
+    *sum.kinds.entry(case.kind).or_default() += 1;
+    sum.failures.extend(failure);
+}
+
+/// A disagreement as a scenario that repeats it.
+fn words(least: &Minimal) -> String {
+    let probe = &least.probes[least.contradiction.probe];
+    let to = std::net::SocketAddr::new(probe.to.address, probe.to.port);
+    let to = probe.to.via.as_ref().map_or(to.to_string(), |node| format!("{to}@{node}"));
+    let mut scenario = least.scenario.clone();
+    scenario["tests"] = json!([{
+        "name": "a flow about which prediction and kernel disagree",
+        "probe": {"from": probe.from.to_string(), "to": to, "protocol": probe.protocol.as_str()},
+        "expect": {"dropped": true},
+    }]);
+    let mut words = text_of(&scenario);
+    words.push_str(&mistakes::listed(&least.mistakes));
+    let _ = write!(
+        words,
+        "# flows: {}\n# predicted: {}\n# observed: {}\n",
+        least.probes.len(),
+        least.contradiction.predicted.join("\n#   "),
+        least.contradiction.observed
+    );
+    words
+}
+
+fn text_of(scenario: &Value) -> String {
+    serde_yaml::to_string(scenario).expect("a value can be written")
+}
+
+fn load(text: &str) -> Result<Scenario, String> {
+    scenario::parse(text, Path::new("random.yaml"), &scenario::read_file).map_err(|mistakes| mistakes.to_string())
+}
+
+fn compare(text: &str, mistakes: &[Mistake], probes: &[Probe], backend: Backend) -> Result<Agreement, String> {
+    let scenario = load(text)?;
+    let documents = documents::generate(&scenario, &scenario.cluster).map_err(|error| error.to_string())?;
+    let documents = mistakes::made(mistakes, documents);
+    compare_with_kernel(&scenario, &documents, probes, backend).map_err(|error| error.to_string())
+}

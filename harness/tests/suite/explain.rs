@@ -1,0 +1,181 @@
+//! `svclab explain`: the path of one packet, as a page, as values, as a flowchart and as a picture; and beside the kernel's own.
+
+use std::path::Path;
+use std::process::Command;
+
+use rstest::rstest;
+use svclab::explain::{Explanation, Style, Verdict, explain, explain_live, mermaid, page, svg};
+use svclab::lab::Backend;
+use svclab::scenario::{Aim, load_and_aim};
+use svclab::testing;
+
+fn aim(from: &str, to: &str) -> Aim {
+    Aim { from: from.to_owned(), to: to.to_owned(), ..Aim::default() }
+}
+
+fn explained(file: &str, aim: &Aim) -> Explanation {
+    let path = Path::new("../scenarios").join(file);
+    let aimed = load_and_aim(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    explain(&aimed, aim.step).expect("rules that can be walked")
+}
+
+/// The three ways of a service with three endpoints, one of them rule by rule.
+#[test]
+fn a_service_with_three_endpoints() {
+    let explanation = explained("distribution/three.yaml", &aim("pod/client", "service/web:80"));
+    insta::assert_snapshot!("three_text", page(&explanation, Style { way: 2, ..Style::default() }));
+    insta::assert_snapshot!("three_mermaid", mermaid(&explanation));
+}
+
+/// The same in nftables' language: maps, and one number that chooses among chains.
+#[test]
+fn a_service_in_nftables_mode() {
+    let explanation = explained("nftables/balance.yaml", &aim("pod/client", "service/web:80"));
+    insta::assert_snapshot!("nftables_text", page(&explanation, Style { way: 2, ..Style::default() }));
+    insta::assert_snapshot!("nftables_mermaid", mermaid(&explanation));
+}
+
+/// A node port: masquerade on the way there, both translations undone on the way back.
+#[test]
+fn a_node_port() {
+    let aim = aim("host/outside", "nodeport/web:80@worker2");
+    let explanation = explained("foreign-rules/forward-policy-drop.yaml", &aim);
+    insta::assert_snapshot!("node_port_text", page(&explanation, Style { brief: true, ..Style::default() }));
+}
+
+/// What ends the way of a packet is its verdict: a policy, a rule, nobody who listens.
+#[rstest]
+#[case::policy(
+    "foreign-rules/forward-policy-drop.yaml",
+    "pod/client",
+    "service/web:80",
+    Verdict::Dropped,
+    "by the policy of FORWARD"
+)]
+#[case::no_endpoint("no-endpoints/reject.yaml", "pod/client", "service/web:80", Verdict::Rejected, "-j REJECT")]
+#[case::nftables(
+    "nftables/no-endpoints.yaml",
+    "pod/client",
+    "service/web:http",
+    Verdict::Rejected,
+    "by table kube-proxy: reject-chain reject"
+)]
+fn the_end_is_told(
+    #[case] file: &str,
+    #[case] from: &str,
+    #[case] to: &str,
+    #[case] verdict: Verdict,
+    #[case] words: &str,
+) {
+    let explanation = explained(file, &aim(from, to));
+    let way = &explanation.ways[0];
+    assert_eq!(way.verdict, verdict, "{way:?}");
+    assert!(way.outcome.contains(words), "{way:?}");
+    let last = way.there.last().expect("a hook on the way");
+    assert!(last.then.contains(words), "{last:?}");
+}
+
+#[test]
+fn values_have_a_stable_form() {
+    let explanation = explained("distribution/three.yaml", &aim("pod/client", "service/web:80"));
+    let json = serde_json::to_value(&explanation).expect("values");
+    assert_eq!(json["version"], 1);
+    assert_eq!(json["packet"]["protocol"], "tcp");
+    let ways = json["ways"].as_array().expect("ways");
+    assert_eq!(ways.len(), 3);
+    let shares: f64 = ways.iter().filter_map(|way| way["share"]["number"].as_f64()).sum();
+    assert!((shares - 1.0).abs() < 1e-12, "{shares}");
+    for way in ways {
+        assert_eq!(way["verdict"], "delivered");
+        let first = &way["there"][0];
+        assert_eq!((&first["place"], &first["hook"]), (&"node/worker".into(), &"PREROUTING".into()));
+        assert_eq!(first["changes"][0]["what"], "destination");
+        let rules = first["rules"].as_array().expect("rules");
+        assert!(rules.iter().any(|rule| rule["text"].as_str().is_some_and(|text| text.contains("-j DNAT"))), "{first}");
+        assert!(rules.iter().all(|rule| rule["number"].as_u64() <= rule["of"].as_u64()), "{first}");
+        assert!(way["back"].as_array().is_some_and(|back| !back.is_empty()));
+    }
+}
+
+/// Rules of other services are counted, not told.
+#[test]
+fn rules_of_others_are_counted() {
+    let explanation = explained("distribution/two-hundred.yaml", &aim("pod/client", "service/web:80"));
+    assert_eq!(explanation.ways.len(), 200);
+    let page = page(&explanation, Style::default());
+    assert!(page.lines().count() < 420, "{page}");
+}
+
+/// A picture is a document of its own: it loads nothing, and what it says is escaped.
+#[test]
+fn a_picture_stands_alone() {
+    let explanation = explained("distribution/three.yaml", &aim("pod/client", "service/web:80"));
+    let picture = svg(&explanation, 1);
+    assert!(picture.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 "), "{picture}");
+    assert!(picture.contains("pod/client &gt; service/web:80 tcp"), "{picture}");
+    assert!(!picture.contains("href") && !picture.contains("<script"), "{picture}");
+    assert_eq!(picture.matches("<text").count(), picture.matches("</text>").count());
+}
+
+#[rstest]
+#[case::sender(&["--from", "pod/nobody", "--to", "service/web:80"], "there is no pod `nobody`")]
+#[case::destination(&["--from", "pod/client", "--to", "service/wep:80"], "Did you mean `web`?")]
+#[case::protocol(&["--from", "pod/client", "--to", "service/web:80", "--protocol", "tpc"], "`tpc` is no protocol")]
+#[case::family(&["--from", "pod/client", "--to", "service/web:80", "--family", "ipv6"], "have no IPv6 address")]
+#[case::step(&["--from", "pod/client", "--to", "service/web:80", "--step", "9"], "there is no step 9")]
+fn mistakes_of_the_arguments_are_told_as_those_of_a_scenario(#[case] arguments: &[&str], #[case] told: &str) {
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab"))
+        .args(["explain", "../scenarios/distribution/three.yaml"])
+        .args(arguments)
+        .output()
+        .expect("svclab starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains(told), "{stderr}");
+}
+
+/// The same for rules of nftables.
+#[rstest]
+#[case::cluster_ip("nftables/balance.yaml", "pod/client", "service/web:80")]
+#[case::chance_in_a_rule("nftables/destinations-in-a-map.yaml", "pod/client", "service/web:http")]
+#[case::node_port("nftables/node-port.yaml", "host/outside", "nodeport/web:80@worker")]
+#[case::process("nftables/balance.yaml", "node/worker2", "service/web:80")]
+#[case::refused("nftables/no-endpoints.yaml", "pod/client", "service/web:http")]
+#[case::affinity("nftables/affinity.yaml", "pod/client", "service/web:80")]
+fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case] from: &str, #[case] to: &str) {
+    goes_the_predicted_way(file, &aim(from, to), Backend::Nft);
+}
+
+/// The kernel meets the rules that are predicted, one after the other, whoever loaded them.
+#[rstest]
+#[case::cluster_ip("distribution/three.yaml", "pod/client", "service/web:80")]
+#[case::node_port("foreign-rules/forward-policy-drop.yaml", "host/outside", "nodeport/web:80@worker")]
+#[case::policy("foreign-rules/forward-policy-drop.yaml", "pod/client", "service/web:80")]
+#[case::process("foreign-rules/forward-policy-drop.yaml", "node/worker2", "service/web:80")]
+#[case::refused("no-endpoints/reject.yaml", "pod/client", "service/web:80")]
+#[case::own_closed_port("distribution/three.yaml", "node/worker", "172.18.0.2:9999")]
+#[case::closed_port("distribution/three.yaml", "pod/client", "172.18.0.2:9999")]
+#[case::udp("distribution/seven.yaml", "pod/client", "service/web:quic")]
+#[case::beside_nftables("foreign-rules/beside-nftables.yaml", "pod/client", "service/web:80")]
+#[case::policy_beside_nftables("foreign-rules/beside-nftables.yaml", "pod/client3", "service/web:80")]
+#[case::bridge_and_tunnel("seeds/002-k3s-klipper-lb.yaml", "pod/client", "service/traefik-ns/traefik:80")]
+fn the_kernel_goes_the_predicted_way(
+    #[case] file: &str,
+    #[case] from: &str,
+    #[case] to: &str,
+    #[values(Backend::Nft, Backend::Legacy)] backend: Backend,
+) {
+    goes_the_predicted_way(file, &aim(from, to), backend);
+}
+
+fn goes_the_predicted_way(file: &str, aim: &Aim, backend: Backend) {
+    testing::privileged(|| {
+        let path = Path::new("../scenarios").join(file);
+        let aimed = load_and_aim(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let explanation = explain_live(&aimed, 0, backend).unwrap_or_else(|error| panic!("{error}"));
+        let page = page(&explanation, Style::default());
+        let kernel = explanation.kernel.as_ref().expect("a packet was sent");
+        assert!(kernel.agrees(), "{page}");
+        assert!(kernel.alike > 0 && kernel.alike == kernel.met, "{page}");
+    });
+}

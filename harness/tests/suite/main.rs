@@ -1,0 +1,36 @@
+//! All integration tests of the harness, in one program: it is linked once, and its tests share all processors.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails where something is missing"
+)]
+
+mod account;
+mod affinity;
+mod as_a_library;
+mod check;
+mod command_line;
+mod counting;
+mod differential;
+mod doctor;
+mod explain;
+mod few_threads;
+mod invalid;
+mod kill;
+mod mutate;
+mod nft_loads;
+mod promise;
+mod readiness;
+mod rules;
+mod rules_load;
+mod saved_rules;
+mod scenarios;
+mod schema;
+mod together;
+mod verify;
+mod without_ipv6;
+
+#[path = "../../../rules/tests/suite/golden_support/mod.rs"]
+mod golden_support;

@@ -1,0 +1,350 @@
+//! What authors of scenarios expect, held against what the Service API promises: two voices that know nothing of each
+//! other, and nothing of rules.
+//!
+//! Scenarios with rules of their own are left out, since these change what happens on purpose.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use rstest::rstest;
+use svclab::scenario::{
+    self, Balance, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, Scenario, SourceExpectation,
+    Step, Target, Vantage,
+};
+use svclab::topology::{self, Topology};
+use svclab_rules::cluster::{Cluster, Family, Protocol};
+use svclab_rules::promise::{
+    Eligible, Outcome, Owner, Promise, Promises, Question, Rejection, Reply, Shortfall, Source, VantagePoint,
+};
+
+/// Why an author is right although the documents promise something else.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Because {
+    /// The scenario's network is not as Kubernetes wants it.
+    Network,
+    /// The packet belongs to a connection that is older than the objects' last change. Promises are for new ones.
+    OldConnection,
+    /// The release does not keep the promise, and the promise says so.
+    Release(Shortfall),
+}
+
+/// All tests of which that is so: file, name of the test, reason. One that is not needed fails.
+const EXCEPTIONS: &[(&str, &str, Because)] = &[
+    (
+        "cni/bridge-nf-call-iptables-off.yaml",
+        "TCP from a neighbour is answered from the wrong address",
+        Because::Network,
+    ),
+    ("cni/bridge-nf-call-iptables-off.yaml", "UDP from a neighbour as well", Because::Network),
+    ("hairpin/bridge-hairpin-off.yaml", "the pod itself", Because::Network),
+    ("sysctls/ip-forward.yaml", "a pod of that node", Because::Network),
+    ("sysctls/ip-forward.yaml", "an outside host over that node", Because::Network),
+    ("sysctls/route-localnet.yaml", "the node whose setting was reset", Because::Network),
+    ("sysctls/rp-filter.yaml", "a pod to the strict node's port", Because::Network),
+    ("sysctls/of-an-interface.yaml", "to a node that is strict where the packet comes in", Because::Network),
+    (
+        "updates/added-endpoint-udp.yaml",
+        "with a second endpoint, two more datagrams from the same port",
+        Because::OldConnection,
+    ),
+    ("nftables/policy-local.yaml", "the node does not", Because::Release(Shortfall::ShortCutDropped)),
+    (
+        "releases/1.14-policy-local.yaml",
+        "a node without an endpoint is dropped",
+        Because::Release(Shortfall::NoShortCutForNodes),
+    ),
+    (
+        "releases/1.18-external-ip.yaml",
+        "a pod on worker2 goes the long way over worker",
+        Because::Release(Shortfall::ExternalIpsFromInside),
+    ),
+    (
+        "releases/1.18-external-ip.yaml",
+        "a process on worker2 goes the long way over worker",
+        Because::Release(Shortfall::ExternalIpsFromInside),
+    ),
+    (
+        "releases/1.18-external-ip.yaml",
+        "a pod on worker, where the address leads back to, is lost",
+        Because::Release(Shortfall::ExternalIpsFromInside),
+    ),
+    (
+        "releases/1.23-internal-policy.yaml",
+        "the ClusterIP on another node is rejected",
+        Because::Release(Shortfall::InternalPolicyMixed),
+    ),
+    (
+        "releases/1.23-internal-policy.yaml",
+        "the node port of another node is rejected",
+        Because::Release(Shortfall::InternalPolicyMixed),
+    ),
+    (
+        "releases/1.24-source-ranges.yaml",
+        "out of the range, the packet is passed on to the load balancer",
+        Because::Release(Shortfall::DropIsForwarded),
+    ),
+];
+
+#[rstest]
+fn authors_and_documents_agree(
+    #[files("../scenarios/**/*.yaml")]
+    #[exclude("/(invalid|manifests|foreign-rules)/")]
+    scenario: PathBuf,
+) {
+    let scenario = scenario::load(&scenario).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    if !scenario.rules.is_empty() {
+        return;
+    }
+    let known: BTreeSet<&str> = exceptions(&scenario.file).map(|(test, _)| test).collect();
+    let mut needed = BTreeSet::new();
+    let mut troubles = Vec::new();
+    for Disagreement { test, probe, shortfall, text } in disagreements(&scenario) {
+        let excuse = exceptions(&scenario.file).find(|(name, _)| *name == test).map(|(_, because)| because);
+        let holds = match excuse {
+            Some(Because::Network | Because::OldConnection) => shortfall.is_none(),
+            Some(Because::Release(known)) => shortfall == Some(known),
+            None => false,
+        };
+        if holds {
+            needed.insert(test);
+        } else {
+            troubles.push(format!("{}: {test}: {} to {}: {text}", probe.span, probe.from, probe.to.label));
+        }
+    }
+    assert!(
+        troubles.is_empty(),
+        "\n{}\nWhere the author is right for a reason that the documents do not know, EXCEPTIONS takes it.",
+        troubles.join("\n")
+    );
+    assert_eq!(needed, known, "exceptions that are none");
+}
+
+/// The exceptions of a file: names of tests and reasons.
+fn exceptions(file: &Path) -> impl Iterator<Item = (&'static str, Because)> {
+    EXCEPTIONS.iter().filter(|(path, ..)| file.ends_with(path)).map(|(_, test, because)| (*test, *because))
+}
+
+/// A probe whose author expects something else than is promised.
+struct Disagreement<'a> {
+    test: &'a str,
+    probe: &'a Probe,
+    shortfall: Option<Shortfall>,
+    text: String,
+}
+
+fn disagreements(scenario: &Scenario) -> Vec<Disagreement<'_>> {
+    let mut topology = topology::plan(scenario);
+    let mut cluster = &scenario.cluster;
+    let mut found = Vec::new();
+    for test in &scenario.tests {
+        for step in &test.steps {
+            match step {
+                Step::Apply(state) => {
+                    cluster = state;
+                    topology = topology::plan_at(scenario, state);
+                }
+                Step::Probe(probe, expectation) => {
+                    let view = View { scenario, topology: &topology, cluster, probe };
+                    let promises = Promises::of(cluster).expect("a known release");
+                    let promise = promises.about(&view.question());
+                    if let Err(text) = view.compare(expectation, &promise) {
+                        let text = format!("{text}\n    promised: {}", promise.outcome);
+                        found.push(Disagreement { test: &test.name, probe, shortfall: promise.shortfall, text });
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// One probe in its surroundings.
+struct View<'a> {
+    scenario: &'a Scenario,
+    topology: &'a Topology,
+    cluster: &'a Cluster,
+    probe: &'a Probe,
+}
+
+impl View<'_> {
+    fn question(&self) -> Question {
+        let to = self.destination();
+        let family = Family::of(to.ip());
+        let from = match &self.probe.from {
+            Vantage::Pod(name) => VantagePoint::Pod(name.clone()),
+            Vantage::Node(name) => VantagePoint::Node(name.clone()),
+            Vantage::Localhost(name) => VantagePoint::Localhost(name.clone()),
+            Vantage::Host(name) => {
+                let host = self.scenario.hosts.iter().find(|host| host.name == *name).expect("a host");
+                let address = host.ips.iter().copied().find(|ip| Family::of(*ip) == family);
+                VantagePoint::Outside(address.expect("an address of the family"))
+            }
+        };
+        let via = self.probe.to.via.clone().or_else(|| self.routed_to(to.ip()));
+        Question { from, to, protocol: self.probe.protocol, via }
+    }
+
+    fn destination(&self) -> SocketAddr {
+        SocketAddr::new(self.probe.to.address, self.probe.to.port)
+    }
+
+    /// The node that the lab's router sends an address to.
+    fn routed_to(&self, address: IpAddr) -> Option<String> {
+        let underlay = &self.topology.spaces[topology::UNDERLAY];
+        let route = underlay.routes.iter().find(|route| route.destination.addr() == address)?;
+        let node =
+            self.cluster.nodes.iter().find(|node| node.addresses().any(|own| Some(own) == route.hop.gateway()))?;
+        Some(node.name.clone())
+    }
+
+    fn compare(&self, expectation: &Expectation, promise: &Promise) -> Result<(), String> {
+        if let Some(outcome) = &expectation.outcome {
+            self.compare_outcome(outcome, promise)?;
+        }
+        let Outcome::Delivered { endpoints, affinity_seconds } = &promise.outcome else {
+            return self.compare_plain(expectation, promise);
+        };
+        for endpoint in endpoints {
+            if let Some(source) = expectation.source
+                && !self.allows_source(&endpoint.source, source)
+            {
+                return Err(format!("the author expects {source:?}"));
+            }
+            if let Some(reply) = expectation.reply
+                && !self.allows_reply(endpoint, reply)
+            {
+                return Err(format!("the author expects {reply:?}"));
+            }
+        }
+        match &expectation.balance {
+            Some(Balance::Shares(shares)) => compare_shares(shares, endpoints)?,
+            Some(Balance::Even) | None => {}
+        }
+        if expectation.affinity.is_some_and(|affinity| affinity != affinity_seconds.is_some()) {
+            return Err("the author expects affinity, or none".to_owned());
+        }
+        Ok(())
+    }
+
+    fn compare_outcome(&self, expected: &OutcomeExpectation, promise: &Promise) -> Result<(), String> {
+        let agreed = match (expected, &promise.outcome) {
+            (OutcomeExpectation::Delivered(targets), Outcome::Delivered { endpoints, affinity_seconds }) => {
+                let is_promised = |target: &Target| endpoints.iter().any(|endpoint| is_at(target, endpoint.address));
+                let is_expected = |endpoint: &Eligible| targets.iter().any(|target| is_at(target, endpoint.address));
+                // With affinity an author may know which of the endpoints the client has met before.
+                targets.iter().all(is_promised) && (affinity_seconds.is_some() || endpoints.iter().all(is_expected))
+            }
+            (OutcomeExpectation::Delivered(targets), Outcome::NotAService(_)) => {
+                targets.iter().all(|target| is_at(target, self.destination()))
+            }
+            (OutcomeExpectation::Rejected(kind), Outcome::Rejected(rejection)) => self.is_kind(*kind, *rejection),
+            (OutcomeExpectation::Rejected(kind), Outcome::NotAService(Owner::Node(_))) => {
+                self.is_kind(*kind, Rejection::NobodyListens)
+            }
+            (
+                OutcomeExpectation::Dropped | OutcomeExpectation::Rejected(RejectKind::OtherUnreachable),
+                Outcome::NotAService(Owner::Nobody),
+            ) => !self.scenario.hosts.iter().any(|host| host.ips.contains(&self.probe.to.address)),
+            (OutcomeExpectation::Dropped, Outcome::Dropped | Outcome::Refused)
+            | (OutcomeExpectation::Rejected(_), Outcome::Refused) => true,
+            _ => false,
+        };
+        if agreed { Ok(()) } else { Err(format!("the author expects {expected:?}")) }
+    }
+
+    /// What is expected of a packet that no service treats.
+    fn compare_plain(&self, expectation: &Expectation, promise: &Promise) -> Result<(), String> {
+        let source = match &promise.outcome {
+            Outcome::NotAService(Owner::Pod(_, source)) => source.clone(),
+            Outcome::NotAService(_) => Source::Preserved,
+            _ => return Ok(()),
+        };
+        match expectation.source {
+            Some(expected) if !self.allows_source(&source, expected) => Err(format!("the author expects {expected:?}")),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_kind(&self, expected: RejectKind, promised: Rejection) -> bool {
+        let kinds: &[RejectKind] = match (promised, self.probe.protocol) {
+            (Rejection::PortUnreachable, _) | (Rejection::NobodyListens, Protocol::Udp) => {
+                &[RejectKind::PortUnreachable]
+            }
+            (Rejection::NobodyListens, Protocol::Tcp) => &[RejectKind::TcpReset],
+            (Rejection::NobodyListens, Protocol::Sctp) => &[RejectKind::SctpAbort, RejectKind::OtherUnreachable],
+        };
+        expected == RejectKind::Any || kinds.contains(&expected)
+    }
+
+    fn allows_source(&self, promised: &Source, expected: SourceExpectation) -> bool {
+        let is_own_node = |node: &str| match &self.probe.from {
+            Vantage::Node(own) | Vantage::Localhost(own) => own == node,
+            Vantage::Pod(name) => self.cluster.pod(name).is_some_and(|pod| pod.host_network && pod.node == node),
+            Vantage::Host(_) => false,
+        };
+        match (promised, expected) {
+            (Source::Preserved | Source::PreservedOrNode(_), SourceExpectation::Preserved)
+            | (Source::Node(_) | Source::PreservedOrNode(_), SourceExpectation::Masqueraded) => true,
+            (Source::Preserved, SourceExpectation::Masqueraded) => false,
+            (Source::Node(node), SourceExpectation::Preserved) => is_own_node(node),
+            (Source::Preserved, SourceExpectation::Address(address)) => self.is_own(address),
+            (Source::Node(node), SourceExpectation::Address(address)) => self.is_of_node(node, address),
+            (Source::PreservedOrNode(node), SourceExpectation::Address(address)) => {
+                self.is_own(address) || self.is_of_node(node, address)
+            }
+        }
+    }
+
+    /// Whether an address is the sender's own.
+    fn is_own(&self, address: IpAddr) -> bool {
+        match &self.probe.from {
+            Vantage::Pod(name) => self.cluster.pod(name).is_some_and(|pod| pod.ips.contains(&address)),
+            Vantage::Node(name) | Vantage::Localhost(name) => self.is_of_node(name, address),
+            Vantage::Host(name) => {
+                self.scenario.hosts.iter().any(|host| host.name == *name && host.ips.contains(&address))
+            }
+        }
+    }
+
+    /// Whether an interface of a node has an address.
+    fn is_of_node(&self, node: &str, address: IpAddr) -> bool {
+        let label = format!("node/{node}");
+        let space = self.topology.spaces.iter().find(|space| space.name == label);
+        space.is_some_and(|space| space.addresses.iter().any(|(_, prefix)| prefix.addr() == address))
+    }
+
+    fn allows_reply(&self, endpoint: &Eligible, expected: ReplyExpectation) -> bool {
+        match (endpoint.reply, expected) {
+            (Reply::FromDestination | Reply::UpToNetwork, ReplyExpectation::FromVip)
+            | (Reply::PastTheNode | Reply::UpToNetwork, ReplyExpectation::Nothing) => true,
+            (Reply::FromDestination, ReplyExpectation::From(address)) => address == self.probe.to.address,
+            (Reply::PastTheNode, ReplyExpectation::From(address)) => address == endpoint.address.ip(),
+            _ => false,
+        }
+    }
+}
+
+/// Whether the shares that an author writes down, as decimal numbers, are those of the endpoints.
+fn compare_shares(expected: &[(Target, f64)], endpoints: &[Eligible]) -> Result<(), String> {
+    let unexpected =
+        endpoints.iter().find(|endpoint| !expected.iter().any(|(target, _)| is_at(target, endpoint.address)));
+    if let Some(endpoint) = unexpected {
+        return Err(format!("the author does not expect {}", endpoint.address));
+    }
+    for (target, share) in expected {
+        let promised: f64 = endpoints
+            .iter()
+            .filter(|endpoint| is_at(target, endpoint.address))
+            .map(|one| 1.0 / one.share.one_in as f64)
+            .sum();
+        if (promised - share).abs() > 1e-6 {
+            return Err(format!("the author expects {share} at {}", target.label));
+        }
+    }
+    Ok(())
+}
+
+fn is_at(target: &Target, address: SocketAddr) -> bool {
+    target.address == address.ip() && target.port.is_none_or(|port| port == address.port())
+}

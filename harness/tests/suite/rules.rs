@@ -1,0 +1,286 @@
+//! `svclab rules`, as a user calls it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use rstest::rstest;
+use serde::Deserialize;
+use svclab::{documents, scenario};
+use svclab_rules::cluster::objects::{KubeProxyConfiguration, Object, assemble, proxy_config};
+use svclab_rules::cluster::{Cluster, Family};
+use svclab_rules::{iptables, nftables};
+
+const SEED: &str = "../scenarios/seeds/000-foo-three-replicas.yaml";
+const OBJECTS: &str = "../rules/tests/golden/small-cluster/cluster.yaml";
+
+fn svclab(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    command.arg("rules").args(arguments).output().expect("svclab starts")
+}
+
+/// `svclab rules ... --diff -` with a text on standard input.
+fn diff(arguments: &[&str], text: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    command.arg("rules").args(arguments).args(["--diff", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("svclab starts");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("svclab reads");
+    child.wait_with_output().expect("svclab ends")
+}
+
+/// Without `--family` all that the file has rules of is compared: nft's tables of both families, and the one of iptables-save.
+#[test]
+fn every_family_of_saved_rules_is_compared() {
+    let nftables = ["../scenarios/dual-stack/both-families.yaml", "--mode", "nftables", "--version", "1.33"];
+    let of = |options: &[&str], family: &str| {
+        stdout(&svclab(&[options, &["--quiet", "--family", family]].concat())).to_owned()
+    };
+    let (ipv4, ipv6) = (of(&nftables, "ipv4"), of(&nftables, "ipv6"));
+    let dnat = ipv6.lines().find(|line| line.contains(" dnat to ")).expect("an endpoint");
+    let changed = ipv6.replacen(&format!("{dnat}\n"), "", 1);
+    assert_eq!(diff(&nftables, &format!("{ipv4}{ipv6}")).status.code(), Some(0));
+    let output = diff(&nftables, &format!("{ipv4}{changed}"));
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).contains("IPv4)\n") && stdout(&output).contains("IPv6):\n"), "{}", stdout(&output));
+    let iptables = &nftables[..1];
+    assert_eq!(diff(iptables, &of(iptables, "ipv6")).status.code(), Some(0));
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).expect("UTF-8")
+}
+
+/// A cluster of the recordings, under the configuration that stands beside it.
+fn recorded(cluster: &Path, version: &str, mode: &str) -> Cluster {
+    let text = std::fs::read_to_string(cluster).expect("a cluster");
+    let documents = serde_yaml::Deserializer::from_str(&text);
+    let objects: Vec<Object> = documents.map(|one| Object::deserialize(one).expect("an object")).collect();
+    let config = std::fs::read_to_string(cluster.with_file_name("proxy-config.yaml")).expect("a configuration");
+    let mut config: KubeProxyConfiguration = serde_yaml::from_str(&config).expect("YAML");
+    config.mode = Some(mode.to_owned());
+    // The recordings of nftables mode were made with the masquerading of the section `iptables`.
+    config.nftables = config.iptables.clone();
+    let proxy = proxy_config(&config, version).expect("a sound configuration");
+    assemble(&objects, proxy).expect("sound objects").cluster
+}
+
+#[rstest]
+fn of_plain_objects_they_are_the_generators(#[files("../rules/tests/golden/*/cluster.yaml")] path: PathBuf) {
+    let config = path.with_file_name("proxy-config.yaml");
+    let [objects, config] = [&path, &config].map(|path| path.to_str().expect("UTF-8"));
+    let cases = [
+        ("iptables", "1.30", "ipv4", Family::Ipv4),
+        ("iptables", "1.21", "ipv6", Family::Ipv6),
+        ("nftables", "1.30", "ipv4", Family::Ipv4),
+        ("nftables", "1.33", "ipv6", Family::Ipv6),
+    ];
+    for (mode, version, name, family) in cases {
+        let cluster = recorded(&path, version, mode);
+        let node = &cluster.nodes[0];
+        let generated = match mode {
+            "nftables" => nftables::generate(&cluster, node, family).map(|rules| nftables::print(&rules)),
+            _ => Ok(iptables::print(&iptables::generate(&cluster, node, family).expect("a known release"))),
+        };
+        let options = ["--proxy-config", config, "--version", version, "--family", name, "--mode", mode];
+        let output = svclab(&[&[objects], &options[..]].concat());
+        match generated {
+            Ok(rules) => assert_eq!(stdout(&output), rules, "{mode} {version} {name}"),
+            Err(error) => assert!(stderr(&output).contains(&error.to_string()), "{}", stderr(&output)),
+        }
+    }
+}
+
+#[test]
+fn of_a_scenario_they_are_what_a_lab_installs() {
+    let scenario = scenario::load(Path::new(SEED)).expect("a sound scenario");
+    let node = &scenario.cluster.nodes[1].name;
+    let documents = documents::generate(&scenario, &scenario.cluster).expect("rules");
+    let installed = documents.iter().find(|document| document.space == format!("node/{node}")).expect("a document");
+    let output = svclab(&[SEED, "--node", node]);
+    assert_eq!((stdout(&output), stderr(&output)), (installed.text.as_str(), ""));
+}
+
+#[rstest]
+#[case::scenario(SEED)]
+#[case::objects(OBJECTS)]
+fn without_a_name_the_first_node_is_chosen_and_that_is_said(#[case] path: &str) {
+    let output = svclab(&[path]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).ends_with("COMMIT\n"));
+    assert!(stderr(&output).contains("; --node chooses another"), "{}", stderr(&output));
+    let quiet = svclab(&[path, "--quiet"]);
+    assert_eq!((stdout(&quiet), stderr(&quiet)), (stdout(&output), ""));
+}
+
+#[rstest]
+#[case::mistyped_node(&[SEED, "--node", "worker-22"], "there is no node `worker-22`\nhelp: Did you mean")]
+#[case::no_such_family(&[SEED, "--family", "ipv6"], "has no IPv6 address")]
+#[case::unknown_version(&[SEED, "--version", "2.0"], "unknown kube-proxy version `2.0`: known are 1.10 to")]
+#[case::nothing_there(&["missing.yaml"], "missing.yaml:1:1: the file cannot be read")]
+#[case::a_folder(&["../scenarios"], "../scenarios:1:1: the file cannot be read")]
+#[case::configuration_of_a_scenario(&[SEED, "--proxy-config", SEED], "--proxy-config is for plain Kubernetes objects")]
+#[case::no_configuration(&[OBJECTS, "--proxy-config", OBJECTS], "this is no KubeProxyConfiguration")]
+fn what_is_wrong_is_told(#[case] arguments: &[&str], #[case] message: &str) {
+    let output = svclab(arguments);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stdout(&output), "");
+    assert!(stderr(&output).contains(message), "{}", stderr(&output));
+}
+
+/// The API server gives node ports, and a cluster's own configuration says which addresses are pods'.
+#[test]
+fn what_plain_objects_leave_open_is_noted() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("objects-with-doubts.yaml");
+    let objects = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {addresses: [{type: InternalIP, address: 10.0.0.1}]}\n\
+                   ---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\n\
+                   spec: {type: NodePort, clusterIP: 10.96.0.1, ports: [{port: 80}]}\n";
+    std::fs::write(&file, objects).expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    let output = svclab(&[file]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let notes: Vec<&str> = stderr(&output).lines().collect();
+    let [no_cidr, no_port] = notes[..] else { panic!("{notes:?}") };
+    assert!(no_cidr.starts_with("note: detectLocalMode is ClusterCIDR and no clusterCIDR is known"), "{no_cidr}");
+    assert_eq!(
+        no_port,
+        "note: Service default/web is of type NodePort and its port 80 has no nodePort: no rule leads there"
+    );
+    assert_eq!(stderr(&svclab(&[file, "--quiet"])), "");
+}
+
+/// What a real kube-proxy wrote is no difference, in a file as on standard input.
+#[rstest]
+#[case::ipv4("iptables", "iptables-save.txt", "ipv4")]
+#[case::ipv6("iptables", "ip6tables-save.txt", "ipv6")]
+#[case::nftables("nftables", "nft-ruleset.txt", "ipv4")]
+#[case::nftables_ipv6("nftables", "nft-ruleset.txt", "ipv6")]
+fn a_recording_is_no_difference(#[case] mode: &str, #[case] name: &str, #[case] family: &str) {
+    let folder = Path::new(OBJECTS).parent().expect("a folder");
+    let config = folder.join("proxy-config.yaml");
+    let recording = folder.join(format!("v1.30-{mode}")).join(name);
+    let [config, recording] = [&config, &recording].map(|path| path.to_str().expect("UTF-8"));
+    let options = [OBJECTS, "--node", "node-1", "--proxy-config", config, "--family", family, "--mode", mode];
+    let output = svclab(&[&options[..], &["--diff", recording]].concat());
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+    let told = stdout(&output);
+    assert!(told.starts_with("no difference: ") && told.lines().count() == 1, "{told}");
+    let text = std::fs::read_to_string(recording).expect("a recording");
+    assert_eq!(diff(&options, &text).status.code(), Some(0));
+}
+
+/// What an administrator writes beside kube-proxy's tables is counted; what is missing is missing in the file.
+#[test]
+fn differences_of_nftables_are_told_in_words_of_services_too() {
+    let options = [SEED, "--quiet", "--mode", "nftables", "--version", "1.33"];
+    let written = stdout(&svclab(&options)).to_owned();
+    let other = "table inet admin {\n\tchain input {\n\t\ttcp dport 22 drop\n\t}\n}\n";
+    let output = diff(&options[..], &format!("{written}{other}"));
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""));
+    let dnat = written.lines().find(|line| line.contains(" dnat to ")).expect("an endpoint").to_owned();
+    let endpoint = dnat.rsplit(' ').next().expect("an address");
+    let without = written.replacen(&format!("{dnat}\n"), "", 1) + other;
+    let output = diff(&[SEED, "--node", "worker1", "--mode", "nftables", "--version", "1.33"], &without);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
+    let lines: Vec<&str> = stdout(&output).lines().collect();
+    assert!(lines[0].starts_with("1 difference in standard input"), "{lines:?}");
+    assert!(lines[1].ends_with(&format!(": the DNAT to endpoint {endpoint} is missing")), "{lines:?}");
+    assert_eq!(lines[2..], ["1 rule of 1 other table is not kube-proxy's and was not compared"]);
+}
+
+/// A table that was not saved is told once, and how to save it; a release that fits better is named where none was.
+#[test]
+fn what_explains_many_differences_is_told() {
+    let node = ["--node", "worker1"];
+    let written = stdout(&svclab(&[&[SEED][..], &node].concat())).to_owned();
+    let nat = written.find("*nat").expect("a table nat");
+    let output = diff(&[&[SEED][..], &node].concat(), &written[..nat]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = stdout(&output);
+    assert!(told.contains("\n  table nat is missing\nhelp: iptables-save without `-t`"), "{told}");
+    let old = stdout(&svclab(&[&[SEED, "--version", "1.26"][..], &node].concat())).to_owned();
+    let output = diff(&[&[SEED][..], &node].concat(), &old);
+    let help = "help: With `--version 1.26` there is no difference.";
+    assert_eq!(stdout(&output).lines().next(), Some(help));
+    let output = diff(&[&[SEED, "--version", "1.19"][..], &node].concat(), &old);
+    assert!(!stdout(&output).contains("help: "), "{}", stdout(&output));
+}
+
+/// What is missing is missing in the file; both languages of iptables are read.
+#[test]
+fn differences_are_told_in_words_of_services() {
+    let scenario = scenario::load(Path::new(SEED)).expect("a sound scenario");
+    let node = scenario.cluster.nodes[0].name.as_str();
+    let written = stdout(&svclab(&[SEED, "--node", node])).to_owned();
+    let restore = written.replace("-A POSTROUTING", "--append POSTROUTING");
+    assert_ne!(restore, written);
+    assert_eq!(diff(&[SEED, "--node", node], &restore).status.code(), Some(0));
+
+    let entry = "-A KUBE-SERVICES -d ";
+    let stale = |line: &&str| line.starts_with(entry);
+    let gone: String = written.lines().filter(|line| !stale(line)).map(|line| format!("{line}\n")).collect();
+    let output = diff(&[SEED, "--node", node, "--version", "1.30"], &gone);
+    let told = stdout(&output);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
+    let count = written.lines().filter(stale).count();
+    let summary = "in standard input from the rules that svclab writes for node ";
+    assert!(told.lines().next().is_some_and(|line| line.contains(summary)), "{told}");
+    assert_eq!(
+        told.lines().filter(|line| line.contains(": the way from ") && line.ends_with(" is missing")).count(),
+        count
+    );
+
+    let more = written.replace("COMMIT\n*nat", "-A INPUT -p tcp --dport 22 -j DROP\nCOMMIT\n*nat");
+    let output = diff(&[SEED, "--node", node], &more);
+    assert_eq!(output.status.code(), Some(0));
+    let rest = "1 rule of 1 chain is not kube-proxy's and was not compared";
+    assert_eq!(stdout(&output).lines().nth(1), Some(rest));
+    let output = diff(&[SEED, "--node", node, "-v"], &more);
+    assert_eq!(output.status.code(), Some(0));
+    let line = 1 + more.lines().position(|line| line.contains("--dport 22")).expect("the rule");
+    let told = format!(
+        "  chain INPUT of filter: rule `-A INPUT -p tcp -m tcp --dport 22 -j DROP` is unexpected (line {line})\n"
+    );
+    assert!(stdout(&output).ends_with(&told), "{}", stdout(&output));
+}
+
+#[rstest]
+#[case::unknown_table("*mangel\nCOMMIT\n", "unknown table `mangel`", "standard input:1:2")]
+#[case::no_rules("# Completed\n", "there are no rules in it", "standard input:1:1")]
+#[case::a_listing("Chain INPUT (policy ACCEPT)\n", "this is what `iptables -L` shows", "standard input:1:1")]
+#[case::nft("\ntable ip kube-proxy {\n}\n", "these are rules of nft", "standard input:2:1")]
+#[case::nft_as_json("{\"nftables\": []}", "Choose `--mode nftables`", "standard input:1:1")]
+#[case::other_family(
+    "*filter\n-A INPUT -s fd00::1/128 -j DROP\nCOMMIT\n",
+    "choose `--family ipv6`",
+    "standard input:2:"
+)]
+fn what_is_no_rules_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
+    let output = diff(&[SEED, "--quiet"], text);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    let told = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains(message) && told.contains(place) && told.contains("help: "), "{}", stderr(&output));
+}
+
+#[rstest]
+#[case::iptables("*nat\nCOMMIT\n", "Choose `--mode iptables`", "standard input:1:1")]
+#[case::cut_off("table ip kube-proxy {\n", "it may have been cut", "standard input:1:22")]
+#[case::json("{\"nftables\": [}", "expected value", "standard input:1:15")]
+#[case::nothing("# Warning: nothing here\n", "Save the rules with `nft list ruleset`", "standard input:1:1")]
+fn what_is_no_rules_of_nftables_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
+    let output = diff(&[SEED, "--quiet", "--mode", "nftables", "--version", "1.33"], text);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    let told = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains(message) && told.contains(place) && told.contains("help: "), "{}", stderr(&output));
+}
+
+#[test]
+fn a_diff_needs_a_file() {
+    let output = svclab(&[SEED, "--quiet", "--diff", "missing.txt"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("missing.txt:1:1: the file cannot be read"), "{}", stderr(&output));
+}

@@ -1,0 +1,96 @@
+//! The JSON Schema of scenario files: up to date, and true.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use jsonschema::Validator;
+use rstest::{fixture, rstest};
+use serde_json::Value;
+use svclab::scenario;
+
+#[test]
+fn the_file_is_what_the_command_prints() {
+    let file = std::fs::read_to_string("../scenarios/scenario.schema.json").expect("the file");
+    let printed = Command::new(env!("CARGO_BIN_EXE_svclab")).arg("schema").output().expect("svclab starts").stdout;
+    assert!(
+        file.as_bytes() == printed,
+        "the fields of scenarios have changed; write the schema again with \
+         `cargo run -p svclab -- schema > scenarios/scenario.schema.json`"
+    );
+}
+
+/// The schema of what a command writes. Its file is up to date.
+fn validator(of: &str) -> Validator {
+    let file = std::fs::read_to_string(format!("schemas/{of}.schema.json")).expect("the file");
+    let printed =
+        Command::new(env!("CARGO_BIN_EXE_svclab")).args(["schema", of]).output().expect("svclab starts").stdout;
+    assert!(
+        file.as_bytes() == printed,
+        "what {of} writes has changed; write its schema again with \
+         `cargo run -p svclab -- schema {of} > harness/schemas/{of}.schema.json`"
+    );
+    jsonschema::draft202012::new(&serde_json::from_str(&file).expect("JSON")).expect("a sound schema")
+}
+
+const FOO: &str = "../scenarios/seeds/000-foo-three-replicas.yaml";
+const STALE: &str = "../scenarios/distribution/equal-probabilities.yaml";
+
+#[rstest]
+#[case::cascade("cascade", &["cascade", STALE, "--node", "worker", "--format", "json"])]
+#[case::sampled("cascade", &["cascade", FOO, "--node", "worker1", "--sample", "1000", "--format", "json"])]
+#[case::numgen("cascade", &["cascade", "../scenarios/nftables/balance.yaml", "--format", "json"])]
+#[case::explain("explain", &["explain", FOO, "--from", "pod/client", "--to", "service/kube-system/coredns:9153", "--format", "json"])]
+#[case::verify("verify", &["verify", FOO, "--format", "json"])]
+#[case::mutate("mutate", &["mutate", FOO, "--sample", "6", "--format", "json"])]
+#[case::run("run", &["run", FOO, STALE, "--quiet", "--report", concat!("json=", env!("CARGO_TARGET_TMPDIR"), "/schema.json")])]
+fn what_is_written_is_as_its_schema_says(#[case] of: &str, #[case] arguments: &[&str]) {
+    let schema = validator(of);
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts");
+    let text = match of {
+        "run" => std::fs::read_to_string(concat!(env!("CARGO_TARGET_TMPDIR"), "/schema.json")).expect("a report"),
+        _ => String::from_utf8(output.stdout).expect("text"),
+    };
+    let written: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let mistakes: Vec<String> =
+        schema.iter_errors(&written).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert_eq!(mistakes, [""; 0]);
+    // A schema that lets everything pass would be of no use.
+    let mut other = written.as_object().expect("an object").clone();
+    other.insert("version".to_owned(), Value::from("1"));
+    assert!(!schema.is_valid(&Value::from(other)), "its version is a number");
+}
+
+#[fixture]
+fn schema() -> Validator {
+    jsonschema::draft202012::new(&scenario::schema()).expect("a sound schema")
+}
+
+/// A scenario as an editor sees it.
+fn document(file: &Path) -> Value {
+    serde_yaml::from_str(&std::fs::read_to_string(file).expect("a file")).expect("YAML")
+}
+
+#[rstest]
+fn a_sound_scenario_is_accepted(
+    schema: Validator,
+    #[files("../scenarios/**/*.yaml")]
+    #[exclude("/(invalid|manifests)/")]
+    file: PathBuf,
+) {
+    let mistakes: Vec<String> =
+        schema.iter_errors(&document(&file)).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert_eq!(mistakes, [""; 0]);
+}
+
+/// Mistakes of form show in an editor as well; those of meaning need `svclab check`.
+#[rstest]
+#[case::unknown_field("unknown-field", "/services/0")]
+#[case::missing_field("missing-field", "/pods/0")]
+#[case::wrong_type("wrong-type", "/nodes/1")]
+#[case::wrong_word("wrong-word", "/cluster/cni")]
+#[case::version_without_quotes("version-without-quotes", "/cluster/proxy/version")]
+fn a_mistake_of_form_is_refused(schema: Validator, #[case] name: &str, #[case] place: &str) {
+    let file = document(&Path::new("../scenarios/invalid").join(name).with_extension("yaml"));
+    let places: Vec<String> = schema.iter_errors(&file).map(|error| error.instance_path().to_string()).collect();
+    assert!(places.iter().any(|found| found == place), "{places:?}");
+}

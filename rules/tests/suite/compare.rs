@@ -1,0 +1,204 @@
+//! The comparison of rule sets, held against recordings of real kube-proxy: what is equal gives nothing, what is not
+//! gives something.
+
+use std::path::{Path, PathBuf};
+
+use rstest::rstest;
+use svclab_rules::cluster::Family;
+use svclab_rules::compare::{Difference, Finding, compare};
+use svclab_rules::iptables::{Chain, Negatable, ProtocolNumber, RuleSet, Target, generate, parse, print_rule};
+use svclab_rules::nftables::{self, Element, Key, Ruleset, Verdict};
+
+/// At most so many rules of a recording are changed in other ways than being deleted, spread over all of it.
+const CHANGED: usize = 40;
+
+/// A protocol that no rule of kube-proxy's is about.
+const GRE: ProtocolNumber = ProtocolNumber(47);
+
+#[rstest]
+fn the_generated_rules_do_the_same(#[files("tests/golden/*/v*-iptables/*save.txt")] recording: PathBuf) {
+    let recorded = read(&recording);
+    let release = recording.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap();
+    let version = release.trim_start_matches('v').trim_end_matches("-iptables");
+    let folder = recording.parent().and_then(Path::parent).unwrap();
+    let cluster = crate::golden_support::load(&folder.join("cluster.yaml"), version);
+    let generated = generate(&cluster, &cluster.nodes[0], recorded.family).unwrap();
+    assert_eq!(compare(&recorded, &generated), []);
+    assert_eq!(compare(&generated, &recorded), []);
+}
+
+/// At most so many rules of a recording are deleted, one at a time: all of them but in clusters of 1,000 endpoints, whose
+/// rules are much alike.
+const DELETED: usize = 400;
+
+/// Not one rule means nothing.
+#[rstest]
+fn every_deleted_rule_is_found(
+    #[files("tests/golden/*/v1.18-iptables/*save.txt")]
+    #[files("tests/golden/*/v1.30-iptables/*save.txt")]
+    recording: PathBuf,
+) {
+    let recorded = read(&recording);
+    let mut changed = recorded.clone();
+    let places = places(&recorded);
+    let step = places.len().div_ceil(DELETED);
+    for (table, chain, rule) in places.into_iter().step_by(step) {
+        let deleted = changed.tables[table].chains[chain].rules.remove(rule);
+        let found = compare(&recorded, &changed);
+        let name = &recorded.tables[table].chains[chain].name;
+        assert!(!found.is_empty(), "not found: {} deleted", print_rule(recorded.family, name, &deleted));
+        changed.tables[table].chains[chain].rules.insert(rule, deleted);
+    }
+    assert_eq!(changed, recorded);
+    assert_eq!(compare(&recorded, &changed), []);
+}
+
+/// What is done to a chain.
+type Change<'a> = (&'a str, &'a dyn Fn(&mut Chain));
+
+#[rstest]
+fn every_changed_rule_is_found(
+    #[files("tests/golden/*/v1.18-iptables/iptables-save.txt")]
+    #[files("tests/golden/*/v1.30-iptables/iptables-save.txt")]
+    recording: PathBuf,
+) {
+    let recorded = read(&recording);
+    let places: Vec<(usize, usize, usize)> = places(&recorded);
+    let step = places.len().div_ceil(CHANGED);
+    for (table, chain, rule) in places.into_iter().step_by(step) {
+        let shown = &recorded.tables[table].chains[chain];
+        let shown = print_rule(recorded.family, &shown.name, &shown.rules[rule]);
+        let changes: [Change<'_>; 4] = [
+            ("deleted", &|chain| drop(chain.rules.remove(rule))),
+            ("repeated", &|chain| chain.rules.insert(rule, chain.rules[rule].clone())),
+            ("with another target", &|chain| chain.rules[rule].target = Some(Target::Return)),
+            ("for another protocol", &|chain| chain.rules[rule].protocol = Some(Negatable::is(GRE))),
+        ];
+        for (what, change) in changes {
+            let mut changed = recorded.clone();
+            change(&mut changed.tables[table].chains[chain]);
+            if changed != recorded {
+                assert!(!compare(&recorded, &changed).is_empty(), "not found: {shown} {what}");
+                assert!(!compare(&changed, &recorded).is_empty(), "not found the other way: {shown} {what}");
+            }
+        }
+    }
+}
+
+/// What one kube-proxy wrote and what svclab writes for it mean the same, in nftables mode too.
+#[rstest]
+fn the_generated_tables_do_the_same(#[files("tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf) {
+    let text = std::fs::read_to_string(&recording).unwrap();
+    let recorded = nftables::parse(&text).unwrap();
+    assert_eq!(compare(&recorded, &recorded), []);
+    let folder = recording.parent().and_then(Path::parent).unwrap();
+    let cluster = crate::golden_support::load(&folder.join("cluster.yaml"), "1.30");
+    let mut compared = 0;
+    for family in recorded.rules.tables.iter().map(|table| table.family) {
+        let generated = nftables::generate(&cluster, &cluster.nodes[0], family).unwrap();
+        let of_family = Ruleset { tables: recorded.rules.table(family).cloned().into_iter().collect() };
+        assert_eq!(compare(&of_family, &generated), []);
+        assert_eq!(compare(&generated, &of_family), []);
+        compared += 1;
+    }
+    assert!(compared > 0, "no table");
+}
+
+/// The text that nft shows is read as what it was printed from.
+#[rstest]
+fn recorded_tables_are_read_and_printed_as_they_were(
+    #[files("tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf,
+) {
+    let text = std::fs::read_to_string(&recording).unwrap();
+    let parsed = nftables::parse(&text).unwrap();
+    assert_eq!(nftables::print(&parsed.rules), text);
+}
+
+/// Not one element and not one rule of a table means nothing, and nobody else is blamed for it.
+#[rstest]
+fn every_deleted_element_and_rule_is_found(
+    #[files("tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf,
+    #[values("1.30", "1.37")] version: &str,
+) {
+    let folder = recording.parent().and_then(Path::parent).unwrap();
+    let cluster = crate::golden_support::load(&folder.join("cluster.yaml"), version);
+    let recorded = nftables::parse(&std::fs::read_to_string(&recording).unwrap()).unwrap().rules;
+    // What a recording has no table for, that release fails to write.
+    let written = |family: &Family| version != "1.30" || recorded.table(*family).is_some();
+    for family in Family::ALL.into_iter().filter(written) {
+        let whole = nftables::generate(&cluster, &cluster.nodes[0], family).unwrap();
+        let table = &whole.tables[0];
+        let elements =
+            table.sets.iter().enumerate().flat_map(|(set, one)| (0..one.elements.len()).map(move |at| (set, at)));
+        let rules =
+            table.chains.iter().enumerate().flat_map(|(chain, one)| (0..one.rules.len()).map(move |at| (chain, at)));
+        let (elements, rules): (Vec<_>, Vec<_>) = (elements.collect(), rules.collect());
+        let step = (elements.len() + rules.len()).div_ceil(DELETED);
+        assert!(!rules.is_empty());
+        for (set, at) in elements.into_iter().step_by(step) {
+            let mut changed = whole.clone();
+            let element = changed.tables[0].sets[set].elements.remove(at);
+            let names = names_of_element(&table.sets[set].name, &element);
+            only_told(&compare(&whole, &changed), &names, &format!("{element:?} of {}", table.sets[set].name));
+        }
+        for (chain, at) in rules.into_iter().step_by(step) {
+            let mut changed = whole.clone();
+            let rule = changed.tables[0].chains[chain].rules.remove(at);
+            let name = &table.chains[chain].name;
+            let shown = nftables::print_rule(&rule, family);
+            only_told(&compare(&whole, &changed), &[of_chain(name)], &format!("{shown} of {name}"));
+        }
+    }
+}
+
+/// Something is told, all of it is missing, and each finding names one of these.
+fn only_told(findings: &[Finding], names: &[String], deleted: &str) {
+    assert!(!findings.is_empty(), "not found: {deleted}");
+    for finding in findings {
+        let told = finding.to_string();
+        assert!(names.iter().any(|name| told.contains(name)), "of {deleted}, this was told: {told}");
+        let Difference::Missing(_) = finding.difference else { panic!("of {deleted}, this was told: {told}") };
+    }
+}
+
+/// `default/web` of `service-6QGVAGZA-default/web/tcp/http`; other chains' own names.
+fn of_chain(chain: &str) -> String {
+    let mut parts = chain.split('/');
+    match (parts.next().and_then(|part| part.split_once('-')?.1.split_once('-')), parts.next()) {
+        (Some((_, namespace)), Some(name)) => format!("service {namespace}/{name}"),
+        _ => format!("chain {chain} of "),
+    }
+}
+
+/// What an element is about: a service, or the address that is in its key.
+fn names_of_element(set: &str, element: &Element) -> Vec<String> {
+    let of_verdict = match &element.verdict {
+        Some(Verdict::Goto(chain)) if chain.contains('/') => Some(of_chain(chain)),
+        _ => None,
+    };
+    let service = of_verdict
+        .or_else(|| element.comment.as_ref().map(|comment| format!("service {}", comment.trim_end_matches(':'))));
+    let address = element.key.iter().find_map(|part| match part {
+        Key::Address(ip) => Some(ip.to_string()),
+        Key::Addresses(_) | Key::Protocol(_) | Key::Port(_) => None,
+    });
+    let in_set = address.map(|ip| if set == "nodeport-ips" { format!("set {set} of ") } else { ip });
+    service.or(in_set).into_iter().collect()
+}
+
+fn read(recording: &Path) -> RuleSet {
+    let ipv6 = recording.file_name().is_some_and(|name| name == "ip6tables-save.txt");
+    let family = if ipv6 { Family::Ipv6 } else { Family::Ipv4 };
+    parse(&std::fs::read_to_string(recording).unwrap(), family).unwrap().rules
+}
+
+/// The positions of all rules: table, chain, rule.
+fn places(rules: &RuleSet) -> Vec<(usize, usize, usize)> {
+    let mut places = Vec::new();
+    for (table, content) in rules.tables.iter().enumerate() {
+        for (chain, content) in content.chains.iter().enumerate() {
+            places.extend((0..content.rules.len()).map(|rule| (table, chain, rule)));
+        }
+    }
+    places
+}

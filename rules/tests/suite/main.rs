@@ -1,0 +1,14 @@
+//! All integration tests of the rules, in one program: it is linked once, and its tests share all processors.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+mod compare;
+mod golden;
+mod golden_support;
+mod golden_updates;
+mod nftables;
+mod properties;
+mod round_trip;
+mod seeds;
+mod walk;
+mod walk_beside;
+mod walk_nftables;

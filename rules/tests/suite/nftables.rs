@@ -1,0 +1,157 @@
+//! nftables mode of releases that have no recordings, and clusters that it has no rules for.
+
+use std::path::{Path, PathBuf};
+
+use rstest::rstest;
+use serde::Deserialize;
+use svclab_rules::cluster::objects::{Object, assemble, proxy_config};
+use svclab_rules::cluster::{Cluster, DetectLocal, Family};
+use svclab_rules::nftables::{generate, print};
+
+/// The cluster of a recording, with another release.
+fn cluster(name: &str, version: &str) -> Cluster {
+    let folder = Path::new("tests/golden").join(name);
+    let text = std::fs::read_to_string(folder.join("cluster.yaml")).unwrap();
+    let documents = serde_yaml::Deserializer::from_str(&text);
+    let objects: Vec<Object> = documents.map(|document| Object::deserialize(document).unwrap()).collect();
+    let config = std::fs::read_to_string(folder.join("proxy-config.yaml")).unwrap();
+    let proxy = proxy_config(&serde_yaml::from_str(&config).unwrap(), version).unwrap();
+    assemble(&objects, proxy).unwrap().cluster
+}
+
+fn table(cluster: &Cluster) -> String {
+    print(&generate(cluster, &cluster.nodes[0], Family::Ipv4).unwrap())
+}
+
+/// The lines inside a set or chain, without indentation.
+fn block<'a>(table: &'a str, head: &str) -> Option<Vec<&'a str>> {
+    let start = table.find(&format!("\t{head} {{\n"))?;
+    let lines = table[start..].lines().skip(1).take_while(|line| *line != "\t}");
+    Some(lines.map(str::trim).collect())
+}
+
+/// The first three are those that changed in 1.33 (kubernetes' own `pkg/proxy/nftables/README.md` and tests of that time).
+#[rstest]
+#[case("chain filter-output-pre-dnat", &[
+    "type filter hook output priority -110; policy accept;",
+    "ct state new jump firewall-check",
+])]
+#[case("chain filter-output", &[
+    "type filter hook output priority filter; policy accept;",
+    "ct state new jump service-endpoints-check",
+    "ct state new jump cluster-ips-check",
+])]
+#[case("chain filter-forward", &[
+    "type filter hook forward priority filter; policy accept;",
+    "ct state new jump service-endpoints-check",
+    "ct state new jump cluster-ips-check",
+])]
+#[case("chain mark-for-masquerade", &["meta mark set meta mark | 0x00004000"])]
+fn layout_of_1_33(#[case] head: &str, #[case] lines: &[&str]) {
+    let table = table(&cluster("clusterip-three-endpoints", "1.33"));
+    assert_eq!(block(&table, head).unwrap(), lines);
+    assert_eq!(block(&table, "chain filter-output-post-dnat"), None);
+}
+
+/// As a node of a kube-proxy of that time shows its table.
+#[rstest]
+#[case("set hairpin-connections", &[
+    "type ipv4_addr . ipv4_addr . inet_proto . inet_service",
+    "comment \"service hairpin connections\"",
+    "elements = { 10.244.1.10 . 10.244.1.10 . tcp . 8080 }",
+])]
+#[case("chain services", &[
+    "ip daddr @cluster-ips ip saddr != 10.244.0.0/16 meta mark set meta mark | 0x00004000 comment \"masquerade clusterIP traffic from outside cluster\"",
+    "ip daddr . meta l4proto . th dport vmap @service-ips",
+    "ip daddr @nodeport-ips meta l4proto . th dport vmap @service-nodeports",
+])]
+#[case("chain masquerading", &[
+    "meta mark & 0x00004000 != 0x00000000 meta mark set meta mark ^ 0x00004000 masquerade fully-random",
+    "ct status dnat ip saddr . ip daddr . meta l4proto . th dport @hairpin-connections masquerade fully-random",
+])]
+#[case("chain service-SUSTUHLJ-default/web/tcp/http", &[
+    "meta l4proto tcp dnat ip to numgen random mod 3 map { 0 : 10.244.1.10 . 8080, 1 : 10.244.2.10 . 8080, 2 : 10.244.3.10 . 8080 }",
+])]
+fn layout_of_1_36(#[case] head: &str, #[case] lines: &[&str]) {
+    let table = table(&cluster("clusterip-three-endpoints", "1.36"));
+    assert_eq!(block(&table, head).unwrap(), lines);
+    assert!(!table.contains("mark-for-masquerade") && !table.contains("chain endpoint-"), "{table}");
+}
+
+#[rstest]
+#[case("1.36", "meta l4proto tcp dnat ip to numgen random mod 1 map { 0 : 10.244.2.10 . 8080 }")]
+#[case("1.37", "meta l4proto tcp dnat to 10.244.2.10:8080")]
+fn a_single_endpoint(#[case] version: &str, #[case] rule: &str) {
+    let table = table(&cluster("clusterip-one-endpoint", version));
+    assert_eq!(block(&table, "chain service-SUSTUHLJ-default/web/tcp/http").unwrap(), [rule]);
+}
+
+#[rstest]
+#[case("1.33", "iif \"cni0\"")]
+#[case("1.34", "iifname \"cni0\"")]
+#[case("1.34.1", "iif \"cni0\"")]
+#[case("1.35", "iifname \"cni0\"")]
+fn interfaces_are_compared_by_name_later(#[case] version: &str, #[case] condition: &str) {
+    let table = table(&cluster("config-local-bridge", version));
+    assert!(table.contains(condition), "{table}");
+}
+
+#[test]
+fn a_long_comment_is_cut_off_later() {
+    let table = table(&cluster("long-names", "1.37"));
+    let comments = table.split(" comment \"").skip(1).filter_map(|text| text.split('"').next());
+    assert_eq!(comments.map(str::len).max(), Some(128));
+}
+
+#[rstest]
+fn the_order_of_objects_does_not_matter(
+    #[files("tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf,
+    #[values("1.30", "1.37")] version: &str,
+) {
+    let name = recording.parent().and_then(Path::parent).and_then(Path::file_name).unwrap();
+    let forward = cluster(name.to_str().unwrap(), version);
+    let mut backward = forward.clone();
+    backward.services.reverse();
+    backward.slices.reverse();
+    backward.slices.iter_mut().for_each(|slice| slice.endpoints.reverse());
+    for family in Family::ALL {
+        let generate = |cluster: &Cluster| generate(cluster, &forward.nodes[0], family);
+        assert_eq!(generate(&forward), generate(&backward));
+    }
+}
+
+#[rstest]
+#[case("clusterip-sctp", "1.29", "kube-proxy 1.29 has no nftables mode that is modelled: releases from 1.30 on have")]
+#[case("clusterip-sctp", "1.99", "unknown kube-proxy version `1.99`: known are 1.10 to 1.37")]
+fn releases_without_the_mode(#[case] name: &str, #[case] version: &str, #[case] message: &str) {
+    let mut cluster = cluster(name, "1.30");
+    cluster.proxy.version = version.to_owned();
+    let error = generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap_err();
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn a_start_of_interface_names_fails() {
+    let mut cluster = cluster("clusterip-sctp", "1.30");
+    cluster.proxy.detect_local = DetectLocal::InterfaceNamePrefix("cali".to_owned());
+    let error = generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap_err();
+    let message = "kube-proxy 1.30 fails to sync: it writes `iif cali*`, but `iif` takes no start of a name";
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn two_services_at_one_address_collide() {
+    let mut cluster = cluster("external-ips", "1.30");
+    let mut other = cluster.services.iter().find(|service| !service.external_ips.is_empty()).unwrap().clone();
+    let slices: Vec<_> = cluster.slices_of(&other.name).cloned().collect();
+    other.name.name = "other".to_owned();
+    other.cluster_ips = vec!["10.96.0.99".parse().unwrap()];
+    for mut slice in slices {
+        slice.name.name = "other-slice".to_owned();
+        slice.service = other.name.clone();
+        cluster.slices.push(slice);
+    }
+    cluster.services.push(other);
+    let error = generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap_err().to_string();
+    assert!(error.ends_with(" are both reached at 198.51.100.7 . tcp . 80"), "{error}");
+}

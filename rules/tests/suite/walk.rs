@@ -1,0 +1,295 @@
+//! Packets through recorded rules of real kube-proxy: where they go, and with which share.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use rstest::rstest;
+use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ObjectName, Pod};
+use svclab_rules::iptables::evaluate::Program;
+use svclab_rules::iptables::parse;
+use svclab_rules::promise::{self, Promise, Promises, Question, Rejection, Shortfall, Source, VantagePoint, questions};
+use svclab_rules::walk::{
+    Assumptions, Branch, Effect, Environment, Hook, Interface, Outcome, Packet, Share, Tracking, Transport,
+};
+
+/// By how much a share may differ from an even one. kube-proxy writes each probability with ten digits, and the kernel
+/// rounds that to 31 bits, so that one is wrong by 2^-32 + 10^-10 / 2 at most. The errors of a cascade of n rules sum up
+/// to (n + 1 + 1/2 + ... + 1/n) / n of that for an endpoint: less than twice.
+const UNEVEN: f64 = 2.0 * (1.0 / 4_294_967_296.0 + 0.5e-10);
+
+/// A recording: its rules ready for walking, and what they were made of, with a pod on the node that serves nothing.
+struct Recording {
+    program: Program,
+    cluster: Cluster,
+    environment: Environment,
+}
+
+/// What becomes of a packet on a node that it comes to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fate {
+    /// An endpoint gets it, with the node as its source or not.
+    Endpoint(SocketAddr, bool),
+    /// It goes where it was sent to.
+    Untouched,
+    Rejected,
+    Dropped,
+}
+
+impl Recording {
+    fn read(file: &Path) -> Self {
+        let ipv6 = file.file_name().is_some_and(|name| name == "ip6tables-save.txt");
+        let family = if ipv6 { Family::Ipv6 } else { Family::Ipv4 };
+        let rules = parse(&std::fs::read_to_string(file).unwrap(), family).unwrap().rules;
+        let folder = file.parent().unwrap();
+        let release = folder.file_name().unwrap().to_str().unwrap();
+        let version = release.trim_start_matches('v').trim_end_matches("-iptables");
+        let mut cluster = crate::golden_support::load(&folder.with_file_name("cluster.yaml"), version);
+        cluster.pods.push(client_pod(&cluster.nodes[0].name));
+        let mut environment = Environment::default();
+        let node = &cluster.nodes[0];
+        for (addresses, name) in [(&node.internal_ips, "eth0"), (&node.external_ips, "eth1")] {
+            let interface = Interface::new(name).unwrap();
+            addresses.iter().for_each(|address| environment.addresses.assign(*address, interface));
+        }
+        Self { program: Program::compile(&rules).unwrap(), cluster, environment }
+    }
+
+    fn node(&self) -> &Node {
+        &self.cluster.nodes[0]
+    }
+
+    fn family(&self) -> Family {
+        self.program.family()
+    }
+
+    /// Every question of some vantage points whose packets come to the node.
+    fn questions(&self, from: &[VantagePoint]) -> Vec<Question> {
+        let mut all = questions(&self.cluster, from).unwrap();
+        let others = &self.cluster.nodes[1..];
+        all.retain(|question| {
+            let passes_by = matches!(question.from, VantagePoint::Outside(_))
+                && match &question.via {
+                    Some(node) => *node != self.node().name,
+                    None => others.iter().any(|node| node.addresses().any(|address| address == question.to.ip())),
+                };
+            Family::of(question.to.ip()) == self.family() && !passes_by
+        });
+        all
+    }
+
+    /// The first packet of a connection, as it comes to the node.
+    fn packet(&self, question: &Question) -> Packet {
+        let of_pods = match &self.cluster.proxy.detect_local {
+            DetectLocal::BridgeInterface(name) => name.clone(),
+            DetectLocal::InterfaceNamePrefix(start) => format!("{start}1"),
+            DetectLocal::ClusterCidr | DetectLocal::NodeCidr => "veth1".to_owned(),
+        };
+        let (from, by) = match &question.from {
+            VantagePoint::Outside(address) => (*address, "eth0".to_owned()),
+            _ => (pod(self.family()), of_pods),
+        };
+        let transport = Transport::opening(question.protocol, 40_000, question.to.port());
+        Packet { input: Interface::new(&by), ..Packet::new(from, question.to.ip(), transport) }
+    }
+
+    /// All that can become of the first packet of a connection.
+    fn fates(&self, question: &Question) -> Vec<(Share, Fate)> {
+        let packet = self.packet(question);
+        let branches = self.program.walk(&self.environment, Hook::Prerouting, &packet, Tracking::first(&packet));
+        branches.iter().flat_map(|branch| self.behind_prerouting(&packet, branch)).collect()
+    }
+
+    /// Holds what becomes of a connection against what is promised. False where nothing definite is: nothing at all, or
+    /// the release is known not to keep it.
+    fn keeps(&self, promise: &Promise, question: &Question) -> bool {
+        let what = format!("{question:?}: {promise:?}");
+        let fates = self.fates(question);
+        let whole = |fate: Fate| assert_eq!(fates, [(Share::ONE, fate)], "{what}");
+        let treated = promise.node.as_ref().is_some_and(|node| *node == self.node().name);
+        match (&promise.outcome, promise.shortfall) {
+            // It goes to a node behind this one.
+            _ if promise.node.is_some() && !treated => whole(Fate::Untouched),
+            (promise::Outcome::Dropped, Some(Shortfall::DropIsForwarded)) => whole(Fate::Untouched),
+            (promise::Outcome::NotPromised, _) | (_, Some(_)) => return false,
+            (promise::Outcome::Delivered { endpoints, .. }, None) => {
+                let addresses: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.address).collect();
+                assert_even(&fates, &addresses, &what);
+                for endpoint in endpoints {
+                    let masqueraded = is_masqueraded(&fates, endpoint.address);
+                    match endpoint.source {
+                        Source::Preserved => assert!(!masqueraded, "{what}: {}", endpoint.address),
+                        Source::Node(_) => assert!(masqueraded, "{what}: {}", endpoint.address),
+                        Source::PreservedOrNode(_) => {}
+                    }
+                }
+            }
+            (promise::Outcome::Rejected(Rejection::PortUnreachable), None) => whole(Fate::Rejected),
+            (promise::Outcome::Dropped, None) => whole(Fate::Dropped),
+            (promise::Outcome::Refused, None) => {
+                assert!(matches!(fates[..], [(Share::ONE, Fate::Rejected | Fate::Dropped)]), "{what}: {fates:?}");
+            }
+            (promise::Outcome::Rejected(Rejection::NobodyListens) | promise::Outcome::NotAService(_), None) => {
+                whole(Fate::Untouched);
+            }
+        }
+        true
+    }
+
+    fn behind_prerouting(&self, sent: &Packet, branch: &Branch) -> Vec<(Share, Fate)> {
+        assert_eq!(branch.assumptions, Assumptions::NONE);
+        if branch.outcome != Outcome::Accept {
+            return vec![(branch.share, fate(sent, branch))];
+        }
+        let local = self.environment.addresses.interface_of(branch.packet.destination).is_some();
+        let hook = if local { Hook::Input } else { Hook::Forward };
+        let output = Interface::new("veth9").filter(|_| !local);
+        let packet = Packet { output, ..branch.packet };
+        let mut ends = self.program.walk(&self.environment, hook, &packet, branch.tracking);
+        assert_eq!(ends.len(), 1, "{ends:#?}");
+        let end = ends.remove(0);
+        if end.outcome != Outcome::Accept || local {
+            return vec![(branch.share, fate(sent, &end))];
+        }
+        let last = self.program.walk(&self.environment, Hook::Postrouting, &end.packet, end.tracking);
+        last.iter().map(|last| (branch.share, fate(sent, last))).collect()
+    }
+}
+
+/// Whether an endpoint gets packets whose source is the node.
+fn is_masqueraded(fates: &[(Share, Fate)], endpoint: SocketAddr) -> bool {
+    fates.iter().any(|(_, fate)| *fate == Fate::Endpoint(endpoint, true))
+}
+
+fn fate(sent: &Packet, branch: &Branch) -> Fate {
+    match &branch.outcome {
+        Outcome::Accept => {
+            let destination = branch.packet.tuple();
+            let address = SocketAddr::new(destination.destination, destination.destination_port);
+            let before = sent.tuple();
+            let changed = address != SocketAddr::new(before.destination, before.destination_port);
+            if changed { Fate::Endpoint(address, branch.source_nat.is_some()) } else { Fate::Untouched }
+        }
+        Outcome::Reject(..) => Fate::Rejected,
+        Outcome::Drop(_) => Fate::Dropped,
+        Outcome::Unknown(unknown) => panic!("{}", unknown.why),
+    }
+}
+
+/// The packets go to these endpoints, each with an even share, and to nothing else.
+fn assert_even(fates: &[(Share, Fate)], endpoints: &[SocketAddr], what: &str) {
+    let share_of = |endpoint: &SocketAddr| {
+        let own = fates.iter().filter(|(_, fate)| matches!(fate, Fate::Endpoint(to, _) if to == endpoint));
+        own.fold(Share::ZERO, |sum, (share, _)| sum.plus(*share))
+    };
+    for endpoint in endpoints {
+        let share = share_of(endpoint);
+        let off = (share.to_f64() - 1.0 / endpoints.len() as f64).abs();
+        assert!(off <= UNEVEN, "{what}: {endpoint} gets {share}, which is off by {off:e}");
+    }
+    let elsewhere = fates.iter().find(|(_, fate)| !matches!(fate, Fate::Endpoint(to, _) if endpoints.contains(to)));
+    assert_eq!(elsewhere, None, "{what}");
+    let sum = fates.iter().fold(Share::ZERO, |sum, (share, _)| sum.plus(*share));
+    assert!((sum.to_f64() - 1.0).abs() <= sum.error().max(f64::EPSILON), "{what}: {sum}");
+    assert!(!sum.is_exact() || sum == Share::ONE, "{what}: {sum}");
+}
+
+fn pod(family: Family) -> IpAddr {
+    match family {
+        Family::Ipv4 => [10, 244, 1, 77].into(),
+        Family::Ipv6 => [0xfd00, 0x10, 0x244, 1, 0, 0, 0, 0x77].into(),
+    }
+}
+
+/// A machine that is not in the cluster.
+fn outside(family: Family) -> IpAddr {
+    match family {
+        Family::Ipv4 => [198, 51, 100, 7].into(),
+        Family::Ipv6 => [0x2001, 0xdb8, 0, 0, 0, 0, 0, 7].into(),
+    }
+}
+
+/// The pod that asks: none of any service's endpoints.
+fn client_pod(node: &str) -> Pod {
+    let ips = Family::ALL.map(pod).to_vec();
+    Pod { name: client_name(), node: node.to_owned(), ips, host_network: false, labels: [].into(), ports: Vec::new() }
+}
+
+fn client_name() -> ObjectName {
+    ObjectName { namespace: "svclab".to_owned(), name: "client".to_owned() }
+}
+
+/// Whatever a pod of the node or an outside host asks at the node, the rules keep what is promised.
+#[rstest]
+fn promises_are_kept(#[files("tests/golden/*/v*-iptables/*save.txt")] recording: PathBuf) {
+    let recording = Recording::read(&recording);
+    let promises = Promises::of(&recording.cluster).unwrap();
+    let vantage_points = [VantagePoint::Pod(client_name()), VantagePoint::Outside(outside(recording.family()))];
+    let questions = recording.questions(&vantage_points);
+    let mut kept = 0;
+    for question in &questions {
+        let promise = promises.about(question);
+        kept += usize::from(recording.keeps(&promise, question) && promise.service.is_some());
+    }
+    let served = recording.cluster.services.iter().any(|service| {
+        service.skipped().is_none() && service.cluster_ip(recording.family()).is_some() && !service.ports.is_empty()
+    });
+    assert_eq!(kept > 0, served, "{} questions", questions.len());
+    // What is nobody's passes, whatever services there are.
+    let to = SocketAddr::new(outside(recording.family()), 9);
+    for from in vantage_points {
+        let via = Some(recording.node().name.clone());
+        let question = Question { from, to, protocol: svclab_rules::cluster::Protocol::Tcp, via };
+        assert_eq!(recording.fates(&question), [(Share::ONE, Fate::Untouched)]);
+    }
+}
+
+#[rstest]
+fn source_ranges_admit_their_own(
+    #[files("tests/golden/loadbalancer-source-ranges*/v*-iptables/iptables-save.txt")] recording: PathBuf,
+) {
+    let recording = Recording::read(&recording);
+    let promises = Promises::of(&recording.cluster).unwrap();
+    let services = recording.cluster.services.iter();
+    let ranges = services.clone().flat_map(|service| &service.source_ranges).filter(|range| range.addr().is_ipv4());
+    let inside: Vec<VantagePoint> = ranges.map(|range| VantagePoint::Outside(range.addr())).collect();
+    let balancers: Vec<IpAddr> = services.flat_map(|service| &service.load_balancer).map(|entry| entry.ip).collect();
+    let mut admitted = 0;
+    for question in recording.questions(&inside).iter().filter(|question| balancers.contains(&question.to.ip())) {
+        let promise = promises.about(question);
+        let is_delivered = matches!(promise.outcome, promise::Outcome::Delivered { .. });
+        admitted += usize::from(recording.keeps(&promise, question) && is_delivered);
+    }
+    assert!(admitted > 0, "no service with a load balancer");
+}
+
+#[rstest]
+fn a_client_stays_with_its_endpoint(
+    #[files("tests/golden/affinity-*/v*-iptables/iptables-save.txt")] recording: PathBuf,
+) {
+    let mut recording = Recording::read(&recording);
+    let cluster = recording.cluster.clone();
+    let promises = Promises::of(&cluster).unwrap();
+    let cluster_ips: Vec<IpAddr> = cluster.services.iter().flat_map(|service| service.cluster_ips.clone()).collect();
+    let client = VantagePoint::Pod(client_name());
+    let mut stayed = 0;
+    for question in recording.questions(&[client]).iter().filter(|question| cluster_ips.contains(&question.to.ip())) {
+        let promise = promises.about(question);
+        let promise::Outcome::Delivered { affinity_seconds: Some(seconds), endpoints } = &promise.outcome else {
+            continue;
+        };
+        let packet = recording.packet(question);
+        let first = recording.program.walk(&recording.environment, Hook::Prerouting, &packet, Tracking::first(&packet));
+        let chosen = first.last().unwrap();
+        let [Effect::Note { list, address }] = &chosen.effects[..] else { panic!("{:?}", chosen.effects) };
+        assert_eq!(*address, packet.source);
+        recording.environment.recent.note(list, *address, *seconds);
+        let to = SocketAddr::new(chosen.packet.destination, chosen.packet.tuple().destination_port);
+        assert_even(&recording.fates(question), &[to], "still known");
+        recording.environment.recent.pass(1);
+        let all: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.address).collect();
+        assert_even(&recording.fates(question), &all, "forgotten");
+        recording.environment.recent.forget(list, *address);
+        stayed += 1;
+    }
+    assert!(stayed > 0, "no service with affinity");
+}

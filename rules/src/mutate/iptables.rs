@@ -13,7 +13,8 @@ pub(super) fn changes(rules: &RuleSet) -> Vec<Change> {
     for (table_at, table) in rules.tables.iter().enumerate() {
         for (chain_at, chain) in table.chains.iter().enumerate() {
             let words = |rule: &Rule| print_rule(rules.family, &chain.name, rule).trim_end().to_owned();
-            for (at, rule) in chain.rules.iter().enumerate() {
+            // Most changes of a rule that only counts are nothing that a packet meets.
+            for (at, rule) in chain.rules.iter().enumerate().filter(|(at, _)| !chain.only_counts(*at)) {
                 let found = edits(rules.family, table, &chain.rules[at..]);
                 changes.extend(found.into_iter().map(|(operator, edit)| Change {
                     operator,
@@ -114,7 +115,7 @@ impl Replacements<'_> {
         for (at, found) in self.rule.matches.iter().enumerate() {
             let lost = match found {
                 // What only says that a header is there says what `-p` has said.
-                Match::Comment(_) => None,
+                Match::Comment(_) | Match::Nfacct(_) => None,
                 Match::Ports(ports)
                     if ports.source.is_none() && ports.destination.is_none() && ports.flags.is_none() =>
                 {

@@ -13,7 +13,7 @@ use super::kind::Kind;
 use super::model::{Chance, Line, Model, Part, Place};
 use super::others::Own;
 use crate::cluster::Family;
-use crate::iptables::{self, ChainHash, Match, Policy, Rule, RuleSet, SourceLines, TableName, Target, print_rule};
+use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, TableName, Target, print_rule};
 
 /// Chains in which rules of services stand, in whatever order of services.
 const LISTS: [&str; 4] = ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
@@ -84,7 +84,9 @@ impl<'a> Reader<'a> {
             .rules
             .iter()
             .enumerate()
-            .filter(move |(_, rule)| own.is_none_or(|own| own.reads(of.table, of.chain, rule)))
+            .filter(move |(number, rule)| {
+                !of.chain.only_counts(*number) && own.is_none_or(|own| own.reads(of.table, of.chain, rule))
+            })
             .map(move |(number, rule)| {
                 let line = lines.and_then(|lines| lines.line(table, chain, number));
                 (rule, text(rules.family, of.chain, rule), line)
@@ -176,6 +178,6 @@ impl<'a> Reader<'a> {
 /// A rule without what means nothing to a packet.
 fn text(family: Family, chain: &iptables::Chain, rule: &Rule) -> String {
     let mut rule = Rule { counters: None, ..rule.clone() };
-    rule.matches.retain(|condition| !matches!(condition, Match::Comment(_)));
+    rule.matches.retain(|condition| !condition.always_holds());
     print_rule(family, &chain.name, &rule)
 }

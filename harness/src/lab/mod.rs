@@ -40,6 +40,7 @@ use crate::topology::{Role, Space, SpaceId, Topology, UNDERLAY};
 use namespaces::Namespace;
 use netlink::Netlink;
 use settings::Stage;
+use svclab_rules::conntrack::{Cleanup, Flow};
 use tokio::runtime::Runtime;
 
 /// A running lab. It belongs to the thread that it was made in.
@@ -192,7 +193,7 @@ impl Lab {
         spaces.filter(|(_, space)| space.forwards()).map(|(namespace, _)| Connections::open(namespace)).collect()
     }
 
-    /// Runs `conntrack` in a namespace with each of several lists of arguments, as kube-proxy does after a change.
+    /// Runs `conntrack` in a namespace with each of several lists of arguments.
     ///
     /// # Errors
     ///
@@ -200,6 +201,24 @@ impl Lab {
     /// delete is no error.
     pub fn conntrack(&self, space: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
         conntrack::call_each(namespaces::find(&self.namespaces, space)?, calls)
+    }
+
+    /// Deletes from a namespace's connection table what a kube-proxy deletes after a change.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lab::conntrack`], and where the kernel refuses to list or delete entries.
+    pub fn clean_up(&self, space: &str, cleanup: &Cleanup) -> Result<(), LabError> {
+        conntrack::clean_up(namespaces::find(&self.namespaces, space)?, cleanup)
+    }
+
+    /// The TCP, UDP and SCTP flows of a namespace's connection table.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses to list them, or the lab has no such namespace.
+    pub fn flows(&self, space: &str) -> Result<Vec<Flow>, LabError> {
+        conntrack::flows(namespaces::find(&self.namespaces, space)?)
     }
 
     /// Takes channels that are not used any more; they are closed with the lab.

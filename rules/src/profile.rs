@@ -43,6 +43,8 @@
 //!
 //! A version without a patch number is the newest patch release of its minor one, with what was backported to it.
 
+pub mod gates;
+
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;

@@ -152,6 +152,11 @@ impl Lab {
         Ok(())
     }
 
+    /// The name of a namespace, as places are named.
+    pub(crate) fn name_of(&self, space: SpaceId) -> &str {
+        &self.topology.spaces[space].name
+    }
+
     /// Runs a function with the calling thread inside a namespace of the lab.
     pub(crate) fn inside<T>(&self, space: SpaceId, function: impl FnOnce() -> T) -> Result<T, LabError> {
         self.namespaces[space].run(function)

@@ -129,7 +129,7 @@ impl<'a> Voices<'a> {
 
     fn branch_in_short(&self, branch: &PredictedBranch) -> String {
         match &branch.outcome {
-            Predicted::Dropped { at, cause } => format!("dropped on {at}: {cause}"),
+            dropped @ Predicted::Dropped { .. } => dropped.to_string(),
             Predicted::Rejected { kind, at, cause } => format!("rejected on {at} ({}): {cause}", kind_words(*kind)),
             Predicted::Unknown { rule, .. } => format!("unknown because of {rule}"),
             Predicted::Delivered { reply: PredictedReply::Lost { at, cause }, .. } => {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use crate::observation::{Delivery, FlowObservation, Observed};
 use crate::predict::{Predicted, PredictedReply};
 use crate::scenario::RejectKind;
+use crate::text::{drop_words, is_in_cluster};
 
 /// What came of a flow, or can come of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,10 @@ pub(crate) enum Seen {
     /// The sender was told that it is refused.
     Rejected(RejectKind),
     /// It was lost in silence.
-    Dropped,
+    Dropped {
+        /// Where: a node, a pod with rules of its own, or the underlay and what is behind it.
+        at: String,
+    },
     /// Something that neither promise nor rules know, in words.
     Odd(String),
 }
@@ -42,7 +46,9 @@ impl Seen {
                 Self::Delivered { at: at.clone(), source: *source, destination: *destination, reply }
             }
             Predicted::Rejected { kind, .. } => Self::Rejected(*kind),
-            Predicted::Dropped { .. } => Self::Dropped,
+            Predicted::Dropped { at, rejected_at, .. } => {
+                Self::Dropped { at: rejected_at.as_ref().unwrap_or(at).clone() }
+            }
             Predicted::Unknown { .. } => return None,
         })
     }
@@ -61,7 +67,7 @@ impl Seen {
                 Self::Odd(format!("delivered more than once, to {}", places.join(" and ")))
             }
             Observed::Rejected(refusal) => Self::Rejected(refusal.kind),
-            Observed::Dropped => Self::Dropped,
+            Observed::Dropped { at } => Self::Dropped { at: at.clone() },
         }
     }
 
@@ -79,6 +85,8 @@ impl Seen {
                 },
             ) => (at, source.ip(), destination, reply) == (other_at, other_source.ip(), other_destination, other_reply),
             (Self::Rejected(one), Self::Rejected(other)) => one == other || [one, other].contains(&&RejectKind::Any),
+            // Which machine lost it is seen from the taps, which are on what forwards alone.
+            (Self::Dropped { at: one }, Self::Dropped { at: other }) => is_in_cluster(one) == is_in_cluster(other),
             (one, other) => one == other,
         }
     }
@@ -95,7 +103,7 @@ impl fmt::Display for Seen {
                 }
             }
             Self::Rejected(kind) => write!(f, "rejected: {}", kind_words(*kind)),
-            Self::Dropped => f.write_str("dropped"),
+            Self::Dropped { at } => f.write_str(&drop_words(at)),
             Self::Odd(words) => f.write_str(words),
         }
     }

@@ -159,6 +159,11 @@ impl Profile {
         self.minor >= 15 && !(self.minor >= 29 && config.tcp_be_liberal)
     }
 
+    /// Rules count INVALID packets and connections to node ports on 127.0.0.0/8, where the kernel has nfacct (from 1.32).
+    pub fn counts_with_nfacct(self, config: &ProxyConfig) -> bool {
+        self.minor >= 32 && config.nfacct
+    }
+
     /// One rule lets replies through (from 1.23); before, one for those from pods and one for those to pods.
     pub fn one_forwarding_rule(self) -> bool {
         self.minor >= 23
@@ -261,9 +266,36 @@ impl Profile {
         !(21..=28).contains(&self.minor)
     }
 
+    /// A source range of length 0 allows everybody, so that there are no ranges in its family (from 1.34); before, it is
+    /// a range as any other.
+    pub fn zero_source_range_is_none(self) -> bool {
+        self.minor >= 34
+    }
+
+    /// `externalIPs` are served. The gate that turns them off came with 1.36; policies and chains still count them then.
+    pub fn serves_external_ips(self, config: &ProxyConfig) -> bool {
+        self.minor < 36 || config.feature_gates.get("AllowServiceExternalIPs").copied().unwrap_or(true)
+    }
+
     /// Load-balancer addresses with `ipMode: Proxy` are left alone (alpha in 1.29, on by default from 1.30).
     pub fn ip_mode(self, config: &ProxyConfig) -> bool {
         self.gate(config, "LoadBalancerIPMode", 29, 30)
+    }
+}
+
+/// Node ports.
+impl Profile {
+    /// A family of which neither `nodePortAddresses` nor the word `primary` names an address has node ports on all (from
+    /// 1.31, where the server makes ranges of the word for all families together). Before, nftables mode falls back to the
+    /// family's primary address, which is the loopback one where the node has no other.
+    pub fn unnamed_family_serves_all(self) -> bool {
+        self.minor >= 31
+    }
+
+    /// A range of length 0 stands for all addresses however it is written (from 1.34); before, as `0.0.0.0/0` and `::/0`
+    /// only.
+    pub fn zero_range_by_length(self) -> bool {
+        self.minor >= 34
     }
 }
 
@@ -305,16 +337,28 @@ impl Profile {
     }
 
     /// Checks for endpoints and for unused ports of cluster IPs stand at the priority of filters, where destinations are
-    /// translated already (from 1.33); before, those for endpoints stand before the translation, so that the node's own
-    /// packets never get to the short cut of policy Local.
+    /// translated already (from 1.34, 1.33.6); before, those for endpoints stand before the translation, so that the
+    /// node's own packets never get to the short cut of policy Local.
     pub fn nftables_filters_translated(self) -> bool {
-        self.minor >= 33
+        self.minor >= 34 || self.has_backport(&[(33, 6)])
     }
 
-    /// Interfaces are compared by name, with `iifname` (from 1.35, 1.34.2; kubernetes#134024); before, with `iif`, which
-    /// wants an interface that is there, and no start of a name.
+    /// Interfaces are compared by name, with `iifname` (from 1.35, 1.34.2, 1.33.6; kubernetes#134024); before, with `iif`,
+    /// which wants an interface that is there, and no start of a name.
     pub fn nftables_interface_by_name(self) -> bool {
-        self.minor >= 35 || self.has_backport(&[(34, 2)])
+        self.minor >= 35 || self.has_backport(&[(34, 2), (33, 6)])
+    }
+
+    /// Packets to the ranges of ServiceCIDR objects are dropped where no service has the address (gate
+    /// `MultiCIDRServiceAllocator`, alpha in 1.27, on by default from 1.33, always on from 1.34).
+    pub fn nftables_drops_unallocated(self, config: &ProxyConfig) -> bool {
+        self.minor >= 34 || self.gate(config, "MultiCIDRServiceAllocator", 27, 33)
+    }
+
+    /// Rules that mark what comes from outside have the comment `masquerade`, and the one for all cluster IPs has one with
+    /// `masqueradeAll` too (from 1.36).
+    pub fn nftables_comments_masquerade(self) -> bool {
+        self.minor >= 36
     }
 
     /// Elements that lead to a firewall have a comment, as those that refuse traffic have (1.30 and 1.31).
@@ -359,19 +403,25 @@ impl Profile {
         self.minor <= 18
     }
 
+    /// Of several entries with one address, one that is not terminating counts (from 1.36); before, a local one.
+    pub fn prefers_running_endpoint(self) -> bool {
+        self.minor >= 36
+    }
+
     /// Terminating endpoints serve where no ready one is left (alpha in 1.22, on by default from 1.26).
     pub fn terminating_endpoints(self, config: &ProxyConfig) -> bool {
         self.gate(config, "ProxyTerminatingEndpoints", 22, 26)
     }
 
-    /// Zone hints count (alpha in 1.21, on by default from 1.24).
+    /// Zone hints count (alpha in 1.21, on by default from 1.24, always on from 1.33).
     pub fn zone_hints(self, config: &ProxyConfig) -> bool {
-        self.gate(config, "TopologyAwareHints", 21, 24)
+        self.minor >= 33 || self.gate(config, "TopologyAwareHints", 21, 24)
     }
 
-    /// Hints count without the annotation that asks for them (alpha in 1.30, on by default from 1.31).
+    /// Hints count without the annotation that asks for them (alpha in 1.30, on by default from 1.31, always on from
+    /// 1.33).
     pub fn hints_without_annotation(self, config: &ProxyConfig) -> bool {
-        self.gate(config, "ServiceTrafficDistribution", 30, 31)
+        self.minor >= 33 || self.gate(config, "ServiceTrafficDistribution", 30, 31)
     }
 
     /// The annotation may be `service.kubernetes.io/topology-mode`, and any value but `Disabled` asks for hints (from

@@ -121,7 +121,7 @@ fn slices(family: Family, number: usize, draft: &Draft, service: &Service) -> Ve
     let endpoint = |(low, ready, terminating): &(u8, bool, bool)| Endpoint {
         addresses: vec![address(family, 9, usize::from(*low))],
         ready: *ready,
-        serving: true,
+        serving: Some(true),
         terminating: *terminating && !ready,
         node: Some(format!("n{}", low % 3)),
         zone: None,

@@ -139,6 +139,7 @@ fn condition(family: Family) -> BoxedStrategy<Match> {
     prop_oneof![
         "\\PC{0,40}".prop_map(|text| Match::Comment(text.into())),
         "[a-zA-Z0-9_-]{0,12}".prop_map(|text| Match::Comment(text.into())),
+        "[a-z_]{1,20}".prop_map(|name| Match::Nfacct(name.into())),
         of_ports(),
         negatable(masked()).prop_map(Match::Mark),
         negatable(masked()).prop_map(Match::Connmark),

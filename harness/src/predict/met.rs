@@ -128,10 +128,7 @@ impl AnyRule<'_> {
 fn asks_nothing(rule: &iptables::Rule) -> bool {
     let iptables::Rule { source, destination, in_interface, out_interface, protocol, fragment, matches, .. } = rule;
     let ends = [source.is_some(), destination.is_some(), in_interface.is_some(), out_interface.is_some()];
-    ends == [false; 4]
-        && protocol.is_none()
-        && fragment.is_none()
-        && matches.iter().all(|one| matches!(one, Match::Comment(_)))
+    ends == [false; 4] && protocol.is_none() && fragment.is_none() && matches.iter().all(Match::always_holds)
 }
 
 /// A rule that decided about a packet.

@@ -85,7 +85,7 @@ fn endpoint_on(node: &str) -> EndpointSlice {
     let endpoint = Endpoint {
         addresses: vec![ip("10.244.3.5")],
         ready: true,
-        serving: true,
+        serving: Some(true),
         terminating: false,
         node: Some(node.to_owned()),
         zone: None,

@@ -97,7 +97,7 @@ fn asks(rule: &Rule) -> Asks {
     let mut chance = Chance::Always;
     for one in &rule.matches {
         chance = match (one, chance) {
-            (Match::Comment(_), chance) => chance,
+            (Match::Comment(_) | Match::Nfacct(_), chance) => chance,
             (Match::Ports(ports), chance) if *ports == Ports::any(ports.protocol) => chance,
             (Match::Statistic(Statistic::Random(random)), Chance::Always) if !random.negated => {
                 Chance::Below(random.value)

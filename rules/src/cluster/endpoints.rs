@@ -37,8 +37,8 @@ pub struct Endpoint {
     pub addresses: Vec<IpAddr>,
     /// `conditions.ready`; the API says to read a missing value as true.
     pub ready: bool,
-    /// `conditions.serving`; where missing, as ready.
-    pub serving: bool,
+    /// `conditions.serving`; the API says to read a missing value as ready, which kube-proxy does not do.
+    pub serving: Option<bool>,
     /// `conditions.terminating`; where missing, false.
     pub terminating: bool,
     /// `nodeName`.
@@ -51,4 +51,11 @@ pub struct Endpoint {
     pub node_hints: Option<Vec<String>>,
     /// The pod that `targetRef` names.
     pub pod: Option<ObjectName>,
+}
+
+impl Endpoint {
+    /// `conditions.serving` as the API says to read it.
+    pub fn is_serving(&self) -> bool {
+        self.serving.unwrap_or(self.ready)
+    }
 }

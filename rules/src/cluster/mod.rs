@@ -3,6 +3,8 @@
 //! Every stage after parsing starts from a [`Cluster`]. The types hold what decides on Service traffic and
 //! nothing else; names of fields follow the Kubernetes API.
 
+use ipnet::IpNet;
+
 mod endpoints;
 mod names;
 mod node;
@@ -33,6 +35,8 @@ pub struct Cluster {
     pub services: Vec<Service>,
     /// The endpoint slices of all services.
     pub slices: Vec<EndpointSlice>,
+    /// The ranges that cluster IPs are allocated from, of all ServiceCIDR objects.
+    pub service_cidrs: Vec<IpNet>,
     /// kube-proxy's configuration.
     pub proxy: ProxyConfig,
 }

@@ -1,7 +1,7 @@
 //! Nodes.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
@@ -31,6 +31,16 @@ impl Node {
     /// The first internal address of a family.
     pub fn internal_ip(&self, family: Family) -> Option<IpAddr> {
         self.internal_ips.iter().copied().find(|ip| Family::of(*ip) == family)
+    }
+
+    /// The address that kube-proxy takes for the node's own in a family: the first internal one, else the first external
+    /// one, else the loopback address (`GetNodeHostIPs` in `pkg/util/node`, `detectNodeIPs` in `cmd/kube-proxy`).
+    pub fn proxy_ip(&self, family: Family) -> IpAddr {
+        let own = self.addresses().find(|address| Family::of(*address) == family);
+        own.unwrap_or(match family {
+            Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),
+            Family::Ipv6 => Ipv6Addr::LOCALHOST.into(),
+        })
     }
 
     /// All addresses, internal ones first.

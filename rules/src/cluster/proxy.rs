@@ -29,6 +29,9 @@ pub struct ProxyConfig {
     pub tcp_be_liberal: bool,
     /// `featureGates`.
     pub feature_gates: BTreeMap<String, bool>,
+    /// Whether the nodes' kernel has accounting objects (nfacct), with which rules of iptables mode count from 1.32 on.
+    /// Not a field of the configuration: kube-proxy asks the kernel.
+    pub nfacct: bool,
 }
 
 impl Default for ProxyConfig {
@@ -45,6 +48,7 @@ impl Default for ProxyConfig {
             primary_node_ports: false,
             tcp_be_liberal: false,
             feature_gates: BTreeMap::new(),
+            nfacct: false,
         }
     }
 }

@@ -68,6 +68,13 @@ impl Service {
         }
     }
 
+    /// The address that kube-proxy serves in a family: without `ipFamilies`, which an API server fills in, it knows the
+    /// first one only (`GetClusterIPByFamily` in its `pkg/proxy/util`).
+    pub fn served_cluster_ip(&self, family: Family) -> Option<IpAddr> {
+        let known = if self.families.is_empty() { 1 } else { self.cluster_ips.len() };
+        self.cluster_ips.iter().copied().take(known).find(|ip| Family::of(*ip) == family)
+    }
+
     /// The service's own address of a family.
     pub fn cluster_ip(&self, family: Family) -> Option<IpAddr> {
         self.cluster_ips.iter().copied().find(|ip| Family::of(*ip) == family)

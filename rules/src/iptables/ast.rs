@@ -131,6 +131,19 @@ impl Chain {
     pub fn builtin(name: impl Into<ChainName>) -> Self {
         Self { policy: Some(Policy::Accept), ..Self::user(name) }
     }
+
+    /// Whether the rule at a position does nothing but count: it has an `nfacct`, and the next rule does the same with what
+    /// it takes, whatever the destination.
+    pub fn only_counts(&self, at: usize) -> bool {
+        let [rule, next, ..] = self.rules.get(at..).unwrap_or_default() else { return false };
+        let counts = rule.matches.iter().any(|condition| matches!(condition, Match::Nfacct(_)));
+        let essence = |rule: &Rule| {
+            let mut matches = rule.matches.clone();
+            matches.retain(|condition| !condition.always_holds());
+            Rule { counters: None, destination: None, matches, ..rule.clone() }
+        };
+        counts && next.destination.is_none() && essence(rule) == essence(next)
+    }
 }
 
 /// What the kernel does at the end of one of its own chains.

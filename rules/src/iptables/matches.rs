@@ -35,8 +35,17 @@ pub enum Match {
     Multiport(Box<Multiport>),
     /// `set`: membership in an ipset.
     Set(Box<Negatable<IpSet>>),
+    /// `nfacct`: always holds; the kernel's accounting object of this name counts the packet.
+    Nfacct(Box<str>),
     /// An extension, or an option of one, that is not modelled. What it compares is unknown.
     Other(Box<Other>),
+}
+
+impl Match {
+    /// Whether it holds for every packet: a comment, or a counter.
+    pub fn always_holds(&self) -> bool {
+        matches!(self, Self::Comment(_) | Self::Nfacct(_))
+    }
 }
 
 /// Text of an extension that is not modelled.

@@ -114,7 +114,7 @@ impl Replacements<'_> {
         for (at, found) in self.rule.matches.iter().enumerate() {
             let lost = match found {
                 // What only says that a header is there says what `-p` has said.
-                Match::Comment(_) => None,
+                Match::Comment(_) | Match::Nfacct(_) => None,
                 Match::Ports(ports)
                     if ports.source.is_none() && ports.destination.is_none() && ports.flags.is_none() =>
                 {

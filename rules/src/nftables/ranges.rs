@@ -23,7 +23,7 @@ impl AddressRange {
     }
 
     /// The prefix that covers the same addresses, if there is one.
-    fn prefix(&self) -> Option<IpNet> {
+    pub(super) fn prefix(&self) -> Option<IpNet> {
         let (first, last) = (number(self.first), number(self.last));
         let bits = Family::of(self.first).bits();
         let size_minus_one = last.checked_sub(first)?;

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use ipnet::IpNet;
 
 use super::name::Name;
-use super::ranges::AddressRange;
+use super::ranges::{self, AddressRange};
 use crate::cluster::{Family, Protocol};
 use crate::walk::{Packet, Refusal};
 
@@ -180,6 +180,18 @@ pub enum Addresses {
     Ranges(Vec<AddressRange>),
     /// The elements of a set.
     Set(Name),
+}
+
+impl Addresses {
+    /// What nft makes of ranges that a rule lists in braces: none around a single one; the others sorted, and joined where
+    /// they overlap or touch. Nothing for no range.
+    pub(super) fn in_braces(listed: &[AddressRange]) -> Option<Self> {
+        match listed {
+            [] => None,
+            [single] => Some(single.prefix().map_or_else(|| Self::Ranges(listed.to_vec()), Self::Prefix)),
+            several => Some(Self::Ranges(ranges::join(several.to_vec()))),
+        }
+    }
 }
 
 /// What a rule does.

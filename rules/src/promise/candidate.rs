@@ -24,7 +24,7 @@ impl Candidate<'_> {
     ///
     /// EndpointConditions `serving` and `terminating`; KEP-1672.
     pub(super) fn is_serving_terminating(&self) -> bool {
-        self.endpoint.serving && self.endpoint.terminating
+        self.endpoint.is_serving() && self.endpoint.terminating
     }
 
     /// It is on this node.

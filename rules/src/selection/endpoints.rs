@@ -26,11 +26,10 @@ pub struct EndpointView<'a> {
     pub endpoint: &'a Endpoint,
 }
 
-impl EndpointView<'_> {
-    /// Shutting down, but still answering.
-    fn is_serving_terminating(&self) -> bool {
-        self.endpoint.serving && self.endpoint.terminating
-    }
+/// Whether an endpoint is shutting down, but still answers. kube-proxy takes `serving` for true where it is missing, whatever
+/// `ready` is (`addEndpoints` in its `pkg/proxy/endpointslicecache.go`).
+pub(super) fn serves_while_terminating(endpoint: &Endpoint) -> bool {
+    endpoint.serving.unwrap_or(true) && endpoint.terminating
 }
 
 /// The endpoints that serve a service port, as positions in its list.
@@ -73,19 +72,20 @@ impl ServicePortView<'_> {
     /// the local ones each by itself. Topology hints count for traffic with policy Cluster only.
     pub fn select(&self, cluster: &Cluster, node: &Node, profile: Profile) -> Selected {
         let stand_in = profile.terminating_endpoints(&cluster.proxy);
-        let usable = |view: &EndpointView<'_>| view.endpoint.ready || (stand_in && view.is_serving_terminating());
+        let usable =
+            |view: &EndpointView<'_>| view.endpoint.ready || (stand_in && serves_while_terminating(view.endpoint));
         let mut selected = Selected::default();
         if self.uses_cluster_endpoints() {
             let topology = Topology::of(self, cluster, node, profile);
             selected.cluster = self.positions(|view| view.endpoint.ready && topology.admits(view));
             if selected.cluster.is_empty() && stand_in {
-                selected.cluster = self.positions(|view| view.is_serving_terminating());
+                selected.cluster = self.positions(|view| serves_while_terminating(view.endpoint));
             }
         }
         if self.uses_local_endpoints() {
             selected.local = self.positions(|view| view.local && view.endpoint.ready);
             if selected.local.is_empty() && stand_in {
-                selected.local = self.positions(|view| view.local && view.is_serving_terminating());
+                selected.local = self.positions(|view| view.local && serves_while_terminating(view.endpoint));
             }
             selected.any = self.endpoints.iter().any(usable);
         } else {
@@ -103,8 +103,8 @@ impl ServicePortView<'_> {
 /// The endpoints of a service port, from all slices of its service: each address and port once, sorted by their text
 /// (so that `10.0.0.10` stands before `10.0.0.9`).
 ///
-/// Where several slices list an address, a local entry wins, then one that is ready, then the first by the slice's
-/// name. (kube-proxy has no order there but the first.)
+/// Where several entries have an address, a local one wins, or from 1.36 on one that is not terminating; then one that is
+/// ready, then the first by the slice's name. (kube-proxy has no order there but the first.)
 pub(super) fn join<'a>(
     slices: &[&'a EndpointSlice],
     port: &ServicePort,
@@ -122,7 +122,9 @@ pub(super) fn join<'a>(
             views.push(EndpointView { text: digits::socket(address), address, local, endpoint });
         }
     }
-    let rank = |view: &EndpointView<'_>| (view.local, view.endpoint.ready);
+    let rank = |view: &EndpointView<'_>| {
+        (profile.prefers_running_endpoint() && !view.endpoint.terminating, view.local, view.endpoint.ready)
+    };
     views.sort_by(|a, b| a.text.cmp(&b.text).then_with(|| rank(b).cmp(&rank(a))));
     views.dedup_by(|later, first| later.text == first.text);
     if profile.sorts_endpoints_by_address() {

@@ -7,11 +7,13 @@
 mod endpoints;
 mod hints;
 mod local_traffic;
+mod node_ports;
 mod notes;
 mod service_port;
 
 pub use endpoints::{EndpointText, EndpointView, Selected};
 pub use local_traffic::LocalTraffic;
+pub use node_ports::NodePortAddresses;
 pub use notes::notes;
 pub(crate) use service_port::Slices;
 pub use service_port::{ServicePortView, service_ports};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use super::endpoints::serves_while_terminating;
 use crate::cluster::objects::Note;
 use crate::cluster::{
     Cluster, Endpoint, EndpointPort, EndpointSlice, Family, IpMode, ObjectName, Service, ServicePort,
@@ -138,7 +139,9 @@ fn called(name: &str, protocol: impl std::fmt::Display) -> String {
 fn unused(endpoint: &Endpoint) -> Option<&'static str> {
     match (endpoint.ready, endpoint.terminating) {
         (true, _) => None,
-        (false, true) if endpoint.serving => Some("it is terminating, and serves at most where no endpoint is ready"),
+        (false, true) if serves_while_terminating(endpoint) => {
+            Some("it is terminating, and serves at most where no endpoint is ready")
+        }
         (false, true) => Some("it is terminating"),
         (false, false) => Some("it is not ready"),
     }

@@ -21,11 +21,13 @@ pub struct ServicePortView<'a> {
     pub port: &'a ServicePort,
     /// The service's own address.
     pub cluster_ip: IpAddr,
-    /// `externalIPs` of the family, in order.
+    /// `externalIPs` of the family that are served, in order.
     pub external_ips: Vec<IpAddr>,
+    /// Whether there are `externalIPs` of the family, served or not.
+    pub has_external_ips: bool,
     /// Load-balancer addresses of the family that nodes serve themselves, in order.
     pub load_balancer_ips: Vec<IpAddr>,
-    /// Source ranges of the family, in order.
+    /// Source ranges of the family, in order; none where they allow everybody and the release knows.
     pub source_ranges: Vec<IpNet>,
     /// True with `externalTrafficPolicy: Local`, where it counts.
     pub external_local: bool,
@@ -36,9 +38,10 @@ pub struct ServicePortView<'a> {
 }
 
 impl ServicePortView<'_> {
-    /// Whether it is reached by more than its cluster IP.
+    /// Whether it is reached by more than its cluster IP, as kube-proxy counts it: by `externalIPs` too that a gate turns
+    /// off.
     pub fn externally_accessible(&self) -> bool {
-        self.port.node_port.is_some() || !self.load_balancer_ips.is_empty() || !self.external_ips.is_empty()
+        self.port.node_port.is_some() || !self.load_balancer_ips.is_empty() || self.has_external_ips
     }
 
     /// `namespace/name:port`, how kube-proxy calls it.
@@ -65,17 +68,20 @@ pub fn service_ports<'a>(
     services.sort_by(|a, b| a.name.cmp(&b.name));
     let mut views = Vec::with_capacity(services.len());
     for service in services {
-        let Some(cluster_ip) = service.cluster_ip(family) else { continue };
+        let Some(cluster_ip) = service.served_cluster_ip(family) else { continue };
         let mut ports: Vec<&ServicePort> = service.ports.iter().collect();
         ports.sort_by(|a, b| (&a.name, a.protocol).cmp(&(&b.name, b.protocol)));
+        let listed = || service.external_ips.iter().copied().filter(|ip| Family::of(*ip) == family);
+        let serves_external_ips = profile.serves_external_ips(&cluster.proxy);
         for port in ports {
             views.push(ServicePortView {
                 service,
                 port,
                 cluster_ip,
-                external_ips: service.external_ips.iter().copied().filter(|ip| Family::of(*ip) == family).collect(),
+                external_ips: listed().filter(|_| serves_external_ips).collect(),
+                has_external_ips: listed().next().is_some(),
                 load_balancer_ips: load_balancer_ips(cluster, service, family, profile),
-                source_ranges: source_ranges(service, family),
+                source_ranges: source_ranges(service, family, profile),
                 external_local: external_local(service, profile),
                 internal_local: profile.internal_policy()
                     && service.internal_traffic_policy == InternalTrafficPolicy::Local,
@@ -122,8 +128,12 @@ fn load_balancer_ips(cluster: &Cluster, service: &Service, family: Family, profi
     served.map(|entry| entry.ip).collect()
 }
 
-fn source_ranges(service: &Service, family: Family) -> Vec<IpNet> {
-    service.source_ranges.iter().copied().filter(|range| Family::of(range.addr()) == family).collect()
+fn source_ranges(service: &Service, family: Family, profile: Profile) -> Vec<IpNet> {
+    let of_family = || service.source_ranges.iter().copied().filter(|range| Family::of(range.addr()) == family);
+    if profile.zero_source_range_is_none() && of_family().any(|range| range.prefix_len() == 0) {
+        return Vec::new();
+    }
+    of_family().collect()
 }
 
 fn external_local(service: &Service, profile: Profile) -> bool {

@@ -1,6 +1,7 @@
 //! Reading the recordings' clusters, and the normal form in which two documents for one cluster must be equal.
 
 mod nftables;
+pub(crate) mod recordings;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

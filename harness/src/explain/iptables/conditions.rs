@@ -47,7 +47,7 @@ fn protocol_name(protocol: ProtocolNumber) -> String {
 
 fn one_match(one: &Match) -> Option<String> {
     Some(match one {
-        Match::Comment(_) | Match::Statistic(_) => return None,
+        Match::Comment(_) | Match::Nfacct(_) | Match::Statistic(_) => return None,
         Match::Ports(ports) => {
             let source = ports.source.map(|port| format!("{}from port {}", not(&port), range(port.value)));
             let destination = ports.destination.map(|port| format!("{}to port {}", not(&port), range(port.value)));

@@ -216,7 +216,7 @@ impl Lookup<'_, '_> {
         Endpoint {
             addresses,
             ready,
-            serving: conditions.serving.unwrap_or(ready),
+            serving: conditions.serving,
             terminating,
             zone: own.zone.clone().or_else(|| known.and_then(|node| node.zone()).map(str::to_owned)),
             node,

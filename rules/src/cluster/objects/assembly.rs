@@ -6,6 +6,7 @@ use std::hash::Hash;
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1 as discovery;
+use k8s_openapi::api::networking::v1 as networking;
 use serde::Deserialize;
 
 use super::super::{Cluster, ObjectName, Protocol, ProxyConfig};
@@ -22,6 +23,7 @@ pub enum Object {
     Service(Box<core::Service>),
     Endpoints(Box<core::Endpoints>),
     EndpointSlice(Box<discovery::EndpointSlice>),
+    ServiceCIDR(Box<networking::ServiceCIDR>),
     List {
         items: Vec<Object>,
     },
@@ -82,6 +84,11 @@ impl<'a> Builder<'a> {
             Object::EndpointSlice(object) => {
                 if let Some(slice) = self.kept(super::endpoint_slice(object)) {
                     self.assembly.cluster.slices.push(slice);
+                }
+            }
+            Object::ServiceCIDR(object) => {
+                if let Some(ranges) = self.sound(super::service_cidr(object)) {
+                    self.assembly.cluster.service_cidrs.extend(ranges);
                 }
             }
             Object::Endpoints(object) => self.endpoints.push(object),

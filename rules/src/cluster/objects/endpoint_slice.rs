@@ -71,7 +71,7 @@ fn endpoint(checker: &mut Checker, family: Family, index: usize, given: &discove
     Endpoint {
         addresses: addresses(checker, family, index, &given.addresses),
         ready,
-        serving: conditions.serving.unwrap_or(ready),
+        serving: conditions.serving,
         terminating: conditions.terminating.unwrap_or(false),
         node: given.node_name.clone(),
         zone: given.zone.clone(),

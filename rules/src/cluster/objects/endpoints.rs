@@ -70,7 +70,7 @@ fn members(checker: &mut Checker, subset: usize, given: &core::EndpointSubset) -
             let endpoint = Endpoint {
                 addresses: vec![ip],
                 ready,
-                serving: ready,
+                serving: Some(ready),
                 terminating: false,
                 node: entry.node_name.clone(),
                 zone: None,

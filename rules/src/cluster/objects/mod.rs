@@ -17,6 +17,7 @@ mod notes;
 mod pod;
 mod proxy_config;
 mod service;
+mod service_cidr;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -32,3 +33,4 @@ pub use proxy_config::{
     ConntrackConfiguration, DetectLocalConfiguration, KubeProxyConfiguration, MasqueradeConfiguration, proxy_config,
 };
 pub use service::service;
+pub use service_cidr::service_cidr;

@@ -80,6 +80,7 @@ pub fn proxy_config(raw: &KubeProxyConfiguration, version: &str) -> Result<Proxy
         primary_node_ports,
         tcp_be_liberal: raw.conntrack.tcp_be_liberal.unwrap_or_default(),
         feature_gates: raw.feature_gates.clone().unwrap_or_default(),
+        nfacct: false,
     };
     checker.finish(config)
 }

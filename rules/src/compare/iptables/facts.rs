@@ -78,7 +78,7 @@ pub(crate) fn host(network: &Network) -> Option<IpAddr> {
 /// The chance of a rule that depends on nothing else.
 pub(super) fn chance(rule: &Rule) -> Option<Probability> {
     let bare = Rule { counters: None, matches: Default::default(), target: None, ..rule.clone() } == Rule::default();
-    let mut conditions = rule.matches.iter().filter(|condition| !matches!(condition, Match::Comment(_)));
+    let mut conditions = rule.matches.iter().filter(|condition| !condition.always_holds());
     match (bare, conditions.next(), conditions.next()) {
         (true, None, None) => Probability::from_threshold(Probability::ONE),
         (true, Some(Match::Statistic(Statistic::Random(chance))), None) if !chance.negated => Some(chance.value),

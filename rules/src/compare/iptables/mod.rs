@@ -84,7 +84,9 @@ impl<'a> Reader<'a> {
             .rules
             .iter()
             .enumerate()
-            .filter(move |(_, rule)| own.is_none_or(|own| own.reads(of.table, of.chain, rule)))
+            .filter(move |(number, rule)| {
+                !of.chain.only_counts(*number) && own.is_none_or(|own| own.reads(of.table, of.chain, rule))
+            })
             .map(move |(number, rule)| {
                 let line = lines.and_then(|lines| lines.line(table, chain, number));
                 (rule, text(rules.family, of.chain, rule), line)
@@ -176,6 +178,6 @@ impl<'a> Reader<'a> {
 /// A rule without what means nothing to a packet.
 fn text(family: Family, chain: &iptables::Chain, rule: &Rule) -> String {
     let mut rule = Rule { counters: None, ..rule.clone() };
-    rule.matches.retain(|condition| !matches!(condition, Match::Comment(_)));
+    rule.matches.retain(|condition| !condition.always_holds());
     print_rule(family, &chain.name, &rule)
 }

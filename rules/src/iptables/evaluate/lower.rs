@@ -79,7 +79,7 @@ fn name(text: &str) -> Name {
 
 fn of_match(found: &Match, rule: &Rule, family: Family, out: &mut Vec<Condition>) {
     match found {
-        Match::Comment(_) => {}
+        Match::Comment(_) | Match::Nfacct(_) => {}
         Match::Ports(ports) => of_ports(ports, rule, out),
         Match::Mark(mark) => out.push(Condition::Mark(*mark)),
         Match::Connmark(mark) => out.push(Condition::Connmark(*mark)),

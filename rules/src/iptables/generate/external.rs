@@ -10,6 +10,9 @@ use super::rule::{commented, rule};
 use super::{Generator, PortContext};
 use crate::cluster::Protocol;
 
+/// The accounting object for connections to node ports on loopback addresses.
+const ACCEPTED_ON_LOOPBACK: &str = "localhost_nps_accepted_pkts";
+
 /// Where the traffic of a service port goes.
 struct Plan {
     cluster_chain: ChainName,
@@ -106,8 +109,12 @@ impl Generator<'_> {
         let Some(number) = port.view.port.node_port else { return };
         let protocol = port.view.port.protocol;
         if port.selected.any {
-            let jump = commented(port.name.clone()).on_port(protocol, number).jump(&plan.external_chain);
-            self.nat.node_ports.push(jump);
+            let to_port = || commented(port.name.clone()).on_port(protocol, number);
+            if self.opens_loopback() && self.profile.counts_with_nfacct(self.config) {
+                let counted = to_port().sent_to_network(self.loopback()).counted_by(ACCEPTED_ON_LOOPBACK);
+                self.nat.node_ports.push(counted.jump(&plan.external_chain));
+            }
+            self.nat.node_ports.push(to_port().jump(&plan.external_chain));
         }
         if !plan.external {
             let refusal = self.refuse(port, |comment| commented(comment).sent_to_node().on_port(protocol, number));
@@ -182,8 +189,8 @@ impl Generator<'_> {
         let ranges = &port.view.source_ranges;
         let mut rules: Vec<Rule> =
             ranges.iter().map(|range| start().sent_from_network(Network::range(*range)).jump(chain)).collect();
-        let node = self.node.internal_ip(self.family).filter(|_| self.profile.source_ranges_know_node());
-        if node.is_some_and(|node| ranges.iter().any(|range| range.contains(&node))) {
+        let node = self.node.proxy_ip(self.family);
+        if self.profile.source_ranges_know_node() && ranges.iter().any(|range| range.contains(&node)) {
             rules.extend(addresses.iter().map(|address| start().sent_from(*address).jump(chain)));
         }
         rules

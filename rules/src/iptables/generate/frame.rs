@@ -12,6 +12,7 @@ use super::super::values::{Negatable, Network};
 use super::Generator;
 use super::rule::{commented, rule};
 use crate::cluster::Family;
+use crate::selection::NodePortAddresses;
 
 /// The kubelet's mark for packets to be dropped.
 const DROP_MARK: u32 = 0x8000;
@@ -23,6 +24,8 @@ const PORTALS: &str = "kubernetes service portals";
 const EXTERNAL_PORTALS: &str = "kubernetes externally-visible service portals";
 const LOAD_BALANCER_FIREWALL: &str = "kubernetes load balancer firewall";
 const NODE_PORTS: &str = "kubernetes service nodeports; NOTE: this must be the last rule in this chain";
+/// The accounting object for INVALID packets.
+const DROPPED_INVALID: &str = "ct_state_invalid_dropped_pkts";
 const REPLIES: States = States::RELATED.and(States::ESTABLISHED);
 
 impl Generator<'_> {
@@ -164,7 +167,10 @@ impl Generator<'_> {
         let replies = |comment: &str| commented(comment).in_state(REPLIES).then(Target::Accept);
         let mut rules = Vec::new();
         if self.profile.drops_invalid(self.config) {
-            rules.push(rule().in_state(States::INVALID).then(Target::Drop));
+            let invalid = rule().in_state(States::INVALID);
+            let counts = self.profile.counts_with_nfacct(self.config);
+            let invalid = if counts { invalid.counted_by(DROPPED_INVALID) } else { invalid };
+            rules.push(invalid.then(Target::Drop));
         }
         rules.push(commented("kubernetes forwarding rules").marked(self.masquerade_mark()).then(Target::Accept));
         if self.profile.one_forwarding_rule() {
@@ -230,42 +236,17 @@ impl Generator<'_> {
     /// The end of `KUBE-SERVICES`: one rule for all addresses of the node, or one for each that `nodePortAddresses`
     /// covers.
     fn node_port_jumps(&self) -> Vec<Rule> {
-        let of_family = |range: &&IpNet| Family::of(range.addr()) == self.family;
-        let mut ranges: Vec<&IpNet> = self.config.node_port_addresses.iter().collect();
-        if self.profile.both_families() {
-            ranges.retain(of_family);
-        }
         let jump = || commented(NODE_PORTS);
-        let everywhere = ranges.is_empty() || ranges.iter().any(|range| of_family(range) && range.prefix_len() == 0);
-        if everywhere && !self.config.primary_node_ports {
+        if self.node_ports == NodePortAddresses::All {
             let mut rule = jump().sent_to_node().jump_to("KUBE-NODEPORTS");
             if self.loopback_is_barred() {
                 rule.destination = Some(Negatable::not(self.loopback()));
             }
             return vec![rule];
         }
-        let served = self.node_port_addresses(&ranges);
+        let mut served = self.node_ports.addresses(self.node, self.family);
+        served.retain(|address| !(address.is_loopback() && self.loopback_is_barred()));
         served.into_iter().map(|address| jump().sent_to(address).jump_to("KUBE-NODEPORTS")).collect()
-    }
-
-    /// The node's addresses that `nodePortAddresses` covers, loopback last.
-    fn node_port_addresses(&self, ranges: &[&IpNet]) -> Vec<IpAddr> {
-        if self.config.primary_node_ports {
-            return self.node.internal_ip(self.family).into_iter().collect();
-        }
-        let loopback: IpAddr = match self.family {
-            Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),
-            Family::Ipv6 => Ipv6Addr::LOCALHOST.into(),
-        };
-        let loopback = (!self.loopback_is_barred()).then_some(loopback);
-        let mut addresses: Vec<IpAddr> = Vec::new();
-        for address in self.node.addresses().chain(loopback) {
-            let served = Family::of(address) == self.family && ranges.iter().any(|range| range.contains(&address));
-            if served && !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
-        addresses
     }
 
     /// Whether rules leave out node ports on loopback addresses: they cannot work with `::1`, nor without
@@ -275,12 +256,8 @@ impl Generator<'_> {
     }
 
     /// Whether kube-proxy sets `route_localnet`, so that node ports work on 127.0.0.0/8.
-    fn opens_loopback(&self) -> bool {
-        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let mut ranges = self.config.node_port_addresses.iter().filter(|range| range.addr().is_ipv4()).peekable();
-        let served =
-            ranges.peek().is_none() || ranges.any(|range| range.addr().is_loopback() || range.contains(&loopback));
-        self.family == Family::Ipv4 && self.config.localhost_node_ports && served && !self.config.primary_node_ports
+    pub(super) fn opens_loopback(&self) -> bool {
+        self.family == Family::Ipv4 && self.config.localhost_node_ports && self.node_ports.cover_loopback()
     }
 }
 

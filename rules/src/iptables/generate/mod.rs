@@ -19,9 +19,9 @@ use super::ast::{Chain, Rule, RuleSet};
 use super::chain_name::ChainHash;
 use super::matches::Probability;
 use super::values::ChainName;
-use crate::cluster::{Cluster, Family, Node, ProxyConfig};
+use crate::cluster::{Cluster, Family, Node, ProxyConfig, ProxyMode};
 use crate::profile::{Profile, UnknownVersion};
-use crate::selection::{Selected, ServicePortView, service_ports};
+use crate::selection::{NodePortAddresses, Selected, ServicePortView, service_ports};
 
 /// The rules of one family that a node's kube-proxy writes, and the kubelet's of that time.
 ///
@@ -58,6 +58,7 @@ struct Generator<'a> {
     family: Family,
     profile: Profile,
     local: LocalDetector,
+    node_ports: NodePortAddresses,
     large: bool,
     /// The chance of one in n, at position n; those below two are not used.
     chances: Vec<Option<Probability>>,
@@ -115,6 +116,7 @@ impl<'a> Generator<'a> {
             family,
             profile,
             local: LocalDetector::new(config, node, family),
+            node_ports: NodePortAddresses::of(config, node, family, ProxyMode::Iptables, profile),
             large: false,
             chances: Vec::new(),
             names: Names { mark_masq: "KUBE-MARK-MASQ".into(), mark_drop: "KUBE-MARK-DROP".into() },

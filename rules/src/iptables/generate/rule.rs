@@ -39,8 +39,13 @@ impl Rule {
     }
 
     /// To one address.
-    pub(super) fn sent_to(mut self, address: IpAddr) -> Self {
-        self.destination = Some(Negatable::is(Network::host(address)));
+    pub(super) fn sent_to(self, address: IpAddr) -> Self {
+        self.sent_to_network(Network::host(address))
+    }
+
+    /// To a range.
+    pub(super) fn sent_to_network(mut self, network: Network) -> Self {
+        self.destination = Some(Negatable::is(network));
         self
     }
 
@@ -70,6 +75,11 @@ impl Rule {
     /// With this bit of the packet's mark.
     pub(super) fn marked(self, bit: u32) -> Self {
         self.with(Match::Mark(Negatable::is(Masked::bits(bit))))
+    }
+
+    /// Counted in one of the kernel's accounting objects.
+    pub(super) fn counted_by(self, object: &str) -> Self {
+        self.with(Match::Nfacct(object.into()))
     }
 
     /// Ends in a target.

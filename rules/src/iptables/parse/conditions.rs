@@ -26,6 +26,7 @@ pub(super) enum Kind {
     Physdev,
     Multiport,
     Set,
+    Nfacct,
 }
 
 impl Kind {
@@ -46,6 +47,7 @@ impl Kind {
             "physdev" => Self::Physdev,
             "multiport" => Self::Multiport,
             "set" => Self::Set,
+            "nfacct" => Self::Nfacct,
             _ => return None,
         })
     }
@@ -82,6 +84,7 @@ impl Kind {
             }
             Self::Multiport => &["--sports", "--dports", "--ports", "--source-ports", "--destination-ports"],
             Self::Set => &["--match-set"],
+            Self::Nfacct => &["--nfacct-name"],
         };
         options.contains(&option)
     }
@@ -113,6 +116,9 @@ pub(super) fn condition(kind: Kind, options: &Options<'_>) -> Result<Option<Matc
             let value = IpSet { name: name.into(), directions: directions.into() };
             Some(Match::Set(Box::new(Negatable { negated: option.negated, value })))
         }
+        // The kernel knows no negation of it.
+        (Kind::Nfacct, Some(option)) if option.negated => None,
+        (Kind::Nfacct, Some(option)) => Some(Match::Nfacct(option.value()?.into())),
     })
 }
 

@@ -53,7 +53,7 @@ fn document(rules: &[&str]) -> String {
 )]
 #[case::comment_like_an_option("-A X -m comment --comment --dport -m comment --comment -j -j X")]
 #[case::counters_only("-A X -m comment --comment \"other traffic\"")]
-#[case::nfacct("-A X -m nfacct --nfacct-name ct_state_invalid_dropped_pkts -j DROP")]
+#[case::nfacct("-A X -m nfacct --nfacct-name  ct_state_invalid_dropped_pkts -j DROP")]
 #[case::counted("[12:3456] -A X -i lo -j ACCEPT")]
 #[case::options_that_are_not_modelled(
     "-A X -m iprange --src-range 10.0.0.1-10.0.0.9 -m addrtype --dst-type LOCAL --limit-iface-in -m conntrack --ctorigdstport 80 -j X"

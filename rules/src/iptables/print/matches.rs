@@ -41,6 +41,11 @@ impl Printer {
                 self.push(" ");
                 self.push(&set.value.directions);
             }
+            Match::Nfacct(name) => {
+                // `iptables-save` has two blanks here.
+                self.push(" -m nfacct --nfacct-name  ");
+                self.quoted(name);
+            }
             Match::Other(other) => {
                 self.push(" -m ");
                 self.other(other);

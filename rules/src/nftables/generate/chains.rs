@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::super::ast::{Chain, Datatype, Dynamic, Rule, Set, SetKind};
 use super::super::name::{Name, NameBase};
-use super::super::ranges::{self, AddressRange};
+use super::super::ranges::AddressRange;
 use super::super::statement::{Addresses, Condition, Side, Statement, Verdict};
 use super::plan::Plan;
 use super::rule::rule;
@@ -95,7 +95,9 @@ impl Generator<'_> {
             chain.rules.push(self.mark(from_node()).commented("masquerade local traffic"));
             chain.rules.push(from_node().goto(&plan.cluster_chain).commented("short-circuit local traffic"));
         } else {
-            chain.rules.push(self.mark(rule()));
+            let masquerade = self.mark(rule());
+            let is_commented = self.profile.nftables_comments_masquerade();
+            chain.rules.push(if is_commented { masquerade.commented("masquerade") } else { masquerade });
         }
         if plan.external {
             chain.rules.push(rule().goto(plan.external_endpoints_chain()));
@@ -109,16 +111,12 @@ impl Generator<'_> {
         let view = plan.view;
         let allowed = &view.source_ranges;
         let mut ranges: Vec<AddressRange> = allowed.iter().map(|range| (*range).into()).collect();
-        if allowed.iter().any(|range| range.contains(&self.node_address())) {
+        if allowed.iter().any(|range| range.contains(&self.node.proxy_ip(self.family))) {
             ranges.extend(view.load_balancer_ips.iter().map(|address| AddressRange::from(*address)));
         }
-        // nft writes no braces around a single range.
-        let value = match (ranges.as_slice(), allowed.as_slice()) {
-            ([_], [single]) => Addresses::Prefix(*single),
-            _ => Addresses::Ranges(ranges::join(ranges)),
-        };
-        let elsewhere = Condition::Address { side: Side::Source, negated: true, value };
-        let rules = vec![rule().when(elsewhere).then(Statement::Verdict(Verdict::Drop))];
+        let elsewhere = |value| Condition::Address { side: Side::Source, negated: true, value };
+        let drop = |value| rule().when(elsewhere(value)).then(Statement::Verdict(Verdict::Drop));
+        let rules = Addresses::in_braces(&ranges).map(drop).into_iter().collect();
         Chain { rules, ..Chain::regular(plan.firewall_chain.clone()) }
     }
 

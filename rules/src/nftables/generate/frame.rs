@@ -11,6 +11,7 @@ use super::super::statement::{Addresses, Condition, LookupKey, MarkChange, Side,
 use super::rule::{ADDRESS_AND_PORT, PORT, rule};
 use super::{Generator, Unsupported};
 use crate::cluster::Family;
+use crate::selection::NodePortAddresses;
 use crate::walk::{Hook, Refusal};
 
 /// The priority of chains that see destinations as they are on the wire.
@@ -142,6 +143,8 @@ impl Generator<'_> {
             .with_address_in(Side::Destination, &"cluster-ips".into())
             .then(Statement::Reject(Refusal::PortUnreachable))
             .commented("Reject traffic to invalid ports of ClusterIPs");
+        let mut cluster_ips = vec![unused_ports];
+        cluster_ips.extend(self.drop_unallocated());
         let mut reject = chain("reject-chain", vec![rule().then(Statement::Reject(Refusal::PortUnreachable))]);
         reject.comment = Some("helper for @no-endpoint-services / @no-endpoint-nodeports".into());
         let mut services = Vec::from_iter(self.masquerade_cluster_ips()?);
@@ -153,7 +156,7 @@ impl Generator<'_> {
             chain("firewall-check", vec![rule().look_up(&ADDRESS_AND_PORT, "firewall-ips")]),
             chain("services", services),
             chain("masquerading", self.masquerading()),
-            chain("cluster-ips-check", vec![unused_ports]),
+            chain("cluster-ips-check", cluster_ips),
         ];
         if !self.profile.nftables_marks_inline() {
             let set = Statement::Mark(MarkChange::Set(self.masquerade_mark()));
@@ -161,6 +164,18 @@ impl Generator<'_> {
         }
         chains.push(reject);
         Ok(chains)
+    }
+
+    /// Drops what is sent to addresses that no service has, in the ranges that cluster IPs are allocated from.
+    fn drop_unallocated(&self) -> Option<Rule> {
+        if !self.profile.nftables_drops_unallocated(self.config) {
+            return None;
+        }
+        let ranges = self.cluster.service_cidrs.iter().filter(|range| Family::of(range.addr()) == self.family);
+        let value = Addresses::in_braces(&ranges.map(|range| (*range).into()).collect::<Vec<_>>())?;
+        let to_unallocated = Condition::Address { side: Side::Destination, negated: false, value };
+        let drop = rule().when(to_unallocated).then(Statement::Verdict(Verdict::Drop));
+        Some(drop.commented("Drop traffic to unallocated ClusterIPs"))
     }
 
     /// What is masqueraded when it leaves: what is marked, without its mark, and endpoints' connections to themselves.
@@ -189,7 +204,7 @@ impl Generator<'_> {
         }
         let to_services = rule().with_address_in(Side::Destination, &"cluster-ips".into());
         if self.config.masquerade_all {
-            return Ok(Some(self.mark(to_services)));
+            return Ok(Some(self.mark(to_services).commented("masquerade all clusterIP traffic")));
         }
         let elsewhere = self.pod_condition(true)?;
         let marked = elsewhere.map(|elsewhere| self.mark(to_services.when(elsewhere)));
@@ -211,25 +226,16 @@ impl Generator<'_> {
         to_here.when(not_loopback).look_up(&PORT, map)
     }
 
-    /// Whether `nodePortAddresses` covers all addresses of the family.
+    /// Whether node ports are served on all addresses.
     fn all_node_ports(&self) -> bool {
-        let ranges = self.config.node_port_addresses.iter();
-        ranges.filter(|range| Family::of(range.addr()) == self.family).any(|range| range.prefix_len() == 0)
+        self.node_ports == NodePortAddresses::All
     }
 
-    /// The node's addresses that serve node ports: the primary one, or those that `nodePortAddresses` covers; never
-    /// loopback.
+    /// The node's addresses that serve node ports; never loopback.
     fn node_port_addresses(&self) -> Vec<IpAddr> {
-        let ranges = &self.config.node_port_addresses;
-        let mut served: Vec<IpAddr> = if ranges.is_empty() {
-            vec![self.node_address()]
-        } else {
-            let own = self.node.addresses().filter(|address| Family::of(*address) == self.family);
-            own.filter(|address| ranges.iter().any(|range| range.contains(address))).collect()
-        };
+        let mut served = self.node_ports.addresses(self.node, self.family);
         served.retain(|address| !address.is_loopback());
         served.sort_unstable();
-        served.dedup();
         served
     }
 }

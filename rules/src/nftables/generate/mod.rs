@@ -11,15 +11,13 @@ mod local;
 mod plan;
 mod rule;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
 use self::elements::Elements;
 use self::plan::Plan;
 use super::ast::{Chain, Rule, Ruleset, Set};
 use super::statement::{MarkChange, Statement};
-use crate::cluster::{Cluster, Family, Node, ProxyConfig};
+use crate::cluster::{Cluster, Family, Node, ProxyConfig, ProxyMode};
 use crate::profile::{Profile, UnknownVersion};
-use crate::selection::{LocalTraffic, ServicePortView, service_ports};
+use crate::selection::{LocalTraffic, NodePortAddresses, ServicePortView, service_ports};
 
 /// Why there are no nftables rules for a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +84,7 @@ struct Generator<'a> {
     family: Family,
     profile: Profile,
     local: LocalTraffic,
+    node_ports: NodePortAddresses,
     elements: Elements,
     affinity_sets: Vec<Set>,
     chains: Vec<Chain>,
@@ -101,6 +100,7 @@ impl<'a> Generator<'a> {
             family,
             profile,
             local: LocalTraffic::of(config, node, family),
+            node_ports: NodePortAddresses::of(config, node, family, ProxyMode::Nftables, profile),
             elements: Elements::default(),
             affinity_sets: Vec::new(),
             chains: Vec::new(),
@@ -114,15 +114,6 @@ impl<'a> Generator<'a> {
         self.hairpins(&plan);
         self.addresses(&plan)?;
         self.service_chains(&plan)
-    }
-
-    /// The node's own address of the family: the one that kube-proxy goes by. Without one it takes the loopback address.
-    fn node_address(&self) -> IpAddr {
-        let own = self.node.addresses().find(|address| Family::of(*address) == self.family);
-        own.unwrap_or(match self.family {
-            Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),
-            Family::Ipv6 => Ipv6Addr::LOCALHOST.into(),
-        })
     }
 
     /// The rule, marking packets to be masqueraded.

@@ -7,7 +7,7 @@ use super::*;
 /// Sets the conditions of the IPv4 endpoints, first of `web-a`, then of `web-b`: ready, serving, terminating.
 fn set_conditions(cluster: &mut Cluster, conditions: [(bool, bool, bool); 2]) {
     for (endpoint, (ready, serving, terminating)) in cluster.slices[0].endpoints.iter_mut().zip(conditions) {
-        (endpoint.ready, endpoint.serving, endpoint.terminating) = (ready, serving, terminating);
+        (endpoint.ready, endpoint.serving, endpoint.terminating) = (ready, Some(serving), terminating);
     }
 }
 

@@ -108,7 +108,7 @@ fn endpoint(address: &str) -> Endpoint {
     Endpoint {
         addresses: vec![address],
         ready: true,
-        serving: true,
+        serving: Some(true),
         terminating: false,
         node: nodes.iter().find(on).map(|node| node.name.clone()),
         zone: None,

@@ -44,6 +44,7 @@
 //! A version without a patch number is the newest patch release of its minor one, with what was backported to it.
 
 pub mod gates;
+pub mod releases;
 
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -37,7 +37,7 @@ impl Serving {
     /// What a node's kube-proxy compares its connection table with when objects have changed from `old` to `new`.
     ///
     /// It does so for a family only if slices have changed of a service with UDP endpoints
-    /// (`ConntrackCleanupRequired`); else nothing is stale. An endpoint counts if it serves, terminating or not; traffic
+    /// (`ConntrackCleanupRequired`); else nothing is stale. An endpoint counts if it serves or does not say so, terminating or not; traffic
     /// policies and topology hints play no part. Where two services have the same address and port, kube-proxy takes a
     /// random one; this takes the last by name.
     pub(super) fn after(old: &Cluster, new: &Cluster, node: &Node, profile: Profile) -> Self {
@@ -58,7 +58,7 @@ impl Serving {
         if view.port.protocol != Protocol::Udp {
             return;
         }
-        let serving = view.endpoints.iter().filter(|endpoint| endpoint.endpoint.serving);
+        let serving = view.endpoints.iter().filter(|endpoint| endpoint.endpoint.serving.unwrap_or(true));
         let backends: HashSet<Backend> = serving.map(|endpoint| self.backend(endpoint.address)).collect();
         if backends.is_empty() && !profile.compares_connections_without_endpoints() {
             return;

@@ -52,6 +52,8 @@ pub enum Observed {
     Dropped {
         /// Where it was seen last: `node/worker`, `underlay`; its sender, where it was not seen at all.
         at: String,
+        /// Whether it had left the cluster before, be it to come back.
+        has_left: bool,
     },
 }
 

@@ -62,7 +62,7 @@ fn check_outcome(expected: &OutcomeExpectation, seen: &Observed) -> Result<(), S
             let held = *kind == RejectKind::Any || kind == seen;
             if held { Ok(()) } else { Err("it was refused in another way".to_owned()) }
         }
-        (OutcomeExpectation::Dropped(place), Observed::Dropped { at }) => check_place(place, at),
+        (OutcomeExpectation::Dropped(place), Observed::Dropped { at, .. }) => check_place(place, at),
         (_, Observed::Delivered(_)) => Err("it came out, although it should not".to_owned()),
         (OutcomeExpectation::Dropped(_), Observed::Rejected(_)) => {
             Err("the sender was told, although it should not be".to_owned())

@@ -37,7 +37,7 @@ fn probe() -> Probe {
 }
 
 fn dropped_on(place: &str) -> Observed {
-    Observed::Dropped { at: place.to_owned() }
+    Observed::Dropped { at: place.to_owned(), has_left: place == "underlay" }
 }
 
 fn context() -> Context {

@@ -102,7 +102,7 @@ pub(super) fn observed_outcome(outcome: &Observed) -> String {
             list(&words)
         }
         Observed::Rejected(refusal) => refusal_words(refusal),
-        Observed::Dropped { at } => drop_words(at),
+        Observed::Dropped { at, .. } => drop_words(at),
     }
 }
 

@@ -175,6 +175,13 @@ pub enum Cause {
     TooManyHops,
 }
 
+impl Cause {
+    /// Whether rules are the cause, and not the network.
+    pub(crate) fn is_of_rules(&self) -> bool {
+        matches!(self, Self::Rule(_) | Self::Policy { .. } | Self::NoAddress)
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::tap::Passing;
 use crate::observation::{Delivery, FlowObservation, Observed, Sighting};
+use crate::text::is_in_cluster;
 use crate::topology::SpaceId;
 use crate::wire::{self, Content, Flow, Packet, Refusal, Tag, TcpFlags, Transport};
 
@@ -125,16 +126,17 @@ impl Watch {
         }
     }
 
-    /// Where the first packet of the flow was seen last.
-    fn last_seen(&self) -> String {
+    /// What it is if the packet came out nowhere.
+    fn dropped(&self) -> Observed {
         let passed = self.path.iter().filter(|(_, packet, _)| self.has_probe(packet));
-        let last = passed.max_by_key(|(time, ..)| *time);
-        last.map_or_else(|| self.from.clone(), |(.., sighting)| sighting.place.clone())
+        let last = passed.clone().max_by_key(|(time, ..)| *time);
+        let at = last.map_or_else(|| self.from.clone(), |(.., sighting)| sighting.place.clone());
+        Observed::Dropped { at, has_left: passed.into_iter().any(|(.., sighting)| !is_in_cluster(&sighting.place)) }
     }
 
     /// What was found out, when nothing is under way any more.
     pub(super) fn finish(self) -> FlowObservation {
-        let last_seen = self.last_seen();
+        let dropped = self.dropped();
         let (mut deliveries, mut path) = (self.deliveries, self.path);
         if self.reply.is_some() {
             path.retain(|(_, packet, _)| !is_closing(packet));
@@ -143,7 +145,7 @@ impl Watch {
         let told = if deliveries.is_empty() { self.refusal.or(self.unsent) } else { self.refusal };
         let (outcome, contradiction) = match (deliveries.len(), told) {
             (0, Some(refusal)) => (Observed::Rejected(refusal), None),
-            (0, None) => (Observed::Dropped { at: last_seen }, None),
+            (0, None) => (dropped, None),
             (1, refusal) => (Observed::Delivered(deliveries.remove(0)), refusal),
             (_, refusal) => (Observed::Doubled(deliveries), refusal),
         };

@@ -295,7 +295,7 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
             outcome,
             deliveries: deliveries.iter().map(place).collect(),
             dropped_at: match &flow.outcome {
-                Observed::Dropped { at } => Some(at),
+                Observed::Dropped { at, .. } => Some(at),
                 _ => None,
             },
             refusal: refusal.or(flow.contradiction.as_ref()).map(|told| Refusal { what: &told.what, by: told.by }),

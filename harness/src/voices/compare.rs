@@ -11,7 +11,6 @@ use svclab_rules::promise::{Eligible, Outcome, Owner, Promise, Question, Rejecti
 use super::seen::{Seen, outcome_words};
 use crate::predict::{Predicted, Prediction};
 use crate::scenario::RejectKind;
-use crate::text::is_in_cluster;
 use crate::topology::{Role, Topology};
 
 /// What a comparison needs to know beside the voices.
@@ -63,7 +62,7 @@ impl Comparison {
                 })
             }
             (Outcome::Rejected(rejection), Seen::Rejected(kind)) => is_kind(*rejection, *protocol, *kind),
-            (Outcome::Dropped | Outcome::Refused, Seen::Dropped { at }) => is_on(promise.node.as_deref(), at),
+            (Outcome::Dropped | Outcome::Refused, Seen::Dropped { at, .. }) => is_on(promise.node.as_deref(), at),
             (Outcome::Refused, Seen::Rejected(_)) => true,
             (Outcome::NotAService(owner), seen) => self.admits_of_owner(owner, flow, seen),
             _ => false,
@@ -80,9 +79,9 @@ impl Comparison {
                 destination == to && self.admits_source(promised, flow, source.ip(), *destination)
             }
             // Where a machine outside of the cluster has the address, it leads there.
-            (Owner::Nobody, Seen::Dropped { at }) => {
+            (Owner::Nobody, Seen::Dropped { is_astray, .. }) => {
                 let leads_into_cluster = || self.pod_ranges.iter().any(|range| range.contains(&to.ip()));
-                !self.outside.contains(&to.ip()) && (!is_in_cluster(at) || leads_into_cluster())
+                !self.outside.contains(&to.ip()) && (*is_astray || leads_into_cluster())
             }
             // A router may know no way; that a port is closed could only be said by somebody who has the address.
             (Owner::Nobody, Seen::Rejected(kind)) => {

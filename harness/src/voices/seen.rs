@@ -28,6 +28,8 @@ pub(crate) enum Seen {
     Dropped {
         /// Where: a node, a pod with rules of its own, or the underlay and what is behind it.
         at: String,
+        /// Whether it went where its address leads: it had left the cluster, or no rule dropped it.
+        is_astray: bool,
     },
     /// Something that neither promise nor rules know, in words.
     Odd(String),
@@ -46,8 +48,10 @@ impl Seen {
                 Self::Delivered { at: at.clone(), source: *source, destination: *destination, reply }
             }
             Predicted::Rejected { kind, .. } => Self::Rejected(*kind),
-            Predicted::Dropped { at, rejected_at, .. } => {
-                Self::Dropped { at: rejected_at.as_ref().unwrap_or(at).clone() }
+            Predicted::Dropped { at, cause, rejected_at } => {
+                let at = rejected_at.as_ref().unwrap_or(at).clone();
+                let is_astray = !is_in_cluster(&at) || !cause.is_of_rules();
+                Self::Dropped { at, is_astray }
             }
             Predicted::Unknown { .. } => return None,
         })
@@ -67,7 +71,7 @@ impl Seen {
                 Self::Odd(format!("delivered more than once, to {}", places.join(" and ")))
             }
             Observed::Rejected(refusal) => Self::Rejected(refusal.kind),
-            Observed::Dropped { at } => Self::Dropped { at: at.clone() },
+            Observed::Dropped { at, has_left } => Self::Dropped { at: at.clone(), is_astray: *has_left },
         }
     }
 
@@ -86,7 +90,9 @@ impl Seen {
             ) => (at, source.ip(), destination, reply) == (other_at, other_source.ip(), other_destination, other_reply),
             (Self::Rejected(one), Self::Rejected(other)) => one == other || [one, other].contains(&&RejectKind::Any),
             // Which machine lost it is seen from the taps, which are on what forwards alone.
-            (Self::Dropped { at: one }, Self::Dropped { at: other }) => is_in_cluster(one) == is_in_cluster(other),
+            (Self::Dropped { at: one, .. }, Self::Dropped { at: other, .. }) => {
+                is_in_cluster(one) == is_in_cluster(other)
+            }
             (one, other) => one == other,
         }
     }
@@ -103,7 +109,7 @@ impl fmt::Display for Seen {
                 }
             }
             Self::Rejected(kind) => write!(f, "rejected: {}", kind_words(*kind)),
-            Self::Dropped { at } => f.write_str(&drop_words(at)),
+            Self::Dropped { at, .. } => f.write_str(&drop_words(at)),
             Self::Odd(words) => f.write_str(words),
         }
     }

@@ -32,7 +32,9 @@ impl<'a> Voices<'a> {
         observed: &FlowObservation,
     ) -> Self {
         let flow = Flow { question, source: observed.source.ip() };
-        Self { comparison, flow, promise, prediction, seen: Seen::observed(observed) }
+        let mut seen = Seen::observed(observed);
+        prediction.iter().flat_map(|prediction| &prediction.branches).for_each(|branch| seen.explain(&branch.outcome));
+        Self { comparison, flow, promise, prediction, seen }
     }
 
     /// Who disagrees with whom, and about what, where a known fault of a release is one only if the release's own rules do the

@@ -75,6 +75,16 @@ impl Seen {
         }
     }
 
+    /// Takes over what a branch of a prediction says of why the packet was lost, where it is what was seen: taps do not see that.
+    pub(crate) fn explain(&mut self, outcome: &Predicted) {
+        let predicted = Self::predicted(outcome).filter(|predicted| predicted.is_like(self));
+        if let (Self::Dropped { is_astray, .. }, Some(Self::Dropped { is_astray: is_predicted, .. })) =
+            (self, predicted)
+        {
+            *is_astray |= is_predicted;
+        }
+    }
+
     /// Whether a branch of a prediction is what was seen. Of the source only the address counts: the kernel may choose
     /// another port than was predicted.
     pub(crate) fn is_like(&self, other: &Self) -> bool {

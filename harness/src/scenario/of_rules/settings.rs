@@ -13,6 +13,7 @@ use crate::text::counted;
 /// Gives a cluster the configuration whose rules are closest to a dump's; what was assumed, in words.
 pub(super) fn assume(shown: &Shown, around: &Surroundings, dump: &Dump, cluster: &mut Cluster) -> Vec<String> {
     cluster.proxy = read(&shown.proxy, around, dump.mode());
+    cluster.service_cidrs = shown.proxy.service_cidrs.iter().copied().collect();
     let mut closest = differences(dump, cluster, &cluster.proxy);
     // Of releases that write the same, the newest.
     for version in Profile::kinds().rev() {

@@ -1,5 +1,5 @@
 //! All integration tests of the rules, in one program: it is linked once, and its tests share all processors.
-#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails where something is missing")]
 
 mod compare;
 mod golden;

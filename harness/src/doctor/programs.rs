@@ -1,7 +1,6 @@
 //! The programs that a lab calls, with their versions.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use svclab_rules::cluster::{Family, ProxyMode};
 
@@ -61,9 +60,7 @@ fn of_program(program: &str) -> Check {
 
 /// The first line that a program says about its version.
 fn version(file: &Path) -> Option<String> {
-    let output = Command::new(file).arg("--version").stdin(Stdio::null()).output().ok()?;
-    let said = String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned);
-    said.filter(|_| output.status.success())
+    programs::version(file)?.lines().next().map(str::to_owned)
 }
 
 /// The version and what stands behind it, without the program's name: `1.8.9 (nf_tables)`.

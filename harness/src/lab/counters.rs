@@ -44,9 +44,7 @@ impl Lab {
 
 /// Adds what the rules of one namespace have counted.
 fn add(namespace: &Namespace, program: &str, family: Family, all: &mut Translations) -> Result<(), LabError> {
-    let mut command = programs::command(program)?;
-    let output = namespace.run(|| command.args(["-c", "-t", "nat"]).output())?;
-    let output = output.map_err(|error| programs::failed(namespace, program, &error))?;
+    let output = programs::run(namespace, program, &["-c", "-t", "nat"], "")?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(programs::failed(namespace, program, &said.trim()));

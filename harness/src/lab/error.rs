@@ -6,6 +6,7 @@ use std::io;
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
+use super::programs::ADMINISTRATORS;
 use crate::scenario::Span;
 use crate::text::reason;
 use crate::topology::Sysctl;
@@ -133,11 +134,31 @@ pub enum LabError {
         /// The signal's number.
         signal: i32,
     },
+    /// A program reached a limit of its time or of its output, and was killed.
+    #[error("{program} in {space}: {how}")]
+    Boundless {
+        /// The program.
+        program: String,
+        /// The namespace's name.
+        space: String,
+        /// Which limit, and what it said last.
+        how: String,
+    },
     /// A program that the lab needs is not there.
-    #[error("{program} is not installed")]
+    #[error("{program} {}", absent(path.as_deref()))]
     Missing {
         /// The program.
         program: String,
+        /// The folders in which it was looked for; `None` where `PATH` is empty.
+        path: Option<String>,
+    },
+    /// A program is there, and the kernel does not execute it.
+    #[error("{program} cannot be executed: {why}")]
+    Inexecutable {
+        /// The program.
+        program: String,
+        /// The file and the kernel's reason, or what a shell said.
+        why: String,
     },
     /// Rules were refused.
     #[error("{program} refused the rules of {space}: {message}")]
@@ -197,7 +218,17 @@ impl LabError {
                 "Run it with sudo, or allow user namespaces (sysctl user.max_user_namespaces, and on Ubuntu \
                  kernel.apparmor_restrict_unprivileged_userns=0). `svclab doctor` tells what is missing."
             }
+            Self::Missing { path: None, .. } => {
+                "Set PATH to the folders of programs: `PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`."
+            }
             Self::Missing { .. } => INSTALL,
+            Self::Inexecutable { .. } => {
+                "Install the program for this machine again, or put the folder of one that can be executed first in PATH."
+            }
+            Self::Boundless { .. } => {
+                "Run the program by hand to see what it waits for or writes; `svclab rules SCENARIO --node NODE` prints its input. \
+                 Where the machine is too busy, run fewer labs at the same time (`--jobs`)."
+            }
             Self::Killed { .. } => {
                 "Find out who ended it: the kernel does where memory is short (`dmesg` tells), or a container's limit."
             }
@@ -224,6 +255,15 @@ impl LabError {
             }
             _ => "Run `svclab doctor` to see what the environment lacks.",
         }
+    }
+}
+
+/// That a program is in none of the folders of `PATH`.
+fn absent(path: Option<&str>) -> String {
+    let others = ADMINISTRATORS.join(", ");
+    match path {
+        Some(path) => format!("is not installed: it is in none of {path} (PATH), {others}"),
+        None => format!("is not found: PATH is empty, and it is in none of {others}"),
     }
 }
 

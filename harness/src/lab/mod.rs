@@ -4,6 +4,7 @@
 //! has hangs on file descriptors and on the mount namespace of that thread: when the thread ends, or the process is
 //! killed, the kernel removes all of it.
 
+mod call;
 mod channel;
 mod conntrack;
 mod counters;

@@ -1,31 +1,90 @@
 //! The programs that a lab calls.
 
 use std::env;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::iter;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
+use nix::unistd::{AccessFlags, access};
+
 use super::LabError;
+use super::call::{CallError, Limits, call};
 use super::fence::{allowed_processors, leave_processor};
 use super::namespaces::Namespace;
+use crate::text::reason;
 
 /// Where administrators' programs are; plain users often have none of them in `PATH`.
-const ADMINISTRATORS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+pub(super) const ADMINISTRATORS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Where a program is: in `PATH`, or where administrators' programs are.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders = env::split_paths(&path).chain(ADMINISTRATORS.map(PathBuf::from));
-    folders.map(|folder| folder.join(program)).find(|file| is_executable(file))
+    // An empty folder would be the one in which svclab was started.
+    let named = env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());
+    let files = named.chain(ADMINISTRATORS.map(PathBuf::from)).map(|folder| folder.join(program));
+    let (executable, others): (Vec<_>, Vec<_>) =
+        files.filter(|file| file.is_file()).partition(|file| access(file, AccessFlags::X_OK).is_ok());
+    executable.into_iter().chain(others).next()
+}
+
+/// The same for a program that is needed.
+fn located(program: &str) -> Result<PathBuf, LabError> {
+    let file = find(program).ok_or_else(|| LabError::Missing {
+        program: program.to_owned(),
+        path: env::var_os("PATH").filter(|path| !path.is_empty()).map(|path| path.to_string_lossy().into_owned()),
+    })?;
+    executable(&file).map_err(|error| LabError::Inexecutable {
+        program: program.to_owned(),
+        why: format!("{}: {}", file.display(), reason(error)),
+    })?;
+    Ok(file)
+}
+
+/// Where an ELF file says for which machines it is, and how many bytes of it have said so (`elf(5)`: class and byte order; machine).
+const MACHINE: [std::ops::Range<usize>; 2] = [4..6, 18..20];
+const ELF_HEADER: usize = 20;
+
+/// Whether the kernel executes a file. A shell takes what the kernel refuses as a script, and does whatever stands in it.
+///
+/// # Errors
+///
+/// The kernel's reason.
+fn executable(file: &Path) -> io::Result<()> {
+    access(file, AccessFlags::X_OK)?;
+    let is_usual = match (header(file), header(Path::new("/proc/self/exe"))) {
+        (Ok(found), _) if found.starts_with(b"#!") => true,
+        (Ok(found), Ok(own)) => {
+            found.starts_with(b"\x7fELF")
+                && MACHINE.iter().all(|range| found.get(range.clone()) == own.get(range.clone()))
+        }
+        // What cannot be read may still be executed.
+        (Err(_), _) | (_, Err(_)) => false,
+    };
+    if is_usual {
+        return Ok(());
+    }
+    let nothing = || Stdio::null();
+    let mut tried = Command::new(file).arg("--version").stdin(nothing()).stdout(nothing()).stderr(nothing()).spawn()?;
+    tried.kill()?;
+    tried.wait().map(drop)
+}
+
+fn header(file: &Path) -> io::Result<Vec<u8>> {
+    let mut header = Vec::with_capacity(ELF_HEADER);
+    File::open(file)?.take(ELF_HEADER as u64).read_to_end(&mut header)?;
+    Ok(header)
 }
 
 /// What lets the kernel end a program with the thread that called it: of util-linux.
 pub(crate) const KEEPER: &str = "setpriv";
+
+/// What starts the program, wherever `PATH` leads.
+const SHELL: &str = "/bin/sh";
 
 /// Starts the program in its arguments if svclab, whose process is the first of them, still lives: it may have ended before the
 /// kernel knew what to kill with it.
@@ -36,21 +95,23 @@ const IF_ALIVE: &str = "[ \"$PPID\" = \"$0\" ] && exec \"$@\"";
 ///
 /// # Errors
 ///
-/// [`LabError::Missing`] where there is no such program.
+/// [`LabError::Missing`] where there is no such program, and [`LabError::Inexecutable`].
 pub(crate) fn command(program: &str) -> Result<Command, LabError> {
-    let found = |program: &str| find(program).ok_or_else(|| LabError::Missing { program: program.to_owned() });
-    let mut command = Command::new(found(KEEPER)?);
-    command.args(["--pdeathsig", "KILL", "--", "sh", "-c", IF_ALIVE]);
-    command.arg(std::process::id().to_string()).arg(found(program)?);
+    let mut command = Command::new(located(KEEPER)?);
+    command.args(["--pdeathsig", "KILL", "--", SHELL, "-c", IF_ALIVE]);
+    command.arg(std::process::id().to_string()).arg(located(program)?);
     Ok(command)
 }
 
-/// Runs a program in a namespace, with a text as its input.
+/// What a shell ends with where the kernel does not execute a program, or there is none.
+const NOT_EXECUTED: [i32; 2] = [126, 127];
+
+/// Runs a program in a namespace, with a text as its input, within limits on its time and output.
 ///
 /// # Errors
 ///
-/// [`LabError::Missing`], [`LabError::Program`] where it cannot be run, and [`LabError::Killed`]. That it failed is for the
-/// caller to see.
+/// [`LabError::Missing`], [`LabError::Inexecutable`], [`LabError::Program`] where it cannot be run, [`LabError::Boundless`] and
+/// [`LabError::Killed`]. That it failed is for the caller to see.
 pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     namespace: &Namespace,
     program: &str,
@@ -58,8 +119,21 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     input: &str,
 ) -> Result<Output, LabError> {
     let mut command = command(program)?;
-    let output = namespace.run(|| feed(command.args(arguments), input.as_bytes()))?;
-    let output = output.map_err(|error| failed(namespace, program, &error))?;
+    let input = input.as_bytes();
+    let output = namespace.run(|| call(command.args(arguments), input, Limits::of(input)))?;
+    let output = output.map_err(|error| match error {
+        CallError::Io(error) => failed(namespace, program, &error),
+        CallError::TooLong { .. } | CallError::TooMuch { .. } => LabError::Boundless {
+            program: program.to_owned(),
+            space: namespace.name().to_owned(),
+            how: error.to_string(),
+        },
+    })?;
+    if output.status.code().is_some_and(|code| NOT_EXECUTED.contains(&code)) {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let why = said.lines().last().unwrap_or("the shell does not say why").to_owned();
+        return Err(LabError::Inexecutable { program: program.to_owned(), why });
+    }
     match output.status.signal() {
         Some(signal) => {
             Err(LabError::Killed { program: program.to_owned(), space: namespace.name().to_owned(), signal })
@@ -68,18 +142,15 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     }
 }
 
+/// What a program says about its version on standard output, if it runs.
+pub(crate) fn version(file: &Path) -> Option<String> {
+    let output = call(Command::new(file).arg("--version"), b"", Limits::of(b"")).ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// The error of a program in a namespace.
 pub(super) fn failed(namespace: &Namespace, program: &str, message: &dyn std::fmt::Display) -> LabError {
     LabError::Program { program: program.to_owned(), space: namespace.name().to_owned(), message: message.to_string() }
-}
-
-fn feed(command: &mut Command, input: &[u8]) -> io::Result<Output> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A program that refuses its input closes it early; what it says then is the better message.
-        let _ = stdin.write_all(input);
-    }
-    child.wait_with_output()
 }
 
 /// How many calls are carried out at the same time for each processor. A program that edits rules or connections mostly waits
@@ -146,12 +217,9 @@ pub(super) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn is_executable(file: &Path) -> bool {
-    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
     use std::sync::atomic::AtomicUsize;
     use std::sync::atomic::Ordering::SeqCst;
 
@@ -207,6 +275,23 @@ mod tests {
     #[test]
     fn a_missing_program_is_named() {
         let error = command("svclab-knows-no-such-program").expect_err("there is no such program");
-        assert_eq!(error.to_string(), "svclab-knows-no-such-program is not installed");
+        let error = error.to_string();
+        assert!(error.starts_with("svclab-knows-no-such-program is not installed: it is in none of "), "{error}");
+    }
+
+    /// A shell would take each of them as a script, and the empty one as a script that succeeds.
+    #[rstest::rstest]
+    #[case::empty(b"")]
+    #[case::text(b"touch surprise\n")]
+    #[case::other_machine(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xff\xff")]
+    fn what_the_kernel_does_not_execute_is_told(#[case] content: &[u8]) {
+        let file = env::temp_dir().join(format!("svclab-no-program-{}-{}", content.len(), std::process::id()));
+        std::fs::write(&file, content).expect("a file");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("its own file");
+        let error = executable(&file).expect_err("it is no program");
+        assert_eq!(error.raw_os_error(), Some(nix::libc::ENOEXEC), "{error}");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("its own file");
+        assert_eq!(executable(&file).expect_err("no one may").kind(), io::ErrorKind::PermissionDenied);
+        std::fs::remove_file(&file).expect("its own file");
     }
 }

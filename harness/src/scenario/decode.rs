@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path as SerdePath, Segment};
 
 use super::diagnostics::Diagnostic;
-use super::document::value;
 use super::limits;
 use super::tree::{At, Hop, Kind, Node, Place};
+use super::value::Reader;
 
 /// What decoding a tree gave.
 pub(crate) struct Decoded<T> {
@@ -31,7 +31,7 @@ pub(crate) fn decode<T: DeserializeOwned>(file: &std::path::Path, tree: &Arc<Nod
     let mut budget = limits::RECOVERY_VALUES.max(tree.size.saturating_mul(2));
     loop {
         budget = budget.saturating_sub(tree.size);
-        let error = match serde_path_to_error::deserialize(&value(&tree)) {
+        let error = match serde_path_to_error::deserialize(Reader(&tree)) {
             Ok(value) => return Decoded { value: Some(value), tree, mistakes },
             Err(error) => error,
         };

@@ -1,14 +1,13 @@
 //! Text → trees: YAML is parsed once, within bounds, and every value keeps its place.
 //!
-//! `saphyr-parser` gives the events with their places; what a scalar without quotes means is decided by
-//! `serde_yaml`, so that a value reads here exactly as it would there.
+//! `saphyr-parser` gives the events with their places. A tree takes at most some fifty bytes for each byte of its text, whatever stands
+//! there, and aliases share the value that they name; what they make of it once it is read is bounded before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, hash_map};
 use std::path::Path;
 use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as Range, Tag};
-use serde_yaml::{Mapping, Value};
 
 use super::diagnostics::{Diagnostic, Label};
 use super::limits;
@@ -42,42 +41,6 @@ pub(crate) fn read(text: &str, file: &Path) -> (Vec<Arc<Node>>, Vec<Diagnostic>)
     (builder.documents, builder.mistakes)
 }
 
-/// The value as `serde_yaml` knows it, aliases written out.
-pub(crate) fn value(node: &Node) -> Value {
-    match &node.kind {
-        Kind::Scalar { text, plain: false, .. } => Value::String(text.clone()),
-        Kind::Scalar { text, .. } => plain_scalar(text),
-        Kind::List(items) => Value::Sequence(items.iter().map(|item| value(item)).collect()),
-        Kind::Map(entries) => Value::Mapping(
-            entries.iter().map(|entry| (Value::String(entry.name.clone()), value(&entry.value))).collect::<Mapping>(),
-        ),
-    }
-}
-
-/// The words that begin with a letter and are no strings.
-const WORDS: [&str; 9] = ["true", "True", "TRUE", "false", "False", "FALSE", "null", "Null", "NULL"];
-
-/// What a scalar without quotes means. Names, addresses and ports, nearly all of them, are told by their looks.
-fn plain_scalar(text: &str) -> Value {
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    if let (true, Ok(number)) = (digits && (text == "0" || !text.starts_with('0')), text.parse::<u64>()) {
-        return Value::Number(number.into());
-    }
-    let is_string = text.starts_with(|first: char| first.is_ascii_alphabetic()) && !WORDS.contains(&text)
-        || text.matches('.').count() > 1
-        || text.contains([':', '/', '-']) && text.len() > 8;
-    if is_string {
-        return Value::String(text.to_owned());
-    }
-    if text.is_empty() {
-        return Value::Null;
-    }
-    match serde_yaml::from_str(text) {
-        Ok(value @ (Value::Null | Value::Bool(_) | Value::Number(_))) => value,
-        _ => Value::String(text.to_owned()),
-    }
-}
-
 /// The reading cannot go on.
 struct Stop;
 
@@ -85,20 +48,36 @@ struct Stop;
 struct Open {
     mark: Mark,
     anchor: usize,
-    size: usize,
+    extent: Extent,
     items: Vec<Arc<Node>>,
     /// Of a map: its entries, and the key whose value comes next.
     entries: Option<Vec<Entry>>,
-    key: Option<(String, Mark)>,
-    keys: HashMap<String, Mark>,
+    key: Option<(Arc<str>, Mark)>,
+}
+
+/// How much a value is, aliases in it written out.
+#[derive(Debug, Clone, Copy, Default)]
+struct Extent {
+    values: u32,
+    bytes: usize,
+}
+
+impl Extent {
+    fn and(self, other: Self) -> Self {
+        Self { values: self.values.saturating_add(other.values), bytes: self.bytes.saturating_add(other.bytes) }
+    }
 }
 
 struct Builder<'a> {
     file: &'a Path,
     lines: Vec<&'a str>,
     open: Vec<Open>,
-    anchors: HashMap<usize, Arc<Node>>,
-    aliased: usize,
+    anchors: HashMap<usize, (Arc<Node>, Extent)>,
+    /// Values that are written out.
+    values: u32,
+    /// What aliases add to these.
+    aliased: Extent,
+    names: HashSet<Arc<str>>,
     documents: Vec<Arc<Node>>,
     mistakes: Vec<Diagnostic>,
 }
@@ -110,7 +89,9 @@ impl<'a> Builder<'a> {
             lines: text.lines().collect(),
             open: Vec::new(),
             anchors: HashMap::new(),
-            aliased: 0,
+            values: 0,
+            aliased: Extent::default(),
+            names: HashSet::new(),
             documents: Vec::new(),
             mistakes: Vec::new(),
         }
@@ -123,18 +104,18 @@ impl<'a> Builder<'a> {
                 let text_tag = self.is_text(tag.as_deref(), range);
                 let plain = style == ScalarStyle::Plain && !text_tag;
                 let block = style == ScalarStyle::Literal;
-                let kind = Kind::Scalar { text: text.into_owned(), plain, block };
-                self.close(Node { mark: self.mark(range), kind, size: 1, pruned: false }, anchor);
+                let extent = Extent { values: 1, bytes: text.len() };
+                self.close(self.mark(range), Kind::Scalar { text: text.into(), plain, block }, extent, anchor)?;
             }
             Event::SequenceStart(anchor, tag) => self.start(range, anchor, tag.as_deref(), None)?,
             Event::MappingStart(anchor, tag) => self.start(range, anchor, tag.as_deref(), Some(Vec::new()))?,
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(open) = self.open.pop() {
                     let kind = match open.entries {
-                        Some(entries) => Kind::Map(entries),
-                        None => Kind::List(open.items),
+                        Some(entries) => Kind::Map(self.distinct(entries).into()),
+                        None => Kind::List(open.items.into()),
                     };
-                    self.close(Node { mark: open.mark, kind, size: open.size, pruned: false }, open.anchor);
+                    self.close(open.mark, kind, open.extent, open.anchor)?;
                 }
             }
             Event::Alias(anchor) => self.alias(anchor, range)?,
@@ -161,65 +142,87 @@ impl<'a> Builder<'a> {
         self.open.push(Open {
             mark,
             anchor,
-            size: 1,
+            extent: Extent { values: 1, bytes: 0 },
             items: Vec::new(),
             entries: map,
             key: None,
-            keys: HashMap::new(),
         });
         Ok(())
     }
 
     fn alias(&mut self, anchor: usize, range: Range) -> Result<(), Stop> {
         let mark = self.mark(range);
-        let Some(node) = self.anchors.get(&anchor).cloned() else {
+        let Some((node, extent)) = self.anchors.get(&anchor).cloned() else {
             self.mistake(mark, "the alias stands inside of the value that it names".into(), "Write the value out.");
             return Err(Stop);
         };
-        self.aliased = self.aliased.saturating_add(node.size);
-        if self.aliased > limits::ALIASED_VALUES {
-            self.mistake(
-                mark,
-                format!("aliases blow the file up to more than {} values", limits::ALIASED_VALUES),
-                "Write the values out, or use `replicas:` for many pods of one kind.",
-            );
-            return Err(Stop);
-        }
-        self.place(node);
-        Ok(())
+        self.aliased = self.aliased.and(extent);
+        let too_much = if self.aliased.values > limits::ALIASED_VALUES {
+            format!("{} values", limits::ALIASED_VALUES)
+        } else if self.aliased.bytes > limits::ALIASED_BYTES {
+            format!("{} MiB of text", limits::ALIASED_BYTES >> 20)
+        } else {
+            self.place(node, extent);
+            return Ok(());
+        };
+        let help = "Write the values out, or use `replicas:` for many pods of one kind.";
+        self.mistake(mark, format!("aliases blow the file up by more than {too_much}"), help);
+        Err(Stop)
     }
 
     /// Ends a value: remembers its anchor and puts it where it belongs.
-    fn close(&mut self, node: Node, anchor: usize) {
-        let node = Arc::new(node);
-        if anchor != 0 {
-            self.anchors.insert(anchor, node.clone());
+    fn close(&mut self, mark: Mark, kind: Kind, extent: Extent, anchor: usize) -> Result<(), Stop> {
+        self.values += 1;
+        if self.values > limits::VALUES {
+            let help = "Split it, or keep only the objects that the scenario needs.";
+            self.mistake(mark, format!("the file has more than {} values", limits::VALUES), help);
+            return Err(Stop);
         }
-        self.place(node);
+        let node = Arc::new(Node { mark, kind, size: extent.values, pruned: false });
+        if anchor != 0 {
+            self.anchors.insert(anchor, (node.clone(), extent));
+        }
+        self.place(node, extent);
+        Ok(())
     }
 
-    fn place(&mut self, node: Arc<Node>) {
+    fn place(&mut self, node: Arc<Node>, extent: Extent) {
         let Some(open) = self.open.last_mut() else {
             self.documents.push(node);
             return;
         };
-        open.size = open.size.saturating_add(node.size);
+        open.extent = open.extent.and(extent);
         let Some(entries) = &mut open.entries else {
             open.items.push(node);
             return;
         };
         let Some((name, mark)) = open.key.take() else {
-            open.key = Some((node.text().unwrap_or_default().to_owned(), node.mark));
+            let name = node.text().unwrap_or_default();
+            open.key = Some((shared(&mut self.names, name), node.mark));
             return;
         };
-        if let Some(first) = open.keys.insert(name.clone(), mark) {
-            self.duplicate(&name, mark, first);
-        } else {
-            // An empty value has no place of its own.
-            let empty = node.text().is_some_and(str::is_empty);
-            let value = if empty { Arc::new(Node { mark, ..(*node).clone() }) } else { node };
-            entries.push(Entry { name, mark, value });
-        }
+        // An empty value has no place of its own.
+        let empty = node.text().is_some_and(str::is_empty);
+        let value = if empty { Arc::new(Node { mark, ..(*node).clone() }) } else { node };
+        entries.push(Entry { name, mark, value });
+    }
+
+    /// The entries of a map, of those with the same key the first.
+    fn distinct(&mut self, mut entries: Vec<Entry>) -> Vec<Entry> {
+        let mut first: HashMap<Arc<str>, Mark> = HashMap::with_capacity(entries.len());
+        let mut repeated = Vec::new();
+        entries.retain(|entry| match first.entry(entry.name.clone()) {
+            hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(entry.mark);
+                true
+            }
+            hash_map::Entry::Occupied(known) => {
+                repeated.push((entry.name.clone(), entry.mark, *known.get()));
+                false
+            }
+        });
+        repeated.into_iter().take(limits::MISTAKES).for_each(|(name, mark, first)| self.duplicate(&name, mark, first));
+        entries
     }
 
     fn duplicate(&mut self, name: &str, mark: Mark, first: Mark) {
@@ -279,4 +282,16 @@ impl<'a> Builder<'a> {
         };
         Mark { line: start.line() as u32, column: start.col() as u32 + 1, length: length.max(1) as u32 }
     }
+}
+
+/// The text of a key, shared with others of the same name.
+fn shared(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
+    if let Some(known) = names.get(name) {
+        return known.clone();
+    }
+    let new: Arc<str> = name.into();
+    if names.len() < limits::SHARED_NAMES {
+        names.insert(new.clone());
+    }
+    new
 }

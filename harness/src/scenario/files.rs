@@ -6,6 +6,11 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use nix::sys::statfs::{
+    CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, FsType, PROC_SUPER_MAGIC, SECURITYFS_MAGIC, SYSFS_MAGIC,
+    TRACEFS_MAGIC, statfs,
+};
+
 use super::diagnostics::{Diagnostic, Diagnostics};
 use super::limits::FILE_BYTES;
 use super::model::Span;
@@ -33,10 +38,32 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
 /// [`FILE_BYTES`] or no UTF-8.
 pub fn read_file(path: &Path) -> io::Result<String> {
     let metadata = fs::metadata(path)?;
-    if metadata.is_dir() || metadata.is_file() {
-        return read_argument(path);
+    if !metadata.is_dir() && !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, a socket or a device, and no file"));
     }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, a socket or a device, and no file"))
+    read_argument(path)
+}
+
+/// The file systems whose files are the kernel's: made when they are read, perhaps without an end, and perhaps gone by that.
+const OF_KERNEL: [FsType; 7] = [
+    PROC_SUPER_MAGIC,
+    SYSFS_MAGIC,
+    DEBUGFS_MAGIC,
+    TRACEFS_MAGIC,
+    SECURITYFS_MAGIC,
+    CGROUP_SUPER_MAGIC,
+    CGROUP2_SUPER_MAGIC,
+];
+
+/// Refuses what the kernel makes up: `/proc/kmsg` looks like a regular file, and whoever reads it waits for ever.
+fn not_of_kernel(path: &Path) -> io::Result<()> {
+    if OF_KERNEL.contains(&statfs(path)?.filesystem_type()) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no saved file but one that the kernel makes up",
+        ));
+    }
+    Ok(())
 }
 
 /// The text of a file that the user named, which may be an open pipe: `/dev/stdin`, or what a shell makes of `<(...)`. One that
@@ -50,6 +77,7 @@ pub(crate) fn read_argument(path: &Path) -> io::Result<String> {
     if fs::metadata(path)?.file_type().is_fifo() && fs::canonicalize(path).is_ok() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a named pipe (a FIFO), and no file"));
     }
+    not_of_kernel(path)?;
     read_limited(File::open(path)?)
 }
 

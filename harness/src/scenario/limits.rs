@@ -6,14 +6,23 @@ pub const FILE_BYTES: usize = 64 << 20;
 /// Lists and maps inside of each other. A Pod with everything that the API knows needs about 20.
 pub(super) const DEPTH: usize = 64;
 
+/// Values of one file: scalars, lists and maps, aliases left out. What 64 MiB of YAML for a real cluster have is half of it.
+pub(super) const VALUES: u32 = 8_000_000;
+
 /// Values that aliases (`*name`) may add to those that are written out.
-pub(super) const ALIASED_VALUES: usize = 100_000;
+pub(super) const ALIASED_VALUES: u32 = 100_000;
+
+/// Bytes of text that aliases may add to what is written out.
+pub(super) const ALIASED_BYTES: usize = 4 << 20;
+
+/// Names of fields whose text is shared by all fields of the name. The API's objects have some hundreds.
+pub(super) const SHARED_NAMES: usize = 4096;
 
 /// Mistakes of one document that are looked for before reading it is given up.
 pub(super) const MISTAKES: usize = 50;
 
 /// Values that may be looked at again and again to find further mistakes.
-pub(super) const RECOVERY_VALUES: usize = 5_000_000;
+pub(super) const RECOVERY_VALUES: u32 = 5_000_000;
 
 /// Pods that one `replicas:` may ask for.
 pub(super) const REPLICAS: u32 = 10_000;

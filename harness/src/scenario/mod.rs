@@ -1,7 +1,7 @@
 //! Scenarios: what a user wrote, checked and resolved.
 //!
 //! 1. `document`: text → a tree that knows the place of every value, within bounds;
-//! 2. `decode`: tree → the types of `raw`, with all mistakes at once;
+//! 2. `decode`: tree → the types of `raw`, with all mistakes at once; `value` reads the tree in place;
 //! 3. `resolve`: references looked up, defaults filled in, steps made whole → [`Scenario`].
 //!
 //! Beside that, `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario, `assumed` makes a
@@ -29,6 +29,7 @@ mod served;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod value;
 
 pub(crate) use aim::aim_at;
 pub use aim::{Aim, AimedScenario, load_and_aim};

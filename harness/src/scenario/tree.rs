@@ -26,7 +26,7 @@ pub(crate) struct Node {
     /// What it is.
     pub(crate) kind: Kind,
     /// How many values it has, aliases written out and itself counted.
-    pub(crate) size: usize,
+    pub(crate) size: u32,
     /// True where something in it was taken away, because it could not be read.
     pub(crate) pruned: bool,
 }
@@ -37,23 +37,23 @@ pub(crate) enum Kind {
     /// A string, number, truth value or null.
     Scalar {
         /// The text without quotes.
-        text: String,
+        text: Box<str>,
         /// True where it stands without quotes, so that it may be other than a string.
         plain: bool,
         /// True for a literal block scalar (`|`), whose lines are those of the file without their indentation.
         block: bool,
     },
     /// A list.
-    List(Vec<Arc<Node>>),
+    List(Box<[Arc<Node>]>),
     /// A map, in the order of the text.
-    Map(Vec<Entry>),
+    Map(Box<[Entry]>),
 }
 
 /// A key and its value.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// The key.
-    pub(crate) name: String,
+    /// The key; keys of the same name share their text.
+    pub(crate) name: Arc<str>,
     /// Where the key stands.
     pub(crate) mark: Mark,
     /// The value.
@@ -73,13 +73,13 @@ impl Node {
     /// A value that is not there, at the start of a file.
     pub(crate) fn empty() -> Self {
         let mark = Mark { line: 1, column: 1, length: 1 };
-        Self { mark, kind: Kind::Scalar { text: String::new(), plain: true, block: false }, size: 1, pruned: false }
+        Self { mark, kind: Kind::Scalar { text: Box::default(), plain: true, block: false }, size: 1, pruned: false }
     }
 
     /// The value of a key; `None` where this is no map or has no such key.
     pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
         match &self.kind {
-            Kind::Map(entries) => entries.iter().find(|entry| entry.name == name),
+            Kind::Map(entries) => entries.iter().find(|entry| &*entry.name == name),
             _ => None,
         }
     }
@@ -107,16 +107,16 @@ impl Node {
         node.pruned = true;
         match (&mut node.kind, step) {
             (Kind::Map(entries), Hop::Field(name)) => {
-                let Some(at) = entries.iter().position(|entry| entry.name == *name) else { return };
+                let Some(at) = entries.iter().position(|entry| &*entry.name == name) else { return };
                 if rest.is_empty() {
-                    entries.remove(at);
+                    without(entries, at);
                 } else {
                     Self::prune(&mut entries[at].value, rest);
                 }
             }
             (Kind::List(items), Hop::Item(at)) if *at < items.len() => {
                 if rest.is_empty() {
-                    items.remove(*at);
+                    without(items, *at);
                 } else {
                     Self::prune(&mut items[*at], rest);
                 }
@@ -124,6 +124,13 @@ impl Node {
             _ => {}
         }
     }
+}
+
+/// Takes one item out of several.
+fn without<T>(items: &mut Box<[T]>, at: usize) {
+    let mut rest = std::mem::take(items).into_vec();
+    rest.remove(at);
+    *items = rest.into_boxed_slice();
 }
 
 /// A place in a tree, for reports. Steps to values that are not there stay where they are, so that there is

@@ -17,6 +17,7 @@ mod differential;
 mod doctor;
 mod explain;
 mod few_threads;
+mod forgotten_connections;
 mod invalid;
 mod kill;
 mod mutate;
@@ -33,4 +34,5 @@ mod verify;
 mod without_ipv6;
 
 #[path = "../../../rules/tests/suite/golden_support/mod.rs"]
+#[expect(dead_code, reason = "shared with the tests of the generator")]
 mod golden_support;

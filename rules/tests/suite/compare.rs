@@ -9,7 +9,6 @@ use svclab_rules::compare::{Difference, Finding, compare};
 use svclab_rules::iptables::{Chain, Negatable, ProtocolNumber, RuleSet, Target, generate, parse, print_rule};
 use svclab_rules::nftables::{self, Element, Key, Ruleset, Verdict};
 
-#[expect(dead_code, reason = "shared with the tests that compare text")]
 /// At most so many rules of a recording are changed in other ways than being deleted, spread over all of it.
 const CHANGED: usize = 40;
 

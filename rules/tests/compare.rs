@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use rstest::rstest;
-use svclab_rules::cluster::Family;
+use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::compare::{Difference, Finding, compare};
 use svclab_rules::iptables::{Chain, Negatable, ProtocolNumber, RuleSet, Target, generate, parse, print_rule};
 use svclab_rules::nftables::{self, Element, Key, Ruleset, Verdict};
@@ -22,13 +22,21 @@ const GRE: ProtocolNumber = ProtocolNumber(47);
 #[rstest]
 fn the_generated_rules_do_the_same(#[files("tests/golden/*/v*-iptables/*save.txt")] recording: PathBuf) {
     let recorded = read(&recording);
+    let mut cluster = cluster_of(&recording);
+    for nfacct in [false, true] {
+        cluster.proxy.nfacct = nfacct;
+        let generated = generate(&cluster, &cluster.nodes[0], recorded.family).unwrap();
+        assert_eq!(compare(&recorded, &generated), []);
+        assert_eq!(compare(&generated, &recorded), []);
+    }
+}
+
+/// The cluster of a recording, with the release that was recorded.
+fn cluster_of(recording: &Path) -> Cluster {
     let release = recording.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap();
-    let version = release.trim_start_matches('v').trim_end_matches("-iptables");
+    let minor = release.trim_start_matches('v').split('-').next().unwrap();
     let folder = recording.parent().and_then(Path::parent).unwrap();
-    let cluster = golden_support::load(&folder.join("cluster.yaml"), version);
-    let generated = generate(&cluster, &cluster.nodes[0], recorded.family).unwrap();
-    assert_eq!(compare(&recorded, &generated), []);
-    assert_eq!(compare(&generated, &recorded), []);
+    golden_support::load(&folder.join("cluster.yaml"), golden_support::recordings::version(minor))
 }
 
 /// At most so many rules of a recording are deleted, one at a time: all of them but in clusters of 1,000 endpoints, whose
@@ -91,12 +99,11 @@ fn every_changed_rule_is_found(
 
 /// What one kube-proxy wrote and what svclab writes for it mean the same, in nftables mode too.
 #[rstest]
-fn the_generated_tables_do_the_same(#[files("tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf) {
+fn the_generated_tables_do_the_same(#[files("tests/golden/*/v*-nftables/nft-ruleset.txt")] recording: PathBuf) {
     let text = std::fs::read_to_string(&recording).unwrap();
     let recorded = nftables::parse(&text).unwrap();
     assert_eq!(compare(&recorded, &recorded), []);
-    let folder = recording.parent().and_then(Path::parent).unwrap();
-    let cluster = golden_support::load(&folder.join("cluster.yaml"), "1.30");
+    let cluster = cluster_of(&recording);
     let mut compared = 0;
     for family in recorded.rules.tables.iter().map(|table| table.family) {
         let generated = nftables::generate(&cluster, &cluster.nodes[0], family).unwrap();
@@ -111,7 +118,7 @@ fn the_generated_tables_do_the_same(#[files("tests/golden/*/v1.30-nftables/nft-r
 /// The text that nft shows is read as what it was printed from.
 #[rstest]
 fn recorded_tables_are_read_and_printed_as_they_were(
-    #[files("tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf,
+    #[files("tests/golden/*/v*-nftables/nft-ruleset.txt")] recording: PathBuf,
 ) {
     let text = std::fs::read_to_string(&recording).unwrap();
     let parsed = nftables::parse(&text).unwrap();

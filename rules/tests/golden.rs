@@ -11,7 +11,7 @@ use svclab_rules::nftables::{self, Unsupported};
 
 mod golden_support;
 
-use golden_support::recordings::{clusters, recording, version, without_nfacct};
+use golden_support::recordings::{clusters, is_random, recording, version, without_nfacct};
 use golden_support::{first_difference, load, normalize};
 
 /// The documents of a release that are equal to their recordings, and how the others differ.
@@ -101,7 +101,9 @@ fn tables_equal_the_recordings(#[case] minor: &str, #[case] recorded: usize) {
 
 #[rstest]
 fn a_recording_comes_back_from_the_parser(#[files("tests/golden/*/v*-iptables/*save.txt")] recording: PathBuf) {
-    let (_, family, recorded) = open(&recording);
+    let ipv6 = recording.file_name().is_some_and(|name| name == "ip6tables-save.txt");
+    let family = if ipv6 { Family::Ipv6 } else { Family::Ipv4 };
+    let recorded = std::fs::read_to_string(recording).unwrap();
     assert_eq!(print(&parse(&recorded, family).unwrap().rules), recorded);
 }
 
@@ -109,20 +111,25 @@ fn a_recording_comes_back_from_the_parser(#[files("tests/golden/*/v*-iptables/*s
 /// longest pattern.
 #[test]
 fn the_table_of_features_is_true() {
-    const RELEASES: [&str; 5] =
-        ["v1.18-iptables", "v1.21-iptables", "v1.25-iptables", "v1.30-iptables", "v1.30-nftables"];
+    const COLUMNS: [(&[&str], &str); 7] = [
+        (&["1.18"], "iptables"),
+        (&["1.21"], "iptables"),
+        (&["1.25"], "iptables"),
+        (&["1.30"], "iptables"),
+        (&["1.30"], "nftables"),
+        (&LATER, "iptables"),
+        (&LATER, "nftables"),
+    ];
+    const LATER: [&str; 5] = ["1.32", "1.33", "1.34", "1.35", "1.36"];
     let rows = include_str!("../src/profile.rs").lines().filter_map(|line| line.strip_prefix("//! | "));
     let rows: Vec<Vec<&str>> = rows.map(|row| row.split('|').map(str::trim).collect()).collect();
     let rows: Vec<(&str, &[&str])> = rows
         .iter()
-        .filter(|row| row.len() == 8 && row[1].starts_with('`'))
-        .flat_map(|row| row[1].split(' ').map(|pattern| (pattern.trim_matches('`'), &row[2..7])))
+        .filter(|row| row.len() == 10 && row[1].starts_with('`'))
+        .flat_map(|row| row[1].split(' ').map(|pattern| (pattern.trim_matches('`'), &row[2..9])))
         .collect();
     let mut used = HashSet::new();
-    for folder in Path::new("tests/golden").read_dir().unwrap().map(|entry| entry.unwrap().path()) {
-        if !folder.is_dir() {
-            continue;
-        }
+    for folder in clusters(Path::new("tests/golden")) {
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap();
         let fits = |pattern: &str| match pattern.strip_suffix('*') {
             Some(start) => name.starts_with(start),
@@ -131,21 +138,14 @@ fn the_table_of_features_is_true() {
         let row = rows.iter().filter(|(pattern, _)| fits(pattern)).max_by_key(|(pattern, _)| pattern.len());
         let (pattern, cells) = row.unwrap_or_else(|| panic!("{name} has no row"));
         used.insert(*pattern);
-        for (release, cell) in RELEASES.iter().zip(cells.iter()) {
-            let recorded = if folder.join(release).is_dir() { "recording" } else { "description" };
-            assert_eq!(*cell, recorded, "{name} of {release}, in the row with {pattern}");
+        for ((releases, mode), cell) in COLUMNS.iter().zip(cells.iter()) {
+            for release in *releases {
+                let is_recorded = recording(&folder, release, mode).is_some() || is_random(&folder, release);
+                let recorded = if is_recorded { "recording" } else { "description" };
+                assert_eq!(*cell, recorded, "{name} of {release}, {mode} mode, in the row with {pattern}");
+            }
         }
     }
     let unused: Vec<_> = rows.iter().map(|(pattern, _)| pattern).filter(|pattern| !used.contains(*pattern)).collect();
     assert!(unused.is_empty(), "no cluster is called {unused:?}");
-}
-
-/// The cluster of a recording with its release set, its family and its text.
-fn open(recording: &Path) -> (svclab_rules::cluster::Cluster, Family, String) {
-    let release = recording.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap();
-    let version = release.trim_start_matches('v').trim_end_matches("-iptables");
-    let ipv6 = recording.file_name().is_some_and(|name| name == "ip6tables-save.txt");
-    let family = if ipv6 { Family::Ipv6 } else { Family::Ipv4 };
-    let folder = recording.parent().and_then(Path::parent).unwrap();
-    (load(&folder.join("cluster.yaml"), version), family, std::fs::read_to_string(recording).unwrap())
 }

@@ -31,7 +31,7 @@ fn block<'a>(table: &'a str, head: &str) -> Option<Vec<&'a str>> {
     Some(lines.map(str::trim).collect())
 }
 
-/// The first three are those that changed in 1.33 (kubernetes' own `pkg/proxy/nftables/README.md` and tests of that time).
+/// The first three are those that changed in 1.33.6, as the recordings of 1.34 have them.
 #[rstest]
 #[case("chain filter-output-pre-dnat", &[
     "type filter hook output priority -110; policy accept;",
@@ -87,14 +87,57 @@ fn a_single_endpoint(#[case] version: &str, #[case] rule: &str) {
     assert_eq!(block(&table, "chain service-SUSTUHLJ-default/web/tcp/http").unwrap(), [rule]);
 }
 
+/// The releases that were recorded, and the last ones before a change that came between two of them.
 #[rstest]
-#[case("1.33", "iif \"cni0\"")]
+#[case("1.32.5", "priority -90;")]
+#[case("1.33.2", "priority -90;")]
+#[case("1.33.5", "priority -90;")]
+#[case("1.33.6", "priority filter;")]
+#[case("1.33", "priority filter;")]
+#[case("1.34.0", "priority filter;")]
+fn filters_see_translated_destinations_later(#[case] version: &str, #[case] priority: &str) {
+    let table = table(&cluster("clusterip-three-endpoints", version));
+    let check =
+        table.split("\tchain ").find(|chain| chain.contains("hook output") && chain.contains("cluster-ips-check"));
+    assert!(check.unwrap().contains(priority), "{table}");
+}
+
+#[rstest]
+#[case("1.32", "iif \"cni0\"")]
+#[case("1.33.5", "iif \"cni0\"")]
+#[case("1.33", "iifname \"cni0\"")]
 #[case("1.34", "iifname \"cni0\"")]
 #[case("1.34.1", "iif \"cni0\"")]
 #[case("1.35", "iifname \"cni0\"")]
 fn interfaces_are_compared_by_name_later(#[case] version: &str, #[case] condition: &str) {
     let table = table(&cluster("config-local-bridge", version));
     assert!(table.contains(condition), "{table}");
+}
+
+/// With the ranges of ServiceCIDR objects: of the family, as nft lists them. `MultiCIDRServiceAllocator` is on by default from
+/// 1.33, and cannot be turned off from 1.34 on.
+#[rstest]
+#[case("1.32", None, &["10.96.0.0/16"], None)]
+#[case("1.32", Some(true), &["10.96.0.0/16"], Some("ip daddr 10.96.0.0/16 drop"))]
+#[case("1.33.2", None, &["10.96.0.0/16", "fd00:96::/112"], Some("ip daddr 10.96.0.0/16 drop"))]
+#[case("1.33.2", Some(false), &["10.96.0.0/16"], None)]
+#[case("1.34.1", Some(false), &["10.100.0.0/16", "10.96.0.0/16"], Some("ip daddr { 10.96.0.0/16, 10.100.0.0/16 } drop"))]
+#[case("1.36.2", None, &["10.97.0.0/16", "10.96.0.0/16"], Some("ip daddr { 10.96.0.0/15 } drop"))]
+#[case("1.36.2", None, &["fd00:96::/112"], None)]
+#[case("1.36.2", None, &[], None)]
+fn unallocated_cluster_ips_are_dropped(
+    #[case] version: &str,
+    #[case] gate: Option<bool>,
+    #[case] ranges: &[&str],
+    #[case] drop: Option<&str>,
+) {
+    let mut cluster = cluster("clusterip-three-endpoints", version);
+    cluster.proxy.feature_gates.extend(gate.map(|on| ("MultiCIDRServiceAllocator".to_owned(), on)));
+    cluster.service_cidrs = ranges.iter().map(|range| range.parse().unwrap()).collect();
+    let table = table(&cluster);
+    let drop = drop.map(|drop| format!("{drop} comment \"Drop traffic to unallocated ClusterIPs\""));
+    let reject = "ip daddr @cluster-ips reject comment \"Reject traffic to invalid ports of ClusterIPs\"".to_owned();
+    assert_eq!(block(&table, "chain cluster-ips-check").unwrap(), Vec::from_iter([reject].into_iter().chain(drop)));
 }
 
 #[test]

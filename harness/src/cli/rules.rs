@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// With plain objects: kube-proxy's configuration, a KubeProxyConfiguration.
     #[arg(long, value_name = "FILE")]
     proxy_config: Option<PathBuf>,
+    /// Write the rules of iptables mode that count with nfacct (1.32 and later), as kube-proxy does on a kernel that has it.
+    #[arg(long)]
+    nfacct: bool,
     /// Print no rules, but how those of FILE are different from them (from iptables-save, or from `nft list ruleset`
     /// with or without `-j`; `-` for standard input).
     ///
@@ -160,7 +163,8 @@ impl Input {
         let (path, text) = text_of(&args.path);
         let text = text.map_err(|error| scenario::unreadable(&path, &error))?;
         if is_manifest(&text) {
-            let PlainCluster { cluster, notes } = scenario::cluster(&text, &path, proxy_config(args, console)?)?;
+            let proxy = ProxyConfig { nfacct: args.nfacct, ..proxy_config(args, console)? };
+            let PlainCluster { cluster, notes } = scenario::cluster(&text, &path, proxy)?;
             show(&notes, console);
             doubts(&cluster).iter().filter(|_| !console.quiet).for_each(|doubt| console.complain(doubt));
             return Ok(Self::Objects(Box::new(cluster)));
@@ -174,6 +178,7 @@ impl Input {
         let proxy = &mut scenario.cluster.proxy;
         proxy.version = args.version.map_or(std::mem::take(&mut proxy.version), |version| version.to_string());
         proxy.mode = args.mode.map_or(proxy.mode, ProxyMode::from);
+        proxy.nfacct = args.nfacct;
         Ok(Self::Scenario(Box::new(scenario)))
     }
 

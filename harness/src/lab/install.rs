@@ -4,7 +4,7 @@ use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::LabError;
 use super::namespaces::{Namespace, find};
-use super::programs;
+use super::{nfacct, programs};
 use crate::documents::Document;
 
 /// Which of the two implementations of iptables installs rules.
@@ -64,6 +64,7 @@ pub(super) fn install_all<T>(
 ///
 /// As [`install_all`].
 pub(super) fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
+    nfacct::create(namespace, document)?;
     let program = backend.program(document.mode, document.family);
     let arguments: &[&str] = if document.mode == ProxyMode::Nftables { &["-f", "-"] } else { &[] };
     let output = programs::run(namespace, program, arguments, &document.text)?;

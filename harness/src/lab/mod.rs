@@ -16,6 +16,7 @@ mod memory;
 mod namespaces;
 pub(crate) mod netfilter;
 mod netlink;
+mod nfacct;
 pub(crate) mod programs;
 mod sandbox;
 mod settings;
@@ -32,6 +33,7 @@ pub use sandbox::{become_privileged, is_privileged};
 pub(crate) use channel::{Channel, Losses, close_all, give_room};
 pub(crate) use conntrack::Connections;
 pub(crate) use fence::{Fence, allowed_processors, stay_on};
+pub(crate) use nfacct::fitted;
 pub(crate) use settings::has_ipv6;
 pub(crate) use tracing::TRACING_TABLE;
 

@@ -12,7 +12,7 @@ use super::account::Failure;
 use super::{Options, RunError, capture};
 use crate::documents::{self, Document, DocumentError};
 use crate::judge::{Context, Verdict, cells, expected_parts, judge};
-use crate::lab::{Lab, with_lab};
+use crate::lab::{Lab, fitted, with_lab};
 use crate::observation::{Observation, Tally};
 use crate::probe::Prober;
 use crate::report::{Account, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
@@ -50,6 +50,7 @@ pub(super) fn carry_out(
     rate: FalseAlarmRate,
     tests: &mut Vec<TestReport>,
 ) -> Result<(), RunError> {
+    let scenario = &*fitted(scenario, options.backend);
     let documents = documents::generate(scenario, &scenario.cluster)?;
     let topology = topology::plan(scenario);
     let goal = Goal { false_alarm: rate, ..options.goal };

@@ -61,7 +61,7 @@ fn full_name(at: At<'_>) -> String {
     let metadata = at.field("metadata");
     let kind = text(at, "kind").unwrap_or_default();
     let name = text(metadata, "name").unwrap_or_default();
-    if kind == "Node" {
+    if matches!(kind.as_str(), "Node" | "ServiceCIDR") {
         return format!("{kind} {name}");
     }
     format!("{kind} {}/{name}", text(metadata, "namespace").as_deref().unwrap_or("default"))
@@ -75,6 +75,7 @@ impl From<Object> for objects::Object {
             Object::Service(service) => Self::Service(service),
             Object::Endpoints(endpoints) => Self::Endpoints(endpoints),
             Object::EndpointSlice(slice) => Self::EndpointSlice(slice),
+            Object::ServiceCidr(ranges) => Self::ServiceCIDR(ranges),
         }
     }
 }

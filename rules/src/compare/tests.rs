@@ -76,6 +76,21 @@ fn line(part: &str) -> &'static str {
     RULES.split_inclusive('\n').find(|line| line.starts_with("-A") && line.contains(part)).unwrap()
 }
 
+/// What counts with nfacct does nothing to a packet: its presence is no difference, but where it leads elsewhere.
+#[rstest]
+#[case::on_loopback("-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp -m comment --comment \"default/web:http\" -m tcp --dport 30080 -m nfacct --nfacct-name  localhost_nps_accepted_pkts -j KUBE-EXT-CDGGSHYLG3RE2FKL", &[])]
+#[case::another_port("-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp -m comment --comment \"default/web:http\" -m tcp --dport 30081 -m nfacct --nfacct-name  localhost_nps_accepted_pkts -j KUBE-EXT-CDGGSHYLG3RE2FKL", &["30081"])]
+#[case::another_target("-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp -m comment --comment \"default/web:http\" -m tcp --dport 30080 -m nfacct --nfacct-name  localhost_nps_accepted_pkts -j KUBE-SVL-CDGGSHYLG3RE2FKL", &["30080"])]
+fn rules_that_only_count_mean_nothing(#[case] counted: &str, #[case] told: &[&str]) {
+    let general = line("-A KUBE-NODEPORTS -p tcp");
+    let found = findings(&[
+        ("--ctstate INVALID", "--ctstate INVALID -m nfacct --nfacct-name  ct_state_invalid_dropped_pkts"),
+        (general, &format!("{counted}\n{general}")),
+    ]);
+    assert_eq!(found.len(), told.len(), "{found:?}");
+    assert!(found.iter().zip(told).all(|(found, told)| found.contains(told)), "{found:?}");
+}
+
 #[rstest]
 #[case::cluster_ip(
     "web:http cluster IP\" -m tcp --dport 80 -j KUBE-SVC",

@@ -35,7 +35,8 @@ pub enum Match {
     Multiport(Box<Multiport>),
     /// `set`: membership in an ipset.
     Set(Box<Negatable<IpSet>>),
-    /// `nfacct`: always holds; the kernel's accounting object of this name counts the packet.
+    /// `nfacct`: the kernel's accounting object of this name counts the packet. Without a quota, which kube-proxy's have not,
+    /// it always holds (`nfacct_mt`).
     Nfacct(Box<str>),
     /// An extension, or an option of one, that is not modelled. What it compares is unknown.
     Other(Box<Other>),

@@ -13,7 +13,8 @@ pub(super) fn changes(rules: &RuleSet) -> Vec<Change> {
     for (table_at, table) in rules.tables.iter().enumerate() {
         for (chain_at, chain) in table.chains.iter().enumerate() {
             let words = |rule: &Rule| print_rule(rules.family, &chain.name, rule).trim_end().to_owned();
-            for (at, rule) in chain.rules.iter().enumerate() {
+            // Most changes of a rule that only counts are nothing that a packet meets.
+            for (at, rule) in chain.rules.iter().enumerate().filter(|(at, _)| !chain.only_counts(*at)) {
                 let found = edits(rules.family, table, &chain.rules[at..]);
                 changes.extend(found.into_iter().map(|(operator, edit)| Change {
                     operator,

@@ -9,7 +9,7 @@ const PATCHES: [(&str, &str); 5] =
 /// The oldest release that a later one may equal, so that it has no folder of its own.
 const FIRST_KEPT: &str = "1.30";
 
-/// A cluster of which a release's rules depend on chance, so that no recording of it is kept.
+/// The cluster and the release in question.
 const RANDOM: (&str, &str) = ("duplicate-endpoints", "1.36");
 
 /// The folders of all clusters, by name.
@@ -28,13 +28,18 @@ pub(crate) fn version(minor: &str) -> &str {
 /// Where the recording of a cluster, a minor release and a mode is, if there is one: in the release's folder, else in that of
 /// the last one before.
 pub(crate) fn recording(cluster: &Path, minor: &str, mode: &str) -> Option<PathBuf> {
-    if cluster.ends_with(RANDOM.0) && minor == RANDOM.1 {
+    if is_random(cluster, minor) {
         return None;
     }
     let folder = |minor: &str| Some(cluster.join(format!("v{minor}-{mode}"))).filter(|folder| folder.is_dir());
     let Some(at) = PATCHES.iter().position(|(known, _)| *known == minor) else { return folder(minor) };
     let not_later = PATCHES[..=at].iter().rev().map(|(known, _)| *known);
     not_later.chain([FIRST_KEPT]).find_map(folder)
+}
+
+/// Whether a release's rules for a cluster depend on chance, so that no recording of them is kept.
+pub(crate) fn is_random(cluster: &Path, minor: &str) -> bool {
+    cluster.ends_with(RANDOM.0) && minor == RANDOM.1
 }
 
 /// Rules of iptables mode as kube-proxy writes them where the kernel has no nfacct.

@@ -39,6 +39,11 @@ impl<'a> Objects<'a> {
                         self.complete &= node.is_some();
                         self.nodes.extend(node.map(|node| place.with(node)));
                     }
+                    Object::ServiceCidr(ranges) => {
+                        self.complete &= sound(&place, objects::service_cidr(&ranges), findings).is_some();
+                        let reason = "a scenario's cluster has one, of its `cluster.serviceCIDR`";
+                        findings.note(place.at, format!("a ServiceCIDR is left out: {reason}"));
+                    }
                     Object::EndpointSlice(slice) => match sound(&place, objects::endpoint_slice(&slice), findings) {
                         Some(Reading::Kept(slice)) => {
                             if !known.insert(slice.name.clone()) {

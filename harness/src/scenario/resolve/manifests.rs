@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1 as discovery;
+use k8s_openapi::api::networking::v1 as networking;
 use serde::de::DeserializeOwned;
 
 use super::super::decode::decode;
@@ -28,6 +29,8 @@ pub(crate) enum Object {
     Endpoints(Box<core::Endpoints>),
     /// Endpoints.
     EndpointSlice(Box<discovery::EndpointSlice>),
+    /// Ranges that cluster IPs are allocated from.
+    ServiceCidr(Box<networking::ServiceCIDR>),
 }
 
 /// The files that a scenario names, read and parsed, by their path.
@@ -83,6 +86,7 @@ impl<'a> Reader<'_, 'a> {
             "Service" => self.take(at, tree, Object::Service),
             "Endpoints" => self.take(at, tree, Object::Endpoints),
             "EndpointSlice" => self.take(at, tree, Object::EndpointSlice),
+            "ServiceCIDR" => self.take(at, tree, Object::ServiceCidr),
             list if list.ends_with("List") && depth == 0 => {
                 let items = tree.get("items").map(|entry| entry.value.items()).unwrap_or_default();
                 for (index, item) in items.iter().enumerate() {

@@ -33,6 +33,12 @@ pub(crate) struct Network {
 }
 
 impl Network {
+    /// The ranges of the cluster's ServiceCIDR object: those of the families that it has.
+    pub(crate) fn allocated(&self) -> impl Iterator<Item = IpNet> {
+        let families = self.families();
+        self.service_cidrs.iter().copied().filter(move |range| families.contains(&family(*range)))
+    }
+
     /// The families of pods, the primary one first.
     pub(crate) fn families(&self) -> Vec<Family> {
         self.pod_cidrs.iter().copied().map(family).collect()

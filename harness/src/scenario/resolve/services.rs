@@ -1,6 +1,7 @@
 //! Services: short forms laid over what is there, with cluster IPs and node ports filled in.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1 as core;
 use svclab_rules::cluster::{Family, ObjectName};
@@ -124,6 +125,7 @@ pub(crate) fn complete(
         if spec.cluster_ip.is_none() && spec.cluster_ips.is_none() {
             cluster_ips(spec, &place, network, pool, findings);
         }
+        fill_families(spec);
         allocate_node_ports(spec, &mut node_ports);
     }
 }
@@ -173,6 +175,19 @@ fn cluster_ips(
     }
     spec.cluster_ip = drawn.first().cloned();
     spec.cluster_ips = Some(drawn);
+}
+
+/// Lists the families of a Service's cluster IPs where it does not itself.
+fn fill_families(spec: &mut core::ServiceSpec) {
+    let single = spec.cluster_ip.iter();
+    let listed = spec.cluster_ips.iter().flatten();
+    let addresses: Vec<IpAddr> = match spec.cluster_ips.as_ref().is_none_or(Vec::is_empty) {
+        true => single.filter_map(|text| text.parse().ok()).collect(),
+        false => listed.filter_map(|text| text.parse().ok()).collect(),
+    };
+    if !addresses.is_empty() && spec.ip_families.as_ref().is_none_or(Vec::is_empty) {
+        spec.ip_families = Some(addresses.into_iter().map(|address| Family::of(address).to_string()).collect());
+    }
 }
 
 /// Gives node ports to those ports that need one: the next free ones from 30000 on.

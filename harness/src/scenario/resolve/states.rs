@@ -107,7 +107,7 @@ impl<'a> Objects<'a> {
             pods: self.pods.iter().map(|pod| pod.value.pod.clone()).collect(),
             services: facts.into_iter().map(|service| service.value).collect(),
             slices,
-            service_cidrs: network.service_cidrs.clone(),
+            service_cidrs: network.allocated().collect(),
             proxy: network.proxy.clone(),
         };
         self.check(&cluster, findings);

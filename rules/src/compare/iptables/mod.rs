@@ -13,7 +13,7 @@ use super::kind::Kind;
 use super::model::{Chance, Line, Model, Part, Place};
 use super::others::Own;
 use crate::cluster::Family;
-use crate::iptables::{self, ChainHash, Match, Policy, Rule, RuleSet, SourceLines, TableName, Target, print_rule};
+use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, TableName, Target, print_rule};
 
 /// Chains in which rules of services stand, in whatever order of services.
 const LISTS: [&str; 4] = ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];

@@ -14,8 +14,6 @@ pub(super) fn condition(other: &Other, family: Family) -> Option<Condition> {
     let options = options(&other.text);
     let known = match (&*other.name, &options) {
         ("limit", _) => Some(Condition::Limit),
-        // `nfacct_mt`: a counter without a quota always holds.
-        ("nfacct", _) => return None,
         ("conntrack", Some(options)) => {
             conntrack(options, family).map(|options| Condition::Conntrack(Box::new(options)))
         }

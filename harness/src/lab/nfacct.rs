@@ -1,0 +1,110 @@
+//! The kernel's accounting objects, with which rules count by `-m nfacct`.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use nix::errno::Errno;
+use svclab_rules::cluster::{Cluster, Family, ProxyConfig, ProxyMode};
+use svclab_rules::profile::Profile;
+
+use super::namespaces::Namespace;
+use super::netfilter::{Socket, encode};
+use super::{Backend, LabError, with_lab};
+use crate::documents::Document;
+use crate::scenario::{Scenario, Step};
+use crate::topology::{Role, Space, Topology};
+
+/// `NFNL_SUBSYS_ACCT` with `NFNL_MSG_ACCT_NEW` (`linux/netfilter/nfnetlink_acct.h`).
+const NEW: u16 = 7 << 8;
+/// `NFACCT_NAME`.
+const NAME: u16 = 1;
+/// `AF_UNSPEC`.
+const ALL_FAMILIES: u8 = 0;
+
+/// Makes the objects that a document's rules name, as kube-proxy does before it writes such rules. One that is there already
+/// stays.
+///
+/// # Errors
+///
+/// Where the kernel refuses it.
+pub(super) fn create(namespace: &Namespace, document: &Document) -> Result<(), LabError> {
+    let names = named(&document.text);
+    if document.mode != ProxyMode::Iptables || names.is_empty() {
+        return Ok(());
+    }
+    let error = || LabError::socket(namespace.name(), "making nfacct objects");
+    let socket = namespace.run(|| Socket::open(0))?.map_err(error())?;
+    for name in names {
+        let text = [name.as_bytes(), &[0]].concat();
+        match socket.request(NEW, ALL_FAMILIES, 0, &encode(NAME, &text)) {
+            Err(busy) if busy.raw_os_error() == Some(Errno::EBUSY as i32) => {}
+            made => made.map_err(error())?,
+        }
+    }
+    Ok(())
+}
+
+/// The objects that rules name.
+fn named(rules: &str) -> BTreeSet<&str> {
+    rules.split("--nfacct-name ").skip(1).filter_map(|rest| rest.split_whitespace().next()).collect()
+}
+
+/// The scenario with the rules that kube-proxy writes on this kernel: where its release counts with nfacct, and the kernel has
+/// it, it does so in every state.
+pub(crate) fn fitted(scenario: &Scenario, backend: Backend) -> Cow<'_, Scenario> {
+    let counts = scenario.states().any(|state| would_count(&state.proxy));
+    if !(counts && is_there(backend)) {
+        return Cow::Borrowed(scenario);
+    }
+    let mut fitted = scenario.clone();
+    let count = |state: &mut Cluster| state.proxy.nfacct = true;
+    count(&mut fitted.cluster);
+    for step in fitted.tests.iter_mut().flat_map(|test| &mut test.steps) {
+        if let Step::Apply(state) = step {
+            count(state);
+        }
+    }
+    Cow::Owned(fitted)
+}
+
+/// Whether a kube-proxy would count if the kernel had nfacct.
+fn would_count(proxy: &ProxyConfig) -> bool {
+    let with_nfacct = ProxyConfig { nfacct: true, ..proxy.clone() };
+    let release = proxy.version.parse::<Profile>();
+    proxy.mode == ProxyMode::Iptables && release.is_ok_and(|release| release.counts_with_nfacct(&with_nfacct))
+}
+
+/// Whether rules that count with nfacct can be installed here. That is tried once for each implementation of iptables.
+fn is_there(backend: Backend) -> bool {
+    static TRIED: [OnceLock<bool>; 3] = [const { OnceLock::new() }; 3];
+    let tried = match backend {
+        Backend::System => &TRIED[0],
+        Backend::Nft => &TRIED[1],
+        Backend::Legacy => &TRIED[2],
+    };
+    *tried.get_or_init(|| {
+        let mut topology = Topology::default();
+        topology.add(Space::new("alone".to_owned(), Role::Underlay));
+        let document = Document {
+            space: "alone".to_owned(),
+            family: Family::Ipv4,
+            beside: false,
+            mode: ProxyMode::Iptables,
+            text: "*filter\n-A INPUT -m nfacct --nfacct-name svclab\nCOMMIT\n".to_owned(),
+        };
+        with_lab(&topology, &[document], backend, |_| ()).is_ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_named_by_rules() {
+        let rules =
+            "-A A -m nfacct --nfacct-name  b -j DROP\n-A A -m nfacct --nfacct-name a\n-A B -m nfacct --nfacct-name b\n";
+        assert_eq!(Vec::from_iter(named(rules)), ["a", "b"]);
+    }
+}

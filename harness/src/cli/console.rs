@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
 
+use super::closed::arrived;
 use crate::text::visible;
 
 /// Options of every command.
@@ -71,7 +72,7 @@ impl Console {
     /// Writes text that has its own line ends. What cannot be written is told by [`Self::finish`].
     pub(crate) fn text(&self, text: impl Display) {
         let text = text.to_string();
-        self.keep(io::stdout().lock().write_all(visible(&text, self.color).as_bytes()));
+        self.keep(arrived(io::stdout().lock().write_all(visible(&text, self.color).as_bytes())));
     }
 
     /// Writes a line that only informs; not with `--quiet`.

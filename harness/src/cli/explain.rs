@@ -57,7 +57,7 @@ pub(crate) struct Args {
 enum Format {
     /// A page for a person; with --quiet without the meaning of words.
     Text,
-    /// All ways with all that is known of them.
+    /// All ways with all that is known of them; where there are thousands, of most only how they end.
     Json,
     /// A flowchart of all ways, which GitHub draws in Markdown.
     Mermaid,
@@ -87,7 +87,10 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     })?;
     let told = aimed.assumptions.iter().filter(|_| !console.quiet);
     told.for_each(|words| console.complain(format!("{}: assumed: {words}", path.display())));
-    let explained = if args.live { live(&aimed, args, console)? } else { explain::explain(&aimed, args.step) };
+    let explained = match args.live {
+        true => live(&aimed, args, console)?,
+        false => explain::explain(&aimed, args.step, args.way.get()),
+    };
     let explanation = explained.map_err(|error| {
         console.complain(&error);
         refused(&error, console)
@@ -99,7 +102,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
 
 fn live(aimed: &AimedScenario, args: &Args, console: &Console) -> Result<Result<Explanation, ExplainError>, Exit> {
     prepare(console)?;
-    Ok(explain::explain_live(aimed, args.step, args.backend.into()))
+    Ok(explain::explain_live(aimed, args.step, args.way.get(), args.backend.into()))
 }
 
 /// Whose fault it is that nothing can be explained, and what to do.

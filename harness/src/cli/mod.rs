@@ -2,6 +2,7 @@
 
 mod cascade;
 mod check;
+mod closed;
 mod completions;
 mod console;
 mod doctor;
@@ -26,9 +27,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nix::sys::signal::{SigSet, Signal};
 
 use crate::scenario::{self, Diagnostics, Found, Note, Scenario};
 use crate::text::reason;
+pub use closed::look_at_standard_output;
 use console::{Console, OutputArgs};
 
 /// How a command ended. The numbers are part of the interface.
@@ -146,6 +149,8 @@ fn text_of(path: &Path) -> (PathBuf, io::Result<String>) {
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
+    // A file that must not grow further (`ulimit -f`) is an error like any other, not a reason to end without a word.
+    let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return tell(&error).into(),
@@ -172,7 +177,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
 
 /// Shows help, the version, or what is wrong with the command line.
 fn tell(error: &clap::Error) -> Exit {
-    let shown = error.print().and_then(|()| io::stdout().flush());
+    let shown = closed::arrived(error.print().and_then(|()| io::stdout().flush()));
     if error.use_stderr() { Exit::Input } else { written(Exit::Held, shown) }
 }
 

@@ -66,15 +66,16 @@ struct Inquiry<'a> {
     documents: Vec<Document>,
 }
 
-/// Explains a probe that was asked for, in the first of the families that both of its ends have.
+/// Explains a probe that was asked for, in the first of the families that both of its ends have. `way`, from 1, is that of its ways which is told
+/// in full, however many there are.
 ///
 /// # Errors
 ///
 /// Where the cluster's rules cannot be written, or cannot be read.
-pub fn explain(aimed: &AimedScenario, step: usize) -> Result<Explanation, ExplainError> {
+pub fn explain(aimed: &AimedScenario, step: usize, way: usize) -> Result<Explanation, ExplainError> {
     let inquiry = Inquiry::of(aimed)?;
     let port = inquiry.probe.source_port.unwrap_or(SOURCE_PORT);
-    inquiry.answer(step, port, None)
+    inquiry.answer((step, way), port, None)
 }
 
 /// Explains a probe as [`explain`] does, sends it in a lab while the kernel traces the rules that it meets, and holds both ways
@@ -83,14 +84,19 @@ pub fn explain(aimed: &AimedScenario, step: usize) -> Result<Explanation, Explai
 /// # Errors
 ///
 /// As [`explain`], and what keeps a lab from being built, a probe from being sent, or the kernel from being heard.
-pub fn explain_live(aimed: &AimedScenario, step: usize, backend: Backend) -> Result<Explanation, ExplainError> {
+pub fn explain_live(
+    aimed: &AimedScenario,
+    step: usize,
+    way: usize,
+    backend: Backend,
+) -> Result<Explanation, ExplainError> {
     let inquiry = Inquiry::of(aimed)?;
     let sent = with_lab(&inquiry.topology, &inquiry.documents, backend, |lab| {
         let mut prober = Prober::new(lab, &aimed.cluster)?;
         send_traced(&mut prober, inquiry.probe)
     })?;
     let (flow, traced) = sent?;
-    inquiry.answer(step, flow.source.port(), Some((&flow, traced.as_slice())))
+    inquiry.answer((step, way), flow.source.port(), Some((&flow, traced.as_slice())))
 }
 
 impl<'a> Inquiry<'a> {
@@ -103,7 +109,7 @@ impl<'a> Inquiry<'a> {
     /// Asks promise and prediction, and holds what the kernel told against the latter.
     fn answer(
         &self,
-        step: usize,
+        (step, way): (usize, usize),
         source_port: u16,
         kernel: Option<(&FlowObservation, &[Traced])>,
     ) -> Result<Explanation, ExplainError> {
@@ -126,7 +132,7 @@ impl<'a> Inquiry<'a> {
             unpredicted: prediction.is_none().then(|| NO_ADDRESS.to_owned()),
             ways: prediction
                 .as_ref()
-                .map(|prediction| story::ways(&network, prediction, nearest.as_ref()))
+                .map(|prediction| story::ways(&network, prediction, nearest.as_ref(), way.saturating_sub(1)))
                 .unwrap_or_default(),
             kernel: kernel.map(|(flow, traced)| story::kernel(flow, traced, branches, nearest.as_ref())),
             families: probes.iter().skip(1).map(|probe| story::family(probe.to.address)).collect(),

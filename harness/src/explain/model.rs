@@ -129,6 +129,8 @@ pub struct Way {
     pub back: Vec<Stop>,
     /// What becomes of the answer, in words; nothing where none is sent.
     pub reply: Option<String>,
+    /// True where the hooks are left out, because there are too many ways to tell all of each: `--way` chooses one that is told.
+    pub brief: bool,
 }
 
 /// How a way ends.

@@ -74,16 +74,33 @@ pub(super) fn family(address: IpAddr) -> &'static str {
     }
 }
 
-/// The branches of a prediction; for one of them what the kernel told of its rules.
-pub(super) fn ways(network: &Network<'_>, prediction: &Prediction, kernel: Option<&(usize, Comparison)>) -> Vec<Way> {
+/// Rules that are told of all ways together, beside that which was chosen. Where chance decides at one rule after the other, there are
+/// many thousand ways with many rules each.
+const MOST_RULES: usize = 1 << 15;
+
+/// The branches of a prediction; for one of them what the kernel told of its rules. That and the one at the position `chosen` are told in full,
+/// and of the others as many as there is room for; of the rest only how they end.
+pub(super) fn ways(
+    network: &Network<'_>,
+    prediction: &Prediction,
+    kernel: Option<&(usize, Comparison)>,
+    chosen: usize,
+) -> Vec<Way> {
+    let mut room = MOST_RULES;
     let told = |position: usize| {
         let of_this = kernel.filter(|(way, _)| *way == position);
         of_this.map(|(_, comparison)| comparison.told.as_slice()).unwrap_or_default()
     };
-    prediction.branches.iter().enumerate().map(|(position, branch)| way(network, branch, told(position))).collect()
+    let one = |(position, branch): (usize, &PredictedBranch)| {
+        let of_this = told(position);
+        let rules = branch.stages.iter().chain(&branch.back).map(|stage| stage.path.0.len() + 1).sum::<usize>();
+        room = room.saturating_sub(rules);
+        way(network, branch, of_this, room == 0 && position != chosen && of_this.is_empty())
+    };
+    prediction.branches.iter().enumerate().map(one).collect()
 }
 
-fn way(network: &Network<'_>, branch: &PredictedBranch, told: &[Vec<Option<bool>>]) -> Way {
+fn way(network: &Network<'_>, branch: &PredictedBranch, told: &[Vec<Option<bool>>], is_brief: bool) -> Way {
     let PredictedBranch { share, outcome, assumptions, stages, back } = branch;
     let (verdict, at, source, destination, reply) = match outcome {
         Predicted::Delivered { at, source, destination, reply } => {
@@ -103,6 +120,7 @@ fn way(network: &Network<'_>, branch: &PredictedBranch, told: &[Vec<Option<bool>
         (Verdict::Rejected, None) => "the sender is told".to_owned(),
         (_, None) => String::new(),
     };
+    let (stages, back): (&[_], &[_]) = if is_brief { (&[], &[]) } else { (stages, back) };
     let mut so_far = Share::ONE;
     Way {
         share: Part::from(*share),
@@ -115,6 +133,7 @@ fn way(network: &Network<'_>, branch: &PredictedBranch, told: &[Vec<Option<bool>
         there: stops(network, stages, told, &end, &mut so_far),
         back: stops(network, back, told.get(stages.len()..).unwrap_or_default(), &back_end, &mut so_far),
         reply: reply.map(ToString::to_string),
+        brief: is_brief,
     }
 }
 

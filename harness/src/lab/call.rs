@@ -307,7 +307,7 @@ mod tests {
         let child = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let state = || std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         while !state().is_empty() && !state().contains(") Z ") {
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 
@@ -315,7 +315,7 @@ mod tests {
     #[case::nothing("", "")]
     #[case::short("one\ntwo\n", "one\ntwo")]
     #[case::long_line(&"x".repeat(1000), &"x".repeat(400))]
-    #[case::many_lines(&"four\n".repeat(1000), "four\n".repeat(79).trim_end())]
+    #[case::many_lines(&"four\n".repeat(1000), &"four\n".repeat(80)[..399])]
     fn the_last_words_are_short(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(last_words(text.as_bytes()), expected);
     }

@@ -63,7 +63,7 @@ struct Totals {
 
 impl<'a> From<&'a RunReport> for Run<'a> {
     fn from(run: &'a RunReport) -> Self {
-        let Counts { scenarios, ok, failed, errors } = run.counts();
+        let Counts { scenarios, ok, failed, errors, scenario_errors: _ } = run.counts();
         Self {
             version: 1,
             status: run.status().as_str(),

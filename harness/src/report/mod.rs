@@ -195,7 +195,7 @@ impl Status {
     }
 }
 
-/// How many tests came out how. What went wrong with a scenario and with none of its tests counts as one more error.
+/// How many tests came out how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Scenarios.
@@ -206,6 +206,8 @@ pub struct Counts {
     pub failed: usize,
     /// Tests that could not be tried.
     pub errors: usize,
+    /// Scenarios with which something went wrong beside their tests: a capture that could not be written, or no test at all.
+    pub scenario_errors: usize,
 }
 
 impl Trouble {
@@ -280,7 +282,7 @@ impl RunReport {
                     Status::Error => counts.errors += 1,
                 }
             }
-            counts.errors += usize::from(scenario.is_wrong_by_itself());
+            counts.scenario_errors += usize::from(scenario.is_wrong_by_itself());
         }
         counts
     }

@@ -313,7 +313,7 @@ fn what_showed_nothing_is_an_error() {
     assert_eq!(nothing.status(), Status::Error);
     assert_eq!(scenario(Vec::new()).status(), Status::Error);
     let run = RunReport { scenarios: vec![scenario(Vec::new()), scenario(vec![nothing])], ..RunReport::default() };
-    assert_eq!(run.counts(), Counts { scenarios: 2, errors: 2, ..Counts::default() });
+    assert_eq!(run.counts(), Counts { scenarios: 2, errors: 1, scenario_errors: 1, ..Counts::default() });
     assert_eq!(RunReport::default().status(), Status::Ok);
 }
 
@@ -354,6 +354,21 @@ fn probes_in_words(#[case] probe: Probe, #[case] words: &str) {
     assert_eq!(probe_words(&probe), words);
 }
 
+/// A capture that cannot be written is an error, and no test.
+#[test]
+fn an_error_beside_the_tests_is_no_test() {
+    let held = test("one", 5, 84, vec![delivered()]);
+    let report = ScenarioReport {
+        error: Some(trouble("writing a.pcapng: no space", "Free some.", None)),
+        ..scenario(vec![held])
+    };
+    let run = RunReport { scenarios: vec![report], filtered: 0, duration: ms(9) };
+    assert_eq!(run.counts(), Counts { scenarios: 1, ok: 1, scenario_errors: 1, ..Counts::default() });
+    assert_eq!(run.status(), Status::Error);
+    let page = console::render(&run, plain(Detail::Normal));
+    assert!(page.ends_with("1 scenario, 1 test: 1 ok; 1 scenario error, in 9 ms\n"), "{page}");
+}
+
 /// A lab that fails is told once, and each of its tests counts.
 #[test]
 fn tests_of_a_lab_that_fails() {
@@ -362,7 +377,7 @@ fn tests_of_a_lab_that_fails() {
     let tests = vec![missed("one"), missed("two")];
     let report = ScenarioReport { error: Some(lab.clone()), ..scenario(tests) };
     let run = RunReport { scenarios: vec![report], filtered: 0, duration: ms(9) };
-    assert_eq!(run.counts(), Counts { scenarios: 1, ok: 0, failed: 0, errors: 2 });
+    assert_eq!(run.counts(), Counts { scenarios: 1, errors: 2, ..Counts::default() });
     assert_eq!(github::render(&run).matches("::error").count(), 1, "{}", github::render(&run));
     let told = "a ClusterIP reaches a pod on another node  scenarios/clusterip/other-node.yaml\n  \
         ERROR one     < 1 ms\n  \

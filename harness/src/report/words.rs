@@ -71,6 +71,9 @@ pub(super) fn counts(counts: Counts) -> String {
     if counts.errors > 0 {
         words += &format!(", {}", counted(counts.errors, "error"));
     }
+    if counts.scenario_errors > 0 {
+        words += &format!("; {}", counted(counts.scenario_errors, "scenario error"));
+    }
     words
 }
 

@@ -27,5 +27,8 @@ pub(super) const RECOVERY_VALUES: u32 = 5_000_000;
 /// Pods that one `replicas:` may ask for.
 pub(super) const REPLICAS: u32 = 10_000;
 
+/// Objects of all states that the changes of a scenario lead to: each state has all of its cluster's.
+pub(super) const OBJECTS_OF_CHANGES: usize = 200_000;
+
 /// Flows that one probe may ask for.
 pub const MOST_FLOWS: u64 = 100_000_000;

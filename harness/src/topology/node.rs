@@ -11,7 +11,6 @@ use super::{
     host_prefix, mac_of,
 };
 use crate::scenario::{CniKind, Overlay, Scenario};
-use crate::wire::Mac;
 
 /// Plans a node, without its pods.
 pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster, node: &Node) {
@@ -41,9 +40,14 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     }
 }
 
-/// The namespace of a node: nodes come right after the underlay, in the order of the cluster.
+/// The nodes with their namespaces: nodes come right after the underlay, in the order of the cluster.
+fn spaces(cluster: &Cluster) -> impl Iterator<Item = (SpaceId, &Node)> {
+    (1..).zip(&cluster.nodes)
+}
+
+/// The namespace of a node.
 pub(super) fn space_of(cluster: &Cluster, node: &str) -> Option<SpaceId> {
-    cluster.nodes.iter().position(|candidate| candidate.name == node).map(|position| position + 1)
+    spaces(cluster).find(|(_, candidate)| candidate.name == node).map(|(id, _)| id)
 }
 
 /// The kernel settings: what kubelet, kube-proxy and CNI plugins make of a node, then the scenario's own.
@@ -65,8 +69,8 @@ fn settings(space: &mut Space, scenario: &Scenario, cluster: &Cluster, node: &No
 }
 
 fn ways_to_other_nodes(space: &mut Space, cluster: &Cluster, node: &Node, eth0: u32) {
-    for other in cluster.nodes.iter().filter(|other| other.name != node.name) {
-        let Some(mac) = eth0_of(cluster, other) else { continue };
+    for (id, other) in spaces(cluster).filter(|(_, other)| other.name != node.name) {
+        let mac = mac_of(id, ETH0);
         for address in other.internal_ips.iter().copied() {
             space.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(eth0) });
             space.neighbours.push(Neighbour { interface: eth0, address, mac });
@@ -74,11 +78,15 @@ fn ways_to_other_nodes(space: &mut Space, cluster: &Cluster, node: &Node, eth0: 
     }
 }
 
-/// The pod ranges of other nodes: the node, its address of that family, the range.
-fn remote_ranges<'a>(cluster: &'a Cluster, node: &'a Node) -> impl Iterator<Item = (&'a Node, IpAddr, IpNet)> {
-    let others = cluster.nodes.iter().filter(|other| other.name != node.name);
-    others.flat_map(|other| {
-        other.pod_cidrs.iter().filter_map(move |cidr| Some((other, other.internal_ip(Family::of(cidr.addr()))?, *cidr)))
+/// The pod ranges of other nodes: the node with its namespace, its address of that family, the range.
+fn remote_ranges<'a>(
+    cluster: &'a Cluster,
+    node: &'a Node,
+) -> impl Iterator<Item = ((SpaceId, &'a Node), IpAddr, IpNet)> {
+    let others = spaces(cluster).filter(|(_, other)| other.name != node.name);
+    others.flat_map(|(id, other)| {
+        let address = move |cidr: &IpNet| other.internal_ip(Family::of(cidr.addr()));
+        other.pod_cidrs.iter().filter_map(move |cidr| Some(((id, other), address(cidr)?, *cidr)))
     })
 }
 
@@ -91,15 +99,15 @@ fn plan_vxlan(space: &mut Space, id: SpaceId, cluster: &Cluster, node: &Node, et
     for cidr in &node.pod_cidrs {
         space.addresses.push((index, host_prefix(cidr.network())));
     }
-    for (other, _, pod_cidr) in remote_ranges(cluster, node) {
+    for ((other_id, other), _, pod_cidr) in remote_ranges(cluster, node) {
         let Some(remote) = other.internal_ip(Family::of(local)) else { continue };
-        let Some(other_id) = space_of(cluster, &other.name) else { continue };
         let mac = mac_of(other_id, index);
         let gateway = pod_cidr.network();
         space.routes.push(Route { destination: pod_cidr, hop: Hop::Gateway(gateway, index) });
         space.neighbours.push(Neighbour { interface: index, address: gateway, mac });
         let entry = Fdb { interface: index, mac, remote: Some(remote) };
-        if !space.fdb.contains(&entry) {
+        // The ranges of one node come one after the other.
+        if space.fdb.last() != Some(&entry) {
             space.fdb.push(entry);
         }
     }
@@ -118,9 +126,4 @@ fn plan_bridge(space: &mut Space, id: SpaceId, cluster: &Cluster, node: &Node) {
             space.addresses.push((index, IpNet::new_assert(gateway, cidr.prefix_len())));
         }
     }
-}
-
-/// The hardware address of a node's `eth0`, its first interface.
-fn eth0_of(cluster: &Cluster, node: &Node) -> Option<Mac> {
-    space_of(cluster, &node.name).map(|id| mac_of(id, ETH0))
 }

@@ -16,7 +16,7 @@ fn aim(from: &str, to: &str) -> Aim {
 fn explained(file: &str, aim: &Aim) -> Explanation {
     let path = Path::new("../scenarios").join(file);
     let aimed = load_and_aim(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    explain(&aimed, aim.step).expect("rules that can be walked")
+    explain(&aimed, aim.step, 1).expect("rules that can be walked")
 }
 
 /// The three ways of a service with three endpoints, one of them rule by rule.
@@ -172,7 +172,7 @@ fn goes_the_predicted_way(file: &str, aim: &Aim, backend: Backend) {
     testing::privileged(|| {
         let path = Path::new("../scenarios").join(file);
         let aimed = load_and_aim(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        let explanation = explain_live(&aimed, 0, backend).unwrap_or_else(|error| panic!("{error}"));
+        let explanation = explain_live(&aimed, 0, 1, backend).unwrap_or_else(|error| panic!("{error}"));
         let page = page(&explanation, Style::default());
         let kernel = explanation.kernel.as_ref().expect("a packet was sent");
         assert!(kernel.agrees(), "{page}");

@@ -10,6 +10,7 @@
 mod account;
 mod affinity;
 mod as_a_library;
+mod bounds;
 mod check;
 mod command_line;
 mod counting;

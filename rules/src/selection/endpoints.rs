@@ -6,7 +6,7 @@ use arrayvec::ArrayString;
 
 use super::ServicePortView;
 use super::hints::Topology;
-use crate::cluster::{Cluster, Endpoint, EndpointSlice, Node, ServicePort};
+use crate::cluster::{Cluster, Endpoint, EndpointSlice, Node, ObjectName, Protocol, ServicePort};
 use crate::digits;
 use crate::profile::Profile;
 
@@ -100,22 +100,50 @@ impl ServicePortView<'_> {
     }
 }
 
+/// A slice whose ports are found by name and protocol.
+pub(crate) struct Listed<'a> {
+    slice: &'a EndpointSlice,
+    /// Sorted; of the same name and protocol the first that the slice lists.
+    numbers: Vec<(&'a str, Protocol, u16)>,
+}
+
+impl<'a> Listed<'a> {
+    pub(super) fn new(slice: &'a EndpointSlice) -> Self {
+        let numbered = slice.ports.iter().filter_map(|port| Some((port.name.as_str(), port.protocol, port.port?)));
+        let mut numbers: Vec<_> = numbered.collect();
+        numbers.sort_by_key(|(name, protocol, _)| (*name, *protocol));
+        numbers.dedup_by_key(|(name, protocol, _)| (*name, *protocol));
+        Self { slice, numbers }
+    }
+
+    /// The slice's name.
+    pub(super) fn name(&self) -> &'a ObjectName {
+        &self.slice.name
+    }
+
+    /// The port on its endpoints that serves one of the service's.
+    fn number(&self, port: &ServicePort) -> Option<u16> {
+        let wanted = (port.name.as_str(), port.protocol);
+        let at = self.numbers.binary_search_by_key(&wanted, |(name, protocol, _)| (*name, *protocol)).ok()?;
+        self.numbers.get(at).map(|(_, _, number)| *number)
+    }
+}
+
 /// The endpoints of a service port, from all slices of its service: each address and port once, sorted by their text
 /// (so that `10.0.0.10` stands before `10.0.0.9`).
 ///
 /// Where several entries have an address, a local one wins, or from 1.36 on one that is not terminating; then one that is
 /// ready, then the first by the slice's name. (kube-proxy has no order there but the first.)
 pub(super) fn join<'a>(
-    slices: &[&'a EndpointSlice],
+    slices: &[Listed<'a>],
     port: &ServicePort,
     node: &Node,
     profile: Profile,
 ) -> Vec<EndpointView<'a>> {
-    let mut views = Vec::with_capacity(slices.iter().map(|slice| slice.endpoints.len()).sum());
-    for slice in slices {
-        let mut same = slice.ports.iter().filter(|other| other.name == port.name && other.protocol == port.protocol);
-        let Some(number) = same.find_map(|other| other.port) else { continue };
-        for endpoint in &slice.endpoints {
+    let mut views = Vec::with_capacity(slices.iter().map(|listed| listed.slice.endpoints.len()).sum());
+    for listed in slices {
+        let Some(number) = listed.number(port) else { continue };
+        for endpoint in &listed.slice.endpoints {
             let Some(address) = endpoint.addresses.first() else { continue };
             let address = SocketAddr::new(*address, number);
             let local = endpoint.node.as_ref() == Some(&node.name);

@@ -1,13 +1,11 @@
 //! What kube-proxy ignores, and why.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use super::endpoints::serves_while_terminating;
 use crate::cluster::objects::Note;
-use crate::cluster::{
-    Cluster, Endpoint, EndpointPort, EndpointSlice, Family, IpMode, ObjectName, Service, ServicePort,
-};
+use crate::cluster::{Cluster, Endpoint, EndpointSlice, Family, IpMode, ObjectName, Protocol, Service};
 use crate::profile::Profile;
 
 #[cfg(test)]
@@ -37,7 +35,7 @@ pub fn notes(cluster: &Cluster, profile: Profile) -> Vec<Note> {
     notes
 }
 
-/// Notes on a Service that has rules.
+/// Notes on a Service that has rules. Its ports are those of the same name and protocol in a slice (`endpointslicecache.go` in kube-proxy).
 struct OfService<'n> {
     service: &'n Service,
     notes: &'n mut Vec<Note>,
@@ -71,8 +69,10 @@ impl OfService<'_> {
                 self.note(format!("has no {family} endpoints"), format!("no {family} EndpointSlice lists any"));
                 continue;
             }
+            let numbered = of_family.iter().flat_map(|slice| &slice.ports).filter(|port| port.port.is_some());
+            let served: HashSet<(&str, Protocol)> = numbered.map(|port| (port.name.as_str(), port.protocol)).collect();
             for port in &service.ports {
-                if !of_family.iter().any(|slice| slice.ports.iter().any(|other| serves(other, port))) {
+                if !served.contains(&(&port.name, port.protocol)) {
                     let reason = format!("no EndpointSlice of it has {}", called(&port.name, port.protocol));
                     self.note(format!("has no {family} endpoints on port {}", port.port), reason);
                 }
@@ -106,11 +106,13 @@ impl OfSlice<'_> {
             self.note("has no rules", format!("service {} has no {} cluster IP", service.name, slice.family));
             return;
         }
+        let known: HashSet<(&str, Protocol)> =
+            service.ports.iter().map(|port| (port.name.as_str(), port.protocol)).collect();
         for port in &slice.ports {
             let called = called(&port.name, port.protocol);
             if port.port.is_none() {
                 self.note(format!("does not serve {called}"), "it has no number, which stands for all ports");
-            } else if !service.ports.iter().any(|other| serves(port, other)) {
+            } else if !known.contains(&(&port.name, port.protocol)) {
                 self.note(format!("does not serve {called}"), format!("service {} has no such port", service.name));
             }
         }
@@ -124,11 +126,6 @@ impl OfSlice<'_> {
             }
         }
     }
-}
-
-/// Whether a port of a slice is the one of a service (`endpointslicecache.go` in kube-proxy).
-fn serves(port: &EndpointPort, of_service: &ServicePort) -> bool {
-    port.port.is_some() && port.name == of_service.name && port.protocol == of_service.protocol
 }
 
 fn called(name: &str, protocol: impl std::fmt::Display) -> String {

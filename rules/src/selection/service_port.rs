@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::endpoints::{EndpointView, join};
+use super::endpoints::{EndpointView, Listed, join};
 use crate::cluster::{
-    Cluster, EndpointSlice, ExternalTrafficPolicy, Family, InternalTrafficPolicy, IpMode, Node, ObjectName, Service,
-    ServicePort, ServiceType,
+    Cluster, ExternalTrafficPolicy, Family, InternalTrafficPolicy, IpMode, Node, ObjectName, Service, ServicePort,
+    ServiceType,
 };
 use crate::profile::Profile;
 
@@ -93,16 +93,16 @@ pub fn service_ports<'a>(
 }
 
 /// The slices of a family by their services, those of each sorted by name.
-pub(crate) struct Slices<'a>(HashMap<&'a ObjectName, Vec<&'a EndpointSlice>>);
+pub(crate) struct Slices<'a>(HashMap<&'a ObjectName, Vec<Listed<'a>>>);
 
 impl<'a> Slices<'a> {
     /// Those of a cluster.
     pub(crate) fn new(cluster: &'a Cluster, family: Family) -> Self {
-        let mut slices: HashMap<&ObjectName, Vec<&EndpointSlice>> = HashMap::with_capacity(cluster.services.len());
+        let mut slices: HashMap<&ObjectName, Vec<Listed<'_>>> = HashMap::with_capacity(cluster.services.len());
         for slice in cluster.slices.iter().filter(|slice| slice.family == family) {
-            slices.entry(&slice.service).or_default().push(slice);
+            slices.entry(&slice.service).or_default().push(Listed::new(slice));
         }
-        slices.values_mut().for_each(|slices| slices.sort_by(|a, b| a.name.cmp(&b.name)));
+        slices.values_mut().for_each(|slices| slices.sort_by_key(Listed::name));
         Self(slices)
     }
 

@@ -92,7 +92,7 @@ type Todo<T> = SmallVec<[Work<T>; 2]>;
 
 /// Branches of a packet that are followed through a hook. Each endpoint of a Service is one; but where chance decides at one rule
 /// after the other, their number doubles with each.
-const MOST_BRANCHES: usize = 1 << 16;
+const MOST_BRANCHES: usize = 1 << 14;
 
 /// Takes a packet through a hook; the branches are put behind those that are in `branches` already.
 pub(crate) fn walk<C: Code, T: Trace>(

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use svclab_rules::cluster::Cluster;
 
+use super::super::limits;
 use super::super::model::{ForeignRules, Host, Probe, Step, Test};
 use super::super::raw::{RawApply, RawExpect, RawProbe, RawTest};
 use super::super::tree::At;
@@ -67,7 +68,7 @@ pub(crate) fn tests<'a>(
     let mut names = HashSet::new();
     let mut tests = Vec::new();
     let mut now = (stage.objects.clone(), stage.cluster.clone());
-    let mut extra = ExtraProbe { applied: 0, aimed: None };
+    let mut extra = ExtraProbe::default();
     extra.aim(stage, &now, findings);
     for (index, raw) in raw.iter().enumerate() {
         let at = at.item(index);
@@ -80,7 +81,7 @@ pub(crate) fn tests<'a>(
         let name = run.findings.line(&raw.name, at.field("name"));
         tests.push(Test { name, span: at.span(), steps: run.steps });
     }
-    let ExtraProbe { applied, aimed } = extra;
+    let ExtraProbe { applied, aimed, .. } = extra;
     if let (Some(wanted), None) = (stage.extra, &aimed) {
         let message = format!("there is no step {}: the scenario changes {} times", wanted.step, applied);
         findings.wrong(wanted.at, message, "Steps are counted by `apply`; 0 is the cluster as it is at first.");
@@ -89,8 +90,13 @@ pub(crate) fn tests<'a>(
 }
 
 /// How far the changes of the steps are, and the extra probe where its turn has come.
+#[derive(Default)]
 struct ExtraProbe {
     applied: usize,
+    /// How many objects the states after the changes have together.
+    objects: usize,
+    /// Whether there were too many.
+    is_too_large: bool,
     aimed: Option<Aimed>,
 }
 
@@ -154,6 +160,24 @@ impl<'a> Run<'_, '_, 'a> {
     }
 
     fn apply(&mut self, raw: &'a RawApply, at: At<'a>) {
+        let Cluster { nodes, pods, services, slices, .. } = &self.now.1;
+        let endpoints: usize = slices.iter().map(|slice| slice.endpoints.len()).sum();
+        self.extra.objects += nodes.len() + pods.len() + services.len() + slices.len() + endpoints;
+        if self.extra.objects > limits::OBJECTS_OF_CHANGES {
+            let message = format!(
+                "the changes up to here lead to states of more than {} objects together",
+                limits::OBJECTS_OF_CHANGES
+            );
+            // Said once: the same of every later change would help nobody.
+            if !std::mem::replace(&mut self.extra.is_too_large, true) {
+                self.findings.wrong(
+                    at,
+                    message,
+                    "Write fewer changes, or a smaller cluster: each state has all of its objects.",
+                );
+            }
+            return;
+        }
         let known = self.findings.notes.len();
         let source = Source::step(raw, at, self.stage.folder);
         let objects = self.now.0.apply(&source, self.stage.manifests, self.stage.network, self.findings);

@@ -1,5 +1,6 @@
 //! EndpointSlices.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use k8s_openapi::api::discovery::v1 as discovery;
@@ -46,14 +47,15 @@ pub fn endpoint_slice(object: &discovery::EndpointSlice) -> Result<Reading<Endpo
 }
 
 fn ports(checker: &mut Checker, listed: &[discovery::EndpointPort]) -> Vec<EndpointPort> {
-    let mut ports: Vec<EndpointPort> = Vec::new();
+    let mut ports: Vec<EndpointPort> = Vec::with_capacity(listed.len());
+    let mut taken: HashSet<&str> = HashSet::new();
     for (index, given) in listed.iter().enumerate() {
         let path = format!("ports[{index}]");
         let name = given.name.clone().unwrap_or_default();
         if !name.is_empty() {
             checker.name(format!("{path}.name"), &name, Syntax::Dns1123Label);
         }
-        if ports.iter().any(|port| port.name == name) {
+        if !taken.insert(given.name.as_deref().unwrap_or_default()) {
             let message = format!("the name `{name}` is taken by another port of the slice");
             checker.refuse(format!("{path}.name"), message, "Give every port of a slice a name of its own.");
         }

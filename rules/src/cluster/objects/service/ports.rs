@@ -1,8 +1,19 @@
 //! The ports of a service.
 
+use std::collections::HashSet;
+
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::*;
+use crate::cluster::Protocol;
+
+/// What the ports of a service take, each for itself.
+#[derive(Default)]
+struct Taken {
+    names: HashSet<String>,
+    ports: HashSet<(Protocol, u16)>,
+    node_ports: HashSet<(Protocol, u16)>,
+}
 
 /// `spec.ports`.
 pub(super) fn ports(
@@ -16,22 +27,23 @@ pub(super) fn ports(
         checker.refuse("spec.ports", "are missing", "Give the service at least one port.");
     }
     let mut ports: Vec<ServicePort> = Vec::new();
+    let mut taken = Taken::default();
     for (index, given) in listed.iter().enumerate() {
         let path = format!("spec.ports[{index}]");
         let name = given.name.clone().unwrap_or_default();
-        port_name(checker, &path, &name, listed.len() > 1, &ports);
+        port_name(checker, &path, &name, listed.len() > 1, &taken);
         let protocol = checker.protocol(format!("{path}.protocol"), given.protocol.as_deref());
         let target_port = target_port(checker, &path, given);
         let node_port = node_port(checker, &path, given, kind);
         let Some(number) = checker.port(format!("{path}.port"), given.port) else { continue };
         let port = ServicePort { name, protocol, port: number, node_port, target_port };
-        collisions(checker, &path, &port, &ports);
+        collisions(checker, &path, &port, &mut taken);
         ports.push(port);
     }
     ports
 }
 
-fn port_name(checker: &mut Checker, path: &str, name: &str, several: bool, before: &[ServicePort]) {
+fn port_name(checker: &mut Checker, path: &str, name: &str, several: bool, taken: &Taken) {
     let path = format!("{path}.name");
     if name.is_empty() {
         if several {
@@ -40,21 +52,21 @@ fn port_name(checker: &mut Checker, path: &str, name: &str, several: bool, befor
         return;
     }
     checker.name(path.as_str(), name, Syntax::Dns1123Label);
-    if before.iter().any(|port| port.name == name) {
+    if taken.names.contains(name) {
         let message = format!("the name `{name}` is taken by another port of this service");
         checker.refuse(path, message, "Give every port a name of its own.");
     }
 }
 
-fn collisions(checker: &mut Checker, path: &str, port: &ServicePort, before: &[ServicePort]) {
-    let ServicePort { protocol, port: number, node_port, .. } = port;
-    let mut of_protocol = before.iter().filter(|other| other.protocol == *protocol);
-    if of_protocol.clone().any(|other| other.port == *number) {
+fn collisions(checker: &mut Checker, path: &str, port: &ServicePort, taken: &mut Taken) {
+    let ServicePort { name, protocol, port: number, node_port, .. } = port;
+    taken.names.insert(name.clone());
+    if !taken.ports.insert((*protocol, *number)) {
         let message = format!("port {number}/{protocol} is listed twice");
         checker.refuse(format!("{path}.port"), message, "Remove one of the two, or change its port or protocol.");
     }
-    if node_port.is_some() && of_protocol.any(|other| other.node_port == *node_port) {
-        let message = format!("node port {}/{protocol} is listed twice", node_port.unwrap_or_default());
+    if let Some(number) = node_port.filter(|number| !taken.node_ports.insert((*protocol, *number))) {
+        let message = format!("node port {number}/{protocol} is listed twice");
         checker.refuse(format!("{path}.nodePort"), message, "Give every port a node port of its own.");
     }
 }

@@ -1,0 +1,10 @@
+//! Fuzzing of what svclab reads: what must hold of every input, whatever stands in it.
+//!
+//! [`targets`] has one module for each reader; corpus, mutation and campaigns are those of [`svclab_rules_fuzz`].
+
+pub mod targets;
+
+pub use svclab_rules_fuzz::{Campaign, Target, campaign};
+
+/// All targets of this crate.
+pub const TARGETS: [Target; 3] = [targets::scenario::TARGET, targets::manifests::TARGET, targets::saved_rules::TARGET];

@@ -1,0 +1,31 @@
+//! Saved rules, of which scenarios are made.
+
+use std::path::Path;
+
+use svclab::scenario::of_rules;
+use svclab_rules_fuzz::{Target, corpus};
+
+use super::{are_shown, of_repository};
+
+/// The target.
+pub const TARGET: Target = Target { name: "saved_rules", corpus, check };
+
+fn corpus() -> Vec<Vec<u8>> {
+    let folders = [of_repository("rules/tests/golden"), of_repository("harness/fuzz/regressions/saved_rules")];
+    corpus::files(
+        &folders.each_ref().map(AsRef::as_ref),
+        &["v1.30-iptables/iptables-save.txt", "nft-ruleset.txt", ".rules"],
+    )
+}
+
+/// Rules are refused with errors that can be shown, or become a scenario.
+///
+/// # Panics
+///
+/// Where that is not so.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Err(errors) = of_rules(text, Path::new("fuzzed.txt")) {
+        are_shown(&errors);
+    }
+}

@@ -1,0 +1,46 @@
+//! Scenarios.
+
+use std::io;
+use std::path::Path;
+
+use svclab::scenario::parse;
+use svclab::{documents, topology};
+use svclab_rules_fuzz::{Target, corpus};
+
+use super::{are_shown, of_repository};
+
+/// The target.
+pub const TARGET: Target = Target { name: "scenario", corpus, check };
+
+fn corpus() -> Vec<Vec<u8>> {
+    let folders = [of_repository("scenarios"), of_repository("harness/fuzz/regressions/scenario")];
+    corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".yaml"])
+}
+
+/// A file that a scenario may name.
+const OBJECTS: &str = include_str!("../../../../scenarios/kubernetes-objects/manifests/web.yaml");
+
+fn read(path: &Path) -> io::Result<String> {
+    match path.extension() {
+        Some(_) => Ok(OBJECTS.to_owned()),
+        None => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+/// A scenario is refused with errors that can be shown, or its lab can be planned and its rules written.
+///
+/// # Panics
+///
+/// Where that is not so.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match parse(text, Path::new("fuzzed.yaml"), &read) {
+        Err(errors) => are_shown(&errors),
+        // What has so many objects is in order, but no quick input.
+        Ok(scenario) if scenario.cluster.pods.len() + scenario.cluster.nodes.len() > 100 => {}
+        Ok(scenario) => {
+            let _ = topology::plan(&scenario);
+            let _ = documents::generate(&scenario, &scenario.cluster);
+        }
+    }
+}

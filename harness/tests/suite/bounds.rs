@@ -1,0 +1,217 @@
+//! What hostile input, programs that misbehave and a full disk cannot do: take all memory, take for ever, leave something behind.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rstest::rstest;
+
+const SEED: &str = "../scenarios/cluster-ip/same-node.yaml";
+const MIB: usize = 1 << 20;
+/// Address space of svclab itself, before it reads anything: program, libraries, stacks.
+const PROGRAM: usize = 96 * MIB;
+
+/// A folder of one test's own, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bounds-{name}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn svclab(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    command.args(arguments);
+    command
+}
+
+/// The exit code, and all that was said.
+fn ended(command: &mut Command) -> (Option<i32>, String) {
+    let Output { status, stdout, stderr } = command.output().expect("it starts");
+    (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
+}
+
+/// Runs svclab on a text with as much memory as a text of that length may take, and little time.
+fn within_bounds(name: &str, text: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let file = folder(name).join("input.yaml");
+    fs::write(&file, text).expect("a file");
+    let memory = PROGRAM + 64 * MIB + 50 * text.len();
+    let mut command = Command::new("prlimit");
+    command.args([format!("--as={memory}"), "--cpu=60".to_owned(), env!("CARGO_BIN_EXE_svclab").to_owned()]);
+    ended(command.args(arguments).arg(&file))
+}
+
+/// Values of 200 KB, named some thousand times.
+fn aliases(before: &str, each: impl Fn(usize) -> String) -> String {
+    let long = "x".repeat(200_000);
+    (0..8_000).fold(format!("{before}&long {long}\n"), |text, index| text + &each(index))
+}
+
+#[rstest]
+#[case::scenario("check", "name: a\nnodes:\n- ", |_| "- *long\n".to_owned())]
+#[case::text("check", "name: a\nrules:\n  n: ", |index| format!("  n{index}: *long\n"))]
+#[case::objects("rules", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: ", |index| format!("  a{index}: *long\n"))]
+#[case::verify("verify", "apiVersion: v1\nkind: Node\nmetadata:\n  name: ", |index| format!("  a{index}: *long\n"))]
+fn aliases_of_a_long_text_are_refused(#[case] command: &str, #[case] before: &str, #[case] each: fn(usize) -> String) {
+    let (code, said) = within_bounds(&format!("alias-{command}-{}", before.len()), &aliases(before, each), &[command]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("aliases blow the file up by more than 4 MiB of text"), "{said}");
+}
+
+/// Names of a list, and the shortest values that there are.
+#[rstest]
+#[case::values("name: a\nnodes: [", "1,", "1]\n")]
+#[case::lines("name: a\nnodes:\n", "-\n", "")]
+#[case::maps("name: a\nnodes:\n", "- a: 1\n", "")]
+#[case::empty_lines("name: a\n", "\n", "")]
+fn many_short_values_take_no_more_than_their_share(#[case] before: &str, #[case] each: &str, #[case] after: &str) {
+    let text = format!("{before}{}{after}", each.repeat(2 * MIB / each.len()));
+    let (code, said) = within_bounds(&format!("short-{}-{}", before.len(), each.len()), &text, &["check"]);
+    assert_eq!(code, Some(2), "{said}");
+}
+
+/// Objects that a real cluster could have.
+fn objects(services: usize) -> String {
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: worker}\nspec: {podCIDR: 10.244.0.0/16}\n\
+                status: {addresses: [{type: InternalIP, address: 192.168.0.1}]}\n";
+    (0..services).fold(node.to_owned(), |text, index| {
+        let [high, low] = [index >> 8, index & 255];
+        let service = format!(
+            "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: service-{index}\nspec:\n  clusterIP: 10.96.{high}.{low}\n  \
+             clusterIPs: [10.96.{high}.{low}]\n  selector: {{app: app-{index}}}\n  ports:\n  - {{name: http, port: 80, targetPort: 8080, \
+             protocol: TCP}}\n"
+        );
+        let slice = format!(
+            "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: service-{index}-abcde\n  labels: \
+             {{kubernetes.io/service-name: service-{index}}}\naddressType: IPv4\nports:\n- {{name: http, port: 8080, protocol: TCP}}\n\
+             endpoints:\n- addresses: [10.244.{high}.{low}]\n  conditions: {{ready: true}}\n  nodeName: worker\n"
+        );
+        text + &service + &slice
+    })
+}
+
+#[test]
+fn ordinary_objects_take_no_more_than_their_share() {
+    let (code, said) = within_bounds("ordinary", &objects(4_000), &["--quiet", "rules"]);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// Each change leads to a state with all of the cluster's objects.
+#[test]
+fn states_of_many_changes_are_refused() {
+    let start =
+        "name: a\nnodes: [{name: n}]\npods: [{name: p, node: n, replicas: 5000}]\ntests:\n- name: t\n  steps:\n";
+    let text = format!("{start}{}", "  - apply: {}\n".repeat(5_000));
+    let (code, said) = within_bounds("changes", &text, &["check"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("lead to states of more than 200000 objects together"), "{said}");
+}
+
+/// What the kernel makes up looks like a file, and may have no end.
+#[rstest]
+#[case::manifest("manifests: [/proc/kmsg]")]
+#[case::rules("rules: {n: [{file: /proc/kmsg}]}")]
+#[case::of_a_process("manifests: [/proc/self/environ]")]
+fn files_of_the_kernel_are_not_read(#[case] naming: &str) {
+    let file = folder(&format!("kernel-{}", naming.len())).join("scenario.yaml");
+    let tests = "tests: [{name: t, probe: {from: pod/a, to: 'pod/a:80'}, expect: {delivered: pod/a}}]";
+    fs::write(&file, format!("name: a\nnodes: [{{name: n}}]\npods: [{{name: a, node: n}}]\n{naming}\n{tests}\n"))
+        .expect("a file");
+    let (code, said) = ended(svclab(&["check"]).arg(&file));
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("is not read") || said.contains("cannot be read"), "{said}");
+}
+
+/// svclab with a program of the test's own in place of `iptables-restore`.
+fn run_with(folder: &Path, program: &[u8]) -> (Option<i32>, String) {
+    let file = folder.join("iptables-restore");
+    fs::write(&file, program).expect("a file");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("its own file");
+    let path = std::env::var("PATH").unwrap_or_default();
+    ended(svclab(&["run", SEED]).env("PATH", format!("{}:{path}", folder.display())))
+}
+
+#[test]
+fn a_program_that_floods_its_messages_is_ended() {
+    let script = b"#!/bin/sh\nwhile :; do echo the table is not there; done >&2\n";
+    let (code, said) = run_with(&folder("floods"), script);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("wrote more than 1 MiB, so it was killed; it said last: the table is not there"), "{said}");
+}
+
+/// It does what it should, and its child keeps its output open.
+#[test]
+fn a_program_that_leaves_children_is_not_waited_for() {
+    let folder = folder("children");
+    let search =
+        "PATH=${PATH#*:}:/usr/sbin:/sbin; sleep 1000 & echo $! >> \"${0%/*}/children\"; exec iptables-restore \"$@\"";
+    let (code, said) = run_with(&folder, format!("#!/bin/sh\n{search}\n").as_bytes());
+    assert_eq!(code, Some(0), "{said}");
+    let children = fs::read_to_string(folder.join("children")).expect("it was called");
+    let runs = |child: &str| fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name == "sleep\n");
+    let left: Vec<&str> = children.lines().filter(|child| runs(child)).collect();
+    assert!(left.is_empty(), "{left:?} are left");
+}
+
+#[rstest]
+#[case::no_program(b"\x7fELF and no more".as_slice(), "exec format error")]
+#[case::nothing(b"".as_slice(), "exec format error")]
+#[case::no_interpreter(b"#!/no/such/interpreter\n".as_slice(), "iptables-restore cannot be executed")]
+fn a_program_that_cannot_be_executed_is_told(#[case] content: &[u8], #[case] told: &str) {
+    let (code, said) = run_with(&folder(&format!("inexecutable-{}", content.len())), content);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("iptables-restore cannot be executed") && said.contains(told), "{said}");
+    assert!(!said.contains("Correct the rule"), "{said}");
+}
+
+#[test]
+fn an_empty_path_is_told() {
+    let (code, said) = ended(svclab(&["run", SEED]).env("PATH", ""));
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("setpriv is not found: PATH is empty"), "{said}");
+}
+
+#[rstest]
+#[case::a_run("run ../scenarios/cluster-ip/same-node.yaml")]
+#[case::help("--help")]
+#[case::schema("schema")]
+fn closed_standard_output_is_told(#[case] arguments: &str) {
+    let script = format!("exec {} {arguments} >&-", env!("CARGO_BIN_EXE_svclab"));
+    let (code, said) = ended(Command::new("sh").args(["-c", &script]));
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.ends_with("standard output cannot be written: bad file descriptor\n"), "{said}");
+}
+
+/// Files may have a hundred bytes, as little as a full disk has room for.
+#[rstest]
+#[case::report("--report", "json=report.json")]
+#[case::capture("--pcap", "captures")]
+fn what_cannot_be_written_leaves_no_file(#[case] option: &str, #[case] value: &str) {
+    let folder = folder(&format!("full{option}"));
+    let seed = fs::canonicalize(SEED).expect("a scenario");
+    let mut command = Command::new("prlimit");
+    command.args(["--fsize=100:100", env!("CARGO_BIN_EXE_svclab"), "run", option, value]).arg(seed);
+    let (code, said) = ended(command.current_dir(&folder));
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("file too large"), "{said}");
+    assert_eq!(files(&folder), Vec::<PathBuf>::new(), "{said}");
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn a_capture_that_cannot_be_written_is_no_test() {
+    let folder = folder("capture-counts");
+    let seed = fs::canonicalize(SEED).expect("a scenario");
+    let mut command = Command::new("prlimit");
+    command.args(["--fsize=100:100", env!("CARGO_BIN_EXE_svclab"), "run", "--pcap", "captures"]).arg(seed);
+    let (code, said) = ended(command.current_dir(&folder));
+    let last = said.lines().last().unwrap_or_default();
+    assert_eq!(code, Some(3), "{said}");
+    assert!(last.contains(" ok; 1 scenario error, in "), "{said}");
+}

@@ -1,0 +1,7 @@
+//! Runs the targets of this crate: `EXECUTIONS SEED [TARGET...]`. See `ci/fuzz`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    svclab_rules_fuzz::campaign::main(&svclab_rules_fuzz::TARGETS)
+}

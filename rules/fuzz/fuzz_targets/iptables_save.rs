@@ -1,0 +1,4 @@
+//! libFuzzer's entrance to [`svclab_rules_fuzz::targets::iptables_save`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| svclab_rules_fuzz::targets::iptables_save::check(data));

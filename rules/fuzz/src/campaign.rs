@@ -1,0 +1,113 @@
+//! Many executions of a target.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use crate::dice::Dice;
+use crate::mutate::mutated;
+
+/// What is fuzzed.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name, also that of its program for cargo-fuzz.
+    pub name: &'static str,
+    /// Inputs to start from.
+    pub corpus: fn() -> Vec<Vec<u8>>,
+    /// Panics where an input shows a property that does not hold.
+    pub check: fn(&[u8]),
+}
+
+/// Executions of targets with inputs that follow from a seed.
+#[derive(Debug, Clone, Copy)]
+pub struct Campaign {
+    /// The seed.
+    pub seed: u64,
+    /// How many executions.
+    pub executions: u64,
+}
+
+/// What came of a campaign.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// How many executions there were.
+    pub executions: u64,
+    /// The input that took longest, and how long that was.
+    pub slowest: (Duration, Vec<u8>),
+    /// An input for which a property does not hold, as small as it could be made.
+    pub failure: Option<Vec<u8>>,
+}
+
+impl Campaign {
+    /// Executes a target: first with the corpus as it is, then with mutations of it. Ends at the first failure.
+    pub fn run(&self, target: &Target) -> Report {
+        let corpus = (target.corpus)();
+        let mut report = Report::default();
+        let mutations = (0..self.executions).map(|execution| mutated(&corpus, &mut Dice::of(self.seed, execution)));
+        for input in
+            corpus.iter().cloned().chain(mutations).take(usize::try_from(self.executions).unwrap_or(usize::MAX))
+        {
+            report.executions += 1;
+            let start = Instant::now();
+            if fails(target, &input) {
+                report.failure = Some(reduced(target, input));
+                break;
+            }
+            let taken = start.elapsed();
+            if taken > report.slowest.0 {
+                report.slowest = (taken, input);
+            }
+        }
+        report
+    }
+}
+
+fn fails(target: &Target, input: &[u8]) -> bool {
+    catch_unwind(AssertUnwindSafe(|| (target.check)(input))).is_err()
+}
+
+/// A failing input without the parts that it also fails without.
+fn reduced(target: &Target, mut input: Vec<u8>) -> Vec<u8> {
+    let mut length = input.len() / 2;
+    while length > 0 {
+        let mut at = 0;
+        while at < input.len() {
+            let mut shorter = input.clone();
+            shorter.drain(at..(at + length).min(input.len()));
+            if fails(target, &shorter) {
+                input = shorter;
+            } else {
+                at += length;
+            }
+        }
+        length /= 2;
+    }
+    input
+}
+
+/// Runs a campaign from a command line, `EXECUTIONS SEED [TARGET...]`, prints what came of each target, and fails where a
+/// property does not hold. The inputs of failures are written to the working directory.
+#[expect(clippy::print_stdout, reason = "it is what a program prints")]
+pub fn main(targets: &[Target]) -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = || arguments.next().and_then(|text| text.parse().ok());
+    let (Some(executions), Some(seed)) = (number(), number()) else {
+        println!("usage: EXECUTIONS SEED [TARGET...]");
+        return ExitCode::from(2);
+    };
+    let chosen: Vec<String> = arguments.collect();
+    let mut exit = ExitCode::SUCCESS;
+    for target in targets.iter().filter(|target| chosen.is_empty() || chosen.iter().any(|name| name == target.name)) {
+        let report = Campaign { seed, executions }.run(target);
+        let (time, input) = &report.slowest;
+        println!("{}: {} executions, the slowest {time:?} for {} bytes", target.name, report.executions, input.len());
+        if let Some(input) = &report.failure {
+            let file = format!("{}-{seed}.failure", target.name);
+            let written =
+                std::fs::write(&file, input).map_or_else(|error| error.to_string(), |()| "written".to_owned());
+            println!("{}: a property does not hold for the input in {file} ({written})", target.name);
+            exit = ExitCode::FAILURE;
+        }
+    }
+    exit
+}

@@ -1,0 +1,24 @@
+//! Fuzzing of what svclab-rules reads: what must hold of every input, whatever stands in it.
+//!
+//! - [`targets`]: one module for each reader, each with a function `check` that panics where a property does not hold;
+//! - [`corpus`]: inputs to start from; [`mutate`]: inputs made of these with a fixed seed, on any toolchain;
+//! - [`campaign`]: many executions of a target, reproducible by seed.
+//!
+//! `fuzz_targets/` has the same targets for cargo-fuzz, whose libFuzzer is guided by coverage. `ci/fuzz` runs either.
+
+pub mod campaign;
+pub mod corpus;
+pub mod dice;
+pub mod mutate;
+pub mod targets;
+
+pub use campaign::{Campaign, Report, Target};
+
+/// All targets of this crate.
+pub const TARGETS: [Target; 5] = [
+    targets::iptables_save::TARGET,
+    targets::iptables_listing::TARGET,
+    targets::nft_text::TARGET,
+    targets::nft_json::TARGET,
+    targets::objects::TARGET,
+];

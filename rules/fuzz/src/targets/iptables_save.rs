@@ -1,0 +1,36 @@
+//! What `iptables-save` writes and `iptables-restore` takes.
+
+use svclab_rules::cluster::Family;
+use svclab_rules::compare::compare;
+use svclab_rules::iptables::evaluate::Program;
+use svclab_rules::iptables::{parse, print};
+use svclab_rules::shown::Show;
+
+use super::of_rules;
+use crate::{Target, corpus};
+
+/// The target.
+pub const TARGET: Target = Target { name: "iptables_save", corpus, check };
+
+fn corpus() -> Vec<Vec<u8>> {
+    let folders = [of_rules("tests/golden"), of_rules("fuzz/regressions/iptables_save")];
+    corpus::files(&folders.each_ref().map(AsRef::as_ref), &["tables-save.txt", ".rules"])
+}
+
+/// What is read is read back from its print as the same, differs from itself in nothing, and can be compiled and explained.
+///
+/// # Panics
+///
+/// Where that is not so.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    for family in Family::ALL {
+        let Ok(parsed) = parse(text, family) else { continue };
+        let printed = print(&parsed.rules);
+        let again = parse(&printed, family).map_err(|errors| errors[0].to_string());
+        assert_eq!(again.as_ref().map(|again| &again.rules), Ok(&parsed.rules), "{family}, printed:\n{printed}");
+        assert_eq!(compare(&parsed.rules, &parsed.rules), [], "{family}");
+        let _ = Program::compile(&parsed.rules);
+        let _ = parsed.rules.show();
+    }
+}

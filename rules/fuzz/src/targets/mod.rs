@@ -1,0 +1,14 @@
+//! The readers that are fuzzed, and what must hold of whatever they read.
+
+pub mod iptables_listing;
+pub mod iptables_save;
+pub mod nft_json;
+pub mod nft_text;
+pub mod objects;
+
+use std::path::{Path, PathBuf};
+
+/// A folder of the crate `svclab-rules`.
+fn of_rules(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)
+}

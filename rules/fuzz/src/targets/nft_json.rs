@@ -1,0 +1,33 @@
+//! What `nft -j list ruleset` shows.
+
+use svclab_rules::compare::compare;
+use svclab_rules::nftables::{parse, print};
+use svclab_rules::shown::Show;
+
+use super::of_rules;
+use crate::{Target, corpus};
+
+/// The target.
+pub const TARGET: Target = Target { name: "nft_json", corpus, check };
+
+fn corpus() -> Vec<Vec<u8>> {
+    let folders = [of_rules("fuzz/corpus/nft-json"), of_rules("fuzz/regressions/nft_json")];
+    corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".json"])
+}
+
+/// What is read differs from itself in nothing, and can be printed and explained.
+///
+/// # Panics
+///
+/// Where that is not so.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if !text.trim_start().starts_with('{') {
+        return;
+    }
+    let Ok(parsed) = parse(text) else { return };
+    // What is not modelled stands in the print as JSON, which nft's own language does not have.
+    let _ = print(&parsed.rules);
+    assert_eq!(compare(&parsed.rules, &parsed.rules), []);
+    let _ = parsed.rules.show();
+}

@@ -1,0 +1,26 @@
+//! The targets on any toolchain: corpus, regressions, and as many mutations as a test has time for.
+
+use svclab_rules_fuzz::{Campaign, TARGETS};
+
+/// Executions of each target.
+const EXECUTIONS: u64 = 4_000;
+
+#[test]
+fn properties_hold_of_mutated_inputs() {
+    for target in &TARGETS {
+        let report = Campaign { seed: 1, executions: EXECUTIONS }.run(target);
+        let failure = report.failure.as_deref().map(String::from_utf8_lossy);
+        assert_eq!(failure, None, "target {}", target.name);
+        assert_eq!(report.executions, EXECUTIONS, "target {}", target.name);
+    }
+}
+
+/// A target that fails is noticed, and what it fails for is found.
+#[test]
+fn a_failure_is_found_and_made_small() {
+    let corpus = || vec![b"one two three\nfour five\n".to_vec()];
+    let check = |data: &[u8]| assert!(!data.windows(4).any(|four| four == b"four"), "found");
+    let target = svclab_rules_fuzz::Target { name: "planted", corpus, check };
+    let report = Campaign { seed: 1, executions: 100 }.run(&target);
+    assert_eq!(report.failure.as_deref(), Some(b"four".as_slice()));
+}

@@ -236,8 +236,8 @@ impl Names for Written<'_, '_> {
         Some(if asks { Chance::Condition } else { chance(choice, of) })
     }
 
-    fn is_endpoint(&self, chain: u32) -> bool {
-        self.text.program.chain_name(chain).starts_with(ENDPOINT)
+    fn is_endpoint(&self, chain: &str) -> bool {
+        chain.starts_with(ENDPOINT)
     }
 
     fn is_group(&self, chain: u32) -> bool {

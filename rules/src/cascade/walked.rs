@@ -31,8 +31,8 @@ pub(super) trait Names {
     /// The chance that is written at a rule of the chain, given from 1, for one of several choices; `None` where the rule leads
     /// clients to an endpoint again.
     fn chance(&self, rule: usize, choice: u32, of: u32) -> Option<Chance>;
-    /// Whether a chain is an endpoint's.
-    fn is_endpoint(&self, chain: u32) -> bool;
+    /// Whether a chain of this name is an endpoint's.
+    fn is_endpoint(&self, chain: &str) -> bool;
     /// Whether a chain is another group's, and is not looked into.
     fn is_group(&self, chain: u32) -> bool;
     /// Whether that group is one of the same service.
@@ -76,7 +76,7 @@ pub(super) fn walk<C: Inspect>(group: &Group<'_, C>) -> Option<Walked> {
     parts.iter().for_each(|part| ledger.take(part));
     let others = if rules.saturating_mul(tried.others.len()) > MOST_STEPS { &[][..] } else { &tried.others };
     let cases = walking.cases(&ledger, &tried.main, &parts, others);
-    ledger.conditional(&cases, &edges);
+    ledger.conditional(&cases);
     if tried.is_cut || others.len() < tried.others.len() {
         let why = "the rules tell more kinds of packets apart than are tried".to_owned();
         ledger.unknown.push(Unknown { rule: 0, share: None, why });
@@ -182,7 +182,8 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
                 }
             }
             Deed::Ends => {
-                if let Some((chain, chance)) = names.missing(RuleId(rule)).zip(names.chance(number, 0, 1)) {
+                let missing = names.missing(RuleId(rule)).filter(|chain| names.is_endpoint(chain));
+                if let Some((chain, chance)) = missing.zip(names.chance(number, 0, 1)) {
                     self.enter(number, chain, chain.to_owned(), chance);
                 }
             }
@@ -197,11 +198,11 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
         }
         let name = self.group.program.chain_name(chain);
         let found = reach.destinations_of(chain);
-        if found.is_empty() && names.is_missing(chain) {
+        if found.is_empty() && names.is_endpoint(name) {
             self.enter(rule, name, name.to_owned(), chance);
-        } else if found.is_empty() && names.is_endpoint(chain) {
-            self.enter(rule, name, name.to_owned(), chance);
-            self.found(rule, Kind::NoDestination { chain: name.to_owned() });
+            if !names.is_missing(chain) {
+                self.found(rule, Kind::NoDestination { chain: name.to_owned() });
+            }
         }
         for destination in found {
             self.enter(rule, name, label(destination, packet), chance);
@@ -228,27 +229,21 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
     fn take(&mut self, part: &Spread) {
         let rule = part.by.map_or(0, |rule| self.number(rule));
         let endpoint = match (&part.end, self.fate(part)) {
-            (_, Fate::Endpoint(endpoint)) => endpoint,
-            (End::Unknown(unknown), fate) => match self.missing_chain(unknown.rule) {
-                Some(chain) => {
-                    let chain = chain.to_owned();
-                    let why = format!("what {chain} does is not in these rules");
-                    self.unknown.push(Unknown { rule, share: Some(part.share), why });
-                    chain
-                }
-                None => {
-                    let why = self.placed(unknown.rule, &unknown.why);
-                    self.unknown.push(Unknown { rule, share: Some(part.share), why });
-                    return self.fall(rule, None, fate, part.share);
-                }
-            },
-            (end, fate) => {
-                let within = match end {
-                    End::Accepted(rule) | End::Dropped(rule) | End::Rejected(rule) => self.within(*rule),
-                    _ => None,
-                };
-                return self.fall(rule, within, fate, part.share);
+            (End::Unknown(_), Fate::Endpoint(chain)) => {
+                let why = format!("what {chain} does is not in these rules");
+                self.unknown.push(Unknown { rule, share: Some(part.share), why });
+                chain
             }
+            (_, Fate::Endpoint(endpoint)) => endpoint,
+            (End::Unknown(unknown), fate) => {
+                let why = self.placed(unknown.rule, &unknown.why);
+                self.unknown.push(Unknown { rule, share: Some(part.share), why });
+                return self.fall(rule, None, fate, part.share);
+            }
+            (End::Accepted(by) | End::Dropped(by) | End::Rejected(by), fate) => {
+                return self.fall(rule, self.within(*by), fate, part.share);
+            }
+            (_, fate) => return self.fall(rule, None, fate, part.share),
         };
         match self.places.get(&(rule, endpoint.clone())) {
             Some(place) => {
@@ -263,11 +258,6 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
                 }
             }
         }
-    }
-
-    /// The chain that a rule leads to, or stands for, and that is not in the text.
-    fn missing_chain(&self, rule: RuleId) -> Option<&'a str> {
-        self.group.names.missing(rule)
     }
 
     /// The chain of a rule, where it is not the group's own.
@@ -306,15 +296,19 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
             End::Dropped(_) => Fate::Dropped,
             End::Rejected(_) => Fate::Rejected,
             End::Handed(chain) => Fate::Handed(self.group.program.chain_name(*chain).to_owned()),
-            End::Unknown(unknown) => match self.missing_chain(unknown.rule) {
-                Some(chain) => Fate::Endpoint(chain.to_owned()),
-                None => Fate::Unknown(unknown.why.to_string()),
-            },
+            End::Unknown(unknown) => {
+                let number = part.by.map_or(0, |rule| self.number(rule));
+                let missing = self.group.names.missing(unknown.rule).map(|chain| (number, chain.to_owned()));
+                match missing.filter(|place| self.places.contains_key(place)) {
+                    Some((_, chain)) => Fate::Endpoint(chain),
+                    None => Fate::Unknown(unknown.why.to_string()),
+                }
+            }
         }
     }
 
     /// Notes what depends on more than chance.
-    fn conditional(&mut self, cases: &[Case], _edges: &Edges) {
+    fn conditional(&mut self, cases: &[Case]) {
         for case in cases {
             self.found(case.rule, Kind::Conditional { example: case.example.clone(), fates: case.fates.clone() });
         }
@@ -375,6 +369,10 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
             .filter(|defect| matches!(defect.kind, Kind::NoDestination { .. }))
             .map(|defect| defect.rule)
             .collect();
+        if self.fallen.iter().any(|fallen| matches!(fallen.fate, Fate::Unknown(_))) {
+            // They may come back from where nobody can say what becomes of them.
+            return;
+        }
         let mut found = Vec::new();
         for step in self.steps.iter().filter(|step| step.share == Share::ZERO && !returns.contains(&step.rule)) {
             let endpoint = step.endpoint.clone();

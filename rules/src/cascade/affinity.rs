@@ -78,7 +78,7 @@ pub(super) fn affinity(
         if !asked {
             found.push(Defect { rule: endpoint.rule, kind: Kind::NoAffinity { endpoint: label(endpoint.chain) } });
         }
-        if let Some(notes) = &endpoint.notes {
+        if let Some(notes) = endpoint.notes.as_ref().filter(|notes| asked || !notes.is_empty()) {
             found.extend(noted(endpoint, notes, own, &by_list, &label));
         }
     }

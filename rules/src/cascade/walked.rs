@@ -55,7 +55,7 @@ pub(super) struct Walked {
     pub(super) defects: Vec<Defect>,
 }
 
-/// Walks a group; nothing where no rule of it leads to an endpoint.
+/// Walks a group; nothing where no rule of it leads to an endpoint, or may do so.
 pub(super) fn walk<C: Inspect>(group: &Group<'_, C>) -> Option<Walked> {
     let is_border = |chain: u32| chain != group.chain && group.names.is_group(chain);
     let mut reach = Reach::new(group.program, &is_border, true);
@@ -67,12 +67,12 @@ pub(super) fn walk<C: Inspect>(group: &Group<'_, C>) -> Option<Walked> {
     let family = group.program.family();
     let tried = packets(family, group.protocol, group.fronts, &edges);
     let mut ledger = Ledger::new(group, &mut reach, &tried.main);
-    if ledger.steps.is_empty() {
-        return None;
-    }
     let environment = machine(family);
     let walking = Walking { group, is_border: &is_border, forgets_marks: !edges.marks, environment, rules };
     let parts = walking.parts(&tried.main);
+    if ledger.steps.is_empty() && !parts.iter().any(|part| matches!(part.end, End::Unknown(_))) {
+        return None;
+    }
     parts.iter().for_each(|part| ledger.take(part));
     let others = if rules.saturating_mul(tried.others.len()) > MOST_STEPS { &[][..] } else { &tried.others };
     let cases = walking.cases(&ledger, &tried.main, &parts, others);

@@ -104,6 +104,9 @@ fn aim(
     if cascade.has_affinity {
         return Err("its clients stay with their endpoints, so that one client's flows show no shares");
     }
+    if !cascade.cases.is_empty() || !cascade.unknown.is_empty() {
+        return Err("its shares depend on more than chance, or are not known");
+    }
     if cascade.steps.iter().any(|step| step.endpoint.parse::<SocketAddr>().is_err()) {
         return Err("it is not known where its rules lead to");
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style as Ansi};
-use svclab_rules::cascade::{Cascade, Step};
+use svclab_rules::cascade::{Cascade, Step, Verdict};
 
 use super::sample::Sample;
 use super::{Report, figures};
@@ -45,14 +45,14 @@ pub fn render(report: &Report, style: Style) -> String {
     let mut page = String::new();
     for (index, cascade) in report.cascades.iter().enumerate() {
         let sample = report.sample(index);
-        if !style.quiet || !cascade.defects.is_empty() || sample.is_some_and(|sample| !sample.held()) {
+        if !style.quiet || cascade.verdict() != Verdict::Even || sample.is_some_and(|sample| !sample.held()) {
             block(&mut page, cascade, sample, style);
         }
     }
     for note in report.notes.iter().filter(|_| !style.quiet) {
         line(&mut page, &format!("note: {note}"));
     }
-    if !style.quiet || report.defects() > 0 || !report.samples_held() {
+    if !style.quiet || !report.is_even() || !report.samples_held() {
         line(&mut page, &format!("{}: {}", report.source, summary(report, style)));
     }
     page
@@ -69,13 +69,24 @@ fn summary(report: &Report, style: Style) -> String {
             format!("{head}; {}", paint(style, AnsiColor::Red, &words))
         }
     };
-    match report.defects() {
-        0 => format!("{head}; {}", paint(style, AnsiColor::Green, "every share is even")),
+    let verdicts = |verdict: Verdict| report.cascades.iter().filter(|own| own.verdict() == verdict).count();
+    let defects = match report.defects() {
+        0 => None,
         defects => {
-            let broken = report.cascades.iter().filter(|cascade| !cascade.defects.is_empty()).count();
-            let words = format!("{} in {broken}", counted(defects, "defect"));
-            format!("{head}; {}", paint(style, AnsiColor::Red, &words))
+            let words = format!("{} in {}", counted(defects, "defect"), verdicts(Verdict::Defective));
+            Some(paint(style, AnsiColor::Red, &words))
         }
+    };
+    let unknown = match verdicts(Verdict::Unknown) {
+        0 => None,
+        count => {
+            let words = format!("shares of {} unknown: these rules do not show all", counted(count, "cascade"));
+            Some(paint(style, AnsiColor::Yellow, &words))
+        }
+    };
+    match [defects, unknown].into_iter().flatten().collect::<Vec<_>>() {
+        none if none.is_empty() => format!("{head}; {}", paint(style, AnsiColor::Green, "every share is even")),
+        words => format!("{head}; {}", words.join("; ")),
     }
 }
 
@@ -92,10 +103,13 @@ fn block(page: &mut String, cascade: &Cascade, sample: Option<&Sample>, style: S
         line(page, &format!("  {}", accuracy(cascade)));
     }
     if cascade.has_affinity {
-        line(page, "  A client that was here before stays with its endpoint: shares are those of new clients.");
+        line(page, &format!("  {}", figures::affinity(cascade)));
     }
     for defect in &cascade.defects {
         line(page, &format!("  {}  {defect}", paint(style, AnsiColor::Red, "DEFECT")));
+    }
+    for unknown in &cascade.unknown {
+        line(page, &format!("  {}  {unknown}", paint(style, AnsiColor::Yellow, "UNKNOWN")));
     }
     if let Some(sample) = sample {
         sampled::block(page, sample, style);

@@ -42,6 +42,7 @@ pub(super) fn chance(chance: Chance) -> String {
         Chance::Below(probability) => format!("{:.11}", probability.share()),
         Chance::Always => "always".to_owned(),
         Chance::Drawn { of, .. } => format!("1 of {of}"),
+        Chance::Nth { part, every } => format!("{part} of every {every}"),
         Chance::Condition => "conditional".to_owned(),
     }
 }
@@ -49,7 +50,7 @@ pub(super) fn chance(chance: Chance) -> String {
 /// The draws that a chance holds for: `715,827,883`.
 pub(super) fn threshold(chance: Chance) -> String {
     match chance {
-        Chance::Condition => "-".to_owned(),
+        Chance::Condition | Chance::Nth { .. } => "-".to_owned(),
         chance => grouped(u64::from(chance.threshold())),
     }
 }
@@ -59,6 +60,15 @@ pub(super) fn title(cascade: &Cascade) -> String {
     match cascade.protocol {
         Some(protocol) => format!("{} {}", cascade.service, protocol.as_str()),
         None => cascade.service.clone(),
+    }
+}
+
+/// What shares are of where rules remember clients, and whether those come back to their endpoint.
+pub(super) fn affinity(cascade: &Cascade) -> &'static str {
+    if cascade.keeps_clients() {
+        "A client that was here before stays with its endpoint: shares are those of new clients."
+    } else {
+        "Clients that were here before do not all go back to their endpoint: shares are those of new clients."
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use svclab_rules::cascade::{Cascade, cascades, numgens};
+use svclab_rules::cascade::{Cascade, Extent, cascades, cascades_of, numgens};
 use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
 use svclab_rules::iptables::{self, ParseError};
 use svclab_rules::nftables;
@@ -55,11 +55,12 @@ fn saved(text: &str, file: &Path, notes: &mut Vec<String>) -> Result<Vec<Cascade
             (Some(whole), before)
         }
     };
+    let extent = if whole.is_some() { Extent::Part } else { Extent::Whole };
     let text = whole.as_deref().unwrap_or(text);
     let (ipv4, ipv6) = match iptables::parse(text, Family::Ipv4) {
-        Ok(parsed) => return Ok(cascades(&parsed.rules)),
+        Ok(parsed) => return Ok(cascades_of(&parsed.rules, extent)),
         Err(ipv4) => match iptables::parse(text, Family::Ipv6) {
-            Ok(parsed) => return Ok(cascades(&parsed.rules)),
+            Ok(parsed) => return Ok(cascades_of(&parsed.rules, extent)),
             Err(ipv6) => (ipv4, ipv6),
         },
     };

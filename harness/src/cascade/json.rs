@@ -9,7 +9,7 @@ use svclab_rules::walk;
 use super::{Report, figures, sample};
 
 /// The version of the document's shape. It grows when a field changes its meaning or goes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The whole report as one JSON object.
 ///
@@ -24,7 +24,7 @@ pub fn render(report: &Report) -> Result<Value, serde_json::Error> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "svclab cascade --format json")]
 pub(crate) struct Document<'a> {
-    /// The version of this form: 1.
+    /// The version of this form: 2.
     version: u32,
     /// Where the rules come from.
     source: &'a str,
@@ -32,6 +32,8 @@ pub(crate) struct Document<'a> {
     notes: &'a [String],
     /// How many defects all cascades have.
     defects: usize,
+    /// How many things all cascades leave unknown.
+    unknown: usize,
     /// The cascades, in the order of the rules.
     cascades: Vec<Cascade<'a>>,
 }
@@ -44,6 +46,7 @@ impl<'a> Document<'a> {
             source: &report.source,
             notes: &report.notes,
             defects: report.defects(),
+            unknown: report.unknown(),
             cascades: cascades.collect(),
         }
     }
@@ -69,11 +72,19 @@ struct Cascade<'a> {
     largest_deviation: f64,
     /// The rules that take connections, in their order.
     steps: Vec<Step<'a>>,
-    /// The share that no rule takes.
+    /// The share that gets no endpoint.
     left: Share,
+    /// What becomes of that, in the order of rules.
+    fallen: Vec<Fallen<'a>>,
+    /// Connections that are treated otherwise than those that all shares are of: kube-proxy's own rules have none.
+    cases: Vec<Case<'a>>,
+    /// `even`, `defective`, or `unknown` where nothing is wrong but the rules do not show all.
+    verdict: &'static str,
     /// Why the written chances are even, or that they are not.
     sentence: String,
     defects: Vec<Defect>,
+    /// What these rules do not say.
+    unknown: Vec<Unknown<'a>>,
     /// What came of real packets, where any were sent.
     sample: Option<Sample<'a>>,
 }
@@ -91,8 +102,12 @@ impl<'a> Cascade<'a> {
             largest_deviation: own.largest_deviation(),
             steps: own.steps.iter().map(|step| Step::of(own, step)).collect(),
             left: Share::of(own.left),
+            fallen: own.fallen.iter().map(Fallen::of).collect(),
+            cases: own.cases.iter().map(Case::of).collect(),
+            verdict: own.verdict().code(),
             sentence: own.sentence(),
             defects: own.defects.iter().map(Defect::of).collect(),
+            unknown: own.unknown.iter().map(Unknown::of).collect(),
             sample: sample.map(Sample::of),
         }
     }
@@ -154,8 +169,16 @@ enum Chance {
     Always(Drawn),
     /// nft's `numgen random`.
     Numgen(Drawn),
-    /// Those that fulfil a condition: nobody can say how many.
+    /// iptables' `statistic --mode nth`: some of so many packets, in turn.
+    Nth(Turn),
+    /// Those that fulfil a condition of the packet; the share is that of the connections that all shares are of.
     Condition,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Turn {
+    part: u32,
+    every: u32,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -174,6 +197,7 @@ impl Chance {
             cascade::Chance::Below(_) => Self::Random(drawn()),
             cascade::Chance::Always => Self::Always(drawn()),
             cascade::Chance::Drawn { .. } => Self::Numgen(drawn()),
+            cascade::Chance::Nth { part, every } => Self::Nth(Turn { part, every }),
             cascade::Chance::Condition => Self::Condition,
         }
     }
@@ -211,6 +235,90 @@ impl Defect {
     fn of(defect: &cascade::Defect) -> Self {
         let rule = Some(defect.rule).filter(|rule| *rule > 0);
         Self { rule, kind: defect.kind.code(), message: defect.kind.to_string() }
+    }
+}
+
+/// A part of the connections that gets no endpoint.
+#[derive(Serialize, JsonSchema)]
+struct Fallen<'a> {
+    /// The number of the rule by which they leave the chain; `null` for the chain's end.
+    rule: Option<usize>,
+    /// The chain of the rule that decides, where the rule leads to another one.
+    within: Option<&'a str>,
+    fate: Fate<'a>,
+    share: Share,
+}
+
+impl<'a> Fallen<'a> {
+    fn of(own: &'a cascade::Fallen) -> Self {
+        let rule = Some(own.rule).filter(|rule| *rule > 0);
+        Self { rule, within: own.within.as_deref(), fate: Fate::of(&own.fate), share: Share::of(own.share) }
+    }
+}
+
+/// What becomes of connections.
+#[derive(Serialize, JsonSchema)]
+struct Fate<'a> {
+    /// `endpoint`, `returned`, `accepted`, `dropped`, `rejected`, `handed-on` or `unknown`.
+    kind: &'static str,
+    /// The endpoint, the chain that they go on with, or why it is unknown.
+    detail: Option<&'a str>,
+}
+
+impl<'a> Fate<'a> {
+    fn of(own: &'a cascade::Fate) -> Self {
+        let detail = match own {
+            cascade::Fate::Endpoint(text) | cascade::Fate::Handed(text) | cascade::Fate::Unknown(text) => Some(&**text),
+            cascade::Fate::Returned | cascade::Fate::Accepted | cascade::Fate::Dropped | cascade::Fate::Rejected => {
+                None
+            }
+        };
+        Self { kind: own.code(), detail }
+    }
+}
+
+/// Connections that rules treat otherwise than others.
+#[derive(Serialize, JsonSchema)]
+struct Case<'a> {
+    /// One of them, by what tells it from the others: `from 10.0.0.1`.
+    example: &'a str,
+    /// The number of the first rule that treats them otherwise.
+    rule: Option<usize>,
+    /// What becomes of them, in the order of rules.
+    parts: Vec<CasePart<'a>>,
+}
+
+impl<'a> Case<'a> {
+    fn of(own: &'a cascade::Case) -> Self {
+        let part = |(fate, share): &'a (cascade::Fate, walk::Share)| CasePart {
+            fate: Fate::of(fate),
+            share: Share::of(*share),
+        };
+        let rule = Some(own.rule).filter(|rule| *rule > 0);
+        Self { example: &own.example, rule, parts: own.fates.iter().map(part).collect() }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CasePart<'a> {
+    fate: Fate<'a>,
+    share: Share,
+}
+
+/// Something that these rules do not say.
+#[derive(Serialize, JsonSchema)]
+struct Unknown<'a> {
+    /// The number of the rule in its chain, where it is one rule's.
+    rule: Option<usize>,
+    /// How much of all new connections it is about, where that is known.
+    share: Option<Share>,
+    /// What is not known, and why.
+    message: &'a str,
+}
+
+impl<'a> Unknown<'a> {
+    fn of(own: &'a cascade::Unknown) -> Self {
+        Self { rule: Some(own.rule).filter(|rule| *rule > 0), share: own.share.map(Share::of), message: &own.why }
     }
 }
 

@@ -15,7 +15,7 @@ pub mod svg;
 #[cfg(test)]
 mod tests;
 
-use svclab_rules::cascade::Cascade;
+use svclab_rules::cascade::{Cascade, Verdict};
 
 use crate::scenario::Form;
 use crate::scenario::did_you_mean;
@@ -50,6 +50,16 @@ impl Report {
     /// How many defects all cascades have.
     pub fn defects(&self) -> usize {
         self.cascades.iter().map(|cascade| cascade.defects.len()).sum()
+    }
+
+    /// How many things all cascades leave unknown.
+    pub fn unknown(&self) -> usize {
+        self.cascades.iter().map(|cascade| cascade.unknown.len()).sum()
+    }
+
+    /// Whether every share is known and even.
+    pub fn is_even(&self) -> bool {
+        self.cascades.iter().all(|cascade| cascade.verdict() == Verdict::Even)
     }
 
     /// What came of real packets through a cascade, by its position.

@@ -79,13 +79,13 @@ impl Picture {
         self.y += 16.0;
         self.prose(&format!("{}.", cascade.sentence()), "ink");
         if cascade.has_affinity {
-            self.prose(
-                "A client that was here before stays with its endpoint: shares are those of new clients.",
-                "faint",
-            );
+            self.prose(figures::affinity(cascade), "faint");
         }
         for defect in &cascade.defects {
             self.prose(&format!("Defect: {defect}"), "bad");
+        }
+        for unknown in &cascade.unknown {
+            self.prose(&format!("Unknown: {unknown}"), "bad");
         }
         if let Some(sample) = sample {
             self.prose(&legend(sample), "faint");

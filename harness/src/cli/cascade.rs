@@ -21,8 +21,10 @@ use crate::stats::Goal;
 
 /// Tell the exact share of connections that each endpoint of a service gets, and what is wrong with it.
 ///
-/// Ends with status 1 where a service has a defect: a probability that is not even, a rule that is missing, doubled or never
-/// reached, connections that no rule takes.
+/// New connections are walked through all rules of a service's chain. Exits with status 1 where a service has a defect: a probability
+/// that is not even, a rule that is missing, doubled or never reached, connections that get no endpoint or are treated otherwise
+/// than others, an endpoint's chain that translates another protocol or address, clients that do not come back to their endpoint;
+/// and where these rules do not show enough to tell.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Rules, as `iptables-save`, `iptables -L` or `nft list ruleset` shows them (`-` for standard input), or a scenario.
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     match report(args, console) {
         Ok(report) => {
             show(&report, args.format, console);
-            if report.defects() == 0 && report.samples_held() { Exit::Held } else { Exit::Failed }
+            if report.is_even() && report.samples_held() { Exit::Held } else { Exit::Failed }
         }
         Err(refusal) => refusal.tell(console),
     }

@@ -34,7 +34,7 @@ fn one_in(step: &Step, left: usize) -> Option<usize> {
     let threshold = match step.chance {
         Chance::Below(probability) => probability.threshold(),
         Chance::Always => return Some(1),
-        Chance::Drawn { .. } | Chance::Condition => return None,
+        Chance::Drawn { .. } | Chance::Nth { .. } | Chance::Condition => return None,
     };
     let fits = |number: usize| is_even(threshold, number, TEN_DIGITS) || is_even(threshold, number, FIVE_DIGITS);
     if fits(left) {
@@ -80,7 +80,10 @@ fn gaps(steps: &[Step], one_in: &[usize]) -> Vec<Defect> {
 /// What is wrong with a rule's chance, where so many endpoints are left and it is one of that many.
 fn uneven(step: &Step, of: Option<usize>, left: usize) -> Option<Defect> {
     let is_reached = step.share != Share::ZERO || step.chance.threshold() == 0;
-    if matches!(step.chance, Chance::Condition | Chance::Drawn { .. }) || of == Some(left) || !is_reached {
+    if matches!(step.chance, Chance::Condition | Chance::Drawn { .. } | Chance::Nth { .. })
+        || of == Some(left)
+        || !is_reached
+    {
         return None;
     }
     let written = f64::from(step.chance.threshold()) / f64::from(Probability::ONE);
@@ -95,7 +98,7 @@ fn five_digits(steps: &[Step], endpoints: usize) -> Option<Defect> {
         Chance::Below(own) => {
             !is_even(own.threshold(), left, TEN_DIGITS) && is_even(own.threshold(), left, FIVE_DIGITS)
         }
-        Chance::Always | Chance::Drawn { .. } | Chance::Condition => false,
+        Chance::Always | Chance::Drawn { .. } | Chance::Nth { .. } | Chance::Condition => false,
     };
     let numbered = steps.iter().zip((1..=steps.len()).rev());
     let short: Vec<&Step> = numbered.filter(|(step, left)| is_short(step, *left)).map(|(step, _)| step).collect();

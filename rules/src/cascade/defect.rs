@@ -1,7 +1,10 @@
 //! What can be wrong with a cascade.
 
 use std::fmt;
+use std::net::IpAddr;
 
+use super::outcome::Fate;
+use crate::cluster::Protocol;
 use crate::walk::Share;
 
 /// Something wrong, with its place.
@@ -68,10 +71,56 @@ pub enum Kind {
         /// The endpoint that gets nothing by this rule.
         endpoint: String,
     },
-    /// The rule asks for more than chance, so that its share depends on the packet: it is counted as nothing.
+    /// Connections of some kind are treated otherwise than others.
     Conditional {
-        /// The endpoint.
+        /// One of them, by what tells it from the others: `from 10.0.0.1`.
+        example: String,
+        /// What becomes of them.
+        fates: Vec<(Fate, Share)>,
+    },
+    /// The rule asks for what came before a connection: what a list remembers, how many packets came lately, by which port of a
+    /// bridge.
+    History,
+    /// A rule takes connections that then get no endpoint.
+    Escapes {
+        /// What becomes of them.
+        fate: Fate,
+        /// The chain of the rule that decides, where it is another one.
+        within: Option<String>,
+        /// How much of all new connections.
+        share: Share,
+    },
+    /// No connection to the service fulfils what the rule asks for.
+    NeverTaken {
+        /// The endpoint that gets nothing by this rule.
         endpoint: String,
+    },
+    /// The endpoint's chain translates another protocol than the service's.
+    Protocol {
+        /// The chain.
+        chain: String,
+        /// What it translates.
+        translates: Protocol,
+        /// What the service has.
+        service: Protocol,
+    },
+    /// The endpoint's chain translates to another address than it is for.
+    Address {
+        /// The chain.
+        chain: String,
+        /// Where it translates to.
+        destination: String,
+        /// What it is for.
+        named: String,
+        /// What says so: `its masquerade rule`.
+        by: &'static str,
+    },
+    /// Shares are off, though no single rule is wrong.
+    Uneven {
+        /// The endpoint whose share is farthest from even.
+        endpoint: String,
+        /// By how much, relative to even.
+        deviation: f64,
     },
     /// The endpoint's chain translates to nowhere: connections come back from it and go on to the next rule.
     NoDestination {
@@ -95,13 +144,67 @@ pub enum Kind {
         /// The endpoint.
         endpoint: String,
     },
+    /// Nothing notes the clients of this endpoint, so that they are not known again.
+    NotRemembered {
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// Clients of this endpoint are noted in a list whose clients are led to another one.
+    Crossed {
+        /// The endpoint.
+        endpoint: String,
+        /// The list.
+        list: String,
+        /// The other endpoint.
+        other: String,
+    },
+    /// A rule of the group notes clients, whatever endpoint they get, in a list whose clients are led to one.
+    NotedByAll {
+        /// The list.
+        list: String,
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// Clients of this endpoint are noted in another list than the one that is asked.
+    OtherList {
+        /// The endpoint.
+        endpoint: String,
+        /// Where they are noted.
+        noted: String,
+        /// Where they are looked for.
+        asked: String,
+    },
+    /// Clients of this endpoint are noted by another part of their packets than they are looked for.
+    OtherKey {
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// Clients are looked for by their packets' destination, which all of them have in common.
+    Destination {
+        /// The endpoint that they are led to.
+        endpoint: String,
+    },
+    /// Clients are looked for by a part of their address, which others have too.
+    Mask {
+        /// The endpoint that they are led to.
+        endpoint: String,
+        /// The part that counts.
+        mask: IpAddr,
+    },
+    /// Clients of this endpoint are remembered for another time than those of most.
+    Time {
+        /// The endpoint.
+        endpoint: String,
+        /// For how many seconds; `None` for ever.
+        seconds: Option<u32>,
+        /// For how many those of most.
+        usual: Option<u32>,
+    },
     /// A packet that no rule takes leaves the chain untranslated.
     FallsThrough {
         /// How much of all new connections.
         share: Share,
     },
-    /// A rule that draws lots in a way that is not modelled: its shares are not known.
-    NotModelled,
 }
 
 impl Kind {
@@ -115,13 +218,55 @@ impl Kind {
             Self::Duplicate { .. } => "duplicate",
             Self::Unreachable { .. } => "unreachable",
             Self::Conditional { .. } => "conditional",
+            Self::History => "history",
+            Self::Escapes { fate, .. } => fate.code(),
+            Self::NeverTaken { .. } => "never-taken",
+            Self::Protocol { .. } => "protocol",
+            Self::Address { .. } => "address",
+            Self::Uneven { .. } => "uneven",
             Self::NoDestination { .. } => "no-destination",
             Self::Orphan { .. } => "orphan",
             Self::OldClientsOnly { .. } => "old-clients-only",
             Self::NoAffinity { .. } => "no-affinity",
+            Self::NotRemembered { .. } => "not-remembered",
+            Self::Crossed { .. } => "crossed-affinity",
+            Self::NotedByAll { .. } => "noted-by-all",
+            Self::OtherList { .. } => "other-list",
+            Self::OtherKey { .. } => "other-key",
+            Self::Destination { .. } => "affinity-of-destination",
+            Self::Mask { .. } => "affinity-mask",
+            Self::Time { .. } => "affinity-time",
             Self::FallsThrough { .. } => "falls-through",
-            Self::NotModelled => "not-modelled",
         }
+    }
+
+    /// Whether clients are not led back to their endpoint because of it, or not to their own.
+    pub(super) fn is_of_affinity(&self) -> bool {
+        matches!(
+            self,
+            Self::NoAffinity { .. }
+                | Self::NotRemembered { .. }
+                | Self::Crossed { .. }
+                | Self::NotedByAll { .. }
+                | Self::OtherList { .. }
+                | Self::OtherKey { .. }
+                | Self::Destination { .. }
+                | Self::Mask { .. }
+        )
+    }
+
+    /// Whether it says that a rule is missing, which a part of the rules cannot show.
+    pub(super) fn is_absence(&self) -> bool {
+        matches!(
+            self,
+            Self::Missing { .. }
+                | Self::NoDestination { .. }
+                | Self::Orphan { .. }
+                | Self::OldClientsOnly { .. }
+                | Self::NoAffinity { .. }
+                | Self::NotRemembered { .. }
+                | Self::FallsThrough { .. }
+        )
     }
 }
 
@@ -159,10 +304,35 @@ impl fmt::Display for Kind {
             Self::Unreachable { endpoint } => {
                 write!(f, "nothing is left for {endpoint}: a rule before it takes everything")
             }
-            Self::Conditional { endpoint } => write!(
-                f,
-                "asks for more than chance, so that {endpoint} gets a share of some packets only: counted as nothing"
+            Self::Conditional { example, fates } => conditional(f, example, fates),
+            Self::History => f.write_str(
+                "depends on earlier packets of the client, or on how many came lately: shares are of clients that are new",
             ),
+            Self::Escapes { fate, within, share } => {
+                let within = within.as_ref().map(|chain| format!(" in {chain}")).unwrap_or_default();
+                let becomes = match fate {
+                    Fate::Returned => "leave the chain untranslated".to_owned(),
+                    Fate::Accepted => "are accepted untranslated".to_owned(),
+                    Fate::Dropped => "are dropped".to_owned(),
+                    Fate::Rejected => "are rejected".to_owned(),
+                    Fate::Handed(chain) => format!("go on with {chain}, another group of endpoints,"),
+                    other => other.to_string(),
+                };
+                write!(f, "{share} of new connections {becomes}{within} and reach no endpoint of this chain")
+            }
+            Self::NeverTaken { endpoint } => {
+                write!(f, "no connection to the service meets the conditions of this rule: {endpoint} gets nothing by it")
+            }
+            Self::Protocol { chain, translates, service } => write!(
+                f,
+                "{chain} translates {translates} only, but the service is {service}: it takes none of its connections"
+            ),
+            Self::Address { chain, destination, named, by } => {
+                write!(f, "{chain} translates to {destination}, but {by} is for {named}")
+            }
+            Self::Uneven { endpoint, deviation } => {
+                write!(f, "the shares are not even: {endpoint} is {:+.4} % off", deviation * 100.0)
+            }
             Self::NoDestination { chain } => {
                 write!(
                     f,
@@ -178,8 +348,33 @@ impl fmt::Display for Kind {
             Self::NoAffinity { endpoint } => {
                 write!(f, "clients of {endpoint} do not stay there, though those of other endpoints do")
             }
+            Self::NotRemembered { endpoint } => {
+                write!(f, "nothing remembers the clients of {endpoint}: their next connections are shared out anew")
+            }
+            Self::Crossed { endpoint, list, other } => {
+                write!(f, "clients of {endpoint} are remembered in list {list}, which leads to {other}")
+            }
+            Self::NotedByAll { list, endpoint } => {
+                write!(f, "remembers clients in list {list}, whatever endpoint they get: later they go to {endpoint}")
+            }
+            Self::OtherList { endpoint, noted, asked } => {
+                write!(f, "clients of {endpoint} are remembered in list {noted}, but looked up in list {asked}")
+            }
+            Self::OtherKey { endpoint } => write!(
+                f,
+                "clients of {endpoint} are remembered by another address or mask than they are looked up by, and so not found"
+            ),
+            Self::Destination { endpoint } => write!(
+                f,
+                "looks up the destination address, not the client's: after one client of {endpoint}, all clients go there"
+            ),
+            Self::Mask { endpoint, mask } => {
+                write!(f, "looks up clients under mask {mask}: others with the same prefix go to {endpoint} too")
+            }
+            Self::Time { endpoint, seconds, usual } => {
+                write!(f, "clients of {endpoint} are remembered for {}, those of others for {}", time(*seconds), time(*usual))
+            }
             Self::FallsThrough { share } => write!(f, "{share} of new connections are left to no endpoint"),
-            Self::NotModelled => write!(f, "draws lots in a way that is not modelled: its shares are not known"),
         }
     }
 }
@@ -204,4 +399,26 @@ fn five_digits(f: &mut fmt::Formatter<'_>, rules: usize, alike: usize, endpoint:
         write!(f, "; {alike} of them cannot be told from the one before")?;
     }
     Ok(())
+}
+
+/// Fates that are written out.
+const LISTED: usize = 3;
+
+fn conditional(f: &mut fmt::Formatter<'_>, example: &str, fates: &[(Fate, Share)]) -> fmt::Result {
+    write!(f, "depends on the connection: one {example} ")?;
+    for ((fate, share), place) in fates.iter().take(LISTED).zip(0..) {
+        let before = if place > 0 { ", " } else { "" };
+        match *share {
+            Share::ONE => write!(f, "{before}{fate}")?,
+            share => write!(f, "{before}{fate} ({share})")?,
+        }
+    }
+    match fates.len().saturating_sub(LISTED) {
+        0 => Ok(()),
+        more => write!(f, " and {more} more"),
+    }
+}
+
+fn time(seconds: Option<u32>) -> String {
+    seconds.map_or_else(|| "ever".to_owned(), |seconds| format!("{seconds} s"))
 }

@@ -4,26 +4,35 @@
 //! last takes all that is left. Written down, 0.33333333349, 0.5 and nothing look unfair; they are even, because each
 //! rule sees only what those before it left: 1/3, then 1/2 of 2/3, then all of 1/3.
 //!
-//! [`cascades`] reads every such chain of iptables rules, [`numgens`] those of kube-proxy's nftables tables. Both give the
-//! exact share of each endpoint, as the kernel deals it out ([`Chance`] has how it draws). What is wrong with a cascade is
-//! a [`Defect`], with its place and its effect.
+//! [`cascades`] reads every such chain of iptables rules, [`numgens`] those of kube-proxy's nftables tables. Both walk new
+//! connections through all rules of the chain and of those that it leads to, by the machinery that predicts single packets
+//! ([`crate::walk`]), and give the exact share of each endpoint, as the kernel deals it out ([`Chance`] has how it draws).
+//! What gets no endpoint is [`Fallen`]; what depends on something of the packet is a [`Case`] of its own; what the rules at hand
+//! do not say is [`Unknown`]. What is wrong with a cascade is a [`Defect`], with its place and its effect.
 
+mod affinity;
 mod check;
 mod defect;
 mod even;
 mod front;
-mod ledger;
+mod identity;
+mod judge;
 mod numgen;
+mod outcome;
+mod packets;
 mod read;
 mod sentence;
 #[cfg(test)]
 mod tests;
+mod walked;
 
 pub use defect::{Defect, Kind};
 pub(crate) use even::{FIVE_DIGITS, TEN_DIGITS, is_even};
 pub use front::Front;
-pub use numgen::numgens;
-pub use read::cascades;
+pub use judge::Extent;
+pub use numgen::{numgens, numgens_of};
+pub use outcome::{Case, Fallen, Fate, Unknown, Verdict};
+pub use read::{cascades, cascades_of};
 
 use std::collections::HashMap;
 
@@ -46,10 +55,16 @@ pub struct Cascade {
     pub steps: Vec<Step>,
     /// How many different endpoints there are.
     pub endpoints: usize,
-    /// What no rule takes.
+    /// What gets no endpoint.
     pub left: Share,
-    /// True where a client that has been here before goes to its endpoint again, before any chance decides: shares are
-    /// those of new clients.
+    /// What becomes of that, in the order of rules.
+    pub fallen: Vec<Fallen>,
+    /// Connections that are treated otherwise than those that all shares are of.
+    pub cases: Vec<Case>,
+    /// What these rules do not say, in their order.
+    pub unknown: Vec<Unknown>,
+    /// True where rules ask for clients that have been here before, before any chance decides: shares are those of new clients.
+    /// Whether the others come back to their endpoint: [`Self::keeps_clients`].
     pub has_affinity: bool,
     /// What is wrong, in the order of rules.
     pub defects: Vec<Defect>,
@@ -70,6 +85,8 @@ pub struct Step {
     pub share: Share,
     /// What this rule and those before it take.
     pub cumulative: Share,
+    /// How many elements of an nft map have this endpoint; 1 without a map.
+    pub places: u32,
 }
 
 /// When a rule takes a connection that comes to it.
@@ -87,7 +104,14 @@ pub enum Chance {
         /// How many numbers there are, at least 2.
         of: u32,
     },
-    /// By something of the packet, which is no chance: counted as never.
+    /// For some of so many packets, in turn: `statistic --mode nth`.
+    Nth {
+        /// How many of a turn.
+        part: u32,
+        /// How many packets a turn has, at least 2.
+        every: u32,
+    },
+    /// By something of the packet, which is no chance.
     Condition,
 }
 
@@ -98,7 +122,19 @@ impl Chance {
             Self::Below(probability) => probability.threshold(),
             Self::Always => Probability::ONE,
             Self::Drawn { draws, .. } => draws,
+            Self::Nth { part, .. } => part,
             Self::Condition => 0,
+        }
+    }
+
+    /// This chance or that one, of the same draw.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Drawn { draws, of }, Self::Drawn { draws: more, .. }) => match draws.checked_add(more) {
+                Some(draws) => Self::Drawn { draws, of },
+                None => Self::Always,
+            },
+            (one, _) => one,
         }
     }
 
@@ -106,12 +142,27 @@ impl Chance {
     pub fn draws(self) -> u64 {
         match self {
             Self::Drawn { .. } => 1 << 32,
+            Self::Nth { every, .. } => u64::from(every),
             Self::Below(_) | Self::Always | Self::Condition => u64::from(Probability::ONE),
         }
     }
 }
 
 impl Cascade {
+    /// Whether rules lead every client back to its endpoint, as far as they show.
+    pub fn keeps_clients(&self) -> bool {
+        self.has_affinity && !self.defects.iter().any(|defect| defect.kind.is_of_affinity())
+    }
+
+    /// What can be said of it as a whole.
+    pub fn verdict(&self) -> Verdict {
+        match (self.defects.is_empty(), self.unknown.is_empty()) {
+            (false, _) => Verdict::Defective,
+            (true, false) => Verdict::Unknown,
+            (true, true) => Verdict::Even,
+        }
+    }
+
     /// What each endpoint would get if all got the same.
     pub fn even(&self) -> Share {
         Share::of(1, u32::try_from(self.endpoints).unwrap_or(u32::MAX).max(1))

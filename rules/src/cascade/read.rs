@@ -1,35 +1,69 @@
 //! iptables rules to cascades.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
-use super::check::check;
+use super::affinity::{Endpoint, Key, Note, Recall, affinity};
 use super::defect::{Defect, Kind};
 use super::front::{Front, Leads};
-use super::ledger::{Entry, Ledger};
+use super::identity::{self, Own};
+use super::judge::{About, Extent, judge};
+use super::walked::{Group, Names, walk};
 use super::{Cascade, Chance};
-use crate::cluster::Protocol;
-use crate::iptables::{Chain, Match, Nat, Ports, Rule, RuleSet, Statistic, TableName, Target};
+use crate::cluster::{Family, Protocol};
+use crate::iptables::evaluate::Program;
+use crate::iptables::{
+    Chain, ChainHash, Match, Nat, Ports, Probability, Recent, RecentAction, Rule, RuleSet, Statistic, Table, TableName,
+    Target,
+};
+use crate::walk::RuleId;
 
 /// The beginnings of the names of chains that share connections out, in every release.
 const GROUPS: [&str; 3] = ["KUBE-SVC-", "KUBE-SVL-", "KUBE-XLB-"];
 /// The beginning of the names of endpoints' chains.
-const ENDPOINT: &str = "KUBE-SEP-";
+pub(super) const ENDPOINT: &str = "KUBE-SEP-";
+/// Chains that only set a mark: what they do is known where a text does not show it.
+const MARKING: [&str; 2] = ["KUBE-MARK-MASQ", "KUBE-MARK-DROP"];
 
 /// Every chain of a rule set that shares connections out among endpoints, in the rule set's order: kube-proxy's chains of
 /// services, and chains of others that translate by chance themselves.
 pub fn cascades(rules: &RuleSet) -> Vec<Cascade> {
+    cascades_of(rules, Extent::Whole)
+}
+
+/// The same of rules that may be a part of a whole.
+pub fn cascades_of(rules: &RuleSet, extent: Extent) -> Vec<Cascade> {
     let Some(nat) = rules.table(TableName::Nat) else { return Vec::new() };
-    let is_endpoint = |name: &str| name.starts_with(ENDPOINT);
-    let of_endpoints = nat.chains.iter().filter(|chain| is_endpoint(&chain.name));
-    let endpoints: HashMap<&str, &Chain> = of_endpoints.map(|chain| (&*chain.name, chain)).collect();
-    let leads = Leads::of(nat, is_endpoint);
-    let is_group = |chain: &&Chain| GROUPS.iter().any(|group| chain.name.starts_with(group)) || draws_lots(chain);
+    let nat = completed(nat, extent);
+    let text = Text::new(&nat, rules.family, extent);
+    let is_group = |chain: &&Chain| is_group(&chain.name) || draws_lots(chain);
     let groups = nat.chains.iter().filter(is_group);
-    let mut cascades: Vec<Cascade> =
-        groups.filter_map(|chain| cascade(chain, &endpoints, leads.fronts(&chain.name))).collect();
-    orphans(nat.chains.as_slice(), &mut cascades);
+    let mut cascades: Vec<Cascade> = groups.filter_map(|chain| text.cascade(chain)).collect();
+    orphans(nat.chains.as_slice(), extent, &mut cascades);
     cascades
+}
+
+/// A table with the chains that are known without being shown, and, where it is a part of a whole, without endpoints' chains of which
+/// the part that translates is not shown.
+fn completed(table: &Table, extent: Extent) -> Cow<'_, Table> {
+    let jumps = || table.chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
+    let is_lacking = |name: &&str| table.chain(name).is_none() && jumps().any(|next| **next == **name);
+    let lacking: Vec<&str> = MARKING.into_iter().filter(is_lacking).collect();
+    let is_cut = |chain: &Chain| {
+        let is_part = extent == Extent::Part && chain.name.starts_with(ENDPOINT);
+        is_part && !chain.rules.iter().any(|rule| destination(rule).is_some())
+    };
+    if lacking.is_empty() && !table.chains.iter().any(is_cut) {
+        return Cow::Borrowed(table);
+    }
+    let shown = table.chains.iter().filter(|chain| !is_cut(chain)).cloned();
+    let chains = shown.chain(lacking.into_iter().map(Chain::user)).collect();
+    Cow::Owned(Table { name: table.name, chains })
+}
+
+fn is_group(name: &str) -> bool {
+    GROUPS.iter().any(|group| name.starts_with(group))
 }
 
 /// Whether a rule of a chain translates by chance, as people write cascades by hand.
@@ -38,71 +72,161 @@ fn draws_lots(chain: &Chain) -> bool {
     chain.rules.iter().any(|rule| destination(rule).is_some() && by_chance(rule))
 }
 
+/// A table in all the ways in which cascades look at it.
+struct Text<'a> {
+    chains: HashMap<&'a str, &'a Chain>,
+    leads: Leads<'a>,
+    program: Program,
+    positions: HashMap<Box<str>, u32>,
+    family: Family,
+    extent: Extent,
+}
+
+impl<'a> Text<'a> {
+    fn new(nat: &'a Table, family: Family, extent: Extent) -> Self {
+        let program = Program::of_chains(nat, family);
+        let positions = (0..).zip(&program.names).map(|(at, names)| (names.chain.clone(), at)).collect();
+        Self {
+            chains: nat.chains.iter().map(|chain| (&*chain.name, chain)).collect(),
+            leads: Leads::of(nat, |name| name.starts_with(ENDPOINT)),
+            program,
+            positions,
+            family,
+            extent,
+        }
+    }
+
+    fn endpoint(&self, name: &str) -> Option<&'a Chain> {
+        self.chains.get(name).copied()
+    }
+
+    fn cascade(&self, chain: &Chain) -> Option<Cascade> {
+        let fronts = self.leads.fronts(&chain.name);
+        let led: Vec<Led<'_>> = chain.rules.iter().zip(1..).filter_map(|(rule, number)| led(rule, number)).collect();
+        let own: Vec<&Rule> =
+            led.iter().filter_map(|one| self.endpoint(one.chain)).flat_map(|own| &own.rules).collect();
+        let service = chain.rules.iter().chain(own.iter().copied()).find_map(service_in).unwrap_or(&chain.name);
+        let protocol = protocol(&chain.name, service, &fronts, chain, &own);
+        let names = Written { text: self, chain };
+        let position = *self.positions.get(&*chain.name)?;
+        let group = Group {
+            program: &self.program,
+            chain: position,
+            protocol: protocol.unwrap_or(Protocol::Tcp),
+            fronts: &fronts,
+            names: &names,
+        };
+        let walked = walk(&group)?;
+        let (has_affinity, mut defects) = self.affinity(chain, &led);
+        let about = Own { service, chain: &chain.name, protocol: group.protocol };
+        let endpoints = led.iter().filter(|one| one.recent.is_none());
+        let endpoints = endpoints.filter_map(|one| Some((one.number, one.rule, self.endpoint(one.chain)?)));
+        defects.extend(identity::check(&about, endpoints.collect()));
+        let (service, chain, extent) = (service.to_owned(), chain.name.to_string(), self.extent);
+        Some(judge(About { service, protocol, fronts, chain, has_affinity, defects, extent }, walked))
+    }
+
+    fn affinity(&self, chain: &Chain, led: &[Led<'_>]) -> (bool, Vec<Defect>) {
+        let recalls: Vec<Recall<'_>> = led.iter().filter_map(|one| recall(one, self.family)).collect();
+        let mut known = HashSet::new();
+        let new = led.iter().filter(|one| one.recent.is_none() && !one.chain.is_empty() && known.insert(one.chain));
+        let endpoints = new.map(|one| {
+            let own = self.endpoint(one.chain);
+            let notes = own.map(|own| own.rules.iter().flat_map(|rule| notes(rule, self.family)).collect());
+            Endpoint { rule: one.number, chain: one.chain, notes }
+        });
+        let endpoints: Vec<Endpoint<'_>> = endpoints.collect();
+        let label =
+            |name: &str| label(name, self.endpoint(name).and_then(|own| own.rules.iter().find_map(destination)));
+        let mut found = affinity(&recalls, &endpoints, label);
+        // Clients that a rule of the group notes are not those of an endpoint.
+        for (rule, number) in chain.rules.iter().zip(1..) {
+            let noted =
+                notes(rule, self.family).into_iter().find(|note| recalls.iter().any(|one| one.list == note.list));
+            if let Some((note, recall)) =
+                noted.and_then(|note| Some((note.list, recalls.iter().find(|one| one.list == note.list)?)))
+            {
+                let kind = Kind::NotedByAll { list: note.to_owned(), endpoint: label(recall.endpoint) };
+                found.push(Defect { rule: number, kind });
+            }
+        }
+        (!recalls.is_empty(), found)
+    }
+}
+
+/// What names and written rules say of the walk.
+struct Written<'a, 'b> {
+    text: &'a Text<'b>,
+    chain: &'a Chain,
+}
+
+impl Names for Written<'_, '_> {
+    fn chance(&self, rule: usize, _: u32, _: u32) -> Option<Chance> {
+        let rule = self.chain.rules.get(rule - 1)?;
+        let leads_back = asks_recent(rule).is_some() && led(rule, 1).is_some();
+        (!leads_back).then(|| chance(rule))
+    }
+
+    fn is_endpoint(&self, chain: &str) -> bool {
+        chain.starts_with(ENDPOINT)
+    }
+
+    fn is_group(&self, chain: u32) -> bool {
+        is_group(self.text.program.chain_name(chain))
+    }
+
+    fn is_kin(&self, chain: u32) -> bool {
+        let hash = |name: &str| GROUPS.iter().find_map(|group| Some(name.strip_prefix(group)?.to_owned()));
+        let own = hash(&self.chain.name);
+        own.is_some() && own == hash(self.text.program.chain_name(chain))
+    }
+
+    fn is_missing(&self, _: u32) -> bool {
+        false
+    }
+
+    fn missing(&self, rule: RuleId) -> Option<&str> {
+        let place = self.text.program.place(rule);
+        let next = self.text.chains.get(place.chain)?.rules.get(place.rule - 1)?.next_chain()?;
+        (!self.text.chains.contains_key(&**next)).then_some(&**next)
+    }
+}
+
 /// A rule of a group that leads to an endpoint.
-struct Led<'a> {
-    number: usize,
+pub(super) struct Led<'a> {
+    pub(super) number: usize,
+    pub(super) rule: &'a Rule,
     /// The endpoint's chain; empty where the rule translates by itself.
-    chain: &'a str,
-    /// Where the rule translates to by itself.
-    to: Option<SocketAddr>,
-    asks: Asks,
-}
-
-/// What a rule asks for.
-#[derive(Clone, Copy, PartialEq)]
-enum Asks {
-    /// A draw, or nothing, or something of the packet.
-    Chance(Chance),
-    /// That the client was here before.
-    Affinity,
-}
-
-fn cascade(chain: &Chain, endpoints: &HashMap<&str, &Chain>, fronts: Vec<Front>) -> Option<Cascade> {
-    let led: Vec<Led<'_>> = chain.rules.iter().zip(1..).filter_map(|(rule, number)| led(rule, number)).collect();
-    let (affine, led): (Vec<_>, Vec<_>) = led.into_iter().partition(|one| one.asks == Asks::Affinity);
-    let own = endpoints.get(led.first()?.chain).map(|own| own.rules.as_slice()).unwrap_or_default();
-    let service = chain.rules.iter().chain(own).find_map(service_in).unwrap_or(&chain.name).to_owned();
-    let protocol =
-        own.iter().chain(&chain.rules).find_map(protocol).or_else(|| fronts.first().map(|front| front.protocol));
-    let mut ledger = Ledger::new(led.len());
-    led.iter().for_each(|one| take(&mut ledger, one, endpoints));
-    let (count, has_affinity) = (ledger.endpoints(), !affine.is_empty());
-    let uneven = check(&ledger.steps, count);
-    ledger.defects.extend(uneven.into_iter().chain(affinity(&affine, &led, endpoints)));
-    ledger.finish();
-    let Ledger { left, steps, defects, .. } = ledger;
-    let chain = chain.name.to_string();
-    Some(Cascade { service, protocol, fronts, chain, steps, endpoints: count, left, has_affinity, defects })
-}
-
-/// `namespace/name:port` in a rule's comment.
-fn service_in(rule: &Rule) -> Option<&str> {
-    rule.comment()?.split(' ').find(|word| word.contains('/'))
-}
-
-fn protocol(rule: &Rule) -> Option<Protocol> {
-    rule.protocol.filter(|protocol| !protocol.negated).and_then(|protocol| protocol.value.transport())
+    pub(super) chain: &'a str,
+    /// What it asks of a list of clients.
+    pub(super) recent: Option<&'a Recent>,
 }
 
 fn led(rule: &Rule, number: usize) -> Option<Led<'_>> {
-    if let Some(to) = destination(rule) {
-        return Some(Led { number, chain: "", to: Some(to), asks: asks(rule) });
-    }
-    let chain = rule.next_chain().filter(|next| next.starts_with(ENDPOINT))?;
-    Some(Led { number, chain, to: None, asks: asks(rule) })
+    let chain = match destination(rule) {
+        Some(_) => "",
+        None => rule.next_chain().filter(|next| next.starts_with(ENDPOINT))?,
+    };
+    Some(Led { number, rule, chain, recent: asks_recent(rule) })
 }
 
-/// What a rule asks for, beside what all rules of a service's chain have in common: a protocol.
-fn asks(rule: &Rule) -> Asks {
+/// What a rule asks of a list of clients.
+fn asks_recent(rule: &Rule) -> Option<&Recent> {
+    rule.matches.iter().find_map(|one| match one {
+        Match::Recent(recent) if recent.action.value != RecentAction::Set => Some(&**recent),
+        _ => None,
+    })
+}
+
+/// The chance that is written at a rule, beside what all rules of a service's chain have in common: a protocol.
+fn chance(rule: &Rule) -> Chance {
     let mut chance = Chance::Always;
     for one in &rule.matches {
         chance = match (one, chance) {
             (Match::Comment(_) | Match::Nfacct(_), chance) => chance,
             (Match::Ports(ports), chance) if *ports == Ports::any(ports.protocol) => chance,
-            (Match::Statistic(Statistic::Random(random)), Chance::Always) if !random.negated => {
-                Chance::Below(random.value)
-            }
-            (Match::Recent(_), _) => return Asks::Affinity,
+            (Match::Recent(recent), chance) if recent.action.value == RecentAction::Set => chance,
+            (Match::Statistic(statistic), Chance::Always) => drawn(*statistic),
             _ => Chance::Condition,
         };
     }
@@ -110,29 +234,91 @@ fn asks(rule: &Rule) -> Asks {
         || rule.destination.is_some()
         || rule.in_interface.is_some()
         || rule.out_interface.is_some();
-    Asks::Chance(if asks { Chance::Condition } else { chance })
+    if asks { Chance::Condition } else { chance }
 }
 
-/// Endpoints that clients are kept at, but new ones not led to; and those that new clients are led to, but not kept at.
-fn affinity(affine: &[Led<'_>], led: &[Led<'_>], endpoints: &HashMap<&str, &Chain>) -> Vec<Defect> {
-    let names = |list: &[Led<'_>]| list.iter().map(|one| one.chain.to_owned()).collect::<HashSet<_>>();
-    let (kept, new) = (names(affine), names(led));
-    let label = |chain: &str| label(chain, destination_of(chain, endpoints));
-    let only = affine.iter().filter(|one| !new.contains(one.chain));
-    let only = only.map(|one| (one.number, Kind::OldClientsOnly { endpoint: label(one.chain) }));
-    let lost = led.iter().filter(|one| !affine.is_empty() && !kept.contains(one.chain));
-    let lost = lost.map(|one| (one.number, Kind::NoAffinity { endpoint: label(one.chain) }));
-    only.chain(lost).map(|(rule, kind)| Defect { rule, kind }).collect()
+fn drawn(statistic: Statistic) -> Chance {
+    match statistic {
+        Statistic::Random(random) if !random.negated => Chance::Below(random.value),
+        Statistic::Random(random) => Probability::from_threshold(Probability::ONE - random.value.threshold())
+            .map_or(Chance::Condition, Chance::Below),
+        Statistic::Nth { every, .. } => match (every.value, every.negated) {
+            (0 | 1, false) => Chance::Always,
+            (0 | 1, true) => Chance::Condition,
+            (every, negated) => Chance::Nth { part: if negated { every - 1 } else { 1 }, every },
+        },
+    }
 }
 
-/// Takes the share of a rule.
-fn take(ledger: &mut Ledger, led: &Led<'_>, endpoints: &HashMap<&str, &Chain>) {
-    let Asks::Chance(chance) = led.asks else { return };
-    let destination = led.to.or_else(|| destination_of(led.chain, endpoints));
-    // A chain that is not in the text may lead anywhere; one that is, and translates nothing, returns.
-    let returns = destination.is_none() && endpoints.contains_key(led.chain);
-    let endpoint = label(led.chain, destination);
-    ledger.take(Entry { rule: led.number, chain: led.chain, endpoint, chance, returns });
+/// `namespace/name:port` in a rule's comment.
+pub(super) fn service_in(rule: &Rule) -> Option<&str> {
+    rule.comment()?.split(' ').find(|word| word.contains('/'))
+}
+
+/// The protocol that a rule asks for.
+pub(super) fn asked(rule: &Rule) -> Option<Protocol> {
+    rule.protocol.filter(|protocol| !protocol.negated).and_then(|protocol| protocol.value.transport())
+}
+
+/// The protocol of a service: that of which its chain's name is the hash, that of its fronts, else that which most of its endpoints'
+/// rules have.
+fn protocol(chain: &str, service: &str, fronts: &[Front], group: &Chain, own: &[&Rule]) -> Option<Protocol> {
+    let by_name = || identity::verified(chain, service).map(|(_, protocol)| protocol);
+    let most = || {
+        let translating =
+            own.iter().copied().chain(&group.rules).filter(|rule| matches!(rule.target, Some(Target::Dnat(_))));
+        let mut counts: Vec<(Protocol, usize)> = Vec::new();
+        for protocol in translating.filter_map(asked) {
+            match counts.iter_mut().find(|(known, _)| *known == protocol) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((protocol, 1)),
+            }
+        }
+        // Of those that are as frequent, the first one.
+        let usual = counts.iter().rev().max_by_key(|(_, count)| *count).map(|(protocol, _)| *protocol);
+        usual.or_else(|| group.rules.iter().find_map(asked))
+    };
+    by_name().or_else(|| fronts.first().map(|front| front.protocol)).or_else(most)
+}
+
+/// The key by which a list has clients; a mask of all bits counts as none.
+fn key(recent: &Recent, family: Family) -> Key {
+    let whole = match recent.mask {
+        std::net::IpAddr::V4(mask) => mask.to_bits() == u32::MAX,
+        std::net::IpAddr::V6(mask) => mask.to_bits() == u128::MAX,
+    };
+    let fits = Family::of(recent.mask) == family;
+    Key { destination: recent.destination, mask: Some(recent.mask).filter(|_| fits && !whole) }
+}
+
+fn recall<'a>(led: &Led<'a>, family: Family) -> Option<Recall<'a>> {
+    let recent = led.recent?;
+    let others = led.rule.matches.iter().filter(|one| !matches!(one, Match::Comment(_) | Match::Recent(_))).count();
+    let is_plain = others == 0
+        && !recent.action.negated
+        && !recent.same_ttl
+        && recent.hit_count.unwrap_or(1) <= 1
+        && led.rule.source.is_none()
+        && led.rule.destination.is_none()
+        && led.rule.in_interface.is_none()
+        && led.rule.out_interface.is_none();
+    let (list, seconds) = (&*recent.name, recent.seconds);
+    Some(Recall { rule: led.number, list, key: key(recent, family), seconds, endpoint: led.chain, is_plain })
+}
+
+/// The lists that a rule notes clients in.
+fn notes(rule: &Rule, family: Family) -> Vec<Note<'_>> {
+    let noting = rule.matches.iter().filter_map(|one| match one {
+        Match::Recent(recent) if recent.action.value == RecentAction::Set => Some(&**recent),
+        _ => None,
+    });
+    let conditions = rule.matches.iter().filter(|one| match one {
+        Match::Comment(_) | Match::Recent(_) => false,
+        Match::Ports(ports) => *ports != Ports::any(ports.protocol),
+        _ => true,
+    });
+    let is_plain = rule.source.is_none() && rule.destination.is_none() && conditions.count() == 0;
+    noting.map(|recent| Note { list: &recent.name, key: key(recent, family), is_plain }).collect()
 }
 
 /// What an endpoint is called.
@@ -140,12 +326,8 @@ fn label(chain: &str, destination: Option<SocketAddr>) -> String {
     destination.map_or_else(|| chain.to_owned(), |address| crate::digits::socket(address).to_string())
 }
 
-fn destination_of(chain: &str, endpoints: &HashMap<&str, &Chain>) -> Option<SocketAddr> {
-    endpoints.get(chain)?.rules.iter().find_map(destination)
-}
-
 /// Where a rule translates to.
-fn destination(rule: &Rule) -> Option<SocketAddr> {
+pub(super) fn destination(rule: &Rule) -> Option<SocketAddr> {
     match &rule.target {
         Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) => {
             Some(SocketAddr::new(*address, ports.first))
@@ -155,11 +337,11 @@ fn destination(rule: &Rule) -> Option<SocketAddr> {
 }
 
 /// Finds endpoints that translate for a service, but that no rule leads to.
-fn orphans(chains: &[Chain], cascades: &mut [Cascade]) {
+fn orphans(chains: &[Chain], extent: Extent, cascades: &mut [Cascade]) {
     let jumps = chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let led: HashSet<&str> = jumps.map(|next| &**next).filter(|next| next.starts_with(ENDPOINT)).collect();
     let alone = chains.iter().filter(|chain| chain.name.starts_with(ENDPOINT) && !led.contains(&*chain.name));
-    for chain in alone {
+    for chain in alone.filter(|_| extent == Extent::Whole) {
         let Some((address, service)) =
             chain.rules.iter().find_map(destination).zip(chain.rules.iter().find_map(service_in))
         else {
@@ -170,4 +352,9 @@ fn orphans(chains: &[Chain], cascades: &mut [Cascade]) {
             own.defects.push(Defect { rule: 0, kind });
         }
     }
+}
+
+/// The hash in the name of a group's chain.
+pub(super) fn group_hash(chain: &str) -> Option<ChainHash> {
+    GROUPS.iter().find_map(|group| ChainHash::parse(chain.strip_prefix(group)?))
 }

@@ -11,6 +11,10 @@ impl Cascade {
         match (self.steps.as_slice(), self.defects.is_empty()) {
             ([], _) => "no rule leads to an endpoint".to_owned(),
             (_, false) => self.unfair(),
+            _ if !self.unknown.is_empty() => {
+                "nothing is wrong as far as these rules show, but they do not show all: whether shares are even is unknown"
+                    .to_owned()
+            }
             ([_], true) => "there is one endpoint, and it gets everything".to_owned(),
             ([Step { chance: Chance::Drawn { of, .. }, .. }, ..], true) => format!(
                 "one random number of {of} is even: it is drawn once, each endpoint has one of the {of} numbers, and none \
@@ -58,6 +62,7 @@ fn written(step: &Step) -> String {
         }
         Chance::Always => "always".to_owned(),
         Chance::Drawn { of, .. } => format!("1 of {of}"),
+        Chance::Nth { part, every } => format!("{part} of every {every}"),
         Chance::Condition => "maybe".to_owned(),
     }
 }

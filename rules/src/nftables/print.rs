@@ -327,7 +327,7 @@ fn write_statement(out: &mut String, statement: &Statement, ip: Family) {
         Statement::Mark(MarkChange::Write { kept, set }) => {
             write!(out, "meta mark set meta mark & {kept:#010x} | {set:#010x}")
         }
-        Statement::RememberSource(set) => write!(out, "update @{set} {{ {} saddr }}", family(ip)),
+        Statement::Remember(side, set) => write!(out, "update @{set} {{ {} {} }}", family(ip), side.as_str()),
         Statement::Other(json) => write!(out, "{json}"),
     };
 }

@@ -221,8 +221,8 @@ pub enum Statement {
     },
     /// `meta mark set meta mark | 0x00004000`.
     Mark(MarkChange),
-    /// `update @set { ip saddr }`: the source is put into a set, for the set's time from now on.
-    RememberSource(Name),
+    /// `update @set { ip saddr }`: one of the packet's addresses is put into a set, for the set's time from now on.
+    Remember(Side, Name),
     /// A statement that is not modelled, or a condition behind a statement: what nft shows for it. In nft's own text, all
     /// that follows it in the rule too, conditions among it.
     Other(Box<str>),

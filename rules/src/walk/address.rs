@@ -13,7 +13,7 @@ pub(crate) fn bits(address: IpAddr) -> u128 {
 }
 
 /// The address of a number; bits that IPv4 has no room for are dropped.
-pub(super) fn of_bits(bits: u128, family: Family) -> IpAddr {
+pub(crate) fn of_bits(bits: u128, family: Family) -> IpAddr {
     match family {
         Family::Ipv4 => Ipv4Addr::from_bits(bits as u32).into(),
         Family::Ipv6 => Ipv6Addr::from_bits(bits).into(),

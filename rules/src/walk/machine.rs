@@ -158,7 +158,7 @@ fn finish<C: Code, T: Trace>(
             walker.mark_before = walker.packet.mark;
             (Cursor { chain, rule: program.first_rule(chain), callers: ArrayVec::new() }, Next::Rule)
         });
-        let mut pass = Pass { environment, hook, stop: position, cursor, todo };
+        let mut pass = Pass { environment, hook, stop: position, cursor, todo, draws: Draws::Alike };
         if let Some(outcome) = pass.run(program, walker, next, chain) {
             return work.walker.end(outcome);
         }
@@ -176,9 +176,50 @@ pub(crate) struct Pass<'a, T> {
     stop: usize,
     cursor: Cursor,
     todo: &'a mut Todo<T>,
+    draws: Draws,
+}
+
+/// How the numbers that a kernel draws fall to choices that are meant to be equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Draws {
+    /// To all alike.
+    Alike,
+    /// As 32 random bits, multiplied and cut, have it (`reciprocal_scale`): some choices have one draw of 2^32 more.
+    Counted,
+}
+
+/// How many of 2^32 draws give one of so many numbers: those numbers r with r * n / 2^32 from i to i + 1.
+pub(crate) fn draws_of(number: u32, of: u32) -> u64 {
+    let start = |number: u64| (number << 32).div_ceil(u64::from(of.max(1)));
+    start(u64::from(number) + 1) - start(u64::from(number))
+}
+
+/// Takes a packet through one rule alone, to all that the rule may lead it to. Numbers that rules draw have their exact shares here.
+pub(super) fn meet_alone<C: Code, T: Trace>(
+    code: &C,
+    environment: &Environment,
+    hook: Hook,
+    mut walker: Walker<T>,
+    rule: u32,
+) -> impl Iterator<Item = (Walker<T>, Next)> {
+    let mut todo = Todo::new();
+    let cursor = Cursor { chain: 0, rule, callers: ArrayVec::new() };
+    let mut pass = Pass { environment, hook, stop: 0, cursor, todo: &mut todo, draws: Draws::Counted };
+    let next = code.meet(&mut pass, &mut walker, rule);
+    // What is left last is taken up first.
+    let others = todo.into_iter().rev().filter_map(|work| Some((work.walker, work.place?.1)));
+    std::iter::once((walker, next)).chain(others)
 }
 
 impl<T: Trace> Pass<'_, T> {
+    /// The part of the packets that one of several equal choices gets.
+    pub(crate) fn choice(&self, number: u32, of: u32) -> (u32, u64) {
+        match self.draws {
+            Draws::Counted if of > 1 => (draws_of(number, of) as u32, 1 << 32),
+            Draws::Counted | Draws::Alike => (1, u64::from(of.max(1))),
+        }
+    }
+
     /// Goes from rule to rule to the end of a hook's chain; returns how the packet ends if it does not go on.
     fn run<C: Code>(
         &mut self,

@@ -115,7 +115,7 @@ impl<C> Program<C> {
         self.stops = Hook::ALL.map(|hook| stops(hook, &self.hooked, self.translates));
     }
 
-    pub(super) fn span(&self, chain: u32) -> Span {
+    pub(crate) fn span(&self, chain: u32) -> Span {
         self.spans[chain as usize]
     }
 
@@ -150,6 +150,11 @@ impl<C> Program<C> {
         let position = self.spans.partition_point(|span| span.first <= rule.0) - 1;
         let (names, first) = (&self.names[position], self.spans[position].first);
         Place { table: &names.table, chain: &names.chain, rule: (rule.0 - first) as usize + 1 }
+    }
+
+    /// The name of a chain, by its position.
+    pub(crate) fn chain_name(&self, chain: u32) -> &str {
+        &self.names[chain as usize].chain
     }
 
     /// The table and name of a chain of this program.

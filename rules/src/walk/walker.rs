@@ -76,6 +76,24 @@ impl<T> Walker<T> {
         }
     }
 
+    /// Whether rules cannot tell two packets apart that have come to the same place.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.packet == other.packet
+            && self.found == other.found
+            && self.is_found == other.is_found
+            && self.source_nat == other.source_nat
+            && self.effects == other.effects
+            && self.assumptions == other.assumptions
+    }
+
+    /// Takes the marks of packet and connection away.
+    pub(super) fn forget_marks(&mut self) {
+        self.packet.mark = 0;
+        if let Some(tracked) = self.tracked_mut() {
+            tracked.connection.mark = 0;
+        }
+    }
+
     /// Notes what is assumed.
     pub(crate) fn assume(&mut self, more: Assumptions) {
         self.assumptions = self.assumptions.and(more);

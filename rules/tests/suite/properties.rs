@@ -244,7 +244,7 @@ proptest! {
                 for chain in next_chains(statement) {
                     prop_assert!(chains.contains(chain), "{} is missing", chain);
                 }
-                if let Statement::Lookup(_, set) | Statement::RememberSource(set) = statement {
+                if let Statement::Lookup(_, set) | Statement::Remember(_, set) = statement {
                     prop_assert!(sets.contains(set), "{} is missing", set);
                 }
             }

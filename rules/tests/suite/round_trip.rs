@@ -351,7 +351,7 @@ fn statement(family: Family) -> BoxedStrategy<Statement> {
         address(family).prop_map(Statement::DnatAddress),
         (address(family), option::of(any::<u16>())).prop_map(|(address, port)| Statement::Snat(address, port)),
         change.prop_map(Statement::Mark),
-        set_name().prop_map(Statement::RememberSource),
+        (side(), set_name()).prop_map(|(side, set)| Statement::Remember(side, set)),
     ]
     .boxed()
 }

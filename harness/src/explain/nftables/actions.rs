@@ -40,7 +40,8 @@ pub(super) fn words(met: &Met<'_>, rule: &Rule, table: &Table) -> String {
         Statement::Mark(MarkChange::Write { kept, set }) => {
             format!("leaves it of its mark the bits {kept:#x}, and sets the bits {set:#x}")
         }
-        Statement::RememberSource(set) => format!("notes its source in the set {set}"),
+        Statement::Remember(Side::Source, set) => format!("notes its source in the set {set}"),
+        Statement::Remember(Side::Destination, set) => format!("notes its destination in the set {set}"),
         Statement::Other(text) => format!("does what `{text}` does"),
     };
     let words: Vec<String> = rule.statements.iter().map(of).collect();

@@ -75,7 +75,7 @@ pub(crate) fn source_ranges(rule: &Rule) -> Vec<String> {
 pub(super) fn in_endpoint(rule: &Rule, endpoint: &str) -> Option<Fact> {
     match rule.statements.as_slice() {
         [Statement::Dnat(_)] => Some(Fact::Translation(endpoint.to_owned())),
-        [Statement::RememberSource(_)] => Some(Fact::Memory(endpoint.to_owned())),
+        [Statement::Remember(Side::Source, _)] => Some(Fact::Memory(endpoint.to_owned())),
         [statement] if marks(statement) => Some(Fact::Hairpin(endpoint.to_owned())),
         _ => None,
     }

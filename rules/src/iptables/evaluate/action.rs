@@ -67,11 +67,12 @@ impl Action {
         matches!(self, Self::Continue | Self::Perhaps)
     }
 
-    /// The action of a target; `position` finds chains that are known to be there.
-    pub(super) fn of(target: &Target, position: impl Fn(&str) -> u32) -> Self {
+    /// The action of a target; `position` finds chains.
+    pub(super) fn of(target: &Target, position: impl Fn(&str) -> Option<u32>) -> Self {
+        let missing = |chain| Self::Unknown(format!("chain {chain} is not in these rules").into());
         match target {
-            Target::Jump(chain) => Self::Jump(position(chain)),
-            Target::Goto(chain) => Self::Goto(position(chain)),
+            Target::Jump(chain) => position(chain).map_or_else(|| missing(chain), Self::Jump),
+            Target::Goto(chain) => position(chain).map_or_else(|| missing(chain), Self::Goto),
             Target::Accept => Self::Accept,
             Target::Drop => Self::Drop,
             Target::Return => Self::Return,

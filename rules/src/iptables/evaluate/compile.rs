@@ -32,6 +32,14 @@ impl Program {
         Ok(program)
     }
 
+    /// Makes the chains of a table ready for being entered anywhere, also where the table is a part of a whole. Of a rule that leads to
+    /// a chain that is not there, nobody can say what it does.
+    pub(crate) fn of_chains(table: &iptables::Table, family: Family) -> Self {
+        let mut program = Self::empty(family, Code::default());
+        program.add_table(table);
+        program
+    }
+
     /// The same with no way to find a rule but to go through its chain.
     pub(super) fn without_index(rules: &RuleSet) -> Result<Self, Vec<CompileError>> {
         check(rules)?;
@@ -72,9 +80,8 @@ impl Code {
     fn add_rule(&mut self, rule: &iptables::Rule, family: Family, positions: &HashMap<&str, u32>) {
         let first = self.conditions.len();
         conditions(rule, family, &mut self.conditions);
-        // Every chain that is jumped to was found to be there.
-        let mut action =
-            rule.target.as_ref().map_or(Action::Continue, |target| Action::of(target, |name| positions[name]));
+        let position = |name: &str| positions.get(name).copied();
+        let mut action = rule.target.as_ref().map_or(Action::Continue, |target| Action::of(target, position));
         if action.is_inert() && !self.conditions[first..].iter().any(Condition::has_effect) {
             let all = self.conditions.len();
             self.keep_certain(first);
@@ -123,7 +130,7 @@ fn order(table: &iptables::Table) -> Vec<usize> {
             placed[chain] = true;
             order.push(chain);
             todo.extend(
-                table.chains[chain].rules.iter().rev().filter_map(|rule| Some(positions[&**rule.next_chain()?])),
+                table.chains[chain].rules.iter().rev().filter_map(|rule| positions.get(&**rule.next_chain()?).copied()),
             );
         }
     }

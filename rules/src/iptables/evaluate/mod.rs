@@ -47,6 +47,7 @@ mod extension;
 mod facts;
 mod holds;
 mod index;
+mod inspect;
 mod lower;
 mod meet;
 mod program;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::nftables::LookupKey;
+use crate::nftables::{LookupKey, Side};
 use crate::walk::{By, Destination, Next, Outcome, Refusal, RuleId, Source};
 
 /// A statement of a compiled rule.
@@ -25,8 +25,8 @@ pub(super) enum Action {
         mask: u32,
         value: u32,
     },
-    /// The packet's source is noted in a list.
-    RememberSource(Arc<str>),
+    /// One of the packet's addresses is noted in a list.
+    Remember(Side, Arc<str>),
     /// Not modelled, for this reason.
     Unknown(Arc<str>),
 }

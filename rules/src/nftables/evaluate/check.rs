@@ -6,7 +6,7 @@ use std::fmt;
 use super::lookup::types;
 use crate::cluster::Family;
 use crate::nftables::print::family as word;
-use crate::nftables::{Addresses, Condition, Datatype, LookupKey, Name, Rule, Set, Side, Statement, Table, Verdict};
+use crate::nftables::{Addresses, Condition, Datatype, LookupKey, Name, Rule, Set, Statement, Table, Verdict};
 use crate::walk::{Fault, Hook, Hooks, Lead, faults, reached};
 
 /// A mistake in tables, with its place.
@@ -274,7 +274,7 @@ fn sets_of_rule(rule: &Rule) -> Vec<(&Name, Vec<LookupKey>)> {
     });
     let used = rule.statements.iter().filter_map(|statement| match statement {
         Statement::Lookup(key, map) => Some((map, key.clone())),
-        Statement::RememberSource(set) => Some((set, vec![LookupKey::Address(Side::Source)])),
+        Statement::Remember(side, set) => Some((set, vec![LookupKey::Address(*side)])),
         _ => None,
     });
     asked.chain(used).collect()

@@ -42,6 +42,13 @@ impl Program {
         Ok(others.beside(program, hooked))
     }
 
+    /// Makes the chains of a table ready for being entered anywhere. All chains that it names are there, and all sets but maps.
+    pub(crate) fn of_chains(table: &Table) -> Self {
+        let mut program = Self::empty(table.family, Code::default());
+        program.add_table(table);
+        program
+    }
+
     /// The same with numbers that begin there, and without an order of the hooks' chains.
     fn compile_from(rules: &Ruleset, family: Family, start: Start) -> Result<Self, Vec<CompileError>> {
         let tables = || rules.tables.iter().filter(|table| table.family == family);
@@ -168,7 +175,10 @@ impl Within<'_> {
         match statement {
             Statement::Verdict(verdict) => Action::Verdict(self.verdict(verdict)),
             Statement::Reject(refusal) => Action::Reject(*refusal),
-            Statement::Lookup(key, map) => Action::Lookup { key: key.as_slice().into(), map: self.sets[&**map] },
+            Statement::Lookup(key, map) => match self.sets.get(&**map) {
+                Some(position) => Action::Lookup { key: key.as_slice().into(), map: *position },
+                None => Action::Unknown(format!("map {map} is not in these rules").into()),
+            },
             Statement::Balance(chains) => {
                 Action::Balance(chains.iter().map(|chain| Verdict::Goto(self.chains[&**chain])).collect())
             }
@@ -188,7 +198,7 @@ impl Within<'_> {
             Statement::Mark(MarkChange::Set(bits)) => Action::Mark { mask: *bits, value: *bits },
             Statement::Mark(MarkChange::Flip(bits)) => Action::Mark { mask: 0, value: *bits },
             Statement::Mark(MarkChange::Write { kept, set }) => Action::Mark { mask: !kept | set, value: *set },
-            Statement::RememberSource(set) => Action::RememberSource(self.list(set)),
+            Statement::Remember(side, set) => Action::Remember(*side, self.list(set)),
             Statement::Other(json) => Action::Unknown(format!("statement `{json}` is not modelled").into()),
         }
     }

@@ -37,6 +37,17 @@ impl Elements {
         Self { list, timeout: set.dynamic.map(|dynamic| dynamic.timeout), keys, ranges }
     }
 
+    /// The verdicts that keys have.
+    pub(super) fn verdicts(&self) -> impl Iterator<Item = Verdict> {
+        self.keys.values().copied().chain(self.ranges.iter().map(|(_, verdict)| *verdict)).flatten()
+    }
+
+    /// The first and last address of every key, in a set of addresses.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = (u128, u128)> {
+        let single = self.keys.keys().filter_map(|key| key.words.first()).map(|address| (*address, *address));
+        single.chain(self.ranges.iter().map(|(range, _)| (*range.start(), *range.end())))
+    }
+
     /// What there is for a packet's key, if it is there.
     pub(super) fn find<T: Trace>(&self, key: &[LookupKey], walker: &Walker<T>) -> Option<Option<Verdict>> {
         let in_range = || match key {

@@ -93,8 +93,8 @@ fn act<T: Trace>(
             walker.packet.mark = (walker.packet.mark & !mask) ^ value;
             return None;
         }
-        Action::RememberSource(list) => {
-            walker.effects.push(Effect::Note { list: list.clone(), address: walker.packet.source });
+        Action::Remember(side, list) => {
+            walker.effects.push(Effect::Note { list: list.clone(), address: side.of(&walker.packet) });
             return None;
         }
         Action::Unknown(why) => stop(walker, rule, why.clone()),
@@ -109,11 +109,17 @@ fn share_out<T: Trace, C>(
     choose: impl Fn(&mut Walker<T>, &C) -> Next,
 ) -> Next {
     let Some((first, others)) = choices.split_first() else { return Next::Rule };
-    walker.share = walker.share.times(1, choices.len() as u64);
-    for choice in others.iter().rev() {
+    let of = u32::try_from(choices.len()).unwrap_or(u32::MAX);
+    let share = |pass: &Pass<'_, T>, walker: &Walker<T>, number| {
+        let (part, whole) = pass.choice(number, of);
+        walker.share.times(part, whole)
+    };
+    for (choice, number) in others.iter().zip(1..of).rev() {
         let mut part = walker.clone();
+        part.share = share(pass, walker, number);
         let next = choose(&mut part, choice);
         pass.leave(part, next);
     }
+    walker.share = share(pass, walker, 0);
     choose(walker, first)
 }

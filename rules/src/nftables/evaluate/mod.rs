@@ -24,6 +24,7 @@ mod action;
 mod check;
 mod compile;
 mod condition;
+mod inspect;
 mod lookup;
 mod meet;
 mod program;

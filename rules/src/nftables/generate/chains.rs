@@ -128,7 +128,7 @@ impl Generator<'_> {
             chain.rules.push(self.mark(rule().with_address(Side::Source, address.ip())));
         }
         if view.service.affinity_seconds.is_some() {
-            chain.rules.push(rule().then(Statement::RememberSource(endpoints.affinity_set(index))));
+            chain.rules.push(rule().then(Statement::Remember(Side::Source, endpoints.affinity_set(index))));
         }
         chain.rules.push(rule().of(view.port.protocol).then(Statement::Dnat(address)));
         chain

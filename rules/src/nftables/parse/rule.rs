@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::super::ast::Rule;
 use super::super::name::Name;
-use super::super::statement::{Condition, LookupKey, MarkChange, Side, Statement, Verdict};
+use super::super::statement::{Condition, LookupKey, MarkChange, Statement, Verdict};
 use super::json::{Expression, Made, Masquerade, Reject, Value};
 use super::values;
 use crate::walk::Refusal;
@@ -64,7 +64,7 @@ fn part(expression: &Expression) -> Option<Part> {
         Expression::Mangle { key, value } if is_mark(key) => Statement::Mark(mark_change(value)?),
         Expression::Mangle { .. } => return None,
         Expression::Set { op, elem, set } => match (op.as_str(), values::lookup_key(elem)?.as_slice()) {
-            ("update", [LookupKey::Address(Side::Source)]) => Statement::RememberSource(values::set(set)?),
+            ("update", [LookupKey::Address(side)]) => Statement::Remember(*side, values::set(set)?),
             _ => return None,
         },
     };

@@ -187,8 +187,8 @@ impl<'a> Line<'_, 'a> {
             "update" => {
                 let set = values::set(self.next())?;
                 let words = [self.next(), self.next(), self.next(), self.next()];
-                let source = matches!(words, ["{", "ip" | "ip6", "saddr", "}"]);
-                source.then_some(Statement::RememberSource(set).into())
+                let ["{", "ip" | "ip6", side, "}"] = words else { return None };
+                Some(Statement::Remember(values::side(side)?, set).into())
             }
             _ => {
                 self.at -= 1;

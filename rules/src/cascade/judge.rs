@@ -1,0 +1,93 @@
+//! What has been found of a cascade, put together.
+
+use super::Cascade;
+use super::check::check;
+use super::defect::{Defect, Kind};
+use super::front::Front;
+use super::outcome::Unknown;
+use super::walked::Walked;
+use crate::cluster::Protocol;
+use crate::walk::Share;
+
+/// How much of a node's rules a text has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// All rules of every chain in it.
+    #[default]
+    Whole,
+    /// Some rules, as `iptables-save | grep` shows: what is not in it may stand in the rest.
+    Part,
+}
+
+/// What is known of a cascade beside the walk.
+pub(super) struct About {
+    pub(super) service: String,
+    pub(super) protocol: Option<Protocol>,
+    pub(super) fronts: Vec<Front>,
+    pub(super) chain: String,
+    pub(super) has_affinity: bool,
+    /// What is wrong with names, addresses and affinity.
+    pub(super) defects: Vec<Defect>,
+    pub(super) extent: Extent,
+}
+
+/// How far shares may be off where nothing is wrong with the single rules, beside the last bit of each of their thresholds.
+const ROUNDED: f64 = 1e-9;
+/// At most.
+const MOST_ROUNDED: f64 = 0.01;
+
+/// Puts a cascade together.
+pub(super) fn judge(about: About, walked: Walked) -> Cascade {
+    let About { service, protocol, fronts, chain, has_affinity, defects: more, extent } = about;
+    let Walked { steps, endpoints, left, fallen, cases, mut unknown, mut defects } = walked;
+    defects.extend(check(&steps, endpoints));
+    defects.extend(more);
+    let explained: Vec<usize> =
+        defects.iter().filter(|one| matches!(one.kind, Kind::Protocol { .. })).map(|one| one.rule).collect();
+    defects.retain(|one| !(matches!(one.kind, Kind::NeverTaken { .. }) && explained.contains(&one.rule)));
+    let is_end = |defect: &Defect| matches!(defect.kind, Kind::FallsThrough { .. });
+    defects.sort_by_key(|defect| (is_end(defect), defect.rule));
+    if extent == Extent::Part {
+        let (absent, present) = defects.into_iter().partition(|defect| defect.kind.is_absence());
+        defects = present;
+        unknown.extend(absent.into_iter().map(beyond));
+    }
+    let mut cascade = Cascade {
+        service,
+        protocol,
+        fronts,
+        chain,
+        steps,
+        endpoints,
+        left,
+        fallen,
+        cases,
+        unknown,
+        has_affinity,
+        defects,
+    };
+    cascade.defects.extend(uneven(&cascade));
+    cascade
+}
+
+/// What is missing in a text that is a part of a whole.
+fn beyond(defect: Defect) -> Unknown {
+    let share = if let Kind::FallsThrough { share } = defect.kind { Some(share) } else { None };
+    let why = match defect.kind {
+        Kind::FallsThrough { .. } => "what follows the last rule shown is not in these rules".to_owned(),
+        kind => format!("{kind}; or the rule that is missing is not in this part of the rules"),
+    };
+    Unknown { rule: defect.rule, share, why }
+}
+
+/// Shares that are off, where nothing else says why.
+fn uneven(cascade: &Cascade) -> Option<Defect> {
+    if !cascade.defects.is_empty() || !cascade.unknown.is_empty() {
+        return None;
+    }
+    let count = cascade.endpoints as f64;
+    let tolerance = (count * count * 2_f64.powi(-30) + ROUNDED).min(MOST_ROUNDED);
+    let (endpoint, deviation) = cascade.worst()?;
+    let kind = Kind::Uneven { endpoint: endpoint.to_owned(), deviation };
+    (deviation.abs() > tolerance || cascade.left != Share::ZERO).then_some(Defect { rule: 0, kind })
+}

@@ -1,0 +1,132 @@
+//! The connections that a cascade is asked for: one that stands for most, and those that rules may treat otherwise.
+
+use std::net::IpAddr;
+
+use super::front::Front;
+use crate::cluster::{Family, Protocol};
+use crate::walk::{Edges, Environment, Interface, Packet, Transport, of_bits};
+
+/// Packets that are tried at most.
+const MOST: usize = 256;
+
+/// First packets of connections.
+pub(super) struct Packets {
+    /// The one that stands for most: from an outside client to the first front.
+    pub(super) main: Packet,
+    /// One of every other kind that rules may tell apart.
+    pub(super) others: Vec<Packet>,
+    /// Whether there are kinds that none stands for.
+    pub(super) is_cut: bool,
+}
+
+/// A source that hardly any rule names, and the machine's own address.
+fn addresses(family: Family) -> (IpAddr, IpAddr) {
+    match family {
+        Family::Ipv4 => ([203, 0, 113, 77].into(), [198, 18, 0, 1].into()),
+        Family::Ipv6 => ([0x2001, 0xdb8, 0x77, 0, 0, 0, 0, 0x77].into(), [0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 1].into()),
+    }
+}
+
+/// The interface that packets come in by where no rule asks for one.
+const INPUT: &str = "uplink0";
+const SOURCE_PORT: u16 = 40_000;
+
+/// A machine that remembers no client.
+pub(super) fn machine(family: Family) -> Environment {
+    let mut environment = Environment::default();
+    let interface = Interface::new(INPUT).unwrap_or(Interface::LOOPBACK);
+    environment.addresses.assign(addresses(family).1, interface);
+    environment
+}
+
+/// Those of a cascade with these fronts; of the protocol where it has none.
+pub(super) fn packets(family: Family, protocol: Protocol, fronts: &[Front], edges: &Edges) -> Packets {
+    let (client, own) = addresses(family);
+    let target = |front: &Front| (front.protocol.number(), front.address.unwrap_or(own), front.port);
+    let mut targets: Vec<(u8, IpAddr, u16)> = fronts.iter().map(target).collect();
+    targets.sort_by_key(|(number, ..)| *number != protocol.number());
+    if targets.is_empty() {
+        targets.push((protocol.number(), client, 80));
+        let (_, address, port) = targets[0];
+        targets.extend(edges.destinations.iter().map(|bits| (protocol.number(), of_bits(*bits, family), port)));
+        targets.extend(edges.destination_ports.iter().map(|port| (protocol.number(), address, *port)));
+    }
+    let node_port = fronts.iter().find(|front| front.address.is_none());
+    if let Some(front) = node_port {
+        let of = |bits: &u128| (front.protocol.number(), of_bits(*bits, family), front.port);
+        targets.extend(edges.destinations.iter().map(of));
+    }
+    let asks_target = !edges.destinations.is_empty()
+        || !edges.destination_ports.is_empty()
+        || edges.local_destination
+        || targets.iter().any(|(number, ..)| *number != protocol.number());
+    if !asks_target {
+        targets.truncate(1);
+    }
+    let local = edges.local_source.then_some(own);
+    let sources = edges.sources.iter().map(|bits| of_bits(*bits, family));
+    let sources: Vec<IpAddr> = std::iter::once(client).chain(local).chain(sources).collect();
+    let ports: Vec<u16> = std::iter::once(SOURCE_PORT).chain(edges.source_ports.iter().copied()).collect();
+    let inputs: Vec<Option<Interface>> =
+        std::iter::once(Interface::new(INPUT)).chain(edges.inputs.iter().map(|bits| interface(*bits))).collect();
+    let outputs: Vec<Option<Interface>> =
+        std::iter::once(None).chain(edges.outputs.iter().map(|bits| interface(*bits))).collect();
+    let mut all = Vec::new();
+    'all: for &(number, destination, port) in &targets {
+        for &output in &outputs {
+            for &input in &inputs {
+                for &source_port in &ports {
+                    for &source in &sources {
+                        if all.len() > MOST {
+                            break 'all;
+                        }
+                        let transport = opening(number, source_port, port);
+                        all.push(Packet { input, output, ..Packet::new(source, destination, transport) });
+                    }
+                }
+            }
+        }
+    }
+    let is_cut = all.len() > MOST;
+    let others = all.split_off(1.min(all.len()));
+    let main = all.pop().unwrap_or_else(|| Packet::new(client, own, opening(protocol.number(), SOURCE_PORT, 80)));
+    Packets { main, others, is_cut }
+}
+
+fn opening(number: u8, source: u16, destination: u16) -> Transport {
+    let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|one| one.number() == number);
+    protocol.map_or(Transport::Other(number), |protocol| Transport::opening(protocol, source, destination))
+}
+
+/// The interface whose name is this number, as [`Edges`] has it.
+fn interface(bits: u128) -> Option<Interface> {
+    let bytes = bits.to_be_bytes();
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    // A pattern may be without a letter: any name fits then.
+    Interface::new(std::str::from_utf8(&bytes[..end]).ok()?)
+}
+
+/// What tells a packet from another: `from 10.0.0.1`, `udp to 10.96.0.10:53`.
+pub(super) fn difference(packet: &Packet, main: &Packet) -> String {
+    let mut words: Vec<String> = Vec::new();
+    if packet.source != main.source {
+        words.push(format!("from {}", packet.source));
+    }
+    let (own, others) = (packet.tuple(), main.tuple());
+    if own.source_port != others.source_port {
+        words.push(format!("from port {}", own.source_port));
+    }
+    let target = |packet: &Packet| (packet.transport.protocol(), packet.destination, packet.tuple().destination_port);
+    if target(packet) != target(main) {
+        let name = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|one| one.number() == own.protocol);
+        let name = name.map_or("another protocol", |name| name.as_str());
+        words.push(format!("by {name} to {}", std::net::SocketAddr::new(own.destination, own.destination_port)));
+    }
+    if let Some(input) = packet.input.filter(|_| packet.input != main.input) {
+        words.push(format!("that comes in by {input}"));
+    }
+    if let Some(output) = packet.output.filter(|_| packet.output != main.output) {
+        words.push(format!("that goes out by {output}"));
+    }
+    words.join(" ")
+}

@@ -1,0 +1,215 @@
+//! How all connections that enter one chain are spread by its rules, and by those of the chains that it leads to.
+//!
+//! The [walk through a hook](super::machine) follows every branch of chance to its end. Here, branches that are alike again
+//! behind a rule go on as one, so that the work grows with the number of rules, however often chance decides.
+
+use std::net::IpAddr;
+
+use super::branch::{Assumptions, By, Effects, Outcome, Unknown};
+use super::connection::Tracking;
+use super::environment::Environment;
+use super::hook::Hook;
+use super::machine::{Next, meet_alone};
+use super::nesting::DEEPEST;
+use super::packet::Packet;
+use super::program::{Code, Program};
+use super::share::Share;
+use super::trace::{NoTrace, RuleId};
+use super::walker::Walker;
+
+/// A part of the connections.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    /// The rule of the entered chain by which they left it; none where they came to the end of that chain.
+    pub(crate) by: Option<u32>,
+    /// How much of all they are.
+    pub(crate) share: Share,
+    pub(crate) end: End,
+    pub(crate) effects: Effects,
+    pub(crate) assumptions: Assumptions,
+}
+
+/// What becomes of connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// They get a destination.
+    Translated(IpAddr, u16),
+    /// They come back from the entered chain as they were.
+    Returned,
+    /// A rule accepts them as they were.
+    Accepted(RuleId),
+    Dropped(RuleId),
+    Rejected(RuleId),
+    /// They are handed to a chain that is not looked into.
+    Handed(u32),
+    Unknown(Unknown),
+}
+
+/// How many branches may differ at the same rule.
+const MOST_ALIKE: usize = 64;
+
+/// What is spread.
+pub(crate) struct Entry<'a> {
+    /// The chain that connections enter.
+    pub(crate) chain: u32,
+    /// The first packet of one of them.
+    pub(crate) packet: &'a Packet,
+    /// Whether a chain is not to be looked into.
+    pub(crate) is_border: &'a dyn Fn(u32) -> bool,
+    /// Whether no rule looks at marks, so that they need not be kept.
+    pub(crate) forgets_marks: bool,
+    /// How many times rules may be asked.
+    pub(crate) most_steps: usize,
+}
+
+/// The parts of all connections like the one of a packet. Their shares add up to one, but for what is rounded; they come in the
+/// order in which rules take them.
+pub(crate) fn spread<C: Code>(program: &Program<C>, environment: &Environment, entry: &Entry<'_>) -> Vec<Part> {
+    let mut walker = Walker::new(entry.packet, Tracking::first(entry.packet));
+    walker.look_up();
+    let (steps, path, parts) = (entry.most_steps, Vec::new(), Vec::new());
+    let mut spreading = Spreading { program, environment, entry, path, by: None, steps, parts };
+    for walker in spreading.run(entry.chain, vec![walker]) {
+        spreading.emit(walker, None, End::Returned);
+    }
+    spreading.parts
+}
+
+struct Spreading<'a, C> {
+    program: &'a Program<C>,
+    environment: &'a Environment,
+    entry: &'a Entry<'a>,
+    /// The chains between the entered one and the present one, both included.
+    path: Vec<u32>,
+    /// The rule of the entered chain that is asked, or has led here.
+    by: Option<u32>,
+    steps: usize,
+    parts: Vec<Part>,
+}
+
+impl<C: Code> Spreading<'_, C> {
+    /// Takes branches through a chain; those that come back from it are returned.
+    fn run(&mut self, chain: u32, mut here: Vec<Walker<NoTrace>>) -> Vec<Walker<NoTrace>> {
+        self.path.push(chain);
+        let span = self.program.span(chain);
+        let mut back = Vec::new();
+        for rule in span.first..span.end {
+            if here.is_empty() {
+                break;
+            }
+            if self.path.len() == 1 {
+                self.by = Some(rule);
+            }
+            here = self.meet(rule, here, &mut back);
+        }
+        self.path.pop();
+        if self.path.is_empty() {
+            // What came back by a rule is in `parts` already; these met no rule that took them.
+            return here;
+        }
+        here.into_iter().for_each(|walker| self.put(&mut back, walker));
+        back
+    }
+
+    /// Takes branches through a rule: those that go on behind it are returned, those that go back from the chain are put to `back`.
+    fn meet(&mut self, rule: u32, here: Vec<Walker<NoTrace>>, back: &mut Vec<Walker<NoTrace>>) -> Vec<Walker<NoTrace>> {
+        let mut onward = Vec::new();
+        let mut led: Vec<(u32, bool, Vec<Walker<NoTrace>>)> = Vec::new();
+        for walker in here {
+            if self.steps == 0 {
+                self.unknown(walker, rule, "there are too many rules to follow".into());
+                continue;
+            }
+            self.steps -= 1;
+            for (walker, next) in meet_alone(&self.program.code, self.environment, Hook::Prerouting, walker, rule) {
+                match next {
+                    Next::Rule => self.put(&mut onward, walker),
+                    Next::Return => self.go_back(walker, back),
+                    Next::Accept => self.accept(walker, rule),
+                    Next::End(outcome) => self.end(walker, rule, *outcome),
+                    Next::Jump(chain) | Next::Goto(chain) if (self.entry.is_border)(chain) => {
+                        self.emit(walker, self.by, End::Handed(chain));
+                    }
+                    Next::Jump(chain) => add(&mut led, chain, true, walker),
+                    Next::Goto(chain) => add(&mut led, chain, false, walker),
+                }
+            }
+        }
+        for (chain, comes_back, walkers) in led {
+            for walker in self.lead(rule, chain, walkers) {
+                if comes_back { self.put(&mut onward, walker) } else { self.go_back(walker, back) }
+            }
+        }
+        onward
+    }
+
+    /// Takes branches through a chain that a rule leads to.
+    fn lead(&mut self, rule: u32, chain: u32, walkers: Vec<Walker<NoTrace>>) -> Vec<Walker<NoTrace>> {
+        let why = if self.path.contains(&chain) {
+            "it leads back to its own chain, which no kernel takes"
+        } else if self.path.len() >= DEEPEST {
+            "chains are more than 16 deep here"
+        } else {
+            let mut merged = Vec::with_capacity(1);
+            walkers.into_iter().for_each(|walker| self.put(&mut merged, walker));
+            return self.run(chain, merged);
+        };
+        walkers.into_iter().for_each(|walker| self.unknown(walker, rule, why.into()));
+        Vec::new()
+    }
+
+    fn go_back(&mut self, walker: Walker<NoTrace>, back: &mut Vec<Walker<NoTrace>>) {
+        if self.path.len() == 1 { self.emit(walker, self.by, End::Returned) } else { self.put(back, walker) }
+    }
+
+    fn accept(&mut self, walker: Walker<NoTrace>, rule: u32) {
+        let connection = walker.tracking().connection().copied();
+        let end = match connection.filter(|connection| connection.destination_settled) {
+            Some(connection) => End::Translated(connection.reply.source, connection.reply.source_port),
+            None => End::Accepted(RuleId(rule)),
+        };
+        self.emit(walker, self.by, end);
+    }
+
+    fn end(&mut self, walker: Walker<NoTrace>, rule: u32, outcome: Outcome) {
+        let end = match outcome {
+            Outcome::Accept => End::Accepted(RuleId(rule)),
+            Outcome::Drop(By::Rule(rule)) => End::Dropped(rule),
+            Outcome::Drop(By::Policy(_)) => End::Dropped(RuleId(rule)),
+            Outcome::Reject(rule, _) => End::Rejected(rule),
+            Outcome::Unknown(unknown) => End::Unknown(unknown),
+        };
+        self.emit(walker, self.by, end);
+    }
+
+    fn unknown(&mut self, walker: Walker<NoTrace>, rule: u32, why: std::sync::Arc<str>) {
+        self.emit(walker, self.by, End::Unknown(Unknown { rule: RuleId(rule), why }));
+    }
+
+    fn emit(&mut self, walker: Walker<NoTrace>, by: Option<u32>, end: End) {
+        let Walker { share, effects, assumptions, .. } = walker;
+        self.parts.push(Part { by, share, end, effects, assumptions });
+    }
+
+    /// Puts a branch to others at the same place; where one of them is alike, they become one.
+    fn put(&mut self, list: &mut Vec<Walker<NoTrace>>, mut walker: Walker<NoTrace>) {
+        if self.entry.forgets_marks {
+            walker.forget_marks();
+        }
+        match list.iter().position(|other| other.is_like(&walker)) {
+            Some(at) => list[at].share = list[at].share.plus(walker.share),
+            None if list.len() < MOST_ALIKE => list.push(walker),
+            None => {
+                let rule = self.by.unwrap_or_default();
+                self.unknown(walker, rule, format!("rules leave more than {MOST_ALIKE} kinds of packets").into());
+            }
+        }
+    }
+}
+
+fn add(led: &mut Vec<(u32, bool, Vec<Walker<NoTrace>>)>, chain: u32, comes_back: bool, walker: Walker<NoTrace>) {
+    match led.last_mut().filter(|(to, back, _)| (*to, *back) == (chain, comes_back)) {
+        Some((_, _, walkers)) => walkers.push(walker),
+        None => led.push((chain, comes_back, vec![walker])),
+    }
+}

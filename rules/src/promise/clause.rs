@@ -20,6 +20,7 @@ pub enum Clause {
     UnknownClient,
     AnotherNodesPort,
     SourceRanges,
+    OwnSourceRanges,
     InternalPolicyCluster,
     InternalPolicyLocal,
     ExternalPolicyCluster,
@@ -65,7 +66,7 @@ impl fmt::Display for Clause {
 }
 
 /// Every clause, in the order of the type, with its sentence and its citation.
-const CLAUSES: [(Clause, &str, &str); 38] = [
+const CLAUSES: [(Clause, &str, &str); 39] = [
     (
         Clause::ClusterIp,
         "every node captures what is sent to a service's cluster IP and port, and sends it to an endpoint",
@@ -137,6 +138,12 @@ const CLAUSES: [(Clause, &str, &str); 38] = [
         Clause::SourceRanges,
         "the load balancer's address is for clients in its source ranges only",
         "ServiceSpec loadBalancerSourceRanges",
+    ),
+    (
+        Clause::OwnSourceRanges,
+        "source ranges that admit the node also admit the load balancer's own addresses, because a packet of the \
+         node may have one of them as its source",
+        "ServiceSpec loadBalancerSourceRanges; kube-proxy, pkg/proxy/iptables/proxier.go, allowFromNode",
     ),
     (
         Clause::InternalPolicyCluster,

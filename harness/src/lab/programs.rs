@@ -68,6 +68,21 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     }
 }
 
+/// What a program prints in a namespace.
+///
+/// # Errors
+///
+/// [`LabError::Missing`], and [`LabError::Program`] where it cannot be run or fails.
+pub(super) fn listing(namespace: &Namespace, program: &str, arguments: &[&str]) -> Result<String, LabError> {
+    let mut command = command(program)?;
+    let output = namespace.run(|| command.args(arguments).stdin(Stdio::null()).output())?;
+    let output = output.map_err(|error| failed(namespace, program, &error))?;
+    if !output.status.success() {
+        return Err(failed(namespace, program, &String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// The error of a program in a namespace.
 pub(super) fn failed(namespace: &Namespace, program: &str, message: &dyn std::fmt::Display) -> LabError {
     LabError::Program { program: program.to_owned(), space: namespace.name().to_owned(), message: message.to_string() }

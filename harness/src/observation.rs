@@ -166,6 +166,12 @@ impl Tally {
         self.translated.as_ref().map_or_else(Vec::new, |translated| translated.disagreements(self))
     }
 
+    /// The destinations where rules and receivers disagree although no flow was lost or doubled, which would explain it: then svclab
+    /// has counted wrongly, or something else has sent.
+    pub fn contradictions(&self) -> Vec<Disagreement> {
+        if self.lost + self.doubled > 0 { Vec::new() } else { self.disagreements() }
+    }
+
     /// That rules have counted what came out, in words; `None` where they were not asked, have nothing to say of it, or
     /// disagree.
     pub fn confirmation(&self) -> Option<String> {
@@ -289,6 +295,16 @@ mod tests {
         assert_eq!(disagreements(&[("10.0.0.1:80", 2), ("10.0.0.3:80", 1)], 2), [], "each counted twice");
         assert_eq!(disagreements(&[("10.0.0.1:80", 2), ("10.0.0.3:80", 1)], 1), [(3, 2), (2, 1)]);
         assert_eq!(disagreements(&[("10.0.0.1:80", 4), ("10.0.0.3:80", 1)], 0), [(3, 4), (2, 1)]);
+    }
+
+    #[test]
+    fn only_flows_that_are_lost_or_doubled_explain_what_rules_counted_more() {
+        let translated = Some(Translations(counts(&[("10.0.0.1:80", 4)])));
+        let tally = Tally { delivered: counts(&[("10.0.0.1:80", 3)]), translated, ..Tally::default() };
+        assert_eq!(tally.contradictions().len(), 1);
+        for explained in [Tally { lost: 1, ..tally.clone() }, Tally { doubled: 1, ..tally }] {
+            assert_eq!((explained.contradictions(), explained.confirmation()), (Vec::new(), None));
+        }
     }
 
     #[test]

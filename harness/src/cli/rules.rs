@@ -46,7 +46,8 @@ pub(crate) struct Args {
     /// with or without `-j`; `-` for standard input).
     ///
     /// Differences are told in words of services and endpoints: what is `missing` is missing in FILE, what is `unexpected`
-    /// stands only there. Ends with status 1 where there are any. What is not kube-proxy's is counted; -v compares it too.
+    /// stands only there. Exits with status 1 where there are any. What is not kube-proxy's is counted; -v lists its
+    /// differences as well, which never change the exit status.
     #[arg(long, value_name = "FILE")]
     diff: Option<PathBuf>,
 }

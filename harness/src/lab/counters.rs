@@ -10,7 +10,7 @@ use crate::topology::Role;
 
 impl Backend {
     /// The program that shows what is installed, for one family.
-    fn saver(self, family: Family) -> &'static str {
+    pub(super) fn saver(self, family: Family) -> &'static str {
         match (family, self) {
             (Family::Ipv4, Self::System) => "iptables-save",
             (Family::Ipv6, Self::System) => "ip6tables-save",
@@ -44,12 +44,7 @@ impl Lab {
 
 /// Adds what the rules of one namespace have counted.
 fn add(namespace: &Namespace, program: &str, family: Family, all: &mut Translations) -> Result<(), LabError> {
-    let output = programs::run(namespace, program, &["-c", "-t", "nat"], "")?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(programs::failed(namespace, program, &said.trim()));
-    }
-    let parsed = iptables::parse(&String::from_utf8_lossy(&output.stdout), family);
+    let parsed = iptables::parse(&programs::listing(namespace, program, &["-c", "-t", "nat"])?, family);
     let parsed = parsed.map_err(|errors| match errors.first() {
         Some(error) => programs::failed(namespace, program, error),
         None => programs::failed(namespace, program, &"unreadable"),

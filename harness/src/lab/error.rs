@@ -172,6 +172,18 @@ pub enum LabError {
         /// The rule that the message is about, where it names a line.
         rule: Option<String>,
     },
+    /// A program has succeeded, and its rules are not there.
+    #[error("{program} reported success, but table {table} of {space} lacks {what}")]
+    NotInstalled {
+        /// The program.
+        program: String,
+        /// The namespace's name.
+        space: String,
+        /// The table: `nat`, or nft's with its family.
+        table: String,
+        /// The first rule, chain or policy that is missing.
+        what: String,
+    },
     /// The kernel does not hand packets on as fast as a lab needs.
     #[error("a marker packet did not come back within {millis} ms: {what}")]
     Stalled {
@@ -249,6 +261,10 @@ impl LabError {
                  Run it with sudo, or with --backend legacy, or allow more: `sudo sysctl net.core.wmem_default=4194304`."
             }
             Self::Rules { .. } => "Correct the rule. `svclab rules SCENARIO --node NODE` prints the whole document.",
+            Self::NotInstalled { .. } => {
+                "Make sure that the first such program in PATH is the real one, and that the program which lists rules is of the same \
+                 implementation: `iptables-restore --version`, `iptables-save --version`."
+            }
             Self::Unwritable { .. } => "This is a mistake of svclab's: please report it with the scenario.",
             Self::Thread { .. } => {
                 "Run fewer labs at the same time (`--jobs`), or allow more processes (`ulimit -u`, or the container's limit)."

@@ -4,7 +4,7 @@ use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::LabError;
 use super::namespaces::{Namespace, find};
-use super::{nfacct, programs};
+use super::{installed, nfacct, programs};
 use crate::documents::Document;
 
 /// Which of the two implementations of iptables installs rules.
@@ -41,7 +41,7 @@ impl Backend {
 /// # Errors
 ///
 /// [`LabError::Rules`] with the program's message and the rule that it is about, [`LabError::Missing`], [`LabError::Program`] and
-/// [`LabError::Killed`] where the program fails without a word, those of `meanwhile`, and [`LabError::Unknown`] before anything is
+/// [`LabError::Killed`] where the program fails without a word, [`LabError::NotInstalled`] where it succeeds without effect, those of `meanwhile`, and [`LabError::Unknown`] before anything is
 /// installed.
 pub(super) fn install_all<T>(
     namespaces: &[Namespace],
@@ -58,7 +58,7 @@ pub(super) fn install_all<T>(
     programs::during(meanwhile, calls)
 }
 
-/// Installs one document.
+/// Installs one document, and makes sure that its rules are there.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ pub(super) fn install(namespace: &Namespace, document: &Document, backend: Backe
     let arguments: &[&str] = if document.mode == ProxyMode::Nftables { &["-f", "-"] } else { &[] };
     let output = programs::run(namespace, program, arguments, &document.text)?;
     if output.status.success() {
-        return Ok(());
+        return installed::check(namespace, document, backend);
     }
     let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if message.is_empty() {

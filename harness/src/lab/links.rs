@@ -26,7 +26,7 @@ const LOCAL_TABLE: u32 = 255;
 /// VXLAN network identifier of flannel.
 const VXLAN_VNI: u32 = 1;
 
-/// Makes the interfaces that a namespace owns and brings all of its interfaces up.
+/// Makes the interfaces that a namespace owns and brings all of its interfaces up, but for bridges: see [`configure`].
 ///
 /// The other ends of its veth pairs come into being in their namespaces, still down.
 pub(super) async fn make_interfaces(
@@ -58,8 +58,15 @@ pub(super) async fn make_interfaces(
     Ok(())
 }
 
-/// Sets addresses, neighbours, forwarding entries and routes.
+/// Brings bridges up, and sets addresses, neighbours, forwarding entries and routes.
+///
+/// A bridge comes up when its ports have carriers: a port of a bridge that is up changes its state with each of them, and the
+/// kernel logs every change on the host.
 pub(super) async fn configure(netlink: &mut Netlink, space: &Space) -> Result<(), LabError> {
+    for bridge in space.interfaces.iter().filter(|interface| interface.kind == InterfaceKind::Bridge) {
+        let up = LinkUnspec::new_with_index(bridge.index).up().build();
+        netlink.change(format!("bringing {} up", bridge.name), RouteNetlinkMessage::SetLink(up)).await?;
+    }
     for (index, prefix) in &space.addresses {
         let message = RouteNetlinkMessage::NewAddress(address(*index, prefix.addr(), prefix.prefix_len()));
         netlink.create(format!("adding address {prefix}"), message).await?;
@@ -161,7 +168,8 @@ fn one_queue<T: Default>(builder: LinkMessageBuilder<T>) -> LinkMessageBuilder<T
 }
 
 fn common<T: Default>(builder: LinkMessageBuilder<T>, interface: &Interface) -> LinkMessage {
-    let builder = builder.index(interface.index).address(interface.mac.0.to_vec()).up();
+    let builder = builder.index(interface.index).address(interface.mac.0.to_vec());
+    let builder = if interface.kind == InterfaceKind::Bridge { builder } else { builder.up() };
     match interface.bridge {
         Some(bridge) => builder.controller(bridge).build(),
         None => builder.build(),

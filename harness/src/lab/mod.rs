@@ -12,6 +12,7 @@ mod error;
 mod fence;
 pub(crate) mod filter;
 mod install;
+mod installed;
 mod links;
 mod memory;
 mod namespaces;

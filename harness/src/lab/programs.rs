@@ -148,6 +148,19 @@ pub(crate) fn version(file: &Path) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// What a program prints in a namespace.
+///
+/// # Errors
+///
+/// As those of [`run`], and [`LabError::Program`] where it fails.
+pub(super) fn listing(namespace: &Namespace, program: &str, arguments: &[&str]) -> Result<String, LabError> {
+    let output = run(namespace, program, arguments, "")?;
+    if !output.status.success() {
+        return Err(failed(namespace, program, &String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// The error of a program in a namespace.
 pub(super) fn failed(namespace: &Namespace, program: &str, message: &dyn std::fmt::Display) -> LabError {
     LabError::Program { program: program.to_owned(), space: namespace.name().to_owned(), message: message.to_string() }

@@ -5,8 +5,8 @@
 //!
 //! - `rules`: the rules of a namespace, in either language; `met`: those of them that a packet met;
 //! - `machine`: a namespace with its rules, addresses, routes and settings;
-//! - `routing`: what its kernel decides between hooks: for whom a packet is, whether it may come in, which way it leaves and
-//!   with which source;
+//! - `routing`: what its kernel decides between hooks: for whom a packet is, whether it may come in, which way it leaves;
+//!   `source_address`: with which source;
 //! - `leg`: a packet on its way, and how that ends; `journey`: it goes from hook to hook and from namespace to namespace;
 //! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
 //! - `answer`: what comes back to the sender.
@@ -24,6 +24,7 @@ mod prediction;
 mod routing;
 mod rules;
 mod settings;
+mod source_address;
 mod tunnel;
 
 use std::collections::HashMap;

@@ -117,34 +117,6 @@ impl Machine {
         self.preferred(self.route(to).ok()?, to)
     }
 
-    /// The address that a kernel prefers on the way to a destination: in IPv4 one whose network the next hop is in, else the
-    /// interface's first, else any interface's first (`inet_select_addr`); in IPv6 one of the interface before others,
-    /// then the one that is most like the destination (`ipv6_dev_get_saddr`).
-    pub(super) fn preferred(&self, out: Out, to: IpAddr) -> Option<IpAddr> {
-        let of_family = || self.space.addresses.iter().filter(|(_, prefix)| prefix.addr().is_ipv4() == to.is_ipv4());
-        let here = || of_family().filter(|(index, _)| *index == out.interface).map(|(_, prefix)| prefix);
-        if to.is_ipv6() && to.is_loopback() {
-            return Some(to);
-        }
-        if to.is_ipv4() {
-            let near = here().find(|prefix| prefix.contains(&out.next_hop));
-            let chosen = near.or_else(|| here().next()).or_else(|| {
-                let by_interface = of_family().min_by_key(|(index, _)| *index);
-                by_interface.map(|(_, prefix)| prefix)
-            });
-            return chosen.map(|prefix| prefix.addr());
-        }
-        let alike = |address: IpAddr| match (address, to) {
-            (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
-            _ => 0,
-        };
-        // The destination itself is the best of all, where it is one of them.
-        let rank = |(index, address): &(u32, IpAddr)| (*address == to, *index == out.interface, alike(*address));
-        let candidates = of_family().map(|(index, prefix)| (*index, prefix.addr()));
-        // Of equals the first.
-        candidates.reduce(|best, next| if rank(&next) > rank(&best) { next } else { best }).map(|(_, address)| address)
-    }
-
     fn settings(&self) -> Settings<'_> {
         Settings(&self.space)
     }

@@ -100,6 +100,7 @@ impl Prober<'_> {
             Err(ProbeError::Overrun { .. }) => {}
             quiet => quiet?,
         }
+        self.provide_ports(wanted.len())?;
         let mut followed = Followed::default();
         for one in wanted {
             followed.add(self.begin(one)?);
@@ -112,7 +113,8 @@ impl Prober<'_> {
     fn begin(&mut self, wanted: &Wanted) -> Result<One, ProbeError> {
         let Wanted { sender, to, protocol, via, .. } = *wanted;
         let tag = self.fresh_tag();
-        let port = wanted.port.map_or_else(|| self.fresh_port(), Ok)?;
+        let port = wanted.port.inspect(|port| self.ports.take(*port));
+        let port = port.or_else(|| self.ports.next()).ok_or(ProbeError::NoPort)?;
         if let Sender::Wire(space) = sender {
             let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
             let flow = wire::Flow { protocol, source: SocketAddr::new(source, port), destination: to };
@@ -219,12 +221,14 @@ impl Followed {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::path::Path;
 
     use nix::sys::socket::{setsockopt, sockopt};
 
     use crate::lab::{Backend, with_lab};
-    use crate::observation::Observed;
+    use crate::observation::{FlowObservation, Observed};
+    use crate::probe::flow::TOGETHER;
     use crate::probe::{ProbeError, Prober};
     use crate::scenario::{self, Probe, Scenario, Step};
     use crate::{documents, testing, topology};
@@ -264,6 +268,30 @@ mod tests {
             let outcomes = circle(512 << 10).unwrap();
             assert_eq!(outcomes.len(), FLOWS);
             assert!(outcomes.iter().all(|outcome| matches!(outcome, Observed::Dropped { .. })), "{outcomes:?}");
+        });
+    }
+
+    /// Nodes forget connections before flows start, and never while answers are under way that need them.
+    #[test]
+    fn flows_are_answered_when_source_ports_run_out() {
+        let path = Path::new("../scenarios/seeds/001-kind-clusterip.yaml");
+        let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let documents = documents::generate(&scenario, &scenario.cluster).unwrap();
+        let Step::Probe(probe, _) = &scenario.tests[0].steps[0] else { panic!("it begins with a probe") };
+        let probes = vec![Probe { source_port: None, ..(**probe).clone() }; 3 * TOGETHER];
+        testing::privileged(|| {
+            let sent = with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
+                let mut prober = Prober::new(lab, &scenario.cluster)?;
+                // So many are left that the second 64 flows get no more.
+                while prober.ports.has(TOGETHER + 10) {
+                    prober.ports.next();
+                }
+                prober.send_together(&probes)
+            });
+            let flows = sent.unwrap().unwrap();
+            assert!(flows.iter().all(|flow| flow.reply == Some(flow.destination)), "{flows:#?}");
+            let ports = |flows: &[FlowObservation]| flows.iter().map(|flow| flow.source.port()).collect::<HashSet<_>>();
+            assert_eq!(ports(&flows[TOGETHER..]).len(), 2 * TOGETHER);
         });
     }
 

@@ -64,6 +64,11 @@ impl Listeners {
         self.open.keys().map(|(space, protocol, _)| (*space, *protocol)).collect()
     }
 
+    /// The ports that are listened on.
+    pub(super) fn ports(&self) -> impl Iterator<Item = u16> + '_ {
+        self.open.keys().map(|(_, _, at)| at.port())
+    }
+
     /// Whose listener a packet is for that a node received.
     pub(super) fn owner(&self, space: SpaceId, protocol: Protocol, at: SocketAddr) -> Option<&str> {
         self.open.get(&(space, protocol, at)).map(|listener| listener.owner.as_str())

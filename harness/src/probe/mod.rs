@@ -8,6 +8,7 @@ mod lane;
 mod listeners;
 mod order;
 mod outlets;
+mod ports;
 mod progress;
 mod quiet;
 mod sender;
@@ -26,19 +27,17 @@ use std::sync::Arc;
 use svclab_rules::cluster::{Cluster, Protocol};
 
 use crate::lab::{Channel, Lab, LabError, filter};
-use crate::observation::{Capture, FlowObservation, Observation};
+use crate::observation::{Capture, Disagreement, FlowObservation, Observation};
 use crate::scenario::{Flows, Probe, Vantage};
 use crate::topology::{ETH0, SpaceId, mac_of};
 use crate::wire::{Frame, Mac, Packet, Tag};
 use ears::Ears;
 use flow::Wanted;
 use listeners::Listeners;
+use ports::Ports;
 use quiet::until_quiet;
 use sender::Sender;
 use tap::Tap;
-
-/// The first source port that is given out: above all node ports, and where nodes seldom serve anything.
-const FIRST_PORT: u16 = 33_000;
 
 /// What can go wrong with a probe.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +45,9 @@ pub enum ProbeError {
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] LabError),
+    /// More flows start together than there are source ports.
+    #[error("no source port is left for a flow")]
+    NoPort,
     /// The lab has no such vantage point.
     #[error("nobody in the lab is {0:?}")]
     NoSender(Vantage),
@@ -58,6 +60,9 @@ pub enum ProbeError {
     /// Packets go on for ever.
     #[error("packets go round in the lab without end")]
     Endless,
+    /// Rules and receivers have counted differently, and no flow was lost or doubled: svclab's own account is wrong.
+    #[error("the rules' own counters contradict what arrived: {}", list(.0))]
+    Miscounted(Vec<Disagreement>),
     /// More packets came than there was room for, so what came of the probe is not known.
     #[error("{count} packets at {place} came faster than they could be read")]
     Overrun {
@@ -66,6 +71,10 @@ pub enum ProbeError {
         /// How many packets were not seen.
         count: u32,
     },
+}
+
+fn list(all: &[Disagreement]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Sends probes in a lab.
@@ -78,7 +87,7 @@ pub struct Prober<'lab> {
     cluster: Cluster,
     record: Option<Vec<Capture>>,
     next_tag: u64,
-    next_port: u16,
+    ports: Ports,
     progress: Arc<Progress>,
 }
 
@@ -108,7 +117,7 @@ impl<'lab> Prober<'lab> {
             cluster: Cluster::default(),
             record: None,
             next_tag: 1,
-            next_port: FIRST_PORT,
+            ports: Ports::besides([]),
             progress: Arc::default(),
         }
     }
@@ -127,6 +136,7 @@ impl<'lab> Prober<'lab> {
         // Closed before others are opened: a port is listened on once.
         self.listeners = Listeners::default();
         self.listeners = Listeners::open(self.lab, cluster)?;
+        self.listeners.ports().for_each(|port| self.ports.take(port));
         self.ears.clear();
         for (space, protocol) in self.listeners.places() {
             self.listen_in(space, protocol)?;
@@ -264,14 +274,14 @@ impl<'lab> Prober<'lab> {
         tag
     }
 
-    /// A source port that no flow before had, as long as there are any; then nodes forget the connections of all.
-    fn fresh_port(&mut self) -> Result<u16, LabError> {
-        let port = self.next_port;
-        if port == u16::MAX {
+    /// Makes sure that flows which start together get source ports that no earlier flow had, as far as any node knows: where too few
+    /// are left, nodes forget all connections. Only while nothing is under way, for a flow's answers depend on its connection.
+    fn provide_ports(&mut self, flows: usize) -> Result<(), LabError> {
+        if !self.ports.has(flows) {
             self.lab.flush_connections()?;
+            self.ports = Ports::besides(self.listeners.ports());
         }
-        self.next_port = if port == u16::MAX { FIRST_PORT } else { port + 1 };
-        Ok(port)
+        Ok(())
     }
 }
 

@@ -107,7 +107,7 @@ impl Prober<'_> {
     ///
     /// # Errors
     ///
-    /// Those of counting, and where counters cannot be read.
+    /// Those of counting, where counters cannot be read, and [`ProbeError::Miscounted`] where they contradict what arrived.
     pub fn cross_checked(
         &mut self,
         probe: &Probe,
@@ -118,7 +118,11 @@ impl Prober<'_> {
         let tally = count(self)?;
         let counted = self.lab.translations(family)?.since(&before);
         let own = SocketAddr::new(probe.to.address, probe.to.port);
-        Ok(Tally { translated: Some(counted.without(own)), ..tally })
+        let tally = Tally { translated: Some(counted.without(own)), ..tally };
+        match tally.contradictions() {
+            none if none.is_empty() => Ok(tally),
+            contradictions => Err(ProbeError::Miscounted(contradictions)),
+        }
     }
 
     /// Sends flows as counting does, but counts nothing: how fast the kernel takes them alone.

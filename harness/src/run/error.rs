@@ -116,6 +116,11 @@ impl RunError {
 pub(crate) fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
     match error {
         ProbeError::Lab(error) => (lab_cause(error), Some(error.help().to_owned())),
+        ProbeError::NoPort => (Cause::Internal, None),
+        ProbeError::Miscounted(_) => {
+            let help = "Run it again: svclab counted wrongly, or something else sent packets in the lab. The expectation was not judged.";
+            (Cause::Internal, Some(help.to_owned()))
+        }
         ProbeError::NoSender(_) | ProbeError::NoAddress(_) | ProbeError::NotHanded => (Cause::Input, None),
         ProbeError::Overrun { .. } => {
             let help = "Look for rules that copy packets or send them in a circle: fewer flows at a time were too many. Where \

@@ -179,8 +179,12 @@ impl<'a> Around<'a> {
     /// One range for each family that holds those of all nodes; the usual one where none is known.
     fn pod_ranges(&self) -> Vec<String> {
         let of = |family: Family| {
-            let known = self.ranges.values().flatten().filter(move |range| Family::of(range.addr()) == family);
-            known.copied().map(|range| wide(range, family)).reduce(around_both)
+            let is_of_family = move |range: &&IpNet| Family::of(range.addr()) == family;
+            let mut known = self.ranges.values().flatten().filter(is_of_family);
+            let range = known.clone().copied().map(|range| wide(range, family)).reduce(around_both)?;
+            let lacks_one = self.ranges.values().any(|ranges| !ranges.iter().any(|range| is_of_family(&range)));
+            // A node's range that fills the cluster's leaves no room for those of others.
+            Some(if lacks_one && known.any(|known| *known == range) { wider(range) } else { range })
         };
         let services = self.cluster.services.iter().flat_map(|service| service.cluster_ips.clone());
         let asked: BTreeSet<Family> = services.map(Family::of).collect();
@@ -193,24 +197,32 @@ impl<'a> Around<'a> {
         if wanted.is_empty() { vec![usual(Family::Ipv4).to_owned()] } else { wanted }
     }
 
-    /// Addresses of documentation that nothing in the cluster has.
+    /// Addresses of documentation that nothing in the cluster has, one of each family of pods.
     fn outside(&self) -> Vec<String> {
-        let services = self.cluster.services.iter();
-        let used: BTreeSet<IpAddr> = services
-            .flat_map(|one| one.external_ips.iter().copied().chain(one.load_balancer.iter().map(|ingress| ingress.ip)))
-            .collect();
-        let families: Vec<Family> = self
-            .pod_ranges()
-            .iter()
-            .filter_map(|range| range.parse::<IpNet>().ok())
-            .map(|range| Family::of(range.addr()))
-            .collect();
-        let first_free = |family: &Family| {
-            let range: IpNet =
-                if *family == Family::Ipv4 { "203.0.113.0/24" } else { "2001:db8:203::/120" }.parse().ok()?;
-            range.hosts().skip(9).find(|address| !used.contains(address)).map(|address| address.to_string())
+        const RANGES: [&str; 4] = ["203.0.113.0/24", "198.51.100.0/24", "2001:db8:203::/120", "2001:db8:100::/120"];
+        let pods: Vec<IpNet> = self.pod_ranges().iter().filter_map(|range| range.parse().ok()).collect();
+        let used = self.used();
+        let is_free = |address: &IpAddr| !used.contains(address) && !pods.iter().any(|range| range.contains(address));
+        let first_free = |family: Family| {
+            let ranges = RANGES.iter().filter_map(|range| range.parse::<IpNet>().ok());
+            let mut hosts =
+                ranges.filter(|range| Family::of(range.addr()) == family).flat_map(|range| range.hosts().skip(9));
+            hosts.find(is_free).map(|address| address.to_string())
         };
-        families.iter().filter_map(first_free).collect()
+        pods.iter().map(|range| Family::of(range.addr())).filter_map(first_free).collect()
+    }
+
+    /// The addresses of all machines, Services and endpoints.
+    fn used(&self) -> BTreeSet<IpAddr> {
+        let services = self.cluster.services.iter().flat_map(|one| {
+            let balanced = one.load_balancer.iter().map(|ingress| ingress.ip);
+            one.cluster_ips.iter().chain(&one.external_ips).copied().chain(balanced)
+        });
+        let machines = self.cluster.nodes.iter().flat_map(|node| node.addresses());
+        let pods = self.cluster.pods.iter().flat_map(|pod| pod.ips.iter().copied());
+        let endpoints = self.cluster.slices.iter().flat_map(|slice| &slice.endpoints);
+        let endpoints = endpoints.flat_map(|endpoint| endpoint.addresses.iter().copied());
+        services.chain(machines).chain(pods).chain(endpoints).collect()
     }
 }
 
@@ -218,6 +230,11 @@ impl<'a> Around<'a> {
 pub(super) fn wide(range: IpNet, family: Family) -> IpNet {
     let most = if family == Family::Ipv4 { 16 } else { 48 };
     IpNet::new_assert(range.addr(), range.prefix_len().min(most)).trunc()
+}
+
+/// The range with 16 times the addresses.
+fn wider(range: IpNet) -> IpNet {
+    IpNet::new_assert(range.addr(), range.prefix_len().saturating_sub(4)).trunc()
 }
 
 /// The smallest range that holds two of the same family.

@@ -389,3 +389,34 @@ ports: [{port: 8080, protocol: TCP, name: ''}]
     assert!(assumed.contains("web.yaml: assumed: nodes that are not among the objects: worker\n"), "{assumed}");
     assert!(told.contains("translates the destination to 10.244.1.5:8080"), "{told}");
 }
+
+/// A program that takes rules and does nothing is found out, before any probe could hold without them.
+#[rstest]
+#[case::iptables("iptables-restore", "1.30", "iptables", "table nat of node/n lacks -A PREROUTING ")]
+#[case::nftables("nft", "1.33", "nftables", "table ip kube-proxy of node/n lacks the whole table")]
+fn rules_that_are_not_there_are_an_error_of_the_environment(
+    #[case] program: &str,
+    #[case] version: &str,
+    #[case] mode: &str,
+    #[case] lacking: &str,
+) {
+    let folder = folder(&format!("no-rules-{mode}"));
+    let stub = folder.join(program);
+    fs::write(&stub, "#!/bin/sh\ncat > /dev/null\n").expect("a program");
+    fs::set_permissions(&stub, fs::Permissions::from_mode(0o755)).expect("an executable");
+    let file = folder.join("without-rules.yaml");
+    let text = format!(
+        "name: n\ncluster: {{proxy: {{mode: {mode}, version: '{version}'}}}}\nnodes: [{{name: n}}]\n\
+         pods: [{{name: a, node: n}}, {{name: b, node: n}}]\ntests:\n  \
+         - {{name: needs no rule, probe: {{from: pod/a, to: 'pod/b:80'}}, expect: {{delivered: 'pod/b:80'}}}}\n"
+    );
+    fs::write(&file, text).expect("a file");
+    let file = file.display().to_string();
+    assert_eq!(svclab(&["run", &file]).output().expect("svclab starts").status.code(), Some(0));
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let output = svclab(&["run", &file]).env("PATH", path).output().expect("svclab starts");
+    let (code, out, told) = ended(&output);
+    assert_eq!(code, Some(3), "{out}{told}");
+    let said = format!("{out}{told}").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains(&format!("{program} reported success, but {lacking}")), "{said}");
+}

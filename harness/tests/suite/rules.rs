@@ -187,7 +187,7 @@ fn differences_of_nftables_are_told_in_words_of_services_too() {
     let output = diff(&[SEED, "--node", "worker1", "--mode", "nftables", "--version", "1.33"], &without);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
     let lines: Vec<&str> = stdout(&output).lines().collect();
-    assert!(lines[0].starts_with("1 difference in standard input"), "{lines:?}");
+    assert!(lines[0].starts_with("1 difference in kube-proxy's own rules in standard input"), "{lines:?}");
     assert!(lines[1].ends_with(&format!(": the DNAT to endpoint {endpoint} is missing")), "{lines:?}");
     assert_eq!(lines[2..], ["1 rule of 1 other table is not kube-proxy's and was not compared"]);
 }
@@ -237,15 +237,42 @@ fn differences_are_told_in_words_of_services() {
     let more = written.replace("COMMIT\n*nat", "-A INPUT -p tcp --dport 22 -j DROP\nCOMMIT\n*nat");
     let output = diff(&[SEED, "--node", node], &more);
     assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).starts_with("no difference in kube-proxy's own rules: "), "{}", stdout(&output));
     let rest = "1 rule of 1 chain is not kube-proxy's and was not compared";
     assert_eq!(stdout(&output).lines().nth(1), Some(rest));
-    let output = diff(&[SEED, "--node", node, "-v"], &more);
-    assert_eq!(output.status.code(), Some(0));
+}
+
+/// Differences of other rules are listed under a heading of their own that says what the exit code says, whichever side has them.
+#[test]
+fn differences_of_other_rules_are_not_listed_as_no_difference() {
+    let scenario = scenario::load(Path::new(SEED)).expect("a sound scenario");
+    let node = scenario.cluster.nodes[0].name.as_str();
+    let written = stdout(&svclab(&[SEED, "--node", node])).to_owned();
+    let more = written.replace("COMMIT\n*nat", "-A INPUT -p tcp --dport 22 -j DROP\nCOMMIT\n*nat");
     let line = 1 + more.lines().position(|line| line.contains("--dport 22")).expect("the rule");
-    let told = format!(
-        "  chain INPUT of filter: rule `-A INPUT -p tcp -m tcp --dport 22 -j DROP` is unexpected (line {line})\n"
-    );
-    assert!(stdout(&output).ends_with(&told), "{}", stdout(&output));
+    let of_file = format!("is unexpected (line {line})\n");
+    let firewalled = "../scenarios/foreign-rules/forward-policy-drop.yaml";
+    let own = stdout(&svclab(&[firewalled, "--node", "worker2"])).to_owned();
+    let without = own.replace(":FORWARD DROP", ":FORWARD ACCEPT");
+    assert_ne!(own, without);
+    let cases = [
+        (
+            [SEED, "--node", node],
+            &more,
+            "1 rule of 1 chain is not kube-proxy's; 1 difference in other rules",
+            &*of_file,
+        ),
+        ([firewalled, "--node", "worker2"], &without, "1 difference in other rules", "policy"),
+    ];
+    for (of, saved, heading, listed) in cases {
+        let output = diff(&[&of[..], &["-v"]].concat(), saved);
+        let told = stdout(&output);
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        assert!(lines[0].starts_with("no difference in kube-proxy's own rules: "), "{told}");
+        assert_eq!(lines[1], format!("{heading}, without effect on the exit code:"), "{told}");
+        assert!(lines.len() == 3 && told.contains(listed), "{told}");
+    }
 }
 
 #[rstest]

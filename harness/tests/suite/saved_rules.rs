@@ -1,10 +1,18 @@
 //! Saved rules by themselves: what is assumed around the recordings of real kube-proxies.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
 use rstest::rstest;
 use svclab::scenario;
+use svclab_rules::cluster::{
+    Cluster, DetectLocal, Endpoint, EndpointPort, EndpointSlice, ExternalTrafficPolicy, Family, InternalTrafficPolicy,
+    Node, ObjectName, Protocol, ProxyMode, Service, ServicePort, ServiceType,
+};
+use svclab_rules::{iptables, nftables};
 
 /// What is assumed of a file.
 fn assumed(file: &Path) -> Result<Vec<String>, String> {
@@ -75,4 +83,176 @@ fn a_file_of_rules_is_verified_by_itself() {
     assert!(told.contains("assumed: kube-proxy 1.26, which writes the same rules"), "{told}");
     assert!(told.contains("assumed: nodes: node-1 (pods in 10.244.1.0/24)"), "{told}");
     assert_eq!(output.status.code(), Some(0), "{text}{told}");
+}
+
+/// Where pods of real clusters have their addresses, and Services.
+const RANGES: [[u8; 2]; 10] =
+    [[10, 244], [10, 128], [10, 131], [10, 0], [10, 96], [172, 18], [172, 20], [192, 168], [100, 64], [203, 0]];
+
+/// The n-th address of a range, in a family.
+fn address(family: Family, [first, second]: [u8; 2], [third, last]: [u8; 2]) -> IpAddr {
+    match family {
+        Family::Ipv4 => Ipv4Addr::new(first, second, third, last).into(),
+        Family::Ipv6 => {
+            let parts = [first, second, third, last].map(u16::from);
+            Ipv6Addr::new(0xfd00, parts[0], parts[1], parts[2], 0, 0, 0, parts[3]).into()
+        }
+    }
+}
+
+fn cidr(family: Family, range: [u8; 2], third: u8, lengths: [u8; 2]) -> ipnet::IpNet {
+    let length = if family == Family::Ipv4 { lengths[0] } else { lengths[1] };
+    ipnet::IpNet::new_assert(address(family, range, [third, 0]), length).trunc()
+}
+
+/// An endpoint: in which of the pods' ranges, where there, and on which node.
+type Place = (usize, [u8; 2], usize);
+
+#[derive(Debug, Clone)]
+struct Draft {
+    family: Family,
+    mode: ProxyMode,
+    /// The range of Services, and those of pods: none of them is that of Services.
+    services: [u8; 2],
+    pods: Vec<[u8; 2]>,
+    nodes: usize,
+    detect: usize,
+    is_local: bool,
+    endpoints: Vec<Vec<Place>>,
+}
+
+fn draft() -> impl Strategy<Value = Draft> {
+    let ranges = Just(RANGES.to_vec()).prop_shuffle();
+    let place = (0_usize..4, [0_u8..6, 1_u8..255], 0_usize..4);
+    let family = prop_oneof![Just(Family::Ipv4), Just(Family::Ipv6)];
+    let mode = prop_oneof![Just(ProxyMode::Iptables), Just(ProxyMode::Nftables)];
+    let endpoints = vec(vec(place, 0..12), 1..5);
+    (family, mode, ranges, 1_usize..4, 1_usize..4, 0_usize..4, any::<bool>(), endpoints).prop_map(
+        |(family, mode, mut ranges, pods, nodes, detect, is_local, endpoints)| {
+            let services = ranges.remove(0);
+            ranges.truncate(pods);
+            Draft { family, mode, services, pods: ranges, nodes, detect, is_local, endpoints }
+        },
+    )
+}
+
+impl Draft {
+    fn cluster(&self) -> Cluster {
+        let mut cluster = Cluster::default();
+        for number in 0..self.nodes {
+            let pods = self.pods[number % self.pods.len()];
+            let third = u8::try_from(number).unwrap_or_default();
+            cluster.nodes.push(Node {
+                name: format!("n{number}"),
+                internal_ips: vec![address(self.family, [198, 18], [0, third + 2])],
+                pod_cidrs: vec![cidr(self.family, pods, third, [24, 64])],
+                ..Node::default()
+            });
+        }
+        cluster.proxy.mode = self.mode;
+        cluster.proxy.version = if self.mode == ProxyMode::Nftables { "1.33" } else { "1.30" }.to_owned();
+        cluster.proxy.detect_local = match self.detect {
+            0 => DetectLocal::ClusterCidr,
+            1 => DetectLocal::NodeCidr,
+            2 => DetectLocal::BridgeInterface("cni0".to_owned()),
+            _ => DetectLocal::InterfaceNamePrefix("veth".to_owned()),
+        };
+        cluster.proxy.cluster_cidrs = vec![cidr(self.family, self.pods[0], 0, [16, 48])];
+        for (number, places) in self.endpoints.iter().enumerate() {
+            self.add_service(&mut cluster, number, places);
+        }
+        cluster
+    }
+
+    fn add_service(&self, cluster: &mut Cluster, number: usize, places: &[Place]) {
+        let name = ObjectName::new("default", format!("s{number}"));
+        let last = u8::try_from(number).unwrap_or_default();
+        cluster.services.push(Service {
+            name: name.clone(),
+            labels: [].into(),
+            annotations: [].into(),
+            kind: ServiceType::NodePort,
+            cluster_ips: vec![address(self.family, self.services, [0, last + 2])],
+            headless: false,
+            families: vec![self.family],
+            ports: vec![ServicePort {
+                name: String::new(),
+                protocol: Protocol::Tcp,
+                port: 80,
+                node_port: Some(30_000 + u16::from(last)),
+                target_port: None,
+            }],
+            selector: [].into(),
+            external_ips: Vec::new(),
+            load_balancer: Vec::new(),
+            source_ranges: Vec::new(),
+            external_traffic_policy: if self.is_local {
+                ExternalTrafficPolicy::Local
+            } else {
+                ExternalTrafficPolicy::Cluster
+            },
+            internal_traffic_policy: InternalTrafficPolicy::Cluster,
+            affinity_seconds: None,
+            health_check_node_port: None,
+            publish_not_ready_addresses: false,
+            traffic_distribution: None,
+        });
+        let endpoint = |(range, at, node): &Place| Endpoint {
+            addresses: vec![address(self.family, self.pods[range % self.pods.len()], *at)],
+            ready: true,
+            serving: true,
+            terminating: false,
+            node: Some(format!("n{}", node % self.nodes)),
+            zone: None,
+            zone_hints: None,
+            node_hints: None,
+            pod: None,
+        };
+        cluster.slices.push(EndpointSlice {
+            name: name.clone(),
+            service: name,
+            family: self.family,
+            ports: vec![EndpointPort { name: String::new(), protocol: Protocol::Tcp, port: Some(8080) }],
+            endpoints: places.iter().map(endpoint).collect(),
+        });
+    }
+
+    /// What is saved on the first node.
+    fn saved(&self) -> String {
+        let cluster = self.cluster();
+        let node = &cluster.nodes[0];
+        match self.mode {
+            ProxyMode::Iptables => iptables::print(&iptables::generate(&cluster, node, self.family).expect("rules")),
+            ProxyMode::Nftables => nftables::print(&nftables::generate(&cluster, node, self.family).expect("a table")),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever pods and Services have as addresses, what is assumed around the rules never contradicts itself.
+    #[test]
+    fn a_lab_is_assumed_around_the_rules_of_any_cluster(draft in draft()) {
+        let text = draft.saved();
+        let assumed = scenario::of_rules(&text, Path::new("rules.txt"));
+        prop_assert!(assumed.is_ok(), "{}\n{text}", assumed.err().map(|mistakes| mistakes.to_string()).unwrap_or_default());
+    }
+}
+
+/// Pods far apart from each other, between which Services lie.
+#[test]
+fn pods_on_both_sides_of_the_usual_range_of_services() {
+    let pods = vec![[10, 0], [10, 128], [10, 131]];
+    let endpoints = vec![vec![(0, [1, 7], 0), (1, [2, 7], 0), (2, [3, 7], 0)]];
+    let (family, mode) = (Family::Ipv4, ProxyMode::Iptables);
+    let draft = Draft { family, mode, services: [172, 18], pods, nodes: 1, detect: 3, is_local: false, endpoints };
+    let assumed = scenario::of_rules(&draft.saved(), Path::new("rules.txt")).map_err(|mistakes| mistakes.to_string());
+    let cluster = assumed.expect("a scenario").scenario.cluster;
+    let used = cluster
+        .nodes
+        .iter()
+        .flat_map(|node| node.addresses())
+        .filter(|ip| cluster.services[0].cluster_ips.contains(ip));
+    assert_eq!(used.count(), 0);
 }

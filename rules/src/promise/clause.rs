@@ -21,6 +21,7 @@ pub enum Clause {
     UnknownClient,
     AnotherNodesPort,
     SourceRanges,
+    OwnSourceRanges,
     InternalPolicyCluster,
     InternalPolicyLocal,
     ExternalPolicyCluster,
@@ -143,6 +144,12 @@ const CLAUSES: [(Clause, &str, &str); 39] = [
         Clause::SourceRanges,
         "the load balancer's address is for clients in its source ranges only",
         "ServiceSpec loadBalancerSourceRanges",
+    ),
+    (
+        Clause::OwnSourceRanges,
+        "source ranges that admit the node also admit the load balancer's own addresses, because a packet of the \
+         node may have one of them as its source",
+        "ServiceSpec loadBalancerSourceRanges; kube-proxy, pkg/proxy/iptables/proxier.go, allowFromNode",
     ),
     (
         Clause::InternalPolicyCluster,

@@ -1,9 +1,12 @@
 //! Traffic policies, short cuts and source ranges: what a client may use by which address.
 
+use std::net::IpAddr;
+
 use ipnet::IpNet;
 
-use super::claims::AddressKind;
+use super::claims::{self, AddressKind};
 use super::clause::Clause;
+use super::setting::Setting;
 use super::treatment::Treatment;
 use super::way::Place;
 use crate::cluster::{DetectLocal, ExternalTrafficPolicy, Family, InternalTrafficPolicy, Service, ServiceType};
@@ -74,7 +77,7 @@ impl Treatment<'_, '_> {
                 return if is_pod { Detected::Pod } else { Detected::Other };
             }
         };
-        match self.is_in(ranges) {
+        match is_in(self.client.address, ranges) {
             None => Detected::Unknown,
             Some(true) => Detected::Pod,
             Some(false) => Detected::Other,
@@ -85,18 +88,38 @@ impl Treatment<'_, '_> {
     /// for clients inside of the cluster as well. Ranges of one family say nothing of the other.
     ///
     /// ServiceSpec `loadBalancerSourceRanges`.
-    pub(super) fn is_admitted(&self) -> bool {
-        let is_guarded = self.claim.kind == AddressKind::LoadBalancerIp;
-        !is_guarded || self.is_in(&self.claim.service.source_ranges).unwrap_or(true)
+    pub(super) fn is_admitted(&self, because: &mut Vec<Clause>) -> bool {
+        if self.claim.kind != AddressKind::LoadBalancerIp || self.is_in_source_ranges(self.client.address) {
+            return true;
+        }
+        let clause = if self.is_admitted_as_node() { Clause::OwnSourceRanges } else { Clause::SourceRanges };
+        because.push(clause);
+        clause == Clause::OwnSourceRanges
     }
 
-    /// Whether one of the ranges of the client's family has its address. `None` where there is none of the family.
-    fn is_in(&self, ranges: &[IpNet]) -> Option<bool> {
+    /// Whether the client has one of the load balancer's own addresses and the ranges admit the node. A node that has the
+    /// address itself sends from it, and kube-proxy cannot tell that from any other client which does.
+    ///
+    /// kube-proxy, `pkg/proxy/iptables/proxier.go`, `allowFromNode`.
+    fn is_admitted_as_node(&self) -> bool {
+        let Setting { profile, .. } = self.setting;
         let address = self.client.address;
-        let mut of_family = ranges.iter().filter(|range| Family::of(range.addr()) == Family::of(address)).peekable();
-        of_family.peek()?;
-        Some(of_family.any(|range| range.contains(&address)))
+        let is_own = claims::addresses(self.claim.service, *profile, self.setting.config())
+            .contains(&(address, AddressKind::LoadBalancerIp));
+        let node = self.node.internal_ips.iter().copied().find(|ip| Family::of(*ip) == Family::of(address));
+        is_own && profile.source_ranges_know_node() && node.is_some_and(|node| self.is_in_source_ranges(node))
     }
+
+    fn is_in_source_ranges(&self, address: IpAddr) -> bool {
+        is_in(address, &self.claim.service.source_ranges).unwrap_or(true)
+    }
+}
+
+/// Whether one of the ranges of an address's family contains it. `None` where there is no range of the family.
+fn is_in(address: IpAddr, ranges: &[IpNet]) -> Option<bool> {
+    let mut of_family = ranges.iter().filter(|range| Family::of(range.addr()) == Family::of(address)).peekable();
+    of_family.peek()?;
+    Some(of_family.any(|range| range.contains(&address)))
 }
 
 /// Whether the cluster IP leads to endpoints on the client's own node only.

@@ -33,11 +33,12 @@ impl Treatment<'_, '_> {
             because.push(Clause::AnotherNodesPort);
         }
         let candidates = Candidates::of(slices, self.claim.port, Family::of(self.to.ip()), self.setting);
-        let outcome = if self.is_admitted() {
+        let outcome = if self.is_admitted(&mut because) {
             self.chosen(&candidates, &mut because)
+        } else if candidates.any_usable() {
+            Outcome::Dropped
         } else {
-            because.push(Clause::SourceRanges);
-            if candidates.any_usable() { Outcome::Dropped } else { Outcome::Refused }
+            Outcome::Refused
         };
         let has_local = !candidates.on_node(self.node, &mut Vec::new()).is_empty();
         let shortfall = self.shortfall(&outcome, has_local);

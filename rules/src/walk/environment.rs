@@ -28,7 +28,7 @@ pub struct AddressTable {
     ranges: Vec<(IpNet, Interface)>,
     broadcasts: Vec<(Ipv4Addr, Interface)>,
     /// In the order in which they were added.
-    assigned: Vec<(IpAddr, Interface)>,
+    assigned: Vec<(IpNet, Interface)>,
 }
 
 impl Default for AddressTable {
@@ -39,23 +39,23 @@ impl Default for AddressTable {
         let loopback = IpNet::new_assert(Ipv4Addr::new(127, 0, 0, 0).into(), 8);
         table.ranges.push((loopback, Interface::LOOPBACK));
         table.broadcasts.push((Ipv4Addr::new(127, 255, 255, 255), Interface::LOOPBACK));
-        table.assigned.push((Ipv4Addr::LOCALHOST.into(), Interface::LOOPBACK));
+        table.assigned.push((IpNet::new_assert(Ipv4Addr::LOCALHOST.into(), 8), Interface::LOOPBACK));
         table.assign(Ipv6Addr::LOCALHOST.into(), Interface::LOOPBACK);
         table
     }
 }
 
 impl AddressTable {
-    /// Adds an address of an interface.
+    /// Adds an address of an interface, in a network of its own.
     pub fn assign(&mut self, address: IpAddr, interface: Interface) {
-        self.hosts.insert(bits(address), interface);
-        self.assigned.push((address, interface));
+        self.assign_in(address.into(), interface);
     }
 
     /// Adds an address of an interface and, for IPv4, the broadcast address that its network brings along. Networks of
     /// 31 and 32 bits have none.
     pub fn assign_in(&mut self, address: IpNet, interface: Interface) {
-        self.assign(address.addr(), interface);
+        self.hosts.insert(bits(address.addr()), interface);
+        self.assigned.push((address, interface));
         if let IpNet::V4(address) = address
             && address.prefix_len() < 31
         {
@@ -80,16 +80,35 @@ impl AddressTable {
         self.broadcast_of(address).is_none() && self.interface_of(address).is_some()
     }
 
-    /// Where `REDIRECT` sends packets that came in by an interface: to the first address that the kernel lists for it. Of IPv6 that
-    /// is the one of those that are not link-local which was added last (`nf_nat_redirect.c`, `ipv6_link_dev_addr`).
+    /// Where `REDIRECT` sends packets that came in by an interface: to the first address that the kernel lists for it, of IPv6 the
+    /// first that is not link-local (`nf_nat_redirect.c`).
     pub fn first_of(&self, interface: Interface, family: Family) -> Option<IpAddr> {
-        let fits = |address: &IpAddr| match address {
-            IpAddr::V4(_) => family == Family::Ipv4,
-            IpAddr::V6(address) => family == Family::Ipv6 && !address.is_unicast_link_local(),
-        };
-        let mut own = self.assigned.iter().filter(|(address, on)| *on == interface && fits(address));
-        let first = if family == Family::Ipv6 { own.next_back() } else { own.next() };
-        first.map(|(address, _)| *address)
+        let fits = |address: &IpAddr| !matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+        self.listed(interface, family).into_iter().map(|network| network.addr()).find(fits)
+    }
+
+    /// The addresses of an interface with their networks, in the order in which the kernel lists them: those of IPv4 as they were
+    /// added; of IPv6 the widest scope first, and of one scope the address that was added last (`ipv6_link_dev_addr`).
+    pub fn listed(&self, interface: Interface, family: Family) -> Vec<IpNet> {
+        let is_listed = |network: &IpNet, on: Interface| on == interface && Family::of(network.addr()) == family;
+        let own = self.assigned.iter().filter(|(network, on)| is_listed(network, *on)).map(|(network, _)| *network);
+        if family == Family::Ipv4 {
+            return own.collect();
+        }
+        let mut listed: Vec<IpNet> = own.rev().collect();
+        listed.sort_by_key(|network| std::cmp::Reverse(address_scope(network.addr())));
+        listed
+    }
+}
+
+/// The scope of an address as a source: 2 of a link, 5 of a site, 14 of all (`ipv6_addr_src_scope`; RFC 4291, section 2.7). Those
+/// of IPv4 are all of one.
+pub fn address_scope(address: IpAddr) -> u8 {
+    const SITE_LOCAL: (u16, u16) = (0xfec0, 0xffc0);
+    match address {
+        IpAddr::V6(address) if address.is_loopback() || address.is_unicast_link_local() => 2,
+        IpAddr::V6(address) if address.segments()[0] & SITE_LOCAL.1 == SITE_LOCAL.0 => 5,
+        IpAddr::V4(_) | IpAddr::V6(_) => 14,
     }
 }
 

@@ -41,7 +41,7 @@ pub use beside::Beside;
 pub(crate) use beside::Start;
 pub use branch::{Assumptions, Branch, By, Effect, Effects, Outcome, Refusal, Unknown};
 pub use connection::{Connection, Direction, SourceNat, State, Tracked, Tracking};
-pub use environment::{AddressTable, Environment, IpSet, Part, RecentEntry, RecentLists};
+pub use environment::{AddressTable, Environment, IpSet, Part, RecentEntry, RecentLists, address_scope};
 pub(crate) use hash::FastMap;
 pub(crate) use held::Held;
 pub use hook::Hook;

@@ -13,6 +13,7 @@ use super::Written;
 use crate::cli::refusal::Refusal;
 use crate::cli::text_of;
 use crate::scenario::{self, Diagnostic, Diagnostics, Span};
+use crate::text::counted;
 
 /// The rules of a file.
 pub(super) struct Found {
@@ -37,27 +38,40 @@ pub(super) struct Diff {
 }
 
 impl Diff {
-    /// One line that says what was compared with what, and how many differences there are.
+    /// One line that says what was compared with what, and how many differences there are in what is kube-proxy's: the exit code
+    /// depends on these alone.
     pub(super) fn summary(&self) -> String {
         let (file, written) = (self.file.display(), &self.written);
+        let whose = if self.has_others() { " in kube-proxy's own rules" } else { "" };
         match self.comparison.own.len() {
-            0 => format!("no difference: {file} has the rules that svclab writes for {written}"),
-            1 => format!("1 difference in {file} from the rules that svclab writes for {written}:"),
-            count => format!("{count} differences in {file} from the rules that svclab writes for {written}:"),
+            0 => format!("no difference{whose}: {file} has the rules that svclab writes for {written}"),
+            count => {
+                let differences = counted(count, "difference");
+                format!("{differences}{whose} in {file} from the rules that svclab writes for {written}:")
+            }
         }
     }
 
-    /// One line on the rules that are not kube-proxy's, where there are any.
+    /// One line on the rules that are not kube-proxy's, where there are any; `compared` says that their differences follow.
     pub(super) fn rest(&self, compared: bool) -> Option<String> {
-        let Others { rules, chains, tables } = self.comparison.others;
-        let counted = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-        let (verb, past) = if rules == 1 { ("is", "was") } else { ("are", "were") };
-        let holders = if tables > 0 { counted(tables, "other table") } else { counted(chains, "chain") };
-        let rules_told = format!("{} of {holders}", counted(rules, "rule"));
-        // What stands in tables of its own is never compared.
-        let end = if compared && tables == 0 { "; their differences:" } else { "" };
-        let end = if end.is_empty() { format!(" and {past} not compared") } else { end.to_owned() };
-        (rules > 0).then(|| format!("{rules_told} {verb} not kube-proxy's{end}"))
+        let Comparison { foreign, others: Others { rules, chains, tables }, .. } = &self.comparison;
+        let holders = if *tables > 0 { counted(*tables, "other table") } else { counted(*chains, "chain") };
+        let (verb, past) = if *rules == 1 { ("is", "was") } else { ("are", "were") };
+        let told = (*rules > 0).then(|| format!("{} of {holders} {verb} not kube-proxy's", counted(*rules, "rule")));
+        let differences =
+            || format!("{} in other rules, without effect on the exit code:", counted(foreign.len(), "difference"));
+        match told {
+            Some(told) if compared && !foreign.is_empty() => Some(format!("{told}; {}", differences())),
+            // What stands in tables of its own is never compared.
+            Some(told) if compared && *tables == 0 => Some(format!("{told}; no difference in them")),
+            Some(told) => Some(format!("{told} and {past} not compared")),
+            None => (compared && !foreign.is_empty()).then(differences),
+        }
+    }
+
+    /// Whether either side has rules that are not kube-proxy's.
+    fn has_others(&self) -> bool {
+        self.comparison.others.rules > 0 || !self.comparison.foreign.is_empty()
     }
 
     /// What may be the matter with the file as a whole.
@@ -111,11 +125,7 @@ pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Op
             likeliest.push(version);
         }
     }
-    let count = match fewest {
-        0 => "no difference".to_owned(),
-        1 => "1 difference".to_owned(),
-        count => format!("{count} differences"),
-    };
+    let count = if fewest == 0 { "no difference".to_owned() } else { counted(fewest, "difference") };
     let newest = likeliest.last()?;
     let others =
         if likeliest.len() > 1 { format!(" (as with {})", releases::named(&likeliest)) } else { String::new() };

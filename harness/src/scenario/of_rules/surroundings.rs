@@ -13,7 +13,7 @@ use crate::text::counted;
 /// The node whose rules they are.
 pub(super) const HERE: &str = "node-1";
 
-/// The most ranges of pods that become nodes of their own; where there are more, ranges are wider.
+/// The most ranges of pods that become nodes of their own; where there are more, ranges are wider, unless they would not fit then.
 const MOST_RANGES: usize = 6;
 
 /// A node, and what of it is known.
@@ -164,16 +164,17 @@ impl Known {
         let pods =
             self.pods.iter().filter(|ip| Family::of(**ip) == family && !own.is_some_and(|own| own.contains(*ip)));
         let pods: Vec<IpAddr> = pods.copied().collect();
-        let longest = if family == Family::Ipv4 { 24 } else { 64 };
-        let mut ranges = BTreeSet::new();
-        for length in (1..=longest).rev() {
-            ranges = pods.iter().map(|ip| IpNet::new_assert(*ip, length).trunc()).collect();
-            // A range's first address is its node's.
-            let is_free = |range: &IpNet| range.hosts().next().is_some_and(|first| !pods.contains(&first));
-            if ranges.len() <= MOST_RANGES && ranges.iter().all(is_free) {
-                break;
-            }
-        }
+        let (usual, longest) = if family == Family::Ipv4 { (24, 29) } else { (64, 126) };
+        // A range's first address is its node's, and no two nodes have an address in common.
+        let is_free = |range: &IpNet| {
+            let is_apart = own.is_none_or(|own| !range.contains(&own) && !own.contains(range));
+            is_apart && range.hosts().next().is_some_and(|first| !pods.contains(&first))
+        };
+        let of_length = |length| pods.iter().map(|ip| IpNet::new_assert(*ip, length).trunc()).collect::<BTreeSet<_>>();
+        let fitting = (1..=usual).rev().chain(usual + 1..=longest).map(of_length);
+        let mut fitting = fitting.filter(|ranges| ranges.iter().all(is_free)).peekable();
+        let many = fitting.peek().cloned();
+        let ranges = fitting.find(|ranges| ranges.len() <= MOST_RANGES).or(many).unwrap_or_default();
         ranges.into_iter().chain(own).collect()
     }
 

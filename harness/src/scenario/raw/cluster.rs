@@ -17,7 +17,8 @@ pub(crate) struct RawCluster {
     /// The range of all pods' addresses; a list of two for dual-stack. Default: 10.244.0.0/16.
     #[serde(rename = "podCIDR")]
     pub(crate) pod_cidr: OneOrMany<String>,
-    /// Where cluster IPs that are not given come from. Default: 10.96.0.0/12, and fd00:10:96::/112 for IPv6.
+    /// Where cluster IPs that are not given come from. Default: 10.96.0.0/12, and fd00:10:96::/112 for IPv6, or, where pods have
+    /// these, 172.20.0.0/16 and fd00:172:20::/112.
     #[serde(rename = "serviceCIDR")]
     pub(crate) service_cidr: OneOrMany<String>,
     /// How pods are connected with their node: `ptp` (kindnet, calico) or `bridge` (flannel, cni0). Default: ptp.

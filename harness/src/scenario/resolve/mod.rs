@@ -70,7 +70,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
     let Input { raw, at, .. } = *input;
     let network = network::network(&raw.cluster, at.field("cluster"), findings);
     let mut pool = Pool::default();
-    let hosts = surroundings::hosts(&raw.hosts, at.field("hosts"), &network.families(), &mut pool, findings);
+    let hosts = surroundings::hosts(&raw.hosts, at.field("hosts"), &network, &mut pool, findings);
     let source = Source::scenario(raw, at, input.folder);
     let objects = Objects::start(&source, input.manifests, &network, pool, input.written, findings);
     if raw.nodes.is_empty() && raw.manifests.is_empty() && !input.written.has("nodes") {

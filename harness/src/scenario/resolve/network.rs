@@ -16,6 +16,8 @@ use super::addresses::{family, overlap};
 use super::findings::Findings;
 use super::located::{Located, report};
 
+/// Where cluster IPs come from if nothing is said: the first range of a family that pods do not have.
+const SERVICES: [&str; 4] = ["10.96.0.0/12", "172.20.0.0/16", "fd00:10:96::/112", "fd00:172:20::/112"];
 /// The release whose rules are written where none is named.
 const VERSION: &str = "1.30";
 
@@ -39,6 +41,15 @@ impl Network {
         self.service_cidrs.iter().copied().filter(move |range| families.contains(&family(*range)))
     }
 
+    /// Those of some default ranges that pods do not have, and of a family whose ranges pods have all of them, the first.
+    pub(crate) fn free(&self, defaults: &[&str]) -> Vec<IpNet> {
+        let defaults = parsed(defaults);
+        let free: Vec<IpNet> = defaults.iter().copied().filter(|range| is_free(*range, &self.pod_cidrs)).collect();
+        let lacks = |range: &&IpNet| !free.iter().any(|one| family(*one) == family(**range));
+        let taken: Vec<IpNet> = defaults.iter().filter(lacks).copied().collect();
+        free.into_iter().chain(taken).collect()
+    }
+
     /// The families of pods, the primary one first.
     pub(crate) fn families(&self) -> Vec<Family> {
         self.pod_cidrs.iter().copied().map(family).collect()
@@ -50,11 +61,6 @@ pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> 
     let pod_cidrs = ranges(&raw.pod_cidr, at.field("podCIDR"), "10.244.0.0/16", findings);
     let pod_cidrs = if pod_cidrs.is_empty() { parsed(&["10.244.0.0/16"]) } else { pod_cidrs };
     let mut service_cidrs = ranges(&raw.service_cidr, at.field("serviceCIDR"), "10.96.0.0/12", findings);
-    for default in parsed(&["10.96.0.0/12", "fd00:10:96::/112"]) {
-        if !service_cidrs.iter().any(|given| family(*given) == family(default)) {
-            service_cidrs.push(default);
-        }
-    }
     for (pods, services) in pod_cidrs.iter().flat_map(|pods| service_cidrs.iter().map(move |other| (pods, other))) {
         if overlap(*pods, *services) {
             let message = format!("the range of pods {pods} and the range of cluster IPs {services} overlap");
@@ -62,12 +68,23 @@ pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> 
             findings.wrong(
                 place.reading(pods).unwrap_or(place),
                 message,
-                "Choose another `podCIDR`, or set `serviceCIDR`.",
+                "Choose another `podCIDR` or another `serviceCIDR`.",
             );
+        }
+    }
+    for default in parsed(&SERVICES) {
+        let is_given = service_cidrs.iter().any(|given| family(*given) == family(default));
+        if !is_given && is_free(default, &pod_cidrs) {
+            service_cidrs.push(default);
         }
     }
     let proxy = proxy(&raw.proxy, &pod_cidrs, at.field("proxy"), findings);
     Network { cni: cni(raw, at.field("cni"), findings), pod_cidrs, service_cidrs, proxy }
+}
+
+/// Whether a range has no address in common with those of pods.
+fn is_free(range: IpNet, pod_cidrs: &[IpNet]) -> bool {
+    !pod_cidrs.iter().any(|pods| overlap(*pods, range))
 }
 
 fn parsed(ranges: &[&str]) -> Vec<IpNet> {

@@ -14,8 +14,8 @@ use super::findings::Findings;
 use super::located::{Located, sound};
 use super::network::Network;
 
-/// The nodes' own network, as kind has it.
-const UNDERLAY: [&str; 2] = ["172.18.0.0/16", "fd00:172:18::/64"];
+/// Where nodes' own addresses come from, first as kind has it: the first range of a family that pods do not have is taken.
+const UNDERLAY: [&str; 4] = ["172.18.0.0/16", "192.168.18.0/24", "fd00:172:18::/64", "fd00:192:168:18::/64"];
 
 /// The Kubernetes object of a short form.
 fn object(raw: &RawNode) -> core::Node {
@@ -60,7 +60,7 @@ pub(crate) fn short<'a>(raw: &RawNode, at: At<'a>, findings: &mut Findings) -> O
 pub(crate) fn complete(nodes: &mut [Located<'_, Node>], network: &Network, pool: &mut Pool, findings: &mut Findings) {
     pool.take(nodes.iter().flat_map(|node| node.value.addresses()));
     for node in nodes.iter_mut().filter(|node| node.value.internal_ips.is_empty()) {
-        node.value.internal_ips = defaults(UNDERLAY, &network.families(), 2, pool);
+        node.value.internal_ips = defaults(&network.free(&UNDERLAY), &network.families(), 2, pool);
     }
     let mut taken = Ranges::default();
     taken.take(nodes.iter().flat_map(|node| node.value.pod_cidrs.clone()));
@@ -78,8 +78,7 @@ pub(crate) fn complete(nodes: &mut [Located<'_, Node>], network: &Network, pool:
 }
 
 /// The next free address of a default range, for each family.
-pub(crate) fn defaults(ranges: [&str; 2], families: &[Family], first: u128, pool: &mut Pool) -> Vec<IpAddr> {
-    let ranges: Vec<IpNet> = ranges.iter().filter_map(|range| range.parse().ok()).collect();
+pub(crate) fn defaults(ranges: &[IpNet], families: &[Family], first: u128, pool: &mut Pool) -> Vec<IpAddr> {
     let of = |wanted: Family| ranges.iter().copied().find(|range| family(*range) == wanted);
     families.iter().filter_map(|family| pool.address(of(*family)?, first)).collect()
 }

@@ -98,6 +98,12 @@ fn ingress(raw: &RawService) -> Option<Vec<core::LoadBalancerIngress>> {
     })
 }
 
+/// The cluster IPs that a Service has already.
+pub(crate) fn given_cluster_ips(spec: &core::ServiceSpec) -> impl Iterator<Item = IpAddr> + '_ {
+    let given = spec.cluster_ip.iter().chain(spec.cluster_ips.iter().flatten());
+    given.filter_map(|ip| ip.parse().ok())
+}
+
 /// Fills in cluster IPs and node ports as the API server would.
 pub(crate) fn complete(
     services: &mut [Located<'_, core::Service>],
@@ -106,11 +112,7 @@ pub(crate) fn complete(
     findings: &mut Findings,
 ) {
     let specs = || services.iter().filter_map(|service| service.value.spec.as_ref());
-    pool.take(
-        specs()
-            .flat_map(|spec| spec.cluster_ip.iter().chain(spec.cluster_ips.iter().flatten()))
-            .filter_map(|ip| ip.parse().ok()),
-    );
+    pool.take(specs().flat_map(given_cluster_ips));
     let mut node_ports: HashSet<i32> = specs()
         .flat_map(|spec| {
             spec.ports.iter().flatten().filter_map(|port| port.node_port).chain(spec.health_check_node_port)

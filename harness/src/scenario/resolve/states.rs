@@ -45,6 +45,9 @@ impl<'a> Objects<'a> {
             objects.nodes.extend(nodes::short(raw, source.at.field("nodes").item(index), findings));
         }
         unique(&mut objects.nodes, "node", |node| node.name.clone(), findings);
+        // No node is given an address that is a Service's.
+        let specs = objects.services.iter().filter_map(|service| service.value.spec.as_ref());
+        objects.pool.take(specs.flat_map(services::given_cluster_ips));
         nodes::complete(&mut objects.nodes, network, &mut objects.pool, findings);
         for (index, raw) in source.pods.iter().enumerate() {
             let at = source.at.field("pods").item(index);

@@ -14,18 +14,20 @@ use super::endpoints::object_name;
 use super::findings::Findings;
 use super::foreign::{self, Written};
 use super::located::Located;
+use super::network::Network;
 use super::nodes::{defaults, one_of, only_one};
 use super::objects::Objects;
 use super::pods;
 
-/// Addresses for documentation (RFC 5737, RFC 3849), which no real machine has.
-const OUTSIDE: [&str; 2] = ["203.0.113.0/24", "2001:db8:113::/64"];
+/// Addresses for documentation (RFC 5737, RFC 3849), which no real machine has: the first range of a family that pods do not have
+/// is taken.
+const OUTSIDE: [&str; 4] = ["203.0.113.0/24", "198.51.100.0/24", "2001:db8:113::/64", "2001:db8:100::/64"];
 
 /// The hosts, with addresses of the given families where none are given.
 pub(crate) fn hosts<'a>(
     raw: &[RawHost],
     at: At<'a>,
-    cluster: &[Family],
+    network: &Network,
     pool: &mut Pool,
     findings: &mut Findings,
 ) -> Vec<Located<'a, Host>> {
@@ -55,7 +57,7 @@ pub(crate) fn hosts<'a>(
     }
     pool.take(hosts.iter().flat_map(|host| host.value.ips.clone()));
     for host in hosts.iter_mut().filter(|host| host.value.ips.is_empty()) {
-        host.value.ips = defaults(OUTSIDE, cluster, 10, pool);
+        host.value.ips = defaults(&network.free(&OUTSIDE), &network.families(), 10, pool);
     }
     hosts
 }

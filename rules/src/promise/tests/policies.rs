@@ -42,6 +42,30 @@ fn source_ranges(#[case] from: &str, #[case] expected: &str) {
     assert!(answer(change, from, "203.0.113.81:80").starts_with("web-a"), "external IPs have no ranges");
 }
 
+/// Node a has the load balancer's address on an interface of its own, so its packets to it come from it.
+#[rstest]
+#[case::node_in_range("1.34", "172.18.0.0/30", "node a", "web-a 1/2 node a, web-b 1/2 node a")]
+#[case::node_out_of_range("1.34", "172.18.0.3/32", "node a", "dropped")]
+#[case::before_dual_stack("1.20", "172.18.0.1/32", "node a", "web-a 1/2 node a, web-b 1/2 node a")]
+#[case::node_not_known("1.24", "172.18.0.1/32", "node a", "dropped")]
+#[case::node_known_again("1.29", "172.18.0.1/32", "node a", "web-a 1/2 node a, web-b 1/2 node a")]
+#[case::only_an_external_address_of_the_node("1.34", "198.51.100.1/32", "node a", "dropped")]
+#[case::a_host_with_that_address("1.34", "172.18.0.3/32", "203.0.113.80 via c", "web-a 1/2 node c, web-b 1/2 node c")]
+fn own_addresses_of_a_load_balancer_are_admitted_with_the_node(
+    #[case] version: &str,
+    #[case] range: &str,
+    #[case] from: &str,
+    #[case] expected: &str,
+) {
+    let mut cluster = cluster();
+    cluster.proxy.version = version.to_owned();
+    cluster.services[0].source_ranges = vec![range.parse().unwrap()];
+    if from == "node a" {
+        cluster.nodes[0].external_ips.push(ip("203.0.113.80"));
+    }
+    assert_eq!(brief(&cluster, &ask(&cluster, from, "203.0.113.80:80")), expected);
+}
+
 #[test]
 fn who_is_out_of_range_of_nothing_is_refused_somehow() {
     let change: Change = |cluster| {

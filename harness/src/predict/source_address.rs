@@ -1,0 +1,118 @@
+//! Which of its addresses a kernel sends from: a process's packets, and what it masquerades.
+
+use std::cmp::Reverse;
+use std::net::{IpAddr, Ipv6Addr};
+
+use ipnet::IpNet;
+use svclab_rules::cluster::Family;
+use svclab_rules::walk::{Interface, address_scope};
+
+use super::machine::Machine;
+use super::routing::Out;
+
+impl Machine {
+    /// The address that a kernel prefers on the way to a destination.
+    pub(super) fn preferred(&self, out: Out, to: IpAddr) -> Option<IpAddr> {
+        match to {
+            IpAddr::V4(_) => self.preferred_of_ipv4(out),
+            IpAddr::V6(to) if to.is_loopback() => Some(to.into()),
+            IpAddr::V6(to) => self.preferred_of_ipv6(out, to),
+        }
+    }
+
+    /// The first of the interface's addresses whose network the next hop is in, else the interface's first, else any interface's
+    /// first (`inet_select_addr`).
+    fn preferred_of_ipv4(&self, out: Out) -> Option<IpAddr> {
+        let listed: Vec<(u32, IpNet)> = self.listed(Family::Ipv4).collect();
+        let here = || listed.iter().filter(|(index, _)| *index == out.interface);
+        let near = here().find(|(_, network)| network.contains(&out.next_hop));
+        near.or_else(|| here().next()).or(listed.first()).map(|(_, network)| network.addr())
+    }
+
+    /// The first of those that are best by RFC 6724, section 5 (`ipv6_dev_get_saddr`, which `MASQUERADE` asks as well). No address of
+    /// a lab is deprecated, temporary, or a mobile node's home, so the rules about these are left out.
+    fn preferred_of_ipv6(&self, out: Out, to: Ipv6Addr) -> Option<IpAddr> {
+        let rank = |(index, network): &(u32, IpNet)| {
+            let from = match network.addr() {
+                IpAddr::V6(address) => address,
+                IpAddr::V4(address) => address.to_ipv6_mapped(),
+            };
+            let alike = (from.to_bits() ^ to.to_bits()).leading_zeros().min(network.prefix_len().into());
+            (from == to, reach(from, to), *index == out.interface, label(from) == label(to), alike)
+        };
+        // `min_by_key` keeps the first of equals, as the kernel does.
+        self.listed(Family::Ipv6).min_by_key(|candidate| Reverse(rank(candidate))).map(|(_, network)| network.addr())
+    }
+
+    /// All addresses of a family in the order in which the kernel looks at them, each with the index of its interface.
+    fn listed(&self, family: Family) -> impl Iterator<Item = (u32, IpNet)> {
+        let mut interfaces: Vec<(u32, Interface)> = self
+            .space
+            .interfaces
+            .iter()
+            .filter_map(|interface| Some((interface.index, Interface::new(&interface.name)?)))
+            .collect();
+        interfaces.sort_by_key(|(index, _)| *index);
+        let addresses = &self.environment.addresses;
+        interfaces
+            .into_iter()
+            .flat_map(move |(index, name)| addresses.listed(name, family).into_iter().map(move |one| (index, one)))
+    }
+}
+
+/// How fit the scope of a source is for a destination (rule 2): the smallest that reaches it is best, then the widest of those that
+/// do not.
+fn reach(from: Ipv6Addr, to: Ipv6Addr) -> (bool, i16) {
+    let (from, to) = (i16::from(address_scope(from.into())), i16::from(address_scope(to.into())));
+    if from >= to { (true, -from) } else { (false, from) }
+}
+
+/// The label of an address in the kernel's policy table (rule 6; `net/ipv6/addrlabel.c`).
+fn label(address: Ipv6Addr) -> u8 {
+    const TABLE: [(Ipv6Addr, u32, u8); 7] = [
+        (Ipv6Addr::LOCALHOST, 128, 0),
+        (Ipv6Addr::UNSPECIFIED, 96, 3),
+        (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, 4),
+        (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32, 6),
+        (Ipv6Addr::new(0x2001, 0x10, 0, 0, 0, 0, 0, 0), 28, 7),
+        (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, 2),
+        (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, 5),
+    ];
+    let lies_in = |network: Ipv6Addr, length: u32| (address.to_bits() ^ network.to_bits()).leading_zeros() >= length;
+    TABLE.into_iter().find(|(network, length, _)| lies_in(*network, *length)).map_or(1, |(_, _, label)| label)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use svclab_rules::cluster::Cluster;
+
+    use super::*;
+    use crate::topology::{Interface as Port, InterfaceKind, Role, Space};
+
+    /// A machine with `eth0` (2) and `br0` (3), whose addresses are added in this order.
+    fn machine(addresses: &[(u32, &str)]) -> Machine {
+        let mut space = Space::new("node/a".to_owned(), Role::Node);
+        for (index, name) in [(2, "eth0"), (3, "br0")] {
+            space.interfaces.push(Port::new(1, index, name.to_owned(), InterfaceKind::Bridge));
+        }
+        space.addresses = addresses.iter().map(|(index, network)| (*index, network.parse().unwrap())).collect();
+        Machine::of(&space, &[], &Cluster::default()).unwrap()
+    }
+
+    #[rstest]
+    #[case::of_equals_the_last(&[(2, "fd00::2/128"), (2, "fd00::3/128")], "fd00:1::9", "fd00::3")]
+    #[case::itself(&[(2, "fd00::2/128"), (2, "fd00::3/128")], "fd00::2", "fd00::2")]
+    #[case::the_most_alike(&[(2, "fd00:1::2/128"), (2, "fd00:2::2/128")], "fd00:1::9", "fd00:1::2")]
+    #[case::alike_beyond_the_prefix(&[(2, "fd00::8/64"), (2, "fd00::1/64")], "fd00::9", "fd00::1")]
+    #[case::label_before_likeness(&[(2, "2001:db8::2/128"), (2, "fd00::3/128")], "2001:db9::9", "2001:db8::2")]
+    #[case::label_of_unique_local(&[(2, "fd00::2/128"), (2, "2001:db8::3/128")], "fc00::9", "fd00::2")]
+    #[case::out_before_label(&[(3, "fd00::2/128"), (2, "2001:db8::3/128")], "fc00::9", "2001:db8::3")]
+    #[case::scope_that_reaches(&[(2, "2001:db8::2/128"), (2, "fe80::2/64")], "2001:db8::9", "2001:db8::2")]
+    #[case::smallest_scope_that_reaches(&[(2, "2001:db8::2/128"), (2, "fe80::2/64")], "fe80::9", "fe80::2")]
+    #[case::ipv4_takes_the_first(&[(2, "172.18.0.2/32"), (2, "172.18.0.3/32")], "10.0.0.9", "172.18.0.2")]
+    #[case::ipv4_of_the_next_hops_network(&[(2, "172.18.0.2/32"), (2, "10.0.0.3/24")], "10.0.0.9", "10.0.0.3")]
+    fn the_kernel_prefers(#[case] addresses: &[(u32, &str)], #[case] to: IpAddr, #[case] expected: IpAddr) {
+        assert_eq!(machine(addresses).preferred(Out { interface: 2, next_hop: to }, to), Some(expected));
+    }
+}

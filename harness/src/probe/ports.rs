@@ -1,0 +1,54 @@
+//! Source ports of flows that are followed: none is handed out twice between two times that nodes forget connections.
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
+/// What is handed out: above all node ports, and where nodes seldom serve anything.
+const PORTS: RangeInclusive<u16> = 33_000..=u16::MAX;
+
+/// The source ports that are left.
+#[derive(Debug)]
+pub(super) struct Ports {
+    left: RangeInclusive<u16>,
+    /// Ports that processes listen on, or that probes have asked for since nodes forgot connections.
+    taken: HashSet<u16>,
+}
+
+impl Ports {
+    /// All but those that processes listen on.
+    pub(super) fn besides(listened_on: impl IntoIterator<Item = u16>) -> Self {
+        Self { left: PORTS, taken: listened_on.into_iter().collect() }
+    }
+
+    /// Whether there are so many that no flow has had.
+    pub(super) fn has(&self, count: usize) -> bool {
+        self.left.clone().filter(|port| !self.taken.contains(port)).take(count).count() == count
+    }
+
+    /// One that no flow has had; `None` where all were handed out.
+    pub(super) fn next(&mut self) -> Option<u16> {
+        self.left.by_ref().find(|port| !self.taken.contains(port))
+    }
+
+    /// No flow is to have this port from now on: a process listens on it, or a probe asked for it.
+    pub(super) fn take(&mut self, port: u16) {
+        self.taken.insert(port);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_port_is_handed_out_twice() {
+        let mut ports = Ports::besides([]);
+        assert_eq!(ports.next(), Some(33_000));
+        ports.take(33_001);
+        ports.take(80);
+        assert!(ports.has(PORTS.len() - 2) && !ports.has(PORTS.len() - 1));
+        let rest: Vec<u16> = std::iter::from_fn(|| ports.next()).collect();
+        assert_eq!((rest[0], rest.len()), (33_002, PORTS.len() - 2));
+        assert!(ports.has(0) && !ports.has(1) && ports.next().is_none());
+    }
+}

@@ -200,7 +200,7 @@ impl Draft {
         let endpoint = |(range, at, node): &Place| Endpoint {
             addresses: vec![address(self.family, self.pods[range % self.pods.len()], *at)],
             ready: true,
-            serving: true,
+            serving: Some(true),
             terminating: false,
             node: Some(format!("n{}", node % self.nodes)),
             zone: None,

@@ -67,7 +67,7 @@ impl fmt::Display for Clause {
 }
 
 /// Every clause, in the order of the type, with its sentence and its citation.
-const CLAUSES: [(Clause, &str, &str); 39] = [
+const CLAUSES: [(Clause, &str, &str); 40] = [
     (
         Clause::ClusterIp,
         "every node captures what is sent to a service's cluster IP and port, and sends it to an endpoint",

@@ -49,7 +49,12 @@ pub enum Observed {
     /// The sender was told that it is refused.
     Rejected(Refusal),
     /// It came out nowhere: a marker sent after it had passed every queue, and no packet was left under way.
-    Dropped,
+    Dropped {
+        /// Where it was seen last: `node/worker`, `underlay`; its sender, where it was not seen at all.
+        at: String,
+        /// Whether it had left the cluster before, be it to come back.
+        has_left: bool,
+    },
 }
 
 /// A packet as its receiver got it.

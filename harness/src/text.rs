@@ -97,6 +97,20 @@ fn escape(text: &str, chosen: impl Fn(char, &str) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
+/// The network between nodes, as places are named.
+pub(crate) const UNDERLAY: &str = "underlay";
+
+/// Whether a place is in the cluster: a node, or a pod with rules of its own. What got to the underlay, or to a machine
+/// behind it, has left the cluster.
+pub(crate) fn is_in_cluster(place: &str) -> bool {
+    place != UNDERLAY && !place.starts_with("host/")
+}
+
+/// How it is said that a packet was dropped at a place.
+pub(crate) fn drop_words(at: &str) -> String {
+    if is_in_cluster(at) { format!("dropped on {at}") } else { "lost on the underlay".to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

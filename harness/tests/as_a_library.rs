@@ -67,6 +67,7 @@ fn rules_can_be_replaced_before_they_are_installed() {
             Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send(probe, 1))
         });
         let Observation::Flow(flow) = observation.expect("a lab").expect("a probe") else { panic!("one flow") };
-        assert_eq!(flow.outcome, Observed::Dropped, "nothing translates the address: {:#?}", flow.path);
+        let lost = Observed::Dropped { at: "underlay".to_owned(), has_left: true };
+        assert_eq!(flow.outcome, lost, "nothing translates the address: {:#?}", flow.path);
     });
 }

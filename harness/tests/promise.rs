@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use rstest::rstest;
 use svclab::scenario::{
-    self, Balance, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, Scenario, SourceExpectation,
-    Step, Target, Vantage,
+    self, Balance, DropPlace, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, Scenario,
+    SourceExpectation, Step, Target, Vantage,
 };
 use svclab::topology::{self, Topology};
 use svclab_rules::cluster::{Cluster, Family, Protocol};
@@ -244,11 +244,16 @@ impl View<'_> {
                 self.is_kind(*kind, Rejection::NobodyListens)
             }
             (
-                OutcomeExpectation::Dropped | OutcomeExpectation::Rejected(RejectKind::OtherUnreachable),
+                OutcomeExpectation::Dropped(DropPlace::Underlay)
+                | OutcomeExpectation::Rejected(RejectKind::OtherUnreachable),
                 Outcome::NotAService(Owner::Nobody),
             ) => !self.scenario.hosts.iter().any(|host| host.ips.contains(&self.probe.to.address)),
-            (OutcomeExpectation::Dropped, Outcome::Dropped | Outcome::Refused)
-            | (OutcomeExpectation::Rejected(_), Outcome::Refused) => true,
+            (OutcomeExpectation::Dropped(place), Outcome::Dropped | Outcome::Refused) => match place {
+                DropPlace::InCluster => true,
+                DropPlace::At(place) => promise.node.as_ref().is_some_and(|node| *place == format!("node/{node}")),
+                DropPlace::Underlay => false,
+            },
+            (OutcomeExpectation::Rejected(_), Outcome::Refused) => true,
             _ => false,
         };
         if agreed { Ok(()) } else { Err(format!("the author expects {expected:?}")) }

@@ -1,15 +1,17 @@
-//! Changes of objects against recordings of real kube-proxy 1.30: the rules after each step, and what is deleted from the
-//! connection table in it.
-#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+//! Changes of objects against recordings of real kube-proxy: the rules after each step (1.30), and what is deleted from the
+//! connection table in it (1.30 by calls of conntrack, 1.32 to 1.36 by what is left of the entries that stood there).
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails where something is missing")]
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use rstest::rstest;
-use svclab_rules::cluster::{Cluster, Family};
-use svclab_rules::conntrack::cleanup;
+use svclab_rules::cluster::{Cluster, Family, Protocol};
+use svclab_rules::conntrack::{Cleanup, Flow, cleanup};
 use svclab_rules::iptables::{generate, print};
 
+#[expect(dead_code, reason = "shared with the tests of recordings")]
 mod golden_support;
 
 use golden_support::{first_difference, load, normalize};
@@ -18,7 +20,8 @@ use golden_support::{first_difference, load, normalize};
 fn rules_equal_the_recording(
     #[files("tests/golden-updates/*/v1.30-iptables/step-*/iptables-save.txt")] recording: PathBuf,
 ) {
-    let cluster = objects(&recording, step(&recording)).unwrap();
+    let folder = recording.parent().unwrap();
+    let cluster = objects(folder, step(folder), "1.30").unwrap();
     let rules = generate(&cluster, &cluster.nodes[0], Family::Ipv4).unwrap();
     let recorded = std::fs::read_to_string(&recording).unwrap();
     let difference = first_difference(&normalize(&print(&rules)), &normalize(&recorded));
@@ -29,11 +32,7 @@ fn rules_equal_the_recording(
 fn deletions_equal_the_recording(
     #[files("tests/golden-updates/*/v1.30-iptables/step-*/calls.txt")] recording: PathBuf,
 ) {
-    let step = step(&recording);
-    let new = objects(&recording, step).unwrap();
-    let old = step.checked_sub(1).map(|before| objects(&recording, before).unwrap());
-    let old = old.unwrap_or_else(|| Cluster { proxy: new.proxy.clone(), ..Cluster::default() });
-    let deletions = cleanup(&old, &new, &new.nodes[0]).unwrap();
+    let Cleanup::Calls(deletions) = cleanup_of(recording.parent().unwrap(), "1.30") else { panic!("no calls") };
     let expected: BTreeSet<String> = deletions.iter().map(|deletion| deletion.arguments().join(" ")).collect();
     let calls = std::fs::read_to_string(&recording).unwrap();
     let recorded: BTreeSet<String> = calls.lines().filter_map(conntrack_arguments).collect();
@@ -47,14 +46,56 @@ fn conntrack_arguments(call: &str) -> Option<String> {
     Some(arguments.split("  =>").next().unwrap_or(arguments).trim().to_owned())
 }
 
-/// The number of the step that a recording belongs to.
-fn step(recording: &Path) -> usize {
+/// Each line of such a recording is an entry in the words of conntrack's options behind `kept` or `gone`, which is what
+/// became of it when kube-proxy had synced the step's objects.
+#[rstest]
+fn kept_connections_equal_the_recording(
+    #[files("tests/golden-updates/conntrack-1.32/v*/step-*.txt")] recording: PathBuf,
+) {
     let folder = recording.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap();
-    folder.trim_start_matches("step-").parse().unwrap()
+    let version = folder.trim_start_matches('v').split('-').next().unwrap();
+    let Cleanup::Comparison(serving) = cleanup_of(&recording, version) else { panic!("no comparison") };
+    let mut compared = 0;
+    for line in std::fs::read_to_string(&recording).unwrap().lines().filter(|line| !line.starts_with('#')) {
+        let (fate, entry) = line.split_once(' ').unwrap();
+        assert_eq!(if serving.is_stale(&flow(entry)) { "gone" } else { "kept" }, fate, "{entry}");
+        compared += 1;
+    }
+    assert_eq!(compared, 20);
+}
+
+/// An entry of a recording.
+fn flow(entry: &str) -> Flow {
+    let words: Vec<&str> = entry.split(' ').collect();
+    let value = |option: &str| words.iter().skip_while(|word| **word != option).nth(1).copied().unwrap();
+    let socket =
+        |address: &str, port: &str| SocketAddr::new(value(address).parse().unwrap(), value(port).parse().unwrap());
+    let protocol = match value("-p") {
+        "udp" => Protocol::Udp,
+        "tcp" => Protocol::Tcp,
+        "sctp" => Protocol::Sctp,
+        other => panic!("{other}"),
+    };
+    Flow { protocol, original_destination: socket("-d", "--dport"), reply_source: socket("-r", "--reply-port-src") }
+}
+
+/// What a release's kube-proxy deletes in the step that a recording is of.
+fn cleanup_of(recording: &Path, version: &str) -> Cleanup {
+    let step = step(recording);
+    let new = objects(recording, step, version).unwrap();
+    let old = step.checked_sub(1).map(|before| objects(recording, before, version).unwrap());
+    let old = old.unwrap_or_else(|| Cluster { proxy: new.proxy.clone(), ..Cluster::default() });
+    cleanup(&old, &new, &new.nodes[0]).unwrap()
+}
+
+/// The number of the step that a recording is of: a file or folder `step-N`.
+fn step(recording: &Path) -> usize {
+    let name = recording.file_stem().and_then(|name| name.to_str()).unwrap();
+    name.trim_start_matches("step-").parse().unwrap()
 }
 
 /// The cluster after a step of the sequence that a recording belongs to.
-fn objects(recording: &Path, step: usize) -> Option<Cluster> {
-    let sequence = recording.ancestors().nth(3)?;
-    Some(load(&sequence.join(format!("step-{step}.yaml")), "1.30"))
+fn objects(recording: &Path, step: usize, version: &str) -> Option<Cluster> {
+    let sequence = recording.ancestors().nth(2)?;
+    Some(load(&sequence.join(format!("step-{step}.yaml")), version))
 }

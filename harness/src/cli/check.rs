@@ -62,7 +62,7 @@ fn print(results: &[Read], console: &Console) {
         match result {
             Ok(scenario) => {
                 tests += scenario.tests.len();
-                warn(scenario, console);
+                warn(&scenario.notes, console);
                 if console.verbose > 0 {
                     console.line(format!("{}: {}", file.display(), contents(scenario)));
                     let told = scenario.notes.iter().filter(|note| !note.is_doubtful);

@@ -42,7 +42,7 @@ fn read(path: &Path, console: &Console) -> Option<(PathBuf, Result<Assumed, Diag
     } else {
         let scenario = scenario::parse(&text, &file, &scenario::read_file);
         scenario
-            .inspect(|scenario| warn(scenario, console))
+            .inspect(|scenario| warn(&scenario.notes, console))
             .map(|scenario| Assumed { scenario, assumptions: Vec::new() })
     };
     Some((file, assumed))

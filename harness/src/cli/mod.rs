@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::scenario::{self, Diagnostics, Found, Scenario};
+use crate::scenario::{self, Diagnostics, Found, Note, Scenario};
 use crate::text::reason;
 use console::{Console, OutputArgs};
 
@@ -120,13 +120,13 @@ fn load(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
         return Err(Exit::Input);
     }
     let scenarios: Vec<Scenario> = sound.into_iter().flatten().collect();
-    scenarios.iter().for_each(|scenario| warn(scenario, console));
+    scenarios.iter().for_each(|scenario| warn(&scenario.notes, console));
     Ok(scenarios)
 }
 
-/// Tells what in a scenario is hardly meant.
-fn warn(scenario: &Scenario, console: &Console) {
-    for note in scenario.notes.iter().filter(|note| note.is_doubtful && !console.quiet) {
+/// Warns of what in an input is hardly meant.
+fn warn(notes: &[Note], console: &Console) {
+    for note in notes.iter().filter(|note| note.is_doubtful && !console.quiet) {
         console.complain(format!("{}: warning: {}", note.span, note.message));
     }
 }

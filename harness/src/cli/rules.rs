@@ -12,7 +12,7 @@ use svclab_rules::{iptables, nftables};
 
 use super::console::Console;
 use super::refusal::Refusal;
-use super::{Exit, text_of};
+use super::{Exit, text_of, warn};
 use crate::documents;
 use crate::scenario::{self, Note, PlainCluster, Scenario, did_you_mean, is_manifest};
 
@@ -163,7 +163,7 @@ impl Input {
         let (path, text) = text_of(&args.path);
         let text = text.map_err(|error| scenario::unreadable(&path, &error))?;
         if is_manifest(&text) {
-            let proxy = ProxyConfig { nfacct: args.nfacct, ..proxy_config(args)? };
+            let proxy = ProxyConfig { nfacct: args.nfacct, ..proxy_config(args, console)? };
             let PlainCluster { cluster, notes } = scenario::cluster(&text, &path, proxy)?;
             show(&notes, console);
             doubts(&cluster).iter().filter(|_| !console.quiet).for_each(|doubt| console.complain(doubt));
@@ -259,8 +259,9 @@ fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<(Prox
     })
 }
 
-/// kube-proxy's configuration: the file's, or kube-proxy's defaults; options go before it.
-fn proxy_config(args: &Args) -> Result<ProxyConfig, Refusal> {
+/// kube-proxy's configuration: the file's, or kube-proxy's defaults; options go before it. What in it is hardly meant is
+/// warned of.
+fn proxy_config(args: &Args, console: &Console) -> Result<ProxyConfig, Refusal> {
     let defaults = ProxyConfig::default();
     let version = args.version.map_or(defaults.version.clone(), |version| version.to_string());
     let mode = args.mode.map(ProxyMode::from);
@@ -268,7 +269,9 @@ fn proxy_config(args: &Args) -> Result<ProxyConfig, Refusal> {
         return Ok(ProxyConfig { version, mode: mode.unwrap_or(defaults.mode), ..defaults });
     };
     let read = |file: &Path| scenario::read_file(file).map_err(|error| scenario::unreadable(file, &error));
-    Ok(scenario::proxy_config(&read(file)?, file, &version, mode)?)
+    let (config, notes) = scenario::proxy_config(&read(file)?, file, &version, mode)?;
+    warn(&notes, console);
+    Ok(config)
 }
 
 /// The node that is asked for. Where it is the first of several only because none was named, that is said.

@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use super::words::{expected_reply, expected_source, observed_outcome, outcome_words, refusal_words};
 use super::{Context, Field, Findings, check_source};
 use crate::observation::{Delivery, FlowObservation, Observed};
-use crate::scenario::{Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, SourceExpectation};
+use crate::scenario::{
+    DropPlace, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, SourceExpectation,
+};
+use crate::text::is_in_cluster;
 use crate::wire::Refusal;
 
 /// Judges all parts. Source and reply are judged only where the outcome itself is as expected: else they follow from it.
@@ -59,15 +62,32 @@ fn check_outcome(expected: &OutcomeExpectation, seen: &Observed) -> Result<(), S
             let held = *kind == RejectKind::Any || kind == seen;
             if held { Ok(()) } else { Err("it was refused in another way".to_owned()) }
         }
-        (OutcomeExpectation::Dropped, Observed::Dropped) => Ok(()),
+        (OutcomeExpectation::Dropped(place), Observed::Dropped { at, .. }) => check_place(place, at),
         (_, Observed::Delivered(_)) => Err("it came out, although it should not".to_owned()),
-        (OutcomeExpectation::Dropped, Observed::Rejected(_)) => {
+        (OutcomeExpectation::Dropped(_), Observed::Rejected(_)) => {
             Err("the sender was told, although it should not be".to_owned())
         }
         (_, Observed::Rejected(_)) => Err("it was refused instead".to_owned()),
-        (_, Observed::Dropped) => Err("it came out nowhere, and nobody was told".to_owned()),
+        (_, Observed::Dropped { .. }) => Err("it came out nowhere, and nobody was told".to_owned()),
         (_, Observed::Doubled(_)) => Err("it came out more than once".to_owned()),
     }
+}
+
+fn check_place(expected: &DropPlace, at: &str) -> Result<(), String> {
+    let held = match expected {
+        DropPlace::InCluster => is_in_cluster(at),
+        DropPlace::At(place) => place == at,
+        DropPlace::Underlay => !is_in_cluster(at),
+    };
+    if held {
+        return Ok(());
+    }
+    Err(match (expected, is_in_cluster(at)) {
+        (DropPlace::Underlay, _) => "it never left the cluster",
+        (_, true) => "it was dropped elsewhere",
+        (_, false) => "no node dropped it: it left the cluster, and no machine there took it",
+    }
+    .to_owned())
 }
 
 fn judge_source(expected: SourceExpectation, seen: &FlowObservation, context: &Context, findings: &mut Findings) {

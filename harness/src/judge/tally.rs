@@ -42,7 +42,7 @@ fn judge_accounts(outcome: Option<&OutcomeExpectation>, tally: &Tally, findings:
     if tally.sent == 0 {
         findings.differ(Field::Flows, "at least one flow", "none was sent", "nothing was tried");
     }
-    let may_be_lost = matches!(outcome, Some(OutcomeExpectation::Dropped | OutcomeExpectation::Rejected(_)));
+    let may_be_lost = matches!(outcome, Some(OutcomeExpectation::Dropped(_) | OutcomeExpectation::Rejected(_)));
     let delivered: u64 = tally.delivered.values().sum();
     // Where a delivery is expected, a lost flow has another outcome.
     let lost = if outcome.is_some() { Field::Outcome } else { Field::Flows };
@@ -77,7 +77,7 @@ fn judge_outcome(outcome: Option<&OutcomeExpectation>, tally: &Tally, findings: 
                 findings.differ(Field::Outcome, &expected, observed, "they came out elsewhere");
             }
         }
-        OutcomeExpectation::Dropped | OutcomeExpectation::Rejected(_) => {
+        OutcomeExpectation::Dropped(_) | OutcomeExpectation::Rejected(_) => {
             for (at, count) in &tally.delivered {
                 let observed = format!("{} delivered to {at}", flows(*count));
                 findings.differ(Field::Outcome, &expected, observed, "they came out, although they should not");

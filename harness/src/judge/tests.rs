@@ -8,7 +8,7 @@ use svclab_rules::cluster::{ObjectName, Protocol};
 use super::*;
 use crate::observation::{Delivery, FlowObservation, Observed, Tally, Translations};
 use crate::scenario::{
-    Balance, Destination, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, Span, Target, Vantage,
+    Balance, Destination, DropPlace, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, Span, Target, Vantage,
 };
 use crate::wire::Refusal;
 
@@ -34,6 +34,10 @@ fn probe() -> Probe {
         source_port: None,
         flows: Flows::Exactly(1),
     }
+}
+
+fn dropped_on(place: &str) -> Observed {
+    Observed::Dropped { at: place.to_owned(), has_left: place == "underlay" }
 }
 
 fn context() -> Context {
@@ -102,7 +106,7 @@ fn differences(expectation: &Expectation, observation: &Observation) -> Vec<Stri
 }
 
 #[rstest]
-#[case::nothing_expected(Expectation::default(), seen(Observed::Dropped, None))]
+#[case::nothing_expected(Expectation::default(), seen(dropped_on("node/worker"), None))]
 #[case::all_parts(all_parts(), came_out(CLIENT, POD, Some(VIP)))]
 #[case::one_of(delivered_to([1, 2, 3]), came_out(CLIENT, POD, None))]
 #[case::any_port(
@@ -123,14 +127,19 @@ fn differences(expectation: &Expectation, observation: &Observation) -> Vec<Stri
 )]
 #[case::no_reply(
     Expectation { reply: Some(ReplyExpectation::Nothing), ..Expectation::default() },
-    seen(Observed::Dropped, None)
+    seen(dropped_on("node/worker"), None)
 )]
 #[case::rejected(
     outcome(OutcomeExpectation::Rejected(RejectKind::PortUnreachable)),
     rejected(RejectKind::PortUnreachable)
 )]
 #[case::rejected_anyhow(outcome(OutcomeExpectation::Rejected(RejectKind::Any)), rejected(RejectKind::SctpAbort))]
-#[case::dropped(outcome(OutcomeExpectation::Dropped), seen(Observed::Dropped, None))]
+#[case::lost_outside(outcome(OutcomeExpectation::Dropped(DropPlace::Underlay)), seen(dropped_on("underlay"), None))]
+#[case::dropped_there(
+    outcome(OutcomeExpectation::Dropped(DropPlace::At("node/worker".to_owned()))),
+    seen(dropped_on("node/worker"), None)
+)]
+#[case::dropped(outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)), seen(dropped_on("node/worker"), None))]
 fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observation: Observation) {
     assert_eq!(differences(&expectation, &observation), Vec::<String>::new());
 }
@@ -138,7 +147,7 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 #[rstest]
 #[case::dropped(
     all_parts(),
-    seen(Observed::Dropped, None),
+    seen(dropped_on("node/worker"), None),
     "outcome: expected delivered to pod/nginx-2:80, observed dropped: it came out nowhere, and nobody was told"
 )]
 #[case::rejected(
@@ -173,7 +182,7 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 )]
 #[case::no_source(
     Expectation { source: Some(SourceExpectation::Preserved), ..Expectation::default() },
-    seen(Observed::Dropped, None),
+    seen(dropped_on("node/worker"), None),
     "source: expected 10.244.1.3, the sender's own, observed dropped: no receiver saw a source"
 )]
 #[case::not_translated_back(
@@ -202,14 +211,29 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
     "outcome: expected rejected by TCP RST, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): it was refused in another way"
 )]
 #[case::told(
-    outcome(OutcomeExpectation::Dropped),
+    outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)),
     rejected(RejectKind::PortUnreachable),
-    "outcome: expected dropped, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the sender was told, although it should not be"
+    "outcome: expected dropped on a node, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the sender was told, although it should not be"
+)]
+#[case::lost_outside(
+    outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)),
+    seen(dropped_on("underlay"), None),
+    "outcome: expected dropped on a node, observed lost on the underlay: no node dropped it: it left the cluster, and no machine there took it"
+)]
+#[case::dropped_inside(
+    outcome(OutcomeExpectation::Dropped(DropPlace::Underlay)),
+    seen(dropped_on("node/worker"), None),
+    "outcome: expected lost on the underlay, observed dropped on node/worker: it never left the cluster"
+)]
+#[case::dropped_by_another(
+    outcome(OutcomeExpectation::Dropped(DropPlace::At("node/worker2".to_owned()))),
+    seen(dropped_on("node/worker"), None),
+    "outcome: expected dropped on node/worker2, observed dropped on node/worker: it was dropped elsewhere"
 )]
 #[case::not_dropped(
-    outcome(OutcomeExpectation::Dropped),
+    outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)),
     came_out(CLIENT, POD, None),
-    "outcome: expected dropped, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328: it came out, although it should not"
+    "outcome: expected dropped on a node, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328: it came out, although it should not"
 )]
 #[case::doubled_though_nothing_was_expected(
     Expectation::default(),
@@ -271,7 +295,7 @@ fn shares(shares: &[(u8, f64)]) -> Balance {
 )]
 #[case::affinity(Expectation { affinity: Some(true), ..delivered_to([1, 2, 3]) }, counted(&[(2, 50)]))]
 #[case::no_affinity(Expectation { affinity: Some(false), ..delivered_to([1, 2, 3]) }, counted(&[(2, 40), (3, 10)]))]
-#[case::dropped(outcome(OutcomeExpectation::Dropped), Tally { sent: 9, lost: 9, ..Tally::default() })]
+#[case::dropped(outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)), Tally { sent: 9, lost: 9, ..Tally::default() })]
 fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally: Tally) {
     assert_eq!(differences(&expectation, &Observation::Tally(tally)), Vec::<String>::new());
 }
@@ -288,7 +312,7 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
     "flows: expected all of 11 flows sent, observed 1 flow came out more than once: a flow must come out exactly once"
 )]
 #[case::unattributed(
-    outcome(OutcomeExpectation::Dropped),
+    outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)),
     Tally { sent: 5, lost: 5, unattributed: 1, ..Tally::default() },
     "flows: expected only what was sent, observed 1 packet that no flow explains: a packet that came out must belong to a flow"
 )]
@@ -308,9 +332,9 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
     "outcome: expected delivered to pod/nginx-1:80, observed 2 flows delivered to 10.244.2.9:80: they came out elsewhere"
 )]
 #[case::not_dropped(
-    outcome(OutcomeExpectation::Dropped),
+    outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)),
     Tally { sent: 12, lost: 2, ..counted(&[(1, 10)]) },
-    "outcome: expected dropped, observed 10 flows delivered to 10.244.2.1:80: they came out, although they should not"
+    "outcome: expected dropped on a node, observed 10 flows delivered to 10.244.2.1:80: they came out, although they should not"
 )]
 #[case::rejected(
     outcome(OutcomeExpectation::Rejected(RejectKind::Any)),

@@ -5,9 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use super::Field;
 use crate::observation::{Delivery, Observation, Observed, Tally};
 use crate::scenario::{
-    Balance, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, SourceExpectation, Target,
+    Balance, DropPlace, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, SourceExpectation, Target,
 };
 use crate::stats::{grouped, percent};
+use crate::text::{UNDERLAY, drop_words};
 use crate::wire::Refusal;
 
 /// Names that a list shows before it says how many more there are.
@@ -75,7 +76,9 @@ pub(super) fn outcome_words(outcome: &OutcomeExpectation) -> String {
             }
         }
         OutcomeExpectation::Rejected(kind) => reject_words(*kind).to_owned(),
-        OutcomeExpectation::Dropped => "dropped".to_owned(),
+        OutcomeExpectation::Dropped(DropPlace::InCluster) => "dropped on a node".to_owned(),
+        OutcomeExpectation::Dropped(DropPlace::At(place)) => drop_words(place),
+        OutcomeExpectation::Dropped(DropPlace::Underlay) => drop_words(UNDERLAY),
     }
 }
 
@@ -99,7 +102,7 @@ pub(super) fn observed_outcome(outcome: &Observed) -> String {
             list(&words)
         }
         Observed::Rejected(refusal) => refusal_words(refusal),
-        Observed::Dropped => "dropped".to_owned(),
+        Observed::Dropped { at, .. } => drop_words(at),
     }
 }
 

@@ -1,21 +1,44 @@
 //! The nodes' connection tables.
 
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use svclab_rules::cluster::Protocol;
+use svclab_rules::conntrack::{Cleanup, Deletion, Flow};
+
 use super::LabError;
 use super::namespaces::Namespace;
-use super::netfilter::Socket;
+use super::netfilter::{Message, Socket, attribute, encode};
 use super::programs::{at_once, failed, run};
 
 /// The program that edits connection tables.
 const PROGRAM: &str = "conntrack";
 
-/// `NFNL_SUBSYS_CTNETLINK` with `IPCTNL_MSG_CT_DELETE`, `IPCTNL_MSG_CT_GET_STATS_CPU`
+/// `NFNL_SUBSYS_CTNETLINK` with `IPCTNL_MSG_CT_GET`, `IPCTNL_MSG_CT_DELETE`, `IPCTNL_MSG_CT_GET_STATS_CPU`
 /// (`linux/netfilter/nfnetlink_conntrack.h`).
+const GET: u16 = 1 << 8 | 1;
 const DELETE: u16 = 1 << 8 | 2;
 const STATISTICS: u16 = 1 << 8 | 4;
 /// `CTA_STATS_INSERT_FAILED`, of one processor.
 const INSERT_FAILED: u16 = 9;
 /// `AF_UNSPEC`.
 const ALL_FAMILIES: u8 = 0;
+
+/// `CTA_TUPLE_ORIG`, `CTA_TUPLE_REPLY`, `CTA_ZONE`, and the bit of an attribute with others inside.
+const ORIGINAL: u16 = 1;
+const REPLY: u16 = 2;
+const ZONE: u16 = 18;
+const NESTED: u16 = 1 << 15;
+/// In a tuple: `CTA_TUPLE_IP`, `CTA_TUPLE_PROTO`.
+const ADDRESSES: u16 = 1;
+const LAYER_4: u16 = 2;
+/// `CTA_IP_V4_SRC` or `CTA_IP_V6_SRC`, and their destinations.
+const SOURCES: [u16; 2] = [1, 3];
+const DESTINATIONS: [u16; 2] = [2, 4];
+/// `CTA_PROTO_NUM`, `CTA_PROTO_SRC_PORT`, `CTA_PROTO_DST_PORT`.
+const NUMBER: u16 = 1;
+const SOURCE_PORT: u16 = 2;
+const DESTINATION_PORT: u16 = 3;
 
 /// The connection table of a namespace, held open by a netlink socket. It may be used from any thread.
 pub(crate) struct Connections {
@@ -44,6 +67,25 @@ impl Connections {
         flushed.map_err(LabError::socket(&self.space, "emptying the connection table"))
     }
 
+    /// The entries of TCP, UDP and SCTP.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses to list them.
+    fn entries(&self) -> Result<Vec<Entry>, LabError> {
+        let listed = self.socket.list(GET, ALL_FAMILIES, &[]);
+        let listed = listed.map_err(LabError::socket(&self.space, "listing the connection table"))?;
+        Ok(listed.into_iter().filter_map(Entry::read).collect())
+    }
+
+    /// Deletes an entry. That it is gone already is no error.
+    fn delete(&self, entry: &Entry) -> Result<(), LabError> {
+        match self.socket.request(DELETE, entry.message.family, 0, &entry.key()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            deleted => deleted.map_err(LabError::socket(&self.space, "deleting from the connection table")),
+        }
+    }
+
     /// How many packets the namespace has dropped so far because their connection could not be entered any more: in the
     /// meantime another processor had entered one with the same addresses and ports (`insert_failed` of `conntrack -S`).
     ///
@@ -54,6 +96,69 @@ impl Connections {
         let told = self.socket.list(STATISTICS, ALL_FAMILIES, &[]);
         let told = told.map_err(LabError::socket(&self.space, "asking the connection table for its statistics"))?;
         Ok(told.iter().filter_map(|processor| processor.word(INSERT_FAILED)).map(u64::from).sum())
+    }
+}
+
+/// An entry as the kernel lists it.
+struct Entry {
+    flow: Flow,
+    message: Message,
+}
+
+impl Entry {
+    fn read(message: Message) -> Option<Self> {
+        let tuple = |kind, addresses, port| socket_address(message.attribute(kind)?, addresses, port);
+        let layer_4 = attribute(message.attribute(ORIGINAL)?, LAYER_4)?;
+        let flow = Flow {
+            protocol: protocol(*attribute(layer_4, NUMBER)?.first()?)?,
+            original_destination: tuple(ORIGINAL, DESTINATIONS, DESTINATION_PORT)?,
+            reply_source: tuple(REPLY, SOURCES, SOURCE_PORT)?,
+        };
+        Some(Self { flow, message })
+    }
+
+    /// The attributes that name this entry alone.
+    fn key(&self) -> Vec<u8> {
+        let part = |kind, flags| Some(encode(kind | flags, self.message.attribute(kind)?));
+        [part(ORIGINAL, NESTED), part(ZONE, 0)].into_iter().flatten().flatten().collect()
+    }
+}
+
+fn protocol(number: u8) -> Option<Protocol> {
+    match number {
+        6 => Some(Protocol::Tcp),
+        17 => Some(Protocol::Udp),
+        132 => Some(Protocol::Sctp),
+        _ => None,
+    }
+}
+
+/// An end of a tuple: the attributes of its address in either family, and that of its port.
+fn socket_address(tuple: &[u8], addresses: [u16; 2], port: u16) -> Option<SocketAddr> {
+    let (network, layer_4) = (attribute(tuple, ADDRESSES)?, attribute(tuple, LAYER_4)?);
+    let [v4, v6] = addresses.map(|kind| attribute(network, kind));
+    let address = match v4 {
+        Some(bytes) => IpAddr::V4(Ipv4Addr::from(*bytes.first_chunk::<4>()?)),
+        None => IpAddr::V6(Ipv6Addr::from(*v6?.first_chunk::<16>()?)),
+    };
+    Some(SocketAddr::new(address, u16::from_be_bytes(*attribute(layer_4, port)?.first_chunk()?)))
+}
+
+/// The flows of a namespace's connection table.
+pub(super) fn flows(namespace: &Namespace) -> Result<Vec<Flow>, LabError> {
+    Ok(Connections::open(namespace)?.entries()?.iter().map(|entry| entry.flow).collect())
+}
+
+/// Deletes from a namespace's connection table what a kube-proxy deletes.
+pub(super) fn clean_up(namespace: &Namespace, cleanup: &Cleanup) -> Result<(), LabError> {
+    match cleanup {
+        Cleanup::Calls(calls) => call_each(namespace, &calls.iter().map(Deletion::arguments).collect::<Vec<_>>()),
+        comparison if comparison.is_empty() => Ok(()),
+        Cleanup::Comparison(serving) => {
+            let connections = Connections::open(namespace)?;
+            let entries = connections.entries()?;
+            entries.iter().filter(|entry| serving.is_stale(&entry.flow)).try_for_each(|entry| connections.delete(entry))
+        }
     }
 }
 

@@ -42,6 +42,7 @@ use crate::topology::{Role, Space, SpaceId, Topology, UNDERLAY};
 use namespaces::Namespace;
 use netlink::Netlink;
 use settings::Stage;
+use svclab_rules::conntrack::{Cleanup, Flow};
 use tokio::runtime::Runtime;
 
 /// A running lab. It belongs to the thread that it was made in.
@@ -153,6 +154,11 @@ impl Lab {
         Ok(())
     }
 
+    /// The name of a namespace, as places are named.
+    pub(crate) fn name_of(&self, space: SpaceId) -> &str {
+        &self.topology.spaces[space].name
+    }
+
     /// Runs a function with the calling thread inside a namespace of the lab.
     pub(crate) fn inside<T>(&self, space: SpaceId, function: impl FnOnce() -> T) -> Result<T, LabError> {
         self.namespaces[space].run(function)
@@ -194,7 +200,7 @@ impl Lab {
         spaces.filter(|(_, space)| space.forwards()).map(|(namespace, _)| Connections::open(namespace)).collect()
     }
 
-    /// Runs `conntrack` in a namespace with each of several lists of arguments, as kube-proxy does after a change.
+    /// Runs `conntrack` in a namespace with each of several lists of arguments.
     ///
     /// # Errors
     ///
@@ -202,6 +208,24 @@ impl Lab {
     /// delete is no error.
     pub fn conntrack(&self, space: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
         conntrack::call_each(namespaces::find(&self.namespaces, space)?, calls)
+    }
+
+    /// Deletes from a namespace's connection table what a kube-proxy deletes after a change.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lab::conntrack`], and where the kernel refuses to list or delete entries.
+    pub fn clean_up(&self, space: &str, cleanup: &Cleanup) -> Result<(), LabError> {
+        conntrack::clean_up(namespaces::find(&self.namespaces, space)?, cleanup)
+    }
+
+    /// The TCP, UDP and SCTP flows of a namespace's connection table.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses to list them, or the lab has no such namespace.
+    pub fn flows(&self, space: &str) -> Result<Vec<Flow>, LabError> {
+        conntrack::flows(namespaces::find(&self.namespaces, space)?)
     }
 
     /// Takes channels that are not used any more; they are closed with the lab.

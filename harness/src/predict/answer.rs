@@ -55,28 +55,30 @@ impl Network<'_> {
                 let told = told.into_iter();
                 let of = |answer: End| {
                     let (share, back) = (leg.share.within(answer.leg.share), answer.leg.stages());
+                    let dropped =
+                        |at, cause| Predicted::Dropped { at: name(at), cause, rejected_at: Some(name(space)) };
                     let is_strange = kind == RejectKind::TcpReset && answer.leg.source() != home.asked();
                     let outcome = match answer.how {
                         // The sender knows nothing of who says this.
-                        Ended::Returned if is_strange => {
-                            Predicted::Dropped { at: name(home.space), cause: Cause::NobodyListens }
-                        }
+                        Ended::Returned if is_strange => dropped(home.space, Cause::NobodyListens),
                         Ended::Returned => Predicted::Rejected { kind, at: name(space), cause: cause.clone() },
                         Ended::Unknown(rule, why) => Predicted::Unknown { rule, why },
                         // The refusal is lost, so that the sender knows nothing.
                         Ended::Dropped(at, cause) | Ended::Unsent(at, cause) | Ended::Rejected(at, _, cause) => {
-                            Predicted::Dropped { at: name(at), cause }
+                            dropped(at, cause)
                         }
-                        Ended::Received(at, _) => Predicted::Dropped { at: name(at), cause: Cause::NobodyListens },
+                        Ended::Received(at, _) => dropped(at, Cause::NobodyListens),
                     };
                     PredictedBranch { share, back, ..branch(&leg, outcome) }
                 };
                 return told.map(of).collect();
             }
             // Nobody is told of a tunnel's packet.
-            Ended::Unsent(space, cause) if leg.carried.is_some() => Predicted::Dropped { at: name(space), cause },
+            Ended::Unsent(space, cause) if leg.carried.is_some() => {
+                Predicted::Dropped { at: name(space), cause, rejected_at: None }
+            }
             Ended::Unsent(space, cause) => Predicted::Rejected { kind: RejectKind::Unsent, at: name(space), cause },
-            Ended::Dropped(space, cause) => Predicted::Dropped { at: name(space), cause },
+            Ended::Dropped(space, cause) => Predicted::Dropped { at: name(space), cause, rejected_at: None },
             Ended::Unknown(rule, why) => Predicted::Unknown { rule, why },
         };
         vec![branch(&leg, outcome)]

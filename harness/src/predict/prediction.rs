@@ -8,6 +8,7 @@ use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Assumptions, Hook, Packet, Path, Refusal, Share, Tracking};
 
 use crate::scenario::RejectKind;
+use crate::text::drop_words;
 use crate::topology::SpaceId;
 
 /// Everything that can become of a flow's first packet.
@@ -63,6 +64,8 @@ pub enum Predicted {
         at: String,
         /// Why.
         cause: Cause,
+        /// Where the packet was rejected, if it was: then what is lost is the rejection.
+        rejected_at: Option<String>,
     },
     /// Nobody can say.
     Unknown {
@@ -80,7 +83,10 @@ impl fmt::Display for Predicted {
                 write!(f, "delivered to {at} at {destination}, from {source}, {reply}")
             }
             Self::Rejected { at, cause, .. } => write!(f, "rejected on {at}: {cause}"),
-            Self::Dropped { at, cause } => write!(f, "dropped on {at}: {cause}"),
+            Self::Dropped { at, cause, rejected_at: None } => write!(f, "{}: {cause}", drop_words(at)),
+            Self::Dropped { at, cause, rejected_at: Some(place) } => {
+                write!(f, "rejected on {place}, and the sender does not hear of it: {}: {cause}", drop_words(at))
+            }
             Self::Unknown { rule, why } => write!(f, "unknown: {why}; {rule}"),
         }
     }
@@ -167,6 +173,13 @@ pub enum Cause {
     NoAddress,
     /// Its time to live is over: it went in a circle.
     TooManyHops,
+}
+
+impl Cause {
+    /// Whether rules are the cause, and not the network.
+    pub(crate) fn is_of_rules(&self) -> bool {
+        matches!(self, Self::Rule(_) | Self::Policy { .. } | Self::NoAddress)
+    }
 }
 
 impl fmt::Display for Cause {

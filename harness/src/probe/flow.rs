@@ -117,12 +117,13 @@ impl Prober<'_> {
             let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
             let flow = wire::Flow { protocol, source: SocketAddr::new(source, port), destination: to };
             self.put(space, &wire::probe(&flow, tag), via)?;
-            return Ok(One { sender, watch: Watch::new(flow, tag, via), _started: None });
+            let watch = Watch::new(flow, tag, self.lab.name_of(space), via);
+            return Ok(One { sender, watch, _started: None });
         }
         self.listen_in(sender.space(), protocol)?;
         // Also where the kernel would not send there is something to hear: a REJECT in OUTPUT says so by ICMP.
         let started = sender.start(self.lab, to, protocol, port, tag)?;
-        let mut watch = Watch::new(started.flow, tag, None);
+        let mut watch = Watch::new(started.flow, tag, self.lab.name_of(sender.space()), None);
         if let Some(refusal) = &started.unsent {
             watch.unsent(refusal.clone());
         }
@@ -262,7 +263,7 @@ mod tests {
             // Enough for the few hundred sightings of one circling packet, not for those of all.
             let outcomes = circle(512 << 10).unwrap();
             assert_eq!(outcomes.len(), FLOWS);
-            assert!(outcomes.iter().all(|outcome| *outcome == Observed::Dropped), "{outcomes:?}");
+            assert!(outcomes.iter().all(|outcome| matches!(outcome, Observed::Dropped { .. })), "{outcomes:?}");
         });
     }
 

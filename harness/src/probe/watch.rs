@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::tap::Passing;
 use crate::observation::{Delivery, FlowObservation, Observed, Sighting};
+use crate::text::is_in_cluster;
 use crate::topology::SpaceId;
 use crate::wire::{self, Content, Flow, Packet, Refusal, Tag, TcpFlags, Transport};
 
@@ -13,6 +14,8 @@ pub(super) struct Watch {
     /// The key of its tag.
     key: u32,
     via: Option<SpaceId>,
+    /// The place of the sender.
+    from: String,
     deliveries: Vec<Delivery>,
     /// The time stamp in the kernel's SYN that came out first.
     first_stamp: Option<u32>,
@@ -23,12 +26,14 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Nothing is known yet of a flow as its sender sends it; `via` is the node that its packets are handed to.
-    pub(super) fn new(flow: Flow, tag: Tag, via: Option<SpaceId>) -> Self {
+    /// Nothing is known yet of a flow as its sender sends it from a place; `via` is the node that its packets are
+    /// handed to.
+    pub(super) fn new(flow: Flow, tag: Tag, from: &str, via: Option<SpaceId>) -> Self {
         Self {
             flow,
             key: tag.key(),
             via,
+            from: from.to_owned(),
             deliveries: Vec::new(),
             first_stamp: None,
             refusal: None,
@@ -113,8 +118,25 @@ impl Watch {
             && packet.flow().is_some_and(|flow| flow.destination == self.flow.source)
     }
 
+    /// Whether it is the first packet of the flow, in a tunnel or not.
+    fn has_probe(&self, packet: &Packet) -> bool {
+        match &packet.transport {
+            Transport::Vxlan(tunnel) => tunnel.inner.as_ref().is_some_and(|frame| self.is_probe(&frame.packet)),
+            _ => self.is_probe(packet),
+        }
+    }
+
+    /// What it is if the packet came out nowhere.
+    fn dropped(&self) -> Observed {
+        let passed = self.path.iter().filter(|(_, packet, _)| self.has_probe(packet));
+        let last = passed.clone().max_by_key(|(time, ..)| *time);
+        let at = last.map_or_else(|| self.from.clone(), |(.., sighting)| sighting.place.clone());
+        Observed::Dropped { at, has_left: passed.into_iter().any(|(.., sighting)| !is_in_cluster(&sighting.place)) }
+    }
+
     /// What was found out, when nothing is under way any more.
     pub(super) fn finish(self) -> FlowObservation {
+        let dropped = self.dropped();
         let (mut deliveries, mut path) = (self.deliveries, self.path);
         if self.reply.is_some() {
             path.retain(|(_, packet, _)| !is_closing(packet));
@@ -123,7 +145,7 @@ impl Watch {
         let told = if deliveries.is_empty() { self.refusal.or(self.unsent) } else { self.refusal };
         let (outcome, contradiction) = match (deliveries.len(), told) {
             (0, Some(refusal)) => (Observed::Rejected(refusal), None),
-            (0, None) => (Observed::Dropped, None),
+            (0, None) => (dropped, None),
             (1, refusal) => (Observed::Delivered(deliveries.remove(0)), refusal),
             (_, refusal) => (Observed::Doubled(deliveries), refusal),
         };
@@ -190,7 +212,7 @@ mod tests {
     }
 
     fn watch(packets: &[Packet]) -> Observed {
-        let mut watch = Watch::new(flow(), Tag::ZERO, None);
+        let mut watch = Watch::new(flow(), Tag::ZERO, "node/worker", None);
         packets.iter().for_each(|packet| watch.came_out("pod/web", packet));
         watch.finish().outcome
     }

@@ -244,6 +244,9 @@ struct Flow<'a> {
     destination: SocketAddr,
     outcome: &'static str,
     deliveries: Vec<Place<'a>>,
+    /// Where a packet that was dropped was seen last: `node/worker`, `underlay`.
+    #[serde(rename = "droppedAt")]
+    dropped_at: Option<&'a str>,
     refusal: Option<Refusal<'a>>,
     reply: Option<SocketAddr>,
     path: Vec<Sighting<'a>>,
@@ -276,7 +279,7 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
             Observed::Delivered(delivery) => ("delivered", std::slice::from_ref(delivery), None),
             Observed::Doubled(deliveries) => ("doubled", deliveries, None),
             Observed::Rejected(refusal) => ("rejected", &[], Some(refusal)),
-            Observed::Dropped => ("dropped", &[], None),
+            Observed::Dropped { .. } => ("dropped", &[], None),
         };
         let place = |to: &'a Delivery| Place { at: &to.at, source: to.source, destination: to.destination };
         let sighting = |seen: &'a crate::observation::Sighting| Sighting {
@@ -291,6 +294,10 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
             destination: flow.destination,
             outcome,
             deliveries: deliveries.iter().map(place).collect(),
+            dropped_at: match &flow.outcome {
+                Observed::Dropped { at, .. } => Some(at),
+                _ => None,
+            },
             refusal: refusal.or(flow.contradiction.as_ref()).map(|told| Refusal { what: &told.what, by: told.by }),
             reply: flow.reply,
             path: flow.path.iter().map(sighting).collect(),

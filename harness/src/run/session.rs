@@ -6,7 +6,7 @@ use std::time::Instant;
 use std::{fs, io};
 
 use svclab_rules::cluster::Cluster;
-use svclab_rules::conntrack::{Deletion, cleanup};
+use svclab_rules::conntrack::cleanup;
 
 use super::account::Failure;
 use super::{Options, RunError, capture};
@@ -188,9 +188,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         self.prober.lab().install(&changed)?;
         self.prober.lab().reroute(topology::plan_at(self.scenario, cluster))?;
         for node in &cluster.nodes {
-            let deletions = cleanup(&self.cluster, cluster, node).map_err(DocumentError::from)?;
-            let calls: Vec<Vec<String>> = deletions.iter().map(Deletion::arguments).collect();
-            self.prober.lab().conntrack(&format!("node/{}", node.name), &calls)?;
+            let cleanup = cleanup(&self.cluster, cluster, node).map_err(DocumentError::from)?;
+            self.prober.lab().clean_up(&format!("node/{}", node.name), &cleanup)?;
         }
         self.prober.follow(cluster).map_err(RunError::Prober)?;
         self.documents = documents;

@@ -43,9 +43,9 @@ pub(crate) use form::{both_families, family, is_rule, other_family};
 pub use limits::{FILE_BYTES, MOST_FLOWS};
 pub(crate) use model::pod_label;
 pub use model::{
-    Balance, Cni, CniKind, Destination, Expectation, Flows, ForeignRules, Host, Install, Note, OutcomeExpectation,
-    Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, Setting, SourceExpectation, Span, Step, Target,
-    Test, Vantage,
+    Balance, Cni, CniKind, Destination, DropPlace, Expectation, Flows, ForeignRules, Host, Install, Note,
+    OutcomeExpectation, Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, Setting, SourceExpectation,
+    Span, Step, Target, Test, Vantage,
 };
 pub use of_rules::of_rules;
 pub use plain::{PlainCluster, cluster, proxy_config};

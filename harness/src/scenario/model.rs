@@ -296,8 +296,19 @@ pub enum OutcomeExpectation {
     Delivered(Vec<Target>),
     /// The sender is told that it is refused.
     Rejected(RejectKind),
-    /// It comes out nowhere, and nobody is told.
-    Dropped,
+    /// It comes out nowhere, and the sender is not told.
+    Dropped(DropPlace),
+}
+
+/// Where a packet must be lost. Of many flows, which are only counted, it is not known where each was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DropPlace {
+    /// On any node, or in any pod with rules of its own: the packet does not leave the cluster.
+    InCluster,
+    /// On this one: `node/worker`, `pod/svclb`.
+    At(String),
+    /// On the network between nodes, or beyond: no node dropped it, and no machine took it.
+    Underlay,
 }
 
 /// Where a packet can come out.

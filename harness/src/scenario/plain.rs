@@ -13,7 +13,7 @@ use super::decode::decode;
 use super::diagnostics::Diagnostics;
 use super::document;
 use super::model::Note;
-use super::resolve::{Findings, Located, Manifests, Object, report};
+use super::resolve::{Findings, Located, Manifests, Object, gates, report};
 use super::tree::{At, Node, Place};
 
 /// A cluster made of plain objects.
@@ -80,7 +80,7 @@ impl From<Object> for objects::Object {
     }
 }
 
-/// The settings of a KubeProxyConfiguration for a release. With `mode` they are made ready for a mode that may not be
+/// The settings of a KubeProxyConfiguration for a release, and what in them is hardly meant. With `mode` they are made ready for a mode that may not be
 /// the file's: then what `iptables` says of masquerading is meant for `nftables` as well, unless that says otherwise.
 ///
 /// # Errors
@@ -91,10 +91,12 @@ pub fn proxy_config(
     path: &Path,
     version: &str,
     mode: Option<ProxyMode>,
-) -> Result<ProxyConfig, Diagnostics> {
+) -> Result<(ProxyConfig, Vec<Note>), Diagnostics> {
     let mut findings = Findings::default();
-    let config = read_config(text, path, version, mode, &mut findings);
-    config.filter(|_| findings.mistakes.is_empty()).ok_or_else(|| findings.into_diagnostics(sources(text, path)))
+    match read_config(text, path, version, mode, &mut findings) {
+        Some(config) if findings.mistakes.is_empty() => Ok((config, findings.notes)),
+        _ => Err(findings.into_diagnostics(sources(text, path))),
+    }
 }
 
 fn read_config(
@@ -113,7 +115,9 @@ fn read_config(
     if let Some(mode) = mode {
         choose_mode(&mut given, mode);
     }
-    let place = Located::manifest((), At::root(path, tree));
+    let at = At::root(path, tree);
+    gates(given.feature_gates.iter().flatten(), version, at.field("featureGates"), findings);
+    let place = Located::manifest((), at);
     objects::proxy_config(&given, version).map_err(|errors| report(&place, errors, findings)).ok()
 }
 

@@ -215,7 +215,13 @@ mod tests {
     #[test]
     fn the_way_that_the_kernel_went_is_found() {
         with_kernel(|network, prediction, told| {
-            let (way, comparison) = nearest(network, &prediction.branches, &told, &Seen::Dropped).unwrap();
+            let (way, comparison) = nearest(
+                network,
+                &prediction.branches,
+                &told,
+                &Seen::Dropped { at: "node/worker".to_owned(), is_astray: false },
+            )
+            .unwrap();
             assert_eq!((way, comparison.alike, &comparison.difference), (1, told.len(), &None));
             let of_ways = comparison.told.iter().flatten().filter(|one| **one == Some(true)).count();
             assert_eq!(of_ways, told.len());
@@ -256,7 +262,13 @@ mod tests {
         with_kernel(|network, prediction, mut told| {
             let space = network.topology().find("node/worker2").unwrap();
             told.push(Traced { space, ..told[0].clone() });
-            let (_, comparison) = nearest(network, &prediction.branches, &told, &Seen::Dropped).unwrap();
+            let (_, comparison) = nearest(
+                network,
+                &prediction.branches,
+                &told,
+                &Seen::Dropped { at: "node/worker".to_owned(), is_astray: false },
+            )
+            .unwrap();
             let difference = comparison.difference.unwrap();
             assert_eq!((difference.place.as_str(), difference.predicted), ("node/worker2", None));
         });

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
+use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Protocol, ProxyMode};
 use svclab_rules::profile::{Profile, UnknownVersion};
 use svclab_rules::promise::{Eligible, Outcome, Owner, Promise, Question, Rejection, Reply, Source};
@@ -18,6 +19,8 @@ pub(crate) struct Comparison {
     pub(crate) nodes: BTreeMap<String, Vec<IpAddr>>,
     /// The addresses of machines outside of the cluster.
     pub(crate) outside: HashSet<IpAddr>,
+    /// The ranges of the nodes' pods: what is sent to an address there that no pod has gets as far as a node.
+    pub(crate) pod_ranges: Vec<IpNet>,
     /// Digits behind the point of a probability in rules.
     pub(crate) digits: usize,
 }
@@ -33,7 +36,8 @@ impl Comparison {
         let digits = if cluster.proxy.mode == ProxyMode::Iptables { profile.probability_digits() } else { 10 };
         let hosts = topology.spaces.iter().filter(|space| space.role == Role::Host);
         let outside = hosts.flat_map(|space| &space.addresses_on_wire).copied().collect();
-        Ok(Self { nodes: topology.node_addresses(), outside, digits })
+        let pod_ranges = cluster.nodes.iter().flat_map(|node| node.pod_cidrs.iter().copied()).collect();
+        Ok(Self { nodes: topology.node_addresses(), outside, pod_ranges, digits })
     }
 }
 
@@ -58,7 +62,8 @@ impl Comparison {
                 })
             }
             (Outcome::Rejected(rejection), Seen::Rejected(kind)) => is_kind(*rejection, *protocol, *kind),
-            (Outcome::Dropped | Outcome::Refused, Seen::Dropped) | (Outcome::Refused, Seen::Rejected(_)) => true,
+            (Outcome::Dropped | Outcome::Refused, Seen::Dropped { at, .. }) => is_on(promise.node.as_deref(), at),
+            (Outcome::Refused, Seen::Rejected(_)) => true,
             (Outcome::NotAService(owner), seen) => self.admits_of_owner(owner, flow, seen),
             _ => false,
         }
@@ -74,7 +79,10 @@ impl Comparison {
                 destination == to && self.admits_source(promised, flow, source.ip(), *destination)
             }
             // Where a machine outside of the cluster has the address, it leads there.
-            (Owner::Nobody, Seen::Dropped) => !self.outside.contains(&to.ip()),
+            (Owner::Nobody, Seen::Dropped { is_astray, .. }) => {
+                let leads_into_cluster = || self.pod_ranges.iter().any(|range| range.contains(&to.ip()));
+                !self.outside.contains(&to.ip()) && (*is_astray || leads_into_cluster())
+            }
             // A router may know no way; that a port is closed could only be said by somebody who has the address.
             (Owner::Nobody, Seen::Rejected(kind)) => {
                 !matches!(kind, RejectKind::PortUnreachable | RejectKind::TcpReset | RejectKind::SctpAbort)
@@ -99,7 +107,7 @@ impl Comparison {
     pub(crate) fn words(&self, promise: &Promise, outcome: &Predicted) -> String {
         match (&promise.outcome, Seen::predicted(outcome)) {
             (Outcome::NotPromised, _) => "nothing is promised".to_owned(),
-            (Outcome::Refused, Some(Seen::Rejected(_) | Seen::Dropped)) => "refused".to_owned(),
+            (Outcome::Refused, Some(Seen::Rejected(_) | Seen::Dropped { .. })) => "refused".to_owned(),
             (promised, Some(Seen::Delivered { at, source, destination, reply })) => {
                 let (promised_source, promised_reply) = promised_ends(promised, destination);
                 let source = match promised_source {
@@ -158,6 +166,11 @@ fn promised_ends(promised: &Outcome, destination: SocketAddr) -> (Option<&Source
         Outcome::NotAService(Owner::Pod(_, source)) => (Some(source), Reply::FromDestination),
         _ => (None, Reply::FromDestination),
     }
+}
+
+/// Whether a place is this node.
+fn is_on(node: Option<&str>, place: &str) -> bool {
+    place.strip_prefix("node/").is_some_and(|name| node == Some(name))
 }
 
 fn admits_reply(endpoint: &Eligible, to: SocketAddr, reply: Option<SocketAddr>) -> bool {

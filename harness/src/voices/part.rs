@@ -32,7 +32,9 @@ impl<'a> Voices<'a> {
         observed: &FlowObservation,
     ) -> Self {
         let flow = Flow { question, source: observed.source.ip() };
-        Self { comparison, flow, promise, prediction, seen: Seen::observed(observed) }
+        let mut seen = Seen::observed(observed);
+        prediction.iter().flat_map(|prediction| &prediction.branches).for_each(|branch| seen.explain(&branch.outcome));
+        Self { comparison, flow, promise, prediction, seen }
     }
 
     /// Who disagrees with whom, and about what, where a known fault of a release is one only if the release's own rules do the
@@ -129,7 +131,7 @@ impl<'a> Voices<'a> {
 
     fn branch_in_short(&self, branch: &PredictedBranch) -> String {
         match &branch.outcome {
-            Predicted::Dropped { at, cause } => format!("dropped on {at}: {cause}"),
+            dropped @ Predicted::Dropped { .. } => dropped.to_string(),
             Predicted::Rejected { kind, at, cause } => format!("rejected on {at} ({}): {cause}", kind_words(*kind)),
             Predicted::Unknown { rule, .. } => format!("unknown because of {rule}"),
             Predicted::Delivered { reply: PredictedReply::Lost { at, cause }, .. } => {

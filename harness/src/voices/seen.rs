@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use crate::observation::{Delivery, FlowObservation, Observed};
 use crate::predict::{Predicted, PredictedReply};
 use crate::scenario::RejectKind;
+use crate::text::{drop_words, is_in_cluster};
 
 /// What came of a flow, or can come of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,12 @@ pub(crate) enum Seen {
     /// The sender was told that it is refused.
     Rejected(RejectKind),
     /// It was lost in silence.
-    Dropped,
+    Dropped {
+        /// Where: a node, a pod with rules of its own, or the underlay and what is behind it.
+        at: String,
+        /// Whether it went where its address leads: it had left the cluster, or no rule dropped it.
+        is_astray: bool,
+    },
     /// Something that neither promise nor rules know, in words.
     Odd(String),
 }
@@ -42,7 +48,11 @@ impl Seen {
                 Self::Delivered { at: at.clone(), source: *source, destination: *destination, reply }
             }
             Predicted::Rejected { kind, .. } => Self::Rejected(*kind),
-            Predicted::Dropped { .. } => Self::Dropped,
+            Predicted::Dropped { at, cause, rejected_at } => {
+                let at = rejected_at.as_ref().unwrap_or(at).clone();
+                let is_astray = !is_in_cluster(&at) || !cause.is_of_rules();
+                Self::Dropped { at, is_astray }
+            }
             Predicted::Unknown { .. } => return None,
         })
     }
@@ -61,7 +71,17 @@ impl Seen {
                 Self::Odd(format!("delivered more than once, to {}", places.join(" and ")))
             }
             Observed::Rejected(refusal) => Self::Rejected(refusal.kind),
-            Observed::Dropped => Self::Dropped,
+            Observed::Dropped { at, has_left } => Self::Dropped { at: at.clone(), is_astray: *has_left },
+        }
+    }
+
+    /// Takes over what a branch of a prediction says of why the packet was lost, where it is what was seen: taps do not see that.
+    pub(crate) fn explain(&mut self, outcome: &Predicted) {
+        let predicted = Self::predicted(outcome).filter(|predicted| predicted.is_like(self));
+        if let (Self::Dropped { is_astray, .. }, Some(Self::Dropped { is_astray: is_predicted, .. })) =
+            (self, predicted)
+        {
+            *is_astray |= is_predicted;
         }
     }
 
@@ -79,6 +99,10 @@ impl Seen {
                 },
             ) => (at, source.ip(), destination, reply) == (other_at, other_source.ip(), other_destination, other_reply),
             (Self::Rejected(one), Self::Rejected(other)) => one == other || [one, other].contains(&&RejectKind::Any),
+            // Which machine lost it is seen from the taps, which are on what forwards alone.
+            (Self::Dropped { at: one, .. }, Self::Dropped { at: other, .. }) => {
+                is_in_cluster(one) == is_in_cluster(other)
+            }
             (one, other) => one == other,
         }
     }
@@ -95,7 +119,7 @@ impl fmt::Display for Seen {
                 }
             }
             Self::Rejected(kind) => write!(f, "rejected: {}", kind_words(*kind)),
-            Self::Dropped => f.write_str("dropped"),
+            Self::Dropped { at, .. } => f.write_str(&drop_words(at)),
             Self::Odd(words) => f.write_str(words),
         }
     }

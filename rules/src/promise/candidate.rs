@@ -22,9 +22,10 @@ impl Candidate<'_> {
 
     /// It is being shut down, and still answers.
     ///
-    /// EndpointConditions `serving` and `terminating`; KEP-1672.
+    /// EndpointConditions `serving` and `terminating`; KEP-1672. A missing `serving` is to be read as true: until 1.33 the
+    /// text said that it is to be read as `ready`, which no consumer did.
     pub(super) fn is_serving_terminating(&self) -> bool {
-        self.endpoint.is_serving() && self.endpoint.terminating
+        self.endpoint.serving.unwrap_or(true) && self.endpoint.terminating
     }
 
     /// It is on this node.

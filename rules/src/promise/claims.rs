@@ -3,10 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
+use ipnet::IpNet;
+
 use super::clause::Clause;
 use super::node_ports;
 use crate::cluster::{
-    Cluster, Family, IpMode, Node, ObjectName, Protocol, ProxyConfig, Service, ServicePort, ServiceType,
+    Cluster, Family, IpMode, Node, ObjectName, Protocol, ProxyConfig, ProxyMode, Service, ServicePort, ServiceType,
 };
 use crate::profile::Profile;
 
@@ -63,6 +65,8 @@ pub(super) enum Meaning<'a> {
     Disputed,
     /// It is a cluster IP, on a port that its service does not have.
     UnusedPort,
+    /// It is an address for cluster IPs, which no service has.
+    Unallocated,
     /// It is nothing that kube-proxy knows.
     Unknown,
 }
@@ -74,6 +78,8 @@ pub(super) struct Claims<'a> {
     addresses: HashMap<(SocketAddr, Protocol), Vec<Claim<'a>>>,
     node_ports: HashMap<(u16, Protocol, Family), Vec<Claim<'a>>>,
     cluster_ips: HashSet<IpAddr>,
+    /// Where cluster IPs come from, as far as kube-proxy asks.
+    service_ranges: Vec<IpNet>,
 }
 
 impl<'a> Claims<'a> {
@@ -84,9 +90,10 @@ impl<'a> Claims<'a> {
             addresses: HashMap::new(),
             node_ports: HashMap::new(),
             cluster_ips: HashSet::new(),
+            service_ranges: watched_ranges(cluster, profile),
         };
         for service in cluster.services.iter().filter(|service| is_proxied(service)) {
-            claims.cluster_ips.extend(&service.cluster_ips);
+            claims.cluster_ips.extend(service.cluster_ips.iter().filter(|ip| has_family(service, Family::of(**ip))));
             for port in &service.ports {
                 claims.add(service, port);
             }
@@ -120,7 +127,13 @@ impl<'a> Claims<'a> {
         {
             return undisputed(claims);
         }
-        if self.cluster_ips.contains(&to.ip()) { Meaning::UnusedPort } else { Meaning::Unknown }
+        if self.cluster_ips.contains(&to.ip()) {
+            Meaning::UnusedPort
+        } else if self.service_ranges.iter().any(|range| range.contains(&to.ip())) {
+            Meaning::Unallocated
+        } else {
+            Meaning::Unknown
+        }
     }
 
     /// The service port that has a node port, wherever nodes serve it.
@@ -149,10 +162,21 @@ pub(super) fn is_proxied(service: &Service) -> bool {
         && !service.labels.contains_key("service.kubernetes.io/headless")
 }
 
-/// The addresses that a service has on every node, in the families that it has.
+/// The ranges whose unallocated addresses kube-proxy drops: those of ServiceCIDR objects, in nftables mode.
+///
+/// KEP-3866, "Behavior of service IPs"; KEP-1880.
+fn watched_ranges(cluster: &Cluster, profile: Profile) -> Vec<IpNet> {
+    let watches = cluster.proxy.mode == ProxyMode::Nftables && profile.nftables_drops_unallocated(&cluster.proxy);
+    if watches { cluster.service_cidrs.clone() } else { Vec::new() }
+}
+
+/// The addresses that a service has on every node, in the families that it has. Nodes need not serve external IPs.
+///
+/// ServiceSpec `externalIPs`; feature gate AllowServiceExternalIPs.
 pub(super) fn addresses(service: &Service, profile: Profile, config: &ProxyConfig) -> Vec<(IpAddr, AddressKind)> {
     let cluster_ips = service.cluster_ips.iter().map(|ip| (*ip, AddressKind::ClusterIp));
-    let external_ips = service.external_ips.iter().map(|ip| (*ip, AddressKind::ExternalIp));
+    let external_ips = service.external_ips.iter().filter(|_| profile.serves_external_ips(config));
+    let external_ips = external_ips.map(|ip| (*ip, AddressKind::ExternalIp));
     let balanced = load_balancer_ips(service, profile, config).map(|ip| (ip, AddressKind::LoadBalancerIp));
     let all = cluster_ips.chain(external_ips).chain(balanced);
     all.filter(|(ip, _)| has_family(service, Family::of(*ip))).collect()
@@ -187,9 +211,11 @@ pub(super) fn node_ports_of<'a>(
 
 /// Whether a service is one of a family: it has a cluster IP of it. There is no translation between families.
 ///
-/// ServiceSpec `ipFamilies`, whose entries correspond to those of `clusterIPs`; KEP-563.
+/// ServiceSpec `ipFamilies`, whose entries correspond to those of `clusterIPs`; KEP-563. A Service of an API server has
+/// them; one without has `clusterIP` alone.
 pub(super) fn has_family(service: &Service, family: Family) -> bool {
-    service.cluster_ips.iter().any(|ip| Family::of(*ip) == family)
+    let known = if service.families.is_empty() { 1 } else { service.cluster_ips.len() };
+    service.cluster_ips.iter().take(known).any(|ip| Family::of(*ip) == family)
 }
 
 /// Whether a node's kube-proxy serves a family: from 1.21 both; before, dual-stack is an alpha feature and off, and a

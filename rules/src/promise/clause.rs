@@ -12,6 +12,7 @@ pub enum Clause {
     LoadBalancerIp,
     Disputed,
     UnusedPort,
+    Unallocated,
     NotAService,
     NoNodeOnTheWay,
     NodesOwn,
@@ -65,7 +66,7 @@ impl fmt::Display for Clause {
 }
 
 /// Every clause, in the order of the type, with its sentence and its citation.
-const CLAUSES: [(Clause, &str, &str); 38] = [
+const CLAUSES: [(Clause, &str, &str); 39] = [
     (
         Clause::ClusterIp,
         "every node captures what is sent to a service's cluster IP and port, and sends it to an endpoint",
@@ -94,6 +95,11 @@ const CLAUSES: [(Clause, &str, &str); 38] = [
     (
         Clause::UnusedPort,
         "in nftables mode a cluster IP rejects what comes to ports that its service does not have",
+        "KEP-3866, \"Behavior of service IPs\"",
+    ),
+    (
+        Clause::Unallocated,
+        "in nftables mode a node drops what is sent to an address for cluster IPs that no service has",
         "KEP-3866, \"Behavior of service IPs\"",
     ),
     (

@@ -114,6 +114,7 @@ impl<'a> Promises<'a> {
                 Meaning::UnusedPort if mode == ProxyMode::Nftables => {
                     unserved(Outcome::Rejected(Rejection::PortUnreachable), Clause::UnusedPort)
                 }
+                Meaning::Unallocated => unserved(Outcome::Dropped, Clause::Unallocated),
                 Meaning::UnusedPort | Meaning::Unknown => continue,
             };
             return Promise { node: Some(node.name.clone()), ..treated };

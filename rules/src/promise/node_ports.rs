@@ -59,9 +59,9 @@ pub(super) fn loopback_is_open(config: &ProxyConfig, profile: Profile) -> bool {
 }
 
 /// What is chosen for a family. Without ranges, iptables mode takes all addresses and nftables mode the primary one; a
-/// range of all addresses is the same as none. A family that no range is of is served nowhere in nftables mode, as the
-/// documents have it, and everywhere in iptables mode (`NewNodePortAddresses` in kube-proxy's `pkg/proxy/util`; before
-/// 1.21, a kube-proxy has one family and compares all ranges with it).
+/// range of all addresses is the same as none. What becomes of a family that no range is of, no document says: it is
+/// served everywhere, but at its primary address in nftables mode up to 1.30 (`NewNodePortAddresses` in kube-proxy's
+/// `pkg/proxy/util`; before 1.21, a kube-proxy has one family and compares all ranges with it).
 ///
 /// KubeProxyConfiguration `nodePortAddresses`; Virtual IPs and Service Proxies, "Migrating from iptables mode to
 /// nftables".
@@ -75,7 +75,10 @@ fn chosen(config: &ProxyConfig, family: Family, profile: Profile) -> Chosen<'_> 
     let all = config.node_port_addresses.iter();
     let ranges: Vec<&IpNet> = all.filter(|range| of_family(range) || !profile.both_families()).collect();
     let unlimited = ranges.iter().any(|range| of_family(range) && range.prefix_len() == 0);
-    if unlimited || (ranges.is_empty() && !is_nftables) { Chosen::All } else { Chosen::Ranges(ranges) }
+    if ranges.is_empty() && is_nftables && !profile.unnamed_family_serves_all() {
+        return Chosen::Primary;
+    }
+    if unlimited || ranges.is_empty() { Chosen::All } else { Chosen::Ranges(ranges) }
 }
 
 /// A node's primary address of a family: the first `InternalIP`, else the first `ExternalIP`.

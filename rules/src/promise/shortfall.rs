@@ -49,7 +49,7 @@ impl fmt::Display for Shortfall {
             }
             Self::NoShortCutForNodes => "before 1.15, a node's own processes have no short cut to other nodes' endpoints",
             Self::ShortCutDropped => {
-                "in nftables mode before 1.33, a node without endpoints drops what its own processes send"
+                "in nftables mode before 1.33.6, a node without endpoints drops what its own processes send"
             }
             Self::NodeNotRefused => {
                 "in iptables mode, a node does not refuse its own processes at external addresses without endpoints"

@@ -123,6 +123,8 @@ pub struct ShownProxy {
     pub node_port_addresses: BTreeSet<IpAddr>,
     /// Whether node ports are served on every address.
     pub serves_all_addresses: bool,
+    /// The ranges of cluster IPs whose unallocated addresses are dropped.
+    pub service_cidrs: BTreeSet<IpNet>,
 }
 
 impl ShownProxy {
@@ -133,6 +135,7 @@ impl ShownProxy {
         self.masquerade_bit = self.masquerade_bit.or(other.masquerade_bit);
         self.node_port_addresses.extend(other.node_port_addresses);
         self.serves_all_addresses |= other.serves_all_addresses;
+        self.service_cidrs.extend(other.service_cidrs);
     }
 }
 

@@ -121,6 +121,10 @@ impl<'a> Reader<'a> {
                 self.port(service).source_ranges.extend(texts.flat_map(|range| prefixes(&range)));
             }
             Some((Kind::Endpoint, _)) => {}
+            None if *chain.name == *"cluster-ips-check" => {
+                let dropped = chain.rules.iter().filter(|rule| rule.statements == [Statement::Verdict(Verdict::Drop)]);
+                self.proxy.service_cidrs.extend(dropped.flat_map(destinations));
+            }
             None => chain.rules.iter().flat_map(|rule| &rule.statements).for_each(|statement| {
                 if let Statement::Mark(MarkChange::Set(value)) = statement {
                     self.proxy.masquerade_bit = bit(*value);
@@ -186,6 +190,20 @@ fn prefixes(range: &str) -> Vec<IpNet> {
         Some(_) => Vec::new(),
         None => range.parse().ok().or_else(|| range.parse::<IpAddr>().ok().map(IpNet::from)).into_iter().collect(),
     }
+}
+
+/// The ranges that a rule asks destinations to be in.
+fn destinations(rule: &Rule) -> Vec<IpNet> {
+    let of = |value: &Addresses| match value {
+        Addresses::Prefix(range) => vec![*range],
+        Addresses::Ranges(ranges) => ranges.iter().flat_map(|range| prefixes(&range.to_string())).collect(),
+        Addresses::One(_) | Addresses::Set(_) => Vec::new(),
+    };
+    let destinations = rule.conditions.iter().map(|condition| match condition {
+        Condition::Address { side: Side::Destination, negated: false, value } => of(value),
+        _ => Vec::new(),
+    });
+    destinations.flatten().collect()
 }
 
 /// The range that a rule asks sources to be in, or not to be in.

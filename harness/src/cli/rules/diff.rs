@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::compare::{Comparison, Others, Subject, compare_machines};
-use svclab_rules::profile::Profile;
+use svclab_rules::profile::{Profile, releases};
 use svclab_rules::{iptables, nftables};
 
 use super::Written;
@@ -92,21 +92,23 @@ impl Found {
     }
 }
 
-/// The release whose rules these are likelier to be, where there is one with fewer differences.
+/// The releases whose rules these are likelier to be, where there are some with fewer differences.
 pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Option<Written>) -> Option<String> {
     let mut fewest = diff.comparison.own.len();
-    let mut likeliest = None;
-    let mut tried: Vec<String> = Vec::new();
-    // Of releases that write the same, the newest.
-    for version in Profile::all().rev().filter(|_| diff.comparison.own.len() > 1) {
+    let mut likeliest: Vec<Profile> = Vec::new();
+    // Releases next to each other often write the same.
+    let mut before: Option<(String, usize)> = None;
+    for version in Profile::kinds().filter(|_| diff.comparison.own.len() > 1) {
         let Some(written) = write(version).filter(|written| written.mode == diff.mode) else { continue };
-        if fewest == 0 || tried.contains(&written.text) {
-            continue;
-        }
-        let count = found.diff(&written).ok()?.comparison.own.len();
-        tried.push(written.text);
+        let count = match before.take_if(|(text, _)| *text == written.text) {
+            Some((_, count)) => count,
+            None => found.diff(&written).ok()?.comparison.own.len(),
+        };
+        before = Some((written.text, count));
         if count < fewest {
-            (fewest, likeliest) = (count, Some(version));
+            (fewest, likeliest) = (count, vec![version]);
+        } else if count == fewest && !likeliest.is_empty() {
+            likeliest.push(version);
         }
     }
     let count = match fewest {
@@ -114,7 +116,10 @@ pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Op
         1 => "1 difference".to_owned(),
         count => format!("{count} differences"),
     };
-    likeliest.map(|version| format!("With `--version {version}` there is {count}."))
+    let newest = likeliest.last()?;
+    let others =
+        if likeliest.len() > 1 { format!(" (as with {})", releases::named(&likeliest)) } else { String::new() };
+    Some(format!("With `--version {newest}`{others} there is {count}."))
 }
 
 /// What somebody saved, as it is written.

@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, DetectLocal, ProxyConfig, ProxyMode};
 use svclab_rules::compare::Finding;
-use svclab_rules::profile::Profile;
+use svclab_rules::profile::{Profile, releases};
 use svclab_rules::shown::{Shown, ShownProxy};
 
 use super::dump::Dump;
@@ -13,14 +13,15 @@ use crate::text::counted;
 /// Gives a cluster the configuration whose rules are closest to a dump's; what was assumed, in words.
 pub(super) fn assume(shown: &Shown, around: &Surroundings, dump: &Dump, cluster: &mut Cluster) -> Vec<String> {
     cluster.proxy = read(&shown.proxy, around, dump.mode());
+    cluster.service_cidrs = shown.proxy.service_cidrs.iter().copied().collect();
     let mut closest = differences(dump, cluster, &cluster.proxy);
     // Of releases that write the same, the newest.
-    for version in Profile::all().rev() {
+    for version in Profile::kinds().rev() {
         choose(dump, cluster, &mut closest, &|proxy| proxy.version = version.to_string());
     }
     choose(dump, cluster, &mut closest, &|proxy| proxy.localhost_node_ports = !proxy.localhost_node_ports);
     choose(dump, cluster, &mut closest, &|proxy| proxy.tcp_be_liberal = !proxy.tcp_be_liberal);
-    let version = &cluster.proxy.version;
+    let versions = as_close(dump, cluster, closest.as_ref());
     let differs = match closest.as_deref() {
         None => "whose rules cannot be written for this".to_owned(),
         Some([]) => "which writes the same rules".to_owned(),
@@ -31,7 +32,17 @@ pub(super) fn assume(shown: &Shown, around: &Surroundings, dump: &Dump, cluster:
             format!("whose rules are closest, with {count}: {}{more}", first.join("; "))
         }
     };
-    vec![format!("kube-proxy {version}, {differs}"), local_sources(&cluster.proxy)]
+    vec![format!("kube-proxy {versions}, {differs}"), local_sources(&cluster.proxy)]
+}
+
+/// The releases whose rules are as close to a dump's as those of the cluster's own.
+fn as_close(dump: &Dump, cluster: &Cluster, closest: Option<&Vec<Finding>>) -> String {
+    let is_as_close = |version: &Profile| {
+        let proxy = ProxyConfig { version: version.to_string(), ..cluster.proxy.clone() };
+        differences(dump, cluster, &proxy).map(|found| found.len()) == closest.map(Vec::len)
+    };
+    let kinds: Vec<Profile> = Profile::kinds().filter(is_as_close).collect();
+    releases::named(&kinds)
 }
 
 /// How many differences from the release's rules are told.

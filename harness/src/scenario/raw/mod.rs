@@ -19,7 +19,9 @@ pub(crate) use cluster::{RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
 pub(crate) use endpoints::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
 pub(crate) use machines::{RawHost, RawNode, RawPod, RawPodPort, Scalar};
 pub(crate) use services::{RawIngress, RawService, RawServicePort};
-pub(crate) use tests::{RawApply, RawBalance, RawExpect, RawFlows, RawProbe, RawRejectKind, RawRejected, RawTest};
+pub(crate) use tests::{
+    RawApply, RawBalance, RawDropped, RawExpect, RawFlows, RawProbe, RawRejectKind, RawRejected, RawTest,
+};
 pub(crate) use values::{OneOrMany, Version};
 
 /// A scenario: a cluster, and what must become of packets in it.

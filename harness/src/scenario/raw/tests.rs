@@ -131,8 +131,9 @@ pub(crate) struct RawExpect {
     pub(crate) delivered: Option<OneOrMany<String>>,
     /// The sender is told that it is refused: true for in any way, or how.
     pub(crate) rejected: Option<RawRejected>,
-    /// True: it comes out nowhere and nobody is told.
-    pub(crate) dropped: Option<bool>,
+    /// It comes out nowhere and the sender is not told. True: some node dropped it. `node/NAME` or `pod/NAME`: that one did.
+    /// `underlay`: it left the cluster, and no machine there took it.
+    pub(crate) dropped: Option<RawDropped>,
     /// The source address that the receiver sees: `preserved`, `masqueraded` (one of a node's) or an address.
     pub(crate) source: Option<String>,
     /// Where the answer comes from in the sender's eyes: `from-vip` (the probe's destination), an address, or `none`.
@@ -190,6 +191,40 @@ impl<'de> Deserialize<'de> for RawRejected {
         }
 
         deserializer.deserialize_any(TrueOrKind)
+    }
+}
+
+/// Where a packet is lost.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum RawDropped {
+    /// On a node.
+    Any(bool),
+    /// At this place.
+    At(String),
+}
+
+impl<'de> Deserialize<'de> for RawDropped {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TrueOrPlace;
+
+        impl Visitor<'_> for TrueOrPlace {
+            type Value = RawDropped;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true or a place like `node/NAME`")
+            }
+
+            fn visit_bool<E: Error>(self, any: bool) -> Result<RawDropped, E> {
+                Ok(RawDropped::Any(any))
+            }
+
+            fn visit_str<E: Error>(self, place: &str) -> Result<RawDropped, E> {
+                Ok(RawDropped::At(place.to_owned()))
+            }
+        }
+
+        deserializer.deserialize_any(TrueOrPlace)
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::nftables;
+use svclab_rules::profile::Profile;
 
 use super::super::model::{Host, Scenario, pod_label};
 use super::super::tree::{At, Place};
@@ -69,9 +70,11 @@ pub(crate) fn names(objects: &Objects<'_>, hosts: &[Located<'_, Host>], findings
     }
 }
 
-/// Checks that a kube-proxy in nftables mode can write its table for every state: some it cannot.
+/// Checks that a kube-proxy in nftables mode can write its table for every state: some it cannot. That its release is
+/// unknown has been found elsewhere.
 pub(crate) fn nftables(scenario: &Scenario, at: At<'_>, findings: &mut Findings) {
-    if scenario.cluster.proxy.mode != ProxyMode::Nftables {
+    let proxy = &scenario.cluster.proxy;
+    if proxy.mode != ProxyMode::Nftables || proxy.version.parse::<Profile>().is_err() {
         return;
     }
     for state in scenario.states() {

@@ -6,15 +6,17 @@ use svclab_rules::cluster::{Family, Protocol};
 
 use super::super::decode::did_you_mean;
 use super::super::model::{
-    Balance, Expectation, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, SourceExpectation, Target,
+    Balance, DropPlace, Expectation, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, SourceExpectation,
+    Target, pod_label,
 };
-use super::super::raw::{RawBalance, RawExpect, RawRejectKind, RawRejected};
+use super::super::raw::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
 use super::super::tree::{At, Place};
 use super::findings::Findings;
 use super::probes::Aimed;
 use super::promised::promised;
 use super::scene::Scene;
 use crate::stats::flows_to_tell;
+use crate::text::UNDERLAY;
 
 /// The balance that the Service API promises.
 const PROMISED: &str = "promised";
@@ -83,7 +85,7 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
         findings.wrong(at.field(second).key(), message, "Keep the one that must happen.");
     }
     for outcome in ["rejected", "dropped"] {
-        let no = outcome == "dropped" && raw.dropped == Some(false)
+        let no = outcome == "dropped" && raw.dropped == Some(RawDropped::Any(false))
             || outcome == "rejected" && raw.rejected == Some(RawRejected::Any(false));
         if no {
             let message = format!("`{outcome}: false` does not say what must happen");
@@ -126,6 +128,10 @@ fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings
     for field in ["reply", "rejected"].into_iter().filter(|field| at.has(field)) {
         let message = format!("`{field}` is judged of a single flow, not of many");
         findings.wrong(at.field(field).key(), message, "Put it into a test of its own, without `flows`.");
+    }
+    if let Some(RawDropped::At(_)) = raw.dropped {
+        let message = "where packets are dropped is known of a single flow, not of many";
+        findings.wrong(at.field("dropped"), message, "Write `dropped: true`, or leave `flows` out.");
     }
 }
 
@@ -179,7 +185,25 @@ fn outcome(
         }
         None => {}
     }
-    (raw.dropped == Some(true)).then_some(OutcomeExpectation::Dropped)
+    let dropped = match raw.dropped.as_ref()? {
+        RawDropped::Any(is_dropped) => is_dropped.then_some(DropPlace::InCluster),
+        RawDropped::At(place) => drop_place(place, at.field("dropped"), scene, findings),
+    };
+    dropped.map(OutcomeExpectation::Dropped)
+}
+
+/// Where a packet must be lost, in an author's words.
+fn drop_place(text: &str, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Option<DropPlace> {
+    match text.split_once('/') {
+        None if text == UNDERLAY => Some(DropPlace::Underlay),
+        Some(("node", name)) => scene.node(name, at, findings).map(|node| DropPlace::At(format!("node/{}", node.name))),
+        Some(("pod", name)) => scene.one_pod(name, at, findings).map(|pod| DropPlace::At(pod_label(&pod.name))),
+        _ => {
+            let help = "Write `true` for any node, `node/NAME`, `pod/NAME` or `underlay`.";
+            findings.wrong(at, format!("`{text}` is not a place where a packet can be dropped"), help);
+            None
+        }
+    }
 }
 
 /// The places that a name stands for, each one where such packets can come out.

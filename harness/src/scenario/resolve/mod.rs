@@ -39,6 +39,7 @@ use addresses::Pool;
 pub(crate) use findings::Findings;
 pub(crate) use located::{Located, report};
 pub(crate) use manifests::{LEFT_OUT, Manifests, Object};
+pub(crate) use network::gates;
 use objects::{Objects, Source};
 pub(crate) use surroundings::RuleFiles;
 pub(crate) use tests::{Aimed, Extra};
@@ -110,8 +111,6 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         tests,
         notes: findings.notes.clone(),
     };
-    if findings.mistakes.is_empty() {
-        checks::nftables(&scenario, at.field("cluster").field("proxy").field("mode"), findings);
-    }
+    checks::nftables(&scenario, at.field("cluster").field("proxy").field("mode"), findings);
     (scenario, aimed)
 }

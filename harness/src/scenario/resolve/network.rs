@@ -6,7 +6,9 @@ use svclab_rules::cluster::objects::{
 };
 use svclab_rules::cluster::{Family, ProxyConfig};
 use svclab_rules::profile::Profile;
+use svclab_rules::profile::gates::{Oddity, names, oddity};
 
+use super::super::decode::did_you_mean;
 use super::super::model::{Cni, CniKind, Overlay};
 use super::super::raw::{OneOrMany, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
 use super::super::tree::At;
@@ -146,6 +148,7 @@ pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &
     if let Err(error) = version.parse::<Profile>() {
         findings.wrong(at.field("version"), error.to_string(), "Write one of these in quotes, as \"1.30\".");
     }
+    gates(&raw.feature_gates, version, at.field("featureGates"), findings);
     let place = Located::manifest((), at);
     match proxy_config(&given, version) {
         Ok(config) => config,
@@ -160,6 +163,28 @@ pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &
             });
             report(&place, short.collect(), findings);
             ProxyConfig::default()
+        }
+    }
+}
+
+/// Looks at the feature gates of a configuration. One that is nearly called as a known one is misspelt; any other that
+/// has no effect is worth a word.
+pub(crate) fn gates<'g>(
+    gates: impl IntoIterator<Item = (&'g String, &'g bool)>,
+    version: &str,
+    at: At<'_>,
+    findings: &mut Findings,
+) {
+    let Ok(profile) = version.parse::<Profile>() else { return };
+    let odd = gates.into_iter().filter_map(|(name, on)| Some((name, oddity(name, *on, profile)?)));
+    for (name, oddity) in odd {
+        let (place, message) = (at.field(name).key(), format!("feature gate `{name}` {oddity}"));
+        match oddity {
+            Oddity::Unknown => match did_you_mean(name, &names()) {
+                Some(question) => findings.wrong(place, format!("there is no feature gate `{name}`"), question),
+                None => findings.doubt(at.field(name), message),
+            },
+            Oddity::NotYet(_) | Oddity::Locked(_) | Oddity::NoEffect => findings.doubt(at.field(name), message),
         }
     }
 }

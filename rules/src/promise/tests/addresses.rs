@@ -80,16 +80,6 @@ fn node_port_addresses(#[case] ranges: &[&str], #[case] to: &str, #[case] served
     assert_eq!(matches!(promise.outcome, Outcome::Delivered { .. }), served, "{}", promise.outcome);
 }
 
-#[test]
-fn in_nftables_mode_a_family_without_ranges_is_served_nowhere() {
-    let change: Change = |cluster| {
-        cluster.proxy.mode = ProxyMode::Nftables;
-        cluster.proxy.node_port_addresses = vec!["172.18.0.0/16".parse().unwrap()];
-    };
-    assert_eq!(answer(change, "node c", "[fd00:172::3]:30080"), "own node c");
-    assert_eq!(answer(change, "node c", "172.18.0.3:30080"), "web-a 1/2 node c, web-b 1/2 node c");
-}
-
 #[rstest]
 #[case::switched_off(|cluster: &mut Cluster| cluster.proxy.localhost_node_ports = false)]
 #[case::primary(|cluster: &mut Cluster| cluster.proxy.primary_node_ports = true)]

@@ -60,6 +60,23 @@ fn terminating_endpoints_came_with_a_release(
     assert_eq!(brief(&cluster, &ask(&cluster, "pod client", "10.96.0.80:80")), expected);
 }
 
+/// What does not say whether it serves, serves.
+#[rstest]
+#[case("1.30")]
+#[case("1.33")]
+#[case("1.36")]
+fn an_endpoint_that_is_terminating_serves_by_default(#[case] version: &str) {
+    let mut cluster = cluster();
+    cluster.proxy.version = version.to_owned();
+    set_conditions(&mut cluster, [LEAVING, LEAVING]);
+    cluster.slices[0].endpoints[0].serving = None;
+    cluster.slices[0].endpoints[1].serving = Some(false);
+    for policy in [(|_| ()) as Change, INTERNAL_LOCAL] {
+        policy(&mut cluster);
+        assert_eq!(brief(&cluster, &ask(&cluster, "pod client", "10.96.0.80:80")), "web-a 1/1 kept");
+    }
+}
+
 #[test]
 fn an_endpoint_of_two_slices_counts_once_and_as_ready() {
     let mut cluster = cluster();
@@ -94,6 +111,19 @@ fn hint(cluster: &mut Cluster, zones: [Option<&str>; 2], nodes: [Option<&str>; 2
 fn hints(#[case] zones: [Option<&str>; 2], #[case] nodes: [Option<&str>; 2], #[case] expected: &str) {
     let mut cluster = cluster();
     hint(&mut cluster, zones, nodes);
+    assert_eq!(brief(&cluster, &ask(&cluster, "pod client", "10.96.0.80:80")), expected);
+}
+
+#[rstest]
+#[case::not_yet("1.33", None, "web-a 1/2 kept, web-b 1/2 kept")]
+#[case::by_the_gate("1.33", Some(true), "web-a 1/1 kept")]
+#[case::by_default("1.34", None, "web-a 1/1 kept")]
+#[case::without_the_gate("1.34", Some(false), "web-a 1/2 kept, web-b 1/2 kept")]
+fn node_hints_came_with_a_release(#[case] version: &str, #[case] gate: Option<bool>, #[case] expected: &str) {
+    let mut cluster = cluster();
+    cluster.proxy.version = version.to_owned();
+    cluster.proxy.feature_gates.extend(gate.map(|on| ("PreferSameTrafficDistribution".to_owned(), on)));
+    hint(&mut cluster, [None, None], [Some("a"), Some("b")]);
     assert_eq!(brief(&cluster, &ask(&cluster, "pod client", "10.96.0.80:80")), expected);
 }
 

@@ -26,6 +26,7 @@ use super::*;
 #[case::nftables("1.32", ProxyMode::Nftables, "node c", "203.0.113.80:80", Some(Shortfall::ShortCutDropped))]
 #[case::nftables_node_port("1.32", ProxyMode::Nftables, "node c", "172.18.0.3:30080", None)]
 #[case::nftables_with_endpoint("1.32", ProxyMode::Nftables, "node a", "203.0.113.80:80", None)]
+#[case::nftables_unmended("1.33.5", ProxyMode::Nftables, "node c", "203.0.113.80:80", Some(Shortfall::ShortCutDropped))]
 #[case::nftables_mended("1.33", ProxyMode::Nftables, "node c", "203.0.113.80:80", None)]
 #[case::ipv6_localhost("1.25", ProxyMode::Iptables, "localhost a", "[::1]:30080", Some(Shortfall::Ipv6LoopbackLost))]
 #[case::unserved_address(
@@ -92,6 +93,65 @@ fn the_source_of_pods_at_external_ips_differs_by_release(#[case] version: &str, 
     let mut cluster = cluster();
     cluster.proxy.version = version.to_owned();
     assert_eq!(brief(&cluster, &ask(&cluster, "pod client", "203.0.113.81:80")), expected);
+}
+
+const UNALLOCATED: &str = "10.96.99.99:80";
+
+#[rstest]
+#[case::unknown_ranges("1.32", ProxyMode::Nftables, &[], UNALLOCATED, "unrouted")]
+#[case::by_gate("1.32", ProxyMode::Nftables, &[("MultiCIDRServiceAllocator", true)], UNALLOCATED, "dropped")]
+#[case::known_ranges("1.33", ProxyMode::Nftables, &[], UNALLOCATED, "dropped")]
+#[case::other_family("1.33", ProxyMode::Nftables, &[], "[fd00:96::99]:80", "unrouted")]
+#[case::used_address("1.33", ProxyMode::Nftables, &[], "10.96.0.80:81", "rejected")]
+#[case::iptables("1.33", ProxyMode::Iptables, &[], UNALLOCATED, "unrouted")]
+#[case::external_ip("1.35", ProxyMode::Iptables, &[("AllowServiceExternalIPs", false)], "203.0.113.81:80", BOTH_KEPT)]
+#[case::external_ip_off("1.36", ProxyMode::Iptables, &[("AllowServiceExternalIPs", false)], "203.0.113.81:80", "unrouted")]
+#[case::external_ip_on("1.36", ProxyMode::Iptables, &[], "203.0.113.81:80", BOTH_KEPT)]
+fn addresses_depend_on_release_and_gates(
+    #[case] version: &str,
+    #[case] mode: ProxyMode,
+    #[case] gates: &[(&str, bool)],
+    #[case] to: &str,
+    #[case] expected: &str,
+) {
+    let mut cluster = cluster();
+    cluster.proxy.version = version.to_owned();
+    cluster.proxy.mode = mode;
+    cluster.proxy.feature_gates = gates.iter().map(|(name, on)| ((*name).to_owned(), *on)).collect();
+    cluster.service_cidrs = vec!["10.96.0.0/16".parse().unwrap()];
+    assert_eq!(brief(&cluster, &ask(&cluster, "pod client", to)), expected);
+}
+
+const BOTH_KEPT: &str = "web-a 1/2 node a, web-b 1/2 node a";
+
+/// A range of length 0 admits everybody, in releases that write it and in those that write no ranges then.
+#[rstest]
+#[case("1.33")]
+#[case("1.34")]
+fn a_source_range_of_length_0_admits_everybody(#[case] version: &str) {
+    let change = |ranges: &[&str]| {
+        let mut cluster = cluster();
+        cluster.proxy.version = version.to_owned();
+        cluster.services[0].source_ranges = ranges.iter().map(|range| range.parse().unwrap()).collect();
+        brief(&cluster, &ask(&cluster, OUTSIDE, "203.0.113.80:80"))
+    };
+    assert_eq!(change(&["192.168.0.0/16", "0.0.0.0/0"]), change(&[]));
+    assert_eq!(change(&["192.168.0.0/16"]), "dropped");
+}
+
+/// In nftables mode, IPv6 node ports where `nodePortAddresses` has IPv4 ranges alone.
+#[rstest]
+#[case::primary_address("1.30", "[fd00:172::3]:30080", true)]
+#[case::another_address("1.30", "[fd00:99::3]:30080", false)]
+#[case::all_addresses("1.31", "[fd00:99::3]:30080", true)]
+#[case::of_the_family("1.31", "172.18.0.3:30080", false)]
+fn a_family_without_ranges_has_node_ports(#[case] version: &str, #[case] to: &str, #[case] is_served: bool) {
+    let mut cluster = cluster();
+    cluster.proxy.version = version.to_owned();
+    cluster.proxy.mode = ProxyMode::Nftables;
+    cluster.proxy.node_port_addresses = vec!["192.168.0.0/16".parse().unwrap()];
+    cluster.nodes[2].external_ips.push(ip("fd00:99::3"));
+    assert_eq!(ask(&cluster, "node c", to).service.is_some(), is_served);
 }
 
 #[test]

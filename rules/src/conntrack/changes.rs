@@ -1,19 +1,13 @@
-//! Which connection-table entries kube-proxy deletes when objects change.
-//!
-//! A UDP "connection" is kept as long as packets come, so that a client which never pauses would keep its translation to
-//! an endpoint that is gone, or its lack of one from the time before there were endpoints. kube-proxy runs
-//! `conntrack -D` for such entries after it has written the new rules. TCP and SCTP entries are left alone.
+//! Clean-up by what changed: the calls of the `conntrack` program that kube-proxy 1.22 to 1.31 makes.
 //!
 //! As in 1.30 (`pkg/proxy/conntrack/cleanup.go`, and `detectStaleConnections` of `pkg/proxy/endpoints.go`), equal to
-//! recorded calls. The same holds for 1.22 to 1.31 by description ([`Profile::cleans_up_after_changes`]). From 1.32 on
-//! kube-proxy compares its whole connection table with the endpoints instead, which is not modelled, and nothing is
-//! known of releases before 1.22: for these, [`cleanup`] says what 1.30 would do, and [`note`] says that it does.
+//! recorded calls; by description for the other releases ([`Profile::cleans_up_after_changes`]).
 
 use std::collections::HashSet;
 use std::net::IpAddr;
 
 use crate::cluster::{Cluster, Family, Node, ObjectName, Protocol};
-use crate::profile::{Profile, UnknownVersion};
+use crate::profile::Profile;
 use crate::selection::{EndpointView, ServicePortView, Slices, service_ports};
 
 /// One call of `conntrack -D`: UDP entries that lead, or led, to a service.
@@ -54,16 +48,7 @@ impl Deletion {
     }
 }
 
-/// What must be told beside the answers of [`cleanup`]: for a release whose own clean-up is not modelled, that they are
-/// those of another one.
-pub fn note(profile: Profile) -> Option<String> {
-    (!profile.cleans_up_after_changes()).then(|| {
-        format!("connections are forgotten as kube-proxy 1.30 does after a change; how {profile} does is not modelled")
-    })
-}
-
-/// What a node's kube-proxy deletes when the cluster's objects change from `old` to `new`; an empty `old` stands for its
-/// start.
+/// What a node's kube-proxy deletes when the cluster's objects change from `old` to `new`.
 ///
 /// - A service port is gone (the whole service, or its port's name or protocol): every entry of its cluster IP. Its node
 ///   port and other addresses are left alone, and so is the former address of a port that got another.
@@ -72,13 +57,8 @@ pub fn note(profile: Profile) -> Option<String> {
 ///   addresses and the node port of its service.
 ///
 /// Each call stands here once. kube-proxy's order is random within each of these groups, which follow each other in this
-/// order. For a release that [`note`] has something to tell of, all of this is what 1.30 would do.
-///
-/// # Errors
-///
-/// Where `new.proxy.version` is no release that is known.
-pub fn cleanup(old: &Cluster, new: &Cluster, node: &Node) -> Result<Vec<Deletion>, UnknownVersion> {
-    let profile: Profile = new.proxy.version.parse()?;
+/// order.
+pub(super) fn deletions(old: &Cluster, new: &Cluster, node: &Node, profile: Profile) -> Vec<Deletion> {
     let mut deletions = Deletions::default();
     for family in Family::ALL {
         let before = udp_ports(old, node, family, profile);
@@ -102,7 +82,7 @@ pub fn cleanup(old: &Cluster, new: &Cluster, node: &Node) -> Result<Vec<Deletion
             }
         }
     }
-    Ok(deletions.list)
+    deletions.list
 }
 
 fn udp_ports<'a>(cluster: &'a Cluster, node: &'a Node, family: Family, profile: Profile) -> Vec<ServicePortView<'a>> {
@@ -171,20 +151,6 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-
-    #[rstest]
-    #[case("1.21", true)]
-    #[case("1.22", false)]
-    #[case("1.30.4", false)]
-    #[case("1.31", false)]
-    #[case("1.32.1", true)]
-    #[case("1.37", true)]
-    fn releases_with_another_clean_up_are_told_of(#[case] version: &str, #[case] told: bool) {
-        let text = format!(
-            "connections are forgotten as kube-proxy 1.30 does after a change; how {version} does is not modelled"
-        );
-        assert_eq!(note(version.parse().unwrap()), told.then_some(text));
-    }
 
     #[rstest]
     #[case(SentTo::Address("fd00::10".parse().unwrap()), None, "-D --orig-dst fd00::10 -p udp -f ipv6")]

@@ -37,7 +37,8 @@ pub struct Endpoint {
     pub addresses: Vec<IpAddr>,
     /// `conditions.ready`; the API says to read a missing value as true.
     pub ready: bool,
-    /// `conditions.serving`; the API says to read a missing value as ready, which kube-proxy does not do.
+    /// `conditions.serving`. A missing value is to be read as true; the API's text up to 1.33 said as `ready`, which
+    /// kube-proxy never did.
     pub serving: Option<bool>,
     /// `conditions.terminating`; where missing, false.
     pub terminating: bool,
@@ -51,11 +52,4 @@ pub struct Endpoint {
     pub node_hints: Option<Vec<String>>,
     /// The pod that `targetRef` names.
     pub pod: Option<ObjectName>,
-}
-
-impl Endpoint {
-    /// `conditions.serving` as the API says to read it.
-    pub fn is_serving(&self) -> bool {
-        self.serving.unwrap_or(self.ready)
-    }
 }

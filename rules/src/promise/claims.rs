@@ -93,7 +93,7 @@ impl<'a> Claims<'a> {
             service_ranges: watched_ranges(cluster, profile),
         };
         for service in cluster.services.iter().filter(|service| is_proxied(service)) {
-            claims.cluster_ips.extend(&service.cluster_ips);
+            claims.cluster_ips.extend(service.cluster_ips.iter().filter(|ip| has_family(service, Family::of(**ip))));
             for port in &service.ports {
                 claims.add(service, port);
             }
@@ -211,9 +211,11 @@ pub(super) fn node_ports_of<'a>(
 
 /// Whether a service is one of a family: it has a cluster IP of it. There is no translation between families.
 ///
-/// ServiceSpec `ipFamilies`, whose entries correspond to those of `clusterIPs`; KEP-563.
+/// ServiceSpec `ipFamilies`, whose entries correspond to those of `clusterIPs`; KEP-563. A Service of an API server has
+/// them; one without has `clusterIP` alone.
 pub(super) fn has_family(service: &Service, family: Family) -> bool {
-    service.cluster_ips.iter().any(|ip| Family::of(*ip) == family)
+    let known = if service.families.is_empty() { 1 } else { service.cluster_ips.len() };
+    service.cluster_ips.iter().take(known).any(|ip| Family::of(*ip) == family)
 }
 
 /// Whether a node's kube-proxy serves a family: from 1.21 both; before, dual-stack is an alpha feature and off, and a

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use ipnet::IpNet;
 use rstest::rstest;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ObjectName, Pod};
 use svclab_rules::iptables::evaluate::Program;
@@ -11,6 +12,8 @@ use svclab_rules::promise::{self, Promise, Promises, Question, Rejection, Shortf
 use svclab_rules::walk::{
     Assumptions, Branch, Effect, Environment, Hook, Interface, Outcome, Packet, Share, Tracking, Transport,
 };
+
+use crate::golden_support::recordings;
 
 /// By how much a share may differ from an even one. kube-proxy writes each probability with ten digits, and the kernel
 /// rounds that to 31 bits, so that one is wrong by 2^-32 + 10^-10 / 2 at most. The errors of a cascade of n rules sum up
@@ -42,7 +45,7 @@ impl Recording {
         let rules = parse(&std::fs::read_to_string(file).unwrap(), family).unwrap().rules;
         let folder = file.parent().unwrap();
         let release = folder.file_name().unwrap().to_str().unwrap();
-        let version = release.trim_start_matches('v').trim_end_matches("-iptables");
+        let version = recordings::version(release.trim_start_matches('v').trim_end_matches("-iptables"));
         let mut cluster = crate::golden_support::load(&folder.with_file_name("cluster.yaml"), version);
         cluster.pods.push(client_pod(&cluster.nodes[0].name));
         let mut environment = Environment::default();
@@ -250,7 +253,10 @@ fn source_ranges_admit_their_own(
     let recording = Recording::read(&recording);
     let promises = Promises::of(&recording.cluster).unwrap();
     let services = recording.cluster.services.iter();
+    // What a node sends from its own address is not from outside.
+    let is_outside = |range: &&IpNet| recording.node().addresses().all(|address| address != range.addr());
     let ranges = services.clone().flat_map(|service| &service.source_ranges).filter(|range| range.addr().is_ipv4());
+    let ranges = ranges.filter(is_outside);
     let inside: Vec<VantagePoint> = ranges.map(|range| VantagePoint::Outside(range.addr())).collect();
     let balancers: Vec<IpAddr> = services.flat_map(|service| &service.load_balancer).map(|entry| entry.ip).collect();
     let mut admitted = 0;

@@ -166,7 +166,11 @@ impl<'a> Reader<'a> {
 
     /// Notes which packets a rule marks for masquerading.
     fn marks(&mut self, rule: &'a Rule) {
-        let Some(ip) = address(rule).and_then(|address| address.ip) else { return };
+        let only = rule.conditions.iter().find_map(|condition| match condition {
+            Condition::Address { side: Side::Destination, negated: false, value: Addresses::One(ip) } => Some(*ip),
+            _ => None,
+        });
+        let Some(ip) = address(rule).and_then(|address| address.ip).or(only) else { return };
         if !rule.statements.iter().any(marks) {
             return;
         }

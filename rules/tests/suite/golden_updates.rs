@@ -10,12 +10,7 @@ use svclab_rules::cluster::{Cluster, Family, Protocol};
 use svclab_rules::conntrack::{Cleanup, Flow, cleanup};
 use svclab_rules::iptables::{generate, print};
 
-<<<<<<< HEAD:rules/tests/suite/golden_updates.rs
 use crate::golden_support::{first_difference, load, normalize};
-=======
-#[expect(dead_code, reason = "shared with the tests of recordings")]
-use crate::golden_support::{first_difference, load, normalize};
->>>>>>> gen:rules/tests/golden_updates.rs
 
 #[rstest]
 fn rules_equal_the_recording(

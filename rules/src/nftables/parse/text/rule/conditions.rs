@@ -91,7 +91,7 @@ impl<'a> Line<'_, 'a> {
             match (values::set(word), word.parse::<IpAddr>(), word.parse()) {
                 (Some(set), ..) => Addresses::Set(set),
                 (None, Ok(address), _) => Addresses::One(address),
-                (None, Err(_), Ok(prefix)) => Addresses::Prefix(prefix),
+                (None, Err(_), Ok(prefix)) => Addresses::Prefix(prefix.trunc()),
                 _ => Addresses::Ranges(vec![range(word)?]),
             }
         };

@@ -105,7 +105,8 @@ impl<'a> Builder<'a> {
                 let plain = style == ScalarStyle::Plain && !text_tag;
                 let block = style == ScalarStyle::Literal;
                 let extent = Extent { values: 1, bytes: text.len() };
-                self.close(self.mark(range), Kind::Scalar { text: self.scalar(&text), plain, block }, extent, anchor)?;
+                let kind = Kind::Scalar { text: self.scalar(&text), plain, block };
+                self.close(self.mark(range), kind, extent, anchor)?;
             }
             Event::SequenceStart(anchor, tag) => self.start(range, anchor, tag.as_deref(), None)?,
             Event::MappingStart(anchor, tag) => self.start(range, anchor, tag.as_deref(), Some(Vec::new()))?,

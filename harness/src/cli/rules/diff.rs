@@ -13,6 +13,7 @@ use super::Written;
 use crate::cli::refusal::Refusal;
 use crate::cli::text_of;
 use crate::scenario::{self, Diagnostic, Diagnostics, Span};
+use crate::text::shown;
 
 /// The rules of a file.
 pub(super) struct Found {
@@ -39,7 +40,7 @@ pub(super) struct Diff {
 impl Diff {
     /// One line that says what was compared with what, and how many differences there are.
     pub(super) fn summary(&self) -> String {
-        let (file, written) = (self.file.display(), &self.written);
+        let (file, written) = (shown(&self.file), &self.written);
         match self.comparison.own.len() {
             0 => format!("no difference: {file} has the rules that svclab writes for {written}"),
             1 => format!("1 difference in {file} from the rules that svclab writes for {written}:"),

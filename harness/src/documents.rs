@@ -101,17 +101,17 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
         }
         documents.extend(with_tables_beside(scenario, node, of_node)?);
     }
-    let in_pods = scenario.rules.iter().filter_map(|rules| match &rules.place {
-        Place::Pod(pod) => Some(Document {
-            space: pod_label(pod),
-            family: rules.family,
-            beside: false,
-            mode: ProxyMode::Iptables,
-            text: rules.text.clone(),
-        }),
-        Place::Node(_) => None,
-    });
-    documents.extend(in_pods);
+    for rules in &scenario.rules {
+        if let Place::Pod(pod) = &rules.place {
+            documents.push(Document {
+                space: pod_label(pod),
+                family: rules.family,
+                beside: false,
+                mode: ProxyMode::Iptables,
+                text: installed(rules)?,
+            });
+        }
+    }
     Ok(documents)
 }
 
@@ -181,11 +181,13 @@ fn node_documents(
     Ok(vec![document(ProxyMode::Iptables, iptables::print(&rules))])
 }
 
-/// The text that installs rules which stand alone: that of iptables as it is; of nftables, kube-proxy's table of the family, in place of
-/// one that is there.
+/// The text that installs rules which stand alone, written anew: what was read is what is installed, and nothing that a program may
+/// read otherwise. Of nftables it is kube-proxy's table of the family, in place of one that is there.
 fn installed(rules: &ForeignRules) -> Result<String, DocumentError> {
     if rules.mode == ProxyMode::Iptables {
-        return Ok(rules.text.clone());
+        let parsed = iptables::parse(&rules.text, rules.family)
+            .map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
+        return Ok(iptables::print(&parsed.rules));
     }
     let parsed =
         nftables::parse(&rules.text).map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;

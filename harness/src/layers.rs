@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules, the lowest first. Those of one line do not know of each other.
 const LAYERS: [&[&str]; 11] = [
-    &["wire", "stats"],
+    &["wire", "stats", "output"],
     &["scenario", "observation"],
     &["documents", "topology"],
     &["lab", "predict", "judge", "cascade"],
@@ -36,7 +36,7 @@ fn modules_import_only_what_stands_below_them() {
         for other in imported(code).filter(|other| *other != module && !BESIDE.contains(other)) {
             imports += 1;
             if layer(other).is_none_or(|layer| layer >= own) {
-                wrong.push(format!("{} imports {other}", file.display()));
+                wrong.push(format!("{} imports {other}", crate::text::shown(&file)));
             }
         }
     }

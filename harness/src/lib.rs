@@ -24,6 +24,7 @@ pub mod lab;
 mod layers;
 pub mod mutate;
 pub mod observation;
+mod output;
 pub mod predict;
 pub mod probe;
 pub mod report;

@@ -1,7 +1,11 @@
 //! Text of others in svclab's messages.
 
 use std::borrow::Cow;
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde::{Serialize, Serializer};
 
 use crate::stats::grouped;
 
@@ -53,8 +57,50 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     escape(text, |letter, _| is_obeyed(letter))
 }
 
-/// A text with its lines, in which nothing but line ends and tabs is obeyed by a terminal; with `colours`, also the escape
-/// sequences of colours.
+/// A path in messages, in one line: nothing in it is obeyed, and a byte that is not UTF-8 is written as `\xff`.
+///
+/// All paths are printed through this: `Path::display` prints line ends and escape sequences as they are.
+pub(crate) fn shown(path: &Path) -> Shown<'_> {
+    Shown(path)
+}
+
+/// See [`shown`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown<'p>(&'p Path);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_path(self.0, f, one_line)
+    }
+}
+
+/// A path in documents that have escapes of their own, such as JSON: as it is, but for bytes that are not UTF-8, which are written as
+/// `\xff`.
+pub(crate) fn path_text(path: &Path) -> String {
+    struct Plain<'p>(&'p Path);
+    impl Display for Plain<'_> {
+        fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            write_path(self.0, f, |text| Cow::Borrowed(text))
+        }
+    }
+    Plain(path).to_string()
+}
+
+/// Serializes a path as [`path_text`]: serde refuses those that are not UTF-8, and the whole document with them.
+pub(crate) fn serialize_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path_text(path))
+}
+
+fn write_path(path: &Path, f: &mut Formatter<'_>, written: fn(&str) -> Cow<'_, str>) -> fmt::Result {
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        f.write_str(&written(chunk.valid()))?;
+        chunk.invalid().iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))?;
+    }
+    Ok(())
+}
+
+/// A text with its lines, in which nothing but line ends and tabs is obeyed by a terminal; with `colours`, also the colours that
+/// svclab itself uses.
 pub(crate) fn visible(text: &str, colours: bool) -> Cow<'_, str> {
     escape(text, |letter, rest| match letter {
         '\n' | '\t' => false,
@@ -63,18 +109,90 @@ pub(crate) fn visible(text: &str, colours: bool) -> Cow<'_, str> {
     })
 }
 
-/// Control characters, those that let letters appear in another order than they stand in, and the numbers that will
+/// A text in which GitHub Actions finds no workflow command: `::error ::...` at the start of a line, `##[error]...` anywhere in it
+/// (`ActionCommand.TryParseV2` and `TryParse` of actions/runner). The first sign of each is escaped.
+pub(crate) fn without_commands(text: &str) -> Cow<'_, str> {
+    if !text.contains("::") && !text.contains("##[") {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| {
+        let start = line.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}');
+        let indent = &line[..line.len() - start.len()];
+        let line = if is_command(start) { format!("{indent}\\x3a{}", &start[1..]) } else { line.to_owned() };
+        line.replace("##[", "\\x23#[")
+    };
+    Cow::Owned(text.split_inclusive('\n').map(line).collect())
+}
+
+/// Whether a line starts as a workflow command does. What an IPv6 address may start with, `::ffff`, does not: no command has such a name.
+fn is_command(line: &str) -> bool {
+    let Some(rest) = line.strip_prefix("::").filter(|rest| rest.contains("::")) else { return false };
+    let name = rest.find(|letter: char| !letter.is_ascii_alphabetic() && !"-_".contains(letter)).unwrap_or(rest.len());
+    let is_group = name <= 4 && rest[..name].bytes().all(|byte| byte.is_ascii_hexdigit());
+    !is_group
+}
+
+/// A text within XML, SVG or HTML, in one line: nothing in it is markup, and nothing is obeyed.
+pub(crate) fn markup(text: &str) -> String {
+    one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A value as an indented JSON document with a line end, in which nothing is obeyed by a terminal or by GitHub Actions: such
+/// characters are escaped as JSON does.
+///
+/// # Errors
+///
+/// Those of the value's own serialization.
+pub(crate) fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(value).map(|text| json_escaped(text) + "\n")
+}
+
+/// The same in one line.
+///
+/// # Errors
+///
+/// As [`json`].
+pub(crate) fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    serde_json::to_string(value).map(json_escaped)
+}
+
+/// JSON text with what is obeyed escaped: in strings, for outside of them there are line ends alone.
+fn json_escaped(text: String) -> String {
+    let is_chosen = |at: usize, letter: char| {
+        (is_obeyed(letter) && letter != '\n') || (letter == '#' && text[at..].starts_with("##["))
+    };
+    if !text.char_indices().any(|(at, letter)| is_chosen(at, letter)) {
+        return text;
+    }
+    let mut escaped = String::with_capacity(text.len() + 64);
+    for (at, letter) in text.char_indices() {
+        if is_chosen(at, letter) {
+            letter.encode_utf16(&mut [0; 2]).iter().for_each(|unit| escaped += &format!("\\u{unit:04x}"));
+        } else {
+            escaped.push(letter);
+        }
+    }
+    escaped
+}
+
+/// Control characters, those that let letters appear in another order than they stand in or end a line, and the numbers that will
 /// never be letters, which XML cannot hold.
 pub(crate) fn is_obeyed(letter: char) -> bool {
     let never = u32::from(letter) & 0xfffe == 0xfffe || matches!(letter, '\u{fdd0}'..='\u{fdef}');
-    letter.is_control() || never || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    letter.is_control() || never || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether an escape sequence goes on like that of a colour: `[`, numbers, `m`.
+/// Whether an escape sequence goes on like that of one of svclab's own colours: `[`, numbers, `m`. Text can be faint or green, but
+/// neither hidden nor in the background's colour.
 fn is_colour(rest: &str) -> bool {
-    let numbers =
-        rest.strip_prefix('[').map(|rest| rest.trim_start_matches(|letter| matches!(letter, '0'..='9' | ';')));
-    numbers.is_some_and(|rest| rest.starts_with('m'))
+    let Some((numbers, _)) = rest.strip_prefix('[').and_then(|rest| rest.split_once('m')) else { return false };
+    let is_own = |number: &str| matches!(number, "" | "0" | "1" | "2" | "3" | "4" | "39") || is_foreground(number);
+    numbers.len() <= 16 && numbers.split(';').all(is_own)
+}
+
+/// The numbers of letters' colours but black.
+fn is_foreground(number: &str) -> bool {
+    number.parse().is_ok_and(|number: u8| matches!(number, 31..=37 | 90..=97))
 }
 
 /// Escapes the characters that are chosen, each seen with what follows it.
@@ -140,6 +258,7 @@ mod tests {
     #[case::c1("\u{9b}2J", "\\x9b2J")]
     #[case::noncharacter("a\u{fffe}b", "a\\ufffeb")]
     #[case::reordered("a\u{202e}b", "a\\u202eb")]
+    #[case::line_separator("a\u{2028}b", "a\\u2028b")]
     fn one_line_obeys_nothing(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(one_line(text), expected);
     }
@@ -152,7 +271,60 @@ mod tests {
     #[case::cursor("\x1b[2A", true, "\\x1b[2A")]
     #[case::title("\x1b]0;x\x07", true, "\\x1b]0;x\\x07")]
     #[case::cut("\x1b", true, "\\x1b")]
+    #[case::hidden("\x1b[8mx", true, "\\x1b[8mx")]
+    #[case::black_on_black("\x1b[30;40mx", true, "\\x1b[30;40mx")]
     fn visible_text_is_obeyed_in_colours_only(#[case] text: &str, #[case] colours: bool, #[case] expected: &str) {
         assert_eq!(visible(text, colours), expected);
+    }
+
+    #[rstest]
+    #[case::error("::error title=x::y", "\\x3a:error title=x::y")]
+    #[case::later_line("a\n \t::add-mask::y\n", "a\n \t\\x3a:add-mask::y\n")]
+    #[case::older_form("x ##[error]y", "x \\x23#[error]y")]
+    #[case::within_a_line("a ::error::b", "a ::error::b")]
+    #[case::address("\t\t::ffff . tcp . 80 : goto a::b", "\t\t::ffff . tcp . 80 : goto a::b")]
+    #[case::loopback("::1 . tcp . 80 comment \"a::b\"", "::1 . tcp . 80 comment \"a::b\"")]
+    fn github_finds_no_command(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(without_commands(text), expected);
+    }
+
+    #[rstest]
+    #[case::plain(b"a/b.yaml", "a/b.yaml", "a/b.yaml")]
+    #[case::line_end(b"a\n::error::x.yaml", "a\\n::error::x.yaml", "a\n::error::x.yaml")]
+    #[case::latin_1(b"caf\xe9.yaml", "caf\\xe9.yaml", "caf\\xe9.yaml")]
+    #[case::cut(b"\xe2\x82", "\\xe2\\x82", "\\xe2\\x82")]
+    fn paths_of_any_bytes_are_written(#[case] bytes: &[u8], #[case] in_words: &str, #[case] in_json: &str) {
+        let path = Path::new(std::ffi::OsStr::from_bytes(bytes));
+        assert_eq!((shown(path).to_string().as_str(), path_text(path).as_str()), (in_words, in_json));
+    }
+
+    #[test]
+    fn json_obeys_nothing_and_means_the_same() {
+        let text = "a\x1b\u{9b}\u{202e}\u{1fffe}\x7f\n##[error]b";
+        let written = json(&[text]).expect("a list");
+        assert!(!written.replace('\n', "").contains(is_obeyed) && !written.contains("##["), "{written:?}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&written).expect("JSON"), [text]);
+    }
+
+    /// A path that is printed otherwise brings the line ends and escape sequences of its name along.
+    #[test]
+    fn every_path_is_printed_as_shown() {
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+        let (mut read, mut wrong) = (0, Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).expect("a source file");
+                let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+                read += 1;
+                wrong.extend(code.contains(concat!(".disp", "lay()")).then_some(path));
+            }
+        }
+        assert!(read > 200, "sources are found: {read}");
+        assert_eq!(wrong, Vec::<std::path::PathBuf>::new());
     }
 }

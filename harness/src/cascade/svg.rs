@@ -7,6 +7,7 @@ use svclab_rules::cascade::{Cascade, Step};
 use super::sample::Sample;
 use super::{Report, figures};
 use crate::text::counted;
+use crate::text::markup;
 
 /// Lengths in pixels: of the picture, and of the columns in it.
 const WIDTH: f64 = 960.0;
@@ -50,7 +51,7 @@ pub fn render(report: &Report) -> String {
     }
     picture.prose(&report.source, "faint");
     let height = picture.y + MARGIN - 8.0;
-    let title = escape(&format!("Shares of endpoints: {}", report.source));
+    let title = markup(&format!("Shares of endpoints: {}", report.source));
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} \
          {height}\">\n<title>{title}</title>\n<style>\n{STYLE}\n</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\" \
@@ -188,7 +189,7 @@ impl Picture {
 
     fn text(&mut self, x: f64, class: &str, text: &str) {
         let y = self.y;
-        self.add(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>", escape(text)));
+        self.add(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>", markup(text)));
     }
 
     fn add(&mut self, element: std::fmt::Arguments<'_>) {
@@ -205,9 +206,4 @@ fn legend(sample: &Sample) -> String {
         "Bars are exact shares, the dashed line is even. Sampled: {flows} from {from} to {to}; a dot is what arrived of them, and \
          the line through it has the shares that fit."
     )
-}
-
-/// A text as XML has it; what XML cannot hold is written out.
-fn escape(text: &str) -> String {
-    crate::text::one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

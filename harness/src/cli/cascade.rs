@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 
 use super::console::Console;
+use super::inputs::InputArgs;
 use super::labs::{BackendName, prepare};
 use super::progress::Bars;
 use super::refusal::Refusal;
@@ -18,6 +19,7 @@ use crate::report::Trouble;
 use crate::sampling;
 use crate::scenario::{self, Flows, Form, MOST_FLOWS};
 use crate::stats::Goal;
+use crate::text::json_line;
 
 /// Tell the exact share of connections that each endpoint of a service gets, and what is wrong with it.
 ///
@@ -29,6 +31,8 @@ use crate::stats::Goal;
 pub(crate) struct Args {
     /// Rules, as `iptables-save`, `iptables -L` or `nft list ruleset` shows them (`-` for standard input), or a scenario.
     path: PathBuf,
+    #[command(flatten)]
+    inputs: InputArgs,
     /// Only this service: `default/web:http`, `default/web` or `web`; or a chain.
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
@@ -77,7 +81,7 @@ fn show(report: &Report, format: Format, console: &Console) {
             let style = Style { colours: console.color, quiet: console.quiet, whole: console.verbose > 0 };
             console.text(console::render(report, style));
         }
-        Format::Json => match json::render(report) {
+        Format::Json => match json::render(report).and_then(|document| json_line(&document)) {
             Ok(document) => console.line(document),
             Err(error) => console.complain(format!("the report cannot be written: {error}")),
         },
@@ -124,7 +128,7 @@ fn of_rules(args: &Args, text: &str, file: &Path) -> Result<Report, Refusal> {
 }
 
 fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Result<Report, Refusal> {
-    let scenario = scenario::parse(text, file, &scenario::read_file)?;
+    let scenario = scenario::parse(text, file, &args.inputs.reach().reader(file))?;
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
         let message = format!("the scenario has no step {}: its cluster changes {} times", args.step, states - 1);

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::console::Console;
+use super::inputs::InputArgs;
 use super::{Exit, Read, mistakes, read, warn};
 use crate::run;
 use crate::scenario::{Diagnostics, IGNORED, Scenario, read_file};
 use crate::stats::Goal;
-use crate::text::counted;
+use crate::text::{counted, json_line, path_text, shown};
 
 /// Find the mistakes of scenarios, without running them.
 #[derive(Debug, clap::Args)]
@@ -17,6 +18,8 @@ pub(crate) struct Args {
     /// Scenario files, or folders to look for them in.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: InputArgs,
     /// Print the mistakes and notes as JSON.
     #[arg(long)]
     json: bool,
@@ -24,7 +27,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    let (mut results, left_out) = match read(&args.paths, console) {
+    let (mut results, left_out) = match read(&args.paths, args.inputs.reach(), console) {
         Ok(read) => read,
         Err(exit) => return exit,
     };
@@ -34,7 +37,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     } else {
         print(&results, console);
         if console.verbose > 0 {
-            let note = |folder: &PathBuf| format!("{}: left out, because it has a file {IGNORED}", folder.display());
+            let note = |folder: &PathBuf| format!("{}: left out, because it has a file {IGNORED}", shown(folder));
             left_out.iter().for_each(|folder| console.line(note(folder)));
         }
     }
@@ -64,7 +67,7 @@ fn print(results: &[Read], console: &Console) {
                 tests += scenario.tests.len();
                 warn(&scenario.notes, console);
                 if console.verbose > 0 {
-                    console.line(format!("{}: {}", file.display(), contents(scenario)));
+                    console.line(format!("{}: {}", shown(file), contents(scenario)));
                     let told = scenario.notes.iter().filter(|note| !note.is_doubtful);
                     told.for_each(|note| console.line(format!("  {}: {}", note.span, note.message)));
                 }
@@ -100,8 +103,9 @@ fn contents(scenario: &Scenario) -> String {
 
 fn print_json(results: &[Read], console: &Console) {
     let files = results.iter().map(|(file, result)| match result {
-        Ok(scenario) => json!({ "file": file, "errors": [], "notes": scenario.notes }),
-        Err(diagnostics) => json!({ "file": file, "errors": diagnostics.errors, "notes": [] }),
+        Ok(scenario) => json!({ "file": path_text(file), "errors": [], "notes": scenario.notes }),
+        Err(diagnostics) => json!({ "file": path_text(file), "errors": diagnostics.errors, "notes": [] }),
     });
-    console.line(serde_json::Value::Array(files.collect()));
+    let document = serde_json::Value::Array(files.collect());
+    console.line(json_line(&document).unwrap_or_default());
 }

@@ -2,12 +2,14 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
 
 use super::closed::arrived;
-use crate::text::visible;
+use crate::output;
+use crate::text::{visible, without_commands};
 
 /// Options of every command.
 #[derive(Debug, Args)]
@@ -42,6 +44,8 @@ pub(crate) struct Console {
     pub(crate) verbose: u8,
     /// Whether only what is wrong is said.
     pub(crate) quiet: bool,
+    /// Whether standard output is a document's, so that all else goes to standard error.
+    is_lent: AtomicBool,
     /// Why standard output could not be written for the first time.
     broken: Mutex<Option<io::Error>>,
 }
@@ -60,6 +64,7 @@ impl Console {
             error_color: color(io::stderr().is_terminal()),
             verbose: args.verbose,
             quiet: args.quiet,
+            is_lent: AtomicBool::new(false),
             broken: Mutex::default(),
         }
     }
@@ -72,7 +77,30 @@ impl Console {
     /// Writes text that has its own line ends. What cannot be written is told by [`Self::finish`].
     pub(crate) fn text(&self, text: impl Display) {
         let text = text.to_string();
-        self.keep(arrived(io::stdout().lock().write_all(visible(&text, self.color).as_bytes())));
+        if self.is_lent.load(Ordering::Relaxed) {
+            let _ = io::stderr().lock().write_all(harmless(&text, self.error_color).as_bytes());
+        } else {
+            self.keep(arrived(io::stdout().lock().write_all(harmless(&text, self.color).as_bytes())));
+        }
+    }
+
+    /// Writes workflow commands of svclab's own for GitHub Actions.
+    pub(crate) fn commands(&self, text: &str) {
+        self.keep(arrived(io::stdout().lock().write_all(visible(text, false).as_bytes())));
+    }
+
+    /// Keeps standard output for a document: from now on everything else goes to standard error.
+    pub(crate) fn lend_stdout(&self) {
+        self.is_lent.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes the document that standard output was kept for, as it is.
+    ///
+    /// # Errors
+    ///
+    /// Where standard output cannot be written.
+    pub(crate) fn document(&self, text: &str) -> io::Result<()> {
+        arrived(output::write_stdout(text))
     }
 
     /// Writes a line that only informs; not with `--quiet`.
@@ -85,7 +113,7 @@ impl Console {
     /// Writes a line of what is wrong. There is nobody to tell where this fails.
     pub(crate) fn complain(&self, text: impl Display) {
         let text = text.to_string();
-        let _ = writeln!(io::stderr().lock(), "{}", visible(&text, self.error_color));
+        let _ = writeln!(io::stderr().lock(), "{}", harmless(&text, self.error_color));
     }
 
     /// Writes what is still buffered.
@@ -103,4 +131,9 @@ impl Console {
             self.broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
     }
+}
+
+/// A text that neither a terminal nor GitHub Actions obeys, but for colours.
+pub(super) fn harmless(text: &str, colours: bool) -> String {
+    without_commands(&visible(text, colours)).into_owned()
 }

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::console::Console;
+use super::inputs::InputArgs;
 use super::labs::{BackendName, prepare};
 use super::{Exit, mistakes, text_of};
 use crate::explain::{self, ExplainError, Explanation, Style};
 use crate::report::Cause;
 use crate::run::{lab_cause, probe_cause};
 use crate::scenario::{Aim, AimedScenario, aim_at, unreadable};
-use crate::text::counted;
+use crate::text::{counted, one_line, shown};
 
 /// Explain the path of one packet through the rules of a scenario's cluster, and the answer's way back.
 ///
@@ -21,6 +22,8 @@ use crate::text::counted;
 pub(crate) struct Args {
     /// A scenario, or a file of plain Kubernetes objects; `-` for standard input.
     scenario: PathBuf,
+    #[command(flatten)]
+    inputs: InputArgs,
     /// Who sends: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
     #[arg(long, value_name = "WHO")]
     from: String,
@@ -81,12 +84,12 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     };
     let (path, text) = text_of(&args.scenario);
     let text = text.map_err(|error| unreadable(&path, &error));
-    let aimed = text.and_then(|text| aim_at(&text, &path, &aim)).map_err(|diagnostics| {
+    let aimed = text.and_then(|text| aim_at(&text, &path, &aim, args.inputs.reach())).map_err(|diagnostics| {
         mistakes::show(&diagnostics, console);
         Exit::Input
     })?;
     let told = aimed.assumptions.iter().filter(|_| !console.quiet);
-    told.for_each(|words| console.complain(format!("{}: assumed: {words}", path.display())));
+    told.for_each(|words| console.complain(format!("{}: assumed: {}", shown(&path), one_line(words))));
     let explained = match args.live {
         true => live(&aimed, args, console)?,
         false => explain::explain(&aimed, args.step, args.way.get()),
@@ -135,6 +138,6 @@ fn written(explanation: &Explanation, args: &Args, console: &Console) -> String 
         }
         Format::Mermaid => explain::mermaid(explanation),
         Format::Svg => explain::svg(explanation, args.way.get()),
-        Format::Json => serde_json::to_string_pretty(explanation).unwrap_or_default() + "\n",
+        Format::Json => crate::text::json(explanation).unwrap_or_default(),
     }
 }

@@ -4,20 +4,37 @@ use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::{Exit, load, mistakes, text_of, warn};
-use crate::scenario::{self, Assumed, Diagnostics, Form, Scenario};
+use crate::scenario::{self, Assumed, Diagnostics, Form, Reach, Scenario};
+use crate::text::{one_line, shown};
+
+/// Options of commands that read scenarios.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct InputArgs {
+    /// Read files that a scenario names wherever they lie; without it they must lie in its repository, or below its folder where
+    /// there is none.
+    #[arg(long)]
+    allow_outside: bool,
+}
+
+impl InputArgs {
+    /// Where files may lie that a scenario names.
+    pub(super) fn reach(self) -> Reach {
+        if self.allow_outside { Reach::Anywhere } else { Reach::Repository }
+    }
+}
 
 /// Loads scenarios, and files with plain objects or saved rules that are named themselves; `-` is standard input for each of them.
 /// Mistakes of all are told before anything is done, and so is what was assumed of what is no scenario.
-pub(super) fn load_all(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
-    let read: Vec<_> = paths.iter().map(|path| read(path, console)).collect();
+pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<Vec<Scenario>, Exit> {
+    let read: Vec<_> = paths.iter().map(|path| read(path, reach, console)).collect();
     let others = paths.iter().zip(&read).filter(|(_, read)| read.is_none());
     let others: Vec<PathBuf> = others.map(|(path, _)| path.clone()).collect();
-    let mut scenarios = if others.is_empty() { Ok(Vec::new()) } else { load(&others, console) };
+    let mut scenarios = if others.is_empty() { Ok(Vec::new()) } else { load(&others, reach, console) };
     for (file, assumed) in read.into_iter().flatten() {
         match assumed {
             Ok(Assumed { scenario, assumptions }) => {
                 let told = assumptions.iter().filter(|_| !console.quiet);
-                told.for_each(|words| console.complain(format!("{}: assumed: {words}", file.display())));
+                told.for_each(|words| console.complain(format!("{}: assumed: {}", shown(&file), one_line(words))));
                 scenarios.iter_mut().for_each(|all| all.push(scenario.clone()));
             }
             Err(mistakes) => {
@@ -30,7 +47,7 @@ pub(super) fn load_all(paths: &[PathBuf], console: &Console) -> Result<Vec<Scena
 }
 
 /// What a file holds, under the name that messages have for it, if that is no scenario in a file that can be read once more.
-fn read(path: &Path, console: &Console) -> Option<(PathBuf, Result<Assumed, Diagnostics>)> {
+fn read(path: &Path, reach: Reach, console: &Console) -> Option<(PathBuf, Result<Assumed, Diagnostics>)> {
     let (file, text) = text_of(path);
     let text = text.ok()?;
     let assumed = if scenario::is_manifest(&text) {
@@ -40,7 +57,7 @@ fn read(path: &Path, console: &Console) -> Option<(PathBuf, Result<Assumed, Diag
     } else if path.is_file() {
         return None;
     } else {
-        let scenario = scenario::parse(&text, &file, &scenario::read_file);
+        let scenario = scenario::parse(&text, &file, &reach.reader(&file));
         scenario
             .inspect(|scenario| warn(&scenario.notes, console))
             .map(|scenario| Assumed { scenario, assumptions: Vec::new() })

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use miette::{LabeledSpan, MietteHandler, MietteHandlerOpts, NamedSource, ReportHandler, SourceCode};
 
 use super::console::Console;
-use crate::scenario::{Diagnostic, Diagnostics, Span};
-use crate::text::counted;
+use crate::scenario::{Diagnostic, Diagnostics, Span, is_input};
+use crate::text::{counted, is_obeyed, one_line, shown};
 
 /// Shows all mistakes on standard error.
 pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
@@ -25,7 +25,7 @@ pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
     }
     let more = diagnostics.errors.len().saturating_sub(SHOWN);
     if more > 0 {
-        console.complain(format!("{} in {}", counted(more, "more mistake"), diagnostics.errors[0].span.file.display()));
+        console.complain(format!("{} in {}", counted(more, "more mistake"), shown(&diagnostics.errors[0].span.file)));
     }
 }
 
@@ -35,14 +35,18 @@ const SHOWN: usize = 50;
 /// The longest line, in bytes, that is shown with a mistake.
 const LINE_BYTES: usize = 400;
 
-/// Whether the lines around a mistake are such as a person reads.
+/// Whether the lines around a mistake are such as a person reads. Of a file that is no input of svclab's nothing is shown: it may hold
+/// secrets, and have been named by somebody else.
 fn can_be_shown(error: &Diagnostic, text: &str) -> bool {
+    if !is_input(text) {
+        return false;
+    }
     let also = error.also.iter().map(|also| &also.span).filter(|span| span.file == error.span.file);
     std::iter::once(&error.span).chain(also).all(|span| {
         let around = text.lines().skip(span.line.saturating_sub(2)).take(3);
-        around.into_iter().all(|line| {
-            line.len() <= LINE_BYTES && !line.contains(|letter: char| letter.is_control() && letter != '\t')
-        })
+        around
+            .into_iter()
+            .all(|line| line.len() <= LINE_BYTES && !line.contains(|letter| is_obeyed(letter) && letter != '\t'))
     })
 }
 
@@ -58,16 +62,19 @@ impl<'d> Mistake<'d> {
     fn new(error: &'d Diagnostic, text: &Arc<str>) -> Self {
         let mut labels = vec![LabeledSpan::new_primary_with_span(None, range(&error.span, error.length, text))];
         if let Some(also) = error.also.as_ref().filter(|also| also.span.file == error.span.file) {
-            labels.push(LabeledSpan::new_with_span(Some(also.text.clone()), range(&also.span, also.length, text)));
+            labels.push(LabeledSpan::new_with_span(
+                Some(one_line(&also.text).into_owned()),
+                range(&also.span, also.length, text),
+            ));
         }
-        let source = NamedSource::new(error.span.file.display().to_string(), text.clone());
+        let source = NamedSource::new(shown(&error.span.file).to_string(), text.clone());
         Self { error, source, labels }
     }
 }
 
 impl fmt::Display for Mistake<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.error.message)
+        f.write_str(&one_line(&self.error.message))
     }
 }
 
@@ -76,8 +83,9 @@ impl std::error::Error for Mistake<'_> {}
 impl miette::Diagnostic for Mistake<'_> {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let elsewhere = self.error.also.as_ref().filter(|also| also.span.file != self.error.span.file);
-        let elsewhere = elsewhere.map(|also| format!("{}: {}", also.span, also.text));
-        let lines: Vec<String> = elsewhere.into_iter().chain(self.error.help.clone()).collect();
+        let elsewhere = elsewhere.map(|also| format!("{}: {}", also.span, one_line(&also.text)));
+        let lines: Vec<String> =
+            elsewhere.into_iter().chain(self.error.help.as_deref().map(|help| one_line(help).into_owned())).collect();
         (!lines.is_empty()).then(|| Box::new(lines.join("\n")) as Box<dyn fmt::Display>)
     }
 

@@ -21,7 +21,7 @@ mod schema;
 mod shard;
 mod verify;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,10 +29,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::scenario::{self, Diagnostics, Found, Note, Scenario};
+use crate::scenario::{self, Diagnostics, Found, Note, Reach, Scenario};
 use crate::text::reason;
 pub use closed::look_at_standard_output;
-use console::{Console, OutputArgs};
+use console::{Console, OutputArgs, harmless};
 
 /// How a command ended. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,7 @@ enum Command {
 type Read = (PathBuf, Result<Scenario, Diagnostics>);
 
 /// Reads all scenarios of files and folders; there is at least one. With them come the folders that were left out.
-fn read(paths: &[PathBuf], console: &Console) -> Result<(Vec<Read>, Vec<PathBuf>), Exit> {
+fn read(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<(Vec<Read>, Vec<PathBuf>), Exit> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| named(path)).collect();
     let Found { files, left_out } = scenario::find(&paths).map_err(|error| {
         console.complain(error);
@@ -108,15 +108,15 @@ fn read(paths: &[PathBuf], console: &Console) -> Result<(Vec<Read>, Vec<PathBuf>
         return Err(Exit::Input);
     }
     let load = |file: PathBuf| {
-        let result = scenario::load(&file);
+        let result = scenario::load_within(&file, reach);
         (file, result)
     };
     Ok((files.into_iter().map(load).collect(), left_out))
 }
 
 /// Loads all scenarios of files and folders; where any has a mistake, shows all mistakes of all and nothing is run.
-fn load(paths: &[PathBuf], console: &Console) -> Result<Vec<Scenario>, Exit> {
-    let (read, _) = read(paths, console)?;
+fn load(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<Vec<Scenario>, Exit> {
+    let (read, _) = read(paths, reach, console)?;
     let (sound, broken): (Vec<_>, Vec<_>) = read.into_iter().map(|(_, result)| result).partition(Result::is_ok);
     broken.iter().filter_map(|result| result.as_ref().err()).for_each(|mistakes| mistakes::show(mistakes, console));
     if !broken.is_empty() {
@@ -177,7 +177,18 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
 
 /// Shows help, the version, or what is wrong with the command line.
 fn tell(error: &clap::Error) -> Exit {
-    let shown = closed::arrived(error.print().and_then(|()| io::stdout().flush()));
+    let rendered = error.render();
+    // Arguments may be file names of others.
+    let of = |is_terminal: bool| {
+        let colours = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        harmless(&if colours { rendered.ansi().to_string() } else { rendered.to_string() }, colours)
+    };
+    let shown = if error.use_stderr() {
+        io::stderr().lock().write_all(of(io::stderr().is_terminal()).as_bytes())
+    } else {
+        let mut stdout = io::stdout().lock();
+        closed::arrived(stdout.write_all(of(io::stdout().is_terminal()).as_bytes()).and_then(|()| stdout.flush()))
+    };
     if error.use_stderr() { Exit::Input } else { written(Exit::Held, shown) }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::Exit;
 use super::console::Console;
-use super::inputs::load_all;
+use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
 use crate::mutate::{Mutants, Options, Style, json, mutate, summary, table};
 
@@ -16,6 +16,8 @@ pub(crate) struct Args {
     /// node, as `iptables-save` or `nft list ruleset` shows them. The rules are those of the cluster as it is at first.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: InputArgs,
     #[command(flatten)]
     labs: LabArgs,
     /// Try no more than N mutants of each scenario, chosen by chance.
@@ -38,7 +40,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let scenarios = load_all(&args.paths, console)?;
+    let scenarios = load_all(&args.paths, args.inputs.reach(), console)?;
     prepare(console)?;
     let options = Options {
         jobs: args.labs.jobs,

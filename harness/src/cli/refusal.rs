@@ -3,6 +3,7 @@
 use super::console::Console;
 use super::{Exit, mistakes};
 use crate::scenario::Diagnostics;
+use crate::text::one_line;
 
 /// Why there is nothing to print.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +18,8 @@ pub(super) enum Refusal {
 
 impl Refusal {
     pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Other { message: message.into(), help: help.into() }
+        let [message, help] = [message.into(), help.into()].map(|text| one_line(&text).into_owned());
+        Self::Other { message, help }
     }
 
     /// Shows what is wrong, and says how the command ends by that.

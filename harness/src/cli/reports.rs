@@ -1,14 +1,13 @@
 //! Reports beside the one on the console: chosen on the command line, tried before the run, written after it.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::Exit;
 use super::console::Console;
+use crate::output::{Destination, Place, replace};
 use crate::report::{RunReport, github, json, junit};
-use crate::text::reason;
+use crate::text::{reason, shown};
 
 /// A report beside the one on the console.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,11 +22,10 @@ impl std::str::FromStr for Report {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('=') {
-            Some((_, "-")) => Err("a report is written to a file: write /dev/stdout for standard output".to_owned()),
             Some(("junit", file)) if !file.is_empty() => Ok(Self::Junit(file.into())),
             Some(("json", file)) if !file.is_empty() => Ok(Self::Json(file.into())),
             None if text == "github" => Ok(Self::Github),
-            _ => Err("a report is junit=FILE, json=FILE or github".to_owned()),
+            _ => Err("a report is junit=FILE, json=FILE or github; `-` is standard output".to_owned()),
         }
     }
 }
@@ -40,6 +38,11 @@ impl Report {
         }
     }
 
+    /// Where it goes: annotations for GitHub are read from standard output.
+    fn place(&self) -> io::Result<Place> {
+        self.file().map_or(Ok(Place::Stdout), |file| Place::of(file))
+    }
+
     fn render(&self, report: &RunReport) -> Result<String, String> {
         match self {
             Self::Junit(_) => junit::render(report).map_err(|error| error.to_string()),
@@ -49,107 +52,50 @@ impl Report {
     }
 }
 
-/// Where a report goes.
-#[derive(Debug)]
-enum Target {
-    /// Standard output.
-    Console,
-    /// A file, which is replaced as a whole when the report is there.
-    Place(PathBuf),
-    /// What is no regular file: a pipe or a device.
-    Open(File),
-}
-
-impl Target {
-    /// The target of a report; finds what can be found before a report is written, and changes nothing yet.
-    fn of(report: &Report) -> io::Result<Self> {
-        let Some(path) = report.file() else { return Ok(Self::Console) };
-        let Some(place) = regular_file(path) else { return File::create(path).map(Self::Open) };
-        match File::options().write(true).create_new(true).open(&place) {
-            Ok(_) => fs::remove_file(&place)?,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                File::options().write(true).open(&place)?;
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(Self::Place(place))
-    }
-
-    fn write(self, text: &str, console: &Console) -> io::Result<()> {
-        match self {
-            Self::Console => {
-                console.text(text);
-                Ok(())
-            }
-            Self::Open(mut file) => file.write_all(text.as_bytes()),
-            Self::Place(place) => replace(&place, text),
-        }
-    }
-}
-
-/// Writes a file under another name first, so that whoever reads it finds the old text or the new one, and nothing in between.
-fn replace(place: &Path, text: &str) -> io::Result<()> {
-    let mut name = OsString::from(".");
-    name.push(place.file_name().unwrap_or_default());
-    name.push(format!(".{}", std::process::id()));
-    let new = place.with_file_name(name);
-    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, place));
-    written.inspect_err(|_| {
-        // It may not even be there.
-        let _ = fs::remove_file(&new);
-    })
-}
-
-/// The place of a file under a name that tells it from all others, whether it is there already or not; `None` for pipes
-/// and devices, which many can write to, and for what can be no file.
-fn regular_file(path: &Path) -> Option<PathBuf> {
-    match fs::canonicalize(path) {
-        Ok(place) => place.is_file().then_some(place),
-        Err(_) => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
-        }
-    }
-}
-
 /// The reports of a run, with where they go.
 #[derive(Debug)]
-pub(super) struct Reports(Vec<(Report, Target)>);
+pub(super) struct Reports(Vec<(Report, Destination)>);
 
 impl Reports {
-    /// Finds paths that cannot be written to before the run. None of these inputs is overwritten.
+    /// Finds paths that cannot be written to before the run. None of these inputs is overwritten, and standard output is one
+    /// report's at most; what else is said goes to standard error then.
     pub(super) fn open<'p>(
         wanted: &[Report],
         inputs: impl Iterator<Item = &'p Path>,
         console: &Console,
     ) -> Result<Self, Exit> {
-        let mut taken: Vec<PathBuf> = inputs.filter_map(regular_file).collect();
-        for path in wanted.iter().filter_map(Report::file) {
-            let Some(place) = regular_file(path) else { continue };
-            if taken.contains(&place) {
-                let path = path.display();
-                console.complain(format!("the report {path} would overwrite an input of the run or another report"));
+        let mut taken: Vec<Place> = inputs.filter_map(|input| Place::of(input).ok()).collect();
+        taken.retain(|place| matches!(place, Place::File(_)));
+        for report in wanted {
+            let place = match report.place() {
+                Ok(place) => place,
+                Err(error) => return Err(complain(report, &error, console)),
+            };
+            if let (Place::File(_) | Place::Stdout, true) = (&place, taken.contains(&place)) {
+                console.complain(conflict(report, &place));
                 return Err(Exit::Input);
             }
             taken.push(place);
         }
-        let open = |report: &Report| match Target::of(report) {
-            Ok(target) => Ok((report.clone(), target)),
-            Err(error) => {
-                complain(report, &error, console);
-                Err(Exit::Input)
-            }
+        let open = |report: &Report| match report.file().map(|file| Destination::of(file)) {
+            None => Ok((report.clone(), Destination::Stdout)),
+            Some(Ok(destination)) => Ok((report.clone(), destination)),
+            Some(Err(error)) => Err(complain(report, &error, console)),
         };
-        wanted.iter().map(open).collect::<Result<_, _>>().map(Self)
+        let opened = wanted.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        if opened.iter().any(|(report, to)| report.file().is_some() && matches!(to, Destination::Stdout)) {
+            console.lend_stdout();
+        }
+        Ok(Self(opened))
     }
 
     /// Writes all of them; one that fails keeps none of the others back.
     pub(super) fn write(self, run: &RunReport, console: &Console) -> Result<(), Exit> {
         let mut failed = None;
-        for (report, target) in self.0 {
+        for (report, destination) in self.0 {
             match report.render(run) {
                 Ok(text) => {
-                    if let Err(error) = target.write(&text, console) {
+                    if let Err(error) = write(&report, destination, &text, console) {
                         complain(&report, &error, console);
                         failed = failed.or(Some(Exit::Environment));
                     }
@@ -164,7 +110,36 @@ impl Reports {
     }
 }
 
-fn complain(report: &Report, error: &io::Error, console: &Console) {
-    let path = report.file().map(|path| path.display().to_string()).unwrap_or_default();
-    console.complain(format!("the report {path} cannot be written: {}", reason(error)));
+fn write(report: &Report, destination: Destination, text: &str, console: &Console) -> io::Result<()> {
+    match destination {
+        Destination::Stdout if *report == Report::Github => {
+            console.commands(text);
+            Ok(())
+        }
+        Destination::Stdout => console.document(text),
+        Destination::Open(mut file) => file.write_all(text.as_bytes()),
+        Destination::File(place) => replace(&place, text.as_bytes()),
+    }
+}
+
+/// Why a report cannot go where something else is.
+fn conflict(report: &Report, place: &Place) -> String {
+    match place {
+        Place::Stdout => {
+            "two reports would be written to standard output\nhelp: Give all but one of them a file, as `--report \
+             json=report.json`."
+                .to_owned()
+        }
+        _ => {
+            let file = report.file().map(|file| shown(file).to_string()).unwrap_or_default();
+            format!("the report {file} would overwrite an input of the run or another report")
+        }
+    }
+}
+
+/// Says that a report cannot be written; what that means before the run.
+fn complain(report: &Report, error: &io::Error, console: &Console) -> Exit {
+    let file = report.file().map(|file| shown(file).to_string()).unwrap_or_default();
+    console.complain(format!("the report {file} cannot be written: {}", reason(error)));
+    Exit::Input
 }

@@ -11,6 +11,7 @@ use svclab_rules::profile::Profile;
 use svclab_rules::{iptables, nftables};
 
 use super::console::Console;
+use super::inputs::InputArgs;
 use super::refusal::Refusal;
 use super::{Exit, text_of, warn};
 use crate::documents;
@@ -24,6 +25,8 @@ pub(crate) struct Args {
     /// A scenario (its rules at the start, with those that it adds itself), or a file of plain Kubernetes objects; `-` for standard
     /// input.
     path: PathBuf,
+    #[command(flatten)]
+    inputs: InputArgs,
     /// Whose rules [default: the first node's]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
@@ -174,7 +177,7 @@ impl Input {
             let help = "Paste the configuration into the scenario, under `cluster:`, `proxy:`.";
             return Err(Refusal::new("--proxy-config is for plain Kubernetes objects, and this is a scenario", help));
         }
-        let mut scenario = scenario::parse(&text, &path, &scenario::read_file)?;
+        let mut scenario = scenario::parse(&text, &path, &args.inputs.reach().reader(&path))?;
         show(&scenario.notes, console);
         let proxy = &mut scenario.cluster.proxy;
         proxy.version = args.version.map_or(std::mem::take(&mut proxy.version), |version| version.to_string());

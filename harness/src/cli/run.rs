@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::console::Console;
+use super::inputs::InputArgs;
 use super::labs::{LabArgs, prepare};
 use super::progress::Bars;
 use super::reports::{Report, Reports};
@@ -12,7 +13,7 @@ use super::{Exit, load};
 use crate::report::{RunReport, ScenarioReport, Status, console};
 use crate::run::{self, Options};
 use crate::scenario::Scenario;
-use crate::text::reason;
+use crate::text::{one_line, reason};
 
 /// Build scenarios as network namespaces, send packets, and judge what comes of them.
 #[derive(Debug, clap::Args)]
@@ -20,6 +21,8 @@ pub(crate) struct Args {
     /// Scenario files, or folders to look for them in.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: InputArgs,
     #[command(flatten)]
     labs: LabArgs,
     /// Carry out only tests whose name contains this text.
@@ -32,7 +35,8 @@ pub(crate) struct Args {
     /// that are only counted.
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
-    /// Write reports as well: junit=FILE, json=FILE, github (annotations on standard output).
+    /// Write reports as well: junit=FILE, json=FILE, github (annotations on standard output). A FILE `-` is standard output, and all else
+    /// that is said goes to standard error then.
     #[arg(long, value_name = "KIND[=FILE]", value_delimiter = ',')]
     report: Vec<Report>,
 }
@@ -43,7 +47,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let scenarios = load(&args.paths, console)?;
+    let scenarios = load(&args.paths, args.inputs.reach(), console)?;
     let options = Options {
         jobs: args.labs.jobs,
         filter: args.filter.clone(),
@@ -75,7 +79,7 @@ fn part(scenarios: Vec<Scenario>, args: &Args, options: &Options, console: &Cons
     if chosen == 0 {
         let filter = args.filter.as_deref().unwrap_or_default();
         let tests: usize = scenarios.iter().map(|scenario| scenario.tests.len()).sum();
-        console.complain(format!("no test's name contains `{filter}`: all {tests} are left out"));
+        console.complain(format!("no test's name contains `{}`: all {tests} are left out", one_line(filter)));
         return Err(Exit::Input);
     }
     let Some(shard) = args.shard else { return Ok(scenarios) };

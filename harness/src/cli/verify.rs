@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Exit;
 use super::console::Console;
-use super::inputs::load_all;
+use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
 use crate::verify::{self, Options, Style, Verified};
 
@@ -15,6 +15,8 @@ pub(crate) struct Args {
     /// node, as `iptables-save` or `nft list ruleset` shows them. Tests are left aside: the cluster is verified as it is at first.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: InputArgs,
     #[command(flatten)]
     labs: LabArgs,
     /// A flow that meets a rule which is not modelled is no failure.
@@ -31,7 +33,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let scenarios = load_all(&args.paths, console)?;
+    let scenarios = load_all(&args.paths, args.inputs.reach(), console)?;
     prepare(console)?;
     let options =
         Options { jobs: args.labs.jobs, backend: args.labs.backend.into(), allow_unknown: args.allow_unknown };

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::model::{Explanation, Line, Matched, Verdict, Way};
+use crate::text::markup;
 
 /// Ways that are drawn at most.
 const MOST_WAYS: usize = 8;
@@ -130,5 +131,5 @@ fn rule_words(line: &Line) -> String {
 
 /// Text inside of quotes.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;").replace('\n', "<br/>")
+    text.lines().map(markup).collect::<Vec<_>>().join("<br/>")
 }

@@ -26,6 +26,7 @@ use crate::observation::FlowObservation;
 use crate::predict::{NO_ADDRESS, Network, PredictError};
 use crate::probe::{ProbeError, Prober};
 use crate::scenario::{AimedScenario, Probe};
+use crate::text::path_text;
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, nearest, send_traced};
 use crate::voices::{Seen, question, sent};
@@ -125,7 +126,7 @@ impl<'a> Inquiry<'a> {
         Ok(Explanation {
             version: 1,
             scenario: scenario.name.clone(),
-            file: scenario.file.display().to_string(),
+            file: path_text(&scenario.file),
             step,
             packet: story::packet(self.probe, prediction.as_ref().map(|prediction| prediction.source)),
             promise: promise.as_ref().map(story::promised),

@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::counts::Counts;
 use super::mutant::{Mutant, Mutants, Tried};
 use crate::report::Trouble;
+use crate::text::{self, path_text};
 
 /// What became of the mutants of all scenarios, as an indented JSON document.
 ///
@@ -28,7 +29,7 @@ pub fn json(all: &[Mutants]) -> Result<String, serde_json::Error> {
     let status = ["error", "failed"].into_iter().find(|status| has(status)).unwrap_or("ok");
     let tried = all.iter().filter_map(|mutants| mutants.result.as_ref().ok());
     let total = Counts::of(tried.flat_map(|tried| &tried.mutants));
-    serde_json::to_string_pretty(&Document { version: 1, status, total, scenarios }).map(|text| text + "\n")
+    text::json(&Document { version: 1, status, total, scenarios })
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -55,7 +56,7 @@ impl<'a> Scenario<'a> {
     fn of(mutants: &'a Mutants) -> Self {
         Self {
             name: &mutants.name,
-            file: mutants.file.display().to_string(),
+            file: path_text(&mutants.file),
             status: match (&mutants.result, mutants.holds()) {
                 (Err(_), _) => "error",
                 (Ok(_), true) => "ok",

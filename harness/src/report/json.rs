@@ -32,6 +32,7 @@ use super::{Account, Counts, ProbeReport, RunReport, ScenarioReport, Status, Tes
 use crate::judge::{Difference, Shares, observed_words};
 use crate::observation::{Delivery, FlowObservation, Observation, Observed, Tally, Translations};
 use crate::scenario::Span;
+use crate::text::{self, path_text};
 
 /// The report as an indented JSON document.
 ///
@@ -39,7 +40,7 @@ use crate::scenario::Span;
 ///
 /// Where the JSON writer fails; there is no input known that makes it.
 pub fn render(run: &RunReport) -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(&Run::from(run)).map(|text| text + "\n")
+    text::json(&Run::from(run))
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -89,7 +90,7 @@ impl<'a> From<&'a ScenarioReport> for Scenario<'a> {
     fn from(report: &'a ScenarioReport) -> Self {
         Self {
             name: &report.name,
-            file: report.file.display().to_string(),
+            file: path_text(&report.file),
             status: report.status().as_str(),
             seconds: report.duration.as_secs_f64(),
             error: report.error.clone().map(Error::from),

@@ -10,6 +10,7 @@ use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStat
 use super::console::{self, Options};
 use super::words::headline;
 use super::{RunReport, ScenarioReport, Status, TestReport};
+use crate::text::{shown, visible, without_commands};
 
 /// The report as an XML document.
 ///
@@ -24,7 +25,7 @@ pub fn render(run: &RunReport) -> Result<String, SerializeError> {
 }
 
 fn suite(scenario: &ScenarioReport) -> TestSuite {
-    let mut suite = TestSuite::new(scenario.name.as_str());
+    let mut suite = TestSuite::new(xml(&scenario.name));
     suite.set_time(scenario.duration);
     for test in &scenario.tests {
         suite.add_test_case(test_case(scenario, test));
@@ -34,7 +35,7 @@ fn suite(scenario: &ScenarioReport) -> TestSuite {
         suite.add_test_case(case(scenario, "the lab", Duration::ZERO, not_ok(Status::Error, message, scenario)));
     }
     if !scenario.notes.is_empty() {
-        suite.set_system_out(scenario.notes.join("\n"));
+        suite.set_system_out(xml(&scenario.notes.join("\n")));
     }
     suite
 }
@@ -51,16 +52,16 @@ fn test_case(scenario: &ScenarioReport, test: &TestReport) -> TestCase {
     };
     let mut case = case(scenario, &test.name, test.duration, status);
     case.set_assertions(test.probes.len());
-    let shown: Vec<&str> = test.probes.iter().flat_map(|probe| &probe.verdict.shown).map(String::as_str).collect();
-    if !shown.is_empty() {
-        case.set_system_out(shown.join("\n"));
+    let told: Vec<&str> = test.probes.iter().flat_map(|probe| &probe.verdict.shown).map(String::as_str).collect();
+    if !told.is_empty() {
+        case.set_system_out(xml(&told.join("\n")));
     }
     case
 }
 
 fn case(scenario: &ScenarioReport, name: &str, time: Duration, status: TestCaseStatus) -> TestCase {
-    let mut case = TestCase::new(name, status);
-    case.set_classname(scenario.file.display().to_string());
+    let mut case = TestCase::new(xml(name), status);
+    case.set_classname(shown(&scenario.file).to_string());
     case.set_time(time);
     case
 }
@@ -69,7 +70,12 @@ fn case(scenario: &ScenarioReport, name: &str, time: Duration, status: TestCaseS
 fn not_ok(status: Status, message: &str, account: &ScenarioReport) -> TestCaseStatus {
     let kind = if status == Status::Error { NonSuccessKind::Error } else { NonSuccessKind::Failure };
     let mut status = TestCaseStatus::non_success(kind);
-    status.set_message(message);
-    status.set_description(console::scenario(account, Options::default()));
+    status.set_message(xml(message));
+    status.set_description(xml(&console::scenario(account, Options::default())));
     status
+}
+
+/// A text that XML can hold: of control characters it has line ends and tabs alone. The XML writer escapes markup.
+fn xml(text: &str) -> String {
+    without_commands(&visible(text, false)).into_owned()
 }

@@ -10,7 +10,7 @@ use crate::probe::ProbeError;
 use crate::report::{Cause, Trouble};
 use crate::scenario::{MOST_FLOWS, Span};
 use crate::stats::{StatsError, grouped};
-use crate::text::reason;
+use crate::text::{reason, shown};
 
 /// What ends a scenario early.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum RunError {
         needed: u64,
     },
     /// The capture could not be written.
-    #[error("writing {}: {}", file.display(), reason(source))]
+    #[error("writing {}: {}", shown(file), reason(source))]
     Pcap {
         /// The file.
         file: PathBuf,

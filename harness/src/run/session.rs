@@ -18,7 +18,8 @@ use crate::probe::Prober;
 use crate::report::{Account, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal, is_clear, most_flows, sample_size};
-use crate::topology;
+use crate::text::shown;
+use crate::{output, topology};
 
 /// The tests of a scenario in their lab.
 pub(crate) struct Session<'lab, 'scenario> {
@@ -266,7 +267,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let file = capture::place(folder, &self.scenario.file);
         let written = pcapng::render(self.prober.record()).map_err(io::Error::other).and_then(|bytes| {
             fs::create_dir_all(file.parent().unwrap_or(folder))?;
-            fs::write(&file, bytes)
+            output::replace(&file, &bytes)
         });
         written.map_err(|source| RunError::Pcap { file, source })
     }
@@ -313,7 +314,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             command += &format!(" --step={}", self.applied);
         }
         // A file whose name begins with a hyphen would be an option.
-        format!("{command} --live -- {}", shell_word(&self.scenario.file.display().to_string()))
+        format!("{command} --live -- {}", shell_word(&shown(&self.scenario.file).to_string()))
     }
 
     /// What judging needs to know of the lab.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::Cluster;
 
-use super::assumed::around;
+use super::assumed::{around, own_name};
 use super::decode::decode;
 use super::diagnostics::Diagnostics;
 use super::document;
-use super::files::{read_argument, read_file, unreadable};
+use super::files::{Reach, read_argument, unreadable};
 use super::find::is_manifest;
 use super::model::{Probe, Scenario};
 use super::raw::RawProbe;
@@ -59,19 +59,20 @@ const ARGUMENTS: &str = "the command line";
 /// All mistakes of both; those of the probe are shown as if it stood in a file of its own.
 pub fn load_and_aim(path: &Path, aim: &Aim) -> Result<AimedScenario, Diagnostics> {
     let text = read_argument(path).map_err(|error| unreadable(path, &error))?;
-    aim_at(&text, path, aim)
+    aim_at(&text, path, aim, Reach::default())
 }
 
-/// The same for the text of a file of that name.
+/// The same for the text of a file of that name, which may name others within a reach.
 ///
 /// # Errors
 ///
 /// As [`load_and_aim`].
-pub(crate) fn aim_at(text: &str, path: &Path, aim: &Aim) -> Result<AimedScenario, Diagnostics> {
+pub(crate) fn aim_at(text: &str, path: &Path, aim: &Aim, reach: Reach) -> Result<AimedScenario, Diagnostics> {
     let objects = is_manifest(text).then(|| around(text, path)).transpose()?;
     let is_objects = objects.is_some();
     let (scenario, assumptions) = objects.unwrap_or_else(|| (text.to_owned(), Vec::new()));
-    let read = |named: &Path| if is_objects && named == path { Ok(text.to_owned()) } else { read_file(named) };
+    let (itself, reader) = (own_name(path), reach.reader(path));
+    let read = |named: &Path| if is_objects && named == itself { Ok(text.to_owned()) } else { reader(named) };
     let mut findings = Findings::default();
     let (arguments, written) = (Path::new(ARGUMENTS), written(aim));
     let mut sources =

@@ -4,19 +4,21 @@
 //! is one place where defaults are filled in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
 use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, ServiceType};
 
 use super::diagnostics::Diagnostics;
-use super::files::read_file;
+use super::files::folder_of;
 use super::model::{Note, Scenario};
 use super::plain::cluster;
 use super::read::without_tests;
 use super::resolve::LEFT_OUT;
+use crate::text::{one_line, path_text};
 
 /// The scenario that plain objects are verified in, and what was assumed, in words.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,17 +42,27 @@ pub struct Assumed {
 pub fn of_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let (written, assumptions) = around(text, path)?;
     // The objects' own mistakes are told with their place in the file; those of what was assumed have none.
-    let read = |named: &Path| if named == path { Ok(text.to_owned()) } else { read_file(named) };
+    let itself = own_name(path);
+    let read = |named: &Path| if named == itself { Ok(text.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) };
     let scenario = without_tests(&written, path, &read)?;
     Ok(Assumed { scenario, assumptions })
+}
+
+/// The name of a file within the scenario that is made of it. One that is not UTF-8 cannot be written there.
+pub(super) fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| path_text(Path::new(name))).unwrap_or_default()
+}
+
+/// The path that the file has for the scenario that is made of it.
+pub(super) fn own_name(path: &Path) -> PathBuf {
+    folder_of(path).join(file_name(path))
 }
 
 /// The text of a scenario around the objects of a text, which names their file, and what it assumes.
 pub(super) fn around(text: &str, path: &Path) -> Result<(String, Vec<String>), Diagnostics> {
     let plain = cluster(text, path, ProxyConfig::default())?;
-    let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut around = Around::new(&plain.cluster);
-    let written = around.scenario(&file);
+    let written = around.scenario(&file_name(path));
     around.assumptions.extend(without_endpoints(&plain.cluster));
     around.assumptions.extend(left_out(&plain.notes));
     Ok((written.to_string(), around.assumptions))
@@ -101,7 +113,7 @@ impl<'a> Around<'a> {
         pods.extend(clients);
         self.assumptions.push("a pod client-of-NODE on every node sends, and a host `outside`".to_owned());
         json!({
-            "name": format!("the objects of {file}"),
+            "name": format!("the objects of {}", one_line(file)),
             "cluster": {"podCIDR": self.pod_ranges()},
             "nodes": nodes,
             "pods": pods,

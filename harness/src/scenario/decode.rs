@@ -28,9 +28,9 @@ pub(crate) fn decode<T: DeserializeOwned>(file: &std::path::Path, tree: &Arc<Nod
     let written = tree;
     let mut tree = tree.clone();
     let mut mistakes = Vec::new();
-    let mut budget = limits::RECOVERY_VALUES.max(tree.size.saturating_mul(2));
+    // Nearly all trees are right: only of others the size matters.
+    let mut budget = None;
     loop {
-        budget = budget.saturating_sub(tree.size);
         let error = match serde_path_to_error::deserialize(Reader(&tree)) {
             Ok(value) => return Decoded { value: Some(value), tree, mistakes },
             Err(error) => error,
@@ -43,7 +43,10 @@ pub(crate) fn decode<T: DeserializeOwned>(file: &std::path::Path, tree: &Arc<Nod
         if !taken {
             mistakes.push(explain(at, &path, &message));
         }
-        if path.is_empty() || mistakes.len() >= limits::MISTAKES || budget < tree.size {
+        let size = tree.size();
+        let left = budget.unwrap_or(limits::RECOVERY_VALUES.max(size.saturating_mul(2))).saturating_sub(size);
+        budget = Some(left);
+        if path.is_empty() || mistakes.len() >= limits::MISTAKES || left < size {
             return Decoded { value: None, tree, mistakes };
         }
         Node::prune(&mut tree, &path);

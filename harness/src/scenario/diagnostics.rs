@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::model::Span;
+use crate::text::one_line;
 
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,12 +62,12 @@ impl Diagnostics {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.span, self.message)?;
+        write!(f, "{}: {}", self.span, one_line(&self.message))?;
         if let Some(also) = &self.also {
-            write!(f, "\n  {}: {}", also.span, also.text)?;
+            write!(f, "\n  {}: {}", also.span, one_line(&also.text))?;
         }
         if let Some(help) = &self.help {
-            write!(f, "\n  help: {help}")?;
+            write!(f, "\n  help: {}", one_line(help))?;
         }
         Ok(())
     }

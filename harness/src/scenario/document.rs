@@ -105,7 +105,8 @@ impl<'a> Builder<'a> {
                 let plain = style == ScalarStyle::Plain && !text_tag;
                 let block = style == ScalarStyle::Literal;
                 let extent = Extent { values: 1, bytes: text.len() };
-                self.close(self.mark(range), Kind::Scalar { text: text.into(), plain, block }, extent, anchor)?;
+                let kind = Kind::Scalar { text: self.scalar(&text), plain, block };
+                self.close(self.mark(range), kind, extent, anchor)?;
             }
             Event::SequenceStart(anchor, tag) => self.start(range, anchor, tag.as_deref(), None)?,
             Event::MappingStart(anchor, tag) => self.start(range, anchor, tag.as_deref(), Some(Vec::new()))?,
@@ -170,6 +171,11 @@ impl<'a> Builder<'a> {
         Err(Stop)
     }
 
+    /// The text of a scalar; short ones are often the same: ports, protocols, `true`.
+    fn scalar(&mut self, text: &str) -> Arc<str> {
+        if text.len() <= limits::SHORT { shared(&mut self.names, text) } else { text.into() }
+    }
+
     /// Ends a value: remembers its anchor and puts it where it belongs.
     fn close(&mut self, mark: Mark, kind: Kind, extent: Extent, anchor: usize) -> Result<(), Stop> {
         self.values += 1;
@@ -178,7 +184,7 @@ impl<'a> Builder<'a> {
             self.mistake(mark, format!("the file has more than {} values", limits::VALUES), help);
             return Err(Stop);
         }
-        let node = Arc::new(Node { mark, kind, size: extent.values, pruned: false });
+        let node = Arc::new(Node { mark, kind, pruned: false });
         if anchor != 0 {
             self.anchors.insert(anchor, (node.clone(), extent));
         }
@@ -284,13 +290,13 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The text of a key, shared with others of the same name.
+/// A text that is shared with all places where the same stands.
 fn shared(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
     if let Some(known) = names.get(name) {
         return known.clone();
     }
     let new: Arc<str> = name.into();
-    if names.len() < limits::SHARED_NAMES {
+    if names.len() < limits::SHARED_TEXTS {
         names.insert(new.clone());
     }
     new

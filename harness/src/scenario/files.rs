@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::sys::statfs::{
     CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, FsType, PROC_SUPER_MAGIC, SECURITYFS_MAGIC, SYSFS_MAGIC,
@@ -14,7 +14,7 @@ use nix::sys::statfs::{
 use super::diagnostics::{Diagnostic, Diagnostics};
 use super::limits::FILE_BYTES;
 use super::model::Span;
-use crate::text::reason;
+use crate::text::{reason, shown};
 
 /// The report of a file that cannot be read.
 pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
@@ -79,6 +79,71 @@ pub(crate) fn read_argument(path: &Path) -> io::Result<String> {
     }
     not_of_kernel(path)?;
     read_limited(File::open(path)?)
+}
+
+/// Where files may lie that a scenario names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// Below the repository that the scenario lies in: the nearest folder above it that has a `.git`; where there is none, below the
+    /// scenario's own folder. Wherever symbolic links lead to counts.
+    #[default]
+    Repository,
+    /// Anywhere.
+    Anywhere,
+}
+
+impl Reach {
+    /// What reads the files that a scenario names, given that scenario's own path.
+    pub fn reader(self, scenario: &Path) -> impl Fn(&Path) -> io::Result<String> + use<> {
+        let root = match self {
+            Self::Repository => Some(repository(&folder_of(scenario))),
+            Self::Anywhere => None,
+        };
+        move |path| match &root {
+            None => read_file(path),
+            Some(Ok(root)) => read_below(root, path),
+            Some(Err(error)) => Err(error.kind().into()),
+        }
+    }
+}
+
+/// The folder that a scenario's paths start from. A scenario that comes through a pipe or a descriptor lies in none: its paths start
+/// where svclab was started.
+pub(super) fn folder_of(scenario: &Path) -> PathBuf {
+    let is_open = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|start| scenario.starts_with(start));
+    if is_open { PathBuf::new() } else { scenario.parent().unwrap_or(Path::new("")).to_owned() }
+}
+
+/// The canonical path of the nearest folder with a `.git`, from a folder upwards; of that folder itself where there is none.
+fn repository(folder: &Path) -> io::Result<PathBuf> {
+    let folder = fs::canonicalize(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?;
+    let root = folder.ancestors().find(|above| above.join(".git").exists()).map(Path::to_owned);
+    Ok(root.unwrap_or(folder))
+}
+
+/// The text of a file that must lie below a folder. Of what lies elsewhere nothing is said, not even whether it is there.
+fn read_below(root: &Path, path: &Path) -> io::Result<String> {
+    let is_below = |place: &Path| place.starts_with(root);
+    let path = std::path::absolute(path)?;
+    match fs::canonicalize(&path) {
+        Ok(place) if is_below(&place) => read_file(&place),
+        Err(error)
+            if path.ancestors().find_map(|above| fs::canonicalize(above).ok()).is_some_and(|at| is_below(&at)) =>
+        {
+            Err(error)
+        }
+        _ => Err(io::Error::new(io::ErrorKind::PermissionDenied, Outside(root.to_owned()))),
+    }
+}
+
+/// That a file lies where none may be read from.
+#[derive(Debug, thiserror::Error)]
+#[error("it lies outside of {}", shown(.0))]
+struct Outside(PathBuf);
+
+/// Whether a file was not read because of where it lies.
+pub(super) fn is_outside(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Outside>())
 }
 
 /// The text of an open file.

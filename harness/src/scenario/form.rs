@@ -65,6 +65,29 @@ pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
     }
 }
 
+/// Whether a text is such as svclab reads: rules of a known form, or YAML with fields or a list. Nothing is shown of any other.
+pub(crate) fn is_input(text: &str) -> bool {
+    is_yaml(text) || form(text).is_ok()
+}
+
+/// Whether a text looks like YAML (or JSON) with fields or a list, going by the first line that says something: `root:x:0:0` and
+/// `KEY=value` do not.
+pub(crate) fn is_yaml(text: &str) -> bool {
+    let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
+    let first =
+        lines.find(|line| !line.is_empty() && !line.starts_with(['#', '%']) && *line != "---" && *line != "...");
+    let Some(first) = first else { return false };
+    let (name, rest) = first.split_once(':').unwrap_or((first, "-"));
+    let is_field = rest.is_empty() || rest.starts_with([' ', '\t']);
+    let is_letter = |letter: char| letter.is_alphanumeric() || "_-./\"'".contains(letter);
+    first.starts_with('{') || first.starts_with("- ") || (is_field && name.trim_end().chars().all(is_letter))
+}
+
+/// Whether a text looks like rules in a language that can be installed.
+pub(crate) fn is_rules(text: &str) -> bool {
+    matches!(form(text), Ok(Form::Saved | Form::Nft | Form::Listed)) || text.trim().is_empty()
+}
+
 /// The headings of tables in `iptables-save`.
 const TABLES: [&str; 5] = ["*nat", "*filter", "*mangle", "*raw", "*security"];
 

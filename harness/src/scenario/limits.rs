@@ -15,8 +15,11 @@ pub(super) const ALIASED_VALUES: u32 = 100_000;
 /// Bytes of text that aliases may add to what is written out.
 pub(super) const ALIASED_BYTES: usize = 4 << 20;
 
-/// Names of fields whose text is shared by all fields of the name. The API's objects have some hundreds.
-pub(super) const SHARED_NAMES: usize = 4096;
+/// Texts that are kept once, however often they stand in a file: names of fields, of which the API's objects have some hundreds, and short values.
+pub(super) const SHARED_TEXTS: usize = 4096;
+
+/// Bytes of a value that is kept once.
+pub(super) const SHORT: usize = 8;
 
 /// Mistakes of one document that are looked for before reading it is given up.
 pub(super) const MISTAKES: usize = 50;

@@ -36,11 +36,11 @@ pub use aim::{Aim, AimedScenario, load_and_aim};
 pub use assumed::{Assumed, of_objects};
 pub(crate) use decode::did_you_mean;
 pub use diagnostics::{Diagnostic, Diagnostics, Label};
+pub use files::{Reach, read_file, unreadable};
 pub(crate) use files::{read_argument, read_limited};
-pub use files::{read_file, unreadable};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};
 pub use form::{Form, form};
-pub(crate) use form::{both_families, family, is_rule, other_family};
+pub(crate) use form::{both_families, family, is_input, is_rule, other_family};
 pub use limits::{FILE_BYTES, MOST_FLOWS};
 pub(crate) use model::pod_label;
 pub use model::{
@@ -50,6 +50,6 @@ pub use model::{
 };
 pub use of_rules::of_rules;
 pub use plain::{PlainCluster, cluster, proxy_config};
-pub use read::{load, parse};
+pub use read::{load, load_within, parse};
 pub use schema::schema;
 pub(crate) use served::served_on;

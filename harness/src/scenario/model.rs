@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use crate::text::{serialize_path, shown};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol, ProxyMode};
@@ -15,6 +16,8 @@ pub use crate::wire::RejectKind;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Span {
     /// The file, as the user named it.
+    #[serde(serialize_with = "serialize_path")]
+    #[schemars(with = "String")]
     pub file: PathBuf,
     /// Line, from 1.
     pub line: usize,
@@ -31,7 +34,7 @@ impl Span {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file.display(), self.line, self.column)
+        write!(f, "{}:{}:{}", shown(&self.file), self.line, self.column)
     }
 }
 

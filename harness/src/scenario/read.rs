@@ -8,22 +8,31 @@ use std::sync::Arc;
 use super::decode::decode;
 use super::diagnostics::{Diagnostic, Diagnostics};
 use super::document;
-use super::files::{read_argument, read_file, unreadable};
-use super::form::{Form, form};
+use super::files::{Reach, folder_of, is_outside, read_argument, unreadable};
+use super::form::{Form, form, is_rules, is_yaml};
 use super::model::{Scenario, Span};
 use super::raw::RawScenario;
 use super::resolve::{Aimed, Extra, Findings, Input, Manifests, RuleFiles, resolve};
 use super::tree::{At, Node, Place};
-use crate::text::reason;
+use crate::text::{reason, shown};
 
-/// Reads a scenario and the files that it names.
+/// Reads a scenario and the files that it names, which must lie below its repository ([`Reach::Repository`]).
 ///
 /// # Errors
 ///
 /// All mistakes of the scenario and its manifests, or the reason why it could not be read.
 pub fn load(path: &Path) -> Result<Scenario, Diagnostics> {
+    load_within(path, Reach::default())
+}
+
+/// The same for files that may lie elsewhere.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn load_within(path: &Path, reach: Reach) -> Result<Scenario, Diagnostics> {
     match read_argument(path) {
-        Ok(text) => parse(&text, path, &read_file),
+        Ok(text) => parse(&text, path, &reach.reader(path)),
         Err(error) => Err(unreadable(path, &error)),
     }
 }
@@ -84,6 +93,13 @@ pub(super) fn parse_into(
         return None;
     }
     mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    if !text.trim().is_empty() && !is_yaml(text) {
+        // What stands in it is not repeated, nor what YAML has to say of it.
+        *findings = Findings::default();
+        let help = "Give a scenario: YAML that starts with `name:`, a sentence that says what it shows.";
+        findings.wrong(At::root(path, &Node::empty()), "this is neither a scenario nor rules", help);
+        return None;
+    }
     let tree = only_document(&documents, path, readable, findings)?;
     if let (Some(_), Some(kind)) = (tree.get("apiVersion"), tree.get("kind")) {
         let kind = kind.value.text().unwrap_or_default();
@@ -97,7 +113,7 @@ pub(super) fn parse_into(
     let decoded = decode::<RawScenario>(path, tree);
     decoded.mistakes.into_iter().for_each(|mistake| findings.add(mistake));
     let raw = decoded.value?;
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = &*folder_of(path);
     let mut files = Files { folder, read, sources, findings };
     let (manifests, rules) = files.named_by(&raw, At::root(path, &decoded.tree));
     let input = Input {
@@ -180,6 +196,14 @@ fn only_document<'a>(
     Some(first)
 }
 
+/// What a file must have, and what to do where it has not.
+type Wanted = (&'static str, &'static str);
+
+const OBJECTS: Wanted =
+    ("Kubernetes objects", "Name a file of objects in YAML or JSON, each with `apiVersion` and `kind`.");
+const RULES: Wanted =
+    ("rules of a known form", "Name a file with what `iptables-save` or `nft list ruleset` prints, unchanged.");
+
 /// Reads the files that a scenario names.
 struct Files<'f> {
     folder: &'f Path,
@@ -203,7 +227,8 @@ impl Files<'_> {
         for (owner, list) in &raw.rules {
             for (index, raw) in list.0.iter().enumerate() {
                 let at = at.field("rules").field(owner).item(index).field("file");
-                if let Some((path, text)) = raw.file.as_ref().and_then(|file| self.text(file, at)) {
+                let read = raw.file.as_ref().and_then(|file| self.text(file, at, (is_rules, RULES)));
+                if let Some((path, text)) = read {
                     rules.insert(path, text);
                 }
             }
@@ -213,22 +238,38 @@ impl Files<'_> {
 
     fn manifests(&mut self, named: &[String], at: At<'_>, manifests: &mut Manifests) {
         for (index, file) in named.iter().enumerate() {
-            if let Some((path, text)) = self.text(file, at.item(index)) {
+            if let Some((path, text)) = self.text(file, at.item(index), (is_yaml, OBJECTS)) {
                 let mistakes = manifests.add(&path, &text);
                 mistakes.into_iter().for_each(|mistake| self.findings.add(mistake));
             }
         }
     }
 
-    fn text(&mut self, file: &str, at: At<'_>) -> Option<(PathBuf, String)> {
+    /// The text of a file that is what a test finds it to be. Of one that is not, no word is repeated: the scenario's author may want to see
+    /// what only svclab's user can read.
+    fn text(
+        &mut self,
+        file: &str,
+        at: At<'_>,
+        (is_wanted, wanted): (fn(&str) -> bool, Wanted),
+    ) -> Option<(PathBuf, String)> {
         let path = self.folder.join(file);
         match (self.read)(&path) {
+            Ok(text) if !is_wanted(&text) => {
+                self.findings.wrong(at, format!("`{file}` has no {}", wanted.0), wanted.1);
+                None
+            }
             Ok(text) => {
                 self.sources.insert(path.clone(), Arc::from(text.as_str()));
                 Some((path, text))
             }
+            Err(error) if is_outside(&error) => {
+                let help = "Move the file there, or pass `--allow-outside` if you know the scenario's author.";
+                self.findings.wrong(at, format!("`{file}` is not read: {error}"), help);
+                None
+            }
             Err(error) => {
-                let help = format!("The path is relative to the scenario: {} was tried.", path.display());
+                let help = format!("The path is relative to the scenario: {} was tried.", shown(&path));
                 self.findings.wrong(at, format!("`{file}` cannot be read: {}", reason(error)), help);
                 None
             }

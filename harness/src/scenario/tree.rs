@@ -25,8 +25,6 @@ pub(crate) struct Node {
     pub(crate) mark: Mark,
     /// What it is.
     pub(crate) kind: Kind,
-    /// How many values it has, aliases written out and itself counted.
-    pub(crate) size: u32,
     /// True where something in it was taken away, because it could not be read.
     pub(crate) pruned: bool,
 }
@@ -36,8 +34,8 @@ pub(crate) struct Node {
 pub(crate) enum Kind {
     /// A string, number, truth value or null.
     Scalar {
-        /// The text without quotes.
-        text: Box<str>,
+        /// The text without quotes; short ones are shared.
+        text: Arc<str>,
         /// True where it stands without quotes, so that it may be other than a string.
         plain: bool,
         /// True for a literal block scalar (`|`), whose lines are those of the file without their indentation.
@@ -73,7 +71,17 @@ impl Node {
     /// A value that is not there, at the start of a file.
     pub(crate) fn empty() -> Self {
         let mark = Mark { line: 1, column: 1, length: 1 };
-        Self { mark, kind: Kind::Scalar { text: Box::default(), plain: true, block: false }, size: 1, pruned: false }
+        Self { mark, kind: Kind::Scalar { text: "".into(), plain: true, block: false }, pruned: false }
+    }
+
+    /// How many values it has, aliases written out and itself counted.
+    pub(crate) fn size(&self) -> u32 {
+        let below: u32 = match &self.kind {
+            Kind::Scalar { .. } => 0,
+            Kind::List(items) => items.iter().map(|item| item.size()).sum(),
+            Kind::Map(entries) => entries.iter().map(|entry| entry.value.size()).sum(),
+        };
+        1 + below
     }
 
     /// The value of a key; `None` where this is no map or has no such key.

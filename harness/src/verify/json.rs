@@ -20,6 +20,7 @@ use super::finding::{Example, Finding};
 use super::verification::{AddressKind, Asked, Verification};
 use super::{Options, Verified};
 use crate::report::Trouble;
+use crate::text::{self, path_text};
 use crate::voices::Disagreement;
 
 /// The verifications as an indented JSON document.
@@ -31,7 +32,7 @@ pub fn json(all: &[Verified], options: &Options) -> Result<String, serde_json::E
     let scenarios: Vec<Scenario<'_>> = all.iter().map(|verified| Scenario::of(verified, options)).collect();
     let has = |status: &str| scenarios.iter().any(|scenario| scenario.status == status);
     let status = ["error", "failed"].into_iter().find(|status| has(status)).unwrap_or("ok");
-    serde_json::to_string_pretty(&Document { version: 1, status, scenarios }).map(|text| text + "\n")
+    text::json(&Document { version: 1, status, scenarios })
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -58,7 +59,7 @@ impl<'a> Scenario<'a> {
         let found = verified.result.as_ref().ok();
         Self {
             name: &verified.name,
-            file: verified.file.display().to_string(),
+            file: path_text(&verified.file),
             status: match (found, verified.holds(options)) {
                 (None, _) => "error",
                 (Some(_), true) => "ok",

@@ -131,9 +131,7 @@ fn a_report_that_cannot_be_written_fails_a_run_that_held() {
 
 #[rstest]
 #[case::value("net.ipv4.ip_default_ttl", "maybe", "invalid argument")]
-#[case::unknown("net.ipv4.no_such_setting", "1", "no such file or directory")]
-#[case::folder("net.ipv4.route", "1", "is a directory")]
-#[case::read_only("net.netfilter.nf_conntrack_count", "1", "permission denied")]
+#[case::interface("net.ipv4.conf.missing.rp_filter", "1", "no such file or directory")]
 fn a_setting_that_the_kernel_refuses_is_the_scenarios_mistake(
     #[case] name: &str,
     #[case] value: &str,
@@ -155,7 +153,9 @@ fn a_setting_that_the_kernel_refuses_is_the_scenarios_mistake(
 #[case::twice("reports-over-reports", "junit=same,json=./same", "would overwrite")]
 #[case::of_the_scenario("reports-over-inputs", "json=../reports-over-inputs/failing.yaml", "would overwrite")]
 #[case::of_a_manifest("reports-over-manifests", "json=objects.yaml", "would overwrite")]
-#[case::dash("reports-to-a-dash", "json=-", "/dev/stdout")]
+#[case::dash_twice("reports-to-a-dash", "json=-,junit=-", "two reports would be written to standard output")]
+#[case::dash_by_another_name("reports-to-a-descriptor", "json=-,junit=/dev/stdout", "two reports would be written")]
+#[case::dash_and_annotations("reports-beside-a-dash", "json=-,github", "two reports would be written")]
 fn reports_overwrite_nothing(#[case] own: &str, #[case] reports: &str, #[case] told: &str) {
     let folder = folder(own);
     let scenario = failing(&folder);

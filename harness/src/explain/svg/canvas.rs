@@ -1,5 +1,6 @@
 //! Shapes and text as SVG.
 
+use crate::text::markup;
 use std::fmt::Write;
 
 /// The width of a letter of 12 px: monospace fonts have 0.6 of their size, others less on the whole.
@@ -23,7 +24,7 @@ pub(super) struct Text<'a> {
 impl Canvas {
     pub(super) fn text(&mut self, at: Text<'_>, words: &str) {
         let Text { x, y, class } = at;
-        let _ = writeln!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{}</text>", escaped(words));
+        let _ = writeln!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{}</text>", markup(words));
     }
 
     pub(super) fn rectangle(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), radius: f64, class: &str) {
@@ -47,7 +48,7 @@ impl Canvas {
     /// The picture.
     pub(super) fn finish(self, title: &str, width: f64, height: f64) -> String {
         let Self { body } = self;
-        let title = escaped(title);
+        let title = markup(title);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
              height=\"{height:.0}\" role=\"img\">\n<title>{title}</title>\n<style>{STYLE}</style>\n{MARKERS}\n\
@@ -83,10 +84,6 @@ pub(super) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
     }
     lines.push(line);
     lines
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// How things look, by day and by night.

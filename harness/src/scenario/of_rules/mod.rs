@@ -12,6 +12,7 @@ mod settings;
 mod surroundings;
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -19,13 +20,12 @@ use svclab_rules::cluster::ProxyConfig;
 
 use self::dump::Dump;
 use self::surroundings::{HERE, Surroundings};
-use super::assumed::{Around, Assumed};
+use super::assumed::{Around, Assumed, file_name, own_name};
 use super::diagnostics::Diagnostics;
-use super::files::read_file;
 use super::model::Note;
 use super::plain::cluster;
 use super::read::without_tests;
-use crate::text::counted;
+use crate::text::{counted, one_line};
 
 /// Builds a scenario around rules that were saved on a node: what `iptables-save` writes, or `nft list ruleset` with `-j` or
 /// without. `path` is their file's name.
@@ -41,12 +41,12 @@ pub fn of_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let shown = dump.shown();
     let surroundings = Surroundings::of(&shown);
     let listed = objects::objects(&shown, &surroundings, dump.mode()).to_string();
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let (name, itself) = (file_name(path), own_name(path));
     let objects_name = format!("the objects assumed of {name}");
-    let objects_path = path.with_file_name(&objects_name);
+    let objects_path = itself.with_file_name(&objects_name);
     let plain = cluster(&listed, &objects_path, ProxyConfig::default())?;
     let mut written = Around::new(&plain.cluster).scenario(&objects_name);
-    written["name"] = json!(format!("the rules of {name}"));
+    written["name"] = json!(format!("the rules of {}", one_line(&name)));
     let bridge = shown.proxy.local_interface.as_deref().filter(|name| !name.ends_with(['+', '*']));
     if bridge.is_some() {
         written["cluster"]["cni"] = json!("bridge");
@@ -57,14 +57,14 @@ pub fn of_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     });
     written["rules"] = json!({HERE: rules.collect::<Vec<Value>>()});
     let read = |named: &Path| match named {
-        _ if named == path => Ok(text.to_owned()),
+        _ if named == itself => Ok(text.to_owned()),
         _ if named == objects_path => Ok(listed.clone()),
-        _ => read_file(named),
+        _ => Err(io::ErrorKind::NotFound.into()),
     };
     let mut scenario = without_tests(&written.to_string(), path, &read)?;
     scenario.inputs.retain(|input| *input != objects_path);
     // What is said of the file's entries is told once.
-    let is_doubt = |note: &mut Note| note.is_doubtful && note.span.file == path;
+    let is_doubt = |note: &mut Note| note.is_doubtful && note.span.file == itself;
     let doubts: BTreeSet<String> = scenario.notes.extract_if(.., is_doubt).map(|note| note.message).collect();
     let settings = settings::assume(&shown, &surroundings, &dump, &mut scenario.cluster);
     let ports = counted(shown.ports.len(), "service port");

@@ -94,7 +94,7 @@ impl Findings {
     }
 
     fn remark(&mut self, at: At<'_>, message: String, is_doubtful: bool) {
-        let note = Note { span: at.span(), message, is_doubtful };
+        let note = Note { span: at.span(), message: one_line(&message).into_owned(), is_doubtful };
         if self.known.insert((note.span.clone(), note.message.clone())) {
             self.notes.push(note);
         }

@@ -2,7 +2,7 @@
 
 use svclab_rules::cluster::{Cluster, ProxyMode};
 use svclab_rules::iptables::evaluate::{CompileError, Mistake, Program};
-use svclab_rules::iptables::{self, Order, Parsed, RuleSet};
+use svclab_rules::iptables::{self, Order, Parsed, RuleSet, Target};
 
 use super::super::diagnostics::Diagnostic;
 use super::super::limits;
@@ -23,8 +23,7 @@ pub(crate) struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// True where nothing else stands in the namespace: then `iptables-restore` judges the rules. Others must be
-    /// understood before they can be merged.
+    /// True where nothing else stands in the namespace. Other rules are merged.
     fn alone(&self) -> bool {
         self.rules.install == Install::Instead || matches!(self.rules.place, Namespace::Pod(_))
     }
@@ -51,14 +50,47 @@ pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
     }
     chain_names(written, findings);
     if let Some(mistake) = no_rules(written) {
-        findings.add(mistake);
-    } else if !written.alone() {
-        const HELP: &str = "Rules that stand before or after kube-proxy's are merged with them, so svclab must \
-            understand them: write them as iptables-save does.";
-        let errors = iptables::parse(&written.rules.text, written.rules.family).err().unwrap_or_default();
-        for error in errors.into_iter().take(limits::MISTAKES) {
-            findings.add(written.mistake(error.line, error.column, error.message).help(HELP));
+        return findings.add(mistake);
+    }
+    let help = if written.alone() {
+        "svclab reads every rule before it installs any: write them as iptables-save does."
+    } else {
+        "Rules that stand before or after kube-proxy's are merged with them, so svclab must understand them: write them as \
+         iptables-save does."
+    };
+    match iptables::parse(&written.rules.text, written.rules.family) {
+        Ok(parsed) => targets(written, &parsed, findings),
+        Err(errors) => {
+            for error in errors.into_iter().take(limits::MISTAKES) {
+                findings.add(written.mistake(error.line, error.column, error.message).help(help));
+            }
         }
+    }
+}
+
+/// Targets that act on the machine, whatever network namespace a packet is in: timers and triggers below `/sys`, and keys.
+const OF_THE_MACHINE: [&str; 3] = ["IDLETIMER", "LED", "SYSRQ"];
+
+/// Refuses rules whose targets act on more than packets.
+fn targets(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
+    let mut found = Vec::new();
+    for (table, rules) in parsed.rules.tables.iter().enumerate() {
+        for (chain, rules) in rules.chains.iter().enumerate() {
+            for (rule, target) in
+                rules.rules.iter().enumerate().filter_map(|(at, rule)| Some((at, rule.target.as_ref()?)))
+            {
+                if let Target::Other(other) = target
+                    && OF_THE_MACHINE.contains(&&*other.name)
+                {
+                    found.push((parsed.lines.line(table, chain, rule).unwrap_or(1), other.name.clone()));
+                }
+            }
+        }
+    }
+    for (line, name) in found.into_iter().take(limits::MISTAKES) {
+        let message = format!("the target {name} acts on the whole machine, not on packets of a network namespace");
+        findings
+            .add(written.mistake(line, 1, message).help("Leave the rule out: no packet goes another way without it."));
     }
 }
 

@@ -7,9 +7,12 @@ use super::super::raw::{RawNode, Scalar};
 use super::super::tree::At;
 use super::findings::Findings;
 
-/// Settings of the machine that a network namespace has no own of (net/core/sysctl_net_core.c, `net_core_table`, and what
-/// net/netfilter/nf_conntrack_standalone.c makes read-only). A kernel may have more of them: it refuses those itself.
-const OF_THE_MACHINE: [&str; 22] = [
+mod known;
+
+/// Settings that all network namespaces share with the host's, and that can be written there alone: net/core/sysctl_net_core.c
+/// (`net_core_table`), net/ipv4/sysctl_net_ipv4.c (`ipv4_table`), and what net/netfilter/nf_conntrack_standalone.c makes read-only. `nf_hooks_lwtunnel`
+/// is one switch for the machine that every namespace can turn on and none can turn off (net/netfilter/nf_hooks_lwtunnel.c).
+const OF_THE_MACHINE: [&str; 33] = [
     "core.bpf_jit_enable",
     "core.bpf_jit_harden",
     "core.busy_poll",
@@ -28,9 +31,20 @@ const OF_THE_MACHINE: [&str; 22] = [
     "core.rps_sock_flow_entries",
     "core.wmem_default",
     "core.wmem_max",
+    "ipv4.fib_sync_mem",
+    "ipv4.inet_peer_maxttl",
+    "ipv4.inet_peer_minttl",
+    "ipv4.inet_peer_threshold",
+    "ipv4.tcp_allowed_congestion_control",
+    "ipv4.tcp_congestion_control",
+    "ipv4.tcp_max_orphans",
+    "ipv4.tcp_mem",
+    "ipv4.udp_mem",
     "netfilter.nf_conntrack_buckets",
     "netfilter.nf_conntrack_expect_max",
     "netfilter.nf_conntrack_max",
+    "netfilter.nf_hooks_lwtunnel",
+    "netfilter.nf_log_all_netns",
     "nf_conntrack_max",
 ];
 
@@ -82,6 +96,31 @@ fn check(name: &str, at: At<'_>, findings: &mut Findings) {
     } else if is_folder(below) {
         let message = format!("`{name}` is a folder of settings");
         findings.wrong(at.key(), message, "Write the name of one that is in it, as `net.ipv4.conf.all.rp_filter`.");
+    } else if READ_ONLY.contains(&below) || below.ends_with(".mc_forwarding") {
+        findings.wrong(at.key(), format!("`{name}` can only be read"), "Leave it out.");
+    } else if !is_of_namespace(below) {
+        let message = format!("`{name}` is not known to be a network namespace's own: writing it may change the host");
+        let help = "Check the name, or leave it out: svclab writes only what Linux keeps for each network namespace by itself.";
+        findings.wrong(at.key(), message, help);
+    }
+}
+
+/// Settings that show what is.
+const READ_ONLY: [&str; 4] = [
+    "ipv4.tcp_available_congestion_control",
+    "ipv4.tcp_ehash_entries",
+    "ipv4.udp_hash_entries",
+    "netfilter.nf_conntrack_count",
+];
+
+/// Whether a network namespace surely has this setting for itself.
+fn is_of_namespace(below_net: &str) -> bool {
+    let parts: Vec<&str> = below_net.split('.').collect();
+    match parts.as_slice() {
+        ["ipv4", "conf", _, key] => known::IPV4_CONF.binary_search(key).is_ok(),
+        ["ipv6", "conf", _, key] => known::IPV6_CONF.binary_search(key).is_ok(),
+        ["ipv4" | "ipv6", "neigh", _, key] => known::NEIGH.binary_search(key).is_ok(),
+        _ => known::SINGLE.binary_search(&below_net).is_ok(),
     }
 }
 
@@ -135,5 +174,30 @@ mod tests {
     #[case("netfilter.nf_conntrack_tcp_be_liberal", false)]
     fn folders_are_told_from_settings(#[case] name: &str, #[case] expected: bool) {
         assert_eq!(is_folder(name), expected);
+    }
+
+    #[rstest]
+    #[case("ipv4.ip_forward", true)]
+    #[case("ipv4.conf.flannel/1.rp_filter", true)]
+    #[case("ipv6.conf.all.forwarding", true)]
+    #[case("ipv6.neigh.eth0.locktime", true)]
+    #[case("netfilter.nf_conntrack_tcp_be_liberal", true)]
+    #[case("bridge.bridge-nf-call-iptables", true)]
+    #[case::switch_of_the_machine("netfilter.nf_hooks_lwtunnel", false)]
+    #[case::loads_modules("ipv4.tcp_congestion_control", false)]
+    #[case::unknown("ipv4.tcp_mem", false)]
+    #[case::not_of_interfaces("ipv4.conf.all.gc_thresh3", false)]
+    #[case::shared("ipv4.neigh.default.gc_thresh3", false)]
+    #[case::deeper("ipv4.conf.all.rp_filter.x", false)]
+    fn only_settings_of_namespaces_are_accepted(#[case] name: &str, #[case] expected: bool) {
+        assert_eq!(is_of_namespace(name), expected);
+    }
+
+    #[test]
+    fn known_settings_are_sorted_and_none_is_the_machines() {
+        for list in [&known::SINGLE[..], &known::IPV4_CONF, &known::IPV6_CONF, &known::NEIGH] {
+            assert!(list.is_sorted());
+            assert!(list.iter().all(|name| !OF_THE_MACHINE.contains(name) && !READ_ONLY.contains(name)));
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::super::matches::{Match, Other};
 use super::super::target::Target;
 use super::super::values::{Negatable, ProtocolNumber};
 use super::conditions::{Kind, condition};
+use super::guard;
 use super::options::{Given, Options, Owner};
 use super::target::{built_in, extension};
 use super::values;
@@ -38,6 +39,7 @@ impl<'a> RuleReader<'a> {
         self.loaded.clear();
         self.last_of_kind.clear();
         split(line, start, &mut self.words)?;
+        guard::check(line, &self.words)?;
         let mut rule = Rule::default();
         let target = self.scan(&mut rule, family)?;
         rule.matches.reserve_exact(self.loaded.len());
@@ -80,10 +82,20 @@ impl<'a> RuleReader<'a> {
             match name {
                 "-m" | "--match" => {
                     let extension = self.argument(at, end)?;
+                    if !is_extension(extension) {
+                        return Err(Fault::new(
+                            self.words[at + 1].column,
+                            format!("`{extension}` is no name of a match"),
+                        ));
+                    }
                     self.load(extension, Kind::of(extension));
                 }
                 "-j" | "--jump" | "-g" | "--goto" => {
-                    self.argument(at, end)?;
+                    let name_of_target = self.argument(at, end)?;
+                    if name_of_target.contains('/') {
+                        let message = format!("`{name_of_target}` is no name of a target");
+                        return Err(Fault::new(self.words[at + 1].column, message));
+                    }
                     target = Some((at + 1, matches!(name, "-g" | "--goto")));
                 }
                 "-4" | "-6" | "--ipv4" | "--ipv6" => {}
@@ -190,6 +202,11 @@ impl<'a> RuleReader<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a match can have this name. iptables makes a library's path of it.
+fn is_extension(name: &str) -> bool {
+    name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter))
 }
 
 fn is_general(name: &str) -> bool {

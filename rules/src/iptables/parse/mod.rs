@@ -1,6 +1,7 @@
 //! Rule text read back: what `iptables-save` shows, with counters or without, and what `iptables-restore` takes.
 
 mod conditions;
+mod guard;
 mod line;
 mod listing;
 mod options;
@@ -180,6 +181,9 @@ impl<'a> Document<'a> {
         };
         let policy = policy_of(policy).ok_or_else(|| Fault::new(column, format!("unknown policy `{policy}`")))?;
         let counters = words.next().and_then(|word| counters_of(word.trim_matches(['[', ']'])));
+        if let Some(more) = words.next() {
+            return Err(Fault::new(column, format!("`{more}` stands behind the counters of a chain")));
+        }
         let chain = self.chain_or_new(name, column)?;
         chain.policy = policy;
         chain.counters = counters.unwrap_or_default();
@@ -210,9 +214,12 @@ impl<'a> Document<'a> {
                 let place = self.chain_of_rule(chain, chain_column)?;
                 self.add(number, place, line, column, Some(position), counters)
             }
+            "-N" | "--new-chain" | "-F" | "--flush" | "-X" | "--delete-chain" if !after.trim().is_empty() => {
+                Err(Fault::new(after_column, format!("nothing may stand behind `{command} {chain}`")))
+            }
             "-N" | "--new-chain" => self.chain_or_new(chain, chain_column).map(|_| ()),
             "-P" | "--policy" => {
-                let word = after.split_whitespace().next().unwrap_or_default();
+                let word = after.trim();
                 let policy = policy_of(word).ok_or_else(|| Fault::new(after_column, "unknown policy"))?;
                 self.chain_or_new(chain, chain_column)?.policy = policy;
                 Ok(())

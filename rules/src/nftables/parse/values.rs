@@ -108,7 +108,7 @@ pub(super) fn addresses(value: &Value) -> Option<Addresses> {
 }
 
 fn prefix(address: &str, length: u8) -> Option<IpNet> {
-    IpNet::new(address.parse().ok()?, length).ok()
+    IpNet::new(address.parse().ok()?, length).ok().map(|range| range.trunc())
 }
 
 fn range(value: &Value) -> Option<AddressRange> {

@@ -4,6 +4,7 @@
 //! commands before it with which `nft -f` empties what is there.
 //! [`words`] takes the text apart, [`set`] reads sets and maps, [`rule`] rules; tables and chains are read here.
 
+mod guard;
 mod rule;
 mod set;
 #[cfg(test)]
@@ -34,7 +35,9 @@ pub(super) enum Scope {
 /// Reads the text, up to the first mistake: behind one nothing tells what is inside of what.
 pub(super) fn parse(text: &str, scope: Scope) -> Result<Parsed, Vec<ParseError>> {
     let mut reader = Reader { words: Words::of(text), scope, parsed: Parsed::default() };
-    reader.document().map_err(|(at, message)| vec![ParseError::at_byte(text, at, message)])?;
+    guard::check(text)
+        .and_then(|()| reader.document())
+        .map_err(|(at, message)| vec![ParseError::at_byte(text, at, message)])?;
     Ok(reader.parsed)
 }
 
@@ -125,6 +128,7 @@ impl<'a> Reader<'a> {
     /// The words up to the table's `}`.
     fn table(&mut self, mut table: Table, within: Within) -> Result<(Table, Lines), Fault> {
         let mut lines = Lines::default();
+        let is_own = *table.name == *TABLE;
         while let Some(word) = self.inside()? {
             match word.text {
                 "comment" => table.comment = Some(self.quoted()?),
@@ -143,7 +147,23 @@ impl<'a> Reader<'a> {
                     table.chains.push(chain);
                     lines.chains.push((word.line, rules));
                 }
-                // Flags of the table; named counters and the like, which no rule of kube-proxy's depends on.
+                // It counts, which changes nothing for packets.
+                "counter" => self.skip_statement()?,
+                "flags" => {
+                    let mut flags = Vec::new();
+                    self.rest_of_line(&mut flags)?;
+                    if flags.iter().any(|flag| flag.is("dormant")) {
+                        return Err((
+                            word.start,
+                            "the table is dormant: the kernel asks none of its chains".to_owned(),
+                        ));
+                    }
+                }
+                other if is_own => {
+                    let message = format!("`{other}` is not supported in kube-proxy's table");
+                    return Err((word.start, message));
+                }
+                // Named objects, which the rules that use them are kept with.
                 _ => self.skip_statement()?,
             }
         }

@@ -114,7 +114,7 @@ fn what_is_not_known_keeps_its_text(#[case] known: &str, #[case] unknown: &str) 
 #[test]
 fn sets_maps_and_chains_are_read_as_other_releases_show_them() {
     let parsed = parse(&table(
-        "\tcomment \"rules\"; flags dormant\n\
+        "\tcomment \"rules\"; flags owner, persist\n\
          \tset a { # handle 3\n\t\ttype ipv4_addr\n\t\tflags dynamic,timeout\n\t\ttimeout 1h30m\n\
          \t\telements = { 10.0.0.1 timeout 3h expires 2h59m59s500ms }\n\t}\n\
          \tcounter dropped {\n\t\tpackets 0 bytes 0\n\t}\n\
@@ -219,4 +219,54 @@ fn priorities_are_numbers_or_names(#[case] text: &str, #[case] number: Option<i3
 #[case("99999999999s", None)]
 fn times_are_read(#[case] text: &str, #[case] seconds: Option<u32>) {
     assert_eq!(set::seconds(text), seconds);
+}
+
+/// What `nft -f` would do beside loading tables is done for nobody, wherever it stands.
+#[rstest]
+#[case::file("include \"/etc/shadow\"\n", "line 1, column 1: `include` names a file of the host")]
+#[case::in_a_table(
+    "table ip kube-proxy {\n include \"/etc/shadow\"\n}\n",
+    "line 2, column 2: `include` names a file of the host"
+)]
+#[case::in_a_chain(
+    "table ip kube-proxy {\n chain a {\n  accept; include \"/etc/shadow\"\n }\n}\n",
+    "line 3, column 11: `include` names a file of the host"
+)]
+#[case::in_another_table(
+    "table ip other {\n chain a {include \"/etc/shadow\"\n }\n}\n",
+    "line 2, column 11: `include` names a file of the host"
+)]
+#[case::behind_a_quote(
+    "table ip x {\n comment \"a\n b \" include \"/etc/shadow\"\n}\n",
+    "line 2, column 10: a quote without its end in this line"
+)]
+#[case::value(
+    "table ip x {\n define a = 1\n}\n",
+    "line 2, column 2: `define` is not supported: write the value where it is used"
+)]
+#[case::variable(
+    "table ip x {\n chain a { ip saddr $a drop; }\n}\n",
+    "line 2, column 21: `$a` stands for a text that is not here: write the value"
+)]
+#[case::asleep(
+    "table ip kube-proxy {\n flags owner,dormant\n}\n",
+    "line 2, column 2: the table is dormant: the kernel asks none of its chains"
+)]
+#[case::bell(
+    "table ip kube-proxy {\n comment \"\x07\"\n}\n",
+    "line 2, column 11: the control character '\\u{7}' stands in a rule"
+)]
+fn what_reaches_beyond_tables_is_refused(#[case] text: &str, #[case] expected: &str) {
+    for read in [parse, parse_all] {
+        let told = read(text).map_err(|errors| errors[0].to_string());
+        assert_eq!(told, Err(expected.to_owned()));
+    }
+}
+
+/// Tables of others may have named objects that are not modelled; what kube-proxy's would lose by being written anew is told.
+#[test]
+fn nothing_of_kube_proxys_table_is_left_out_in_silence() {
+    let text = table("\tlimit a {\n\t\trate 1/second\n\t}");
+    assert_eq!(first_error(&text), "line 2, column 2: `limit` is not supported in kube-proxy's table");
+    assert_eq!(parse_all(&text.replace("kube-proxy", "other")).err(), None);
 }

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
+
 use super::super::super::super::statement::{Addresses, Condition, ConnectionState, LookupKey, Side, Statement};
 use super::super::super::values;
 use super::super::words::{Kind, Word};
@@ -88,10 +90,10 @@ impl<'a> Line<'_, 'a> {
             (self.next() == "}").then_some(Addresses::Ranges(ranges))?
         } else {
             let word = self.next();
-            match (values::set(word), word.parse::<IpAddr>(), word.parse()) {
+            match (values::set(word), word.parse::<IpAddr>(), word.parse::<IpNet>()) {
                 (Some(set), ..) => Addresses::Set(set),
                 (None, Ok(address), _) => Addresses::One(address),
-                (None, Err(_), Ok(prefix)) => Addresses::Prefix(prefix),
+                (None, Err(_), Ok(prefix)) => Addresses::Prefix(prefix.trunc()),
                 _ => Addresses::Ranges(vec![range(word)?]),
             }
         };

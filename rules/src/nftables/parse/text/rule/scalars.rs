@@ -34,7 +34,7 @@ pub(in super::super) fn range(word: &str) -> Option<AddressRange> {
         return (first.is_ipv4() == last.is_ipv4() && first <= last).then_some(AddressRange { first, last });
     }
     let address = word.parse::<IpAddr>().map(AddressRange::from);
-    address.or_else(|_| word.parse::<ipnet::IpNet>().map(AddressRange::from)).ok()
+    address.or_else(|_| word.parse::<ipnet::IpNet>().map(|range| range.trunc().into())).ok()
 }
 
 /// `80` or `80-90`.

@@ -1,0 +1,177 @@
+//! What no rule may have: options that reach beyond it, and words that `iptables-restore` takes apart otherwise than this parser.
+//!
+//! `iptables-restore` hands the words of a line to getopt, so a rule can have every option of `iptables` itself, shortened and in
+//! any place: `--modp=/tmp/x` runs a program, `--hel` prints help and loads nothing.
+
+use super::words::{Fault, Word};
+
+/// Options of iptables itself, without their hyphens, that no rule has.
+const COMMANDS: [&str; 22] = [
+    "append",
+    "check",
+    "delete",
+    "delete-chain",
+    "exact",
+    "flush",
+    "help",
+    "insert",
+    "line-numbers",
+    "list",
+    "list-rules",
+    "modprobe",
+    "new-chain",
+    "numeric",
+    "policy",
+    "rename-chain",
+    "replace",
+    "table",
+    "verbose",
+    "version",
+    "wait",
+    "zero",
+];
+
+/// Options of rules, without their hyphens. They must be written out: a shortened one is not told from a match's own.
+const GENERAL: [&str; 14] = [
+    "destination",
+    "fragments",
+    "goto",
+    "in-interface",
+    "ipv4",
+    "ipv6",
+    "jump",
+    "match",
+    "out-interface",
+    "protocol",
+    "proto",
+    "set-counters",
+    "source",
+    "src",
+];
+
+/// Options of matches that getopt finds although they could be short for one of those.
+const OWN_OF_MATCHES: [&str; 3] = ["set", "pol", "fragment"];
+
+/// Options of matches that name what lies outside of the rules, and what that is.
+const ELSEWHERE: [(&str, &str); 2] = [("object-pinned", "a file of the host"), ("path", "a control group of the host")];
+
+/// Options whose next word may be any text.
+const TEXTS: [&str; 6] = ["--comment", "--log-prefix", "--nflog-prefix", "--string", "--hex-string", "--u32"];
+
+/// Looks for them in the words of a line.
+pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
+    if let Some((at, letter)) = line.char_indices().find(|(_, letter)| letter.is_control() && *letter != '\t') {
+        return Err(Fault::new(at, format!("the control character {letter:?} stands in a rule")));
+    }
+    // Only double quotes are quotes to it, also within a word (`add_param_to_argv` in iptables/xshared.c).
+    let is_apart =
+        |word: &&Word<'_>| word.raw.starts_with('\'') || (!word.raw.starts_with('"') && word.raw.contains('"'));
+    if let Some(word) = words.iter().find(is_apart) {
+        let message = "iptables takes these quotes apart otherwise: put double quotes around a whole word";
+        return Err(Fault::new(word.column, message));
+    }
+    let mut before = "";
+    for word in words {
+        let is_text = TEXTS.contains(&before);
+        before = word.raw;
+        if is_text {
+            before = "";
+        } else if word.text.starts_with('-') && word.text.len() > 1 {
+            option(word)?;
+        }
+    }
+    Ok(())
+}
+
+/// A word that getopt would take for an option, or for its value.
+fn option(word: &Word<'_>) -> Result<(), Fault> {
+    let fault = |message: String| Err(Fault::new(word.column, message));
+    let text = &*word.text;
+    let Some(long) = text.strip_prefix("--") else {
+        let flags = text[1..].trim_start_matches(|letter: char| "46bfhnvwWx".contains(letter));
+        let is_named = text[1..].starts_with(char::is_alphabetic);
+        return match flags.starts_with('M') {
+            true => fault(format!("`{text}` names a program that iptables would run on the host")),
+            false if is_named && word.raw != text => fault(format!("the option `{text}` stands in quotes")),
+            false => Ok(()),
+        };
+    };
+    let name = long.split('=').next().unwrap_or_default();
+    let shortens = |option: &str| !name.is_empty() && option.starts_with(name);
+    if name == "modprobe" || (name.starts_with("mo") && shortens("modprobe")) {
+        return fault(format!("`{text}` names a program that iptables would run on the host"));
+    }
+    if let Some((_, what)) = ELSEWHERE.iter().find(|(option, _)| name.len() > 2 && shortens(option)) {
+        return fault(format!("`{text}` names {what}"));
+    }
+    if word.raw != text {
+        return fault(format!("the option `{text}` stands in quotes"));
+    }
+    if GENERAL.contains(&name) || name == "dst" || OWN_OF_MATCHES.contains(&name) {
+        return Ok(());
+    }
+    if COMMANDS.into_iter().any(shortens) {
+        return fault(format!("`{text}` is a command to iptables, and no part of a rule"));
+    }
+    match GENERAL.into_iter().find(|option| shortens(option)) {
+        Some(option) => fault(format!("`{text}` is short for `--{option}`: write that")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::super::parse_rule;
+    use crate::cluster::Family;
+
+    #[rstest]
+    #[case::program("-M /tmp/x -j ACCEPT", "`-M` names a program that iptables would run on the host")]
+    #[case::attached("-M/tmp/x -j ACCEPT", "`-M/tmp/x` names a program that iptables would run on the host")]
+    #[case::among_flags("-vM /tmp/x", "`-vM` names a program that iptables would run on the host")]
+    #[case::long("-j LOG --modprobe=/tmp/x", "`--modprobe=/tmp/x` names a program that iptables would run on the host")]
+    #[case::shortened("-j LOG --mo /tmp/x", "`--mo` names a program that iptables would run on the host")]
+    #[case::quoted("-m foo --bar \"-M\" /tmp/x", "`-M` names a program that iptables would run on the host")]
+    #[case::quoted_long(
+        "-m foo --bar \"--modprobe\" /tmp/x",
+        "`--modprobe` names a program that iptables would run on the host"
+    )]
+    #[case::quoted_flag("-m foo --bar \"-x\"", "the option `-x` stands in quotes")]
+    #[case::single_quotes(
+        "-m comment --comment 'a -M /tmp/x b'",
+        "iptables takes these quotes apart otherwise: put double quotes around a whole word"
+    )]
+    #[case::within_a_word(
+        "-m foo --bar -\"M\" /tmp/x",
+        "iptables takes these quotes apart otherwise: put double quotes around a whole word"
+    )]
+    #[case::behind_quotes("-m comment --comment \"a\"-M", "`-M` names a program that iptables would run on the host")]
+    #[case::help("-j LOG --hel", "`--hel` is a command to iptables, and no part of a rule")]
+    #[case::list("-j LOG --list", "`--list` is a command to iptables, and no part of a rule")]
+    #[case::table("-j LOG --table nat", "`--table` is a command to iptables, and no part of a rule")]
+    #[case::short_general("-m foo --sour 10.0.0.1", "`--sour` is short for `--source`: write that")]
+    #[case::pinned("-m bpf --object-pinned /sys/fs/bpf/x", "`--object-pinned` names a file of the host")]
+    #[case::pinned_shortened("-m bpf --object=/sys/fs/bpf/x", "`--object=/sys/fs/bpf/x` names a file of the host")]
+    #[case::cgroup("-m cgroup --path user.slice", "`--path` names a control group of the host")]
+    #[case::library("-m ../x --y", "`../x` is no name of a match")]
+    #[case::library_of_target("-j ../x --y", "`../x` is no name of a target")]
+    #[case::bell("-m comment --comment \"a\x07\"", "the control character '\\u{7}' stands in a rule")]
+    fn what_reaches_beyond_a_rule_is_refused(#[case] rule: &str, #[case] expected: &str) {
+        assert_eq!(parse_rule(rule, Family::Ipv4).map_err(|error| error.message), Err(expected.to_owned()));
+    }
+
+    #[rstest]
+    #[case::comment("-m comment --comment \"-M --modprobe -h\" -j ACCEPT")]
+    #[case::bare_comment("-m comment --comment -M -j ACCEPT")]
+    #[case::prefix("-j LOG --log-prefix \"--help \"")]
+    #[case::apostrophe("-m comment --comment \"the node's\" -j ACCEPT")]
+    #[case::escaped("-m comment --comment \"a \\\"b\\\" \\\\ c\" -j ACCEPT")]
+    #[case::recent("-m recent --set --name x --rsource")]
+    #[case::policy("-m policy --dir in --pol ipsec --proto esp")]
+    #[case::negative("-m u32 --u32 \"0 >> 1 = -1\"")]
+    #[case::long_names("--source 10.0.0.1 --protocol tcp --jump ACCEPT")]
+    fn what_only_looks_like_it_passes(#[case] rule: &str) {
+        assert_eq!(parse_rule(rule, Family::Ipv4).err(), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! What no text of nft's may have: what names files of the host or stands for text that is not there, and signs that nft takes apart
+//! otherwise than this parser.
+
+use super::Fault;
+
+/// Statements of nft's scripts. Wherever a statement may stand, they may, and `nft list ruleset` prints none.
+const SCRIPT: [(&str, &str); 4] = [
+    ("include", "`include` names a file of the host"),
+    ("define", "`define` is not supported: write the value where it is used"),
+    ("redefine", "`redefine` is not supported: write the value where it is used"),
+    ("undefine", "`undefine` is not supported: write the value where it is used"),
+];
+
+/// Looks for them outside of quotes and comments.
+pub(super) fn check(text: &str) -> Result<(), Fault> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        in_line(line.trim_end_matches(['\n', '\r'])).map_err(|(column, message)| (at + column, message))?;
+        at += line.len();
+    }
+    Ok(())
+}
+
+fn in_line(line: &str) -> Result<(), Fault> {
+    if let Some((at, letter)) = line.char_indices().find(|(_, letter)| letter.is_control() && *letter != '\t') {
+        return Err((at, format!("the control character {letter:?} stands in a rule")));
+    }
+    let mut start = 0;
+    while let Some(length) = line[start..].find(['"', '#']) {
+        let sign = start + length;
+        words(&line[start..sign], start)?;
+        if line[sign..].starts_with('#') {
+            return Ok(());
+        }
+        // To nft it would go on in the next line.
+        let end = line[sign + 1..].find('"').ok_or((sign, "a quote without its end in this line".to_owned()))?;
+        start = sign + 1 + end + 1;
+    }
+    words(&line[start..], start)
+}
+
+/// Looks through a piece of a line that is in no quotes, and the byte where it starts.
+fn words(piece: &str, start: usize) -> Result<(), Fault> {
+    let mut at = start;
+    for word in piece.split(|letter: char| letter.is_ascii_whitespace() || "{},;=".contains(letter)) {
+        if let Some((_, message)) = SCRIPT.iter().find(|(name, _)| *name == word) {
+            return Err((at, (*message).to_owned()));
+        }
+        if word.starts_with('$') && word.len() > 1 {
+            return Err((at, format!("`{word}` stands for a text that is not here: write the value")));
+        }
+        at += word.len() + 1;
+    }
+    Ok(())
+}

@@ -54,11 +54,20 @@ fn kinds(cascade: &Cascade) -> Vec<(usize, &'static str)> {
 #[case::through_a_chain_that_accepts("-j OTHER", &[(2, "accepted")], "1")]
 #[case::through_a_chain_that_returns("-g BACK", &[(2, "returned")], "1")]
 #[case::through_a_chain_that_does_nothing("-j BACK", &[], "0")]
+#[case::of_marked_packets("-m mark --mark 0x1/0x1 -j RETURN", &[(2, "conditional")], "0")]
+#[case::of_marked_connections("-m connmark --mark 0x1/0x1 -j RETURN", &[(2, "history")], "0")]
+#[case::of_the_original_source("-m conntrack --ctorigsrc 10.0.0.0/8 -j RETURN", &[(2, "conditional")], "0")]
+#[case::nested_history("-j REMEMBERED", &[(0, "history")], "0")]
 #[case::of_remembered_clients("-m recent --rcheck --name x --rsource -j DROP", &[(2, "history")], "0")]
-#[case::beyond_a_rate("-m limit --limit 5/sec -j RETURN", &[(2, "returned"), (2, "history")], "1")]
+#[case::beyond_a_rate("-m limit --limit 5/sec -j RETURN", &[(2, "history"), (2, "returned")], "1")]
 fn rules_before_the_endpoints_count(#[case] rule: &str, #[case] expected: &[(usize, &str)], #[case] left: &str) {
     let text = edited(THREE, FIRST_BALANCING, &format!("{SVC}{rule}\n{FIRST_BALANCING}"));
-    let text = edited(&text, ":KUBE-SVC-CDGG", ":OTHER - [0:0]\n:BACK - [0:0]\n:KUBE-SVC-CDGG");
+    let text = edited(&text, ":KUBE-SVC-CDGG", ":OTHER - [0:0]\n:BACK - [0:0]\n:REMEMBERED - [0:0]\n:KUBE-SVC-CDGG");
+    let text = edited(
+        &text,
+        FIRST_BALANCING,
+        &format!("-A REMEMBERED -m recent --update --name x --rsource -j DROP\n{FIRST_BALANCING}"),
+    );
     let text = edited(&text, FIRST_BALANCING, &format!("-A OTHER -j ACCEPT\n-A BACK -j RETURN\n{FIRST_BALANCING}"));
     let cascade = iptables(&text);
     let defects = kinds(&cascade);
@@ -76,6 +85,7 @@ fn rules_before_the_endpoints_count(#[case] rule: &str, #[case] expected: &[(usi
 #[case::of_some_clients("ip saddr 10.0.0.0/8 return", &[(2, "conditional")])]
 #[case::of_some_ports("tcp sport 1024-2047 drop", &[(2, "conditional")])]
 #[case::of_this_node("fib saddr type local return", &[(2, "conditional")])]
+#[case::of_marked_packets("meta mark & 0x00000001 == 0x00000001 return", &[(2, "conditional")])]
 #[case::marked("meta mark set meta mark | 0x00000001", &[])]
 fn statements_before_the_map_count(#[case] rule: &str, #[case] expected: &[(usize, &str)]) {
     let cascade = nftables(&edited(THREE_NFT, NUMGEN, &format!("{rule}\n\t\t{NUMGEN}")));

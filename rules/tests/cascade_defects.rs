@@ -256,6 +256,41 @@ fn a_part_is_not_blamed_for_what_it_lacks(#[case] shown: &[&str], #[case] unknow
     assert!(cascade.sentence().ends_with("whether shares are even is unknown"), "{}", cascade.sentence());
 }
 
+/// As `nft list chain` shows it: the endpoints' chains are not there, nor the one that marks packets.
+#[test]
+fn one_chain_of_nftables_leaves_its_endpoints_unknown() {
+    let start = THREE_NFT.find("\tchain service-SUSTUHLJ").unwrap();
+    let end = start + THREE_NFT[start..].find("\t}\n").unwrap() + 3;
+    let cascade = nftables(&format!("table ip kube-proxy {{\n{}}}\n", &THREE_NFT[start..end]));
+    assert_eq!((cascade.verdict(), cascade.defects.len(), cascade.endpoints), (Verdict::Unknown, 0, 3));
+    let said: Vec<String> = cascade.unknown.iter().map(ToString::to_string).collect();
+    assert!(
+        said[0].starts_with("rule 2: what endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080 does is not"),
+        "{said:?}"
+    );
+}
+
+/// A cascade that stands in a chain of the kernel, before kube-proxy's.
+#[rstest]
+#[case::even("", "", Verdict::Even)]
+#[case::dropped("-A PREROUTING -d 10.9.9.9/32 -s 10.0.0.0/8 -j DROP\n", "", Verdict::Defective)]
+#[case::other_port("", "0", Verdict::Defective)]
+fn a_cascade_in_prerouting_is_asked_for_what_it_translates(
+    #[case] before: &str,
+    #[case] port: &str,
+    #[case] expected: Verdict,
+) {
+    let front = "-A PREROUTING -d 10.9.9.9/32 -p tcp -m tcp --dport";
+    let own = format!(
+        "{before}{front} 80 -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.9.0.1:80\n\
+         {front} 80{port} -j DNAT --to-destination 10.9.0.2:80\n-A PREROUTING"
+    );
+    let text = edited(THREE, "-A PREROUTING", &own);
+    let parsed = iptables::parse(&text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let cascade = cascades(&parsed.rules).into_iter().find(|own| own.chain == "PREROUTING").unwrap();
+    assert_eq!(cascade.verdict(), expected, "{:?}", cascade.defects);
+}
+
 #[rstest]
 #[case::loops(":A - [0:0]\n:KUBE-SVC-CDGG", "-A A -j A\n", "-j A", "leads back to its own chain")]
 #[case::missing(":KUBE-SVC-CDGG", "", "-j NOWHERE", "chain NOWHERE is not in these rules")]

@@ -62,6 +62,8 @@ fn condition() -> impl Strategy<Value = String> {
         1 => Just("! -s 10.1.0.0/16 ".to_owned()),
         1 => Just("-p tcp -m tcp --sport 1000:2000 ".to_owned()),
         1 => Just("-p udp ".to_owned()),
+        1 => Just("-m mark --mark 0x1/0x1 ".to_owned()),
+        1 => Just("-m mark --mark 0x4000/0x4000 ".to_owned()),
     ];
     let chance = prop_oneof![
         2 => Just(String::new()),
@@ -125,9 +127,9 @@ fn document(endpoints: usize, rules: &[String], inner: &[String]) -> String {
 }
 
 /// The share of every endpoint, and of what gets none, by the walk of one packet.
-fn walked(program: &Program, source: &str, port: u16) -> BTreeMap<String, Share> {
+fn walked(program: &Program, source: &str, port: u16, mark: u32) -> BTreeMap<String, Share> {
     let transport = Transport::opening(Protocol::Tcp, port, 80);
-    let packet = Packet::new(source.parse().unwrap(), "10.96.0.1".parse().unwrap(), transport);
+    let packet = Packet { mark, ..Packet::new(source.parse().unwrap(), "10.96.0.1".parse().unwrap(), transport) };
     let mut shares = BTreeMap::new();
     for branch in program.walk(&Environment::default(), Hook::Prerouting, &packet, Tracking::first(&packet)) {
         let is_translated = branch.outcome == Outcome::Accept && branch.packet.destination != packet.destination;
@@ -167,7 +169,7 @@ proptest! {
         let rules = iptables::parse(&text, Family::Ipv4).unwrap().rules;
         let program = Program::compile(&rules).unwrap();
         let cascade = cascades(&rules).remove(0);
-        let outside = walked(&program, "203.0.113.77", 40_000);
+        let outside = walked(&program, "203.0.113.77", 40_000, 0);
         let left = [(None, cascade.left)];
         let own = told(cascade.shares().into_iter().map(|(endpoint, share)| (Some(endpoint), share)).chain(left));
         prop_assert!(is_same(&own, &outside), "{text}\n{own:?}\n{outside:?}");
@@ -175,10 +177,10 @@ proptest! {
             (if let Fate::Endpoint(endpoint) = fate { Some(endpoint.as_str()) } else { None }, *share)
         }))).collect();
         for source in ["203.0.113.77", "10.2.0.1", "10.1.2.3"] {
-            for port in [40_000, 1500] {
-                let other = walked(&program, source, port);
+            for (port, mark) in [(40_000, 0), (1500, 0), (40_000, 1), (1500, 0x4000)] {
+                let other = walked(&program, source, port, mark);
                 let is_told = is_same(&other, &own) || cases.iter().any(|case| is_same(case, &other));
-                prop_assert!(is_told, "{text}\nfrom {source}:{port}: {other:?}\n{own:?}\n{cases:?}");
+                prop_assert!(is_told, "{text}\nfrom {source}:{port}, mark {mark}: {other:?}\n{own:?}\n{cases:?}");
                 prop_assert!(is_same(&other, &own) || cascade.verdict() == Verdict::Defective, "{text}");
             }
         }

@@ -54,11 +54,20 @@ fn kinds(cascade: &Cascade) -> Vec<(usize, &'static str)> {
 #[case::through_a_chain_that_accepts("-j OTHER", &[(2, "accepted")], "1")]
 #[case::through_a_chain_that_returns("-g BACK", &[(2, "returned")], "1")]
 #[case::through_a_chain_that_does_nothing("-j BACK", &[], "0")]
+#[case::of_marked_packets("-m mark --mark 0x1/0x1 -j RETURN", &[(2, "conditional")], "0")]
+#[case::of_marked_connections("-m connmark --mark 0x1/0x1 -j RETURN", &[(2, "history")], "0")]
+#[case::of_the_original_source("-m conntrack --ctorigsrc 10.0.0.0/8 -j RETURN", &[(2, "conditional")], "0")]
+#[case::nested_history("-j REMEMBERED", &[(0, "history")], "0")]
 #[case::of_remembered_clients("-m recent --rcheck --name x --rsource -j DROP", &[(2, "history")], "0")]
-#[case::beyond_a_rate("-m limit --limit 5/sec -j RETURN", &[(2, "returned"), (2, "history")], "1")]
+#[case::beyond_a_rate("-m limit --limit 5/sec -j RETURN", &[(2, "history"), (2, "returned")], "1")]
 fn rules_before_the_endpoints_count(#[case] rule: &str, #[case] expected: &[(usize, &str)], #[case] left: &str) {
     let text = edited(THREE, FIRST_BALANCING, &format!("{SVC}{rule}\n{FIRST_BALANCING}"));
-    let text = edited(&text, ":KUBE-SVC-CDGG", ":OTHER - [0:0]\n:BACK - [0:0]\n:KUBE-SVC-CDGG");
+    let text = edited(&text, ":KUBE-SVC-CDGG", ":OTHER - [0:0]\n:BACK - [0:0]\n:REMEMBERED - [0:0]\n:KUBE-SVC-CDGG");
+    let text = edited(
+        &text,
+        FIRST_BALANCING,
+        &format!("-A REMEMBERED -m recent --update --name x --rsource -j DROP\n{FIRST_BALANCING}"),
+    );
     let text = edited(&text, FIRST_BALANCING, &format!("-A OTHER -j ACCEPT\n-A BACK -j RETURN\n{FIRST_BALANCING}"));
     let cascade = iptables(&text);
     let defects = kinds(&cascade);
@@ -76,6 +85,7 @@ fn rules_before_the_endpoints_count(#[case] rule: &str, #[case] expected: &[(usi
 #[case::of_some_clients("ip saddr 10.0.0.0/8 return", &[(2, "conditional")])]
 #[case::of_some_ports("tcp sport 1024-2047 drop", &[(2, "conditional")])]
 #[case::of_this_node("fib saddr type local return", &[(2, "conditional")])]
+#[case::of_marked_packets("meta mark & 0x00000001 == 0x00000001 return", &[(2, "conditional")])]
 #[case::marked("meta mark set meta mark | 0x00000001", &[])]
 fn statements_before_the_map_count(#[case] rule: &str, #[case] expected: &[(usize, &str)]) {
     let cascade = nftables(&edited(THREE_NFT, NUMGEN, &format!("{rule}\n\t\t{NUMGEN}")));
@@ -244,6 +254,41 @@ fn a_part_is_not_blamed_for_what_it_lacks(#[case] shown: &[&str], #[case] unknow
     assert_eq!((cascade.defects.as_slice(), found.as_slice()), (&[][..], unknown), "{:?}", cascade.unknown);
     assert_eq!(cascade.verdict(), Verdict::Unknown);
     assert!(cascade.sentence().ends_with("whether shares are even is unknown"), "{}", cascade.sentence());
+}
+
+/// As `nft list chain` shows it: the endpoints' chains are not there, nor the one that marks packets.
+#[test]
+fn one_chain_of_nftables_leaves_its_endpoints_unknown() {
+    let start = THREE_NFT.find("\tchain service-SUSTUHLJ").unwrap();
+    let end = start + THREE_NFT[start..].find("\t}\n").unwrap() + 3;
+    let cascade = nftables(&format!("table ip kube-proxy {{\n{}}}\n", &THREE_NFT[start..end]));
+    assert_eq!((cascade.verdict(), cascade.defects.len(), cascade.endpoints), (Verdict::Unknown, 0, 3));
+    let said: Vec<String> = cascade.unknown.iter().map(ToString::to_string).collect();
+    assert!(
+        said[0].starts_with("rule 2: what endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080 does is not"),
+        "{said:?}"
+    );
+}
+
+/// A cascade that stands in a chain of the kernel, before kube-proxy's.
+#[rstest]
+#[case::even("", "", Verdict::Even)]
+#[case::dropped("-A PREROUTING -d 10.9.9.9/32 -s 10.0.0.0/8 -j DROP\n", "", Verdict::Defective)]
+#[case::other_port("", "0", Verdict::Defective)]
+fn a_cascade_in_prerouting_is_asked_for_what_it_translates(
+    #[case] before: &str,
+    #[case] port: &str,
+    #[case] expected: Verdict,
+) {
+    let front = "-A PREROUTING -d 10.9.9.9/32 -p tcp -m tcp --dport";
+    let own = format!(
+        "{before}{front} 80 -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.9.0.1:80\n\
+         {front} 80{port} -j DNAT --to-destination 10.9.0.2:80\n-A PREROUTING"
+    );
+    let text = edited(THREE, "-A PREROUTING", &own);
+    let parsed = iptables::parse(&text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let cascade = cascades(&parsed.rules).into_iter().find(|own| own.chain == "PREROUTING").unwrap();
+    assert_eq!(cascade.verdict(), expected, "{:?}", cascade.defects);
 }
 
 #[rstest]

@@ -199,3 +199,57 @@ fn a_picture_has_a_bar_for_each_endpoint_and_is_xml() {
     assert!(picture.contains("a&lt;b&gt;&amp;&quot;\\x1b[2J tcp"), "{picture}");
     assert!(!picture.contains('\u{1b}'));
 }
+
+/// Rules of one chain alone: where its endpoints' chains lead to is not known, and so not whether shares are even.
+#[test]
+fn what_a_part_does_not_show_is_unknown() {
+    let part: Vec<&str> = SAVED.lines().filter(|line| line.starts_with("-A KUBE-SVC-FOO")).collect();
+    let report = report(&part.join("\n"));
+    assert_eq!((report.defects(), report.unknown(), report.is_even()), (0, 3, false));
+    let page = console::render(&report, Style { quiet: true, ..Style::default() });
+    for said in [
+        "  UNKNOWN  rule 2: what KUBE-SEP-B does is not in these rules: 33.333333 % of all new connections\n",
+        "1 cascade, 3 endpoints; shares of 1 cascade unknown: these rules do not show all\n",
+    ] {
+        assert!(page.contains(said), "{page}");
+    }
+    assert!(!page.contains("is even"), "{page}");
+    let json = json::render(&report).unwrap();
+    assert_eq!((json["unknown"].as_u64(), json["cascades"][0]["verdict"].as_str()), (Some(3), Some("unknown")));
+    assert!(svg::render(&report).contains("Unknown: rule 1: what KUBE-SEP-A does is not in these rules"));
+}
+
+/// As in seed 000: endpoints' chains translate UDP, but a TCP port leads there; one translates to another address.
+#[test]
+fn a_listing_that_was_edited_by_hand_is_not_even() {
+    let report = report(
+        "Chain KUBE-SERVICES (2 references)\ntarget     prot opt source               destination\n\
+         KUBE-SVC-QKJQYQZXY3DRLPVB  tcp  --  anywhere  100.96.128.2  /* kube-system/FOO:foo cluster IP */ tcp dpt:9153\n\
+         Chain KUBE-SVC-QKJQYQZXY3DRLPVB (1 references)\ntarget     prot opt source               destination\n\
+         KUBE-SEP-3UIFCWUMBYEVXRYP  all  --  anywhere  anywhere  statistic mode random probability 0.50000000000\n\
+         KUBE-SEP-QSKKIZFW3PNDWYKJ  all  --  anywhere  anywhere\n\
+         Chain KUBE-SEP-3UIFCWUMBYEVXRYP (1 references)\ntarget     prot opt source               destination\n\
+         KUBE-MARK-MASQ  all  --  100.96.0.2  anywhere\nDNAT  udp  --  anywhere  anywhere  udp to:100.96.0.2:9153\n\
+         Chain KUBE-SEP-QSKKIZFW3PNDWYKJ (1 references)\ntarget     prot opt source               destination\n\
+         KUBE-MARK-MASQ  all  --  100.96.32.2  anywhere\nDNAT  udp  --  anywhere  anywhere  udp to:100.32.64.2:9153\n",
+    );
+    let kinds: Vec<(usize, &str)> =
+        report.cascades[0].defects.iter().map(|defect| (defect.rule, defect.kind.code())).collect();
+    assert_eq!(kinds, [(1, "protocol"), (2, "protocol"), (2, "address"), (0, "falls-through")]);
+}
+
+/// What gets no endpoint, and what depends on the connection, is in JSON with its rule and share.
+#[test]
+fn json_has_what_gets_no_endpoint() {
+    let first = "-A KUBE-SVC-FOO -m comment";
+    let edits = "-A KUBE-SVC-FOO -m statistic --mode random --probability 0.5 -j RETURN\n-A KUBE-SVC-FOO -s 10.0.0.0/8 -j DROP\n";
+    let json = json::render(&report(&SAVED.replacen(first, &format!("{edits}{first}"), 1))).unwrap();
+    let cascade = &json["cascades"][0];
+    assert_eq!(cascade["verdict"], "defective");
+    assert_eq!(cascade["fallen"][0]["fate"]["kind"], "returned");
+    assert_eq!((&cascade["fallen"][0]["rule"], &cascade["left"]["fraction"]), (&1.into(), &"1/2".into()));
+    let case = &cascade["cases"][0];
+    assert_eq!((&case["example"], &case["rule"]), (&"from 10.0.0.0".into(), &2.into()));
+    assert_eq!(case["parts"][1]["fate"]["kind"], "dropped");
+    assert_eq!(case["parts"][1]["share"]["fraction"], "1/2");
+}

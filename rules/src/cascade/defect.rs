@@ -78,9 +78,12 @@ pub enum Kind {
         /// What becomes of them.
         fates: Vec<(Fate, Share)>,
     },
-    /// The rule asks for what came before a connection: what a list remembers, how many packets came lately, by which port of a
-    /// bridge.
-    History,
+    /// The rule asks for more than a connection's first packet shows: what a list remembers, how many packets came lately, the
+    /// connection's mark, the port of a bridge.
+    History {
+        /// The chain and number of the rule, where it is in another chain.
+        within: Option<String>,
+    },
     /// A rule takes connections that then get no endpoint.
     Escapes {
         /// What becomes of them.
@@ -218,7 +221,7 @@ impl Kind {
             Self::Duplicate { .. } => "duplicate",
             Self::Unreachable { .. } => "unreachable",
             Self::Conditional { .. } => "conditional",
-            Self::History => "history",
+            Self::History { .. } => "history",
             Self::Escapes { fate, .. } => fate.code(),
             Self::NeverTaken { .. } => "never-taken",
             Self::Protocol { .. } => "protocol",
@@ -305,9 +308,15 @@ impl fmt::Display for Kind {
                 write!(f, "nothing is left for {endpoint}: a rule before it takes everything")
             }
             Self::Conditional { example, fates } => conditional(f, example, fates),
-            Self::History => f.write_str(
-                "depends on earlier packets of the client, or on how many came lately: shares are of clients that are new",
-            ),
+            Self::History { within } => {
+                if let Some(within) = within {
+                    write!(f, "{within}: ")?;
+                }
+                f.write_str(
+                    "depends on more than the connection itself, as earlier packets, rates or a connection mark: shares are of \
+                     connections that are new in every respect",
+                )
+            }
             Self::Escapes { fate, within, share } => {
                 let within = within.as_ref().map(|chain| format!(" in {chain}")).unwrap_or_default();
                 let becomes = match fate {
@@ -321,7 +330,10 @@ impl fmt::Display for Kind {
                 write!(f, "{share} of new connections {becomes}{within} and reach no endpoint of this chain")
             }
             Self::NeverTaken { endpoint } => {
-                write!(f, "no connection to the service meets the conditions of this rule: {endpoint} gets nothing by it")
+                write!(
+                    f,
+                    "no connection to the service meets the conditions of this rule: {endpoint} gets nothing by it"
+                )
             }
             Self::Protocol { chain, translates, service } => write!(
                 f,
@@ -372,7 +384,12 @@ impl fmt::Display for Kind {
                 write!(f, "looks up clients under mask {mask}: others with the same prefix go to {endpoint} too")
             }
             Self::Time { endpoint, seconds, usual } => {
-                write!(f, "clients of {endpoint} are remembered for {}, those of others for {}", time(*seconds), time(*usual))
+                write!(
+                    f,
+                    "clients of {endpoint} are remembered for {}, those of others for {}",
+                    time(*seconds),
+                    time(*usual)
+                )
             }
             Self::FallsThrough { share } => write!(f, "{share} of new connections are left to no endpoint"),
         }

@@ -65,7 +65,7 @@ impl<'a> Leads<'a> {
 }
 
 /// The front that a rule asks for.
-fn front(rule: &Rule) -> Option<Front> {
+pub(super) fn front(rule: &Rule) -> Option<Front> {
     let (protocol, port) = rule.matches.iter().find_map(|one| match one {
         Match::Ports(ports) => {
             let port = ports.destination.filter(|port| !port.negated && port.value.first == port.value.last)?;

@@ -71,17 +71,18 @@ pub(super) fn packets(family: Family, protocol: Protocol, fronts: &[Front], edge
         std::iter::once(Interface::new(INPUT)).chain(edges.inputs.iter().map(|bits| interface(*bits))).collect();
     let outputs: Vec<Option<Interface>> =
         std::iter::once(None).chain(edges.outputs.iter().map(|bits| interface(*bits))).collect();
+    let marks: Vec<u32> = std::iter::once(0).chain(edges.marks.iter().copied().filter(|mark| *mark != 0)).collect();
     let mut all = Vec::new();
     'all: for &(number, destination, port) in &targets {
         for &output in &outputs {
             for &input in &inputs {
-                for &source_port in &ports {
+                for (&mark, &source_port) in marks.iter().flat_map(|mark| ports.iter().map(move |port| (mark, port))) {
                     for &source in &sources {
                         if all.len() > MOST {
                             break 'all;
                         }
                         let transport = opening(number, source_port, port);
-                        all.push(Packet { input, output, ..Packet::new(source, destination, transport) });
+                        all.push(Packet { input, output, mark, ..Packet::new(source, destination, transport) });
                     }
                 }
             }
@@ -127,6 +128,9 @@ pub(super) fn difference(packet: &Packet, main: &Packet) -> String {
     }
     if let Some(output) = packet.output.filter(|_| packet.output != main.output) {
         words.push(format!("that goes out by {output}"));
+    }
+    if packet.mark != main.mark {
+        words.push(format!("with mark {:#x}", packet.mark));
     }
     words.join(" ")
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use super::affinity::{Endpoint, Key, Note, Recall, affinity};
 use super::defect::{Defect, Kind};
-use super::front::{Front, Leads};
+use super::front::{Front, Leads, front};
 use super::identity::{self, Own};
 use super::judge::{About, Extent, judge};
 use super::walked::{Group, Names, walk};
@@ -100,14 +100,27 @@ impl<'a> Text<'a> {
         self.chains.get(name).copied()
     }
 
+    /// The fronts of a chain: of the rules that lead there, else of its own rules that translate.
+    fn fronts(&self, chain: &Chain) -> Vec<Front> {
+        let mut fronts = self.leads.fronts(&chain.name);
+        if fronts.is_empty() {
+            for front in chain.rules.iter().filter(|rule| destination(rule).is_some()).filter_map(front) {
+                if !fronts.contains(&front) {
+                    fronts.push(front);
+                }
+            }
+        }
+        fronts
+    }
+
     fn cascade(&self, chain: &Chain) -> Option<Cascade> {
-        let fronts = self.leads.fronts(&chain.name);
+        let fronts = self.fronts(chain);
         let led: Vec<Led<'_>> = chain.rules.iter().zip(1..).filter_map(|(rule, number)| led(rule, number)).collect();
         let own: Vec<&Rule> =
             led.iter().filter_map(|one| self.endpoint(one.chain)).flat_map(|own| &own.rules).collect();
         let service = chain.rules.iter().chain(own.iter().copied()).find_map(service_in).unwrap_or(&chain.name);
         let protocol = protocol(&chain.name, service, &fronts, chain, &own);
-        let names = Written { text: self, chain };
+        let names = Written { text: self, chain, fronts: &fronts };
         let position = *self.positions.get(&*chain.name)?;
         let group = Group {
             program: &self.program,
@@ -158,13 +171,14 @@ impl<'a> Text<'a> {
 struct Written<'a, 'b> {
     text: &'a Text<'b>,
     chain: &'a Chain,
+    fronts: &'a [Front],
 }
 
 impl Names for Written<'_, '_> {
     fn chance(&self, rule: usize, _: u32, _: u32) -> Option<Chance> {
         let rule = self.chain.rules.get(rule - 1)?;
         let leads_back = asks_recent(rule).is_some() && led(rule, 1).is_some();
-        (!leads_back).then(|| chance(rule))
+        (!leads_back).then(|| chance(rule, self.fronts))
     }
 
     fn is_endpoint(&self, chain: &str) -> bool {
@@ -218,20 +232,22 @@ fn asks_recent(rule: &Rule) -> Option<&Recent> {
     })
 }
 
-/// The chance that is written at a rule, beside what all rules of a service's chain have in common: a protocol.
-fn chance(rule: &Rule) -> Chance {
+/// The chance that is written at a rule, beside what all rules of a service have in common: a protocol, one of its fronts.
+fn chance(rule: &Rule, fronts: &[Front]) -> Chance {
     let mut chance = Chance::Always;
+    let is_front = front(rule).is_some_and(|front| fronts.contains(&front));
+    let is_target = |ports: &Ports| is_front && ports.source.is_none() && ports.flags.is_none();
     for one in &rule.matches {
         chance = match (one, chance) {
             (Match::Comment(_) | Match::Nfacct(_), chance) => chance,
-            (Match::Ports(ports), chance) if *ports == Ports::any(ports.protocol) => chance,
+            (Match::Ports(ports), chance) if *ports == Ports::any(ports.protocol) || is_target(ports) => chance,
             (Match::Recent(recent), chance) if recent.action.value == RecentAction::Set => chance,
             (Match::Statistic(statistic), Chance::Always) => drawn(*statistic),
             _ => Chance::Condition,
         };
     }
     let asks = rule.source.is_some()
-        || rule.destination.is_some()
+        || (rule.destination.is_some() && !is_front)
         || rule.in_interface.is_some()
         || rule.out_interface.is_some();
     if asks { Chance::Condition } else { chance }

@@ -10,7 +10,7 @@ use super::packets::{difference, machine, packets};
 use super::{Chance, Step};
 use crate::cluster::Protocol;
 use crate::walk::{
-    Deed, Destination, Edges, End, Entry, Environment, Inspect, Packet, Program, Reach, RuleId, Share, Spread, spread,
+    Deed, Destination, End, Entry, Environment, Inspect, Packet, Program, Reach, RuleId, Share, Spread, Survey, spread,
 };
 
 /// Rules that are asked at most for all packets of one cascade, beside four times its own.
@@ -59,16 +59,17 @@ pub(super) struct Walked {
 pub(super) fn walk<C: Inspect>(group: &Group<'_, C>) -> Option<Walked> {
     let is_border = |chain: u32| chain != group.chain && group.names.is_group(chain);
     let mut reach = Reach::new(group.program, &is_border, true);
-    let (mut edges, mut rules) = reach.edges(group.chain);
-    if edges.marks {
+    let mut survey = reach.survey(group.chain);
+    if !survey.edges.marks.is_empty() {
         reach = Reach::new(group.program, &is_border, false);
-        (edges, rules) = reach.edges(group.chain);
+        survey = reach.survey(group.chain);
     }
+    let Survey { edges, rules, history } = survey;
     let family = group.program.family();
     let tried = packets(family, group.protocol, group.fronts, &edges);
     let mut ledger = Ledger::new(group, &mut reach, &tried.main);
     let environment = machine(family);
-    let walking = Walking { group, is_border: &is_border, forgets_marks: !edges.marks, environment, rules };
+    let walking = Walking { group, is_border: &is_border, forgets_marks: edges.marks.is_empty(), environment, rules };
     let parts = walking.parts(&tried.main);
     if ledger.steps.is_empty() && !parts.iter().any(|part| matches!(part.end, End::Unknown(_))) {
         return None;
@@ -81,8 +82,8 @@ pub(super) fn walk<C: Inspect>(group: &Group<'_, C>) -> Option<Walked> {
         let why = "the rules tell more kinds of packets apart than are tried".to_owned();
         ledger.unknown.push(Unknown { rule: 0, share: None, why });
     }
-    let asks_history = edges.history;
-    Some(ledger.finish(&parts, cases, asks_history))
+    ledger.history(&history);
+    Some(ledger.finish(&parts, cases))
 }
 
 struct Walking<'a, 'b, C> {
@@ -314,7 +315,7 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
         }
     }
 
-    fn finish(mut self, parts: &[Spread], cases: Vec<Case>, asks_history: bool) -> Walked {
+    fn finish(mut self, parts: &[Spread], cases: Vec<Case>) -> Walked {
         let endpoints = self.add_up();
         self.never_taken(parts, &cases);
         for fallen in &self.fallen {
@@ -324,9 +325,6 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
                 fate => Kind::Escapes { fate: fate.clone(), within: fallen.within.clone(), share: fallen.share },
             };
             self.defects.push(Defect { rule: fallen.rule, kind });
-        }
-        if asks_history {
-            self.history();
         }
         let left = self.fallen.iter().fold(Share::ZERO, |sum, fallen| sum.plus(fallen.share));
         let Self { steps, fallen, unknown, defects, .. } = self;
@@ -385,17 +383,16 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
         self.defects.extend(found);
     }
 
-    /// Notes rules that ask what is remembered of clients and lead to no endpoint.
-    fn history(&mut self) {
+    /// Notes which of these rules ask for earlier packets without leading clients back to their endpoint.
+    fn history(&mut self, rules: &[u32]) {
         let span = self.group.program.span(self.group.chain);
-        for rule in span.first..span.end {
-            let mut edges = Edges::default();
-            self.group.program.code.edges(rule, &mut edges);
-            let number = self.number(rule);
-            let is_affinity = self.group.names.chance(number, 0, 1).is_none();
-            let matters = !matches!(self.group.program.code.deed(rule), Deed::Passes | Deed::Marks);
-            if edges.history && !is_affinity && matters {
-                self.found(number, Kind::History);
+        for &rule in rules {
+            if !(span.first..span.end).contains(&rule) {
+                let place = self.group.program.place(RuleId(rule));
+                let within = Some(format!("{} rule {}", place.chain, place.rule));
+                self.found(0, Kind::History { within });
+            } else if self.group.names.chance(self.number(rule), 0, 1).is_some() {
+                self.found(self.number(rule), Kind::History { within: None });
             }
         }
     }

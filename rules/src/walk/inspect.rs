@@ -49,8 +49,8 @@ pub(crate) struct Edges {
     pub(crate) local_source: bool,
     /// The same of the destination.
     pub(crate) local_destination: bool,
-    /// Whether a condition looks at a mark that rules may have set.
-    pub(crate) marks: bool,
+    /// Marks of packets. Where there are any, what rules set of them matters too.
+    pub(crate) marks: BTreeSet<u32>,
     /// Whether a condition asks for earlier packets or connections: lists of clients, rates.
     pub(crate) history: bool,
 }
@@ -60,6 +60,19 @@ impl Edges {
     pub(crate) fn between(values: &mut BTreeSet<u128>, first: u128, last: u128) {
         values.insert(first);
         values.extend(last.checked_add(1));
+    }
+
+    /// Values that are `value` under a mask are told from others.
+    pub(crate) fn masked(values: &mut BTreeSet<u128>, value: u128, mask: u128) {
+        values.insert(value);
+        // The lowest bit of the mask is enough for another value.
+        values.insert(value ^ (mask & mask.wrapping_neg()));
+    }
+
+    /// Marks that are `value` under a mask are told from others.
+    pub(crate) fn mark(&mut self, value: u32, mask: u32) {
+        self.marks.insert(value);
+        self.marks.insert(value ^ (mask & mask.wrapping_neg()));
     }
 
     /// Ports from `first` to `last` are told from others.
@@ -77,6 +90,15 @@ impl Edges {
     pub(crate) fn ports_of(&mut self, source: bool) -> &mut BTreeSet<u16> {
         if source { &mut self.source_ports } else { &mut self.destination_ports }
     }
+}
+
+/// What was found of the rules that a chain leads to.
+pub(crate) struct Survey {
+    pub(crate) edges: Edges,
+    /// How many there are, those that only set marks included.
+    pub(crate) rules: usize,
+    /// Those that ask for earlier packets or connections.
+    pub(crate) history: Vec<u32>,
 }
 
 /// What is known of the chains that one chain leads to.
@@ -129,21 +151,24 @@ impl<'a, C: Inspect> Reach<'a, C> {
         self.is_idle(rule, 0)
     }
 
-    /// The edges of all rules that a chain leads to and that do something to a packet; and how many rules there are.
-    pub(crate) fn edges(&mut self, chain: u32) -> (Edges, usize) {
-        let (mut edges, mut rules) = (Edges::default(), 0);
+    /// The edges of all rules that a chain leads to and that do something to a packet.
+    pub(crate) fn survey(&mut self, chain: u32) -> Survey {
+        let (mut edges, mut rules, mut history) = (Edges::default(), 0, Vec::new());
         let (mut open, mut known) = (vec![chain], HashSet::from([chain]));
         while let Some(chain) = open.pop() {
             let span = self.program.span(chain);
             rules += (span.end - span.first) as usize;
             for rule in (span.first..span.end).filter(|rule| !self.leaves(*rule)).collect::<Vec<_>>() {
                 self.program.code.edges(rule, &mut edges);
+                if std::mem::take(&mut edges.history) {
+                    history.push(rule);
+                }
                 if let Deed::Leads(chains, _) = self.program.code.deed(rule) {
                     open.extend(chains.into_iter().filter(|next| !(self.is_border)(*next) && known.insert(*next)));
                 }
             }
         }
-        (edges, rules)
+        Survey { edges, rules, history }
     }
 
     /// The destinations that a chain may give a connection, by its own rules or by chains that they lead to.

@@ -3,10 +3,10 @@
 use smallvec::smallvec;
 
 use super::action::Action;
-use super::condition::{AddressTypes, Condition, Field, PortField};
+use super::condition::{AddressTypes, Condition, ConnectionPart, Field, PortField};
 use super::program::Code;
 use crate::iptables::{RecentAction, Side};
-use crate::walk::{Deed, Edges, Inspect};
+use crate::walk::{Deed, Direction, Edges, Inspect};
 
 impl Inspect for Code {
     fn deed(&self, rule: u32) -> Deed<'_> {
@@ -40,10 +40,13 @@ fn of_condition(condition: &Condition, edges: &mut Edges) {
             of_field(*field, first, first | ((1 << shift) - 1), edges);
         }
         Condition::Masked(masked) => {
-            of_field(masked.field, masked.value, masked.value, edges);
-            // What differs in the lowest bit of the mask alone.
-            let other = masked.value ^ (masked.mask & masked.mask.wrapping_neg());
-            of_field(masked.field, other, other, edges);
+            let values = match masked.field {
+                Field::Source => &mut edges.sources,
+                Field::Destination => &mut edges.destinations,
+                Field::Input => &mut edges.inputs,
+                Field::Output => &mut edges.outputs,
+            };
+            Edges::masked(values, masked.value, masked.mask);
         }
         Condition::Between(range) => of_field(range.field, range.first, range.last, edges),
         Condition::Protocol { number, .. } => drop(edges.protocols.insert(*number)),
@@ -63,16 +66,16 @@ fn of_condition(condition: &Condition, edges: &mut Edges) {
                 }
             }
         }
-        Condition::Mark(_) | Condition::Connmark(_) => edges.marks = true,
+        Condition::Mark(mark) => edges.mark(mark.value.value, mark.value.mask),
+        Condition::Conntrack(options) => options.parts.iter().for_each(|part| of_part(&part.value, edges)),
         Condition::AddressType(types) => of_types(types, edges),
         Condition::Recent(recent) => edges.history |= recent.action.value != RecentAction::Set,
-        Condition::Limit | Condition::Nth { .. } => edges.history |= matches!(condition, Condition::Limit),
-        Condition::Physdev(_) => edges.history = true,
+        Condition::Limit | Condition::Physdev(_) | Condition::Connmark(_) => edges.history = true,
         // The same for the first packets of all connections, or not known for any.
         Condition::State(_)
         | Condition::OldState(_)
-        | Condition::Conntrack(_)
         | Condition::Random(_)
+        | Condition::Nth { .. }
         | Condition::Set(_)
         | Condition::Never
         | Condition::Unknown(_) => {}
@@ -87,6 +90,21 @@ fn of_field(field: Field, first: u128, last: u128, edges: &mut Edges) {
         Field::Destination => Edges::between(&mut edges.destinations, first, last),
         Field::Input => drop(edges.inputs.insert(first)),
         Field::Output => drop(edges.outputs.insert(first)),
+    }
+}
+
+/// A part of a connection, as its first packet has it.
+fn of_part(part: &ConnectionPart, edges: &mut Edges) {
+    let of_source = |direction: Direction, source: bool| (direction == Direction::Original) == source;
+    match *part {
+        ConnectionPart::Direction(_) => {}
+        ConnectionPart::Protocol(number) => drop(edges.protocols.insert(number)),
+        ConnectionPart::Address { direction, source, value, mask } => {
+            Edges::masked(edges.addresses(of_source(direction, source)), value, mask);
+        }
+        ConnectionPart::Port { direction, source, range } => {
+            Edges::ports(edges.ports_of(of_source(direction, source)), range.first, range.last);
+        }
     }
 }
 

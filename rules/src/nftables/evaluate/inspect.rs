@@ -82,7 +82,7 @@ impl Code {
             }
             Condition::Local(Side::Source) => edges.local_source = true,
             Condition::Local(Side::Destination) => edges.local_destination = true,
-            Condition::Mark { .. } => edges.marks = true,
+            Condition::Mark { mask, value, .. } => edges.mark(*value, *mask),
             Condition::InSet { key, set, .. } => self.of_key(key, *set, edges),
             // The same for the first packets of all connections, or not known for any.
             Condition::State { .. } | Condition::Translated | Condition::Always(_) | Condition::Unknown(_) => {}

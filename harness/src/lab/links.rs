@@ -169,7 +169,7 @@ fn one_queue<T: Default>(builder: LinkMessageBuilder<T>) -> LinkMessageBuilder<T
 
 fn common<T: Default>(builder: LinkMessageBuilder<T>, interface: &Interface) -> LinkMessage {
     let builder = builder.index(interface.index).address(interface.mac.0.to_vec());
-    let builder = if interface.kind == InterfaceKind::Bridge { builder } else { builder.up() };
+    let builder = if interface.kind == InterfaceKind::Bridge { builder.down() } else { builder.up() };
     match interface.bridge {
         Some(bridge) => builder.controller(bridge).build(),
         None => builder.build(),

@@ -114,6 +114,9 @@ impl Prober<'_> {
         count: impl FnOnce(&mut Self) -> Result<Tally, ProbeError>,
     ) -> Result<Tally, ProbeError> {
         let family = Family::of(probe.to.address);
+        // What earlier probes left under way is counted before, if at all: counting forgets connections, and rules would take it for new.
+        self.until_quiet(|prober| prober.skip())?;
+        self.lab.flush_connections()?;
         let before = self.lab.translations(family)?;
         let tally = count(self)?;
         let counted = self.lab.translations(family)?.since(&before);

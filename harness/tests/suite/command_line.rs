@@ -394,7 +394,7 @@ ports: [{port: 8080, protocol: TCP, name: ''}]
 
 /// A program that takes rules and does nothing is found out, before any probe could hold without them.
 #[rstest]
-#[case::iptables("iptables-restore", "1.30", "iptables", "table nat of node/n lacks -A PREROUTING ")]
+#[case::iptables("iptables-restore", "1.30", "iptables", "table filter of node/n lacks -A FORWARD ")]
 #[case::nftables("nft", "1.33", "nftables", "table ip kube-proxy of node/n lacks the whole table")]
 fn rules_that_are_not_there_are_an_error_of_the_environment(
     #[case] program: &str,

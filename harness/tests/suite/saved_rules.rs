@@ -154,8 +154,9 @@ impl Draft {
         cluster.proxy.detect_local = match self.detect {
             0 => DetectLocal::ClusterCidr,
             1 => DetectLocal::NodeCidr,
-            2 => DetectLocal::BridgeInterface("cni0".to_owned()),
-            _ => DetectLocal::InterfaceNamePrefix("veth".to_owned()),
+            // In nftables mode prefixes of names are not modelled.
+            3 if self.mode == ProxyMode::Iptables => DetectLocal::InterfaceNamePrefix("veth".to_owned()),
+            _ => DetectLocal::BridgeInterface("cni0".to_owned()),
         };
         cluster.proxy.cluster_cidrs = vec![cidr(self.family, self.pods[0], 0, [16, 48])];
         for (number, places) in self.endpoints.iter().enumerate() {
@@ -229,7 +230,7 @@ impl Draft {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever pods and Services have as addresses, what is assumed around the rules never contradicts itself.
     #[test]

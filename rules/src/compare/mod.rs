@@ -60,7 +60,10 @@ pub struct Comparison {
 pub fn compare_machines<R: Rules>(expected: &R, found: &R) -> Comparison {
     let own = expected.findings(found, Scope::Own);
     let mut foreign = expected.findings(found, Scope::All);
-    foreign.retain(|finding| !own.contains(finding));
+    let is_of_other_family = |finding: &Finding| {
+        matches!((&finding.subject, &finding.difference), (Subject::Table(_), Difference::Unexpected(Fact::Whole)))
+    };
+    foreign.retain(|finding| !own.contains(finding) && !is_of_other_family(finding));
     Comparison { own, foreign, others: expected.others(found) }
 }
 

@@ -61,7 +61,7 @@ fn test_case(scenario: &ScenarioReport, test: &TestReport) -> TestCase {
 
 fn case(scenario: &ScenarioReport, name: &str, time: Duration, status: TestCaseStatus) -> TestCase {
     let mut case = TestCase::new(xml(name), status);
-    case.set_classname(shown(&scenario.file).to_string());
+    case.set_classname(xml(&shown(&scenario.file).to_string()));
     case.set_time(time);
     case
 }

@@ -71,12 +71,12 @@ pub(crate) fn is_input(text: &str) -> bool {
 }
 
 /// Whether a text looks like YAML (or JSON) with fields or a list, going by the first line that says something: `root:x:0:0` and
-/// `KEY=value` do not.
+/// `KEY=value` do not. One that says nothing does.
 pub(crate) fn is_yaml(text: &str) -> bool {
     let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let first =
         lines.find(|line| !line.is_empty() && !line.starts_with(['#', '%']) && *line != "---" && *line != "...");
-    let Some(first) = first else { return false };
+    let Some(first) = first else { return true };
     let (name, rest) = first.split_once(':').unwrap_or((first, "-"));
     let is_field = rest.is_empty() || rest.starts_with([' ', '\t']);
     let is_letter = |letter: char| letter.is_alphanumeric() || "_-./\"'".contains(letter);
@@ -127,4 +127,27 @@ pub(crate) fn is_rule(line: &str) -> bool {
     let line = line.trim_start();
     let line = line.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(line, |(_, rest)| rest);
     line.starts_with("-A ")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::scenario("# remark\n---\nname: x\n", true)]
+    #[case::key_alone("tests:\n  - {}\n", true)]
+    #[case::quoted("\"name\": x\n", true)]
+    #[case::json("{\"apiVersion\": \"v1\"}", true)]
+    #[case::list("- a\n", true)]
+    #[case::broken("name: [x\n", true)]
+    #[case::accounts("root:$6$x:19000:0:99999:7:::\n", false)]
+    #[case::environment("KEY=a: b\n", false)]
+    #[case::private_key("-----BEGIN PRIVATE KEY-----\n", false)]
+    #[case::section("[client]\npassword: x\n", false)]
+    #[case::word("secret\n", false)]
+    fn yaml_is_told_from_other_texts(#[case] text: &str, #[case] expected: bool) {
+        assert_eq!(is_yaml(text), expected);
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::decode::did_you_mean;
 use super::super::model::Setting;
 use super::super::raw::{RawNode, Scalar};
 use super::super::tree::At;
@@ -100,7 +101,11 @@ fn check(name: &str, at: At<'_>, findings: &mut Findings) {
         findings.wrong(at.key(), format!("`{name}` can only be read"), "Leave it out.");
     } else if !is_of_namespace(below) {
         let message = format!("`{name}` is not known to be a network namespace's own: writing it may change the host");
-        let help = "Check the name, or leave it out: svclab writes only what Linux keeps for each network namespace by itself.";
+        let known: Vec<String> = known::SINGLE.iter().map(|below| format!("net.{below}")).collect();
+        let help = did_you_mean(name, &known).unwrap_or_else(|| {
+            "Leave it out: svclab writes only settings that Linux keeps for each network namespace by itself."
+                .to_owned()
+        });
         findings.wrong(at.key(), message, help);
     }
 }

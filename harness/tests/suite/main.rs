@@ -23,6 +23,7 @@ mod invalid;
 mod kill;
 mod mutate;
 mod nft_loads;
+mod outside;
 mod promise;
 mod readiness;
 mod rules;

@@ -1,6 +1,8 @@
 //! All integration tests of the rules, in one program: it is linked once, and its tests share all processors.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails where something is missing")]
 
+mod cascade;
+mod cascade_defects;
 mod compare;
 mod golden;
 mod golden_support;

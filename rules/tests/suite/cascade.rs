@@ -1,5 +1,4 @@
 //! Cascades held against recordings, of which all are even, and against the walk of single packets.
-#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,16 +1,15 @@
 //! Edits of recordings, each of which `cascade` must name: with its rule and what kind of defect it is.
-#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use rstest::rstest;
 use svclab_rules::cascade::{Cascade, Extent, Verdict, cascades, cascades_of, numgens};
 use svclab_rules::cluster::Family;
 use svclab_rules::{iptables, nftables};
 
-const THREE: &str = include_str!("golden/clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
-const AFFINITY: &str = include_str!("golden/affinity-clientip/v1.30-iptables/iptables-save.txt");
-const THREE_NFT: &str = include_str!("golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt");
-const AFFINITY_NFT: &str = include_str!("golden/affinity-clientip/v1.30-nftables/nft-ruleset.txt");
-const LOCAL: &str = include_str!("golden/affinity-nodeport-local/v1.21-iptables/iptables-save.txt");
+const THREE: &str = include_str!("../golden/clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+const AFFINITY: &str = include_str!("../golden/affinity-clientip/v1.30-iptables/iptables-save.txt");
+const THREE_NFT: &str = include_str!("../golden/clusterip-three-endpoints/v1.30-nftables/nft-ruleset.txt");
+const AFFINITY_NFT: &str = include_str!("../golden/affinity-clientip/v1.30-nftables/nft-ruleset.txt");
+const LOCAL: &str = include_str!("../golden/affinity-nodeport-local/v1.21-iptables/iptables-save.txt");
 
 /// Where the first of a service's balancing rules stands, with all behind it up to the first that is left out.
 const SVC: &str = "-A KUBE-SVC-CDGGSHYLG3RE2FKL ";

@@ -1,5 +1,4 @@
 //! Nothing leaves the lab: what is written where, which files are read, and what of others' words is printed.
-#![allow(clippy::expect_used, reason = "a test fails where something is missing")]
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -94,12 +94,17 @@ impl Prober<'_> {
         followed
     }
 
-    fn follow_together(&mut self, wanted: &[Wanted]) -> Result<Followed, ProbeError> {
+    /// Waits until nothing of earlier flows is under way.
+    pub(super) fn settle(&mut self) -> Result<(), ProbeError> {
         match self.until_quiet(|prober| prober.look(&mut Followed::default())) {
             // What was missed so far is of flows that nobody follows any more.
-            Err(ProbeError::Overrun { .. }) => {}
-            quiet => quiet?,
+            Err(ProbeError::Overrun { .. }) => Ok(()),
+            quiet => quiet,
         }
+    }
+
+    fn follow_together(&mut self, wanted: &[Wanted]) -> Result<Followed, ProbeError> {
+        self.settle()?;
         self.provide_ports(wanted.len())?;
         let mut followed = Followed::default();
         for one in wanted {

@@ -115,7 +115,7 @@ impl Prober<'_> {
     ) -> Result<Tally, ProbeError> {
         let family = Family::of(probe.to.address);
         // What earlier probes left under way is counted before, if at all: counting forgets connections, and rules would take it for new.
-        self.until_quiet(|prober| prober.skip())?;
+        self.settle()?;
         self.lab.flush_connections()?;
         let before = self.lab.translations(family)?;
         let tally = count(self)?;

@@ -160,7 +160,7 @@ tests:
         let account = probes[1].account.as_ref().expect("an account of a probe that failed");
         let words = "What nodes remembered of earlier flows, connections or clients, changed its way. Sent again where nothing is \
                      remembered: Promise, prediction and kernel agree.";
-        assert_eq!((account.meaning.as_str(), account.observation.as_str()), (words, "dropped"));
+        assert_eq!((account.meaning.as_str(), account.observation.as_str()), (words, "dropped on node/worker"));
     });
 }
 

@@ -108,6 +108,33 @@ fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expect
     });
 }
 
+/// A packet that leaves the node and is lost is no packet that the node drops.
+#[test]
+fn a_missing_drop_is_no_agreement() {
+    testing::privileged(|| {
+        let path = std::path::Path::new("../scenarios/releases/1.33-unallocated-address-nftables.yaml");
+        let mut scenario = scenario::load(path).unwrap();
+        let documents = svclab::documents::generate(&scenario, &scenario.cluster).unwrap();
+        let table = documents.iter().find(|document| document.space == "node/worker").unwrap();
+        let kept: Vec<&str> = table.text.lines().filter(|line| !line.contains("unallocated ClusterIPs")).collect();
+        assert_eq!(kept.len() + 1, table.text.lines().count(), "one rule less");
+        scenario.rules.push(ForeignRules {
+            place: Place::Node("worker".to_owned()),
+            family: table.family,
+            mode: ProxyMode::Nftables,
+            text: kept.join("\n"),
+            origin: scenario.tests[0].span.clone(),
+            install: Install::Instead,
+        });
+        let options = Options::default();
+        let verified = verify(std::slice::from_ref(&scenario), &options, &|_| {}).remove(0);
+        let failures: Vec<&Finding> = verified.result.as_ref().unwrap().failures(&options).collect();
+        let is_lost =
+            |finding: &&Finding| finding.disagreement == Rules && finding.what.contains("lost on the underlay");
+        assert!(failures.iter().any(is_lost), "{}", page(&verified, &options, Style::default()));
+    });
+}
+
 /// What a machine reads of a fault: the rules that are to blame, and that the command fails by it.
 #[test]
 fn json_says_what_the_page_says() {

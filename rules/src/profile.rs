@@ -49,8 +49,8 @@
 //! | more policies, protocols and families | `config-masquerade-all-local` `dual-stack-healthcheck` `hairpin-shared-endpoint` `internal-local-terminating` `long-names-no-endpoints` `nodeport-udp-local-none-here` `sctp-everything` | description | description | description | description | description | recording | recording |
 //!
 //! All features of the other releases are by description. So is in which patch release between two recorded ones a change
-//! came, and what ServiceCIDR objects do. Changes of objects, and the connections that are forgotten with them, are by
-//! recording of 1.30 in iptables mode (`tests/golden-updates`).
+//! came, and what ServiceCIDR objects do. Changes of objects are by recording of 1.30 in iptables mode, and the connections
+//! that are forgotten with them by recording of 1.30 in iptables mode and of 1.32 to 1.36 in both (`tests/golden-updates`).
 //!
 //! A version without a patch number is the newest patch release of its minor one, with what was backported to it.
 

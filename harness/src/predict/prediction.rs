@@ -176,9 +176,9 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Whether rules are the cause, and not the network.
-    pub(crate) fn is_of_rules(&self) -> bool {
-        matches!(self, Self::Rule(_) | Self::Policy { .. } | Self::NoAddress)
+    /// Whether a rule is the cause, and not the network, nor what a host does by default with what no rule is about.
+    pub(crate) fn is_of_a_rule(&self) -> bool {
+        matches!(self, Self::Rule(_) | Self::NoAddress)
     }
 }
 

@@ -50,7 +50,7 @@ impl Seen {
             Predicted::Rejected { kind, .. } => Self::Rejected(*kind),
             Predicted::Dropped { at, cause, rejected_at } => {
                 let at = rejected_at.as_ref().unwrap_or(at).clone();
-                let is_astray = !is_in_cluster(&at) || !cause.is_of_rules();
+                let is_astray = !is_in_cluster(&at) || !cause.is_of_a_rule();
                 Self::Dropped { at, is_astray }
             }
             Predicted::Unknown { .. } => return None,

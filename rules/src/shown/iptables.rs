@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::model::{Marked, Shown, ShownPort, ShownProxy, bit};
-use crate::cluster::Protocol;
+use crate::cluster::{Family, Protocol};
 use crate::compare::Policy;
 use crate::compare::iptables::{Known, MASQUERADE, NODE_PORTS, Names, address, host, kind_of, name_in, transport};
 use crate::compare::kind::Kind;
@@ -19,6 +19,7 @@ pub(super) fn read(rules: &RuleSet) -> Shown {
     let names = Names::of(rules);
     let known = Known([&names, &names]);
     let mut reader = Reader {
+        family: rules.family,
         names: known.services(),
         known,
         ports: BTreeMap::new(),
@@ -32,6 +33,7 @@ pub(super) fn read(rules: &RuleSet) -> Shown {
 }
 
 struct Reader<'a> {
+    family: Family,
     known: Known<'a>,
     names: BTreeMap<ChainHash, String>,
     ports: BTreeMap<ChainHash, ShownPort>,
@@ -94,7 +96,7 @@ impl<'a> Reader<'a> {
         if rule.next_chain().is_some_and(|next| **next == *NODE_PORTS) {
             match &rule.destination {
                 Some(Negatable { negated: false, value }) => self.proxy.node_port_addresses.extend(host(value)),
-                _ => self.proxy.serves_all_addresses = true,
+                _ => drop(self.proxy.families_on_all_addresses.insert(self.family)),
             }
             return;
         }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 
-use crate::cluster::{ObjectName, Protocol};
+use crate::cluster::{Family, ObjectName, Protocol};
 
 /// What rules show.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -121,8 +121,8 @@ pub struct ShownProxy {
     pub masquerade_bit: Option<u8>,
     /// The addresses on which node ports are served, where rules name them; loopback ones among them.
     pub node_port_addresses: BTreeSet<IpAddr>,
-    /// Whether node ports are served on every address.
-    pub serves_all_addresses: bool,
+    /// The families in which node ports are served on every address.
+    pub families_on_all_addresses: BTreeSet<Family>,
     /// The ranges of cluster IPs whose unallocated addresses are dropped.
     pub service_cidrs: BTreeSet<IpNet>,
 }
@@ -134,7 +134,7 @@ impl ShownProxy {
         self.masquerades_all |= other.masquerades_all;
         self.masquerade_bit = self.masquerade_bit.or(other.masquerade_bit);
         self.node_port_addresses.extend(other.node_port_addresses);
-        self.serves_all_addresses |= other.serves_all_addresses;
+        self.families_on_all_addresses.extend(other.families_on_all_addresses);
         self.service_cidrs.extend(other.service_cidrs);
     }
 }

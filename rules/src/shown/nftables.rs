@@ -33,7 +33,9 @@ pub(super) fn read(table: &Table) -> Shown {
         marked: Vec::new(),
         proxy: ShownProxy::default(),
     };
-    reader.proxy.serves_all_addresses = table.set("nodeport-ips").is_none();
+    if table.set("nodeport-ips").is_none() {
+        reader.proxy.families_on_all_addresses.insert(table.family);
+    }
     table.sets.iter().for_each(|set| reader.set(set));
     table.chains.iter().for_each(|chain| reader.chain(chain));
     reader.finish()
@@ -125,11 +127,26 @@ impl<'a> Reader<'a> {
                 let dropped = chain.rules.iter().filter(|rule| rule.statements == [Statement::Verdict(Verdict::Drop)]);
                 self.proxy.service_cidrs.extend(dropped.flat_map(destinations));
             }
-            None => chain.rules.iter().flat_map(|rule| &rule.statements).for_each(|statement| {
-                if let Statement::Mark(MarkChange::Set(value)) = statement {
-                    self.proxy.masquerade_bit = bit(*value);
-                }
-            }),
+            None => chain.rules.iter().for_each(|rule| self.in_frame(rule)),
+        }
+    }
+
+    /// A rule that belongs to no service: which bit asks for masquerading, and, where one rule is about all cluster IPs, which
+    /// packets to them are marked.
+    fn in_frame(&mut self, rule: &'a Rule) {
+        for statement in &rule.statements {
+            if let Statement::Mark(MarkChange::Set(value)) = statement {
+                self.proxy.masquerade_bit = bit(*value);
+            }
+        }
+        let is_to_cluster_ips = rule.conditions.iter().any(|condition| match condition {
+            Condition::Address { side: Side::Destination, negated: false, value: Addresses::Set(name) } => {
+                **name == *"cluster-ips"
+            }
+            _ => false,
+        });
+        if is_to_cluster_ips && rule.statements.iter().any(marks) {
+            self.proxy.marks(&marked(rule));
         }
     }
 
@@ -149,22 +166,15 @@ impl<'a> Reader<'a> {
 
     /// Notes which packets a rule marks for masquerading.
     fn marks(&mut self, rule: &'a Rule) {
-        let Some(ip) = address(rule).and_then(|address| address.ip) else { return };
+        let only = rule.conditions.iter().find_map(|condition| match condition {
+            Condition::Address { side: Side::Destination, negated: false, value: Addresses::One(ip) } => Some(*ip),
+            _ => None,
+        });
+        let Some(ip) = address(rule).and_then(|address| address.ip).or(only) else { return };
         if !rule.statements.iter().any(marks) {
             return;
         }
-        let interface = rule.conditions.iter().find_map(|condition| match condition {
-            Condition::InInterface { negated: true, name } | Condition::InInterfaceName { negated: true, name } => {
-                Some(&**name)
-            }
-            _ => None,
-        });
-        let marked = match (source(rule, true), interface) {
-            (Some(range), _) => Marked::Outside(range),
-            (None, Some(name)) => Marked::NotBy(name),
-            (None, None) => Marked::Always,
-        };
-        self.marked.push((ip, marked));
+        self.marked.push((ip, marked(rule)));
     }
 
     fn finish(self) -> Shown {
@@ -174,6 +184,21 @@ impl<'a> Reader<'a> {
         let mut ports: Vec<ShownPort> = ports.into_values().collect();
         ports.iter_mut().for_each(ShownPort::tidy);
         Shown { ports, proxy }
+    }
+}
+
+/// Which packets a rule marks, by where they come from.
+fn marked(rule: &Rule) -> Marked<'_> {
+    let interface = rule.conditions.iter().find_map(|condition| match condition {
+        Condition::InInterface { negated: true, name } | Condition::InInterfaceName { negated: true, name } => {
+            Some(&**name)
+        }
+        _ => None,
+    });
+    match (source(rule, true), interface) {
+        (Some(range), _) => Marked::Outside(range),
+        (None, Some(name)) => Marked::NotBy(name),
+        (None, None) => Marked::Always,
     }
 }
 

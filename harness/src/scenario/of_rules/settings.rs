@@ -1,7 +1,7 @@
 //! kube-proxy's configuration and release, as rules show them.
 
 use ipnet::IpNet;
-use svclab_rules::cluster::{Cluster, DetectLocal, ProxyConfig, ProxyMode};
+use svclab_rules::cluster::{Cluster, DetectLocal, Family, ProxyConfig, ProxyMode};
 use svclab_rules::compare::Finding;
 use svclab_rules::profile::{Profile, releases};
 use svclab_rules::shown::{Shown, ShownProxy};
@@ -82,7 +82,15 @@ fn read(shown: &ShownProxy, around: &Surroundings, mode: ProxyMode) -> ProxyConf
     let is_usual = match mode {
         ProxyMode::Iptables => shown.node_port_addresses.is_empty(),
         // The primary address of each family is what kube-proxy of this mode takes where nothing is said.
-        ProxyMode::Nftables => !shown.serves_all_addresses && shown.node_port_addresses.len() <= 1,
+        ProxyMode::Nftables => shown.families_on_all_addresses.is_empty() && shown.node_port_addresses.len() <= 1,
+    };
+    // A list of one family alone says nothing of the other, which has node ports on all addresses then.
+    let is_everywhere = match mode {
+        ProxyMode::Iptables => !shown.families_on_all_addresses.is_empty(),
+        ProxyMode::Nftables => {
+            let is_listed = |family: &Family| shown.node_port_addresses.iter().any(|ip| Family::of(*ip) == *family);
+            !Family::ALL.iter().any(is_listed) || shown.families_on_all_addresses.iter().any(is_listed)
+        }
     };
     let addresses = shown.node_port_addresses.iter().copied().map(IpNet::from);
     let everywhere = ["0.0.0.0/0", "::/0"].into_iter().filter_map(|range| range.parse().ok());
@@ -98,7 +106,7 @@ fn read(shown: &ShownProxy, around: &Surroundings, mode: ProxyMode) -> ProxyConf
         detect_local,
         masquerade_all: shown.masquerades_all,
         masquerade_bit: shown.masquerade_bit.unwrap_or(defaults.masquerade_bit),
-        node_port_addresses: match (is_usual, shown.serves_all_addresses) {
+        node_port_addresses: match (is_usual, is_everywhere) {
             (true, _) => Vec::new(),
             (false, true) => everywhere.collect(),
             (false, false) => addresses.collect(),

@@ -148,7 +148,7 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 #[case::dropped(
     all_parts(),
     seen(dropped_on("node/worker"), None),
-    "outcome: expected delivered to pod/nginx-2:80, observed dropped: it came out nowhere, and nobody was told"
+    "outcome: expected delivered to pod/nginx-2:80, observed dropped on node/worker: it came out nowhere, and nobody was told"
 )]
 #[case::rejected(
     all_parts(),
@@ -183,7 +183,7 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 #[case::no_source(
     Expectation { source: Some(SourceExpectation::Preserved), ..Expectation::default() },
     seen(dropped_on("node/worker"), None),
-    "source: expected 10.244.1.3, the sender's own, observed dropped: no receiver saw a source"
+    "source: expected 10.244.1.3, the sender's own, observed dropped on node/worker: no receiver saw a source"
 )]
 #[case::not_translated_back(
     all_parts(),

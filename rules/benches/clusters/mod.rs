@@ -63,7 +63,7 @@ fn slice(number: u32) -> EndpointSlice {
     let endpoint = |index: u32| Endpoint {
         addresses: vec![address(0x0a00_0000 + number * ENDPOINTS + index)],
         ready: true,
-        serving: true,
+        serving: Some(true),
         terminating: false,
         node: Some(format!("node-{}", index % 2)),
         zone: None,

@@ -13,8 +13,11 @@ use crate::walk::{
     Deed, Destination, End, Entry, Environment, Inspect, Packet, Program, Reach, RuleId, Share, Spread, Survey, spread,
 };
 
-/// Rules that are asked at most for all packets of one cascade, beside four times its own.
-const MOST_STEPS: usize = 1 << 22;
+/// How many times rules are asked at most for one packet, beside [`TIMES`] for each that there is.
+const MOST_STEPS: usize = 1 << 16;
+const TIMES: usize = 16;
+/// How many rules there may be for all packets together.
+const MOST_RULES: usize = 1 << 20;
 
 /// A chain that shares connections out, in rules that are ready for walking.
 pub(super) struct Group<'a, C> {
@@ -75,7 +78,7 @@ pub(super) fn walk<C: Inspect>(group: &Group<'_, C>) -> Option<Walked> {
         return None;
     }
     parts.iter().for_each(|part| ledger.take(part));
-    let others = if rules.saturating_mul(tried.others.len()) > MOST_STEPS { &[][..] } else { &tried.others };
+    let others = if rules.saturating_mul(tried.others.len()) > MOST_RULES { &[][..] } else { &tried.others };
     let cases = walking.cases(&ledger, &tried.main, &parts, others);
     ledger.conditional(&cases);
     if tried.is_cut || others.len() < tried.others.len() {
@@ -97,7 +100,7 @@ struct Walking<'a, 'b, C> {
 impl<C: Inspect> Walking<'_, '_, C> {
     fn parts(&self, packet: &Packet) -> Vec<Spread> {
         let Self { group, is_border, forgets_marks, environment, rules } = self;
-        let most_steps = MOST_STEPS + 4 * rules;
+        let most_steps = MOST_STEPS + TIMES * rules;
         let entry = Entry { chain: group.chain, packet, is_border, forgets_marks: *forgets_marks, most_steps };
         spread(group.program, environment, &entry)
     }
@@ -201,7 +204,7 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
         let found = reach.destinations_of(chain);
         if found.is_empty() && names.is_endpoint(name) {
             self.enter(rule, name, name.to_owned(), chance);
-            if !names.is_missing(chain) {
+            if !names.is_missing(chain) && reach.comes_back(chain) {
                 self.found(rule, Kind::NoDestination { chain: name.to_owned() });
             }
         }

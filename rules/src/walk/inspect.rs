@@ -146,6 +146,11 @@ impl<'a, C: Inspect> Reach<'a, C> {
         }
     }
 
+    /// Whether packets that enter a chain come back from it as they were.
+    pub(crate) fn comes_back(&mut self, chain: u32) -> bool {
+        self.passes(chain, 0)
+    }
+
     /// Whether a rule of the chain that is looked at leaves packets as they came.
     pub(crate) fn leaves(&mut self, rule: u32) -> bool {
         self.is_idle(rule, 0)

@@ -62,7 +62,7 @@ impl Share {
             _ => (high << (128 - excess)) | (low >> excess),
         };
         let lost = excess > 0 && low.trailing_zeros() < excess;
-        let roundings = a.roundings + b.roundings + u32::from(lost);
+        let roundings = a.roundings.saturating_add(b.roundings).saturating_add(u32::from(lost));
         Self { numerator, divisor: a.divisor * b.divisor, shift: a.shift + b.shift - excess, roundings }.reduced()
     }
 
@@ -77,8 +77,12 @@ impl Share {
         // Both numerators at the larger shift, or as near to it as 127 bits allow: the sum needs one more.
         let need = |x: Self| 128 - x.numerator.leading_zeros() + (shift - x.shift);
         let excess = need(a).max(need(b)).saturating_sub(127);
+        let before = a.roundings.max(b.roundings);
+        let lost = |x: Self| u32::from(x.loses_at(shift - excess));
+        // An error is relative: that of a sum is no greater than that of its parts, but for what is cut off here.
+        let roundings = before.saturating_add(lost(a) + lost(b));
         let (a, b) = (a.at(shift - excess), b.at(shift - excess));
-        Self { numerator: a.numerator + b.numerator, roundings: a.roundings + b.roundings, ..a }.reduced()
+        Self { numerator: a.numerator + b.numerator, roundings, ..a }.reduced()
     }
 
     /// Whether nothing was rounded.
@@ -128,7 +132,12 @@ impl Share {
         let excess = 64 - high.leading_zeros();
         let numerator = (high << (64 - excess)) | (u128::from(low as u64) >> excess);
         let lost = u128::from(low as u64) & ((1 << excess) - 1) != 0;
-        Self { numerator, shift: self.shift - excess, roundings: self.roundings + u32::from(lost), ..self }
+        Self {
+            numerator,
+            shift: self.shift - excess,
+            roundings: self.roundings.saturating_add(u32::from(lost)),
+            ..self
+        }
     }
 
     fn divided(self, odd: u64) -> Self {
@@ -148,7 +157,7 @@ impl Share {
         let more = high.leading_zeros().min(64);
         let low = rest << more;
         let lost = low % odd != 0;
-        let (shift, roundings) = (self.shift + room + more, self.roundings + u32::from(lost));
+        let (shift, roundings) = (self.shift + room + more, self.roundings.saturating_add(u32::from(lost)));
         Self { numerator: (high << more) | (low / odd), shift, roundings, ..self }
     }
 
@@ -178,10 +187,12 @@ impl Share {
         if shift >= self.shift {
             return Self { numerator: self.numerator << (shift - self.shift), shift, ..self };
         }
-        let by = self.shift - shift;
-        let numerator = self.numerator.checked_shr(by).unwrap_or(0);
-        let lost = numerator.checked_shl(by).unwrap_or(0) != self.numerator;
-        Self { numerator, shift, roundings: self.roundings + u32::from(lost), ..self }
+        Self { numerator: self.numerator.checked_shr(self.shift - shift).unwrap_or(0), shift, ..self }
+    }
+
+    /// Whether bits are lost at a smaller shift.
+    fn loses_at(self, shift: u32) -> bool {
+        self.shift > shift && self.numerator.trailing_zeros() < self.shift - shift
     }
 }
 

@@ -293,12 +293,37 @@ fn a_cascade_in_prerouting_is_asked_for_what_it_translates(
 #[rstest]
 #[case::loops(":A - [0:0]\n:KUBE-SVC-CDGG", "-A A -j A\n", "-j A", "leads back to its own chain")]
 #[case::missing(":KUBE-SVC-CDGG", "", "-j NOWHERE", "chain NOWHERE is not in these rules")]
+#[case::one_of_some_addresses(
+    ":RANGE - [0:0]\n:KUBE-SVC-CDGG",
+    "-A RANGE -p tcp -j DNAT --to-destination 10.9.0.1-10.9.0.9:80\n",
+    "-j RANGE",
+    "the kernel chooses an address from"
+)]
 #[case::condition(":KUBE-SVC-CDGG", "", "-m u32 --u32 \"0=1\" -j DROP", "is not modelled")]
 fn what_nobody_can_say_is_unknown(#[case] head: &str, #[case] more: &str, #[case] rule: &str, #[case] said: &str) {
     let text = edited(THREE, ":KUBE-SVC-CDGG", head);
     let cascade = iptables(&edited(&text, FIRST_BALANCING, &format!("{more}{SVC}{rule}\n{FIRST_BALANCING}")));
     assert_ne!(cascade.verdict(), Verdict::Even);
     assert!(cascade.unknown.iter().any(|unknown| unknown.to_string().contains(said)), "{:?}", cascade.unknown);
+}
+
+/// Chains of which each leads to the next by chance, fifty times over: more branches than can be counted, with shares of many roundings.
+#[test]
+fn chains_that_lead_to_each_other_by_chance_are_bounded() {
+    let mut text = edited(THREE, FIRST_BALANCING, &format!("{SVC}-j C0\n{FIRST_BALANCING}"));
+    let mut rules = String::new();
+    for number in 0..20 {
+        text = edited(&text, ":KUBE-SVC-CDGG", &format!(":C{number} - [0:0]\n:KUBE-SVC-CDGG"));
+        let next = number + 1;
+        let lead = format!("-A C{number} -m statistic --mode random --probability 0.3 -j C{next}\n");
+        rules += &if number < 19 {
+            lead.repeat(50)
+        } else {
+            "-A C19 -m statistic --mode random --probability 0.1 -j DROP\n".to_owned()
+        };
+    }
+    let cascade = iptables(&edited(&text, FIRST_BALANCING, &format!("{rules}{FIRST_BALANCING}")));
+    assert_ne!(cascade.verdict(), Verdict::Even);
 }
 
 /// As many rules that decide by chance, before the endpoints, would be so many branches of a single packet.

@@ -316,6 +316,12 @@ fn rules_that_reach_beyond_packets_are_refused(#[case] install: &str, #[case] ru
 #[case::instead("instead", "table ip kube-proxy {\n chain a {\n  include \"/etc/shadow\"\n }\n}\n")]
 #[case::first("before", "include \"/etc/shadow\"\ntable ip x {\n}\n")]
 #[case::dormant("instead", "table ip kube-proxy {\n flags dormant\n chain a {\n }\n}\n")]
+#[case::unknown_in_json(
+    "instead",
+    "{\"nftables\": [{\"table\": {\"family\": \"ip\", \"name\": \"kube-proxy\"}}, {\"chain\": {\"family\": \"ip\", \"table\": \
+     \"kube-proxy\", \"name\": \"a\", \"type\": \"filter\", \"hook\": \"forward\", \"prio\": 0}}, {\"rule\": {\"family\": \"ip\", \
+     \"table\": \"kube-proxy\", \"chain\": \"a\", \"expr\": [{\"limit\": {\"rate\": 1}}, {\"drop\": null}]}}]}"
+)]
 fn tables_name_no_files(#[case] install: &str, #[case] tables: &str) {
     let folder = folder("tables");
     let text = serde_json::Value::from(tables);

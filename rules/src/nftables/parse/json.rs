@@ -14,11 +14,13 @@ pub(super) struct Document<'a> {
     pub(super) nftables: Vec<Object<'a>>,
 }
 
-/// One of its objects. Of those that it may be, one is there; none where it is of another kind, as a named counter.
+/// One of its objects. Of those that it may be, one is there; none where it is of another kind, as a named
+/// counter.
 #[derive(Deserialize)]
 pub(super) struct Object<'a> {
     pub(super) metainfo: Option<Metainfo>,
-    pub(super) table: Option<Table>,
+    #[serde(borrow)]
+    pub(super) table: Option<Table<'a>>,
     #[serde(borrow)]
     pub(super) chain: Option<Chain<'a>>,
     #[serde(borrow)]
@@ -27,6 +29,26 @@ pub(super) struct Object<'a> {
     pub(super) map: Option<Set<'a>>,
     #[serde(borrow)]
     pub(super) rule: Option<Rule<'a>>,
+    /// A named object that does more than count, or where flows take a shorter path.
+    #[serde(
+        rename = "limit",
+        alias = "quota",
+        alias = "flowtable",
+        alias = "secmark",
+        alias = "synproxy",
+        alias = "tunnel",
+        alias = "ct helper",
+        alias = "ct timeout",
+        alias = "ct expectation"
+    )]
+    pub(super) named: Option<Named>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Named {
+    pub(super) family: String,
+    pub(super) table: String,
+    pub(super) name: String,
 }
 
 #[derive(Deserialize)]
@@ -35,10 +57,13 @@ pub(super) struct Metainfo {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Table {
+pub(super) struct Table<'a> {
     pub(super) family: String,
     pub(super) name: String,
     pub(super) comment: Option<String>,
+    /// A word, or a list of them.
+    #[serde(borrow)]
+    pub(super) flags: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]

@@ -180,6 +180,7 @@ pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
         return text::parse(text, text::Scope::KubeProxy);
     }
     let document: Document<'_> = serde_json::from_str(text).map_err(|error| vec![syntax(&error)])?;
+    plain_strings(text)?;
     let mut reader = Reader::default();
     document.nftables.iter().for_each(|object| reader.object(object));
     if reader.errors.is_empty() { Ok(reader.parsed) } else { Err(reader.errors) }
@@ -189,6 +190,34 @@ fn syntax(error: &serde_json::Error) -> ParseError {
     let (line, column, message) = (error.line(), error.column(), error.to_string());
     let message = message.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&message).to_owned();
     ParseError { place: ErrorPlace::At { line, column }, message }
+}
+
+/// Refuses strings that could not be written in nft's own text, which has no escapes: with a quote or a control character in them. In JSON
+/// these are escaped, so texts without a backslash have none.
+fn plain_strings(text: &str) -> Result<(), Vec<ParseError>> {
+    if !text.contains('\\') {
+        return Ok(());
+    }
+    let document: serde_json::Value = serde_json::from_str(text).map_err(|error| vec![syntax(&error)])?;
+    let mut values = vec![&document];
+    while let Some(value) = values.pop() {
+        match value {
+            serde_json::Value::String(text) if text.contains(|letter: char| letter == '"' || letter.is_control()) => {
+                let message = "it has a quote or a control character, which nft cannot read".to_owned();
+                return Err(vec![ParseError { place: ErrorPlace::Object(format!("text {text:?}")), message }]);
+            }
+            serde_json::Value::Array(list) => values.extend(list),
+            serde_json::Value::Object(fields) => values.extend(fields.values()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether nft takes a name without quotes. Any other could end what it names.
+fn is_name(name: &str) -> bool {
+    let is_sign = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
+    name.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_') && name.chars().all(is_sign)
 }
 
 #[derive(Default)]
@@ -231,6 +260,12 @@ impl Reader {
         if let Some(rule) = &object.rule {
             self.rule(rule);
         }
+        if let Some(named) = &object.named
+            && named.table == TABLE
+        {
+            let place = format!("table {} {}, {}", named.family, named.table, named.name);
+            self.refuse(place, "an object of this kind is not supported in kube-proxy's table");
+        }
     }
 
     fn refuse(&mut self, place: String, message: impl Into<String>) {
@@ -238,7 +273,11 @@ impl Reader {
     }
 
     fn table(&mut self, table: &json::Table) {
-        let json::Table { family, name, comment } = table;
+        let json::Table { family, name, comment, flags } = table;
+        if flags.is_some_and(|flags| flags.get().contains("\"dormant\"")) && name == TABLE {
+            let place = format!("table {family} {name}");
+            self.refuse(place, "the table is dormant: the kernel asks none of its chains");
+        }
         match family_of(family).filter(|_| name == TABLE) {
             Some(family) => self.parsed.rules.tables.push(Table {
                 family,
@@ -276,6 +315,9 @@ impl Reader {
 
     fn set(&mut self, set: &json::Set<'_>, kind: SetKind) {
         let place = || format!("table {} {}, {} {}", set.family, set.table, kind.as_str(), set.name);
+        if !is_name(&set.name) {
+            return self.refuse(place(), "nft cannot read this name");
+        }
         let Some(table) = self.own_table(&set.family, &set.table, &place) else { return };
         match read_set(set, kind) {
             Ok(set) => table.sets.push(set),
@@ -285,6 +327,9 @@ impl Reader {
 
     fn chain(&mut self, chain: &json::Chain<'_>) {
         let place = || format!("table {} {}, chain {}", chain.family, chain.table, chain.name);
+        if !is_name(&chain.name) {
+            return self.refuse(place(), "nft cannot read this name");
+        }
         let Some(table) = self.own_table(&chain.family, &chain.table, &place) else { return };
         match base_chain(chain) {
             Ok(base) => {

@@ -171,3 +171,29 @@ fn other_texts_are_refused(#[case] text: &str, #[case] message: &str) {
 fn what_tables_have_no_room_for_is_told_with_its_place(#[case] object: &str, #[case] message: &str) {
     assert_eq!(first_error(&document(object)), message);
 }
+
+/// What would be lost or mean something else in nft's own text is refused.
+#[rstest]
+#[case::quote(
+    &in_rule(r#"{"log": {"prefix": "a\" ; include \"/etc/shadow"}}"#),
+    r#"text "a\" ; include \"/etc/shadow": it has a quote or a control character, which nft cannot read"#
+)]
+#[case::line_end(
+    &in_rule(r#"{"log": {"prefix": "a\nb"}}"#),
+    r#"text "a\nb": it has a quote or a control character, which nft cannot read"#
+)]
+#[case::name(
+    &document(r#"{"chain": {"family": "ip", "table": "kube-proxy", "name": "a { drop }"}}"#),
+    "table ip kube-proxy, chain a { drop }: nft cannot read this name"
+)]
+#[case::dormant(
+    r#"{"nftables": [{"table": {"family": "ip", "name": "kube-proxy", "flags": ["dormant"]}}]}"#,
+    "table ip kube-proxy: the table is dormant: the kernel asks none of its chains"
+)]
+#[case::limit(
+    &document(r#"{"limit": {"family": "ip", "table": "kube-proxy", "name": "l", "rate": 1}}"#),
+    "table ip kube-proxy, l: an object of this kind is not supported in kube-proxy's table"
+)]
+fn what_text_could_not_say_is_refused(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(first_error(text), expected);
+}

@@ -2,7 +2,7 @@
 
 use svclab_rules::cluster::Family;
 use svclab_rules::nftables::evaluate::{CompileError, Mistake, Part, Program};
-use svclab_rules::nftables::{self, ErrorPlace, Name, OtherTable, ParseError, Parsed};
+use svclab_rules::nftables::{self, Condition, ErrorPlace, Name, OtherTable, ParseError, Parsed, Statement};
 
 use super::super::super::diagnostics::Diagnostic;
 use super::super::super::limits;
@@ -31,7 +31,12 @@ fn instead(written: &Written<'_>, findings: &mut Findings) {
     const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
     let family = written.rules.family;
     match nftables::parse(&written.rules.text) {
-        Ok(parsed) if parsed.rules.table(family).is_some() => left_out(written, &parsed, findings),
+        Ok(parsed) if parsed.rules.table(family).is_some() => {
+            left_out(written, &parsed, findings);
+            if written.rules.text.trim_start().starts_with('{') {
+                untranslatable(written, &parsed, findings);
+            }
+        }
         Ok(parsed) => {
             let message = format!("there is no {family} table of kube-proxy in it");
             let help = if parsed.rules.tables.is_empty() {
@@ -42,6 +47,29 @@ fn instead(written: &Written<'_>, findings: &mut Findings) {
             findings.add(written.mistake(first_line(written), 1, message).help(help));
         }
         Err(errors) => refuse(written, errors, HELP, findings),
+    }
+}
+
+/// Refuses expressions of nft's JSON that are not modelled: rules are installed as text, which these have none for.
+fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
+    const HELP: &str = "Give what `nft list ruleset` shows without `-j`: there such parts are kept as they stand.";
+    let Some(table) = parsed.rules.table(written.rules.family) else { return };
+    for chain in &table.chains {
+        for (number, rule) in (1..).zip(&chain.rules) {
+            let condition = rule.conditions.iter().find_map(|one| match one {
+                Condition::Other(json) => Some(json),
+                _ => None,
+            });
+            let statement = rule.statements.iter().find_map(|one| match one {
+                Statement::Other(json) => Some(json),
+                _ => None,
+            });
+            if let Some(json) = condition.or(statement) {
+                let message =
+                    format!("rule {number} of chain {} has an expression that is not supported: {json}", chain.name);
+                findings.add(written.mistake(first_line(written), 1, message).help(HELP));
+            }
+        }
     }
 }
 

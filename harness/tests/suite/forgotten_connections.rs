@@ -1,6 +1,5 @@
 //! Connections that are forgotten after a change, on a real kernel: entries are planted in a node's connection table as they
 //! were for a real kube-proxy, svclab cleans up after each step, and what is left is compared with what that left.
-#![allow(clippy::expect_used, reason = "a test fails where something is missing")]
 
 use std::fs;
 use std::path::Path;

@@ -22,13 +22,15 @@ fn assumed(file: &Path) -> Result<Vec<String>, String> {
 
 /// For the objects that are read from a recording, svclab writes the recording again. Left out is what rules do not tell: endpoints that
 /// serve policy Local and not Cluster (topology hints, or terminating ones), that no node port is served but on loopback addresses, for
-/// which a lost rule is the likelier reason, and the node's own address, by which some releases write source ranges.
+/// which a lost rule is the likelier reason, and the node's own address, by which some releases write source ranges; of 1.36,
+/// external IPs that a gate switches off, and in nftables mode that a service's only range of endpoints is on another node, which
+/// only a missing element of `hairpin-connections` says.
 #[rstest]
 fn the_same_rules_are_written_for_what_is_assumed(
     #[files("../rules/tests/golden/*/v*/*-save.txt")]
     #[files("../rules/tests/golden/*/v*/nft-ruleset.txt")]
     #[exclude(
-        "/(terminating-local|topology-hints-external-local|config-nodeport-addresses-loopback)/|loadbalancer-source-ranges"
+        "/(terminating-local|topology-hints-external-local|config-nodeport-addresses-loopback)/|loadbalancer-source-ranges|/external-ips-off/v1.36|/(clusterip-one-endpoint|ip-families-empty)/v1.36-nftables/"
     )]
     file: PathBuf,
 ) {

@@ -48,11 +48,45 @@ fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
-/// The modules that a file names as `crate::module`.
+/// The modules that a file names as `crate::module` or `crate::{module, other::Name}`.
 fn imported(text: &str) -> impl Iterator<Item = &str> {
-    let of_path =
-        |path: &'_ str| path.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_').unwrap_or(path.len());
-    text.split("crate::").skip(1).map(move |path| &path[..of_path(path)]).filter(|module| !module.is_empty())
+    text.split("crate::")
+        .skip(1)
+        .flat_map(|path| match path.strip_prefix('{') {
+            Some(group) => names_in(group),
+            None => vec![path],
+        })
+        .map(|path| {
+            &path[..path.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_').unwrap_or(path.len())]
+        })
+        .filter(|module| !module.is_empty())
+}
+
+/// What stands between the commas of a group of imports; groups inside of it belong to what stands before them.
+fn names_in(group: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut names) = (0, 0, Vec::new());
+    for (at, letter) in group.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' if depth > 0 => {}
+            ',' | '}' => {
+                names.push(group[start..at].trim());
+                start = at + 1;
+                if letter == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+#[test]
+fn grouped_imports_are_seen() {
+    let text = "use crate::{output, topology::{self, Plan}, lab};\nuse crate::wire::Packet;";
+    assert_eq!(imported(text).collect::<Vec<_>>(), ["output", "topology", "lab", "wire"]);
 }
 
 fn module_of(path: &Path) -> String {

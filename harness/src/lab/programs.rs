@@ -122,7 +122,7 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     let input = input.as_bytes();
     let output = namespace.run(|| call(command.args(arguments), input, Limits::of(input)))?;
     let output = output.map_err(|error| match error {
-        CallError::Io(error) => failed(namespace, program, &error),
+        CallError::Io(error) => failed(namespace, program, &reason(error)),
         CallError::TooLong { .. } | CallError::TooMuch { .. } => LabError::Boundless {
             program: program.to_owned(),
             space: namespace.name().to_owned(),

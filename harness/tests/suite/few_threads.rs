@@ -1,9 +1,10 @@
-//! A user who may have few processes: what cannot be started is told, and nothing panics.
+//! A user who may have few processes: what cannot be started is an error of the environment, and nothing panics.
 
 use std::process::Command;
 
 use nix::unistd::geteuid;
 use rstest::rstest;
+use serde_json::Value;
 
 /// Users that have no processes but those of this test, one for each case: so the limit is known.
 const NOBODIES: u32 = 64_900;
@@ -11,7 +12,7 @@ const NOBODIES: u32 = 64_900;
 /// Root is bound by no such limit, so root becomes somebody else, who may still read root's folders. Others have more
 /// processes than the limit already, and can start none.
 #[rstest]
-fn what_cannot_be_started_is_told(#[values(1, 2, 3, 4, 6, 12)] limit: u32) {
+fn what_cannot_be_started_is_an_error_of_the_environment(#[values(1, 2, 3, 4, 6, 12)] limit: u32) {
     let mut arguments = Vec::new();
     if geteuid().is_root() {
         let user = format!("--reuid={}", NOBODIES + limit);
@@ -22,13 +23,27 @@ fn what_cannot_be_started_is_told(#[values(1, 2, 3, 4, 6, 12)] limit: u32) {
     arguments.extend(["prlimit".to_owned(), format!("--nproc={limit}:{limit}")]);
     let mut command = Command::new(&arguments[0]);
     command.args(&arguments[1..]).arg(env!("CARGO_BIN_EXE_svclab"));
-    let output = command.args(["run", "--jobs", "4", "../scenarios/cluster-ip"]).output();
+    let output = command.args(["run", "--jobs", "4", "--report", "json=-", "../scenarios/cluster-ip"]).output();
     let output = output.unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
-    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("panicked"), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let causes = causes(&report);
     match output.status.code() {
-        Some(0) if limit > 6 => {}
-        Some(3) => assert!(said.contains("resource temporarily unavailable"), "{said}"),
-        _ => panic!("{}: {said}", output.status),
+        Some(0) if limit > 6 => assert_eq!(causes, Vec::<&str>::new()),
+        Some(3) => assert!(!causes.is_empty() && causes.iter().all(|cause| *cause == "environment"), "{causes:?}"),
+        _ => panic!("{}: {said}{report:#}", output.status),
+    }
+}
+
+/// What each error of a report is put down to.
+fn causes(report: &Value) -> Vec<&str> {
+    match report {
+        Value::Object(fields) => {
+            let own = fields.get("cause").and_then(Value::as_str);
+            own.into_iter().chain(fields.values().flat_map(causes)).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(causes).collect(),
+        _ => Vec::new(),
     }
 }

@@ -1,7 +1,7 @@
 //! Who sends a probe, and how its first packet gets into the kernel.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 
 use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -115,7 +115,15 @@ impl Started {
 
 impl Drop for Started {
     /// Ends the flow: a TCP connection is reset, so that conntrack forgets it.
+    ///
+    /// A child process that another thread is starting holds copies of all sockets until it executes its program, so closing
+    /// this one may end nothing: the kernel would retransmit an unanswered SYN while a later probe is counted. Shutting down
+    /// a socket that is still connecting ends it for all who hold it.
     fn drop(&mut self) {
+        if self.socket.peer_addr().is_err() {
+            // One that is not even connecting has nothing to end.
+            let _ = self.socket.shutdown(Shutdown::Both);
+        }
         // Without a connection there is nothing to reset, and closing is all that is left to do.
         let _ = self.socket.set_linger(Some(std::time::Duration::ZERO));
     }
@@ -191,4 +199,48 @@ pub(super) fn transport_bytes(packet: &Packet) -> io::Result<Vec<u8>> {
     };
     let mut bytes = packet.encode().map_err(io::Error::other)?;
     Ok(bytes.split_off(header.min(bytes.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use svclab_rules::cluster::Protocol;
+
+    use super::Sender;
+    use crate::lab::{Backend, Lab, with_lab};
+    use crate::topology::SpaceId;
+    use crate::wire::Tag;
+    use crate::{documents, scenario, testing, topology};
+
+    /// Whether a namespace has a TCP socket in state SYN_SENT.
+    fn is_connecting(lab: &Lab, space: SpaceId) -> bool {
+        const SYN_SENT: &str = "02";
+        let sockets = lab.inside(space, || fs::read_to_string("/proc/thread-self/net/tcp")).unwrap().unwrap();
+        sockets.lines().any(|socket| socket.split_whitespace().nth(3) == Some(SYN_SENT))
+    }
+
+    /// Its SYN, retransmitted a second later, would be a new connection to nodes that have forgotten the flow, and their rules
+    /// would count it.
+    #[test]
+    fn an_ended_flow_is_not_retransmitted_although_a_child_process_holds_its_socket() {
+        let path = Path::new("../scenarios/seeds/001-kind-clusterip.yaml");
+        let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let documents = documents::generate(&scenario, &scenario.cluster).unwrap();
+        testing::privileged(|| {
+            with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
+                let node = lab.topology().find("node/cluster-control-plane").unwrap();
+                let to = "10.96.34.82:80".parse().unwrap();
+                // No pod answers: that takes a prober that looks.
+                let started = Sender::Process(node).start(lab, to, Protocol::Tcp, 40_000, Tag::new(1)).unwrap();
+                let of_the_child = started.socket.try_clone().unwrap();
+                assert!(is_connecting(lab, node), "under way");
+                drop(started);
+                assert!(!is_connecting(lab, node), "ended");
+                drop(of_the_child);
+            })
+            .unwrap();
+        });
+    }
 }

@@ -164,7 +164,9 @@ mod tests {
     fn judged(tally: &Tally, counters: Option<[u64; 3]>) -> Sample {
         let counters = counters.map(|counts| {
             let mut all = Translations::default();
-            (1..).zip(counts).for_each(|(last, count)| all.add(SocketAddr::from(([10, 0, 0, last], 80)), count));
+            (1..)
+                .zip(counts)
+                .for_each(|(last, count)| all.add("node/worker", SocketAddr::from(([10, 0, 0, last], 80)), count));
             all
         });
         let to = SocketAddr::from(([10, 96, 0, 1], 80));

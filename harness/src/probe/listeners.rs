@@ -3,13 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::{Shutdown, SocketAddr};
-use std::time::Duration;
 
 use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
 use svclab_rules::cluster::{Cluster, Protocol};
 
 use super::ears::silence;
-use super::sender::transport_bytes;
+use super::sender::{reset, transport_bytes};
 use crate::lab::{Lab, LabError};
 use crate::scenario::served_on;
 use crate::topology::SpaceId;
@@ -81,7 +80,7 @@ impl Listeners {
         match protocol {
             Protocol::Tcp => {
                 while let Ok((connection, _)) = listener.socket.accept() {
-                    connection.set_linger(Some(Duration::ZERO))?;
+                    reset(&connection)?;
                 }
             }
             Protocol::Udp => {

@@ -1,10 +1,11 @@
 //! Who sends a probe, and how its first packet gets into the kernel.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{SockaddrIn, connect, setsockopt, sockopt};
 use nix::{libc, setsockopt_impl, sockopt_impl};
 use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
 use svclab_rules::cluster::{Family, Protocol};
@@ -115,18 +116,31 @@ impl Started {
 
 impl Drop for Started {
     /// Ends the flow: a TCP connection is reset, so that conntrack forgets it.
-    ///
-    /// A child process that another thread is starting holds copies of all sockets until it executes its program, so closing
-    /// this one may end nothing: the kernel would retransmit an unanswered SYN while a later probe is counted. Shutting down
-    /// a socket that is still connecting ends it for all who hold it.
     fn drop(&mut self) {
-        if self.socket.peer_addr().is_err() {
-            // One that is not even connecting has nothing to end.
-            let _ = self.socket.shutdown(Shutdown::Both);
+        if self.flow.protocol == Protocol::Tcp {
+            // What is not even connecting has nothing to end, and closing is all that is left to do.
+            let _ = reset(&self.socket);
         }
-        // Without a connection there is nothing to reset, and closing is all that is left to do.
-        let _ = self.socket.set_linger(Some(std::time::Duration::ZERO));
     }
+}
+
+/// Resets a TCP connection, or ends the attempt to make one, at once.
+///
+/// A child process that another thread is starting holds copies of all sockets until it executes its program, so closing a
+/// socket may end nothing: the kernel would retransmit an unanswered SYN while a later probe is counted.
+///
+/// # Errors
+///
+/// Where the kernel does not end it.
+pub(super) fn reset(socket: &Socket) -> io::Result<()> {
+    // The protocol-independent address of connect(2), which dissolves the association for all who hold the socket.
+    let nobody = libc::sockaddr_in {
+        sin_family: libc::sa_family_t::try_from(libc::AF_UNSPEC).unwrap_or_default(),
+        sin_port: 0,
+        sin_addr: libc::in_addr { s_addr: 0 },
+        sin_zero: [0; 8],
+    };
+    Ok(connect(socket.as_raw_fd(), &SockaddrIn::from(nobody))?)
 }
 
 /// The kernel's SYN bears the tag's key as its sequence number: TCP's repair mode lets a process choose that, and nothing
@@ -204,11 +218,17 @@ pub(super) fn transport_bytes(packet: &Packet) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::{ErrorKind, Read};
+    use std::net::{SocketAddr, TcpListener};
     use std::path::Path;
+    use std::process::Command;
+    use std::thread;
 
+    use nix::sched::{CloneFlags, unshare};
+    use rstest::rstest;
     use svclab_rules::cluster::Protocol;
 
-    use super::Sender;
+    use super::{Sender, start_tcp};
     use crate::lab::{Backend, Lab, with_lab};
     use crate::topology::SpaceId;
     use crate::wire::Tag;
@@ -242,5 +262,25 @@ mod tests {
             })
             .unwrap();
         });
+    }
+
+    #[rstest]
+    #[case::ipv4("127.0.0.1:0")]
+    #[case::ipv6("[::1]:0")]
+    fn an_ended_connection_is_reset_although_a_child_process_holds_its_socket(#[case] any: SocketAddr) {
+        // A thread of its own, for it leaves the network namespace of the others.
+        let in_a_namespace = || {
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
+            let server = TcpListener::bind(any).unwrap();
+            let started = start_tcp(any, server.local_addr().unwrap(), Tag::new(1)).unwrap();
+            let of_the_child = started.socket.try_clone().unwrap();
+            let (mut accepted, _) = server.accept().unwrap();
+            drop(started);
+            accepted.set_nonblocking(true).unwrap();
+            assert_eq!(accepted.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+            drop(of_the_child);
+        };
+        testing::privileged(|| thread::scope(|scope| scope.spawn(in_a_namespace).join().unwrap()));
     }
 }

@@ -136,7 +136,7 @@ pub struct Tally {
     /// The last three bits of source ports, as flows were sent, with their destinations; nothing where there are more than 64.
     pub ports: Contingency<u16, SocketAddr>,
     /// What rules counted meanwhile; `None` where they were not asked, or keep no counters.
-    pub translated: Option<Translations>,
+    pub translated: Option<Box<Translations>>,
 }
 
 impl Tally {
@@ -158,7 +158,7 @@ impl Tally {
         self.neighbours = self.neighbours.plus(other.neighbours);
         self.ports = self.ports.plus(other.ports);
         self.translated = match (self.translated, other.translated) {
-            (Some(own), Some(other)) => Some(own.plus(other)),
+            (Some(own), Some(other)) => Some(Box::new(own.plus(*other))),
             (own, other) => own.or(other),
         };
         self
@@ -176,7 +176,7 @@ impl Tally {
         if self.lost + self.doubled > 0 {
             return Vec::new();
         }
-        let may_be_repeated = self.translated.as_ref().is_some_and(Translations::may_be_repeated);
+        let may_be_repeated = self.translated.as_deref().is_some_and(Translations::may_be_repeated);
         let mut differing = self.disagreements();
         differing.retain(|one| one.translated < one.delivered || !may_be_repeated);
         differing
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn only_flows_that_are_lost_or_doubled_explain_what_rules_counted_more() {
-        let translated = Some(translations(&[("10.0.0.1:80", 4)]));
+        let translated = Some(Box::new(translations(&[("10.0.0.1:80", 4)])));
         let tally = Tally { delivered: counts(&[("10.0.0.1:80", 3)]), translated, ..Tally::default() };
         assert_eq!(tally.contradictions().len(), 1);
         for explained in [Tally { lost: 1, ..tally.clone() }, Tally { doubled: 1, ..tally }] {
@@ -238,7 +238,7 @@ mod tests {
         let delivered = counts(&[("10.0.0.1:80", 3)]);
         let tally = |translated: &[(&str, u64)]| Tally {
             delivered: delivered.clone(),
-            translated: Some(translations(translated)),
+            translated: Some(Box::new(translations(translated))),
             ..Tally::default()
         };
         assert!(tally(&[("10.0.0.1:80", 3), ("10.0.0.2:80", 0)]).confirmation().is_some());
@@ -256,7 +256,7 @@ mod tests {
             let mut translated = translations(&[("10.0.0.1:80", 4)]);
             translated.add("node/b", "10.0.0.2:80".parse::<SocketAddr>().unwrap(), second);
             let delivered = counts(&[("10.0.0.1:80", delivered), ("10.0.0.2:80", second)]);
-            let tally = Tally { delivered, translated: Some(translated), ..Tally::default() };
+            let tally = Tally { delivered, translated: Some(Box::new(translated)), ..Tally::default() };
             assert_eq!(tally.confirmation(), None);
             tally.contradictions().len()
         };

@@ -170,7 +170,7 @@ mod tests {
             all
         });
         let to = SocketAddr::from(([10, 96, 0, 1], 80));
-        let tally = Tally { translated: counters, ..tally.clone() };
+        let tally = Tally { translated: counters.map(Box::new), ..tally.clone() };
         judge(&cascade(), "pod/client".to_owned(), to, &tally, &Goal::default(), false)
     }
 

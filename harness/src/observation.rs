@@ -1,13 +1,16 @@
 //! What the lab saw: plain values, from probing to judging to reports.
 
+mod translations;
+
+pub use translations::{Destinations, Disagreement, Translations};
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use svclab_rules::cluster::Protocol;
 
-use crate::stats::{Contingency, Independence, grouped};
+use crate::stats::{Contingency, Independence};
 use crate::text::counted;
 use crate::wire::{Flow, Refusal};
 
@@ -133,7 +136,7 @@ pub struct Tally {
     /// The last three bits of source ports, as flows were sent, with their destinations; nothing where there are more than 64.
     pub ports: Contingency<u16, SocketAddr>,
     /// What rules counted meanwhile; `None` where they were not asked, or keep no counters.
-    pub translated: Option<Translations>,
+    pub translated: Option<Box<Translations>>,
 }
 
 impl Tally {
@@ -155,7 +158,7 @@ impl Tally {
         self.neighbours = self.neighbours.plus(other.neighbours);
         self.ports = self.ports.plus(other.ports);
         self.translated = match (self.translated, other.translated) {
-            (Some(own), Some(other)) => Some(own.plus(other)),
+            (Some(own), Some(other)) => Some(Box::new(own.plus(*other))),
             (own, other) => own.or(other),
         };
         self
@@ -167,16 +170,23 @@ impl Tally {
     }
 
     /// The destinations where rules and receivers disagree although no flow was lost or doubled, which would explain it: then svclab
-    /// has counted wrongly, or something else has sent.
+    /// has counted wrongly, or something else has sent. More translations than arrivals are explained by rules of several namespaces,
+    /// too: one may translate what another has translated to the destination.
     pub fn contradictions(&self) -> Vec<Disagreement> {
-        if self.lost + self.doubled > 0 { Vec::new() } else { self.disagreements() }
+        if self.lost + self.doubled > 0 {
+            return Vec::new();
+        }
+        let may_be_repeated = self.translated.as_deref().is_some_and(Translations::may_be_repeated);
+        let mut differing = self.disagreements();
+        differing.retain(|one| one.translated < one.delivered || !may_be_repeated);
+        differing
     }
 
     /// That rules have counted what came out, in words; `None` where they were not asked, have nothing to say of it, or
     /// disagree.
     pub fn confirmation(&self) -> Option<String> {
         let counters = self.translated.as_ref()?;
-        if !self.delivered.keys().any(|at| counters.0.contains_key(at)) || !self.disagreements().is_empty() {
+        if !self.delivered.keys().any(|at| counters.tell_of(at)) || !self.disagreements().is_empty() {
             return None;
         }
         let but = match self.repeated {
@@ -196,79 +206,8 @@ impl Tally {
     }
 }
 
-/// How many connections rules have translated to each destination that a rule has for itself, as their own counters say.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Translations(BTreeMap<SocketAddr, u64>);
-
 /// That nothing was found which the endpoint of a flow depends on: see [`Tally::independence`].
 pub(crate) const INDEPENDENT: &str = "the endpoint of a flow depends neither on the flow before nor on the source port";
-
-/// A destination for which rules have counted something else than its receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Disagreement {
-    /// The destination.
-    pub at: SocketAddr,
-    /// Connections that rules translated to it.
-    pub translated: u64,
-    /// Flows that came out there.
-    pub delivered: u64,
-}
-
-impl fmt::Display for Disagreement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (at, translated, delivered) = (self.at, grouped(self.translated), grouped(self.delivered));
-        write!(f, "rules translated {translated} flows to {at}, but {delivered} arrived there")
-    }
-}
-
-impl Translations {
-    /// So many connections more were translated.
-    pub fn add(&mut self, to: SocketAddr, connections: u64) {
-        *self.0.entry(to).or_default() += connections;
-    }
-
-    /// How many were translated to each destination that a rule has.
-    pub fn by_destination(&self) -> &BTreeMap<SocketAddr, u64> {
-        &self.0
-    }
-
-    /// What was translated since an earlier look.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        let before = |at| earlier.0.get(at).copied().unwrap_or_default();
-        Self(self.0.iter().map(|(at, now)| (*at, now.saturating_sub(before(at)))).collect())
-    }
-
-    /// The same, but for one destination.
-    #[must_use]
-    pub fn without(mut self, destination: SocketAddr) -> Self {
-        self.0.remove(&destination);
-        self
-    }
-
-    /// The connections of both.
-    #[must_use]
-    pub fn plus(mut self, other: Self) -> Self {
-        other.0.into_iter().for_each(|(to, connections)| self.add(to, connections));
-        self
-    }
-
-    /// The destinations where rules and receivers disagree about how many flows there were. Rules count a flow each time that
-    /// it is sent, so they may have more where some were repeated, in all by as many as were.
-    ///
-    /// What comes out where no rule leads to was not translated, and what rules lead to where nothing comes out was translated
-    /// once more: neither is compared.
-    fn disagreements(&self, tally: &Tally) -> Vec<Disagreement> {
-        let each = self.0.iter().filter_map(|(at, translated)| {
-            let (at, translated, delivered) = (*at, *translated, *tally.delivered.get(at)?);
-            Some(Disagreement { at, translated, delivered })
-        });
-        let differing: Vec<Disagreement> = each.filter(|one| one.translated != one.delivered).collect();
-        let more = |one: &Disagreement| one.translated.checked_sub(one.delivered);
-        let is_of_repeats = differing.iter().map(more).sum::<Option<u64>>() == Some(tally.repeated);
-        if is_of_repeats { Vec::new() } else { differing }
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -278,28 +217,15 @@ mod tests {
         counts.iter().map(|(at, count)| (at.parse().unwrap(), *count)).collect()
     }
 
-    #[test]
-    fn rules_and_receivers_agree_or_are_told_apart() {
-        let before = Translations(counts(&[("10.0.0.1:80", 7), ("10.0.0.2:80", 7)]));
-        let after = Translations(counts(&[("10.0.0.1:80", 10), ("10.0.0.2:80", 7), ("10.0.0.3:80", 2)]));
-        let newly = after.since(&before);
-        assert_eq!(newly.by_destination(), &counts(&[("10.0.0.1:80", 3), ("10.0.0.2:80", 0), ("10.0.0.3:80", 2)]));
-        let disagreements = |delivered, repeated| {
-            let tally = Tally { delivered: counts(delivered), repeated, ..Tally::default() };
-            newly.disagreements(&tally).iter().map(|one| (one.translated, one.delivered)).collect::<Vec<_>>()
-        };
-        let arrived = &[("10.0.0.1:80", 3), ("10.0.0.3:80", 2)];
-        assert_eq!(disagreements(arrived, 0), []);
-        let lost = disagreements(&[("10.0.0.1:80", 2), ("10.0.0.2:80", 1), ("10.0.0.4:80", 1)], 0);
-        assert_eq!(lost, [(3, 2), (0, 1)], "no rule leads to the last, and nothing stayed at the third");
-        assert_eq!(disagreements(&[("10.0.0.1:80", 2), ("10.0.0.3:80", 1)], 2), [], "each counted twice");
-        assert_eq!(disagreements(&[("10.0.0.1:80", 2), ("10.0.0.3:80", 1)], 1), [(3, 2), (2, 1)]);
-        assert_eq!(disagreements(&[("10.0.0.1:80", 4), ("10.0.0.3:80", 1)], 0), [(3, 4), (2, 1)]);
+    fn translations(counts: &[(&str, u64)]) -> Translations {
+        let mut all = Translations::default();
+        counts.iter().for_each(|(at, count)| all.add("node/a", at.parse::<SocketAddr>().unwrap(), *count));
+        all
     }
 
     #[test]
     fn only_flows_that_are_lost_or_doubled_explain_what_rules_counted_more() {
-        let translated = Some(Translations(counts(&[("10.0.0.1:80", 4)])));
+        let translated = Some(Box::new(translations(&[("10.0.0.1:80", 4)])));
         let tally = Tally { delivered: counts(&[("10.0.0.1:80", 3)]), translated, ..Tally::default() };
         assert_eq!(tally.contradictions().len(), 1);
         for explained in [Tally { lost: 1, ..tally.clone() }, Tally { doubled: 1, ..tally }] {
@@ -312,7 +238,7 @@ mod tests {
         let delivered = counts(&[("10.0.0.1:80", 3)]);
         let tally = |translated: &[(&str, u64)]| Tally {
             delivered: delivered.clone(),
-            translated: Some(Translations(counts(translated))),
+            translated: Some(Box::new(translations(translated))),
             ..Tally::default()
         };
         assert!(tally(&[("10.0.0.1:80", 3), ("10.0.0.2:80", 0)]).confirmation().is_some());
@@ -322,5 +248,20 @@ mod tests {
         assert!(repeated.confirmation().is_some_and(|words| words.ends_with("but for 1 flow sent again")));
         let sum = tally(&[("10.0.0.1:80", 3)]).plus(tally(&[("10.0.0.1:80", 3)]));
         assert!(sum.confirmation().is_some() && sum.delivered == counts(&[("10.0.0.1:80", 6)]));
+    }
+
+    #[test]
+    fn rules_of_two_namespaces_may_have_translated_a_flow_twice() {
+        let contradictions = |second: u64, delivered: u64| {
+            let mut translated = translations(&[("10.0.0.1:80", 4)]);
+            translated.add("node/b", "10.0.0.2:80".parse::<SocketAddr>().unwrap(), second);
+            let delivered = counts(&[("10.0.0.1:80", delivered), ("10.0.0.2:80", second)]);
+            let tally = Tally { delivered, translated: Some(Box::new(translated)), ..Tally::default() };
+            assert_eq!(tally.confirmation(), None);
+            tally.contradictions().len()
+        };
+        assert_eq!(contradictions(1, 3), 0);
+        assert_eq!(contradictions(0, 3), 1, "the second translated nothing");
+        assert_eq!(contradictions(1, 5), 1, "more than were translated arrived");
     }
 }

@@ -164,11 +164,13 @@ mod tests {
     fn judged(tally: &Tally, counters: Option<[u64; 3]>) -> Sample {
         let counters = counters.map(|counts| {
             let mut all = Translations::default();
-            (1..).zip(counts).for_each(|(last, count)| all.add(SocketAddr::from(([10, 0, 0, last], 80)), count));
+            (1..)
+                .zip(counts)
+                .for_each(|(last, count)| all.add("node/worker", SocketAddr::from(([10, 0, 0, last], 80)), count));
             all
         });
         let to = SocketAddr::from(([10, 96, 0, 1], 80));
-        let tally = Tally { translated: counters, ..tally.clone() };
+        let tally = Tally { translated: counters.map(Box::new), ..tally.clone() };
         judge(&cascade(), "pod/client".to_owned(), to, &tally, &Goal::default(), false)
     }
 

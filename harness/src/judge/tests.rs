@@ -428,8 +428,10 @@ fn a_count_that_ended_early_is_judged_by_what_holds_at_any_time() {
 fn what_rules_counted_is_shown_where_it_agrees() {
     let judged = |translated: &[(u8, u64)]| {
         let mut counters = Translations::default();
-        translated.iter().for_each(|(number, count)| counters.add(([10, 244, 2, *number], 80).into(), *count));
-        let tally = Tally { translated: Some(counters), ..counted(&[(1, 500), (2, 510)]) };
+        translated.iter().for_each(|(number, count)| {
+            counters.add("node/worker", SocketAddr::from(([10, 244, 2, *number], 80)), *count)
+        });
+        let tally = Tally { translated: Some(Box::new(counters)), ..counted(&[(1, 500), (2, 510)]) };
         judge(&probe(), &balanced(Balance::Even, [1, 2]), &Observation::Tally(tally), &context())
     };
     for agreeing in [&[(1, 500), (2, 510)], &[(1, 500), (3, 0)]] {

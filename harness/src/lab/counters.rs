@@ -1,11 +1,11 @@
 //! What rules themselves have counted.
 
 use svclab_rules::cluster::Family;
-use svclab_rules::iptables::{self, Target};
+use svclab_rules::iptables::{self, PortRange, Target};
 
 use super::namespaces::Namespace;
 use super::{Backend, Lab, LabError, programs};
-use crate::observation::Translations;
+use crate::observation::{Destinations, Translations};
 use crate::topology::Role;
 
 impl Backend {
@@ -23,7 +23,8 @@ impl Backend {
 }
 
 impl Lab {
-    /// How many connections the `DNAT` rules of all nodes have translated since they were installed, by destination.
+    /// How many connections the rules of all nodes, and of pods with rules of their own, have translated since they were
+    /// installed, by destination.
     ///
     /// A cross-check of what receivers got: see `Prober::cross_checked`.
     ///
@@ -35,7 +36,7 @@ impl Lab {
     pub fn translations(&self, family: Family) -> Result<Translations, LabError> {
         let mut all = Translations::default();
         let spaces = self.namespaces.iter().zip(&self.topology.spaces);
-        for (namespace, _) in spaces.filter(|(_, space)| space.role == Role::Node) {
+        for (namespace, _) in spaces.filter(|(_, space)| matches!(space.role, Role::Node | Role::RoutingPod)) {
             add(namespace, self.backend.saver(family), family, &mut all)?;
         }
         Ok(all)
@@ -50,13 +51,24 @@ fn add(namespace: &Namespace, program: &str, family: Family, all: &mut Translati
         None => programs::failed(namespace, program, &"unreadable"),
     })?;
     for rule in parsed.rules.tables.iter().flat_map(|table| &table.chains).flat_map(|chain| &chain.rules) {
-        let (Some(Target::Dnat(nat)), Some(counters)) = (&rule.target, rule.counters) else { continue };
-        // How a rule shares out among several destinations, its counter does not tell.
-        if let (Some((address, last)), Some(ports)) = (nat.addresses, nat.ports)
-            && (address, ports.first) == (last, ports.last)
-        {
-            all.add((address, ports.first).into(), counters.packets);
+        if let (Some(to), Some(counters)) = (rule.target.as_ref().and_then(destinations), rule.counters) {
+            all.add(namespace.name(), to, counters.packets);
         }
     }
     Ok(())
+}
+
+/// Where a target translates destinations to; `None` where it does not.
+fn destinations(target: &Target) -> Option<Destinations> {
+    /// Targets that translate destinations, here with options that are not modelled.
+    const TRANSLATING: [&str; 3] = ["DNAT", "REDIRECT", "NETMAP"];
+    let range = |ports: PortRange| (ports.first, ports.last);
+    match target {
+        Target::Dnat(nat) => Some(Destinations { addresses: nat.addresses, ports: nat.ports.map(range) }),
+        Target::Redirect { ports, .. } => Some(Destinations { addresses: None, ports: ports.map(range) }),
+        Target::Other(other) if TRANSLATING.contains(&&*other.name) => {
+            Some(Destinations { addresses: None, ports: None })
+        }
+        _ => None,
+    }
 }

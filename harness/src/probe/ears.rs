@@ -124,17 +124,29 @@ impl Ear {
 }
 
 /// Deaf before it is closed.
+impl Drop for Ear {
+    fn drop(&mut self) {
+        // A socket that cannot be bound is closed all the same.
+        let _ = silence(&self.socket);
+    }
+}
+
+/// Lets a raw socket take no packets any more, which closing alone may not do.
 ///
 /// A child process that another thread is about to start holds copies of all sockets until it becomes its program. For so
 /// long a closed socket would go on to take packets, and the kernel would not refuse them.
-impl Drop for Ear {
-    fn drop(&mut self) {
-        /// A multicast group that no packet is sent to.
-        const NOBODY: Ipv6Addr = Ipv6Addr::new(0xff0e, 0, 0, 0, 0, 0, 0, 0);
-        let nobody = if self.is_ipv6 { NOBODY.into() } else { Ipv4Addr::BROADCAST.into() };
-        // A socket that cannot be bound is closed all the same.
-        let _ = self.socket.bind(&SocketAddr::new(nobody, 0).into());
-    }
+///
+/// # Errors
+///
+/// Where the kernel does not bind it.
+pub(super) fn silence(raw: &Socket) -> io::Result<()> {
+    /// A multicast group that no packet is sent to.
+    const NOBODY: Ipv6Addr = Ipv6Addr::new(0xff0e, 0, 0, 0, 0, 0, 0, 0);
+    let nobody = match raw.domain()? {
+        Domain::IPV6 => NOBODY.into(),
+        _ => Ipv4Addr::BROADCAST.into(),
+    };
+    raw.bind(&SocketAddr::new(nobody, 0).into())
 }
 
 /// Puts the IPv6 header back that the kernel took off.

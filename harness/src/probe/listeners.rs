@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::net::{Shutdown, SocketAddr};
 
 use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
 use svclab_rules::cluster::{Cluster, Protocol};
 
-use super::sender::transport_bytes;
+use super::ears::silence;
+use super::sender::{reset, transport_bytes};
 use crate::lab::{Lab, LabError};
 use crate::scenario::served_on;
 use crate::topology::SpaceId;
@@ -80,7 +80,7 @@ impl Listeners {
         match protocol {
             Protocol::Tcp => {
                 while let Ok((connection, _)) = listener.socket.accept() {
-                    connection.set_linger(Some(Duration::ZERO))?;
+                    reset(&connection)?;
                 }
             }
             Protocol::Udp => {
@@ -98,6 +98,24 @@ impl Listeners {
             }
         }
         Ok(())
+    }
+}
+
+/// Stops serving before the socket is closed: a child process that another thread is starting may hold a copy of it, which
+/// would keep the port and go on to take packets. See [`silence`] for raw sockets.
+impl Drop for Listener {
+    fn drop(&mut self) {
+        /// The discard protocol (RFC 863): a datagram socket that is connected to it takes nothing from others.
+        const DISCARD: u16 = 9;
+        // Whatever cannot be silenced is closed all the same.
+        let _ = match self.socket.r#type() {
+            Ok(Type::STREAM) => self.socket.shutdown(Shutdown::Both),
+            Ok(Type::DGRAM) => self.socket.local_addr().and_then(|own| {
+                let peer = own.as_socket().map(|own| SocketAddr::new(own.ip(), DISCARD));
+                peer.map_or(Ok(()), |peer| self.socket.connect(&peer.into()))
+            }),
+            _ => silence(&self.socket),
+        };
     }
 }
 
@@ -124,4 +142,57 @@ fn bind(protocol: Protocol, at: SocketAddr) -> io::Result<Socket> {
         socket.listen(BACKLOG)?;
     }
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::net::{SocketAddr, TcpStream, UdpSocket};
+    use std::process::Command;
+    use std::thread;
+
+    use nix::sched::{CloneFlags, unshare};
+    use rstest::rstest;
+    use svclab_rules::cluster::Protocol;
+
+    use super::{Listener, bind};
+    use crate::testing::privileged;
+
+    fn is_refused(protocol: Protocol, at: SocketAddr) -> bool {
+        let refused = match protocol {
+            Protocol::Tcp => TcpStream::connect(at).map(drop),
+            Protocol::Udp | Protocol::Sctp => {
+                let socket = UdpSocket::bind(SocketAddr::new(at.ip(), 0)).unwrap();
+                socket.connect(at).unwrap();
+                socket.send(b"hello").unwrap();
+                // On the loopback the refusal is there before this is asked for.
+                socket.send(b"hello").map(drop)
+            }
+        };
+        refused.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    }
+
+    #[rstest]
+    #[case::tcp(Protocol::Tcp, "127.0.0.1:8080")]
+    #[case::tcp_by_ipv6(Protocol::Tcp, "[::1]:8080")]
+    #[case::udp(Protocol::Udp, "127.0.0.1:8080")]
+    #[case::udp_by_ipv6(Protocol::Udp, "[::1]:8080")]
+    fn a_closed_listener_serves_nobody_although_a_child_process_holds_its_socket(
+        #[case] protocol: Protocol,
+        #[case] at: SocketAddr,
+    ) {
+        // A thread of its own, for it leaves the network namespace of the others.
+        let in_a_namespace = || {
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
+            let listener = Listener { socket: bind(protocol, at).unwrap(), owner: "pod/web".to_owned() };
+            let of_the_child = listener.socket.try_clone().unwrap();
+            assert!(!is_refused(protocol, at), "open");
+            drop(listener);
+            assert!(is_refused(protocol, at), "closed");
+            bind(protocol, at).expect("the port is free again");
+            drop(of_the_child);
+        };
+        privileged(|| thread::scope(|scope| scope.spawn(in_a_namespace).join().unwrap()));
+    }
 }

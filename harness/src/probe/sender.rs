@@ -2,9 +2,10 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{SockaddrIn, connect, setsockopt, sockopt};
 use nix::{libc, setsockopt_impl, sockopt_impl};
 use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
 use svclab_rules::cluster::{Family, Protocol};
@@ -116,9 +117,30 @@ impl Started {
 impl Drop for Started {
     /// Ends the flow: a TCP connection is reset, so that conntrack forgets it.
     fn drop(&mut self) {
-        // Without a connection there is nothing to reset, and closing is all that is left to do.
-        let _ = self.socket.set_linger(Some(std::time::Duration::ZERO));
+        if self.flow.protocol == Protocol::Tcp {
+            // What is not even connecting has nothing to end, and closing is all that is left to do.
+            let _ = reset(&self.socket);
+        }
     }
+}
+
+/// Resets a TCP connection, or ends the attempt to make one, at once.
+///
+/// A child process that another thread is starting holds copies of all sockets until it executes its program, so closing a
+/// socket may end nothing: the kernel would retransmit an unanswered SYN while a later probe is counted.
+///
+/// # Errors
+///
+/// Where the kernel does not end it.
+pub(super) fn reset(socket: &Socket) -> io::Result<()> {
+    // The protocol-independent address of connect(2), which dissolves the association for all who hold the socket.
+    let nobody = libc::sockaddr_in {
+        sin_family: libc::sa_family_t::try_from(libc::AF_UNSPEC).unwrap_or_default(),
+        sin_port: 0,
+        sin_addr: libc::in_addr { s_addr: 0 },
+        sin_zero: [0; 8],
+    };
+    Ok(connect(socket.as_raw_fd(), &SockaddrIn::from(nobody))?)
 }
 
 /// The kernel's SYN bears the tag's key as its sequence number: TCP's repair mode lets a process choose that, and nothing
@@ -191,4 +213,74 @@ pub(super) fn transport_bytes(packet: &Packet) -> io::Result<Vec<u8>> {
     };
     let mut bytes = packet.encode().map_err(io::Error::other)?;
     Ok(bytes.split_off(header.min(bytes.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{ErrorKind, Read};
+    use std::net::{SocketAddr, TcpListener};
+    use std::path::Path;
+    use std::process::Command;
+    use std::thread;
+
+    use nix::sched::{CloneFlags, unshare};
+    use rstest::rstest;
+    use svclab_rules::cluster::Protocol;
+
+    use super::{Sender, start_tcp};
+    use crate::lab::{Backend, Lab, with_lab};
+    use crate::topology::SpaceId;
+    use crate::wire::Tag;
+    use crate::{documents, scenario, testing, topology};
+
+    /// Whether a namespace has a TCP socket in state SYN_SENT.
+    fn is_connecting(lab: &Lab, space: SpaceId) -> bool {
+        const SYN_SENT: &str = "02";
+        let sockets = lab.inside(space, || fs::read_to_string("/proc/thread-self/net/tcp")).unwrap().unwrap();
+        sockets.lines().any(|socket| socket.split_whitespace().nth(3) == Some(SYN_SENT))
+    }
+
+    /// Its SYN, retransmitted a second later, would be a new connection to nodes that have forgotten the flow, and their rules
+    /// would count it.
+    #[test]
+    fn an_ended_flow_is_not_retransmitted_although_a_child_process_holds_its_socket() {
+        let path = Path::new("../scenarios/seeds/001-kind-clusterip.yaml");
+        let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let documents = documents::generate(&scenario, &scenario.cluster).unwrap();
+        testing::privileged(|| {
+            with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
+                let node = lab.topology().find("node/cluster-control-plane").unwrap();
+                let to = "10.96.34.82:80".parse().unwrap();
+                // No pod answers: that takes a prober that looks.
+                let started = Sender::Process(node).start(lab, to, Protocol::Tcp, 40_000, Tag::new(1)).unwrap();
+                let of_the_child = started.socket.try_clone().unwrap();
+                assert!(is_connecting(lab, node), "under way");
+                drop(started);
+                assert!(!is_connecting(lab, node), "ended");
+                drop(of_the_child);
+            })
+            .unwrap();
+        });
+    }
+
+    #[rstest]
+    #[case::ipv4("127.0.0.1:0")]
+    #[case::ipv6("[::1]:0")]
+    fn an_ended_connection_is_reset_although_a_child_process_holds_its_socket(#[case] any: SocketAddr) {
+        // A thread of its own, for it leaves the network namespace of the others.
+        let in_a_namespace = || {
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
+            let server = TcpListener::bind(any).unwrap();
+            let started = start_tcp(any, server.local_addr().unwrap(), Tag::new(1)).unwrap();
+            let of_the_child = started.socket.try_clone().unwrap();
+            let (mut accepted, _) = server.accept().unwrap();
+            drop(started);
+            accepted.set_nonblocking(true).unwrap();
+            assert_eq!(accepted.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+            drop(of_the_child);
+        };
+        testing::privileged(|| thread::scope(|scope| scope.spawn(in_a_namespace).join().unwrap()));
+    }
 }

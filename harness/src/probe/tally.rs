@@ -121,7 +121,7 @@ impl Prober<'_> {
         let tally = count(self)?;
         let counted = self.lab.translations(family)?.since(&before);
         let own = SocketAddr::new(probe.to.address, probe.to.port);
-        let tally = Tally { translated: Some(counted.without(own)), ..tally };
+        let tally = Tally { translated: Some(Box::new(counted.without(own))), ..tally };
         match tally.contradictions() {
             none if none.is_empty() => Ok(tally),
             contradictions => Err(ProbeError::Miscounted(contradictions)),

@@ -324,7 +324,7 @@ impl<'a> From<&'a Tally> for Sums<'a> {
         let Tally { sent, sender, lost, doubled, unattributed, repeated, delivered, sources, .. } = tally;
         let (sent, sender, lost, doubled) = (*sent, *sender, *lost, *doubled);
         let (unattributed, repeated) = (*unattributed, *repeated);
-        let translated = tally.translated.as_ref().map(Translations::by_destination);
+        let translated = tally.translated.as_deref().map(Translations::by_destination);
         Self { sent, sender, lost, doubled, unattributed, repeated, delivered, sources, translated }
     }
 }

@@ -1,7 +1,10 @@
 //! Many flows, sent from several processors at the same time: each is counted once, and the rules' own counters agree.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use rstest::rstest;
 use svclab::lab::{Backend, Lab, with_lab};
@@ -128,4 +131,26 @@ fn flows_that_find_no_port_are_lost_although_they_are_sent_again() {
             assert_eq!((tally.lost, tally.repeated), (1_000 - 3 * PORTS, 1_000 - 3 * PORTS), "{tally:?}");
         });
     });
+}
+
+/// Counters that contradict what arrived are an error of svclab's own, and the expectation is not judged. Here the program
+/// that reads them shows ten times as many packets.
+#[test]
+fn counters_that_contradict_arrivals_are_an_internal_error() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong-counters");
+    fs::create_dir_all(&folder).expect("a folder");
+    let program = folder.join("iptables-save");
+    // The real one is found behind this folder.
+    let script = "#!/bin/sh\nPATH=${PATH#*:}\niptables-save \"$@\" | sed 's/^\\[\\([0-9]*\\):/[\\10:/'\n";
+    fs::write(&program, script).expect("a program");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("an executable");
+    let path = format!("{}:{}:/usr/sbin:/sbin", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let mut run = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    run.args(["run", "../scenarios/distribution/promised.yaml"]).env("NO_COLOR", "1").env("PATH", path);
+    let output = run.output().expect("svclab starts");
+    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(4), "{told}{errors}");
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("the rules' own counters contradict what arrived: rules translated"), "{told}");
+    assert!(told.contains("The expectation was not judged."), "{told}");
 }

@@ -83,13 +83,13 @@ pub fn parse(text: &str, family: Family) -> Result<Parsed, Vec<ParseError>> {
     if errors.is_empty() { Ok(Parsed { rules: document.rules, lines: document.lines }) } else { Err(errors) }
 }
 
-/// Reads the conditions and target of one rule, as they stand behind `-A CHAIN`.
+/// Reads the conditions and target of one rule, as they stand behind `-A CHAIN`. No chain is taken to have the name of a target.
 ///
 /// # Errors
 ///
 /// The first thing in it that cannot be read, as line 1.
 pub fn parse_rule(text: &str, family: Family) -> Result<Rule, ParseError> {
-    RuleReader::default().read(text, 0, family).map_err(|fault| {
+    RuleReader::default().read(text, 0, family, |_| false).map_err(|fault| {
         let column = text.get(..fault.column).map_or(0, |before| before.chars().count()) + 1;
         ParseError { line: 1, column, text: text.to_owned(), message: fault.message }
     })
@@ -239,7 +239,8 @@ impl<'a> Document<'a> {
         position: Option<usize>,
         counters: Option<Counters>,
     ) -> Result<(), Fault> {
-        let rule = self.reader.read(line, column, self.rules.family)?;
+        let chains = &self.chains[table];
+        let rule = self.reader.read(line, column, self.rules.family, |name| chains.contains_key(name))?;
         let rule = Rule { counters: counters.or(rule.counters), ..rule };
         let rules = &mut self.rules.tables[table].chains[index].rules;
         let at = position.map_or(rules.len(), |position| position.saturating_sub(1).min(rules.len()));

@@ -80,7 +80,7 @@ pub fn parse(text: &str, family: Family) -> Result<Parsed, Vec<ParseError>> {
     if let Err(fault) = document.no_open_table(0) {
         errors.push(refused(last.0, last.1, fault));
     }
-    if errors.is_empty() { Ok(Parsed { rules: document.rules, lines: document.lines }) } else { Err(errors) }
+    if errors.is_empty() { Ok(document.parsed()) } else { Err(errors) }
 }
 
 /// Reads the conditions and target of one rule, as they stand behind `-A CHAIN`. No chain is taken to have the name of a target.
@@ -141,6 +141,14 @@ impl<'a> Document<'a> {
             }
             _ => self.command(number, line, start, None),
         }
+    }
+
+    /// What was read, without room for more: most chains have one or two rules, and a list begins with room for four.
+    fn parsed(mut self) -> Parsed {
+        let chains = self.rules.tables.iter_mut().flat_map(|table| &mut table.chains);
+        chains.for_each(|chain| chain.rules.shrink_to_fit());
+        self.lines.0.iter_mut().flatten().for_each(Vec::shrink_to_fit);
+        Parsed { rules: self.rules, lines: self.lines }
     }
 
     /// Refuses a place where a table should have ended.

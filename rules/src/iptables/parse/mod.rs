@@ -143,7 +143,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// What was read, without room for more: most chains have one or two rules, and a list begins with room for four.
+    /// What was read, without room for more.
     fn parsed(mut self) -> Parsed {
         let chains = self.rules.tables.iter_mut().flat_map(|table| &mut table.chains);
         chains.for_each(|chain| chain.rules.shrink_to_fit());
@@ -252,6 +252,10 @@ impl<'a> Document<'a> {
         let rule = Rule { counters: counters.or(rule.counters), ..rule };
         let rules = &mut self.rules.tables[table].chains[index].rules;
         let at = position.map_or(rules.len(), |position| position.saturating_sub(1).min(rules.len()));
+        // Most chains have one rule or two, and a list begins with room for four.
+        if rules.len() == rules.capacity() {
+            rules.reserve_exact(rules.len().max(1));
+        }
         rules.insert(at, rule);
         self.lines.0[table][index].insert(at, number);
         Ok(())

@@ -131,6 +131,9 @@ fn listed(text: &str, notes: &mut Vec<String>) -> Vec<Cascade> {
              iptables-save has them whole"
         ));
     }
+    if let Some(line) = listing.cut {
+        notes.push(format!("line {line} is cut off: the rest of its rule is not known, nor what followed"));
+    }
     cascades(&listing.rules)
 }
 

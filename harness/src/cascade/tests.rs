@@ -134,6 +134,17 @@ fn listings_that_were_joined_into_one_line_are_read() {
 
 /// As kube-proxy's own table is listed.
 #[test]
+fn a_listing_that_is_cut_off_is_said_to_be() {
+    let listing = "Chain KUBE-SVC-AAAAAAAAAAAAAAAA (1 references)\ntarget prot opt source destination\n\
+                   KUBE-SEP-AAAAAAAAAAAAAAAA  all  --  anywhere  anywhere  /* default/web */\n\
+                   Chain KUBE-SEP-AAAAAAAAAAAAAAAA (1 references)\ntarget prot opt source destination\n\
+                   DNAT  tcp  --  anywhere  anywhere  /* default/web */ tcp\n";
+    let notes = report(listing).notes;
+    assert_eq!(notes, ["line 6 is cut off: the rest of its rule is not known, nor what followed"]);
+    assert_eq!(report(&listing.replace("*/ tcp\n", "*/ tcp to:10.0.0.1:80\n")).notes, Vec::<String>::new());
+}
+
+#[test]
 fn the_text_of_nft_is_read() {
     let text = "table ip kube-proxy {\n\tmap service-ips {\n\t\ttype ipv4_addr . inet_proto . inet_service : verdict\n\
                 \t\telements = { 10.96.0.80 . tcp . 80 : goto service-PFISGYVC-default/web/tcp/ }\n\t}\n\n\

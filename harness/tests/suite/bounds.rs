@@ -99,6 +99,26 @@ fn ordinary_objects_take_no_more_than_their_share() {
     assert_eq!(code, Some(0), "{said}");
 }
 
+/// Rules that were saved with another port, so that every service is different.
+#[test]
+fn a_comparison_takes_little_more_than_the_rules() {
+    let folder = folder("diff");
+    let [objects_file, saved_file] = ["objects.yaml", "saved.txt"].map(|name| folder.join(name));
+    let text = objects(4_000);
+    fs::write(&objects_file, &text).expect("a file");
+    let (code, saved) = ended(svclab(&["--quiet", "rules"]).arg(&objects_file));
+    assert_eq!(code, Some(0), "{saved}");
+    let saved = saved.replace("--dport 80 ", "--dport 81 ");
+    fs::write(&saved_file, &saved).expect("a file");
+    // Of the address space of a program that starts no threads, little more than its own file is needed.
+    let memory = 24 * MIB + 20 * (saved.len() + text.len());
+    let mut command = Command::new("prlimit");
+    command.args([format!("--as={memory}"), "--cpu=60".to_owned(), env!("CARGO_BIN_EXE_svclab").to_owned()]);
+    let (code, said) = ended(command.args(["--quiet", "rules", "--diff"]).args([&saved_file, &objects_file]));
+    assert_eq!(code, Some(1), "{}", &said[..said.len().min(1_000)]);
+    assert_eq!(said.lines().filter(|line| line.contains(":81/tcp is unexpected")).count(), 4_000);
+}
+
 /// Each change leads to a state with all of the cluster's objects.
 #[test]
 fn states_of_many_changes_are_refused() {

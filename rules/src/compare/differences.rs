@@ -4,33 +4,34 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Display;
 
 use super::finding::{Difference, Fact, Finding, Policy, Subject};
-use super::model::{Group, Line, Model, Order, Part, Place, Service, Shares};
+use super::model::{Group, Line, Order, Part, Place, Said, Service, Shares};
 
 /// A difference, and where what is different stands.
 type At = (Difference, Line);
 
 /// The differences: services by name, then what belongs to none.
-pub(super) fn differences<K: Ord + Clone + Display>(expected: &Model<K>, found: &Model<K>) -> Vec<Finding> {
+pub(super) fn differences<K: Ord + Display + 'static, S: Said<K>>(expected: &S, found: &S) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let nothing = Service::default();
-    for key in keys(&expected.services, &found.services) {
-        let name = expected.names.get(key).or_else(|| found.names.get(key));
+    for key in expected.services().chain(found.services()).collect::<BTreeSet<&K>>() {
+        let name = expected.names().get(key).or_else(|| found.names().get(key));
         let subject = Subject::Service(name.cloned().unwrap_or_else(|| key.to_string()));
-        let first_line =
-            || found.services.get(key).unwrap_or(&nothing).facts.values().filter_map(|told| told.line).min();
-        let differences = match (expected.services.get(key), found.services.get(key)) {
-            (Some(expected), Some(found)) => service(expected, found),
+        let first_line = |found: &Service| found.facts.values().filter_map(|told| told.line).min();
+        let differences = match (expected.service(key), found.service(key)) {
+            (Some(expected), Some(found)) => service(&expected, &found),
             (Some(_), None) => vec![(Difference::Missing(Fact::Whole), None)],
-            (None, _) => vec![(Difference::Unexpected(Fact::Whole), first_line())],
+            (None, found) => {
+                vec![(Difference::Unexpected(Fact::Whole), found.and_then(|found| first_line(&found)))]
+            }
         };
         let of_service = |(difference, line)| Finding { subject: subject.clone(), difference, line };
         findings.extend(differences.into_iter().map(of_service));
     }
     findings.sort_by(|a, b| a.subject.cmp(&b.subject));
     let none = Part::default();
-    for subject in keys(&expected.parts, &found.parts) {
+    for subject in expected.subjects().chain(found.subjects()).collect::<BTreeSet<&Subject>>() {
         let mut tell = |(difference, line)| findings.push(Finding { subject: subject.clone(), difference, line });
-        let (should, is) = (expected.parts.get(subject), found.parts.get(subject));
+        let (should, is) = (expected.part(subject), found.part(subject));
+        let (should, is) = (should.as_deref(), is.as_deref());
         let empty = |part: Option<&Part>| part.is_none_or(|part| part.order.places.is_empty() && part.rules.is_empty());
         match (should, is) {
             (Some(_), None) if empty(should) => tell((Difference::Missing(Fact::Whole), None)),

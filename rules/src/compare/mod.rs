@@ -5,7 +5,8 @@
 //! counters, the order of services in a chain and that of endpoints in a group mean nothing to a packet, and so nothing
 //! here; comments only give services their names.
 //!
-//! The modules `iptables` and `nftables` read the rules of a mode into a `model`; `differences` knows models only.
+//! The modules `iptables` and `nftables` read the rules of a mode in the terms of `model`; `differences` knows these only. Of iptables,
+//! where a node has hundreds of thousands of rules, a service is read when it is compared: all at once took many times the memory of the rules.
 
 mod differences;
 mod finding;
@@ -16,6 +17,8 @@ pub(crate) mod nftables;
 mod others;
 #[cfg(test)]
 mod tests;
+
+use std::collections::HashSet;
 
 use self::differences::differences;
 pub use self::finding::{Address, Difference, Fact, Finding, Policy, Subject};
@@ -63,7 +66,9 @@ pub fn compare_machines<R: Rules>(expected: &R, found: &R) -> Comparison {
     let is_of_other_family = |finding: &Finding| {
         matches!((&finding.subject, &finding.difference), (Subject::Table(_), Difference::Unexpected(Fact::Whole)))
     };
-    foreign.retain(|finding| !own.contains(finding) && !is_of_other_family(finding));
+    let known: HashSet<&Finding> = own.iter().collect();
+    foreign.retain(|finding| !known.contains(finding) && !is_of_other_family(finding));
+    foreign.shrink_to_fit();
     Comparison { own, foreign, others: expected.others(found) }
 }
 

@@ -1,5 +1,6 @@
 //! What two rule sets are compared by.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Fact, Policy, Subject};
@@ -7,6 +8,24 @@ use crate::cascade::{FIVE_DIGITS, TEN_DIGITS, is_even};
 
 /// The line of the text that was read, where one is known.
 pub(super) type Line = Option<usize>;
+
+/// What a rule set says in terms of services, and what is left of it. `K` tells service ports apart.
+pub(super) trait Said<K: 'static> {
+    /// What people call services.
+    fn names(&self) -> &BTreeMap<K, String>;
+
+    /// The services of which something is said.
+    fn services(&self) -> impl Iterator<Item = &K>;
+
+    /// What is said of one.
+    fn service(&self, key: &K) -> Option<Cow<'_, Service>>;
+
+    /// The chains and sets that belong to no service.
+    fn subjects(&self) -> impl Iterator<Item = &Subject>;
+
+    /// What is in one.
+    fn part(&self, subject: &Subject) -> Option<Cow<'_, Part>>;
+}
 
 /// A rule set in terms of services, and what is left of it. `K` tells service ports apart.
 #[derive(Debug)]
@@ -24,6 +43,28 @@ impl<K> Default for Model<K> {
     }
 }
 
+impl<K: Ord + 'static> Said<K> for Model<K> {
+    fn names(&self) -> &BTreeMap<K, String> {
+        &self.names
+    }
+
+    fn services(&self) -> impl Iterator<Item = &K> {
+        self.services.keys()
+    }
+
+    fn service(&self, key: &K) -> Option<Cow<'_, Service>> {
+        self.services.get(key).map(Cow::Borrowed)
+    }
+
+    fn subjects(&self) -> impl Iterator<Item = &Subject> {
+        self.parts.keys()
+    }
+
+    fn part(&self, subject: &Subject) -> Option<Cow<'_, Part>> {
+        self.parts.get(subject).map(Cow::Borrowed)
+    }
+}
+
 impl<K: Ord> Model<K> {
     /// Notes a fact that a rule or element says of a service.
     pub(super) fn tell(&mut self, service: K, fact: Fact, text: String, line: Line) {
@@ -32,7 +73,7 @@ impl<K: Ord> Model<K> {
 }
 
 /// What rules say of a service port.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Service {
     pub(super) facts: BTreeMap<Fact, Told>,
     pub(super) groups: BTreeMap<Policy, Group>,
@@ -50,7 +91,7 @@ impl Service {
 }
 
 /// The rules that say a fact.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     /// Their texts, without what means nothing to a packet.
     pub(super) texts: Vec<String>,
@@ -59,7 +100,7 @@ pub(super) struct Told {
 }
 
 /// The endpoints of one policy.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Group {
     /// Each endpoint with what leads to it.
     pub(super) shares: BTreeMap<String, Shares>,
@@ -68,7 +109,7 @@ pub(super) struct Group {
 }
 
 /// What an endpoint gets.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Shares {
     /// The shares of the rules that lead to it, in order.
     pub(super) each: Vec<f64>,
@@ -122,7 +163,7 @@ impl Group {
 }
 
 /// The places of a chain in order.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Order {
     pub(super) places: Vec<Place>,
     /// Where the first of them stands.
@@ -155,7 +196,7 @@ pub(super) enum Place {
 }
 
 /// A chain or set of no service.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Part {
     /// What it is: [`Fact::Policy`] and [`Fact::Kind`].
     pub(super) kinds: BTreeMap<Fact, String>,

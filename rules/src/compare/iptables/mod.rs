@@ -4,13 +4,16 @@ mod chains;
 mod facts;
 mod names;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 pub(crate) use self::chains::kind_of;
 pub(crate) use self::facts::{MASQUERADE, address, host, transport};
 use self::facts::{chance, checks_recent, in_chain, listed};
 pub(crate) use self::names::{Known, Names, name_in};
 use super::finding::{Fact, Subject};
 use super::kind::Kind;
-use super::model::{Chance, Line, Model, Part, Place};
+use super::model::{Chance, Line, Part, Place, Said, Service};
 use super::others::Own;
 use crate::cluster::Family;
 use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, TableName, Target, print_rule};
@@ -30,23 +33,23 @@ pub(super) struct Source<'a> {
 
 /// Reads tables of a rule set, all of them or what is kube-proxy's. What the rules do not say of names themselves is
 /// known from those that they are compared with, which come second.
-pub(super) fn read(
-    source: Source<'_>,
-    names: [&Names<'_>; 2],
-    own: Option<&Own<'_>>,
+pub(super) fn read<'a>(
+    source: Source<'a>,
+    names: [&'a Names<'a>; 2],
+    own: Option<&'a Own<'a>>,
     tables: &[TableName],
-) -> Model<ChainHash> {
-    let names = Known(names);
-    let model = Model { names: names.services(), ..Model::default() };
-    let mut reader = Reader { source, names, own, model };
+) -> Reading<'a> {
+    let known = Known(names);
     let mut chains: Vec<ChainOf<'_>> = Vec::new();
     for (position, table) in source.rules.tables.iter().enumerate().filter(|(_, table)| tables.contains(&table.name)) {
         let of_table = |(number, chain)| ChainOf { position: (position, number), table: table.name, chain };
         chains.extend(table.chains.iter().enumerate().map(of_table));
     }
     chains.sort_by_key(|one| (one.table, &one.chain.name));
-    chains.iter().for_each(|chain| reader.chain(*chain));
-    reader.model
+    let names = known.services();
+    let mut reading = Reading { source, known, own, names, services: BTreeMap::new(), parts: BTreeMap::new() };
+    chains.into_iter().for_each(|chain| reading.note(chain));
+    reading
 }
 
 /// A chain with its place.
@@ -57,85 +60,156 @@ struct ChainOf<'a> {
     chain: &'a iptables::Chain,
 }
 
-struct Reader<'a> {
-    source: Source<'a>,
-    names: Known<'a>,
-    own: Option<&'a Own<'a>>,
-    model: Model<ChainHash>,
+/// What says something of a service.
+#[derive(Debug, Clone, Copy)]
+enum Piece<'a> {
+    /// A chain of its own.
+    Chain(Kind, ChainOf<'a>),
+    /// A rule of a list, by its position.
+    Listed(ChainOf<'a>, usize),
 }
 
-impl<'a> Reader<'a> {
-    fn chain(&mut self, of: ChainOf<'a>) {
-        match kind_of(&of.chain.name) {
-            Some((Kind::Endpoint, _)) => match self.names.owner_of_endpoint(of.chain) {
-                Some(hash) => self.endpoint(hash, of),
-                None => self.other(of),
-            },
-            Some((kind, hash)) => self.of_service(kind, hash, of),
-            None => self.other(of),
+/// Where a rule set says what: the text of rules is made for the service or chain that is compared, so that there is never more of it.
+#[derive(Debug)]
+pub(super) struct Reading<'a> {
+    source: Source<'a>,
+    known: Known<'a>,
+    own: Option<&'a Own<'a>>,
+    names: BTreeMap<ChainHash, String>,
+    services: BTreeMap<ChainHash, Vec<Piece<'a>>>,
+    parts: BTreeMap<Subject, ChainOf<'a>>,
+}
+
+impl Said<ChainHash> for Reading<'_> {
+    fn names(&self) -> &BTreeMap<ChainHash, String> {
+        &self.names
+    }
+
+    fn services(&self) -> impl Iterator<Item = &ChainHash> {
+        self.services.keys()
+    }
+
+    fn service(&self, key: &ChainHash) -> Option<Cow<'_, Service>> {
+        let mut service = Service::default();
+        for piece in self.services.get(key)? {
+            match *piece {
+                Piece::Chain(Kind::Endpoint, of) => self.endpoint(&mut service, of),
+                Piece::Chain(kind, of) => self.of_service(&mut service, kind, of),
+                Piece::Listed(of, number) => self.listed(&mut service, of, number),
+            }
         }
+        Some(Cow::Owned(service))
+    }
+
+    fn subjects(&self) -> impl Iterator<Item = &Subject> {
+        self.parts.keys()
+    }
+
+    fn part(&self, subject: &Subject) -> Option<Cow<'_, Part>> {
+        self.parts.get(subject).map(|of| Cow::Owned(self.of_none(*of)))
+    }
+}
+
+impl<'a> Reading<'a> {
+    /// Notes what a chain says something of.
+    fn note(&mut self, of: ChainOf<'a>) {
+        match kind_of(&of.chain.name) {
+            Some((Kind::Endpoint, _)) => match self.known.owner_of_endpoint(of.chain) {
+                Some(hash) => self.services.entry(hash).or_default().push(Piece::Chain(Kind::Endpoint, of)),
+                None => self.note_list(of),
+            },
+            Some((kind, hash)) => self.services.entry(hash).or_default().push(Piece::Chain(kind, of)),
+            None => self.note_list(of),
+        }
+    }
+
+    /// Notes a chain of no service, and rules of services in it.
+    fn note_list(&mut self, of: ChainOf<'a>) {
+        let ChainOf { table, chain, .. } = of;
+        let mut is_empty = true;
+        for number in self.read_of(of) {
+            is_empty = false;
+            let Some((hash, name)) = self.owner(of, &chain.rules[number]) else { continue };
+            if let Some(name) = name.filter(|_| !self.names.contains_key(&hash)) {
+                self.names.insert(hash, name.to_owned());
+            }
+            self.services.entry(hash).or_default().push(Piece::Listed(of, number));
+        }
+        let builtin = table.builtin_chains().contains(&&*chain.name);
+        if self.drops(of) || !is_empty || self.is_own(of) && !builtin {
+            let subject = Subject::Chain { table: table.as_str(), name: chain.name.to_string() };
+            self.parts.insert(subject, of);
+        }
+    }
+
+    /// The positions of a chain's rules that are to be read.
+    fn read_of(&self, of: ChainOf<'a>) -> impl Iterator<Item = usize> + use<'a> {
+        let own = self.own;
+        let is_read = move |(number, rule): &(usize, &'a Rule)| {
+            !of.chain.only_counts(*number) && own.is_none_or(|own| own.reads(of.table, of.chain, rule))
+        };
+        of.chain.rules.iter().enumerate().filter(is_read).map(|(number, _)| number)
+    }
+
+    /// A rule of a chain with its text and line.
+    fn rule(&self, of: ChainOf<'a>, number: usize) -> (&'a Rule, String, Line) {
+        let (table, chain) = of.position;
+        let line = self.source.lines.and_then(|lines| lines.line(table, chain, number));
+        let rule = &of.chain.rules[number];
+        (rule, text(self.source.rules.family, of.chain, rule), line)
     }
 
     /// The rules of a chain that are to be read, each with its text and line.
-    fn rules(&self, of: ChainOf<'a>) -> impl Iterator<Item = (&'a Rule, String, Line)> + use<'a> {
-        let (own, Source { rules, lines }) = (self.own, self.source);
-        let (table, chain) = of.position;
-        of.chain
-            .rules
-            .iter()
-            .enumerate()
-            .filter(move |(number, rule)| {
-                !of.chain.only_counts(*number) && own.is_none_or(|own| own.reads(of.table, of.chain, rule))
-            })
-            .map(move |(number, rule)| {
-                let line = lines.and_then(|lines| lines.line(table, chain, number));
-                (rule, text(rules.family, of.chain, rule), line)
-            })
+    fn rules(&self, of: ChainOf<'a>) -> impl Iterator<Item = (&'a Rule, String, Line)> {
+        self.read_of(of).map(move |number| self.rule(of, number))
     }
 
-    /// A chain of no service, and rules of services in it.
-    fn other(&mut self, of: ChainOf<'a>) {
-        let ChainOf { table, chain, .. } = of;
-        let lists = LISTS.contains(&&*chain.name);
+    /// Whose a rule of a list is, and its name where the rule says it.
+    fn owner<'r>(&self, of: ChainOf<'a>, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
+        LISTS.contains(&&*of.chain.name).then(|| self.known.owner(rule)).flatten()
+    }
+
+    fn is_own(&self, of: ChainOf<'a>) -> bool {
+        self.own.is_none_or(|own| own.has(of.table, &of.chain.name))
+    }
+
+    /// Whether packets are lost at the end of a chain that is read.
+    fn drops(&self, of: ChainOf<'a>) -> bool {
+        self.is_own(of) && of.chain.policy == Some(Policy::Drop)
+    }
+
+    /// What is left of a chain without the rules of services.
+    fn of_none(&self, of: ChainOf<'a>) -> Part {
         let mut part = Part::default();
         for (rule, text, line) in self.rules(of) {
-            match lists.then(|| self.names.owner(rule)).flatten() {
-                Some((hash, name)) => {
-                    part.order.push(Place::Services, line);
-                    if let Some(name) = name.filter(|_| !self.model.names.contains_key(&hash)) {
-                        self.model.names.insert(hash, name.to_owned());
-                    }
-                    let fact = listed(rule).unwrap_or_else(|| Fact::Rule(text.clone()));
-                    self.tell(hash, chain, fact, (text, line));
-                }
-                None => {
-                    let node_ports = rule.next_chain().is_some_and(|next| **next == *NODE_PORTS);
-                    let fact = Fact::Rule(text);
-                    let place = if node_ports { Place::NodePorts } else { Place::Fact(fact.clone()) };
-                    part.order.push(place, line);
-                    part.rules.push((fact, line));
-                }
+            if self.owner(of, rule).is_some() {
+                part.order.push(Place::Services, line);
+                continue;
             }
+            let node_ports = rule.next_chain().is_some_and(|next| **next == *NODE_PORTS);
+            let fact = Fact::Rule(text);
+            let place = if node_ports { Place::NodePorts } else { Place::Fact(fact.clone()) };
+            part.order.push(place, line);
+            part.rules.push((fact, line));
         }
-        let own = self.own.is_none_or(|own| own.has(table, &chain.name));
-        let drops = own && chain.policy == Some(Policy::Drop);
-        part.kinds.extend(drops.then(|| (Fact::Policy, "DROP".to_owned())));
-        let builtin = table.builtin_chains().contains(&&*chain.name);
-        if drops || !part.order.places.is_empty() || own && !builtin {
-            let subject = Subject::Chain { table: table.as_str(), name: chain.name.to_string() };
-            self.model.parts.insert(subject, part);
-        }
+        part.kinds.extend(self.drops(of).then(|| (Fact::Policy, "DROP".to_owned())));
+        part
+    }
+
+    /// A rule of a list.
+    fn listed(&self, service: &mut Service, of: ChainOf<'a>, number: usize) {
+        let (rule, text, line) = self.rule(of, number);
+        let fact = listed(rule).unwrap_or_else(|| Fact::Rule(text.clone()));
+        tell(service, of.chain, fact, (text, line));
     }
 
     /// `KUBE-SVC`, `KUBE-SVL`, `KUBE-XLB`, `KUBE-EXT` or `KUBE-FW`.
-    fn of_service(&mut self, kind: Kind, hash: ChainHash, of: ChainOf<'a>) {
-        let service = self.model.services.entry(hash).or_default();
+    fn of_service(&self, service: &mut Service, kind: Kind, of: ChainOf<'a>) {
         service.facts.entry(Fact::Chain(of.chain.name.to_string())).or_default();
         let mut rest = 1.0;
         for (rule, text, line) in self.rules(of) {
             let endpoint = rule.next_chain().filter(|next| matches!(kind_of(next), Some((Kind::Endpoint, _))));
-            let endpoint = endpoint.map(|next| self.names.endpoint(next));
-            let service = self.model.services.entry(hash).or_default();
+            let endpoint = endpoint.map(|next| self.known.endpoint(next));
             match (kind, endpoint, chance(rule)) {
                 (Kind::Group(policy), Some(endpoint), Some(chance)) => {
                     let group = service.groups.entry(policy).or_default();
@@ -149,30 +223,29 @@ impl<'a> Reader<'a> {
                 }
                 _ => {
                     let fact = in_chain(kind, rule).unwrap_or_else(|| Fact::Rule(text.clone()));
-                    self.tell(hash, of.chain, fact, (text, line));
+                    tell(service, of.chain, fact, (text, line));
                 }
             }
         }
     }
 
     /// `KUBE-SEP`.
-    fn endpoint(&mut self, hash: ChainHash, of: ChainOf<'a>) {
-        let endpoint = self.names.endpoint(&of.chain.name);
+    fn endpoint(&self, service: &mut Service, of: ChainOf<'a>) {
+        let endpoint = self.known.endpoint(&of.chain.name);
         for (rule, text, line) in self.rules(of) {
             let fact = match &rule.target {
                 Some(Target::Dnat(_)) => Fact::Translation(endpoint.clone()),
                 Some(Target::Jump(next)) if **next == *MASQUERADE => Fact::Hairpin(endpoint.clone()),
                 _ => Fact::Rule(text.clone()),
             };
-            self.tell(hash, of.chain, fact, (text, line));
+            tell(service, of.chain, fact, (text, line));
         }
     }
+}
 
-    fn tell(&mut self, hash: ChainHash, chain: &iptables::Chain, fact: Fact, (text, line): (String, Line)) {
-        let service = self.model.services.entry(hash).or_default();
-        service.order.entry(chain.name.to_string()).or_default().push(Place::Fact(fact.clone()), line);
-        service.tell(fact, text, line);
-    }
+fn tell(service: &mut Service, chain: &iptables::Chain, fact: Fact, (text, line): (String, Line)) {
+    service.order.entry(chain.name.to_string()).or_default().push(Place::Fact(fact.clone()), line);
+    service.tell(fact, text, line);
 }
 
 /// A rule without what means nothing to a packet.

@@ -9,7 +9,7 @@ use super::super::values::{Negatable, ProtocolNumber};
 use super::conditions::{Kind, condition};
 use super::guard;
 use super::options::{Given, Options, Owner};
-use super::target::{built_in, extension};
+use super::target::{built_in, extension, lacking};
 use super::values;
 use super::words::{Fault, Word, split};
 use crate::cluster::Family;
@@ -32,8 +32,14 @@ pub(super) struct RuleReader<'a> {
 }
 
 impl<'a> RuleReader<'a> {
-    /// Reads the conditions and the target that stand in a line from a byte on.
-    pub(super) fn read(&mut self, line: &'a str, start: usize, family: Family) -> Result<Rule, Fault> {
+    /// Reads the conditions and the target that stand in a line from a byte on. A chain hides the target of its name.
+    pub(super) fn read(
+        &mut self,
+        line: &'a str,
+        start: usize,
+        family: Family,
+        is_chain: impl Fn(&str) -> bool,
+    ) -> Result<Rule, Fault> {
         self.words.clear();
         self.given.clear();
         self.loaded.clear();
@@ -57,7 +63,17 @@ impl<'a> RuleReader<'a> {
         let options = Options { words: &self.words, given, family };
         rule.target = match target {
             None => None,
-            Some((word, goto)) => Some(target_of(&self.words[word].text, goto, &options)?),
+            Some((at, goto)) => {
+                let word = &self.words[at];
+                let next = if goto {
+                    Next::Goto
+                } else if is_chain(&word.text) {
+                    Next::Chain
+                } else {
+                    Next::Any
+                };
+                Some(target_of(word, next, &options)?)
+            }
         };
         Ok(rule)
     }
@@ -225,12 +241,31 @@ fn is_general(name: &str) -> bool {
     )
 }
 
-fn target_of(name: &str, goto: bool, options: &Options<'_>) -> Result<Target, Fault> {
-    if goto {
+/// What is known of a target before its options are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// It stands behind `-g`.
+    Goto,
+    /// It has the name of a chain.
+    Chain,
+    /// No chain of its name is known.
+    Any,
+}
+
+fn target_of(word: &Word<'_>, next: Next, options: &Options<'_>) -> Result<Target, Fault> {
+    let name = &*word.text;
+    if next == Next::Goto {
         return Ok(Target::Goto(name.into()));
     }
     if let Some(target) = built_in(name) {
         return Ok(target);
+    }
+    if next == Next::Chain && options.is_empty() {
+        return Ok(Target::Jump(name.into()));
+    }
+    if let Some(required) = lacking(name, options) {
+        let (one_of, required) = (if required.len() > 1 { "one of " } else { "" }, required.join("`, `"));
+        return Err(Fault::new(word.column, format!("the target `{name}` needs {one_of}`{required}`")));
     }
     if let Some(target) = extension(name, options)? {
         return Ok(target);
@@ -259,7 +294,7 @@ mod tests {
             let line =
                 "-m comment --comment x -m mark --mark 0x1 -m nobody --knows it ".repeat(count) + "--mark 0x2 -j X";
             let mut reader = RuleReader::default();
-            let rule = reader.read(&line, 0, Family::Ipv4);
+            let rule = reader.read(&line, 0, Family::Ipv4, |_| false);
             assert_eq!(rule.map(|rule| rule.matches.len()), Ok(3 * count));
             assert!(reader.given.is_sorted_by_key(|given| given.owner));
             looked.push((reader.last_of_kind.len(), reader.given.len() - 3 * count));

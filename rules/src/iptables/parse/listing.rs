@@ -15,6 +15,7 @@ use super::super::ast::{Chain, Policy, Rule, RuleSet, TableName};
 use super::super::matches::{Match, Other, PortRange, Ports, Probability, Recent, RecentAction, Statistic};
 use super::super::target::{Nat, Target};
 use super::super::values::{Negatable, Network, ProtocolNumber};
+use super::target::{built_in, is_known_extension, required};
 use crate::cluster::{Family, Protocol};
 
 /// Digits behind the point from which a threshold of 31 bits follows.
@@ -27,16 +28,22 @@ pub struct Listing {
     pub rules: RuleSet,
     /// The digits behind the point of the shortest probability whose threshold does not follow from them; `None` where all do.
     pub short_digits: Option<usize>,
+    /// The line, from 1, of the first row that ends before its rule does, as where a terminal or a copy cut it off.
+    pub cut: Option<usize>,
 }
 
 /// Reads the chains of a listing, and leaves out what stands between them: prompts, prose, empty lines. Lines may have been joined. A chain that is listed
 /// again counts where it has more rules than before. `None` where there is no chain.
 pub fn parse_listing(text: &str) -> Option<Listing> {
-    let mut reader = Reader { chains: Vec::new(), columns: Columns::default(), short_digits: None };
-    for line in text.lines() {
-        unfold::lines(line, reader.columns).iter().for_each(|line| reader.line(line));
+    let mut reader = Reader { chains: Vec::new(), columns: Columns::default(), short_digits: None, cut: None };
+    for (number, line) in (1..).zip(text.lines()) {
+        for line in unfold::lines(line, reader.columns) {
+            if reader.line(&line) == Shown::InPart {
+                reader.cut = reader.cut.or(Some(number));
+            }
+        }
     }
-    let Reader { chains, short_digits, .. } = reader;
+    let Reader { chains, short_digits, cut, .. } = reader;
     if chains.is_empty() {
         return None;
     }
@@ -50,7 +57,7 @@ pub fn parse_listing(text: &str) -> Option<Listing> {
     }
     let mut rules = RuleSet::new(family(&all));
     rules.table_mut(TableName::Nat).chains = all;
-    Some(Listing { rules, short_digits })
+    Some(Listing { rules, short_digits, cut })
 }
 
 /// The family of the first address that anything is translated to or compared with.
@@ -89,27 +96,42 @@ struct Reader {
     chains: Vec<Chain>,
     columns: Columns,
     short_digits: Option<usize>,
+    cut: Option<usize>,
+}
+
+/// How much of a rule a line shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// Nothing, or all.
+    Whole,
+    /// Its beginning.
+    InPart,
 }
 
 impl Reader {
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, line: &str) -> Shown {
         // Pages on the web put bullets before rows.
         let line =
             line.trim_start_matches(|letter: char| letter.is_whitespace() || "•·*>|-".contains(letter)).trim_end();
         if let Some(chain) = heading(line) {
             self.columns = Columns::default();
             self.chains.push(chain);
-            return;
+            return Shown::Whole;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         if words.contains(&"prot") && words.contains(&"source") {
             self.columns = Columns::of(&words);
-            return;
+            return Shown::Whole;
         }
-        let Some(row) = Row::split(&words, self.columns) else { return };
-        let rule = row.rule(&mut self.short_digits);
-        if let Some(chain) = self.chains.last_mut() {
-            chain.rules.push(rule);
+        let Some(chain) = self.chains.last_mut() else { return Shown::Whole };
+        match Row::split(&words, self.columns) {
+            Some(row) => {
+                let (rule, shown) = row.rule(&mut self.short_digits);
+                chain.rules.push(rule);
+                shown
+            }
+            None if Row::is_begun(&words, self.columns) => Shown::InPart,
+            None => Shown::Whole,
         }
     }
 }
@@ -161,22 +183,41 @@ impl<'a> Row<'a> {
         Some(Row { target, protocol, interfaces, source, destination, words })
     }
 
-    fn rule(&self, short_digits: &mut Option<usize>) -> Rule {
+    /// Whether the words, which are no whole row, begin as one does.
+    fn is_begun(words: &[&str], columns: Columns) -> bool {
+        let words = words.get(columns.before_target()..).unwrap_or_default();
+        matches!(words, [protocol, option, ..] | [_, protocol, option, ..] if is_protocol(protocol) && is_option(option))
+    }
+
+    fn rule(&self, short_digits: &mut Option<usize>) -> (Rule, Shown) {
         let mut rule = Rule::default();
         if self.protocol.0 != 0 {
             rule.protocol = Some(Negatable::is(self.protocol));
         }
-        let mut said = Words { words: self.words, rule: &mut rule, to: None, is_goto: false, short_digits };
+        let mut said = Words {
+            words: self.words,
+            rule: &mut rule,
+            to: None,
+            is_goto: false,
+            is_known: true,
+            is_cut: false,
+            short_digits,
+        };
         said.place(self.source, true);
         said.place(self.destination, false);
         said.read();
-        let (to, is_goto) = (said.to, said.is_goto);
+        let (to, is_goto, is_known) = (said.to, said.is_goto, said.is_known);
+        let lacks_words = |name: &str| (name == "REJECT" || required(name).is_some()) && to.is_none() && is_known;
+        let is_cut = said.is_cut || self.target.is_some_and(lacks_words);
+        if is_cut {
+            said.unknown("cut off");
+        }
         if let Some([input, output]) = self.interfaces {
             rule.in_interface = interface(input);
             rule.out_interface = interface(output);
         }
-        rule.target = self.target.map(|name| target(name, to, is_goto));
-        rule
+        rule.target = self.target.map(|name| target(name, to, is_goto, is_known));
+        (rule, if is_cut { Shown::InPart } else { Shown::Whole })
     }
 }
 
@@ -200,21 +241,39 @@ fn interface(name: &str) -> Option<Negatable<Box<str>>> {
     }
 }
 
-fn target(name: &str, to: Option<SocketAddr>, is_goto: bool) -> Target {
-    match (name, to) {
-        ("DNAT", Some(to)) => Target::Dnat(Nat {
-            addresses: Some((to.ip(), to.ip())),
-            ports: Some(PortRange::one(to.port())),
-            ..Nat::default()
-        }),
-        ("ACCEPT", _) => Target::Accept,
-        ("DROP", _) => Target::Drop,
-        ("RETURN", _) => Target::Return,
-        ("DNAT" | "SNAT" | "MARK" | "MASQUERADE" | "REJECT" | "REDIRECT" | "LOG" | "CONNMARK" | "TRACE", _) => {
-            Target::Other(Box::new(Other { name: name.into(), text: Box::default() }))
-        }
-        _ if is_goto => Target::Goto(name.into()),
+/// A target by its name and what was read of the words for it; `is_known` says that these were all.
+fn target(name: &str, to: Option<SocketAddr>, is_goto: bool, is_known: bool) -> Target {
+    if let (Some(to), "DNAT") = (to, name) {
+        let (addresses, ports) = (Some((to.ip(), to.ip())), Some(PortRange::one(to.port())));
+        return Target::Dnat(Nat { addresses, ports, ..Nat::default() });
+    }
+    if let Some(target) = built_in(name) {
+        return target;
+    }
+    if is_goto {
+        return Target::Goto(name.into());
+    }
+    match name {
+        "MASQUERADE" if is_known => Target::Masquerade { ports: None, random: false, random_fully: false },
+        "REDIRECT" if is_known => Target::Redirect { ports: None, random: false },
+        "TRACE" if is_known => Target::Trace,
+        "DNAT" | "SNAT" | "MASQUERADE" | "REDIRECT" | "TRACE" => other(name),
+        _ if is_known_extension(name) => other(name),
         _ => Target::Jump(name.into()),
+    }
+}
+
+fn other(name: &str) -> Target {
+    Target::Other(Box::new(Other { name: name.into(), text: Box::default() }))
+}
+
+/// Whether words that were not understood are the beginning of what would be.
+fn is_begun(word: &str, rest: &[&str]) -> bool {
+    match word {
+        "/*" => true,
+        "statistic" => rest.len() < 4,
+        "recent:" | "to:" => rest.is_empty(),
+        _ => false,
     }
 }
 
@@ -225,6 +284,9 @@ struct Words<'a, 'r> {
     /// `to:10.0.0.1:80`.
     to: Option<SocketAddr>,
     is_goto: bool,
+    /// Whether all words were understood, and whether the last ones are the beginning of something.
+    is_known: bool,
+    is_cut: bool,
     short_digits: &'r mut Option<usize>,
 }
 
@@ -232,6 +294,8 @@ impl Words<'_, '_> {
     fn read(&mut self) {
         while let [word, rest @ ..] = self.words {
             let taken = self.extension(word, rest).unwrap_or_else(|| {
+                self.is_known = false;
+                self.is_cut |= is_begun(word, rest);
                 self.unknown(word);
                 0
             });
@@ -463,6 +527,27 @@ num   pkts bytes target     prot opt in     out     source               destina
         let listing = parse_listing(text).unwrap();
         assert_eq!(listing.rules.family, Family::Ipv6);
         assert!(matches!(&listing.rules.rules(TableName::Nat, "KUBE-SEP-A")[0].target, Some(Target::Dnat(_))));
+    }
+
+    /// A row of a listing that was copied or shown in part, after rows that are whole.
+    #[rstest]
+    #[case::no_destination("DNAT  tcp  --  anywhere  anywhere  /* default/foo */ tcp")]
+    #[case::no_answer("REJECT  tcp  --  anywhere  10.96.0.2  tcp dpt:80")]
+    #[case::no_mark("MARK  all  --  anywhere  anywhere")]
+    #[case::comment("KUBE-SEP-B  all  --  anywhere  anywhere  /* default/foo")]
+    #[case::probability("KUBE-SEP-B  all  --  anywhere  anywhere  statistic mode random")]
+    #[case::columns("KUBE-SEP-B  all  --  anywhere")]
+    fn a_row_that_is_cut_off_is_told(#[case] row: &str) {
+        let whole = "Chain KUBE-SEP-A (1 references)\ntarget prot opt source destination\n\
+                     MASQUERADE  all  --  anywhere  anywhere\n\
+                     DNAT  tcp  --  anywhere  anywhere  tcp to:10.0.0.1:80\n";
+        let listing = parse_listing(whole).unwrap();
+        assert_eq!(listing.cut, None);
+        assert_eq!(parse(&crate::iptables::print(&listing.rules), Family::Ipv4).unwrap().rules, listing.rules);
+        let listing = parse_listing(&format!("{whole}{row}\n")).unwrap();
+        assert_eq!(listing.cut, Some(5));
+        let rule = &listing.rules.rules(TableName::Nat, "KUBE-SEP-A").get(2);
+        assert!(rule.is_none_or(|rule| rule.matches.iter().any(|one| matches!(one, Match::Other(_)))), "{rule:?}");
     }
 
     #[test]

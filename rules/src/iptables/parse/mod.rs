@@ -80,16 +80,16 @@ pub fn parse(text: &str, family: Family) -> Result<Parsed, Vec<ParseError>> {
     if let Err(fault) = document.no_open_table(0) {
         errors.push(refused(last.0, last.1, fault));
     }
-    if errors.is_empty() { Ok(Parsed { rules: document.rules, lines: document.lines }) } else { Err(errors) }
+    if errors.is_empty() { Ok(document.parsed()) } else { Err(errors) }
 }
 
-/// Reads the conditions and target of one rule, as they stand behind `-A CHAIN`.
+/// Reads the conditions and target of one rule, as they stand behind `-A CHAIN`. No chain is taken to have the name of a target.
 ///
 /// # Errors
 ///
 /// The first thing in it that cannot be read, as line 1.
 pub fn parse_rule(text: &str, family: Family) -> Result<Rule, ParseError> {
-    RuleReader::default().read(text, 0, family).map_err(|fault| {
+    RuleReader::default().read(text, 0, family, |_| false).map_err(|fault| {
         let column = text.get(..fault.column).map_or(0, |before| before.chars().count()) + 1;
         ParseError { line: 1, column, text: text.to_owned(), message: fault.message }
     })
@@ -141,6 +141,14 @@ impl<'a> Document<'a> {
             }
             _ => self.command(number, line, start, None),
         }
+    }
+
+    /// What was read, without room for more.
+    fn parsed(mut self) -> Parsed {
+        let chains = self.rules.tables.iter_mut().flat_map(|table| &mut table.chains);
+        chains.for_each(|chain| chain.rules.shrink_to_fit());
+        self.lines.0.iter_mut().flatten().for_each(Vec::shrink_to_fit);
+        Parsed { rules: self.rules, lines: self.lines }
     }
 
     /// Refuses a place where a table should have ended.
@@ -239,10 +247,15 @@ impl<'a> Document<'a> {
         position: Option<usize>,
         counters: Option<Counters>,
     ) -> Result<(), Fault> {
-        let rule = self.reader.read(line, column, self.rules.family)?;
+        let chains = &self.chains[table];
+        let rule = self.reader.read(line, column, self.rules.family, |name| chains.contains_key(name))?;
         let rule = Rule { counters: counters.or(rule.counters), ..rule };
         let rules = &mut self.rules.tables[table].chains[index].rules;
         let at = position.map_or(rules.len(), |position| position.saturating_sub(1).min(rules.len()));
+        // Most chains have one rule or two, and a list begins with room for four.
+        if rules.len() == rules.capacity() {
+            rules.reserve_exact(rules.len().max(1));
+        }
         rules.insert(at, rule);
         self.lines.0[table][index].insert(at, number);
         Ok(())

@@ -164,3 +164,32 @@ fn tables_are_ended_once(#[case] text: &str, #[case] line: usize, #[case] messag
     assert_eq!(errors[0].line, line);
     assert!(errors[0].message.starts_with(message), "{}", errors[0]);
 }
+
+/// What a copy leaves of a rule that was cut off is none. A chain may have the name of a target, which then leads to the chain, as in
+/// iptables-restore.
+#[rstest]
+#[case::dnat("-A X -p tcp -j DNAT", "line 6, column 16: the target `DNAT` needs `--to-destination`")]
+#[case::flag("-A X -p tcp -j DNAT --random", "line 6, column 16: the target `DNAT` needs `--to-destination`")]
+#[case::snat("-A X -j SNAT", "line 6, column 9: the target `SNAT` needs `--to-source`")]
+#[case::mark(
+    "-A X -j MARK",
+    "line 6, column 9: the target `MARK` needs one of `--set-xmark`, `--set-mark`, `--and-mark`, `--or-mark`, `--xor-mark`"
+)]
+#[case::tproxy("-A X -j TPROXY --on-ip 127.0.0.1", "line 6, column 9: the target `TPROXY` needs `--on-port`")]
+fn a_target_without_what_it_needs_is_refused(#[case] rule: &str, #[case] expected: &str) {
+    let errors = parse(&document(&[rule]), Family::Ipv4).expect_err("it is cut off");
+    assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+    let declared = document(&[rule]).replace(":X - [0:0]", ":X - [0:0]\n:DNAT - [0:0]\n:SNAT - [0:0]\n:MARK - [0:0]");
+    let jumps = parse(&declared, Family::Ipv4).is_ok_and(|parsed| {
+        matches!(&parsed.rules.rules(TableName::Filter, "X"), [Rule { target: Some(Target::Jump(_)), .. }])
+    });
+    assert_eq!(jumps, !rule.contains(" --"), "{declared}");
+}
+
+#[rstest]
+#[case::shortened("-A X -j DNAT --to-dest 10.0.0.1:80")]
+#[case::with_equals_sign("-A X -j CLASSIFY --set-class=1:1")]
+#[case::none_needed("-A X -j CLUSTERIP")]
+fn a_target_with_what_it_needs_is_read(#[case] rule: &str) {
+    assert_eq!(parse(&document(&[rule]), Family::Ipv4).err(), None);
+}

@@ -9,7 +9,7 @@ use svclab_rules::cluster::{Cluster, Family, Node, Pod};
 use crate::cascade::Report;
 use crate::cascade::sample::{Sample, expected, is_enough, judge};
 use crate::documents;
-use crate::lab::{Backend, with_lab};
+use crate::lab::{Backend, generate_for_lab, with_lab};
 use crate::probe::{Prober, Progress};
 use crate::run::RunError;
 use crate::scenario::{Destination, Flows, MOST_FLOWS, Place, Probe, Scenario, Span, Vantage};
@@ -76,7 +76,7 @@ pub fn sample(
     if plans.is_empty() {
         return Ok(());
     }
-    let documents = documents::generate(scenario, state)?;
+    let documents = generate_for_lab(scenario, state, options.backend)?;
     let samples = with_lab(&topology::plan_at(scenario, state), &documents, options.backend, |lab| {
         let mut prober = Prober::new(lab, state).map_err(RunError::Prober)?;
         prober.tell(&options.progress);

@@ -105,7 +105,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
 
 fn live(aimed: &AimedScenario, args: &Args, console: &Console) -> Result<Result<Explanation, ExplainError>, Exit> {
     prepare(console)?;
-    Ok(explain::explain_live(aimed, args.step, args.way.get(), args.backend.into()))
+    Ok(explain::explain_live(aimed, args.step, args.backend.into()))
 }
 
 /// Whose fault it is that nothing can be explained, and what to do.

@@ -21,10 +21,10 @@ mod visits;
 use svclab_rules::promise::Promises;
 
 use crate::documents::{self, Document, DocumentError};
-use crate::lab::{Backend, LabError, with_lab};
+use crate::lab::{Backend, LabError, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
 use crate::predict::{NO_ADDRESS, Network, PredictError};
-use crate::probe::{ProbeError, Prober};
+use crate::probe::{FIRST_PORT, ProbeError, Prober};
 use crate::scenario::{AimedScenario, Probe};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
@@ -38,9 +38,6 @@ pub use model::{
 };
 pub use svg::svg;
 pub use text::{Style, page};
-
-/// The port that an explained packet is sent from, where nobody asks for another: the first that a lab gives out.
-const SOURCE_PORT: u16 = 33_000;
 
 /// Why nothing can be explained.
 #[derive(Debug, thiserror::Error)]
@@ -67,15 +64,15 @@ struct Inquiry<'a> {
     documents: Vec<Document>,
 }
 
-/// Explains a probe that was asked for, in the first of the families that both of its ends have. `way`, from 1, is that of its ways which is told
+/// Explains a probe that was asked for, from the first port that a lab gives out unless it names another, in the first of the families that both of its ends have. `way`, from 1, is that of its ways which is told
 /// in full, however many there are.
 ///
 /// # Errors
 ///
 /// Where the cluster's rules cannot be written, or cannot be read.
 pub fn explain(aimed: &AimedScenario, step: usize, way: usize) -> Result<Explanation, ExplainError> {
-    let inquiry = Inquiry::of(aimed)?;
-    let port = inquiry.probe.source_port.unwrap_or(SOURCE_PORT);
+    let inquiry = Inquiry::of(aimed, documents::generate(&aimed.scenario, &aimed.cluster)?);
+    let port = inquiry.probe.source_port.unwrap_or(FIRST_PORT);
     inquiry.answer((step, way), port, None)
 }
 
@@ -85,26 +82,20 @@ pub fn explain(aimed: &AimedScenario, step: usize, way: usize) -> Result<Explana
 /// # Errors
 ///
 /// As [`explain`], and what keeps a lab from being built, a probe from being sent, or the kernel from being heard.
-pub fn explain_live(
-    aimed: &AimedScenario,
-    step: usize,
-    way: usize,
-    backend: Backend,
-) -> Result<Explanation, ExplainError> {
-    let inquiry = Inquiry::of(aimed)?;
+pub fn explain_live(aimed: &AimedScenario, step: usize, backend: Backend) -> Result<Explanation, ExplainError> {
+    let inquiry = Inquiry::of(aimed, generate_for_lab(&aimed.scenario, &aimed.cluster, backend)?);
     let sent = with_lab(&inquiry.topology, &inquiry.documents, backend, |lab| {
         let mut prober = Prober::new(lab, &aimed.cluster)?;
         send_traced(&mut prober, inquiry.probe)
     })?;
     let (flow, traced) = sent?;
-    inquiry.answer((step, way), flow.source.port(), Some((&flow, traced.as_slice())))
+    inquiry.answer((step, 1), flow.source.port(), Some((&flow, traced.as_slice())))
 }
 
 impl<'a> Inquiry<'a> {
-    fn of(aimed: &'a AimedScenario) -> Result<Self, ExplainError> {
+    fn of(aimed: &'a AimedScenario, documents: Vec<Document>) -> Self {
         let AimedScenario { scenario, cluster, probes, .. } = aimed;
-        let documents = documents::generate(scenario, cluster)?;
-        Ok(Self { aimed, probe: &probes[0], topology: topology::plan_at(scenario, cluster), documents })
+        Self { aimed, probe: &probes[0], topology: topology::plan_at(scenario, cluster), documents }
     }
 
     /// Asks promise and prediction, and holds what the kernel told against the latter.

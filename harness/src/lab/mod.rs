@@ -35,15 +35,17 @@ pub use sandbox::{become_privileged, is_privileged};
 pub(crate) use channel::{Channel, Losses, close_all, give_room};
 pub(crate) use conntrack::Connections;
 pub(crate) use fence::{Fence, allowed_processors, stay_on};
-pub(crate) use nfacct::fitted;
+pub(crate) use nfacct::generate_for_lab;
 pub(crate) use settings::has_ipv6;
 pub(crate) use tracing::TRACING_TABLE;
 
-use crate::documents::Document;
+use crate::documents::{Document, DocumentError};
+use crate::scenario::Scenario;
 use crate::topology::{Role, Space, SpaceId, Topology, UNDERLAY};
 use namespaces::Namespace;
 use netlink::Netlink;
 use settings::Stage;
+use svclab_rules::cluster::Cluster;
 use svclab_rules::conntrack::{Cleanup, Flow};
 use tokio::runtime::Runtime;
 
@@ -126,6 +128,11 @@ impl Lab {
     /// The plan that this lab was built from.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// Writes the documents that this lab is to have for a state of a scenario's cluster: see [`generate_for_lab`].
+    pub(crate) fn generate(&self, scenario: &Scenario, state: &Cluster) -> Result<Vec<Document>, DocumentError> {
+        generate_for_lab(scenario, state, self.backend)
     }
 
     /// Installs documents, each in place of what stands in its tables.

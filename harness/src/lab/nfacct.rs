@@ -1,6 +1,5 @@
 //! The kernel's accounting objects, with which rules count by `-m nfacct`.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
@@ -11,8 +10,8 @@ use svclab_rules::profile::Profile;
 use super::namespaces::Namespace;
 use super::netfilter::{Socket, encode};
 use super::{Backend, LabError, with_lab};
-use crate::documents::Document;
-use crate::scenario::{Scenario, Step};
+use crate::documents::{self, Document, DocumentError};
+use crate::scenario::Scenario;
 use crate::topology::{Role, Space, Topology};
 
 /// `NFNL_SUBSYS_ACCT` with `NFNL_MSG_ACCT_NEW` (`linux/netfilter/nfnetlink_acct.h`).
@@ -50,22 +49,23 @@ fn named(rules: &str) -> BTreeSet<&str> {
     rules.split("--nfacct-name ").skip(1).filter_map(|rest| rest.split_whitespace().next()).collect()
 }
 
-/// The scenario with the rules that kube-proxy writes on this kernel: where its release counts with nfacct, and the kernel has
-/// it, it does so in every state.
-pub(crate) fn fitted(scenario: &Scenario, backend: Backend) -> Cow<'_, Scenario> {
-    let counts = scenario.states().any(|state| would_count(&state.proxy));
-    if !(counts && is_there(backend)) {
-        return Cow::Borrowed(scenario);
+/// Writes the documents that a lab is to have for a state of a scenario's cluster, with the rules that kube-proxy writes on this
+/// kernel: where its release counts with nfacct, and the kernel has it, they count. Whoever builds a lab for a scenario takes its
+/// documents from here, or from [`super::Lab::generate`] once the lab is there.
+///
+/// # Errors
+///
+/// As [`documents::generate`].
+pub(crate) fn generate_for_lab(
+    scenario: &Scenario,
+    state: &Cluster,
+    backend: Backend,
+) -> Result<Vec<Document>, DocumentError> {
+    if !(would_count(&state.proxy) && is_there(backend)) {
+        return documents::generate(scenario, state);
     }
-    let mut fitted = scenario.clone();
-    let count = |state: &mut Cluster| state.proxy.nfacct = true;
-    count(&mut fitted.cluster);
-    for step in fitted.tests.iter_mut().flat_map(|test| &mut test.steps) {
-        if let Step::Apply(state) = step {
-            count(state);
-        }
-    }
-    Cow::Owned(fitted)
+    let proxy = ProxyConfig { nfacct: true, ..state.proxy.clone() };
+    documents::generate(scenario, &Cluster { proxy, ..state.clone() })
 }
 
 /// Whether a kube-proxy would count if the kernel had nfacct.

@@ -9,7 +9,7 @@ use super::candidate::{Candidate, Originals};
 use super::forecast::{Forecast, SOURCE_PORT, network};
 use super::mutant::{Baseline, Fate, Mutant, Tried};
 use crate::documents::Document;
-use crate::lab::{LabError, fitted, with_lab};
+use crate::lab::{LabError, with_lab};
 use crate::predict::{Network, Sent};
 use crate::probe::ProbeError;
 use crate::run::{RunError, Session};
@@ -26,8 +26,7 @@ const SHARE_OFF_BY: f64 = 0.2;
 
 /// Tries a scenario's mutants, after its tests and what `verify` asks without any mistake.
 pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, RunError> {
-    let scenario = &*fitted(scenario, options.backend);
-    let inquiry = Inquiry::of(scenario)?;
+    let inquiry = Inquiry::of(scenario, options.backend)?;
     let originals = Originals::read(&inquiry.documents)?;
     let candidates = originals.candidates(&scenario.rules, options);
     let in_order = network(&inquiry, &inquiry.documents)?;

@@ -17,6 +17,7 @@ mod tap;
 mod watch;
 mod work;
 
+pub(crate) use ports::FIRST_PORT;
 pub use progress::Progress;
 pub(crate) use work::FLUSH_EVERY;
 

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 /// What is handed out: above all node ports, and where nodes seldom serve anything.
-const PORTS: RangeInclusive<u16> = 33_000..=u16::MAX;
+const PORTS: RangeInclusive<u16> = FIRST_PORT..=u16::MAX;
+/// The source port of a lab's first flow.
+pub(crate) const FIRST_PORT: u16 = 33_000;
 
 /// The source ports that are left.
 #[derive(Debug)]
@@ -43,7 +45,7 @@ mod tests {
     #[test]
     fn no_port_is_handed_out_twice() {
         let mut ports = Ports::besides([]);
-        assert_eq!(ports.next(), Some(33_000));
+        assert_eq!(ports.next(), Some(FIRST_PORT));
         ports.take(33_001);
         ports.take(80);
         assert!(ports.has(PORTS.len() - 2) && !ports.has(PORTS.len() - 1));

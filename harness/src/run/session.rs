@@ -12,7 +12,7 @@ use super::account::Failure;
 use super::{Options, RunError, capture};
 use crate::documents::{self, Document, DocumentError};
 use crate::judge::{Context, Verdict, cells, expected_parts, judge};
-use crate::lab::{Lab, fitted, with_lab};
+use crate::lab::{Lab, generate_for_lab, with_lab};
 use crate::observation::{Observation, Tally};
 use crate::probe::Prober;
 use crate::report::{Account, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
@@ -51,8 +51,7 @@ pub(super) fn carry_out(
     rate: FalseAlarmRate,
     tests: &mut Vec<TestReport>,
 ) -> Result<(), RunError> {
-    let scenario = &*fitted(scenario, options.backend);
-    let documents = documents::generate(scenario, &scenario.cluster)?;
+    let documents = generate_for_lab(scenario, &scenario.cluster, options.backend)?;
     let topology = topology::plan(scenario);
     let goal = Goal { false_alarm: rate, ..options.goal };
     with_lab(&topology, &documents, options.backend, |lab| {
@@ -184,7 +183,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 
     /// Changes the cluster's objects, as an API server would, and lets every node sync its rules and forget connections.
     fn apply(&mut self, cluster: &Cluster) -> Result<(), RunError> {
-        let documents = documents::generate(self.scenario, cluster)?;
+        let documents = self.prober.lab().generate(self.scenario, cluster)?;
         let changed: Vec<Document> = documents.iter().filter(|new| !self.documents.contains(new)).cloned().collect();
         self.prober.lab().install(&changed)?;
         self.prober.lab().reroute(topology::plan_at(self.scenario, cluster))?;

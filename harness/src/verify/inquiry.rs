@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use svclab_rules::cluster::Cluster;
 use svclab_rules::promise::{Promises, Question, VantagePoint, questions};
 
-use crate::documents::{self, Document, DocumentError};
+use crate::documents::{Document, DocumentError};
+use crate::lab::{Backend, generate_for_lab};
 use crate::observation::FlowObservation;
 use crate::predict::{Predicted, Prediction};
 use crate::run::RunError;
@@ -28,14 +29,14 @@ pub(crate) struct Inquiry<'a> {
 }
 
 impl<'a> Inquiry<'a> {
-    /// What is asked of a scenario's first state.
-    pub(crate) fn of(scenario: &'a Scenario) -> Result<Self, RunError> {
+    /// What is asked of a scenario's first state, in a lab.
+    pub(crate) fn of(scenario: &'a Scenario, backend: Backend) -> Result<Self, RunError> {
         let cluster = &scenario.cluster;
-        let documents = documents::generate(scenario, cluster)?;
+        let documents = generate_for_lab(scenario, cluster, backend)?;
         let released = if scenario.rules.is_empty() {
             documents.clone()
         } else {
-            documents::generate(&Scenario { rules: Vec::new(), ..scenario.clone() }, cluster)?
+            generate_for_lab(&Scenario { rules: Vec::new(), ..scenario.clone() }, cluster, backend)?
         };
         let topology = topology::plan(scenario);
         let vantages = vantages(scenario);

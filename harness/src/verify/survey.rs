@@ -8,7 +8,7 @@ use super::Options;
 use super::finding::{Example, Findings};
 use super::inquiry::Inquiry;
 use super::verification::{AddressKind, Verification};
-use crate::lab::{fitted, with_lab};
+use crate::lab::with_lab;
 use crate::predict::{Network, PredictedBranch, Sent};
 use crate::probe::Prober;
 use crate::run::RunError;
@@ -17,8 +17,7 @@ use crate::voices::{Voices, in_order, sent};
 
 /// Asks all voices about a scenario's first state.
 pub(super) fn survey(scenario: &Scenario, options: &Options) -> Result<Verification, RunError> {
-    let scenario = &*fitted(scenario, options.backend);
-    let inquiry = Inquiry::of(scenario)?;
+    let inquiry = Inquiry::of(scenario, options.backend)?;
     let Inquiry { cluster, documents, released, topology, asked, probes, .. } = &inquiry;
     let flows = with_lab(topology, documents, options.backend, |lab| {
         Prober::new(lab, cluster).and_then(|mut prober| prober.send_together(probes))

@@ -172,7 +172,7 @@ fn goes_the_predicted_way(file: &str, aim: &Aim, backend: Backend) {
     testing::privileged(|| {
         let path = Path::new("../scenarios").join(file);
         let aimed = load_and_aim(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        let explanation = explain_live(&aimed, 0, 1, backend).unwrap_or_else(|error| panic!("{error}"));
+        let explanation = explain_live(&aimed, 0, backend).unwrap_or_else(|error| panic!("{error}"));
         let page = page(&explanation, Style::default());
         let kernel = explanation.kernel.as_ref().expect("a packet was sent");
         assert!(kernel.agrees(), "{page}");

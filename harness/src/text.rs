@@ -99,6 +99,11 @@ fn write_path(path: &Path, f: &mut Formatter<'_>, written: fn(&str) -> Cow<'_, s
     Ok(())
 }
 
+/// A text that neither a terminal nor GitHub Actions obeys; with `colours`, a terminal obeys those that svclab itself uses.
+pub(crate) fn harmless(text: &str, colours: bool) -> String {
+    without_commands(&visible(text, colours)).into_owned()
+}
+
 /// A text with its lines, in which nothing but line ends and tabs is obeyed by a terminal; with `colours`, also the colours that
 /// svclab itself uses.
 pub(crate) fn visible(text: &str, colours: bool) -> Cow<'_, str> {
@@ -111,7 +116,7 @@ pub(crate) fn visible(text: &str, colours: bool) -> Cow<'_, str> {
 
 /// A text in which GitHub Actions finds no workflow command: `::error ::...` at the start of a line, `##[error]...` anywhere in it
 /// (`ActionCommand.TryParseV2` and `TryParse` of actions/runner). The first sign of each is escaped.
-pub(crate) fn without_commands(text: &str) -> Cow<'_, str> {
+fn without_commands(text: &str) -> Cow<'_, str> {
     if !text.contains("::") && !text.contains("##[") {
         return Cow::Borrowed(text);
     }

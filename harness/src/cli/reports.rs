@@ -66,23 +66,22 @@ impl Reports {
     ) -> Result<Self, Exit> {
         let mut taken: Vec<Place> = inputs.filter_map(|input| Place::of(input).ok()).collect();
         taken.retain(|place| matches!(place, Place::File(_)));
+        let mut places = Vec::new();
         for report in wanted {
-            let place = match report.place() {
-                Ok(place) => place,
-                Err(error) => return Err(complain(report, &error, console)),
-            };
+            let place = report.place().map_err(|error| complain(report, &error, console))?;
             if let (Place::File(_) | Place::Stdout, true) = (&place, taken.contains(&place)) {
                 console.complain(conflict(report, &place));
                 return Err(Exit::Input);
             }
-            taken.push(place);
+            taken.push(place.clone());
+            places.push((report, place));
         }
-        let open = |report: &Report| match report.file().map(|file| Destination::of(file)) {
-            None => Ok((report.clone(), Destination::Stdout)),
-            Some(Ok(destination)) => Ok((report.clone(), destination)),
-            Some(Err(error)) => Err(complain(report, &error, console)),
+        // Only when no two reports collide is anything tried.
+        let open = |(report, place): (&Report, Place)| match Destination::open(place) {
+            Ok(destination) => Ok((report.clone(), destination)),
+            Err(error) => Err(complain(report, &error, console)),
         };
-        let opened = wanted.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let opened = places.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
         if opened.iter().any(|(report, to)| report.file().is_some() && matches!(to, Destination::Stdout)) {
             console.lend_stdout();
         }

@@ -10,7 +10,7 @@ use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStat
 use super::console::{self, Options};
 use super::words::headline;
 use super::{RunReport, ScenarioReport, Status, TestReport};
-use crate::text::{shown, visible, without_commands};
+use crate::text::{harmless, shown};
 
 /// The report as an XML document.
 ///
@@ -77,5 +77,5 @@ fn not_ok(status: Status, message: &str, account: &ScenarioReport) -> TestCaseSt
 
 /// A text that XML can hold: of control characters it has line ends and tabs alone. The XML writer escapes markup.
 fn xml(text: &str) -> String {
-    without_commands(&visible(text, false)).into_owned()
+    harmless(text, false)
 }

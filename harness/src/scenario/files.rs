@@ -55,13 +55,10 @@ const OF_KERNEL: [FsType; 7] = [
     CGROUP2_SUPER_MAGIC,
 ];
 
-/// Refuses what the kernel makes up: `/proc/kmsg` looks like a regular file, and whoever reads it waits for ever.
+/// Refuses files on kernel file systems: `/proc/kmsg` looks like a regular file, and whoever reads it waits for ever.
 fn not_of_kernel(path: &Path) -> io::Result<()> {
     if OF_KERNEL.contains(&statfs(path)?.filesystem_type()) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it is no saved file but one that the kernel makes up",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is on a kernel file system (/proc, /sys)"));
     }
     Ok(())
 }

@@ -60,15 +60,15 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
 /// A path in messages, in one line: nothing in it is obeyed, and a byte that is not UTF-8 is written as `\xff`.
 ///
 /// All paths are printed through this: `Path::display` prints line ends and escape sequences as they are.
-pub(crate) fn shown(path: &Path) -> Shown<'_> {
-    Shown(path)
+pub(crate) fn printable(path: &Path) -> Printable<'_> {
+    Printable(path)
 }
 
-/// See [`shown`].
+/// See [`printable`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shown<'p>(&'p Path);
+pub(crate) struct Printable<'p>(&'p Path);
 
-impl Display for Shown<'_> {
+impl Display for Printable<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write_path(self.0, f, one_line)
     }
@@ -300,7 +300,7 @@ mod tests {
     #[case::cut(b"\xe2\x82", "\\xe2\\x82", "\\xe2\\x82")]
     fn paths_of_any_bytes_are_written(#[case] bytes: &[u8], #[case] in_words: &str, #[case] in_json: &str) {
         let path = Path::new(std::ffi::OsStr::from_bytes(bytes));
-        assert_eq!((shown(path).to_string().as_str(), path_text(path).as_str()), (in_words, in_json));
+        assert_eq!((printable(path).to_string().as_str(), path_text(path).as_str()), (in_words, in_json));
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
 
     /// A path that is printed otherwise brings the line ends and escape sequences of its name along.
     #[test]
-    fn every_path_is_printed_as_shown() {
+    fn every_path_is_printed_harmless() {
         let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
         let (mut read, mut wrong) = (0, Vec::new());
         while let Some(folder) = folders.pop() {

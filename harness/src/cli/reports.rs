@@ -7,7 +7,7 @@ use super::Exit;
 use super::console::Console;
 use crate::output::{Destination, Place, replace};
 use crate::report::{RunReport, github, json, junit};
-use crate::text::{reason, shown};
+use crate::text::{printable, reason};
 
 /// A report beside the one on the console.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,7 +130,7 @@ fn conflict(report: &Report, place: &Place) -> String {
                 .to_owned()
         }
         _ => {
-            let file = report.file().map(|file| shown(file).to_string()).unwrap_or_default();
+            let file = report.file().map(|file| printable(file).to_string()).unwrap_or_default();
             format!("the report {file} would overwrite an input of the run or another report")
         }
     }
@@ -138,7 +138,7 @@ fn conflict(report: &Report, place: &Place) -> String {
 
 /// Says that a report cannot be written; what that means before the run.
 fn complain(report: &Report, error: &io::Error, console: &Console) -> Exit {
-    let file = report.file().map(|file| shown(file).to_string()).unwrap_or_default();
+    let file = report.file().map(|file| printable(file).to_string()).unwrap_or_default();
     console.complain(format!("the report {file} cannot be written: {}", reason(error)));
     Exit::Input
 }

@@ -16,7 +16,7 @@ use super::LabError;
 use super::call::{CallError, Limits, call};
 use super::fence::{allowed_processors, leave_processor};
 use super::namespaces::Namespace;
-use crate::text::{reason, shown};
+use crate::text::{printable, reason};
 
 /// Where administrators' programs are; plain users often have none of them in `PATH`.
 pub(super) const ADMINISTRATORS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -40,7 +40,7 @@ fn located(program: &str) -> Result<PathBuf, LabError> {
     })?;
     executable(&file).map_err(|error| LabError::NotExecutable {
         program: program.to_owned(),
-        why: format!("{}: {}", shown(&file), reason(error)),
+        why: format!("{}: {}", printable(&file), reason(error)),
     })?;
     Ok(file)
 }

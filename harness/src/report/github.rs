@@ -6,7 +6,7 @@
 use super::words::{counts, duration, trouble};
 use super::{RunReport, ScenarioReport, Status, TestReport};
 use crate::scenario::Span;
-use crate::text::{harmless, one_line, shown};
+use crate::text::{harmless, one_line, printable};
 
 /// One `::error` line for each probe that did not hold, each test that was cut short, and each lab that failed with all its tests; then
 /// a `::notice` with the counts.
@@ -58,7 +58,7 @@ fn title(scenario: &ScenarioReport, test: Option<&TestReport>) -> String {
 }
 
 fn annotation(span: &Span, title: &str, words: &str) -> String {
-    let file = property(&shown(&span.file).to_string());
+    let file = property(&printable(&span.file).to_string());
     let Span { line, column, .. } = span;
     format!("::error file={file},line={line},col={column},title={}::{}\n", property(title), message(words))
 }

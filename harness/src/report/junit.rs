@@ -10,7 +10,7 @@ use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStat
 use super::console::{self, Options};
 use super::words::headline;
 use super::{RunReport, ScenarioReport, Status, TestReport};
-use crate::text::{harmless, shown};
+use crate::text::{harmless, printable};
 
 /// The report as an XML document.
 ///
@@ -61,7 +61,7 @@ fn test_case(scenario: &ScenarioReport, test: &TestReport) -> TestCase {
 
 fn case(scenario: &ScenarioReport, name: &str, time: Duration, status: TestCaseStatus) -> TestCase {
     let mut case = TestCase::new(xml(name), status);
-    case.set_classname(xml(&shown(&scenario.file).to_string()));
+    case.set_classname(xml(&printable(&scenario.file).to_string()));
     case.set_time(time);
     case
 }

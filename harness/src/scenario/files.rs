@@ -14,7 +14,7 @@ use nix::sys::statfs::{
 use super::diagnostics::{Diagnostic, Diagnostics};
 use super::limits::FILE_BYTES;
 use super::model::Span;
-use crate::text::{reason, shown};
+use crate::text::{printable, reason};
 
 /// The report of a file that cannot be read.
 pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
@@ -135,7 +135,7 @@ fn read_below(root: &Path, path: &Path) -> io::Result<String> {
 
 /// That a file lies where none may be read from.
 #[derive(Debug, thiserror::Error)]
-#[error("it lies outside of {}", shown(.0))]
+#[error("it lies outside of {}", printable(.0))]
 struct Outside(PathBuf);
 
 /// Whether a file was not read because of where it lies.

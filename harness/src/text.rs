@@ -313,7 +313,7 @@ mod tests {
 
     /// A path that is printed otherwise brings the line ends and escape sequences of its name along.
     #[test]
-    fn every_path_is_printed_harmless() {
+    fn every_path_is_written_printable() {
         let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
         let (mut read, mut wrong) = (0, Vec::new());
         while let Some(folder) = folders.pop() {

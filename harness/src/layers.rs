@@ -36,7 +36,7 @@ fn modules_import_only_what_stands_below_them() {
         for other in imported(code).filter(|other| *other != module && !BESIDE.contains(other)) {
             imports += 1;
             if layer(other).is_none_or(|layer| layer >= own) {
-                wrong.push(format!("{} imports {other}", crate::text::shown(&file)));
+                wrong.push(format!("{} imports {other}", crate::text::printable(&file)));
             }
         }
     }

@@ -25,13 +25,13 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// The destination of a name; finds what can be found before a document is there, and changes nothing yet.
+    /// The destination at a place; finds what can be found before a document is there, and changes nothing yet.
     ///
     /// # Errors
     ///
     /// Where nothing can be written.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        match Place::of(path)? {
+    pub(crate) fn open(place: Place) -> io::Result<Self> {
+        match place {
             Place::Stdout => Ok(Self::Stdout),
             Place::Open(path) => File::options().append(true).open(path).map(Self::Open),
             Place::File(place) => {
@@ -105,7 +105,7 @@ pub(crate) fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
     new.persist(place).map(drop).map_err(|error| error.error)
 }
 
-/// A new file in the folder of another, under a random name that was nobody's (`O_EXCL`, which follows no link). It is removed unless it
+/// A new file in the folder of another, under an unused random name (`O_EXCL`, which follows no link). It is removed unless it
 /// takes the other's place. Who may read it is who might read the other, else what the process's umask leaves.
 fn successor(place: &Path, known: Option<&Metadata>) -> io::Result<NamedTempFile> {
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

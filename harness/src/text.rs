@@ -60,15 +60,15 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
 /// A path in messages, in one line: nothing in it is obeyed, and a byte that is not UTF-8 is written as `\xff`.
 ///
 /// All paths are printed through this: `Path::display` prints line ends and escape sequences as they are.
-pub(crate) fn shown(path: &Path) -> Shown<'_> {
-    Shown(path)
+pub(crate) fn printable(path: &Path) -> Printable<'_> {
+    Printable(path)
 }
 
-/// See [`shown`].
+/// See [`printable`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shown<'p>(&'p Path);
+pub(crate) struct Printable<'p>(&'p Path);
 
-impl Display for Shown<'_> {
+impl Display for Printable<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write_path(self.0, f, one_line)
     }
@@ -99,6 +99,11 @@ fn write_path(path: &Path, f: &mut Formatter<'_>, written: fn(&str) -> Cow<'_, s
     Ok(())
 }
 
+/// A text that neither a terminal nor GitHub Actions obeys; with `colours`, a terminal obeys those that svclab itself uses.
+pub(crate) fn harmless(text: &str, colours: bool) -> String {
+    without_commands(&visible(text, colours)).into_owned()
+}
+
 /// A text with its lines, in which nothing but line ends and tabs is obeyed by a terminal; with `colours`, also the colours that
 /// svclab itself uses.
 pub(crate) fn visible(text: &str, colours: bool) -> Cow<'_, str> {
@@ -111,7 +116,7 @@ pub(crate) fn visible(text: &str, colours: bool) -> Cow<'_, str> {
 
 /// A text in which GitHub Actions finds no workflow command: `::error ::...` at the start of a line, `##[error]...` anywhere in it
 /// (`ActionCommand.TryParseV2` and `TryParse` of actions/runner). The first sign of each is escaped.
-pub(crate) fn without_commands(text: &str) -> Cow<'_, str> {
+fn without_commands(text: &str) -> Cow<'_, str> {
     if !text.contains("::") && !text.contains("##[") {
         return Cow::Borrowed(text);
     }
@@ -295,7 +300,7 @@ mod tests {
     #[case::cut(b"\xe2\x82", "\\xe2\\x82", "\\xe2\\x82")]
     fn paths_of_any_bytes_are_written(#[case] bytes: &[u8], #[case] in_words: &str, #[case] in_json: &str) {
         let path = Path::new(std::ffi::OsStr::from_bytes(bytes));
-        assert_eq!((shown(path).to_string().as_str(), path_text(path).as_str()), (in_words, in_json));
+        assert_eq!((printable(path).to_string().as_str(), path_text(path).as_str()), (in_words, in_json));
     }
 
     #[test]
@@ -308,7 +313,7 @@ mod tests {
 
     /// A path that is printed otherwise brings the line ends and escape sequences of its name along.
     #[test]
-    fn every_path_is_printed_as_shown() {
+    fn every_path_is_written_printable() {
         let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
         let (mut read, mut wrong) = (0, Vec::new());
         while let Some(folder) = folders.pop() {

@@ -12,7 +12,7 @@ use svclab_rules::nftables;
 use super::Report;
 use crate::documents::{self, DocumentError};
 use crate::scenario::{Diagnostic, Diagnostics, Form, Scenario, Span, both_families, form, is_rule, other_family};
-use crate::text::shown;
+use crate::text::printable;
 
 /// Reads rules that are no scenario. The file is what messages call it.
 ///
@@ -43,7 +43,7 @@ pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
             "Services are in the table `nat`, in chains KUBE-SVC-...; in nft's table kube-proxy, in chains service-...";
         return Err(refused(vec![mistake(file, (1, 1), message, help)]));
     }
-    let source = format!("{}, {}", shown(file), form.words());
+    let source = format!("{}, {}", printable(file), form.words());
     Ok(Report { source, form, notes, cascades, samples: Vec::new() })
 }
 
@@ -173,7 +173,7 @@ pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<
         let parsed = parsed.map_err(|errors| DocumentError::foreign(foreign(), &errors))?;
         cascades.extend(self::cascades(&parsed.rules));
     }
-    let source = format!("node {} of {}, {}", node.name, shown(&scenario.file), Form::Scenario.words());
+    let source = format!("node {} of {}, {}", node.name, printable(&scenario.file), Form::Scenario.words());
     Ok(Report { source, form: Form::Scenario, notes: Vec::new(), cascades, samples: Vec::new() })
 }
 

@@ -10,7 +10,7 @@ use super::{Exit, Read, mistakes, read, warn};
 use crate::run;
 use crate::scenario::{Diagnostics, IGNORED, Scenario, read_file};
 use crate::stats::Goal;
-use crate::text::{counted, json_line, path_text, shown};
+use crate::text::{counted, json_line, path_text, printable};
 
 /// Find the mistakes of scenarios, without running them.
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     } else {
         print(&results, console);
         if console.verbose > 0 {
-            let note = |folder: &PathBuf| format!("{}: left out, because it has a file {IGNORED}", shown(folder));
+            let note = |folder: &PathBuf| format!("{}: left out, because it has a file {IGNORED}", printable(folder));
             left_out.iter().for_each(|folder| console.line(note(folder)));
         }
     }
@@ -67,7 +67,7 @@ fn print(results: &[Read], console: &Console) {
                 tests += scenario.tests.len();
                 warn(&scenario.notes, console);
                 if console.verbose > 0 {
-                    console.line(format!("{}: {}", shown(file), contents(scenario)));
+                    console.line(format!("{}: {}", printable(file), contents(scenario)));
                     let told = scenario.notes.iter().filter(|note| !note.is_doubtful);
                     told.for_each(|note| console.line(format!("  {}: {}", note.span, note.message)));
                 }

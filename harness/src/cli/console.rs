@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::closed::arrived;
 use crate::output;
-use crate::text::{visible, without_commands};
+use crate::text::{harmless, visible};
 
 /// Options of every command.
 #[derive(Debug, Args)]
@@ -53,11 +53,10 @@ pub(crate) struct Console {
 impl Console {
     /// As the options and the environment have it.
     pub(crate) fn new(args: &OutputArgs) -> Self {
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let color = |terminal: bool| match args.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            ColorChoice::Auto => terminal && !no_color,
+            ColorChoice::Auto => has_colours(terminal),
         };
         Self {
             color: color(io::stdout().is_terminal()),
@@ -133,7 +132,7 @@ impl Console {
     }
 }
 
-/// A text that neither a terminal nor GitHub Actions obeys, but for colours.
-pub(super) fn harmless(text: &str, colours: bool) -> String {
-    without_commands(&visible(text, colours)).into_owned()
+/// Whether text has colours where nobody chose: on a terminal, unless the environment has `NO_COLOR`.
+pub(super) fn has_colours(is_terminal: bool) -> bool {
+    is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -13,7 +13,7 @@ use crate::explain::{self, ExplainError, Explanation, Style};
 use crate::report::Cause;
 use crate::run::{lab_cause, probe_cause};
 use crate::scenario::{Aim, AimedScenario, aim_at, unreadable};
-use crate::text::{counted, one_line, shown};
+use crate::text::{counted, one_line, printable};
 
 /// Explain the path of one packet through the rules of a scenario's cluster, and the answer's way back.
 ///
@@ -89,7 +89,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         Exit::Input
     })?;
     let told = aimed.assumptions.iter().filter(|_| !console.quiet);
-    told.for_each(|words| console.complain(format!("{}: assumed: {}", shown(&path), one_line(words))));
+    told.for_each(|words| console.complain(format!("{}: assumed: {}", printable(&path), one_line(words))));
     let explained = match args.live {
         true => live(&aimed, args, console)?,
         false => explain::explain(&aimed, args.step, args.way.get()),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::console::Console;
 use super::{Exit, load, mistakes, text_of, warn};
 use crate::scenario::{self, Assumed, Diagnostics, Form, Reach, Scenario};
-use crate::text::{one_line, shown};
+use crate::text::{one_line, printable};
 
 /// Options of commands that read scenarios.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -34,7 +34,7 @@ pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Re
         match assumed {
             Ok(Assumed { scenario, assumptions }) => {
                 let told = assumptions.iter().filter(|_| !console.quiet);
-                told.for_each(|words| console.complain(format!("{}: assumed: {}", shown(&file), one_line(words))));
+                told.for_each(|words| console.complain(format!("{}: assumed: {}", printable(&file), one_line(words))));
                 scenarios.iter_mut().for_each(|all| all.push(scenario.clone()));
             }
             Err(mistakes) => {

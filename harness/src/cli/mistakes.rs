@@ -7,7 +7,7 @@ use miette::{LabeledSpan, MietteHandler, MietteHandlerOpts, NamedSource, ReportH
 
 use super::console::Console;
 use crate::scenario::{Diagnostic, Diagnostics, Span, is_input};
-use crate::text::{counted, is_obeyed, one_line, shown};
+use crate::text::{counted, is_obeyed, one_line, printable};
 
 /// Shows all mistakes on standard error.
 pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
@@ -25,7 +25,11 @@ pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
     }
     let more = diagnostics.errors.len().saturating_sub(SHOWN);
     if more > 0 {
-        console.complain(format!("{} in {}", counted(more, "more mistake"), shown(&diagnostics.errors[0].span.file)));
+        console.complain(format!(
+            "{} in {}",
+            counted(more, "more mistake"),
+            printable(&diagnostics.errors[0].span.file)
+        ));
     }
 }
 
@@ -67,7 +71,7 @@ impl<'d> Mistake<'d> {
                 range(&also.span, also.length, text),
             ));
         }
-        let source = NamedSource::new(shown(&error.span.file).to_string(), text.clone());
+        let source = NamedSource::new(printable(&error.span.file).to_string(), text.clone());
         Self { error, source, labels }
     }
 }

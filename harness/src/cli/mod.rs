@@ -30,9 +30,9 @@ use clap::{Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::scenario::{self, Diagnostics, Found, Note, Reach, Scenario};
-use crate::text::reason;
+use crate::text::{harmless, reason};
 pub use closed::look_at_standard_output;
-use console::{Console, OutputArgs, harmless};
+use console::{Console, OutputArgs, has_colours};
 
 /// How a command ended. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ Exit codes:
        defect or rules that do not show enough to tell
   2    the input is wrong: usage, scenario, rules, or a filter that chooses no test
   3    the environment lacks something (`svclab doctor` tells what), or output cannot be written
-  4    svclab itself failed
+  4    svclab itself failed, or counted otherwise than the rules' own counters did
   130  interrupted by SIGINT
   141  all held, but nobody read standard output to its end
   143  interrupted by SIGTERM";
@@ -181,7 +181,7 @@ fn tell(error: &clap::Error) -> Exit {
     let rendered = error.render();
     // Arguments may be file names of others.
     let of = |is_terminal: bool| {
-        let colours = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let colours = has_colours(is_terminal);
         harmless(&if colours { rendered.ansi().to_string() } else { rendered.to_string() }, colours)
     };
     let shown = if error.use_stderr() {

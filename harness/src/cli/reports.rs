@@ -7,7 +7,7 @@ use super::Exit;
 use super::console::Console;
 use crate::output::{Destination, Place, replace};
 use crate::report::{RunReport, github, json, junit};
-use crate::text::{reason, shown};
+use crate::text::{printable, reason};
 
 /// A report beside the one on the console.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,23 +66,22 @@ impl Reports {
     ) -> Result<Self, Exit> {
         let mut taken: Vec<Place> = inputs.filter_map(|input| Place::of(input).ok()).collect();
         taken.retain(|place| matches!(place, Place::File(_)));
+        let mut places = Vec::new();
         for report in wanted {
-            let place = match report.place() {
-                Ok(place) => place,
-                Err(error) => return Err(complain(report, &error, console)),
-            };
+            let place = report.place().map_err(|error| complain(report, &error, console))?;
             if let (Place::File(_) | Place::Stdout, true) = (&place, taken.contains(&place)) {
                 console.complain(conflict(report, &place));
                 return Err(Exit::Input);
             }
-            taken.push(place);
+            taken.push(place.clone());
+            places.push((report, place));
         }
-        let open = |report: &Report| match report.file().map(|file| Destination::of(file)) {
-            None => Ok((report.clone(), Destination::Stdout)),
-            Some(Ok(destination)) => Ok((report.clone(), destination)),
-            Some(Err(error)) => Err(complain(report, &error, console)),
+        // Only when no two reports collide is anything tried.
+        let open = |(report, place): (&Report, Place)| match Destination::open(place) {
+            Ok(destination) => Ok((report.clone(), destination)),
+            Err(error) => Err(complain(report, &error, console)),
         };
-        let opened = wanted.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let opened = places.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
         if opened.iter().any(|(report, to)| report.file().is_some() && matches!(to, Destination::Stdout)) {
             console.lend_stdout();
         }
@@ -131,7 +130,7 @@ fn conflict(report: &Report, place: &Place) -> String {
                 .to_owned()
         }
         _ => {
-            let file = report.file().map(|file| shown(file).to_string()).unwrap_or_default();
+            let file = report.file().map(|file| printable(file).to_string()).unwrap_or_default();
             format!("the report {file} would overwrite an input of the run or another report")
         }
     }
@@ -139,7 +138,7 @@ fn conflict(report: &Report, place: &Place) -> String {
 
 /// Says that a report cannot be written; what that means before the run.
 fn complain(report: &Report, error: &io::Error, console: &Console) -> Exit {
-    let file = report.file().map(|file| shown(file).to_string()).unwrap_or_default();
+    let file = report.file().map(|file| printable(file).to_string()).unwrap_or_default();
     console.complain(format!("the report {file} cannot be written: {}", reason(error)));
     Exit::Input
 }

@@ -6,7 +6,7 @@ use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::Check;
 use crate::lab::{Backend, INSTALL, has_ipv6, programs};
-use crate::text::shown;
+use crate::text::printable;
 
 /// Which implementation an iptables program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +54,8 @@ fn of_program(program: &str) -> Check {
         return Check::lacking(program, "not installed", INSTALL);
     };
     match version(&file) {
-        Some(said) => Check::ok(program, format!("{}, {}", version_number(&said), shown(&file))),
-        None => Check::lacking(program, format!("{} does not run", shown(&file)), INSTALL),
+        Some(said) => Check::ok(program, format!("{}, {}", version_number(&said), printable(&file))),
+        None => Check::lacking(program, format!("{} does not run", printable(&file)), INSTALL),
     }
 }
 

@@ -68,7 +68,7 @@ fn check_outcome(expected: &OutcomeExpectation, seen: &Observed) -> Result<(), S
             Err("the sender was told, although it should not be".to_owned())
         }
         (_, Observed::Rejected(_)) => Err("it was refused instead".to_owned()),
-        (_, Observed::Dropped { .. }) => Err("it came out nowhere, and nobody was told".to_owned()),
+        (_, Observed::Dropped { .. }) => Err("not delivered, and the sender got no error".to_owned()),
         (_, Observed::Doubled(_)) => Err("it came out more than once".to_owned()),
     }
 }

@@ -148,7 +148,7 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 #[case::dropped(
     all_parts(),
     seen(dropped_on("node/worker"), None),
-    "outcome: expected delivered to pod/nginx-2:80, observed dropped on node/worker: it came out nowhere, and nobody was told"
+    "outcome: expected delivered to pod/nginx-2:80, observed dropped on node/worker: not delivered, and the sender got no error"
 )]
 #[case::rejected(
     all_parts(),

@@ -51,11 +51,11 @@ impl Limits {
 /// Why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallError {
-    /// It could not be started, or not be heard.
+    /// It could not be started, or its output not be read.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// It took too long and was killed.
-    #[error("still running after {} s, so it was killed; {}", .limit.as_secs(), words(.said))]
+    #[error("still running after {} s, so it was killed; {}", .limit.as_secs(), last_output(.said))]
     TooLong {
         /// How long it might take.
         limit: Duration,
@@ -63,7 +63,7 @@ pub(super) enum CallError {
         said: String,
     },
     /// It wrote too much and was killed.
-    #[error("wrote more than {} MiB, so it was killed; {}", .limit >> 20, words(.said))]
+    #[error("wrote more than {} MiB, so it was killed; {}", .limit >> 20, last_output(.said))]
     TooMuch {
         /// How many bytes it might write.
         limit: usize,
@@ -72,12 +72,12 @@ pub(super) enum CallError {
     },
 }
 
-fn words(said: &str) -> String {
+fn last_output(said: &str) -> String {
     if said.is_empty() { "it said nothing".to_owned() } else { format!("it said last: {said}") }
 }
 
 /// Runs a program with an input, and waits until it ends or reaches a limit. It gets a process group of its own, which is killed where it
-/// reaches a limit; and where it has ended while a child of its own keeps its output open, for then nobody would end that.
+/// reaches a limit; and where it has ended while a child of its own keeps its output open, which nothing else would end.
 ///
 /// # Errors
 ///
@@ -99,9 +99,9 @@ pub(super) fn call(command: &mut Command, input: &[u8], limits: Limits) -> Resul
     }
 }
 
-/// How it ended that a program was listened to.
+/// Why the output of a program is not read any further.
 enum End {
-    /// It has ended, and nobody has its output open any more.
+    /// It has ended, and its output is closed.
     Silent,
     /// It has ended, and one of its children has its output open.
     Ended,
@@ -114,12 +114,12 @@ struct Running<'i> {
     child: Child,
     /// What it has not read yet, until it closes its input or has all of it.
     input: Option<(ChildStdin, &'i [u8])>,
-    result: Ear<ChildStdout>,
-    messages: Ear<ChildStderr>,
+    result: Reader<ChildStdout>,
+    messages: Reader<ChildStderr>,
 }
 
 /// One of a program's outputs.
-struct Ear<P> {
+struct Reader<P> {
     /// None where it is closed.
     pipe: Option<P>,
     bytes: Vec<u8>,
@@ -128,21 +128,21 @@ struct Ear<P> {
 impl<'i> Running<'i> {
     fn of(mut child: Child, input: &'i [u8]) -> io::Result<Self> {
         let stdin = child.stdin.take();
-        let result = Ear { pipe: child.stdout.take(), bytes: Vec::new() };
-        let messages = Ear { pipe: child.stderr.take(), bytes: Vec::new() };
+        let result = Reader { pipe: child.stdout.take(), bytes: Vec::new() };
+        let messages = Reader { pipe: child.stderr.take(), bytes: Vec::new() };
         let ends = [stdin.as_ref().map(AsFd::as_fd), result.fd(), messages.fd()];
         ends.into_iter().flatten().try_for_each(never_wait)?;
         Ok(Self { child, input: stdin.map(|stdin| (stdin, input)), result, messages })
     }
 
-    /// Feeds and hears a program until it ends or reaches a limit.
+    /// Writes a program's input and reads its output until it ends or reaches a limit.
     fn follow(&mut self, limits: Limits, deadline: Instant) -> io::Result<End> {
         let (mut look, mut was_silent) = (FIRST_LOOK, false);
         loop {
             let has_ended = self.has_ended()?;
             self.feed();
             // What it wrote before it ended is there by now.
-            let heard = self.result.hear(limits.result)? + self.messages.hear(limits.messages)?;
+            let count = self.result.read_available(limits.result)? + self.messages.read_available(limits.messages)?;
             for (bytes, limit) in [(&self.result.bytes, limits.result), (&self.messages.bytes, limits.messages)] {
                 if bytes.len() > limit {
                     return Ok(End::TooMuch(limit));
@@ -151,14 +151,14 @@ impl<'i> Running<'i> {
             let is_silent = self.result.pipe.is_none() && self.messages.pipe.is_none();
             match (has_ended, is_silent) {
                 (true, true) => return Ok(End::Silent),
-                (true, false) if heard == 0 => return Ok(End::Ended),
+                (true, false) if count == 0 => return Ok(End::Ended),
                 _ => {}
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(End::TooLong);
             }
-            // Who has closed its output is about to end.
+            // A program that has closed its output is about to end.
             look = if is_silent && !was_silent { FIRST_LOOK } else { (look * 2).min(LOOK) };
             was_silent = is_silent;
             self.wait(left.min(look))?;
@@ -215,13 +215,13 @@ impl<'i> Running<'i> {
     }
 }
 
-impl<P: Read + AsFd> Ear<P> {
+impl<P: Read + AsFd> Reader<P> {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
     /// Reads what is there, as far as the limit and a little more; says how much it was.
-    fn hear(&mut self, limit: usize) -> io::Result<usize> {
+    fn read_available(&mut self, limit: usize) -> io::Result<usize> {
         let before = self.bytes.len();
         let mut buffer = [0; 1 << 14];
         while let Some(pipe) = self.pipe.as_mut().filter(|_| self.bytes.len() <= limit) {

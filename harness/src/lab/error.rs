@@ -136,7 +136,7 @@ pub enum LabError {
     },
     /// A program reached a limit of its time or of its output, and was killed.
     #[error("{program} in {space}: {how}")]
-    Boundless {
+    LimitExceeded {
         /// The program.
         program: String,
         /// The namespace's name.
@@ -154,7 +154,7 @@ pub enum LabError {
     },
     /// A program is there, and the kernel does not execute it.
     #[error("{program} cannot be executed: {why}")]
-    Inexecutable {
+    NotExecutable {
         /// The program.
         program: String,
         /// The file and the kernel's reason, or what a shell said.
@@ -234,10 +234,10 @@ impl LabError {
                 "Set PATH to the folders of programs: `PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`."
             }
             Self::Missing { .. } => INSTALL,
-            Self::Inexecutable { .. } => {
+            Self::NotExecutable { .. } => {
                 "Install the program for this machine again, or put the folder of one that can be executed first in PATH."
             }
-            Self::Boundless { .. } => {
+            Self::LimitExceeded { .. } => {
                 "Run the program by hand to see what it waits for or writes; `svclab rules SCENARIO --node NODE` prints its input. \
                  Where the machine is too busy, run fewer labs at the same time (`--jobs`)."
             }

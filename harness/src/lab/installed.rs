@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use svclab_rules::cluster::ProxyMode;
+use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::nftables::{self, Table};
 
 use super::namespaces::Namespace;
 use super::{Backend, LabError, programs};
@@ -27,11 +28,11 @@ pub(super) fn check(namespace: &Namespace, document: &Document, backend: Backend
             wanted.first_missing(&Chains::read(&listed))
         }
         ProxyMode::Nftables => {
-            let wanted = nft_chains(&document.text);
+            let wanted = nft_wanted(&document.text);
             if wanted.is_empty() {
                 return Ok(());
             }
-            let listed = nft_chains(&programs::listing(namespace, "nft", &["list", "chains"])?);
+            let listed = nft_listed(&programs::listing(namespace, "nft", &["list", "chains"])?);
             wanted.difference(&listed).next().map(|(table, chain)| (table.clone(), chain_or_table(chain)))
         }
     };
@@ -41,7 +42,8 @@ pub(super) fn check(namespace: &Namespace, document: &Document, backend: Backend
     })
 }
 
-/// The chains of a text of iptables, each by its table and name.
+/// The chains of a text of iptables, as [`iptables::print`](svclab_rules::iptables::print) or `iptables-save` writes it, each by its
+/// table and name. No more is read of it: a listing may hold rules that svclab cannot read, of whatever else wrote there.
 #[derive(Debug, Default)]
 struct Chains<'a>(BTreeMap<(&'a str, &'a str), Chain<'a>>);
 
@@ -68,7 +70,7 @@ impl<'a> Chains<'a> {
                 let rule = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(line, |(_, rule)| rule);
                 let rule = rule.trim_start();
                 let mut words = rule.split_whitespace();
-                if let (Some("-A" | "--append" | "-I" | "--insert"), Some(name)) = (words.next(), words.next()) {
+                if let (Some("-A"), Some(name)) = (words.next(), words.next()) {
                     chains.0.entry((table, name)).or_default().rules.push(rule);
                 }
             }
@@ -104,42 +106,48 @@ impl Chain<'_> {
     }
 }
 
-/// The tables and chains that nft has when it has read a text, each by its table: `ip kube-proxy`. A table is there with an empty
-/// chain too.
-fn nft_chains(text: &str) -> BTreeSet<(String, String)> {
+/// A table of nft and a chain in it, as messages name them: `ip kube-proxy` and `services`. Every table has an entry of its own, with no
+/// chain: it is there with no chain at all, too.
+type NftChain = (String, String);
+
+/// The tables and chains that a document of nft installs.
+fn nft_wanted(text: &str) -> BTreeSet<NftChain> {
+    // What svclab cannot read it cannot look for. Rules of scenarios have been read before.
+    let Ok(parsed) = nftables::parse_all(text) else { return BTreeSet::new() };
+    let mut chains = BTreeSet::new();
+    for name in &parsed.names {
+        let is_own =
+            |table: &&Table| *table.name == *name.name && (name.family == "inet" || name.family == word(table));
+        let of_table = parsed.rules.tables.iter().filter(is_own).flat_map(|table| &table.chains);
+        chains.extend(of_table.map(|chain| (name.to_string(), chain.name.to_string())));
+        chains.insert((name.to_string(), String::new()));
+    }
+    chains
+}
+
+/// A table's family, as nft writes it.
+fn word(table: &Table) -> &'static str {
+    match table.family {
+        Family::Ipv4 => "ip",
+        Family::Ipv6 => "ip6",
+    }
+}
+
+/// The tables and chains that `nft list chains` shows.
+fn nft_listed(text: &str) -> BTreeSet<NftChain> {
     let mut chains = BTreeSet::new();
     let mut inside = String::new();
     for line in text.lines() {
-        let words: Vec<&str> = line.split([' ', '\t', '{', '}', ';']).filter(|word| !word.is_empty()).collect();
-        let (is_gone, words) = match words.as_slice() {
-            ["add" | "create", rest @ ..] => (false, rest),
-            ["delete" | "destroy", rest @ ..] => (true, rest),
-            all => (false, all),
-        };
-        let (table, chain) = match words {
-            ["table", family @ ("ip" | "ip6" | "inet" | "arp" | "bridge" | "netdev"), name, ..] => {
-                (format!("{family} {name}"), String::new())
+        match line.split_whitespace().collect::<Vec<_>>().as_slice() {
+            ["table", family, name, "{", ..] => {
+                inside = format!("{family} {name}");
+                chains.insert((inside.clone(), String::new()));
             }
-            ["table", name, ..] => (format!("ip {name}"), String::new()),
-            ["chain", family @ ("ip" | "ip6" | "inet" | "arp" | "bridge" | "netdev"), table, name, ..] => {
-                (format!("{family} {table}"), (*name).to_owned())
+            ["chain", name, "{", ..] => {
+                chains.insert((inside.clone(), (*name).to_owned()));
             }
-            ["chain", name] => (inside.clone(), (*name).to_owned()),
-            ["chain", table, name, ..] => (format!("ip {table}"), (*name).to_owned()),
-            ["flush", "ruleset", ..] => {
-                chains.clear();
-                continue;
-            }
-            _ => continue,
-        };
-        if is_gone {
-            chains.retain(|(own, name): &(String, String)| *own != table || !chain.is_empty() && *name != chain);
-            continue;
+            _ => {}
         }
-        if chain.is_empty() {
-            inside.clone_from(&table);
-        }
-        chains.insert((table, chain));
     }
     chains
 }
@@ -155,7 +163,7 @@ mod tests {
     use super::*;
 
     const WANTED: &str = "*filter\n:INPUT DROP [0:0]\n:KUBE-X - [0:0]\n-A INPUT -j KUBE-X\n-A KUBE-X -p tcp -j DROP\nCOMMIT\n\
-                          *nat\n--append POSTROUTING -s 10.0.0.1,10.0.0.2 -j MASQUERADE\nCOMMIT\n";
+                          *nat\n-A POSTROUTING -s 10.0.0.1,10.0.0.2 -j MASQUERADE\nCOMMIT\n";
     const LISTED: &str = "# Generated\n*nat\n:POSTROUTING ACCEPT [7:8]\n[1:2] -A POSTROUTING -s 10.0.0.1/32 -j MASQUERADE\n\
                           [1:2] -A POSTROUTING -s 10.0.0.2/32 -j MASQUERADE\nCOMMIT\n*filter\n:INPUT DROP [0:0]\n:KUBE-X - [0:0]\n\
                           -A INPUT -j KUBE-X\n-A KUBE-X -p tcp -j DROP\nCOMMIT\n";
@@ -183,14 +191,22 @@ mod tests {
 
     #[rstest]
     #[case::block("table ip kube-proxy {\n\tchain nat {\n\t\ttype nat hook prerouting priority -100;\n\t}\n}\n", &["ip kube-proxy|", "ip kube-proxy|nat"])]
-    #[case::made_anew("table ip a\ndelete table ip a\ntable ip a {\n chain b {\n }\n}\n", &["ip a|", "ip a|b"])]
-    #[case::flat("add table inet a\nadd chain inet a b { type filter hook input priority 0; }\nadd chain ip6 c d", &["inet a|", "inet a|b", "ip6 c|d"])]
-    #[case::without_family("table a {\n}\nadd chain a b\n", &["ip a|", "ip a|b"])]
-    #[case::gone("table ip a {\n chain b {\n }\n}\ndelete chain ip a b\ndestroy table ip c\n", &["ip a|"])]
-    #[case::rules_alone("add rule ip a b drop\nflush set ip a s\n", &[])]
-    fn chains_of_nft(#[case] text: &str, #[case] expected: &[&str]) {
-        let chains: Vec<String> =
-            nft_chains(text).into_iter().map(|(table, chain)| format!("{table}|{chain}")).collect();
-        assert_eq!(chains, expected);
+    #[case::made_anew("table ip a {\n chain gone {\n }\n}\ndelete table ip a\ntable ip a {\n chain b {\n }\n}\n", &["ip a|", "ip a|b"])]
+    #[case::emptied_first("table inet a {\n}\nflush table inet a\ntable inet a {\n chain b {\n }\n}\n", &["inet a|", "inet a|b"])]
+    #[case::chain_in_a_line("table ip a {\n chain b { type filter hook input priority 0; policy drop; }\n}\n", &["ip a|", "ip a|b"])]
+    #[case::no_chain("table netdev a {\n}\n", &["netdev a|"])]
+    fn chains_of_nft_documents(#[case] text: &str, #[case] expected: &[&str]) {
+        assert_eq!(in_words(nft_wanted(text)), expected);
+    }
+
+    #[test]
+    fn chains_that_nft_lists() {
+        let listed = "# Warning: managed by others\ntable ip a {\n\tchain b {\n\t\ttype filter hook input priority filter; policy drop;\n\
+                      \t}\n\tchain c {\n\t}\n}\ntable inet d {\n}\n";
+        assert_eq!(in_words(nft_listed(listed)), ["inet d|", "ip a|", "ip a|b", "ip a|c"]);
+    }
+
+    fn in_words(chains: BTreeSet<NftChain>) -> Vec<String> {
+        chains.into_iter().map(|(table, chain)| format!("{table}|{chain}")).collect()
     }
 }

@@ -99,7 +99,25 @@ fn is_there(backend: Backend) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use rstest::rstest;
+
     use super::*;
+    use crate::scenario;
+
+    #[rstest]
+    #[case::of_a_release_that_counts("1.33-node-hints", true)]
+    #[case::of_one_that_does_not("1.24-source-ranges", false)]
+    fn a_lab_counts_where_release_and_kernel_do(#[case] name: &str, #[case] would: bool) {
+        let path = format!("../scenarios/releases/{name}.yaml");
+        let scenario = scenario::load(Path::new(&path)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        for backend in [Backend::Nft, Backend::Legacy] {
+            let documents = generate_for_lab(&scenario, &scenario.cluster, backend).unwrap();
+            let counts = documents.iter().any(|document| !named(&document.text).is_empty());
+            assert_eq!(counts, would && is_there(backend), "{backend:?}");
+        }
+    }
 
     #[test]
     fn objects_are_named_by_rules() {

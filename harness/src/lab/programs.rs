@@ -16,7 +16,7 @@ use super::LabError;
 use super::call::{CallError, Limits, call};
 use super::fence::{allowed_processors, leave_processor};
 use super::namespaces::Namespace;
-use crate::text::{reason, shown};
+use crate::text::{printable, reason};
 
 /// Where administrators' programs are; plain users often have none of them in `PATH`.
 pub(super) const ADMINISTRATORS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -38,9 +38,9 @@ fn located(program: &str) -> Result<PathBuf, LabError> {
         program: program.to_owned(),
         path: env::var_os("PATH").filter(|path| !path.is_empty()).map(|path| path.to_string_lossy().into_owned()),
     })?;
-    executable(&file).map_err(|error| LabError::Inexecutable {
+    executable(&file).map_err(|error| LabError::NotExecutable {
         program: program.to_owned(),
-        why: format!("{}: {}", shown(&file), reason(error)),
+        why: format!("{}: {}", printable(&file), reason(error)),
     })?;
     Ok(file)
 }
@@ -95,7 +95,7 @@ const IF_ALIVE: &str = "[ \"$PPID\" = \"$0\" ] && exec \"$@\"";
 ///
 /// # Errors
 ///
-/// [`LabError::Missing`] where there is no such program, and [`LabError::Inexecutable`].
+/// [`LabError::Missing`] where there is no such program, and [`LabError::NotExecutable`].
 pub(crate) fn command(program: &str) -> Result<Command, LabError> {
     let mut command = Command::new(located(KEEPER)?);
     command.args(["--pdeathsig", "KILL", "--", SHELL, "-c", IF_ALIVE]);
@@ -110,7 +110,7 @@ const NOT_EXECUTED: [i32; 2] = [126, 127];
 ///
 /// # Errors
 ///
-/// [`LabError::Missing`], [`LabError::Inexecutable`], [`LabError::Program`] where it cannot be run, [`LabError::Boundless`] and
+/// [`LabError::Missing`], [`LabError::NotExecutable`], [`LabError::Program`] where it cannot be run, [`LabError::LimitExceeded`] and
 /// [`LabError::Killed`]. That it failed is for the caller to see.
 pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     namespace: &Namespace,
@@ -123,7 +123,7 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     let output = namespace.run(|| call(command.args(arguments), input, Limits::of(input)))?;
     let output = output.map_err(|error| match error {
         CallError::Io(error) => failed(namespace, program, &reason(error)),
-        CallError::TooLong { .. } | CallError::TooMuch { .. } => LabError::Boundless {
+        CallError::TooLong { .. } | CallError::TooMuch { .. } => LabError::LimitExceeded {
             program: program.to_owned(),
             space: namespace.name().to_owned(),
             how: error.to_string(),
@@ -132,7 +132,7 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     if output.status.code().is_some_and(|code| NOT_EXECUTED.contains(&code)) {
         let said = String::from_utf8_lossy(&output.stderr);
         let why = said.lines().last().unwrap_or("the shell does not say why").to_owned();
-        return Err(LabError::Inexecutable { program: program.to_owned(), why });
+        return Err(LabError::NotExecutable { program: program.to_owned(), why });
     }
     match output.status.signal() {
         Some(signal) => {

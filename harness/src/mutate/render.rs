@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::counts::Counts;
 use super::mutant::{Baseline, Fate, Mutant, Mutants, Tried};
-use crate::text::{counted, shown};
+use crate::text::{counted, printable};
 
 /// How much is listed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,7 +25,7 @@ const LEGEND: &str = "  \
 /// What became of a scenario's mutants: a row for each kind of mistake, how it is without any, those that the tests missed, and those
 /// that survived.
 pub fn table(mutants: &Mutants, style: Style) -> String {
-    let mut text = format!("{}  {}\n", mutants.name, shown(&mutants.file));
+    let mut text = format!("{}  {}\n", mutants.name, printable(&mutants.file));
     let tried = match &mutants.result {
         Ok(tried) => tried,
         Err(trouble) => {

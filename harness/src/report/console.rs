@@ -9,7 +9,7 @@ use super::words::{counts, direction, duration, trouble};
 use super::{Account, KernelWay, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::judge::{Difference, Field, observed_words};
 use crate::observation::{Observation, Sighting};
-use crate::text::{counted, shortened, shown};
+use crate::text::{counted, printable, shortened};
 
 /// How the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -126,7 +126,7 @@ impl Page {
     }
 
     fn heading(&mut self, report: &ScenarioReport) {
-        let place = self.paint(FAINT, shown(&report.file));
+        let place = self.paint(FAINT, printable(&report.file));
         self.line(0, format!("{}  {place}", self.paint(STRONG, &report.name)));
     }
 
@@ -323,7 +323,8 @@ impl Page {
                 self.line(0, format!("{word} {}  {}", self.paint(FAINT, &test.span), test.name));
             }
             if scenario.error.is_some() || scenario.tests.is_empty() {
-                let (word, place) = (self.paint(BAD, word(Status::Error)), self.paint(FAINT, shown(&scenario.file)));
+                let (word, place) =
+                    (self.paint(BAD, word(Status::Error)), self.paint(FAINT, printable(&scenario.file)));
                 self.line(0, format!("{word} {place}  {}", scenario.name));
             }
         }

@@ -6,7 +6,7 @@
 use super::words::{counts, duration, trouble};
 use super::{RunReport, ScenarioReport, Status, TestReport};
 use crate::scenario::Span;
-use crate::text::{one_line, shown, visible, without_commands};
+use crate::text::{harmless, one_line, printable};
 
 /// One `::error` line for each probe that did not hold, each test that was cut short, and each lab that failed with all its tests; then
 /// a `::notice` with the counts.
@@ -58,14 +58,14 @@ fn title(scenario: &ScenarioReport, test: Option<&TestReport>) -> String {
 }
 
 fn annotation(span: &Span, title: &str, words: &str) -> String {
-    let file = property(&shown(&span.file).to_string());
+    let file = property(&printable(&span.file).to_string());
     let Span { line, column, .. } = span;
     format!("::error file={file},line={line},col={column},title={}::{}\n", property(title), message(words))
 }
 
 /// A message is one line: what would end it is escaped (`@actions/core`, command.ts).
 fn message(text: &str) -> String {
-    without_commands(&visible(text, false)).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    harmless(text, false).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// A property ends at a colon or comma too.

@@ -10,7 +10,7 @@ use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStat
 use super::console::{self, Options};
 use super::words::headline;
 use super::{RunReport, ScenarioReport, Status, TestReport};
-use crate::text::{shown, visible, without_commands};
+use crate::text::{harmless, printable};
 
 /// The report as an XML document.
 ///
@@ -61,7 +61,7 @@ fn test_case(scenario: &ScenarioReport, test: &TestReport) -> TestCase {
 
 fn case(scenario: &ScenarioReport, name: &str, time: Duration, status: TestCaseStatus) -> TestCase {
     let mut case = TestCase::new(xml(name), status);
-    case.set_classname(xml(&shown(&scenario.file).to_string()));
+    case.set_classname(xml(&printable(&scenario.file).to_string()));
     case.set_time(time);
     case
 }
@@ -77,5 +77,5 @@ fn not_ok(status: Status, message: &str, account: &ScenarioReport) -> TestCaseSt
 
 /// A text that XML can hold: of control characters it has line ends and tabs alone. The XML writer escapes markup.
 fn xml(text: &str) -> String {
-    without_commands(&visible(text, false)).into_owned()
+    harmless(text, false)
 }

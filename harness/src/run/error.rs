@@ -10,7 +10,7 @@ use crate::probe::ProbeError;
 use crate::report::{Cause, Trouble};
 use crate::scenario::{MOST_FLOWS, Span};
 use crate::stats::{StatsError, grouped};
-use crate::text::{reason, shown};
+use crate::text::{printable, reason};
 
 /// What ends a scenario early.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum RunError {
         needed: u64,
     },
     /// The capture could not be written.
-    #[error("writing {}: {}", shown(file), reason(source))]
+    #[error("writing {}: {}", printable(file), reason(source))]
     Pcap {
         /// The file.
         file: PathBuf,

@@ -18,7 +18,7 @@ use crate::probe::Prober;
 use crate::report::{Account, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal, is_clear, most_flows, sample_size};
-use crate::text::shown;
+use crate::text::printable;
 use crate::{output, topology};
 
 /// The tests of a scenario in their lab.
@@ -313,7 +313,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             command += &format!(" --step={}", self.applied);
         }
         // A file whose name begins with a hyphen would be an option.
-        format!("{command} --live -- {}", shell_word(&shown(&self.scenario.file).to_string()))
+        format!("{command} --live -- {}", shell_word(&printable(&self.scenario.file).to_string()))
     }
 
     /// What judging needs to know of the lab.

@@ -167,7 +167,7 @@ impl<'a> Builder<'a> {
             return Ok(());
         };
         let help = "Write the values out, or use `replicas:` for many pods of one kind.";
-        self.mistake(mark, format!("aliases blow the file up by more than {too_much}"), help);
+        self.mistake(mark, format!("aliases expand the file by more than {too_much}"), help);
         Err(Stop)
     }
 

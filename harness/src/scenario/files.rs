@@ -14,7 +14,7 @@ use nix::sys::statfs::{
 use super::diagnostics::{Diagnostic, Diagnostics};
 use super::limits::FILE_BYTES;
 use super::model::Span;
-use crate::text::{reason, shown};
+use crate::text::{printable, reason};
 
 /// The report of a file that cannot be read.
 pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
@@ -55,13 +55,10 @@ const OF_KERNEL: [FsType; 7] = [
     CGROUP2_SUPER_MAGIC,
 ];
 
-/// Refuses what the kernel makes up: `/proc/kmsg` looks like a regular file, and whoever reads it waits for ever.
+/// Refuses files on kernel file systems: `/proc/kmsg` looks like a regular file, and whoever reads it waits for ever.
 fn not_of_kernel(path: &Path) -> io::Result<()> {
     if OF_KERNEL.contains(&statfs(path)?.filesystem_type()) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it is no saved file but one that the kernel makes up",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is on a kernel file system (/proc, /sys)"));
     }
     Ok(())
 }
@@ -138,7 +135,7 @@ fn read_below(root: &Path, path: &Path) -> io::Result<String> {
 
 /// That a file lies where none may be read from.
 #[derive(Debug, thiserror::Error)]
-#[error("it lies outside of {}", shown(.0))]
+#[error("it lies outside of {}", printable(.0))]
 struct Outside(PathBuf);
 
 /// Whether a file was not read because of where it lies.

@@ -6,14 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::files::read_file;
-use crate::text::{reason, shown};
+use crate::text::{printable, reason};
 
 /// The name of a file, mostly empty, whose folder is left out unless it is named itself.
 pub const IGNORED: &str = ".svclabignore";
 
 /// A path in which no scenarios can be looked for.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {}", shown(path), reason(source))]
+#[error("{}: {}", printable(path), reason(source))]
 pub struct FindError {
     /// The path.
     pub path: PathBuf,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use crate::text::{serialize_path, shown};
+use crate::text::{printable, serialize_path};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol, ProxyMode};
@@ -34,7 +34,7 @@ impl Span {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", shown(&self.file), self.line, self.column)
+        write!(f, "{}:{}:{}", printable(&self.file), self.line, self.column)
     }
 }
 

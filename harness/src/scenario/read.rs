@@ -14,7 +14,7 @@ use super::model::{Scenario, Span};
 use super::raw::RawScenario;
 use super::resolve::{Aimed, Extra, Findings, Input, Manifests, RuleFiles, resolve};
 use super::tree::{At, Node, Place};
-use crate::text::{reason, shown};
+use crate::text::{printable, reason};
 
 /// Reads a scenario and the files that it names, which must lie below its repository ([`Reach::Repository`]).
 ///
@@ -269,7 +269,7 @@ impl Files<'_> {
                 None
             }
             Err(error) => {
-                let help = format!("The path is relative to the scenario: {} was tried.", shown(&path));
+                let help = format!("The path is relative to the scenario: {} was tried.", printable(&path));
                 self.findings.wrong(at, format!("`{file}` cannot be read: {}", reason(error)), help);
                 None
             }

@@ -9,7 +9,7 @@ use super::finding::{Example, Finding};
 use super::verification::{AddressKind, Verification};
 use super::{Options, Verified};
 use crate::report::Trouble;
-use crate::text::shown;
+use crate::text::printable;
 
 /// Vantage points up to which each has a row of its own.
 const MOST_ROWS: usize = 24;
@@ -32,7 +32,7 @@ pub fn page(verified: &Verified, options: &Options, style: Style) -> String {
     if style.quiet && verified.holds(options) {
         return String::new();
     }
-    let mut page = format!("{}  {}\n", verified.name, shown(&verified.file));
+    let mut page = format!("{}  {}\n", verified.name, printable(&verified.file));
     match &verified.result {
         Ok(verification) => {
             table(&mut page, verification);
@@ -56,7 +56,7 @@ pub fn summary(all: &[Verified], options: &Options, style: Style) -> String {
     }
     let mut text = String::new();
     for verified in all.iter().filter(|verified| !verified.holds(options)) {
-        line(&mut text, &format!("{}  {}", paint(style, AnsiColor::Red, "FAIL"), shown(&verified.file)));
+        line(&mut text, &format!("{}  {}", paint(style, AnsiColor::Red, "FAIL"), printable(&verified.file)));
     }
     let scenarios = count(all.len(), "scenario");
     let words = format!("{scenarios}: {held} agree, {} do not; {}", all.len() - held, count(flows, "flow"));

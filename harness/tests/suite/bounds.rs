@@ -58,7 +58,7 @@ fn aliases(before: &str, each: impl Fn(usize) -> String) -> String {
 fn aliases_of_a_long_text_are_refused(#[case] command: &str, #[case] before: &str, #[case] each: fn(usize) -> String) {
     let (code, said) = within_bounds(&format!("alias-{command}-{}", before.len()), &aliases(before, each), &[command]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("aliases blow the file up by more than 4 MiB of text"), "{said}");
+    assert!(said.contains("aliases expand the file by more than 4 MiB of text"), "{said}");
 }
 
 /// Names of a list, and the shortest values that there are.
@@ -130,7 +130,7 @@ fn states_of_many_changes_are_refused() {
     assert!(said.contains("lead to states of more than 200000 objects together"), "{said}");
 }
 
-/// What the kernel makes up looks like a file, and may have no end.
+/// A file on a kernel file system looks like any other, and may have no end.
 #[rstest]
 #[case::manifest("manifests: [/proc/kmsg]")]
 #[case::rules("rules: {n: [{file: /proc/kmsg, install: after}]}")]

@@ -13,7 +13,7 @@ use super::Written;
 use crate::cli::refusal::Refusal;
 use crate::cli::text_of;
 use crate::scenario::{self, Diagnostic, Diagnostics, Span};
-use crate::text::{counted, shown};
+use crate::text::{counted, printable};
 
 /// The rules of a file.
 pub(super) struct Found {
@@ -41,7 +41,7 @@ impl Diff {
     /// One line that says what was compared with what, and how many differences there are in what is kube-proxy's: the exit code
     /// depends on these alone.
     pub(super) fn summary(&self) -> String {
-        let (file, written) = (shown(&self.file), &self.written);
+        let (file, written) = (printable(&self.file), &self.written);
         let whose = if self.has_others() { " in kube-proxy's own rules" } else { "" };
         match self.comparison.own.len() {
             0 => format!("no difference{whose}: {file} has the rules that svclab writes for {written}"),

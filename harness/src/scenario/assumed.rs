@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
-use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, ServiceType};
+use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, Service, ServiceType};
 
 use super::diagnostics::Diagnostics;
 use super::files::folder_of;
@@ -32,7 +32,8 @@ pub struct Assumed {
 /// Builds a scenario around the objects of a text; `path` is its file's name.
 ///
 /// Nodes that pods or endpoints name, but that are not among the objects, are added, and one where there is none at all. Each
-/// endpoint that no object has the address of becomes a pod. Every node gets a pod that sends, and an outside host is added.
+/// endpoint that no object has the address of becomes a pod, or, where its address cannot be a pod's, that of a node that it names,
+/// or a host outside of the cluster. Every node gets a pod that sends, and an outside host is added.
 /// Addresses and ranges that are missing are filled in as in any scenario.
 ///
 /// # Errors
@@ -89,6 +90,10 @@ pub(super) struct Around<'a> {
     cluster: &'a Cluster,
     /// The ranges of nodes, those that are given and those that are assumed.
     ranges: BTreeMap<String, Vec<IpNet>>,
+    /// The addresses of added nodes whose own processes serve.
+    machines: BTreeMap<String, Vec<IpAddr>>,
+    /// The addresses of everything that is no pod: a range of pods holds none of them.
+    others: Vec<IpAddr>,
     assumptions: Vec<String>,
 }
 
@@ -98,31 +103,64 @@ struct Stray<'a> {
     endpoint: &'a Endpoint,
 }
 
+/// Who has the address of a stray endpoint.
+enum Home {
+    /// A pod on this node.
+    Pod(String),
+    /// This node itself, which is not among the objects.
+    Node(String),
+    /// A machine outside of the cluster, as the API server of a managed cluster.
+    Outside,
+}
+
 impl<'a> Around<'a> {
     pub(super) fn new(cluster: &'a Cluster) -> Self {
         let ranges = cluster.nodes.iter().map(|node| (node.name.clone(), node.pod_cidrs.clone())).collect();
-        Self { cluster, ranges, assumptions: Vec::new() }
+        let services = cluster.services.iter().flat_map(service_addresses);
+        let others = cluster.nodes.iter().flat_map(|node| node.addresses()).chain(services).collect();
+        Self { cluster, ranges, machines: BTreeMap::new(), others, assumptions: Vec::new() }
     }
 
     /// The scenario, as it is written, for objects in a file.
     pub(super) fn scenario(&mut self, file: &str) -> Value {
         let strays = self.strays();
         let (nodes, homes) = self.nodes(&strays);
-        let mut pods: Vec<Value> = strays.iter().zip(&homes).map(|(stray, home)| self.pod(stray, home)).collect();
+        let mut pods = Vec::new();
+        let mut hosts = vec![json!({"name": "outside", "ips": self.outside()})];
+        for (stray, home) in strays.iter().zip(&homes) {
+            match home {
+                Home::Pod(node) => pods.push(self.pod(stray, node)),
+                Home::Node(node) => {
+                    let told = format!("node {node} itself has the endpoint's address {}", stray.address);
+                    self.assumptions.push(told);
+                }
+                Home::Outside => hosts.push(self.host(stray)),
+            }
+        }
         let clients = self.ranges.keys().map(|node| json!({"name": format!("client-of-{node}"), "node": node}));
         pods.extend(clients);
         self.assumptions.push("a pod client-of-NODE on every node sends, and a host `outside`".to_owned());
-        json!({
+        let ranges = self.pod_ranges();
+        let mut scenario = json!({
             "name": format!("the objects of {}", one_line(file)),
-            "cluster": {"podCIDR": self.pod_ranges()},
+            "cluster": {"podCIDR": ranges},
             "nodes": nodes,
             "pods": pods,
-            "hosts": [{"name": "outside", "ips": self.outside()}],
+            "hosts": hosts,
             "manifests": [file],
-        })
+        });
+        // Nodes' ranges may have nothing in common. No source is outside of all addresses, and no rule can ask for that.
+        if ranges.iter().any(|range| range.ends_with("/0")) {
+            let some: Vec<&str> = ranges.iter().map(String::as_str).filter(|range| !range.ends_with("/0")).collect();
+            scenario["cluster"]["proxy"] = json!({"clusterCIDR": some.join(",")});
+            let told =
+                "no clusterCIDR where the nodes' ranges of pods have no range in common but that of all addresses";
+            self.assumptions.push(told.to_owned());
+        }
+        scenario
     }
 
-    /// Each address once.
+    /// Each address once; first those that are said to be pods', which show where pods' addresses are.
     fn strays(&self) -> Vec<Stray<'a>> {
         let known = self.cluster.nodes.iter().flat_map(|node| node.addresses());
         let mut known: BTreeSet<IpAddr> =
@@ -130,16 +168,18 @@ impl<'a> Around<'a> {
         let endpoints = self.cluster.slices.iter().flat_map(|slice| &slice.endpoints);
         let addresses =
             endpoints.filter_map(|endpoint| Some(Stray { address: *endpoint.addresses.first()?, endpoint }));
-        addresses.filter(|stray| known.insert(stray.address)).collect()
+        let mut strays: Vec<Stray<'a>> = addresses.filter(|stray| known.insert(stray.address)).collect();
+        strays.sort_by_key(|stray| stray.endpoint.pod.is_none());
+        strays
     }
 
     /// The nodes that are not among the objects, and the node of every stray endpoint.
-    fn nodes(&mut self, strays: &[Stray<'a>]) -> (Vec<Value>, Vec<String>) {
+    fn nodes(&mut self, strays: &[Stray<'a>]) -> (Vec<Value>, Vec<Home>) {
         let given: BTreeSet<String> = self.ranges.keys().cloned().collect();
         for pod in self.cluster.pods.iter().filter(|pod| !pod.host_network) {
             self.settle(&pod.node, &pod.ips);
         }
-        let homes: Vec<String> = strays.iter().map(|stray| self.home(stray)).collect();
+        let homes: Vec<Home> = strays.iter().map(|stray| self.home(stray)).collect();
         if self.ranges.is_empty() {
             self.ranges.insert("node-1".to_owned(), Vec::new());
         }
@@ -150,18 +190,50 @@ impl<'a> Around<'a> {
         }
         let node = |name: &String| {
             let ranges: Vec<String> = self.ranges[name].iter().map(ToString::to_string).collect();
-            if ranges.is_empty() { json!({"name": name}) } else { json!({"name": name, "podCIDRs": ranges}) }
+            let mut node = json!({"name": name});
+            if !ranges.is_empty() {
+                node["podCIDRs"] = json!(ranges);
+            }
+            if let Some(own) = self.machines.get(name) {
+                node["ips"] = json!(own);
+            }
+            node
         };
         (added.into_iter().map(node).collect(), homes)
     }
 
-    /// The node that an endpoint is on: the one that it names, else one whose range has its address, else one of its own.
-    fn home(&mut self, stray: &Stray<'_>) -> String {
-        let by_range = self.ranges.iter().find(|(_, ranges)| ranges.iter().any(|range| range.contains(&stray.address)));
-        let named = stray.endpoint.node.clone().or_else(|| by_range.map(|(name, _)| name.clone()));
-        let name = named.unwrap_or_else(|| format!("node-{}", self.ranges.len() + 1));
-        self.settle(&name, &[stray.address]);
-        name
+    /// Who has an endpoint's address. A pod is on the node that the endpoint names, else on one whose range has its address, else on
+    /// one of its own.
+    fn home(&mut self, stray: &Stray<'_>) -> Home {
+        let address = stray.address;
+        let by_range = self.ranges.iter().find(|(_, ranges)| ranges.iter().any(|range| range.contains(&address)));
+        let by_range = by_range.map(|(name, _)| name.clone());
+        let named = stray.endpoint.node.clone();
+        let is_added = |name: &String| !self.cluster.nodes.iter().any(|given| given.name == *name);
+        if by_range.is_none() && named.as_ref().is_none_or(is_added) && !self.can_be_of_a_pod(address) {
+            self.others.push(address);
+            let Some(name) = named else { return Home::Outside };
+            let own = self.machines.entry(name.clone()).or_default();
+            if own.iter().any(|other| Family::of(*other) == Family::of(address)) {
+                return Home::Outside;
+            }
+            own.push(address);
+            self.ranges.entry(name.clone()).or_default();
+            return Home::Node(name);
+        }
+        let name = named.or(by_range).unwrap_or_else(|| format!("node-{}", self.ranges.len() + 1));
+        self.settle(&name, &[address]);
+        Home::Pod(name)
+    }
+
+    /// Whether a range of pods with room for an address and for the pods that are known has no node's and no service's address in it.
+    fn can_be_of_a_pod(&self, address: IpAddr) -> bool {
+        let family = Family::of(address);
+        let own = usual_range(address);
+        let known = self.ranges.values().flatten().filter(|range| Family::of(range.addr()) == family);
+        let joined = known.map(|range| wide(*range, family)).reduce(around_both);
+        let joined = joined.map_or(own, |range| around_both(range, own));
+        joined.prefix_len() >= LEAST_LENGTH && !self.others.iter().any(|other| joined.contains(other))
     }
 
     /// Makes a node known, with ranges around addresses of its pods where it has none of their family.
@@ -170,8 +242,7 @@ impl<'a> Around<'a> {
         let is_given = self.cluster.nodes.iter().any(|given| given.name == node);
         let ranges = self.ranges.entry(node.to_owned()).or_default();
         for address in addresses.iter().filter(|_| !is_given) {
-            let length = if address.is_ipv4() { 24 } else { 64 };
-            let around = IpNet::new_assert(*address, length).trunc();
+            let around = usual_range(*address);
             let has_family = ranges.iter().any(|range| Family::of(range.addr()) == Family::of(*address));
             if !has_family && !taken.contains(&around) {
                 ranges.push(around);
@@ -180,12 +251,18 @@ impl<'a> Around<'a> {
     }
 
     fn pod(&mut self, stray: &Stray<'_>, node: &str) -> Value {
-        let made_up =
-            || ObjectName::new("default", format!("at-{}", stray.address.to_string().replace(['.', ':'], "-")));
+        let made_up = || ObjectName::new("default", address_name(stray.address));
         let is_free = |name: &&ObjectName| self.cluster.pod(name).is_none();
         let name = stray.endpoint.pod.as_ref().filter(is_free).cloned().unwrap_or_else(made_up);
         self.assumptions.push(format!("pod {name} on node {node} has the endpoint's address {}", stray.address));
         json!({"name": name.name, "namespace": name.namespace, "node": node, "ip": stray.address.to_string()})
+    }
+
+    fn host(&mut self, stray: &Stray<'_>) -> Value {
+        let name = address_name(stray.address);
+        self.assumptions
+            .push(format!("host {name} outside of the cluster has the endpoint's address {}", stray.address));
+        json!({"name": name, "ips": [stray.address]})
     }
 
     /// One range for each family that holds those of all nodes; the usual one where none is known.
@@ -226,16 +303,32 @@ impl<'a> Around<'a> {
 
     /// The addresses of all machines, Services and endpoints.
     fn used(&self) -> BTreeSet<IpAddr> {
-        let services = self.cluster.services.iter().flat_map(|one| {
-            let balanced = one.load_balancer.iter().map(|ingress| ingress.ip);
-            one.cluster_ips.iter().chain(&one.external_ips).copied().chain(balanced)
-        });
+        let services = self.cluster.services.iter().flat_map(service_addresses);
         let machines = self.cluster.nodes.iter().flat_map(|node| node.addresses());
         let pods = self.cluster.pods.iter().flat_map(|pod| pod.ips.iter().copied());
         let endpoints = self.cluster.slices.iter().flat_map(|slice| &slice.endpoints);
         let endpoints = endpoints.flat_map(|endpoint| endpoint.addresses.iter().copied());
         services.chain(machines).chain(pods).chain(endpoints).collect()
     }
+}
+
+/// The length of the widest range that is assumed for pods: that of the widest private one.
+const LEAST_LENGTH: u8 = 8;
+
+/// The usual range of a node that an address is in.
+fn usual_range(address: IpAddr) -> IpNet {
+    IpNet::new_assert(address, if address.is_ipv4() { 24 } else { 64 }).trunc()
+}
+
+/// The name of what is only known by its address.
+fn address_name(address: IpAddr) -> String {
+    format!("at-{}", address.to_string().replace(['.', ':'], "-"))
+}
+
+/// The addresses of a Service.
+fn service_addresses(service: &Service) -> impl Iterator<Item = IpAddr> {
+    let balanced = service.load_balancer.iter().map(|ingress| ingress.ip);
+    service.cluster_ips.iter().chain(&service.external_ips).copied().chain(balanced)
 }
 
 /// A range with room for more nodes.

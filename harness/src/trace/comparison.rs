@@ -219,7 +219,7 @@ mod tests {
                 network,
                 &prediction.branches,
                 &told,
-                &Seen::Dropped { at: "node/worker".to_owned(), is_astray: false },
+                &Seen::Dropped { at: "node/worker".to_owned(), is_astray: false, is_unheard: false },
             )
             .unwrap();
             assert_eq!((way, comparison.alike, &comparison.difference), (1, told.len(), &None));
@@ -266,7 +266,7 @@ mod tests {
                 network,
                 &prediction.branches,
                 &told,
-                &Seen::Dropped { at: "node/worker".to_owned(), is_astray: false },
+                &Seen::Dropped { at: "node/worker".to_owned(), is_astray: false, is_unheard: false },
             )
             .unwrap();
             let difference = comparison.difference.unwrap();

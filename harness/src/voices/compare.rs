@@ -74,6 +74,9 @@ impl Comparison {
         let Question { to, protocol, .. } = flow.question;
         match (owner, seen) {
             (Owner::Node(_), Seen::Rejected(kind)) => is_kind(Rejection::NobodyListens, *protocol, *kind),
+            (Owner::Node(node), Seen::Dropped { at, is_unheard: true, .. }) => {
+                *protocol == Protocol::Sctp && is_on(Some(node), at)
+            }
             (Owner::Node(_) | Owner::Nobody, Seen::Delivered { destination, .. }) => destination == to,
             (Owner::Pod(_, promised), Seen::Delivered { source, destination, .. }) => {
                 destination == to && self.admits_source(promised, flow, source.ip(), *destination)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use crate::observation::{Delivery, FlowObservation, Observed};
-use crate::predict::{Predicted, PredictedReply};
+use crate::predict::{Cause, Predicted, PredictedReply};
 use crate::scenario::RejectKind;
 use crate::text::{drop_words, is_in_cluster};
 
@@ -30,6 +30,9 @@ pub(crate) enum Seen {
         at: String,
         /// Whether it went where its address leads: it had left the cluster, or no rule dropped it.
         is_astray: bool,
+        /// Whether it got to a machine where no process listens at the port, and whose kernel left the answer to a process that reads
+        /// packets of its protocol for all ports, as one that speaks SCTP without the kernel.
+        is_unheard: bool,
     },
     /// Something that neither promise nor rules know, in words.
     Odd(String),
@@ -51,7 +54,7 @@ impl Seen {
             Predicted::Dropped { at, cause, rejected_at } => {
                 let at = rejected_at.as_ref().unwrap_or(at).clone();
                 let is_astray = !is_in_cluster(&at) || !cause.is_of_a_rule();
-                Self::Dropped { at, is_astray }
+                Self::Dropped { at, is_astray, is_unheard: *cause == Cause::NobodyListens }
             }
             Predicted::Unknown { .. } => return None,
         })
@@ -71,17 +74,22 @@ impl Seen {
                 Self::Odd(format!("delivered more than once, to {}", places.join(" and ")))
             }
             Observed::Rejected(refusal) => Self::Rejected(refusal.kind),
-            Observed::Dropped { at, has_left } => Self::Dropped { at: at.clone(), is_astray: *has_left },
+            Observed::Dropped { at, has_left } => {
+                Self::Dropped { at: at.clone(), is_astray: *has_left, is_unheard: false }
+            }
         }
     }
 
     /// Takes over what a branch of a prediction says of why the packet was lost, where it is what was seen: taps do not see that.
     pub(crate) fn explain(&mut self, outcome: &Predicted) {
         let predicted = Self::predicted(outcome).filter(|predicted| predicted.is_like(self));
-        if let (Self::Dropped { is_astray, .. }, Some(Self::Dropped { is_astray: is_predicted, .. })) =
-            (self, predicted)
+        if let (
+            Self::Dropped { is_astray, is_unheard, .. },
+            Some(Self::Dropped { is_astray: goes, is_unheard: ends, .. }),
+        ) = (self, predicted)
         {
-            *is_astray |= is_predicted;
+            *is_astray |= goes;
+            *is_unheard |= ends;
         }
     }
 

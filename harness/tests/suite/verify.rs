@@ -2,7 +2,7 @@
 //! faults that are there on purpose.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rstest::rstest;
 use svclab::scenario::{ForeignRules, Install, Place};
@@ -196,6 +196,43 @@ fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
             assert!(asked.map(|asked| asked.flows).sum::<usize>() > 0, "{from}");
         }
     });
+}
+
+/// The API server of a managed cluster is no node, and no pod: its address does not widen the range of pods.
+#[rstest]
+#[case::api_server("192.168.10.100", "", "host at-192-168-10-100 outside of the cluster has the endpoint's address")]
+#[case::near_pods("10.0.0.9", "", "host at-10-0-0-9 outside of the cluster has the endpoint's address")]
+#[case::another_node("192.168.10.100", ", nodeName: away", "node away itself has the endpoint's address")]
+fn endpoints_that_cannot_be_pods_do_not_widen_the_range_of_pods(
+    #[case] address: &str,
+    #[case] node_name: &str,
+    #[case] told: &str,
+) {
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: worker}\nspec: {podCIDR: 10.42.1.0/24}\n\
+        status: {addresses: [{type: InternalIP, address: 192.168.10.11}]}\n";
+    let objects = OBJECTS.replace("{addresses: [10.42.2.7]}", &format!("{{addresses: [{address}]{node_name}}}"));
+    let text = format!("{node}---\n{objects}");
+    let assumed =
+        scenario::of_objects(&text, Path::new("objects.yaml")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    assert!(assumed.assumptions.iter().any(|line| line.starts_with(told)), "{:#?}", assumed.assumptions);
+    let ranges: Vec<String> = assumed.scenario.cluster.proxy.cluster_cidrs.iter().map(ToString::to_string).collect();
+    assert_eq!(ranges, ["10.42.0.0/16"]);
+}
+
+/// iptables refuses `! -s 0.0.0.0/0`, and no range of pods has a node's address.
+#[rstest]
+fn no_range_that_iptables_refuses_is_assumed(#[files("../rules/tests/golden/*/cluster.yaml")] path: PathBuf) {
+    let text = std::fs::read_to_string(&path).unwrap();
+    // Two recordings have pods outside of their nodes' ranges, and are refused for that.
+    let Ok(assumed) = scenario::of_objects(&text, &path) else {
+        assert!(path.ends_with("endpoints-1000/cluster.yaml") || path.ends_with("endpoints-1001/cluster.yaml"));
+        return;
+    };
+    let cluster = &assumed.scenario.cluster;
+    for range in &cluster.proxy.cluster_cidrs {
+        assert!(range.prefix_len() > 0, "{range}");
+        assert!(!cluster.nodes.iter().flat_map(|node| node.addresses()).any(|ip| range.contains(&ip)), "{range}");
+    }
 }
 
 /// That nothing can be reached would pass for agreement, so it is told: kube-proxy does not look for the pods of a Deployment.

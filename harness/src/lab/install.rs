@@ -1,11 +1,13 @@
 //! Rules into namespaces, by the programs that administrators use.
 
 use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::iptables::LONGEST_LINE;
 
 use super::LabError;
 use super::namespaces::{Namespace, find};
 use super::{installed, nfacct, programs};
 use crate::documents::Document;
+use crate::text::shortened;
 
 /// Which of the two implementations of iptables installs rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,8 +66,13 @@ pub(super) fn install_all<T>(
 ///
 /// As [`install_all`].
 pub(super) fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
-    nfacct::create(namespace, document)?;
     let program = backend.program(document.mode, document.family);
+    if let Some(line) = too_long(document) {
+        let message = format!("it cuts a line of {} bytes apart: one may have {LONGEST_LINE}", line.len());
+        let (program, space) = (program.to_owned(), document.space.clone());
+        return Err(LabError::Rules { program, space, message, rule: Some(shortened(line).into_owned()) });
+    }
+    nfacct::create(namespace, document)?;
     let arguments: &[&str] = if document.mode == ProxyMode::Nftables { &["-f", "-"] } else { &[] };
     let output = programs::run(namespace, program, arguments, &document.text)?;
     if output.status.success() {
@@ -79,6 +86,12 @@ pub(super) fn install(namespace: &Namespace, document: &Document, backend: Backe
     let rule = line_number(&message).and_then(|number| document.text.lines().nth(number - 1)).map(str::to_owned);
     let rule = rule.filter(|line| line.trim() != "COMMIT");
     Err(LabError::Rules { program: program.to_owned(), space: document.space.clone(), message, rule })
+}
+
+/// The first line that iptables-restore would take for two. A rule can be longer printed than it was written.
+fn too_long(document: &Document) -> Option<&str> {
+    let lines = (document.mode == ProxyMode::Iptables).then(|| document.text.lines());
+    lines.into_iter().flatten().find(|line| line.len() > LONGEST_LINE)
 }
 
 /// The line that a message names: `line 7 failed` or `Error occurred at line: 7` of iptables-restore, `/dev/stdin:7:3-9` of

@@ -55,11 +55,19 @@ const OWN_OF_MATCHES: [&str; 3] = ["set", "pol", "fragment"];
 /// Options of matches that name what lies outside of the rules, and what that is.
 const ELSEWHERE: [(&str, &str); 2] = [("object-pinned", "a file of the host"), ("path", "a control group of the host")];
 
+/// The longest line that `iptables-restore` takes as one, without its line feed: it reads lines into 10,240 bytes
+/// (`iptables/iptables-restore.c`), and takes what is left of a longer one for another line.
+pub const LONGEST_LINE: usize = 10_238;
+
 /// Options whose next word may be any text.
 const TEXTS: [&str; 6] = ["--comment", "--log-prefix", "--nflog-prefix", "--string", "--hex-string", "--u32"];
 
 /// Looks for them in the words of a line.
 pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
+    if line.len() > LONGEST_LINE {
+        let message = format!("iptables-restore cuts a line of {} bytes apart: it may have {LONGEST_LINE}", line.len());
+        return Err(Fault::new(0, message));
+    }
     if let Some((at, letter)) = line.char_indices().find(|(_, letter)| letter.is_control() && *letter != '\t') {
         return Err(Fault::new(at, format!("the control character {letter:?} stands in a rule")));
     }
@@ -70,17 +78,32 @@ pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
         let message = "iptables takes these quotes apart otherwise: put double quotes around a whole word";
         return Err(Fault::new(word.column, message));
     }
-    let mut before = "";
-    for word in words {
-        let is_text = TEXTS.contains(&before);
-        before = word.raw;
-        if is_text {
-            before = "";
-        } else if word.text.starts_with('-') && word.text.len() > 1 {
+    let mut before = None;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if TEXTS.contains(&word.raw) {
+            text_option(word, before)?;
+            before = words.next();
+            continue;
+        }
+        if word.text.starts_with('-') && word.text.len() > 1 {
             option(word)?;
         }
+        before = Some(word);
     }
     Ok(())
+}
+
+/// An option whose next word is text, whatever it looks like. Behind another option it could be that one's value, and the next word
+/// an option: `--name --comment -M/tmp/x`.
+fn text_option(word: &Word<'_>, before: Option<&Word<'_>>) -> Result<(), Fault> {
+    match before.filter(|before| before.text.starts_with('-')) {
+        Some(before) => {
+            let message = format!("iptables may take `{}` for the value of `{}`", word.raw, before.raw);
+            Err(Fault::new(word.column, message))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A word that getopt would take for an option, or for its value.
@@ -156,9 +179,27 @@ mod tests {
     #[case::cgroup("-m cgroup --path user.slice", "`--path` names a control group of the host")]
     #[case::library("-m ../x --y", "`../x` is no name of a match")]
     #[case::library_of_target("-j ../x --y", "`../x` is no name of a target")]
+    #[case::value_of_another(
+        "-m recent --set --name --comment -M/tmp/x -j DROP",
+        "iptables may take `--comment` for the value of `--name`"
+    )]
+    #[case::target_behind_a_value(
+        "-m recent --set --name --comment -j IDLETIMER --timeout 600 --label x",
+        "iptables may take `--comment` for the value of `--name`"
+    )]
+    #[case::value_in_quotes("-m helper \"--helper\" --log-prefix -h", "the option `--helper` stands in quotes")]
     #[case::bell("-m comment --comment \"a\x07\"", "the control character '\\u{7}' stands in a rule")]
     fn what_reaches_beyond_a_rule_is_refused(#[case] rule: &str, #[case] expected: &str) {
         assert_eq!(parse_rule(rule, Family::Ipv4).map_err(|error| error.message), Err(expected.to_owned()));
+    }
+
+    #[test]
+    fn a_line_that_would_be_cut_apart_is_refused() {
+        let rule = |letters: usize| format!("-m comment --comment {}", "a".repeat(letters));
+        let shortest = rule(0).len();
+        assert_eq!(parse_rule(&rule(super::LONGEST_LINE - shortest), Family::Ipv4).err(), None);
+        let error = parse_rule(&rule(super::LONGEST_LINE - shortest + 1), Family::Ipv4).unwrap_err();
+        assert_eq!(error.message, "iptables-restore cuts a line of 10239 bytes apart: it may have 10238");
     }
 
     #[rstest]

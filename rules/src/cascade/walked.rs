@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use super::defect::{Defect, Kind};
 use super::front::Front;
+use super::naming::Naming;
 use super::outcome::{Case, Fallen, Fate, Unknown};
 use super::packets::{difference, machine, packets};
 use super::{Chance, Step};
@@ -35,16 +36,32 @@ pub(super) trait Names {
     /// The chance that is written at a rule of the chain, given from 1, for one of several choices; `None` where the rule leads
     /// clients to an endpoint again.
     fn chance(&self, rule: usize, choice: u32, of: u32) -> Option<Chance>;
-    /// Whether a chain of this name is an endpoint's.
-    fn is_endpoint(&self, chain: &str) -> bool;
-    /// Whether a chain is another group's, and is not looked into.
-    fn is_group(&self, chain: u32) -> bool;
-    /// Whether that group is one of the same service.
-    fn is_kin(&self, chain: u32) -> bool;
+    /// How chains are called.
+    fn naming(&self) -> &Naming;
+    /// The name of the group's own chain.
+    fn own(&self) -> &str;
+    /// The name of the chain at a position.
+    fn chain(&self, position: u32) -> &str;
     /// Whether a chain is not in the text.
     fn is_missing(&self, chain: u32) -> bool;
     /// The chain that a rule leads to and that is not in the text.
     fn missing(&self, rule: RuleId) -> Option<&str>;
+
+    /// Whether a chain of this name is an endpoint's.
+    fn is_endpoint(&self, chain: &str) -> bool {
+        self.naming().is_endpoint(chain)
+    }
+
+    /// Whether a chain is another group's, and is not looked into.
+    fn is_group(&self, chain: u32) -> bool {
+        self.naming().is_group(self.chain(chain))
+    }
+
+    /// Whether that group is one of the same service.
+    fn is_kin(&self, chain: u32) -> bool {
+        let own = self.naming().of_group(self.own());
+        own.is_some() && own == self.naming().of_group(self.chain(chain))
+    }
 }
 
 /// What was found of a group.

@@ -20,9 +20,17 @@ fn assumed(file: &Path) -> Result<Vec<String>, String> {
     scenario::of_rules(&text, file).map(|assumed| assumed.assumptions).map_err(|mistakes| mistakes.to_string())
 }
 
-/// The clusters without a Service that rules are written for; of nftables mode also those whose sync fails.
+/// The clusters without a Service that rules are written for.
 const WITHOUT_SERVICES: [&str; 3] = ["external-name", "headless", "nothing"];
-const FAILING: [&str; 3] = ["config-local-prefix", "long-names", "long-names-no-endpoints"];
+
+/// The clusters whose sync fails in nftables mode, with the start of the release's folder where it does not in all.
+const FAILING: [&str; 5] = [
+    "config-local-prefix/v1.30",
+    "config-local-prefix/v1.32",
+    "config-local-prefix/v1.34",
+    "long-names/",
+    "long-names-no-endpoints/",
+];
 
 /// The clusters that have Services of IPv6, and the one that has none of IPv4.
 const WITH_IPV6: [&str; 6] = [
@@ -38,11 +46,11 @@ const ONLY_IPV6: &str = "ipv6-only";
 /// Whether no rule of a recording is about a Service.
 fn is_without_services(recording: &Path) -> bool {
     let parts: Vec<&str> = recording.iter().filter_map(|part| part.to_str()).collect();
-    let [.., cluster, _, file] = parts.as_slice() else { panic!("{}", recording.display()) };
+    let [.., cluster, folder, file] = parts.as_slice() else { panic!("{}", recording.display()) };
     let is_lacking = match *file {
         "iptables-save.txt" => *cluster == ONLY_IPV6,
         "ip6tables-save.txt" => !WITH_IPV6.contains(cluster),
-        _ => FAILING.contains(cluster),
+        _ => FAILING.iter().any(|failing| format!("{cluster}/{folder}").starts_with(failing)),
     };
     is_lacking || WITHOUT_SERVICES.contains(cluster)
 }

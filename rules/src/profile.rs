@@ -54,6 +54,7 @@
 //!
 //! A version without a patch number is the newest patch release of its minor one, with what was backported to it.
 
+mod backports;
 pub mod gates;
 pub mod releases;
 
@@ -61,6 +62,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use self::backports::Backport;
 use crate::cluster::ProxyConfig;
 
 /// The minor releases of Kubernetes 1 that are known.
@@ -152,13 +154,13 @@ impl Profile {
 
     /// `KUBE-FIREWALL` drops what comes to 127.0.0.0/8 from elsewhere (from 1.18.4, 1.17.7, 1.16.11; CVE-2020-8558).
     pub fn drops_foreign_localnet(self) -> bool {
-        self.minor >= 19 || self.has_backport(&[(18, 4), (17, 7), (16, 11)])
+        self.minor >= 19 || self.has_backport(&backports::DROPS_FOREIGN_LOCALNET)
     }
 
     /// `KUBE-POSTROUTING` takes the mark away before it masquerades, so that a packet inside a tunnel is not
     /// masqueraded twice (from 1.19, 1.18.6, 1.17.9, 1.16.13; kubernetes#92035).
     pub fn clears_mark(self) -> bool {
-        self.minor >= 19 || self.has_backport(&[(18, 6), (17, 9), (16, 13)])
+        self.minor >= 19 || self.has_backport(&backports::CLEARS_MARK)
     }
 
     /// `MASQUERADE --random-fully` (from 1.16).
@@ -286,12 +288,12 @@ impl Profile {
 
     /// `externalIPs` are served. The gate that turns them off came with 1.36; policies and chains still count them then.
     pub fn serves_external_ips(self, config: &ProxyConfig) -> bool {
-        self.minor < 36 || config.feature_gates.get("AllowServiceExternalIPs").copied().unwrap_or(true)
+        self.minor < 36 || gates::ALLOW_SERVICE_EXTERNAL_IPS.is_on(self, config)
     }
 
     /// Load-balancer addresses with `ipMode: Proxy` are left alone (alpha in 1.29, on by default from 1.30).
     pub fn ip_mode(self, config: &ProxyConfig) -> bool {
-        self.gate(config, "LoadBalancerIPMode", 29, 30)
+        gates::LOAD_BALANCER_IP_MODE.is_on(self, config)
     }
 }
 
@@ -326,7 +328,7 @@ impl Profile {
 
     /// That comparison looks at connections to a service's address on any port (1.32.0 to 1.32.2; kubernetes#130484).
     pub fn compares_connections_on_any_port(self) -> bool {
-        self.minor == 32 && !self.has_backport(&[(32, 3)])
+        self.minor == 32 && !self.has_backport(&backports::COMPARES_PORTS)
     }
 
     /// That comparison looks at the endpoint's port too (from 1.34; kubernetes#130542); before, at its address alone.
@@ -352,19 +354,19 @@ impl Profile {
     /// translated already (from 1.34, 1.33.6); before, those for endpoints stand before the translation, so that the
     /// node's own packets never get to the short cut of policy Local.
     pub fn nftables_filters_translated(self) -> bool {
-        self.minor >= 34 || self.has_backport(&[(33, 6)])
+        self.minor >= 34 || self.has_backport(&backports::FILTERS_TRANSLATED)
     }
 
     /// Interfaces are compared by name, with `iifname` (from 1.35, 1.34.2, 1.33.6; kubernetes#134024); before, with `iif`,
     /// which wants an interface that is there, and no start of a name.
     pub fn nftables_interface_by_name(self) -> bool {
-        self.minor >= 35 || self.has_backport(&[(34, 2), (33, 6)])
+        self.minor >= 35 || self.has_backport(&backports::INTERFACE_BY_NAME)
     }
 
     /// Packets to the ranges of ServiceCIDR objects are dropped where no service has the address (gate
     /// `MultiCIDRServiceAllocator`, alpha in 1.27, on by default from 1.33, always on from 1.34).
     pub fn nftables_drops_unallocated(self, config: &ProxyConfig) -> bool {
-        self.minor >= 34 || self.gate(config, "MultiCIDRServiceAllocator", 27, 33)
+        gates::MULTI_CIDR_SERVICE_ALLOCATOR.is_on(self, config)
     }
 
     /// Rules that mark what comes from outside have the comment `masquerade`, and the one for all cluster IPs has one with
@@ -422,18 +424,18 @@ impl Profile {
 
     /// Terminating endpoints serve where no ready one is left (alpha in 1.22, on by default from 1.26).
     pub fn terminating_endpoints(self, config: &ProxyConfig) -> bool {
-        self.gate(config, "ProxyTerminatingEndpoints", 22, 26)
+        gates::PROXY_TERMINATING_ENDPOINTS.is_on(self, config)
     }
 
     /// Zone hints count (alpha in 1.21, on by default from 1.24, always on from 1.33).
     pub fn zone_hints(self, config: &ProxyConfig) -> bool {
-        self.minor >= 33 || self.gate(config, "TopologyAwareHints", 21, 24)
+        gates::TOPOLOGY_AWARE_HINTS.is_on(self, config)
     }
 
     /// Hints count without the annotation that asks for them (alpha in 1.30, on by default from 1.31, always on from
     /// 1.33).
     pub fn hints_without_annotation(self, config: &ProxyConfig) -> bool {
-        self.minor >= 33 || self.gate(config, "ServiceTrafficDistribution", 30, 31)
+        gates::SERVICE_TRAFFIC_DISTRIBUTION.is_on(self, config)
     }
 
     /// The annotation may be `service.kubernetes.io/topology-mode`, and any value but `Disabled` asks for hints (from
@@ -444,17 +446,11 @@ impl Profile {
 
     /// Hints can name nodes (alpha in 1.33, on by default from 1.34).
     pub fn node_hints(self, config: &ProxyConfig) -> bool {
-        self.gate(config, "PreferSameTrafficDistribution", 33, 34)
-    }
-
-    /// Whether a feature gate is on: never before its alpha release, then as configured, else by default.
-    fn gate(self, config: &ProxyConfig, name: &str, alpha: u8, default_on: u8) -> bool {
-        let configured = config.feature_gates.get(name).copied();
-        self.minor >= alpha && configured.unwrap_or(self.minor >= default_on)
+        gates::PREFER_SAME_TRAFFIC_DISTRIBUTION.is_on(self, config)
     }
 
     /// Whether this is a patch release, of one of these minor ones, that is not older.
-    fn has_backport(self, since: &[(u8, u8)]) -> bool {
+    fn has_backport(self, since: &[Backport]) -> bool {
         let patch = self.patch.unwrap_or(u8::MAX);
         since.iter().any(|(minor, first)| self.minor == *minor && patch >= *first)
     }
@@ -496,17 +492,5 @@ mod tests {
     #[case("1.19.0", true)]
     fn backports_count_from_their_patch_release(#[case] version: &str, #[case] drops: bool) {
         assert_eq!(version.parse::<Profile>().unwrap().drops_foreign_localnet(), drops);
-    }
-
-    #[rstest]
-    #[case::before_alpha("1.28", Some(true), false)]
-    #[case::alpha("1.29", None, false)]
-    #[case::alpha_on("1.29", Some(true), true)]
-    #[case::default_on("1.30", None, true)]
-    #[case::default_off("1.30", Some(false), false)]
-    fn feature_gates(#[case] version: &str, #[case] configured: Option<bool>, #[case] on: bool) {
-        let mut config = ProxyConfig::default();
-        config.feature_gates.extend(configured.map(|on| ("LoadBalancerIPMode".to_owned(), on)));
-        assert_eq!(version.parse::<Profile>().unwrap().ip_mode(&config), on);
     }
 }

@@ -9,7 +9,7 @@ use svclab_rules::walk;
 use super::{Report, figures, sample};
 
 /// The version of the document's shape. It grows when a field changes its meaning or goes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 
 /// The whole report as one JSON object.
 ///
@@ -24,7 +24,7 @@ pub fn render(report: &Report) -> Result<Value, serde_json::Error> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "svclab cascade --format json")]
 pub(crate) struct Document<'a> {
-    /// The version of this form: 2.
+    /// The version of this form: 1.
     version: u32,
     /// Where the rules come from.
     source: &'a str,

@@ -20,23 +20,70 @@ fn assumed(file: &Path) -> Result<Vec<String>, String> {
     scenario::of_rules(&text, file).map(|assumed| assumed.assumptions).map_err(|mistakes| mistakes.to_string())
 }
 
+/// The clusters without a Service that rules are written for.
+const WITHOUT_SERVICES: [&str; 3] = ["external-name", "headless", "nothing"];
+
+/// The clusters whose sync fails in nftables mode, with the start of the release's folder where it does not in all.
+const FAILING: [&str; 5] = [
+    "config-local-prefix/v1.30",
+    "config-local-prefix/v1.32",
+    "config-local-prefix/v1.34",
+    "long-names/",
+    "long-names-no-endpoints/",
+];
+
+/// The clusters that have Services of IPv6, and the one that has none of IPv4.
+const WITH_IPV6: [&str; 6] = [
+    "config-nodeport-addresses-primary",
+    "dual-stack",
+    "dual-stack-healthcheck",
+    "dual-stack-loadbalancer",
+    "ip-families-empty",
+    ONLY_IPV6,
+];
+const ONLY_IPV6: &str = "ipv6-only";
+
+/// Whether no rule of a recording is about a Service.
+fn is_without_services(recording: &Path) -> bool {
+    let parts: Vec<&str> = recording.iter().filter_map(|part| part.to_str()).collect();
+    let [.., cluster, folder, file] = parts.as_slice() else { panic!("{}", recording.display()) };
+    let is_lacking = match *file {
+        "iptables-save.txt" => *cluster == ONLY_IPV6,
+        "ip6tables-save.txt" => !WITH_IPV6.contains(cluster),
+        _ => FAILING.iter().any(|failing| format!("{cluster}/{folder}").starts_with(failing)),
+    };
+    is_lacking || WITHOUT_SERVICES.contains(cluster)
+}
+
+/// Parts of the paths of recordings that do not tell enough to write the same rules: external IPs that a gate turns off.
+const UNTOLD: [&str; 1] = ["/external-ips-off/v1.36"];
+
 /// For the objects that are read from a recording, svclab writes the recording again. Left out is what rules do not tell: endpoints that
 /// serve policy Local and not Cluster (topology hints, or terminating ones), that no node port is served but on loopback addresses, for
-/// which a lost rule is the likelier reason, and the node's own address, by which some releases write source ranges; of 1.36,
-/// external IPs that a gate switches off, and in nftables mode that a service's only range of endpoints is on another node, which
-/// only a missing element of `hairpin-connections` says.
+/// which a lost rule is the likelier reason, and the node's own address, by which some releases write source ranges. Clusters of
+/// which no rule is about a Service are listed, and so are recordings of which it is known that other rules are written.
 #[rstest]
 fn the_same_rules_are_written_for_what_is_assumed(
     #[files("../rules/tests/golden/*/v*/*-save.txt")]
     #[files("../rules/tests/golden/*/v*/nft-ruleset.txt")]
     #[exclude(
-        "/(terminating-local|topology-hints-external-local|config-nodeport-addresses-loopback)/|loadbalancer-source-ranges|/external-ips-off/v1.36|/(clusterip-one-endpoint|ip-families-empty)/v1.36-nftables/"
+        "/(terminating-local|topology-hints-external-local|config-nodeport-addresses-loopback)/|loadbalancer-source-ranges"
     )]
     file: PathBuf,
 ) {
+    let is_of = |pattern: &&str| file.to_string_lossy().contains(pattern);
+    let is_without_services = is_without_services(&file);
+    let is_untold = UNTOLD.iter().any(is_of);
     match assumed(&file) {
-        Ok(told) => assert!(told.iter().any(|words| words.contains("which writes the same rules")), "{told:#?}"),
-        Err(mistakes) => assert!(mistakes.contains("no rule is about a Service"), "{mistakes}"),
+        Ok(told) => {
+            assert!(!is_without_services, "a Service is found: {told:#?}");
+            let is_same = told.iter().any(|words| words.contains("which writes the same rules"));
+            assert_eq!(is_same, !is_untold, "{told:#?}");
+        }
+        Err(mistakes) => {
+            assert!(mistakes.contains("no rule is about a Service"), "{mistakes}");
+            assert!(is_without_services, "{}: {mistakes}", file.display());
+        }
     }
 }
 

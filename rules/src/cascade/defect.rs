@@ -229,14 +229,14 @@ impl Kind {
             Self::Uneven { .. } => "uneven",
             Self::NoDestination { .. } => "no-destination",
             Self::Orphan { .. } => "orphan",
-            Self::OldClientsOnly { .. } => "old-clients-only",
-            Self::NoAffinity { .. } => "no-affinity",
-            Self::NotRemembered { .. } => "not-remembered",
-            Self::Crossed { .. } => "crossed-affinity",
-            Self::NotedByAll { .. } => "noted-by-all",
-            Self::OtherList { .. } => "other-list",
-            Self::OtherKey { .. } => "other-key",
-            Self::Destination { .. } => "affinity-of-destination",
+            Self::OldClientsOnly { .. } => "affinity-old-clients-only",
+            Self::NoAffinity { .. } => "affinity-missing",
+            Self::NotRemembered { .. } => "affinity-not-remembered",
+            Self::Crossed { .. } => "affinity-crossed",
+            Self::NotedByAll { .. } => "affinity-noted-by-all",
+            Self::OtherList { .. } => "affinity-other-list",
+            Self::OtherKey { .. } => "affinity-other-key",
+            Self::Destination { .. } => "affinity-destination",
             Self::Mask { .. } => "affinity-mask",
             Self::Time { .. } => "affinity-time",
             Self::FallsThrough { .. } => "falls-through",
@@ -313,8 +313,8 @@ impl fmt::Display for Kind {
                     write!(f, "{within}: ")?;
                 }
                 f.write_str(
-                    "depends on more than the connection itself, as earlier packets, rates or a connection mark: shares are of \
-                     connections that are new in every respect",
+                    "depends on more than the connection itself, as earlier packets, rates or a connection mark: the shares \
+                     hold for connections without earlier state",
                 )
             }
             Self::Escapes { fate, within, share } => {

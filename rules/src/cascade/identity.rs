@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
 use super::defect::{Defect, Kind};
-use super::read::{ENDPOINT, asked, destination, group_hash};
+use super::written::{CHAINS, asked, destination};
 use crate::cluster::Protocol;
 use crate::iptables::{Chain, ChainHash, Network, Rule, Target};
 
@@ -27,7 +27,7 @@ const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 /// The name of a service port as it is hashed, and the protocol, of which the name of a group's chain is the hash. Up to 1.19
 /// an unnamed port's name ends in a colon.
 pub(super) fn verified(chain: &str, service: &str) -> Option<(String, Protocol)> {
-    let hash = group_hash(chain)?;
+    let hash = CHAINS.of_group(chain).and_then(ChainHash::parse)?;
     let names = [service.to_owned(), format!("{service}:")];
     names.into_iter().find_map(|name| {
         let is = |protocol: &Protocol| ChainHash::of_service_port(&name, *protocol) == hash;
@@ -58,7 +58,7 @@ pub(super) fn check(own: &Own<'_>, endpoints: Vec<(usize, &Rule, &Chain)>) -> Ve
             continue;
         }
         let Some((service, protocol)) = &verified else { continue };
-        let Some(hash) = chain.name.strip_prefix(ENDPOINT).and_then(ChainHash::parse) else { continue };
+        let Some(hash) = CHAINS.of_endpoint(&chain.name).and_then(ChainHash::parse) else { continue };
         let of = |endpoint: &SocketAddr| ChainHash::of_endpoint(service, *protocol, &endpoint.to_string());
         if of(&to) != hash {
             let all = by_hash.get_or_insert_with(|| destinations.iter().map(|to| (of(to), *to)).collect());

@@ -17,6 +17,7 @@ mod even;
 mod front;
 mod identity;
 mod judge;
+mod naming;
 mod numgen;
 mod outcome;
 mod packets;
@@ -25,6 +26,7 @@ mod sentence;
 #[cfg(test)]
 mod tests;
 mod walked;
+mod written;
 
 pub use defect::{Defect, Kind};
 pub(crate) use even::{FIVE_DIGITS, TEN_DIGITS, is_even};

@@ -8,6 +8,7 @@ use super::affinity::{Endpoint, Key as Remembered, Note, Recall, affinity};
 use super::defect::{Defect, Kind};
 use super::front::Front;
 use super::judge::{About, Extent, judge};
+use super::naming::Naming;
 use super::walked::{Group, Names, walk};
 use super::{Cascade, Chance};
 use crate::cluster::Protocol;
@@ -18,10 +19,8 @@ use crate::nftables::{
 };
 use crate::walk::{RuleId, draws_of};
 
-/// The beginnings of the names of chains that share connections out: among all endpoints, and among those of the node.
-const GROUPS: [&str; 2] = ["service-", "local-"];
-/// The beginning of the names of endpoints' chains.
-const ENDPOINT: &str = "endpoint-";
+/// The chains of all endpoints of a service port, of those of the node, and of endpoints.
+const CHAINS: Naming = Naming { groups: &["service-", "local-"], endpoint: "endpoint-" };
 /// The chain that only sets a mark: what it does is known where a text does not show it.
 const MARKING: &str = "mark-for-masquerade";
 
@@ -35,12 +34,8 @@ pub fn numgens_of(table: &Table, extent: Extent) -> Vec<Cascade> {
     let shown = table.chains.len();
     let table = completed(table);
     let text = Text::new(&table, shown, extent);
-    let groups = table.chains.iter().take(shown).zip(0..).filter(|(chain, _)| is_group(&chain.name));
+    let groups = table.chains.iter().take(shown).zip(0..).filter(|(chain, _)| CHAINS.is_group(&chain.name));
     groups.filter_map(|(chain, position)| text.cascade(chain, position)).collect()
-}
-
-fn is_group(name: &str) -> bool {
-    GROUPS.iter().any(|group| name.starts_with(group))
 }
 
 /// A table with all chains and sets that its rules name. Those that were not there come last: nothing is known of the chains, and no
@@ -205,7 +200,7 @@ impl<'a> Text<'a> {
             let by_name = || named_endpoint(&chain.name).filter(|(_, endpoint)| *endpoint != written(to));
             let other_service = || {
                 let own = named_endpoint(&chain.name)?.0;
-                let group = GROUPS.iter().find_map(|prefix| group.name.strip_prefix(prefix))?.split_once('-')?.1;
+                let group = CHAINS.of_group(&group.name)?.split_once('-')?.1;
                 (own != group && !group.ends_with("...")).then(|| own.to_owned())
             };
             let wrong = by_rule
@@ -236,18 +231,16 @@ impl Names for Written<'_, '_> {
         Some(if asks { Chance::Condition } else { chance(choice, of) })
     }
 
-    fn is_endpoint(&self, chain: &str) -> bool {
-        chain.starts_with(ENDPOINT)
+    fn naming(&self) -> &Naming {
+        &CHAINS
     }
 
-    fn is_group(&self, chain: u32) -> bool {
-        is_group(self.text.program.chain_name(chain))
+    fn own(&self) -> &str {
+        &self.chain.name
     }
 
-    fn is_kin(&self, chain: u32) -> bool {
-        let base = |name: &str| GROUPS.iter().find_map(|group| Some(name.strip_prefix(group)?.to_owned()));
-        let own = base(&self.chain.name);
-        own.is_some() && own == base(self.text.program.chain_name(chain))
+    fn chain(&self, position: u32) -> &str {
+        self.text.program.chain_name(position)
     }
 
     fn is_missing(&self, chain: u32) -> bool {
@@ -274,12 +267,12 @@ fn led(rule: &Rule, number: usize) -> Vec<(usize, &str)> {
         return Vec::new();
     }
     let chains = rule.statements.iter().flat_map(chains_of).map(|name| &**name);
-    chains.filter(|name| name.starts_with(ENDPOINT)).map(|name| (number, name)).collect()
+    chains.filter(|name| CHAINS.is_endpoint(name)).map(|name| (number, name)).collect()
 }
 
 /// The side of a packet and the set by which a rule knows clients again.
 fn recalled(rule: &Rule) -> Option<(Side, &str)> {
-    let leads = rule.statements.iter().flat_map(chains_of).any(|chain| chain.starts_with(ENDPOINT));
+    let leads = rule.statements.iter().flat_map(chains_of).any(|chain| CHAINS.is_endpoint(chain));
     rule.conditions.iter().filter(|_| leads).find_map(|condition| match condition {
         Condition::Address { side, negated: false, value: Addresses::Set(set) } => Some((*side, &**set)),
         _ => None,
@@ -336,7 +329,7 @@ fn masqueraded(chain: &Chain) -> Option<IpAddr> {
 /// The service port and the endpoint in the name of a chain: `default/web/tcp/http` and `10.244.1.10/8080` of
 /// `endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080`. Nothing where the name was cut.
 fn named_endpoint(chain: &str) -> Option<(&str, &str)> {
-    let base = chain.strip_prefix(ENDPOINT)?.split_once('-')?.1;
+    let base = CHAINS.of_endpoint(chain)?.split_once('-')?.1;
     base.rsplit_once("__").filter(|_| !chain.ends_with("..."))
 }
 
@@ -348,7 +341,7 @@ fn written(to: SocketAddr) -> String {
 /// The service port and protocol in the name of a chain: `default/web:http` and TCP of `service-XXXXXXXX-default/web/tcp/http`.
 fn named(chain: &str) -> (String, Option<Protocol>) {
     let parts = || {
-        let base = GROUPS.iter().find_map(|group| chain.strip_prefix(group))?;
+        let base = CHAINS.of_group(chain)?;
         let mut parts = base.split_once('-')?.1.splitn(4, '/');
         let (namespace, name, protocol) = (parts.next()?, parts.next()?, parts.next()?);
         let protocol =
@@ -378,7 +371,7 @@ fn leads(table: &Table) -> HashMap<&str, Lead<'_>> {
     for chain in &table.chains {
         for statement in chain.rules.iter().flat_map(|rule| &rule.statements) {
             if let Statement::Verdict(Verdict::Goto(next) | Verdict::Jump(next)) = statement
-                && !next.starts_with(ENDPOINT)
+                && !CHAINS.is_endpoint(next)
             {
                 leads.entry(next).or_default().chains.push(&chain.name);
             }

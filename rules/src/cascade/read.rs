@@ -9,20 +9,17 @@ use super::defect::{Defect, Kind};
 use super::front::{Front, Leads, front};
 use super::identity::{self, Own};
 use super::judge::{About, Extent, judge};
+use super::naming::Naming;
 use super::walked::{Group, Names, walk};
+use super::written::{CHAINS, asked, destination};
 use super::{Cascade, Chance};
 use crate::cluster::{Family, Protocol};
 use crate::iptables::evaluate::Program;
 use crate::iptables::{
-    Chain, ChainHash, Match, Nat, Ports, Probability, Recent, RecentAction, Rule, RuleSet, Statistic, Table, TableName,
-    Target,
+    Chain, Match, Ports, Probability, Recent, RecentAction, Rule, RuleSet, Statistic, Table, TableName, Target,
 };
 use crate::walk::RuleId;
 
-/// The beginnings of the names of chains that share connections out, in every release.
-const GROUPS: [&str; 3] = ["KUBE-SVC-", "KUBE-SVL-", "KUBE-XLB-"];
-/// The beginning of the names of endpoints' chains.
-pub(super) const ENDPOINT: &str = "KUBE-SEP-";
 /// Chains that only set a mark: what they do is known where a text does not show it.
 const MARKING: [&str; 2] = ["KUBE-MARK-MASQ", "KUBE-MARK-DROP"];
 
@@ -37,7 +34,7 @@ pub fn cascades_of(rules: &RuleSet, extent: Extent) -> Vec<Cascade> {
     let Some(nat) = rules.table(TableName::Nat) else { return Vec::new() };
     let nat = completed(nat, extent);
     let text = Text::new(&nat, rules.family, extent);
-    let is_group = |chain: &&Chain| is_group(&chain.name) || draws_lots(chain);
+    let is_group = |chain: &&Chain| CHAINS.is_group(&chain.name) || draws_lots(chain);
     let groups = nat.chains.iter().filter(is_group);
     let mut cascades: Vec<Cascade> = groups.filter_map(|chain| text.cascade(chain)).collect();
     orphans(nat.chains.as_slice(), extent, &mut cascades);
@@ -51,7 +48,7 @@ fn completed(table: &Table, extent: Extent) -> Cow<'_, Table> {
     let is_lacking = |name: &&str| table.chain(name).is_none() && jumps().any(|next| **next == **name);
     let lacking: Vec<&str> = MARKING.into_iter().filter(is_lacking).collect();
     let is_cut = |chain: &Chain| {
-        let is_part = extent == Extent::Part && chain.name.starts_with(ENDPOINT);
+        let is_part = extent == Extent::Part && CHAINS.is_endpoint(&chain.name);
         is_part && !chain.rules.iter().any(|rule| destination(rule).is_some())
     };
     if lacking.is_empty() && !table.chains.iter().any(is_cut) {
@@ -60,10 +57,6 @@ fn completed(table: &Table, extent: Extent) -> Cow<'_, Table> {
     let shown = table.chains.iter().filter(|chain| !is_cut(chain)).cloned();
     let chains = shown.chain(lacking.into_iter().map(Chain::user)).collect();
     Cow::Owned(Table { name: table.name, chains })
-}
-
-fn is_group(name: &str) -> bool {
-    GROUPS.iter().any(|group| name.starts_with(group))
 }
 
 /// Whether a rule of a chain translates by chance, as people write cascades by hand.
@@ -88,7 +81,7 @@ impl<'a> Text<'a> {
         let positions = (0..).zip(&program.names).map(|(at, names)| (names.chain.clone(), at)).collect();
         Self {
             chains: nat.chains.iter().map(|chain| (&*chain.name, chain)).collect(),
-            leads: Leads::of(nat, |name| name.starts_with(ENDPOINT)),
+            leads: Leads::of(nat, |name| CHAINS.is_endpoint(name)),
             program,
             positions,
             family,
@@ -181,18 +174,16 @@ impl Names for Written<'_, '_> {
         (!leads_back).then(|| chance(rule, self.fronts))
     }
 
-    fn is_endpoint(&self, chain: &str) -> bool {
-        chain.starts_with(ENDPOINT)
+    fn naming(&self) -> &Naming {
+        &CHAINS
     }
 
-    fn is_group(&self, chain: u32) -> bool {
-        is_group(self.text.program.chain_name(chain))
+    fn own(&self) -> &str {
+        &self.chain.name
     }
 
-    fn is_kin(&self, chain: u32) -> bool {
-        let hash = |name: &str| GROUPS.iter().find_map(|group| Some(name.strip_prefix(group)?.to_owned()));
-        let own = hash(&self.chain.name);
-        own.is_some() && own == hash(self.text.program.chain_name(chain))
+    fn chain(&self, position: u32) -> &str {
+        self.text.program.chain_name(position)
     }
 
     fn is_missing(&self, _: u32) -> bool {
@@ -219,7 +210,7 @@ pub(super) struct Led<'a> {
 fn led(rule: &Rule, number: usize) -> Option<Led<'_>> {
     let chain = match destination(rule) {
         Some(_) => "",
-        None => rule.next_chain().filter(|next| next.starts_with(ENDPOINT))?,
+        None => rule.next_chain().filter(|next| CHAINS.is_endpoint(next))?,
     };
     Some(Led { number, rule, chain, recent: asks_recent(rule) })
 }
@@ -269,11 +260,6 @@ fn drawn(statistic: Statistic) -> Chance {
 /// `namespace/name:port` in a rule's comment.
 pub(super) fn service_in(rule: &Rule) -> Option<&str> {
     rule.comment()?.split(' ').find(|word| word.contains('/'))
-}
-
-/// The protocol that a rule asks for.
-pub(super) fn asked(rule: &Rule) -> Option<Protocol> {
-    rule.protocol.filter(|protocol| !protocol.negated).and_then(|protocol| protocol.value.transport())
 }
 
 /// The protocol of a service: that of which its chain's name is the hash, that of its fronts, else that which most of its endpoints'
@@ -342,21 +328,11 @@ fn label(chain: &str, destination: Option<SocketAddr>) -> String {
     destination.map_or_else(|| chain.to_owned(), |address| crate::digits::socket(address).to_string())
 }
 
-/// Where a rule translates to.
-pub(super) fn destination(rule: &Rule) -> Option<SocketAddr> {
-    match &rule.target {
-        Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) => {
-            Some(SocketAddr::new(*address, ports.first))
-        }
-        _ => None,
-    }
-}
-
 /// Finds endpoints that translate for a service, but that no rule leads to.
 fn orphans(chains: &[Chain], extent: Extent, cascades: &mut [Cascade]) {
     let jumps = chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
-    let led: HashSet<&str> = jumps.map(|next| &**next).filter(|next| next.starts_with(ENDPOINT)).collect();
-    let alone = chains.iter().filter(|chain| chain.name.starts_with(ENDPOINT) && !led.contains(&*chain.name));
+    let led: HashSet<&str> = jumps.map(|next| &**next).filter(|next| CHAINS.is_endpoint(next)).collect();
+    let alone = chains.iter().filter(|chain| CHAINS.is_endpoint(&chain.name) && !led.contains(&*chain.name));
     for chain in alone.filter(|_| extent == Extent::Whole) {
         let Some((address, service)) =
             chain.rules.iter().find_map(destination).zip(chain.rules.iter().find_map(service_in))
@@ -368,9 +344,4 @@ fn orphans(chains: &[Chain], extent: Extent, cascades: &mut [Cascade]) {
             own.defects.push(Defect { rule: 0, kind });
         }
     }
-}
-
-/// The hash in the name of a group's chain.
-pub(super) fn group_hash(chain: &str) -> Option<ChainHash> {
-    GROUPS.iter().find_map(|group| ChainHash::parse(chain.strip_prefix(group)?))
 }

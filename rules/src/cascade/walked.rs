@@ -5,12 +5,14 @@ use std::net::SocketAddr;
 
 use super::defect::{Defect, Kind};
 use super::front::Front;
+use super::naming::Naming;
 use super::outcome::{Case, Fallen, Fate, Unknown};
 use super::packets::{difference, machine, packets};
 use super::{Chance, Step};
 use crate::cluster::Protocol;
 use crate::walk::{
-    Deed, Destination, End, Entry, Environment, Inspect, Packet, Program, Reach, RuleId, Share, Spread, Survey, spread,
+    Destination, End, Entry, Environment, Inspect, Packet, Program, Reach, RuleEffect, RuleId, Scan, Share, Spread,
+    spread,
 };
 
 /// How many times rules are asked at most for one packet, beside [`TIMES`] for each that there is.
@@ -34,16 +36,32 @@ pub(super) trait Names {
     /// The chance that is written at a rule of the chain, given from 1, for one of several choices; `None` where the rule leads
     /// clients to an endpoint again.
     fn chance(&self, rule: usize, choice: u32, of: u32) -> Option<Chance>;
-    /// Whether a chain of this name is an endpoint's.
-    fn is_endpoint(&self, chain: &str) -> bool;
-    /// Whether a chain is another group's, and is not looked into.
-    fn is_group(&self, chain: u32) -> bool;
-    /// Whether that group is one of the same service.
-    fn is_kin(&self, chain: u32) -> bool;
+    /// How chains are called.
+    fn naming(&self) -> &Naming;
+    /// The name of the group's own chain.
+    fn own(&self) -> &str;
+    /// The name of the chain at a position.
+    fn chain(&self, position: u32) -> &str;
     /// Whether a chain is not in the text.
     fn is_missing(&self, chain: u32) -> bool;
     /// The chain that a rule leads to and that is not in the text.
     fn missing(&self, rule: RuleId) -> Option<&str>;
+
+    /// Whether a chain of this name is an endpoint's.
+    fn is_endpoint(&self, chain: &str) -> bool {
+        self.naming().is_endpoint(chain)
+    }
+
+    /// Whether a chain is another group's, and is not looked into.
+    fn is_group(&self, chain: u32) -> bool {
+        self.naming().is_group(self.chain(chain))
+    }
+
+    /// Whether that group is one of the same service.
+    fn is_kin(&self, chain: u32) -> bool {
+        let own = self.naming().of_group(self.own());
+        own.is_some() && own == self.naming().of_group(self.chain(chain))
+    }
 }
 
 /// What was found of a group.
@@ -62,12 +80,12 @@ pub(super) struct Walked {
 pub(super) fn walk<C: Inspect>(group: &Group<'_, C>) -> Option<Walked> {
     let is_border = |chain: u32| chain != group.chain && group.names.is_group(chain);
     let mut reach = Reach::new(group.program, &is_border, true);
-    let mut survey = reach.survey(group.chain);
-    if !survey.edges.marks.is_empty() {
+    let mut scan = reach.scan(group.chain);
+    if !scan.edges.marks.is_empty() {
         reach = Reach::new(group.program, &is_border, false);
-        survey = reach.survey(group.chain);
+        scan = reach.scan(group.chain);
     }
-    let Survey { edges, rules, history } = survey;
+    let Scan { edges, rules, history } = scan;
     let family = group.program.family();
     let tried = packets(family, group.protocol, group.fronts, &edges);
     let mut ledger = Ledger::new(group, &mut reach, &tried.main);
@@ -170,28 +188,28 @@ impl<'a, 'b, C: Inspect> Ledger<'a, 'b, C> {
     /// Enters what a rule may lead to.
     fn list(&mut self, rule: u32, reach: &mut Reach<'_, C>, packet: &Packet) {
         let (names, number) = (self.group.names, self.number(rule));
-        match self.group.program.code.deed(rule) {
-            Deed::Translates(to) => {
+        match self.group.program.code.effect(rule) {
+            RuleEffect::Translates(to) => {
                 let of = to.len() as u32;
                 for (destination, choice) in to.iter().zip(0..) {
                     let Some(chance) = names.chance(number, choice, of) else { return };
                     self.enter(number, "", label(destination, packet), chance);
                 }
             }
-            Deed::Leads(chains, _) => {
+            RuleEffect::Leads(chains, _) => {
                 let of = chains.len() as u32;
                 for (chain, choice) in chains.into_iter().zip(0..) {
                     let Some(chance) = names.chance(number, choice, of) else { return };
                     self.list_chain(number, chain, chance, reach, packet);
                 }
             }
-            Deed::Ends => {
+            RuleEffect::Ends => {
                 let missing = names.missing(RuleId(rule)).filter(|chain| names.is_endpoint(chain));
                 if let Some((chain, chance)) = missing.zip(names.chance(number, 0, 1)) {
                     self.enter(number, chain, chain.to_owned(), chance);
                 }
             }
-            Deed::Passes | Deed::Marks | Deed::Returns => {}
+            RuleEffect::Passes | RuleEffect::Marks | RuleEffect::Returns => {}
         }
     }
 

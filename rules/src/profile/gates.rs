@@ -7,6 +7,7 @@
 use std::fmt;
 
 use super::Profile;
+use crate::cluster::ProxyConfig;
 
 /// A feature gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Gate {
     pub name: &'static str,
     /// The minor release in which it came, as alpha or beta.
     since: u8,
+    /// The minor release from which on it is on by default, where svclab's results depend on it.
+    default_on: u8,
     /// The minor release from which on it is on for good: kube-proxy does not start where it is set to false.
     locked_since: Option<u8>,
     /// Whether what svclab writes depends on it.
@@ -37,7 +40,7 @@ pub enum Oddity {
 impl fmt::Display for Oddity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => f.write_str("is not one of kube-proxy's gates, and has no effect here"),
+            Self::Unknown => f.write_str("is unknown to kube-proxy; ignored"),
             Self::NotYet(since) => write!(f, "was added in 1.{since}: a kube-proxy before that does not start with it"),
             Self::Locked(since) => {
                 write!(f, "is always on from 1.{since} on: such a kube-proxy does not start without it")
@@ -64,24 +67,42 @@ pub fn oddity(name: &str, on: bool, profile: Profile) -> Option<Oddity> {
     }
 }
 
+impl Gate {
+    /// Whether it is on in a release: never before it came, always once it is locked, else as configured or by default.
+    pub(super) fn is_on(self, profile: Profile, config: &ProxyConfig) -> bool {
+        let is_locked = self.locked_since.is_some_and(|since| profile.minor >= since);
+        let by_default = || profile.minor >= self.default_on;
+        let configured = || config.feature_gates.get(self.name).copied();
+        profile.minor >= self.since && (is_locked || configured().unwrap_or_else(by_default))
+    }
+}
+
 /// A gate on which what svclab writes depends.
-const fn decides(name: &'static str, since: u8, locked_since: Option<u8>) -> Gate {
-    Gate { name, since, locked_since, decides: true }
+const fn decides(name: &'static str, since: u8, default_on: u8, locked_since: Option<u8>) -> Gate {
+    Gate { name, since, default_on, locked_since, decides: true }
 }
 
 /// A gate on which nothing depends here.
 const fn other(name: &'static str, since: u8) -> Gate {
-    Gate { name, since, locked_since: None, decides: false }
+    Gate { name, since, default_on: since, locked_since: None, decides: false }
 }
 
+pub(super) const ALLOW_SERVICE_EXTERNAL_IPS: Gate = decides("AllowServiceExternalIPs", 36, 36, None);
+pub(super) const LOAD_BALANCER_IP_MODE: Gate = decides("LoadBalancerIPMode", 29, 30, Some(32));
+pub(super) const MULTI_CIDR_SERVICE_ALLOCATOR: Gate = decides("MultiCIDRServiceAllocator", 27, 33, Some(34));
+pub(super) const PREFER_SAME_TRAFFIC_DISTRIBUTION: Gate = decides("PreferSameTrafficDistribution", 33, 34, Some(35));
+pub(super) const PROXY_TERMINATING_ENDPOINTS: Gate = decides("ProxyTerminatingEndpoints", 22, 26, Some(28));
+pub(super) const SERVICE_TRAFFIC_DISTRIBUTION: Gate = decides("ServiceTrafficDistribution", 30, 31, Some(33));
+pub(super) const TOPOLOGY_AWARE_HINTS: Gate = decides("TopologyAwareHints", 21, 24, Some(33));
+
 const GATES: [Gate; 47] = [
-    decides("AllowServiceExternalIPs", 36, None),
-    decides("LoadBalancerIPMode", 29, Some(32)),
-    decides("MultiCIDRServiceAllocator", 27, Some(34)),
-    decides("PreferSameTrafficDistribution", 33, Some(35)),
-    decides("ProxyTerminatingEndpoints", 22, Some(28)),
-    decides("ServiceTrafficDistribution", 30, Some(33)),
-    decides("TopologyAwareHints", 21, Some(33)),
+    ALLOW_SERVICE_EXTERNAL_IPS,
+    LOAD_BALANCER_IP_MODE,
+    MULTI_CIDR_SERVICE_ALLOCATOR,
+    PREFER_SAME_TRAFFIC_DISTRIBUTION,
+    PROXY_TERMINATING_ENDPOINTS,
+    SERVICE_TRAFFIC_DISTRIBUTION,
+    TOPOLOGY_AWARE_HINTS,
     other("AllAlpha", 0),
     other("AllBeta", 0),
     other("APIResponseCompression", 7),
@@ -139,6 +160,20 @@ mod tests {
     #[case::elsewhere("NFTablesProxyMode", true, "1.30", Some(Oddity::NoEffect))]
     fn odd_gates(#[case] name: &str, #[case] on: bool, #[case] version: &str, #[case] expected: Option<Oddity>) {
         assert_eq!(oddity(name, on, version.parse().unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case::before_it_came(LOAD_BALANCER_IP_MODE, "1.28", Some(true), false)]
+    #[case::off_by_default(LOAD_BALANCER_IP_MODE, "1.29", None, false)]
+    #[case::turned_on(LOAD_BALANCER_IP_MODE, "1.29", Some(true), true)]
+    #[case::on_by_default(LOAD_BALANCER_IP_MODE, "1.30", None, true)]
+    #[case::turned_off(LOAD_BALANCER_IP_MODE, "1.31", Some(false), false)]
+    #[case::locked(LOAD_BALANCER_IP_MODE, "1.32", Some(false), true)]
+    #[case::never_locked(ALLOW_SERVICE_EXTERNAL_IPS, "1.37", Some(false), false)]
+    fn gates_are_on(#[case] gate: Gate, #[case] version: &str, #[case] configured: Option<bool>, #[case] on: bool) {
+        let mut config = ProxyConfig::default();
+        config.feature_gates.extend(configured.map(|on| (gate.name.to_owned(), on)));
+        assert_eq!(gate.is_on(version.parse().unwrap(), &config), on);
     }
 
     #[test]

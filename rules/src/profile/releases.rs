@@ -1,16 +1,15 @@
 //! Releases that write different rules, and how several of them are named.
 
-use super::{KNOWN, Profile};
+use std::collections::BTreeSet;
 
-/// The patch releases that write other rules than the one before them: what was backported.
-const BACKPORTS: [(u8, u8); 8] = [(16, 11), (16, 13), (17, 7), (17, 9), (18, 4), (18, 6), (33, 6), (34, 2)];
+use super::{KNOWN, Profile, backports};
 
 impl Profile {
     /// A release of every kind that is known, the oldest first: of each minor release the last patch before every backport,
     /// and the newest.
     pub fn kinds() -> impl DoubleEndedIterator<Item = Self> {
         let of_minor = |minor| {
-            let before = backports(minor).map(move |patch| Self { minor, patch: Some(patch - 1) });
+            let before = changes(minor).into_iter().map(move |patch| Self { minor, patch: Some(patch - 1) });
             before.chain([Self { minor, patch: None }]).collect::<Vec<_>>()
         };
         KNOWN.flat_map(of_minor)
@@ -23,14 +22,16 @@ impl Profile {
 
     /// The first patch release of its kind; `None` where it is the only kind of its minor release.
     fn first_patch(self) -> Option<u8> {
-        let is_only = backports(self.minor).next().is_none();
+        let is_only = changes(self.minor).is_empty();
         let last = self.patch.unwrap_or(u8::MAX);
-        (!is_only).then(|| backports(self.minor).filter(|patch| *patch <= last).last().unwrap_or(0))
+        (!is_only).then(|| changes(self.minor).range(..=last).next_back().copied().unwrap_or(0))
     }
 }
 
-fn backports(minor: u8) -> impl Iterator<Item = u8> {
-    BACKPORTS.into_iter().filter(move |(own, _)| *own == minor).map(|(_, patch)| patch)
+/// The patch releases of a minor one that write other rules than the one before them.
+fn changes(minor: u8) -> BTreeSet<u8> {
+    let all = backports::OF_RULES.into_iter().flatten();
+    all.filter(|(own, _)| *own == minor).map(|(_, patch)| *patch).collect()
 }
 
 /// The names of releases of several kinds, as [`Profile::kinds`] lists them: `1.25 to 1.28`, `1.34 or 1.35`,
@@ -95,7 +96,7 @@ mod tests {
     #[test]
     fn every_kind_is_listed_once() {
         let kinds: Vec<Profile> = Profile::kinds().collect();
-        assert_eq!(kinds.len(), KNOWN.len() + BACKPORTS.len());
+        assert_eq!(kinds.len(), KNOWN.len() + 8);
         assert_eq!(named(&kinds), format!("1.{} to 1.{}", KNOWN.start(), KNOWN.end()));
     }
 }

@@ -125,6 +125,10 @@ pub struct ShownProxy {
     pub families_on_all_addresses: BTreeSet<Family>,
     /// The ranges of cluster IPs whose unallocated addresses are dropped.
     pub service_cidrs: BTreeSet<IpNet>,
+    /// Endpoints that rules treat as those of their own node, beside the [`local`](ShownPort::local) ones of service ports.
+    pub here: BTreeSet<IpAddr>,
+    /// Endpoints that rules treat as those of other nodes.
+    pub elsewhere: BTreeSet<IpAddr>,
 }
 
 impl ShownProxy {
@@ -136,6 +140,8 @@ impl ShownProxy {
         self.node_port_addresses.extend(other.node_port_addresses);
         self.families_on_all_addresses.extend(other.families_on_all_addresses);
         self.service_cidrs.extend(other.service_cidrs);
+        self.here.extend(other.here);
+        self.elsewhere.extend(other.elsewhere);
     }
 }
 

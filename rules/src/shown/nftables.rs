@@ -38,7 +38,11 @@ pub(super) fn read(table: &Table) -> Shown {
     }
     table.sets.iter().for_each(|set| reader.set(set));
     table.chains.iter().for_each(|chain| reader.chain(chain));
-    reader.finish()
+    let mut shown = reader.finish();
+    if let Some(hairpins) = table.set("hairpin-connections") {
+        place_endpoints(&mut shown, hairpins);
+    }
+    shown
 }
 
 struct Reader<'a> {
@@ -185,6 +189,17 @@ impl<'a> Reader<'a> {
         ports.iter_mut().for_each(ShownPort::tidy);
         Shown { ports, proxy }
     }
+}
+
+/// Connections of endpoints to themselves are masqueraded on the endpoint's own node, which the set is of (from 1.36).
+fn place_endpoints(shown: &mut Shown, hairpins: &Set) {
+    let addresses = hairpins.elements.iter().filter_map(|element| match element.key.first() {
+        Some(Key::Address(ip)) => Some(*ip),
+        _ => None,
+    });
+    shown.proxy.here.extend(addresses);
+    let all = shown.ports.iter().flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
+    shown.proxy.elsewhere = all.filter(|ip| !shown.proxy.here.contains(ip)).collect();
 }
 
 /// Which packets a rule marks, by where they come from.

@@ -9,7 +9,7 @@ use super::translation::Destination;
 
 /// What a rule does where all of its conditions hold.
 #[derive(Debug)]
-pub(crate) enum Deed<'a> {
+pub(crate) enum RuleEffect<'a> {
     /// The packet goes on as it came, but for what a list remembers of it.
     Passes,
     /// It goes on with another mark.
@@ -20,14 +20,14 @@ pub(crate) enum Deed<'a> {
     Translates(&'a [Destination]),
     /// It goes back to where the chain was called.
     Returns,
-    /// It goes elsewhere: accepted, dropped, rejected, or nobody can say.
+    /// It goes elsewhere: accepted, dropped, rejected, or unknown.
     Ends,
 }
 
 /// Rules that can be looked at without a packet.
 pub(crate) trait Inspect: Code {
     /// What a rule does.
-    fn deed(&self, rule: u32) -> Deed<'_>;
+    fn effect(&self, rule: u32) -> RuleEffect<'_>;
 
     /// Adds where the answers of a rule's conditions change from one packet to another.
     fn edges(&self, rule: u32, edges: &mut Edges);
@@ -93,7 +93,7 @@ impl Edges {
 }
 
 /// What was found of the rules that a chain leads to.
-pub(crate) struct Survey {
+pub(crate) struct Scan {
     pub(crate) edges: Edges,
     /// How many there are, those that only set marks included.
     pub(crate) rules: usize,
@@ -127,10 +127,10 @@ impl<'a, C: Inspect> Reach<'a, C> {
         }
         self.passes.insert(chain, false);
         let span = self.program.span(chain);
-        let passes = (span.first..span.end).all(|rule| match self.program.code.deed(rule) {
-            Deed::Returns => true,
+        let passes = (span.first..span.end).all(|rule| match self.program.code.effect(rule) {
+            RuleEffect::Returns => true,
             // Packets come back from there to where this chain was called.
-            Deed::Leads(chains, false) => chains.iter().all(|chain| self.passes(*chain, depth + 1)),
+            RuleEffect::Leads(chains, false) => chains.iter().all(|chain| self.passes(*chain, depth + 1)),
             _ => self.is_idle(rule, depth),
         });
         self.passes.insert(chain, passes);
@@ -138,11 +138,11 @@ impl<'a, C: Inspect> Reach<'a, C> {
     }
 
     fn is_idle(&mut self, rule: u32, depth: usize) -> bool {
-        match self.program.code.deed(rule) {
-            Deed::Passes => true,
-            Deed::Marks => self.marks_pass,
-            Deed::Leads(chains, true) => chains.iter().all(|chain| self.passes(*chain, depth + 1)),
-            Deed::Leads(_, false) | Deed::Translates(_) | Deed::Returns | Deed::Ends => false,
+        match self.program.code.effect(rule) {
+            RuleEffect::Passes => true,
+            RuleEffect::Marks => self.marks_pass,
+            RuleEffect::Leads(chains, true) => chains.iter().all(|chain| self.passes(*chain, depth + 1)),
+            RuleEffect::Leads(_, false) | RuleEffect::Translates(_) | RuleEffect::Returns | RuleEffect::Ends => false,
         }
     }
 
@@ -157,7 +157,7 @@ impl<'a, C: Inspect> Reach<'a, C> {
     }
 
     /// The edges of all rules that a chain leads to and that do something to a packet.
-    pub(crate) fn survey(&mut self, chain: u32) -> Survey {
+    pub(crate) fn scan(&mut self, chain: u32) -> Scan {
         let (mut edges, mut rules, mut history) = (Edges::default(), 0, Vec::new());
         let (mut open, mut known) = (vec![chain], HashSet::from([chain]));
         while let Some(chain) = open.pop() {
@@ -168,12 +168,12 @@ impl<'a, C: Inspect> Reach<'a, C> {
                 if std::mem::take(&mut edges.history) {
                     history.push(rule);
                 }
-                if let Deed::Leads(chains, _) = self.program.code.deed(rule) {
+                if let RuleEffect::Leads(chains, _) = self.program.code.effect(rule) {
                     open.extend(chains.into_iter().filter(|next| !(self.is_border)(*next) && known.insert(*next)));
                 }
             }
         }
-        Survey { edges, rules, history }
+        Scan { edges, rules, history }
     }
 
     /// The destinations that a chain may give a connection, by its own rules or by chains that they lead to.
@@ -191,9 +191,9 @@ impl<'a, C: Inspect> Reach<'a, C> {
     }
 
     fn add_destinations(&self, rule: u32, found: &mut Vec<&'a Destination>, open: &mut Vec<u32>) {
-        match self.program.code.deed(rule) {
-            Deed::Translates(to) => found.extend(to),
-            Deed::Leads(chains, _) => open.extend(chains.into_iter().rev()),
+        match self.program.code.effect(rule) {
+            RuleEffect::Translates(to) => found.extend(to),
+            RuleEffect::Leads(chains, _) => open.extend(chains.into_iter().rev()),
             _ => {}
         }
     }

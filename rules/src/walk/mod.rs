@@ -45,7 +45,7 @@ pub use environment::{AddressTable, Environment, IpSet, Part, RecentEntry, Recen
 pub(crate) use hash::FastMap;
 pub(crate) use held::Held;
 pub use hook::Hook;
-pub(crate) use inspect::{Deed, Edges, Inspect, Reach, Survey};
+pub(crate) use inspect::{Edges, Inspect, Reach, RuleEffect, Scan};
 pub use interface::Interface;
 pub(crate) use machine::{Next, Pass, draws_of, stop};
 pub(crate) use nesting::{Fault, Hooks, Lead, faults, reached};

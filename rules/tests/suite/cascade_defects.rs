@@ -153,20 +153,20 @@ fn what_an_endpoint_s_chain_of_nftables_translates_is_checked(
 const A: &str = "KUBE-SEP-GWQABTP5GBYXHJY5";
 
 #[rstest]
-#[case::not_noted(&format!(" -m recent --set --name {SEP} --mask 255.255.255.255 --rsource"), "", &["not-remembered"])]
-#[case::noted_elsewhere(&format!("--set --name {SEP}"), &format!("--set --name {A}"), &["crossed-affinity"])]
-#[case::asked_elsewhere(&format!("--reap --name {SEP}"), &format!("--reap --name {A}"), &["crossed-affinity", "other-list"])]
-#[case::another_list(&format!("--reap --name {SEP}"), "--reap --name other", &["other-list"])]
+#[case::not_noted(&format!(" -m recent --set --name {SEP} --mask 255.255.255.255 --rsource"), "", &["affinity-not-remembered"])]
+#[case::noted_elsewhere(&format!("--set --name {SEP}"), &format!("--set --name {A}"), &["affinity-crossed"])]
+#[case::asked_elsewhere(&format!("--reap --name {SEP}"), &format!("--reap --name {A}"), &["affinity-crossed", "affinity-other-list"])]
+#[case::another_list(&format!("--reap --name {SEP}"), "--reap --name other", &["affinity-other-list"])]
 #[case::another_time("--seconds 10800", "--seconds 60", &["affinity-time"])]
 #[case::no_time("--seconds 10800 --reap ", "", &["affinity-time"])]
-#[case::another_mask(&format!("--set --name {SEP} --mask 255.255.255.255"), &format!("--set --name {SEP} --mask 255.255.255.0"), &["other-key"])]
-#[case::mask_asked(&format!("--reap --name {SEP} --mask 255.255.255.255"), &format!("--reap --name {SEP} --mask 255.255.0.0"), &["affinity-mask", "other-key"])]
+#[case::another_mask(&format!("--set --name {SEP} --mask 255.255.255.255"), &format!("--set --name {SEP} --mask 255.255.255.0"), &["affinity-other-key"])]
+#[case::mask_asked(&format!("--reap --name {SEP} --mask 255.255.255.255"), &format!("--reap --name {SEP} --mask 255.255.0.0"), &["affinity-mask", "affinity-other-key"])]
 #[case::another_side(&format!("--reap --name {SEP} --mask 255.255.255.255 --rsource"),
-    &format!("--reap --name {SEP} --mask 255.255.255.255 --rdest"), &["affinity-of-destination", "other-key"])]
+    &format!("--reap --name {SEP} --mask 255.255.255.255 --rdest"), &["affinity-destination", "affinity-other-key"])]
 #[case::noted_of_another_side(&format!("--set --name {SEP} --mask 255.255.255.255 --rsource"),
-    &format!("--set --name {SEP} --mask 255.255.255.255 --rdest"), &["other-key"])]
-#[case::led_elsewhere(&format!("--rsource -j {SEP}"), &format!("--rsource -j {A}"), &["crossed-affinity", "no-affinity"])]
-#[case::conditional("-m recent --rcheck", "-m statistic --mode random --probability 0.5 -m recent --rcheck", &["no-affinity"])]
+    &format!("--set --name {SEP} --mask 255.255.255.255 --rdest"), &["affinity-other-key"])]
+#[case::led_elsewhere(&format!("--rsource -j {SEP}"), &format!("--rsource -j {A}"), &["affinity-crossed", "affinity-missing"])]
+#[case::conditional("-m recent --rcheck", "-m statistic --mode random --probability 0.5 -m recent --rcheck", &["affinity-missing"])]
 fn affinity_leads_every_client_back(#[case] from: &str, #[case] to: &str, #[case] expected: &[&str]) {
     let cascade = iptables(&edited(AFFINITY, from, to));
     let mut found: Vec<&str> = kinds(&cascade).into_iter().map(|(_, kind)| kind).collect();
@@ -179,7 +179,7 @@ fn affinity_leads_every_client_back(#[case] from: &str, #[case] to: &str, #[case
 fn a_lookup_that_is_gone_is_noticed() {
     let is_lookup = |line: &&str| line.contains("--rcheck") && line.contains(SEP);
     let text: Vec<&str> = AFFINITY.lines().filter(|line| !is_lookup(line)).collect();
-    assert_eq!(kinds(&iptables(&(text.join("\n") + "\n"))), [(5, "no-affinity")]);
+    assert_eq!(kinds(&iptables(&(text.join("\n") + "\n"))), [(5, "affinity-missing")]);
     let text: Vec<&str> = AFFINITY.lines().filter(|line| !line.contains("--rcheck")).collect();
     assert_eq!(kinds(&iptables(&(text.join("\n") + "\n"))).len(), 3);
 }
@@ -188,11 +188,11 @@ const SET: &str = "affinity-ZRQGOVRH-default/web/tcp/http__10.244.2.10/8080";
 const OTHER_SET: &str = "affinity-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080";
 
 #[rstest]
-#[case::not_noted(&format!("update @{SET} {{ ip saddr }}\n"), "\n", &["not-remembered"])]
-#[case::noted_elsewhere(&format!("update @{SET}"), &format!("update @{OTHER_SET}"), &["crossed-affinity"])]
-#[case::asked_elsewhere(&format!("ip saddr @{SET}"), &format!("ip saddr @{OTHER_SET}"), &["crossed-affinity", "other-list"])]
-#[case::noted_of_another_side(&format!("update @{SET} {{ ip saddr }}"), &format!("update @{SET} {{ ip daddr }}"), &["other-key"])]
-#[case::another_side(&format!("ip saddr @{SET}"), &format!("ip daddr @{SET}"), &["affinity-of-destination", "other-key"])]
+#[case::not_noted(&format!("update @{SET} {{ ip saddr }}\n"), "\n", &["affinity-not-remembered"])]
+#[case::noted_elsewhere(&format!("update @{SET}"), &format!("update @{OTHER_SET}"), &["affinity-crossed"])]
+#[case::asked_elsewhere(&format!("ip saddr @{SET}"), &format!("ip saddr @{OTHER_SET}"), &["affinity-crossed", "affinity-other-list"])]
+#[case::noted_of_another_side(&format!("update @{SET} {{ ip saddr }}"), &format!("update @{SET} {{ ip daddr }}"), &["affinity-other-key"])]
+#[case::another_side(&format!("ip saddr @{SET}"), &format!("ip daddr @{SET}"), &["affinity-destination", "affinity-other-key"])]
 #[case::another_time("timeout 3h", "timeout 1h", &["affinity-time"])]
 fn affinity_of_nftables_leads_every_client_back(#[case] from: &str, #[case] to: &str, #[case] expected: &[&str]) {
     let cascade = nftables(&edited(AFFINITY_NFT, from, to));

@@ -95,3 +95,34 @@ fn objects(recording: &Path, step: usize, version: &str) -> Option<Cluster> {
     let sequence = recording.ancestors().nth(2)?;
     Some(load(&sequence.join(format!("step-{step}.yaml")), version))
 }
+
+/// Each test above is made of one file: a recording that is lost, or is empty, would take its test along.
+#[rstest]
+#[case::rules("v1.30-iptables", "iptables-save.txt", "-A ", 45)]
+#[case::deletions("v1.30-iptables", "calls.txt", "conntrack ", 5)]
+fn recordings_of_steps_are_there(
+    #[case] folder: &str,
+    #[case] file: &str,
+    #[case] entry: &str,
+    #[case] expected: usize,
+) {
+    let recordings = files(Path::new("tests/golden-updates"))
+        .into_iter()
+        .flat_map(|sequence| files(&sequence.join(folder)))
+        .map(|step| std::fs::read_to_string(step.join(file)).unwrap());
+    let with_entries = recordings.filter(|text| text.lines().any(|line| line.starts_with(entry)));
+    assert_eq!(with_entries.count(), expected);
+}
+
+/// Every release has all steps in both modes.
+#[test]
+fn recordings_of_connections_are_there() {
+    let folders = files(Path::new("tests/golden-updates/conntrack-1.32"));
+    let steps: Vec<usize> = folders.iter().filter(|folder| folder.is_dir()).map(|folder| files(folder).len()).collect();
+    assert_eq!(steps, [5; 10]);
+}
+
+/// What is in a folder; nothing where there is none.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    folder.read_dir().map_or(Vec::new(), |entries| entries.map(|entry| entry.unwrap().path()).collect())
+}

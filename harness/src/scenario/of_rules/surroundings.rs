@@ -141,11 +141,11 @@ impl Known {
         let all =
             shown.ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local)).map(|endpoint| endpoint.ip());
         let (machines, pods) = all.partition(is_machine);
-        let here: BTreeSet<IpAddr> =
-            shown.ports.iter().flat_map(|port| &port.local).map(|endpoint| endpoint.ip()).collect();
+        let local = shown.ports.iter().flat_map(|port| &port.local).map(|endpoint| endpoint.ip());
+        let here: BTreeSet<IpAddr> = local.chain(shown.proxy.here.iter().copied()).collect();
         let is_local = |port: &&ShownPort| port.is_external_local || port.is_internal_local;
         let there = shown.ports.iter().filter(is_local).flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
-        let there = there.filter(|ip| !here.contains(ip)).collect();
+        let there = there.chain(shown.proxy.elsewhere.iter().copied()).filter(|ip| !here.contains(ip)).collect();
         Self { pods, machines, here, there, local_sources }
     }
 

@@ -6,24 +6,24 @@ use super::action::Action;
 use super::condition::{AddressTypes, Condition, ConnectionPart, Field, PortField};
 use super::program::Code;
 use crate::iptables::{RecentAction, Side};
-use crate::walk::{Deed, Direction, Edges, Inspect};
+use crate::walk::{Direction, Edges, Inspect, RuleEffect};
 
 impl Inspect for Code {
-    fn deed(&self, rule: u32) -> Deed<'_> {
+    fn effect(&self, rule: u32) -> RuleEffect<'_> {
         match &self.rules[rule as usize].action {
-            Action::Continue | Action::Perhaps => Deed::Passes,
-            Action::Mark(_) | Action::Connmark(_) => Deed::Marks,
-            Action::Jump(chain) => Deed::Leads(smallvec![*chain], true),
-            Action::Goto(chain) => Deed::Leads(smallvec![*chain], false),
-            Action::Dnat(destination) => Deed::Translates(std::slice::from_ref(destination)),
-            Action::Return => Deed::Returns,
+            Action::Continue | Action::Perhaps => RuleEffect::Passes,
+            Action::Mark(_) | Action::Connmark(_) => RuleEffect::Marks,
+            Action::Jump(chain) => RuleEffect::Leads(smallvec![*chain], true),
+            Action::Goto(chain) => RuleEffect::Leads(smallvec![*chain], false),
+            Action::Dnat(destination) => RuleEffect::Translates(std::slice::from_ref(destination)),
+            Action::Return => RuleEffect::Returns,
             Action::Accept
             | Action::Drop
             | Action::Reject(_)
             | Action::Redirect(_)
             | Action::Snat(_)
             | Action::NoTrack
-            | Action::Unknown(_) => Deed::Ends,
+            | Action::Unknown(_) => RuleEffect::Ends,
         }
     }
 

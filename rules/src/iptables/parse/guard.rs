@@ -75,7 +75,7 @@ pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
     let is_apart =
         |word: &&Word<'_>| word.raw.starts_with('\'') || (!word.raw.starts_with('"') && word.raw.contains('"'));
     if let Some(word) = words.iter().find(is_apart) {
-        let message = "iptables takes these quotes apart otherwise: put double quotes around a whole word";
+        let message = "iptables parses these quotes differently: put double quotes around a whole word";
         return Err(Fault::new(word.column, message));
     }
     let mut before = None;
@@ -121,7 +121,7 @@ fn option(word: &Word<'_>) -> Result<(), Fault> {
     };
     let name = long.split('=').next().unwrap_or_default();
     let shortens = |option: &str| !name.is_empty() && option.starts_with(name);
-    if name == "modprobe" || (name.starts_with("mo") && shortens("modprobe")) {
+    if name.starts_with("mo") && shortens("modprobe") {
         return fault(format!("`{text}` names a program that iptables would run on the host"));
     }
     if let Some((_, what)) = ELSEWHERE.iter().find(|(option, _)| name.len() > 2 && shortens(option)) {
@@ -134,7 +134,7 @@ fn option(word: &Word<'_>) -> Result<(), Fault> {
         return Ok(());
     }
     if COMMANDS.into_iter().any(shortens) {
-        return fault(format!("`{text}` is a command to iptables, and no part of a rule"));
+        return fault(format!("`{text}` is an iptables command, not a rule option"));
     }
     match GENERAL.into_iter().find(|option| shortens(option)) {
         Some(option) => fault(format!("`{text}` is short for `--{option}`: write that")),
@@ -163,21 +163,21 @@ mod tests {
     #[case::quoted_flag("-m foo --bar \"-x\"", "the option `-x` stands in quotes")]
     #[case::single_quotes(
         "-m comment --comment 'a -M /tmp/x b'",
-        "iptables takes these quotes apart otherwise: put double quotes around a whole word"
+        "iptables parses these quotes differently: put double quotes around a whole word"
     )]
     #[case::within_a_word(
         "-m foo --bar -\"M\" /tmp/x",
-        "iptables takes these quotes apart otherwise: put double quotes around a whole word"
+        "iptables parses these quotes differently: put double quotes around a whole word"
     )]
     #[case::behind_quotes("-m comment --comment \"a\"-M", "`-M` names a program that iptables would run on the host")]
-    #[case::help("-j LOG --hel", "`--hel` is a command to iptables, and no part of a rule")]
-    #[case::list("-j LOG --list", "`--list` is a command to iptables, and no part of a rule")]
-    #[case::table("-j LOG --table nat", "`--table` is a command to iptables, and no part of a rule")]
+    #[case::help("-j LOG --hel", "`--hel` is an iptables command, not a rule option")]
+    #[case::list("-j LOG --list", "`--list` is an iptables command, not a rule option")]
+    #[case::table("-j LOG --table nat", "`--table` is an iptables command, not a rule option")]
     #[case::short_general("-m foo --sour 10.0.0.1", "`--sour` is short for `--source`: write that")]
     #[case::pinned("-m bpf --object-pinned /sys/fs/bpf/x", "`--object-pinned` names a file of the host")]
     #[case::pinned_shortened("-m bpf --object=/sys/fs/bpf/x", "`--object=/sys/fs/bpf/x` names a file of the host")]
     #[case::cgroup("-m cgroup --path user.slice", "`--path` names a control group of the host")]
-    #[case::library("-m ../x --y", "`../x` is no name of a match")]
+    #[case::library("-m ../x --y", "invalid match name `../x`")]
     #[case::library_of_target("-j ../x --y", "`../x` is no name of a target")]
     #[case::value_of_another(
         "-m recent --set --name --comment -M/tmp/x -j DROP",

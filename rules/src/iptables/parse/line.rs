@@ -99,10 +99,7 @@ impl<'a> RuleReader<'a> {
                 "-m" | "--match" => {
                     let extension = self.argument(at, end)?;
                     if !is_extension(extension) {
-                        return Err(Fault::new(
-                            self.words[at + 1].column,
-                            format!("`{extension}` is no name of a match"),
-                        ));
+                        return Err(Fault::new(self.words[at + 1].column, format!("invalid match name `{extension}`")));
                     }
                     self.load(extension, Kind::of(extension));
                 }

@@ -6,23 +6,23 @@ use super::action::{Action, Verdict};
 use super::condition::Condition;
 use super::program::Code;
 use crate::nftables::{LookupKey, Side};
-use crate::walk::{Deed, Edges, Inspect};
+use crate::walk::{Edges, Inspect, RuleEffect};
 
 impl Inspect for Code {
-    fn deed(&self, rule: u32) -> Deed<'_> {
-        let mut deed = Deed::Passes;
+    fn effect(&self, rule: u32) -> RuleEffect<'_> {
+        let mut effect = RuleEffect::Passes;
         for action in self.actions(rule) {
-            deed = match action {
+            effect = match action {
                 Action::Remember(..) => continue,
-                Action::Mark { .. } => Deed::Marks,
+                Action::Mark { .. } => RuleEffect::Marks,
                 Action::Verdict(verdict) => leads(std::iter::once(*verdict)),
                 Action::Balance(verdicts) => leads(verdicts.iter().copied()),
                 Action::Lookup { map, .. } => leads(self.sets[*map as usize].verdicts()),
-                Action::Dnat(destinations) => Deed::Translates(destinations),
-                Action::Reject(_) | Action::Snat(_) | Action::Unknown(_) => Deed::Ends,
+                Action::Dnat(destinations) => RuleEffect::Translates(destinations),
+                Action::Reject(_) | Action::Snat(_) | Action::Unknown(_) => RuleEffect::Ends,
             };
         }
-        deed
+        effect
     }
 
     fn edges(&self, rule: u32, edges: &mut Edges) {
@@ -38,7 +38,7 @@ impl Inspect for Code {
 }
 
 /// Where a rule leads to that has one of several verdicts.
-fn leads(verdicts: impl Iterator<Item = Verdict>) -> Deed<'static> {
+fn leads(verdicts: impl Iterator<Item = Verdict>) -> RuleEffect<'static> {
     let (mut chains, mut returns, mut comes_back) = (SmallVec::new(), false, true);
     for verdict in verdicts {
         match verdict {
@@ -48,13 +48,13 @@ fn leads(verdicts: impl Iterator<Item = Verdict>) -> Deed<'static> {
                 comes_back = false;
             }
             Verdict::Return => returns = true,
-            Verdict::Accept | Verdict::Drop => return Deed::Ends,
+            Verdict::Accept | Verdict::Drop => return RuleEffect::Ends,
         }
     }
     match (chains.is_empty(), returns) {
-        (true, true) => Deed::Returns,
-        (false, false) => Deed::Leads(chains, comes_back),
-        _ => Deed::Ends,
+        (true, true) => RuleEffect::Returns,
+        (false, false) => RuleEffect::Leads(chains, comes_back),
+        _ => RuleEffect::Ends,
     }
 }
 

@@ -135,8 +135,20 @@ impl<'a> Text<'a> {
         let endpoints = led.iter().filter(|one| one.recent.is_none());
         let endpoints = endpoints.filter_map(|one| Some((one.number, one.rule, self.endpoint(one.chain)?)));
         defects.extend(identity::check(&about, endpoints.collect()));
+        defects.extend(self.without_protocol(chain, &led));
         let (service, chain, extent) = (service.to_owned(), chain.name.to_string(), self.extent);
         Some(judge(About { service, protocol, fronts, chain, has_affinity, defects, extent }, walked))
+    }
+
+    /// Rules that give a port without a protocol: of the chain itself, and of endpoints' chains, once each.
+    fn without_protocol(&self, chain: &Chain, led: &[Led<'_>]) -> Vec<Defect> {
+        let own = chain.rules.iter().zip(1..).filter(|(rule, _)| lacks_protocol(rule));
+        let own = own.map(|(_, rule)| Defect { rule, kind: Kind::PortWithoutProtocol { chain: None } });
+        let mut known = HashSet::new();
+        let is_faulty = |name: &str| self.endpoint(name).is_some_and(|own| own.rules.iter().any(lacks_protocol));
+        let led = led.iter().filter(|one| one.recent.is_none() && known.insert(one.chain) && is_faulty(one.chain));
+        let named = |chain: &str| Kind::PortWithoutProtocol { chain: Some(chain.to_owned()) };
+        own.chain(led.map(|one| Defect { rule: one.number, kind: named(one.chain) })).collect()
     }
 
     fn affinity(&self, chain: &Chain, led: &[Led<'_>]) -> (bool, Vec<Defect>) {
@@ -350,6 +362,15 @@ pub(super) fn destination(rule: &Rule) -> Option<SocketAddr> {
         }
         _ => None,
     }
+}
+
+/// Whether the kernel refuses a rule because it gives a port to packets that may have none ("Need TCP, UDP, SCTP or DCCP with port
+/// specification", `libxt_NAT.c`).
+fn lacks_protocol(rule: &Rule) -> bool {
+    /// Those of which iptables takes a port; of ICMP, it is the identifier.
+    const WITH_PORTS: [u8; 5] = [1, 6, 17, 33, 132];
+    let has_ports = rule.protocol.is_some_and(|asked| !asked.negated && WITH_PORTS.contains(&asked.value.0));
+    matches!(rule.target, Some(Target::Dnat(Nat { ports: Some(_), .. }))) && !has_ports
 }
 
 /// Finds endpoints that translate for a service, but that no rule leads to.

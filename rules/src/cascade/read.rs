@@ -9,6 +9,7 @@ use super::defect::{Defect, Kind};
 use super::front::{Front, Leads, front};
 use super::identity::{self, Own};
 use super::judge::{About, Extent, judge};
+use super::outcome::Unknown;
 use super::walked::{Group, Names, walk};
 use super::{Cascade, Chance};
 use crate::cluster::{Family, Protocol};
@@ -373,20 +374,33 @@ fn lacks_protocol(rule: &Rule) -> bool {
     matches!(rule.target, Some(Target::Dnat(Nat { ports: Some(_), .. }))) && !has_ports
 }
 
-/// Finds endpoints that translate for a service, but that no rule leads to.
+/// Finds endpoints that translate for a service, but that no rule leads to. In a part of the rules, that rule may be among those that
+/// are not shown; the chain that has all endpoints lacks it then.
 fn orphans(chains: &[Chain], extent: Extent, cascades: &mut [Cascade]) {
     let jumps = chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let led: HashSet<&str> = jumps.map(|next| &**next).filter(|next| next.starts_with(ENDPOINT)).collect();
     let alone = chains.iter().filter(|chain| chain.name.starts_with(ENDPOINT) && !led.contains(&*chain.name));
-    for chain in alone.filter(|_| extent == Extent::Whole) {
+    for chain in alone {
         let Some((address, service)) =
             chain.rules.iter().find_map(destination).zip(chain.rules.iter().find_map(service_in))
         else {
             continue;
         };
-        let kind = Kind::Orphan { endpoint: address.to_string(), chain: chain.name.to_string() };
-        if let Some(own) = cascades.iter_mut().find(|cascade| cascade.service == service) {
-            own.defects.push(Defect { rule: 0, kind });
+        let (endpoint, chain) = (address.to_string(), chain.name.to_string());
+        let mut own = cascades.iter_mut().filter(|cascade| cascade.service == service);
+        match extent {
+            Extent::Whole => {
+                if let Some(own) = own.next() {
+                    own.defects.push(Defect { rule: 0, kind: Kind::Orphan { endpoint, chain } });
+                }
+            }
+            Extent::Part => {
+                if let Some(own) = own.find(|cascade| cascade.chain.starts_with(GROUPS[0])) {
+                    let why =
+                        format!("{endpoint} has a chain, {chain}, but the rule that leads there is not among these");
+                    own.unknown.push(Unknown { rule: 0, share: None, why });
+                }
+            }
         }
     }
 }

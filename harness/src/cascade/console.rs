@@ -7,6 +7,7 @@ use svclab_rules::cascade::{Cascade, Step, Verdict};
 
 use super::sample::Sample;
 use super::{Report, figures};
+use crate::scenario::Form;
 use crate::text::counted;
 
 mod sampled;
@@ -49,6 +50,12 @@ pub fn render(report: &Report, style: Style) -> String {
             block(&mut page, cascade, sample, style);
         }
     }
+    if !style.quiet && report.is_even() && report.form != Form::Scenario {
+        line(
+            &mut page,
+            "note: only the chains of services were looked at, not the rules that lead there: see `svclab verify`",
+        );
+    }
     for note in report.notes.iter().filter(|_| !style.quiet) {
         line(&mut page, &format!("note: {note}"));
     }
@@ -85,7 +92,11 @@ fn summary(report: &Report, style: Style) -> String {
         }
     };
     match [defects, unknown].into_iter().flatten().collect::<Vec<_>>() {
-        none if none.is_empty() => format!("{head}; {}", paint(style, AnsiColor::Green, "every share is even")),
+        none if none.is_empty() => {
+            let words =
+                if report.is_part { "shares are even as far as these lines show" } else { "every share is even" };
+            format!("{head}; {}", paint(style, AnsiColor::Green, words))
+        }
         words => format!("{head}; {}", words.join("; ")),
     }
 }
@@ -99,7 +110,7 @@ fn block(page: &mut String, cascade: &Cascade, sample: Option<&Sample>, style: S
     line(page, &format!("{bold}{title}{bold:#}{fronts}{chain}"));
     table(page, cascade, style);
     line(page, &format!("  {}.", cascade.sentence()));
-    if !cascade.steps.is_empty() {
+    if cascade.steps.iter().any(|step| cascade.is_known(step)) {
         line(page, &format!("  {}", accuracy(cascade)));
     }
     if cascade.has_affinity {
@@ -140,16 +151,31 @@ fn table(page: &mut String, cascade: &Cascade, style: Style) {
         if between > 0 && index == first.len() {
             line(page, &format!("  ... {} more; -v lists them", counted(between, "endpoint")));
         }
-        line(page, &format!("  {}  {}", aligned(row, &widths), bar(cascade, step, style)));
+        let bar = if cascade.is_known(step) { bar(cascade, step, style) } else { String::new() };
+        line(page, &format!("  {}  {bar}", aligned(row, &widths)));
     }
 }
 
 fn row(cascade: &Cascade, step: &Step) -> [String; 8] {
+    let (chance, threshold) = (figures::chance(step.chance), figures::threshold(step.chance));
+    if !cascade.is_known(step) {
+        let unknown = || "?".to_owned();
+        return [
+            step.rule.to_string(),
+            step.endpoint.clone(),
+            chance,
+            threshold,
+            unknown(),
+            String::new(),
+            unknown(),
+            unknown(),
+        ];
+    }
     [
         step.rule.to_string(),
         step.endpoint.clone(),
-        figures::chance(step.chance),
-        figures::threshold(step.chance),
+        chance,
+        threshold,
         figures::percent(step.share),
         figures::short_fraction(step.share).map(|fraction| format!("= {fraction}")).unwrap_or_default(),
         figures::deviation(cascade.deviation(step)),

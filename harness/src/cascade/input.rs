@@ -24,9 +24,11 @@ pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
         |errors: Vec<Diagnostic>| Diagnostics { errors, sources: BTreeMap::from([(file.to_owned(), Arc::from(text))]) };
     let form = form(text).map_err(|(message, help)| refused(vec![mistake(file, (1, 1), message, help)]))?;
     let mut notes = Vec::new();
+    let mut extent = Extent::Whole;
     let cascades = match form {
         Form::Saved => {
-            let found = saved(text, file, &mut notes).map_err(refused)?;
+            let (found, shown) = saved(text, file, &mut notes).map_err(refused)?;
+            extent = shown;
             // A page on the web may show some rules in one form and services in the other.
             if found.is_empty() { listed(text, &mut notes) } else { found }
         }
@@ -44,10 +46,12 @@ pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
         return Err(refused(vec![mistake(file, (1, 1), message, help)]));
     }
     let source = format!("{}, {}", printable(file), form.words());
-    Ok(Report { source, form, notes, cascades, samples: Vec::new() })
+    let is_part = extent == Extent::Part;
+    Ok(Report { source, form, is_part, notes, cascades, samples: Vec::new() })
 }
 
-fn saved(text: &str, file: &Path, notes: &mut Vec<String>) -> Result<Vec<Cascade>, Vec<Diagnostic>> {
+/// The cascades of what `iptables-save` shows, and how much of it there is.
+fn saved(text: &str, file: &Path, notes: &mut Vec<String>) -> Result<(Vec<Cascade>, Extent), Vec<Diagnostic>> {
     let (whole, before) = match text.lines().any(|line| line.trim_start().starts_with('*')) {
         true => (None, 0),
         false => {
@@ -59,9 +63,9 @@ fn saved(text: &str, file: &Path, notes: &mut Vec<String>) -> Result<Vec<Cascade
     let extent = if whole.is_some() { Extent::Part } else { Extent::Whole };
     let text = whole.as_deref().unwrap_or(text);
     let (ipv4, ipv6) = match iptables::parse(text, Family::Ipv4) {
-        Ok(parsed) => return Ok(cascades_of(&parsed.rules, extent)),
+        Ok(parsed) => return Ok((cascades_of(&parsed.rules, extent), extent)),
         Err(ipv4) => match iptables::parse(text, Family::Ipv6) {
-            Ok(parsed) => return Ok(cascades_of(&parsed.rules, extent)),
+            Ok(parsed) => return Ok((cascades_of(&parsed.rules, extent), extent)),
             Err(ipv6) => (ipv4, ipv6),
         },
     };
@@ -174,7 +178,7 @@ pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<
         cascades.extend(self::cascades(&parsed.rules));
     }
     let source = format!("node {} of {}, {}", node.name, printable(&scenario.file), Form::Scenario.words());
-    Ok(Report { source, form: Form::Scenario, notes: Vec::new(), cascades, samples: Vec::new() })
+    Ok(Report { source, form: Form::Scenario, is_part: false, notes: Vec::new(), cascades, samples: Vec::new() })
 }
 
 fn of_line(error: &ParseError, before: usize, file: &Path) -> Diagnostic {

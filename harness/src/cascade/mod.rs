@@ -28,6 +28,8 @@ pub struct Report {
     pub source: String,
     /// The form that they were read in.
     pub form: Form,
+    /// Whether the text shows only some lines of a rule set: a rule that it lacks may change every share.
+    pub is_part: bool,
     /// What a reader must know of all shares, as sentences without their full stops.
     pub notes: Vec<String>,
     /// The cascades, in the order of the rules.

@@ -264,3 +264,33 @@ fn json_has_what_gets_no_endpoint() {
     assert_eq!(case["parts"][1]["fate"]["kind"], "dropped");
     assert_eq!(case["parts"][1]["share"]["fraction"], "1/2");
 }
+
+/// The last two of three rules, as a copy without its first line has them.
+const WITHOUT_FIRST: &str = "-A KUBE-SVC-A -m comment --comment \"default/web\" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-B\n\
+    -A KUBE-SVC-A -m comment --comment \"default/web\" -j KUBE-SEP-C\n\
+    -A KUBE-SEP-B -p tcp -m comment --comment \"default/web\" -m tcp -j DNAT --to-destination 10.0.0.2:80\n\
+    -A KUBE-SEP-C -p tcp -m comment --comment \"default/web\" -m tcp -j DNAT --to-destination 10.0.0.3:80\n";
+
+#[test]
+fn of_some_lines_no_more_is_claimed_than_they_show() {
+    let page = console::render(&report(WITHOUT_FIRST), Style::default());
+    assert!(page.ends_with("1 cascade, 2 endpoints; shares are even as far as these lines show\n"), "{page}");
+    assert!(page.contains("note: only the chains of services were looked at, not the rules that lead there"), "{page}");
+    // The endpoint that the missing rule leads to is shown.
+    let more =
+        "-A KUBE-SEP-A -p tcp -m comment --comment \"default/web\" -m tcp -j DNAT --to-destination 10.0.0.1:80\n";
+    let told = report(&(WITHOUT_FIRST.to_owned() + more));
+    assert_eq!((told.is_even(), told.defects(), told.unknown()), (false, 0, 1));
+    let page = console::render(&told, Style::default());
+    assert!(
+        page.contains("10.0.0.1:80 has a chain, KUBE-SEP-A, but the rule that leads there is not among these"),
+        "{page}"
+    );
+}
+
+#[test]
+fn shares_that_are_not_known_are_no_zeros() {
+    let text = "-A KUBE-SVC-A -m nobody --knows it -j ACCEPT\n".to_owned() + WITHOUT_FIRST;
+    let page = console::render(&report(&text), Style::default());
+    assert!(page.contains(" ?") && !page.contains("0.00000000 %") && !page.contains("as they should be"), "{page}");
+}

@@ -71,12 +71,15 @@ pub(super) fn affinity(
             found.push(Defect { rule: recall.rule, kind });
         }
     }
+    // Behind a rule that takes new clients, only some of the old ones come.
+    let is_asked = |recall: &Recall<'_>| recall.is_plain && recall.rule < first_new;
+    let any_asked = recalls.iter().any(is_asked);
     for endpoint in endpoints {
         let own = by_endpoint.get(endpoint.chain).map(Vec::as_slice).unwrap_or_default();
-        // Behind a rule that takes new clients, only some of the old ones come.
-        let asked = own.iter().any(|recall| recall.is_plain && recall.rule < first_new);
+        let asked = own.iter().any(|recall| is_asked(recall));
         if !asked {
-            found.push(Defect { rule: endpoint.rule, kind: Kind::NoAffinity { endpoint: label(endpoint.chain) } });
+            let kind = Kind::NoAffinity { endpoint: label(endpoint.chain), is_of_all: !any_asked };
+            found.push(Defect { rule: endpoint.rule, kind });
         }
         if let Some(notes) = endpoint.notes.as_ref().filter(|notes| asked || !notes.is_empty()) {
             found.extend(noted(endpoint, notes, own, &by_list, &label));

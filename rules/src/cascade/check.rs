@@ -1,13 +1,35 @@
 //! Whether the chances of a cascade's rules are those of an even one, and how they are not.
 
+use std::collections::HashSet;
+
 use super::defect::{Defect, Kind};
 use super::even::{FIVE_DIGITS, TEN_DIGITS, is_even};
 use super::{Chance, Step};
 use crate::iptables::Probability;
 use crate::walk::Share;
 
-/// What is wrong with the chances of steps, of so many different endpoints.
+/// What is wrong with the chances of steps, of so many different endpoints. Where an endpoint has several rules, and the others are right
+/// without one of them, that one is the stray, which is told elsewhere.
 pub(super) fn check(steps: &[Step], endpoints: usize) -> Vec<Defect> {
+    if steps.len() > endpoints {
+        let mut last_first: Vec<Step> = once(steps.iter().rev());
+        last_first.reverse();
+        let without_strays = [once(steps.iter()), last_first].map(|rest| chances(&rest, endpoints));
+        let is_right = |found: &Vec<Defect>| found.iter().all(|one| matches!(one.kind, Kind::FiveDigits { .. }));
+        if let Some(found) = without_strays.into_iter().find(is_right) {
+            return found;
+        }
+    }
+    chances(steps, endpoints)
+}
+
+/// The first step of every endpoint.
+fn once<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<Step> {
+    let mut known = HashSet::new();
+    steps.filter(|step| known.insert(step.endpoint.as_str())).cloned().collect()
+}
+
+fn chances(steps: &[Step], endpoints: usize) -> Vec<Defect> {
     let one_in: Vec<Option<usize>> =
         steps.iter().zip((1..=steps.len()).rev()).map(|(step, left)| one_in(step, left)).collect();
     if let Some(known) = one_in.iter().copied().collect::<Option<Vec<usize>>>() {

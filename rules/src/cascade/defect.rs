@@ -142,10 +142,12 @@ pub enum Kind {
         /// The endpoint.
         endpoint: String,
     },
-    /// Clients of other endpoints stay there, but those of this one are shared out anew.
+    /// Clients of an endpoint are noted, or those of others stay there, but its own are shared out anew.
     NoAffinity {
         /// The endpoint.
         endpoint: String,
+        /// Whether those of no endpoint stay.
+        is_of_all: bool,
     },
     /// Nothing notes the clients of this endpoint, so that they are not known again.
     NotRemembered {
@@ -203,6 +205,11 @@ pub enum Kind {
         /// For how many those of most.
         usual: Option<u32>,
     },
+    /// A rule translates to a port, but asks for no protocol that has ports: the kernel does not take it.
+    PortWithoutProtocol {
+        /// The chain of the rule, where it is an endpoint's.
+        chain: Option<String>,
+    },
     /// A packet that no rule takes leaves the chain untranslated.
     FallsThrough {
         /// How much of all new connections.
@@ -240,6 +247,7 @@ impl Kind {
             Self::Mask { .. } => "affinity-mask",
             Self::Time { .. } => "affinity-time",
             Self::FallsThrough { .. } => "falls-through",
+            Self::PortWithoutProtocol { .. } => "port-without-protocol",
         }
     }
 
@@ -327,7 +335,7 @@ impl fmt::Display for Kind {
                     Fate::Handed(chain) => format!("go on with {chain}, another group of endpoints,"),
                     other => other.to_string(),
                 };
-                write!(f, "{share} of new connections {becomes}{within} and reach no endpoint of this chain")
+                write!(f, "{} {becomes}{within} and reach no endpoint of this chain", of_new(*share))
             }
             Self::NeverTaken { endpoint } => {
                 write!(
@@ -357,9 +365,13 @@ impl fmt::Display for Kind {
             Self::OldClientsOnly { endpoint } => {
                 write!(f, "clients that were here before are led to {endpoint}, but no new client is")
             }
-            Self::NoAffinity { endpoint } => {
+            Self::NoAffinity { endpoint, is_of_all: false } => {
                 write!(f, "clients of {endpoint} do not stay there, though those of other endpoints do")
             }
+            Self::NoAffinity { endpoint, is_of_all: true } => write!(
+                f,
+                "clients of {endpoint} do not stay there: they are remembered, but no rule looks them up before chance decides"
+            ),
             Self::NotRemembered { endpoint } => {
                 write!(f, "nothing remembers the clients of {endpoint}: their next connections are shared out anew")
             }
@@ -391,9 +403,23 @@ impl fmt::Display for Kind {
                     time(*usual)
                 )
             }
-            Self::FallsThrough { share } => write!(f, "{share} of new connections are left to no endpoint"),
+            Self::FallsThrough { share } => write!(f, "{} are left to no endpoint", of_new(*share)),
+            Self::PortWithoutProtocol { chain } => {
+                if let Some(chain) = chain {
+                    write!(f, "{chain}: ")?;
+                }
+                f.write_str(
+                    "a rule translates to a port, but asks for no protocol (`-p tcp`): the kernel refuses it, for only TCP, UDP, SCTP \
+                     and DCCP have ports",
+                )
+            }
         }
     }
+}
+
+/// `1/2 of new connections`, `all new connections`.
+fn of_new(share: Share) -> String {
+    if share == Share::ONE { "all new connections".to_owned() } else { format!("{share} of new connections") }
 }
 
 fn missing(f: &mut fmt::Formatter<'_>, endpoints: usize, share: Share, next: Option<Share>) -> fmt::Result {

@@ -156,6 +156,12 @@ impl Cascade {
         self.has_affinity && !self.defects.iter().any(|defect| defect.kind.is_of_affinity())
     }
 
+    /// Whether the share of a step is known: no connection comes to what these rules do not say, by the step's rule or one before it.
+    pub fn is_known(&self, step: &Step) -> bool {
+        let is_before = |fallen: &Fallen| fallen.rule <= step.rule && matches!(fallen.fate, Fate::Unknown(_));
+        !self.fallen.iter().any(is_before)
+    }
+
     /// What can be said of it as a whole.
     pub fn verdict(&self) -> Verdict {
         match (self.defects.is_empty(), self.unknown.is_empty()) {

@@ -10,6 +10,7 @@ use super::front::{Front, Leads, front};
 use super::identity::{self, Own};
 use super::judge::{About, Extent, judge};
 use super::naming::Naming;
+use super::outcome::Unknown;
 use super::walked::{Group, Names, walk};
 use super::written::{CHAINS, asked, destination};
 use super::{Cascade, Chance};
@@ -128,8 +129,20 @@ impl<'a> Text<'a> {
         let endpoints = led.iter().filter(|one| one.recent.is_none());
         let endpoints = endpoints.filter_map(|one| Some((one.number, one.rule, self.endpoint(one.chain)?)));
         defects.extend(identity::check(&about, endpoints.collect()));
+        defects.extend(self.without_protocol(chain, &led));
         let (service, chain, extent) = (service.to_owned(), chain.name.to_string(), self.extent);
         Some(judge(About { service, protocol, fronts, chain, has_affinity, defects, extent }, walked))
+    }
+
+    /// Rules that give a port without a protocol: of the chain itself, and of endpoints' chains, once each.
+    fn without_protocol(&self, chain: &Chain, led: &[Led<'_>]) -> Vec<Defect> {
+        let own = chain.rules.iter().zip(1..).filter(|(rule, _)| lacks_protocol(rule));
+        let own = own.map(|(_, rule)| Defect { rule, kind: Kind::PortWithoutProtocol { chain: None } });
+        let mut known = HashSet::new();
+        let is_faulty = |name: &str| self.endpoint(name).is_some_and(|own| own.rules.iter().any(lacks_protocol));
+        let led = led.iter().filter(|one| one.recent.is_none() && known.insert(one.chain) && is_faulty(one.chain));
+        let named = |chain: &str| Kind::PortWithoutProtocol { chain: Some(chain.to_owned()) };
+        own.chain(led.map(|one| Defect { rule: one.number, kind: named(one.chain) })).collect()
     }
 
     fn affinity(&self, chain: &Chain, led: &[Led<'_>]) -> (bool, Vec<Defect>) {
@@ -328,20 +341,42 @@ fn label(chain: &str, destination: Option<SocketAddr>) -> String {
     destination.map_or_else(|| chain.to_owned(), |address| crate::digits::socket(address).to_string())
 }
 
-/// Finds endpoints that translate for a service, but that no rule leads to.
+/// Whether the kernel refuses a rule because it gives a port to packets that may have none ("Need TCP, UDP, SCTP or DCCP with port
+/// specification", `libxt_NAT.c`).
+fn lacks_protocol(rule: &Rule) -> bool {
+    /// Those of which iptables takes a port; of ICMP, it is the identifier.
+    const WITH_PORTS: [u8; 5] = [1, 6, 17, 33, 132];
+    let has_ports = rule.protocol.is_some_and(|asked| !asked.negated && WITH_PORTS.contains(&asked.value.0));
+    matches!(rule.target, Some(Target::Dnat(Nat { ports: Some(_), .. }))) && !has_ports
+}
+
+/// Finds endpoints that translate for a service, but that no rule leads to. In a part of the rules, that rule may be among those that
+/// are not shown; the chain that has all endpoints lacks it then.
 fn orphans(chains: &[Chain], extent: Extent, cascades: &mut [Cascade]) {
     let jumps = chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let led: HashSet<&str> = jumps.map(|next| &**next).filter(|next| CHAINS.is_endpoint(next)).collect();
     let alone = chains.iter().filter(|chain| CHAINS.is_endpoint(&chain.name) && !led.contains(&*chain.name));
-    for chain in alone.filter(|_| extent == Extent::Whole) {
+    for chain in alone {
         let Some((address, service)) =
             chain.rules.iter().find_map(destination).zip(chain.rules.iter().find_map(service_in))
         else {
             continue;
         };
-        let kind = Kind::Orphan { endpoint: address.to_string(), chain: chain.name.to_string() };
-        if let Some(own) = cascades.iter_mut().find(|cascade| cascade.service == service) {
-            own.defects.push(Defect { rule: 0, kind });
+        let (endpoint, chain) = (address.to_string(), chain.name.to_string());
+        let mut own = cascades.iter_mut().filter(|cascade| cascade.service == service);
+        match extent {
+            Extent::Whole => {
+                if let Some(own) = own.next() {
+                    own.defects.push(Defect { rule: 0, kind: Kind::Orphan { endpoint, chain } });
+                }
+            }
+            Extent::Part => {
+                if let Some(own) = own.find(|cascade| cascade.chain.starts_with(GROUPS[0])) {
+                    let why =
+                        format!("{endpoint} has a chain, {chain}, but the rule that leads there is not among these");
+                    own.unknown.push(Unknown { rule: 0, share: None, why });
+                }
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ impl Cascade {
     /// Why the chances are even, or how far they are from it, as one sentence without its full stop.
     pub fn sentence(&self) -> String {
         match (self.steps.as_slice(), self.defects.is_empty()) {
+            ([], _) if !self.unknown.is_empty() => "what these rules lead to is unknown".to_owned(),
             ([], _) => "no rule leads to an endpoint".to_owned(),
             (_, false) => self.unfair(),
             _ if !self.unknown.is_empty() => {
@@ -29,10 +30,15 @@ impl Cascade {
     }
 
     fn unfair(&self) -> String {
+        if self.steps.iter().any(|step| !self.is_known(step)) {
+            return "something is wrong, and not all shares are known: these rules do not show all".to_owned();
+        }
         match self.worst() {
             Some((endpoint, deviation)) if deviation.abs() >= 1e-6 => {
                 let percent = deviation * 100.0;
-                format!("the shares are not as they should be: {endpoint} is farthest from even, {percent:+.2} %")
+                // What is too small for two digits would be shown as none.
+                let off = if percent.abs() < 0.005 { format!("{percent:+.1e}") } else { format!("{percent:+.2}") };
+                format!("the shares are not as they should be: {endpoint} is farthest from even, {off} %")
             }
             _ => "the shares are even, but the rules are not as they should be".to_owned(),
         }

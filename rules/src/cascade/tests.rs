@@ -286,3 +286,52 @@ fn lots_that_are_not_understood_are_no_even_shares() {
     let cascades = table(by_turns);
     assert_eq!((cascades[0].verdict(), cascades[0].unknown[0].rule), (Verdict::Unknown, 1));
 }
+
+#[rstest]
+#[case::second(
+    "A",
+    "-m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n-j KUBE-SEP-C",
+    "rule 3: 10.244.2.2:80 has rule 2 already, and a share by each: 50.000000 % of all"
+)]
+#[case::first(
+    "A",
+    "-m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-A\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n-j KUBE-SEP-C",
+    "rule 2: 10.244.1.2:80 has rule 1 already, and a share by each: 55.555556 % of all"
+)]
+fn of_a_rule_and_its_double_only_the_double_is_wrong(#[case] first: &str, #[case] rest: &str, #[case] expected: &str) {
+    let rules = format!("-m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-{first}\n{rest}");
+    let said: Vec<String> = one(&rules).defects.iter().map(ToString::to_string).collect();
+    assert_eq!(said, [expected]);
+}
+
+#[test]
+fn without_any_rule_that_looks_clients_up_none_stay() {
+    let set = |name: &str| format!("-m recent --set --name KUBE-SEP-{name} --mask 255.255.255.255 --rsource");
+    let said: Vec<String> = with_endpoints(RIGHT, set).defects.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), 3);
+    let why = "do not stay there: they are remembered, but no rule looks them up before chance decides";
+    assert_eq!(said[0], format!("rule 1: clients of 10.244.1.2:80 {why}"));
+}
+
+#[test]
+fn a_port_without_a_protocol_is_a_rule_that_the_kernel_refuses() {
+    let text = "*nat\n:KUBE-SVC-FOO - [0:0]\n:KUBE-SEP-A - [0:0]\n-A KUBE-SVC-FOO -j KUBE-SEP-A\n\
+                -A KUBE-SEP-A -j DNAT --to-destination 10.244.1.2:80\nCOMMIT\n";
+    let parsed = iptables::parse(text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let defects = &cascades(&parsed.rules)[0].defects;
+    assert_eq!(
+        defects.iter().map(|one| (one.rule, one.kind.code())).collect::<Vec<_>>(),
+        [(1, "port-without-protocol")]
+    );
+    assert!(defects[0].to_string().starts_with("rule 1: KUBE-SEP-A: a rule translates to a port"), "{}", defects[0]);
+}
+
+#[test]
+fn shares_behind_what_is_not_understood_are_not_known() {
+    let cascade = one(
+        "-m nobody --knows it -j ACCEPT\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-j KUBE-SEP-B",
+    );
+    assert_eq!(cascade.verdict(), Verdict::Unknown);
+    assert!(cascade.steps.iter().all(|step| !cascade.is_known(step)));
+    assert!(one(RIGHT).steps.iter().all(|step| one(RIGHT).is_known(step)));
+}

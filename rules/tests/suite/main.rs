@@ -7,6 +7,7 @@ mod compare;
 mod golden;
 mod golden_support;
 mod golden_updates;
+mod listings;
 mod nftables;
 mod properties;
 mod round_trip;

@@ -5,18 +5,20 @@
 //! modelled. Probabilities have eleven digits, as in `iptables-save`, from which the 31 bits follow exactly. (iptables
 //! before 1.4.20 showed six, which leave thousands of thresholds open.)
 
+mod action;
+mod condition;
 mod unfold;
 
-use std::net::{IpAddr, SocketAddr};
-
-use ipnet::IpNet;
+use std::net::IpAddr;
 
 use super::super::ast::{Chain, Policy, Rule, RuleSet, TableName};
-use super::super::matches::{Match, Other, PortRange, Ports, Probability, Recent, RecentAction, Statistic};
+use super::super::matches::{Match, Other, PortRange, Ports, Probability, Recent, RecentAction, Statistic, TcpFlags};
 use super::super::target::{Nat, Target};
-use super::super::values::{Negatable, Network, ProtocolNumber};
-use super::target::{built_in, is_known_extension, required};
+use super::super::values::{Negatable, ProtocolNumber};
+use super::values;
 use crate::cluster::{Family, Protocol};
+use action::Action;
+use condition::condition;
 
 /// Digits behind the point from which a threshold of 31 bits follows.
 const EXACT_DIGITS: usize = 10;
@@ -197,8 +199,8 @@ impl<'a> Row<'a> {
         let mut said = Words {
             words: self.words,
             rule: &mut rule,
-            to: None,
-            is_goto: false,
+            target: self.target,
+            action: Action::default(),
             is_known: true,
             is_cut: false,
             short_digits,
@@ -206,17 +208,17 @@ impl<'a> Row<'a> {
         said.place(self.source, true);
         said.place(self.destination, false);
         said.read();
-        let (to, is_goto, is_known) = (said.to, said.is_goto, said.is_known);
-        let lacks_words = |name: &str| (name == "REJECT" || required(name).is_some()) && to.is_none() && is_known;
+        let lacks_words = |name: &str| said.is_known && said.action.lacks(name);
         let is_cut = said.is_cut || self.target.is_some_and(lacks_words);
         if is_cut {
             said.unknown("cut off");
         }
+        let (action, is_known) = (said.action, said.is_known);
         if let Some([input, output]) = self.interfaces {
             rule.in_interface = interface(input);
             rule.out_interface = interface(output);
         }
-        rule.target = self.target.map(|name| target(name, to, is_goto, is_known));
+        rule.target = self.target.map(|name| action.target(name, is_known));
         (rule, if is_cut { Shown::InPart } else { Shown::Whole })
     }
 }
@@ -241,32 +243,6 @@ fn interface(name: &str) -> Option<Negatable<Box<str>>> {
     }
 }
 
-/// A target by its name and what was read of the words for it; `is_known` says that these were all.
-fn target(name: &str, to: Option<SocketAddr>, is_goto: bool, is_known: bool) -> Target {
-    if let (Some(to), "DNAT") = (to, name) {
-        let (addresses, ports) = (Some((to.ip(), to.ip())), Some(PortRange::one(to.port())));
-        return Target::Dnat(Nat { addresses, ports, ..Nat::default() });
-    }
-    if let Some(target) = built_in(name) {
-        return target;
-    }
-    if is_goto {
-        return Target::Goto(name.into());
-    }
-    match name {
-        "MASQUERADE" if is_known => Target::Masquerade { ports: None, random: false, random_fully: false },
-        "REDIRECT" if is_known => Target::Redirect { ports: None, random: false },
-        "TRACE" if is_known => Target::Trace,
-        "DNAT" | "SNAT" | "MASQUERADE" | "REDIRECT" | "TRACE" => other(name),
-        _ if is_known_extension(name) => other(name),
-        _ => Target::Jump(name.into()),
-    }
-}
-
-fn other(name: &str) -> Target {
-    Target::Other(Box::new(Other { name: name.into(), text: Box::default() }))
-}
-
 /// Whether words that were not understood are the beginning of what would be.
 fn is_begun(word: &str, rest: &[&str]) -> bool {
     match word {
@@ -281,9 +257,9 @@ fn is_begun(word: &str, rest: &[&str]) -> bool {
 struct Words<'a, 'r> {
     words: &'a [&'a str],
     rule: &'r mut Rule,
-    /// `to:10.0.0.1:80`.
-    to: Option<SocketAddr>,
-    is_goto: bool,
+    /// The name of the rule's target, and what is said of it.
+    target: Option<&'a str>,
+    action: Action,
     /// Whether all words were understood, and whether the last ones are the beginning of something.
     is_known: bool,
     is_cut: bool,
@@ -312,57 +288,59 @@ impl Words<'_, '_> {
                 self.rule.matches.push(Match::Comment(rest[..end].join(" ").into()));
                 Some(end + 1)
             }
-            ("[goto]", _) => {
-                self.is_goto = true;
-                Some(0)
-            }
             ("statistic", ["mode", "random", "probability", number, ..]) => {
-                self.probability(number)?;
+                self.probability(number, false)?;
                 Some(4)
             }
-            ("recent:", _) => self.recent(rest),
-            ("random", _) | ("persistent", _) if self.to.is_some() => Some(0),
-            _ if protocol.is_some() => self.ports(protocol?, rest.first().copied().unwrap_or_default()),
+            ("statistic", ["mode", "random", "!", "probability", number, ..]) => {
+                self.probability(number, true)?;
+                Some(5)
+            }
+            ("recent:", _) => self.recent(rest, false),
+            ("!", ["recent:", rest @ ..]) => self.recent(rest, true).map(|taken| taken + 1),
+            _ if protocol.is_some() => self.ports(protocol?, rest),
             _ => {
-                self.to = Some(word.strip_prefix("to:")?.parse().ok()?);
-                Some(0)
+                let words = self.words;
+                if let Some((condition, length)) = condition(words) {
+                    self.rule.matches.push(condition);
+                    return Some(length - 1);
+                }
+                self.action.read(self.target, words).map(|length| length - 1)
             }
         }
     }
 
-    fn probability(&mut self, number: &str) -> Option<()> {
+    fn probability(&mut self, number: &str, negated: bool) -> Option<()> {
         let probability = Probability::from_number(number.parse().ok()?)?;
         let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
         let follows = digits >= EXACT_DIGITS || probability.threshold().trailing_zeros() >= 24;
         if !follows {
             *self.short_digits = Some(self.short_digits.map_or(digits, |short| short.min(digits)));
         }
-        self.rule.matches.push(Match::Statistic(Statistic::Random(Negatable::is(probability))));
+        self.rule.matches.push(Match::Statistic(Statistic::Random(Negatable { negated, value: probability })));
         Some(())
     }
 
-    /// `tcp dpt:80`, `udp spts:1000:2000`; a protocol alone says that the header is there.
-    fn ports(&mut self, protocol: Protocol, word: &str) -> Option<usize> {
+    /// `tcp dpt:80`, `udp spts:1000:2000 dpt:!53`, `tcp flags:0x17/0x02`; a protocol alone says that the header is there.
+    fn ports(&mut self, protocol: Protocol, words: &[&str]) -> Option<usize> {
         let mut ports = Ports::any(protocol);
-        let taken = match word.split_once(':').filter(|(side, _)| matches!(*side, "dpt" | "dpts" | "spt" | "spts")) {
-            Some((side, numbers)) => {
-                let (first, last) = numbers.split_once(':').unwrap_or((numbers, numbers));
-                let range = Negatable::is(PortRange { first: port(first)?, last: port(last)? });
-                if side.starts_with('d') {
-                    ports.destination = Some(range)
-                } else {
-                    ports.source = Some(range)
-                }
-                1
+        let mut taken = 0;
+        while let Some((side, text)) = words.get(taken).and_then(|word| word.split_once(':')) {
+            let (negated, text) = text.strip_prefix('!').map_or((false, text), |text| (true, text));
+            match side {
+                "dpt" | "dpts" => ports.destination = Some(Negatable { negated, value: range(text)? }),
+                "spt" | "spts" => ports.source = Some(Negatable { negated, value: range(text)? }),
+                "flags" => ports.flags = Some(Negatable { negated, value: flags(text)? }),
+                _ => break,
             }
-            None => 0,
-        };
+            taken += 1;
+        }
         self.rule.matches.push(Match::Ports(ports));
         Some(taken)
     }
 
     /// `recent: CHECK seconds: 10800 reap name: NAME side: source mask: 255.255.255.255`.
-    fn recent(&mut self, words: &[&str]) -> Option<usize> {
+    fn recent(&mut self, words: &[&str], negated: bool) -> Option<usize> {
         let action = match *words.first()? {
             "SET" => RecentAction::Set,
             "CHECK" => RecentAction::Check,
@@ -374,10 +352,10 @@ impl Words<'_, '_> {
         let value = |key: &str| at(key).and_then(|at| words.get(at + 1)).copied();
         let mask = value("mask:").and_then(|mask| mask.parse().ok());
         self.rule.matches.push(Match::Recent(Box::new(Recent {
-            action: Negatable::is(action),
+            action: Negatable { negated, value: action },
             seconds: value("seconds:").and_then(|seconds| seconds.parse().ok()),
             reap: words.contains(&"reap"),
-            hit_count: None,
+            hit_count: value("hit_count:").and_then(|count| count.parse().ok()),
             same_ttl: words.contains(&"TTL-Match"),
             name: value("name:").unwrap_or_default().into(),
             mask: mask.unwrap_or(IpAddr::from([255; 4])),
@@ -393,8 +371,13 @@ impl Words<'_, '_> {
         if matches!(text, "anywhere" | "0.0.0.0/0" | "::/0") {
             return;
         }
-        let range = text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
-        let network = range.map(|range| Negatable { negated, value: Network::range(range) });
+        // What every machine calls by these names, in a listing without `-n`.
+        let text = match text {
+            "localhost" => "127.0.0.1",
+            "loopback/8" => "127.0.0.0/8",
+            text => text,
+        };
+        let network = values::network(text).map(|value| Negatable { negated, value });
         match network {
             // The name of a machine or network, which only the machine that was listed can tell.
             None => self.unknown(word),
@@ -408,14 +391,44 @@ impl Words<'_, '_> {
     }
 }
 
-/// A port by its number, or by a name that services of Kubernetes are often listed with.
+/// `80`, `http`, `1000:2000`.
+fn range(text: &str) -> Option<PortRange> {
+    let (first, last) = text.split_once(':').unwrap_or((text, text));
+    Some(PortRange { first: port(first)?, last: port(last)? })
+}
+
+/// `0x17/0x02`, or without `-n` `FIN,SYN,RST,ACK/SYN`.
+fn flags(text: &str) -> Option<TcpFlags> {
+    let (mask, set) = text.split_once('/')?;
+    let bits = |text: &str| match text.starts_with("0x") {
+        true => u8::try_from(values::number(text)?).ok(),
+        false => values::tcp_flags(text),
+    };
+    Some(TcpFlags { mask: bits(mask)?, set: bits(set)? })
+}
+
+/// A port by its number, or by the name that a listing without `-n` has for it in `/etc/services`, of those that Services often have.
 fn port(text: &str) -> Option<u16> {
-    match text {
-        "http" => Some(80),
-        "https" => Some(443),
-        "domain" => Some(53),
-        number => number.parse().ok(),
-    }
+    const NAMES: [(&str, u16); 16] = [
+        ("http", 80),
+        ("https", 443),
+        ("domain", 53),
+        ("http-alt", 8080),
+        ("webcache", 8080),
+        ("ssh", 22),
+        ("smtp", 25),
+        ("ntp", 123),
+        ("imap2", 143),
+        ("ldap", 389),
+        ("mysql", 3306),
+        ("postgresql", 5432),
+        ("amqp", 5672),
+        ("sip", 5060),
+        ("redis", 6379),
+        ("git", 9418),
+    ];
+    let known = NAMES.iter().find(|(name, _)| *name == text);
+    known.map_or_else(|| text.parse().ok(), |(_, number)| Some(*number))
 }
 
 #[cfg(test)]
@@ -566,5 +579,53 @@ num   pkts bytes target     prot opt in     out     source               destina
     #[test]
     fn prose_has_no_chains() {
         assert_eq!(parse_listing("Chain of events (as seen)\nall -- is well"), None);
+    }
+
+    /// What extensions say, in the words of their listings and of `iptables-save`.
+    #[rstest]
+    #[case::or("MARK", "MARK or 0x4000", "-j MARK --set-xmark 0x4000/0x4000")]
+    #[case::xor("MARK", "MARK xor 0x4000", "-j MARK --set-xmark 0x4000/0x0")]
+    #[case::and("MARK", "MARK and 0xffffbfff", "-j MARK --set-xmark 0x0/0x4000")]
+    #[case::set("MARK", "MARK set 0x1", "-j MARK --set-xmark 0x1/0xffffffff")]
+    #[case::xset("MARK", "MARK xset 0x4000/0xff00", "-j MARK --set-xmark 0x4000/0xff00")]
+    #[case::random_fully(
+        "MASQUERADE",
+        "masq ports: 1024-2048 random-fully",
+        "-j MASQUERADE --to-ports 1024-2048 --random-fully"
+    )]
+    #[case::redirect("REDIRECT", "redir ports 8080", "-j REDIRECT --to-ports 8080")]
+    #[case::reject("REJECT", "reject-with icmp-port-unreachable", "-j REJECT --reject-with icmp-port-unreachable")]
+    #[case::range(
+        "DNAT",
+        "to:10.0.0.1-10.0.0.5:80-90 random persistent",
+        "-j DNAT --to-destination 10.0.0.1-10.0.0.5:80-90 --random --persistent"
+    )]
+    #[case::source("SNAT", "to:192.0.2.1", "-j SNAT --to-source 192.0.2.1")]
+    #[case::goto("A", "[goto] ", "-g A")]
+    #[case::mark("RETURN", "mark match ! 0x4000/0x4000", "-m mark ! --mark 0x4000/0x4000 -j RETURN")]
+    #[case::type_of_address(
+        "A",
+        "ADDRTYPE match src-type !LOCAL dst-type LOCAL",
+        "-m addrtype ! --src-type LOCAL --dst-type LOCAL -j A"
+    )]
+    #[case::state("A", "! ctstate INVALID,NEW", "-m conntrack ! --ctstate INVALID,NEW -j A")]
+    #[case::old_state("A", "state ESTABLISHED", "-m state --state ESTABLISHED -j A")]
+    #[case::members("A", "match-set KUBE-X dst,dst", "-m set --match-set KUBE-X dst,dst -j A")]
+    #[case::accounting("A", "nfacct-name  localhost_nps", "-m nfacct --nfacct-name localhost_nps -j A")]
+    #[case::bridge(
+        "A",
+        "PHYSDEV match ! --physdev-in veth0 --physdev-is-bridged",
+        "-m physdev ! --physdev-in veth0 --physdev-is-bridged -j A"
+    )]
+    #[case::several("A", "multiport dports 80,8000:8080", "-m multiport --dports 80,8000:8080 -j A")]
+    #[case::nth("A", "statistic mode nth every 3 packet 1", "-m statistic --mode nth --every 3 --packet 1 -j A")]
+    fn extensions_are_read_in_the_words_of_listings(#[case] target: &str, #[case] said: &str, #[case] saved: &str) {
+        let text = format!("Chain B (1 references)\n{target} 0 -- 0.0.0.0/0 0.0.0.0/0 {said}");
+        let listing = parse_listing(&text).unwrap();
+        assert_eq!(listing.cut, None);
+        assert_eq!(
+            listing.rules.rules(TableName::Nat, "B"),
+            [crate::iptables::parse_rule(saved, Family::Ipv4).unwrap()]
+        );
     }
 }

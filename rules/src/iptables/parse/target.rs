@@ -216,10 +216,10 @@ fn is_of((addresses, _): &NatRange, family: Family) -> bool {
     addresses.is_none_or(|(first, last)| [first, last].into_iter().all(|address| Family::of(address) == family))
 }
 
-type NatRange = (Option<(IpAddr, IpAddr)>, Option<PortRange>);
+pub(super) type NatRange = (Option<(IpAddr, IpAddr)>, Option<PortRange>);
 
 /// `10.0.0.1:80`, `[fd00::1]:80`, `10.0.0.1-10.0.0.5:80-90`, `fd00::1`, `:80`.
-fn nat_range(text: &str) -> Option<NatRange> {
+pub(super) fn nat_range(text: &str) -> Option<NatRange> {
     let (addresses, ports) = if let Some(rest) = text.strip_prefix('[') {
         let (addresses, rest) = rest.split_once(']')?;
         (addresses, Some(rest.strip_prefix(':')?))

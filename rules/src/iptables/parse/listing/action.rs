@@ -1,0 +1,116 @@
+//! What target extensions say of a rule that is listed, word for word as their `print` functions have it.
+
+use super::super::super::matches::{Masked, Other, PortRange};
+use super::super::super::target::{Nat, RejectWith, Target};
+use super::super::target::{NatRange, built_in, is_known_extension, nat_range, required};
+use super::super::values;
+
+/// What was read of the words for a target.
+#[derive(Debug, Default)]
+pub(super) struct Action {
+    /// `to:10.0.0.1:80`.
+    to: Option<NatRange>,
+    /// `masq ports: 1024-2048`, `redir ports 8080`.
+    ports: Option<PortRange>,
+    mark: Option<Masked>,
+    reject: Option<RejectWith>,
+    random: bool,
+    random_fully: bool,
+    persistent: bool,
+    is_untracked: bool,
+    is_goto: bool,
+}
+
+impl Action {
+    /// Reads what words say of a target, and tells how many they are; none where they say nothing of one.
+    pub(super) fn read(&mut self, name: Option<&str>, words: &[&str]) -> Option<usize> {
+        match (name, words) {
+            (_, ["[goto]", ..]) => {
+                self.is_goto = true;
+                Some(1)
+            }
+            (Some("MARK"), ["MARK", how, bits, ..]) => {
+                self.mark = Some(marked(how, bits)?);
+                Some(3)
+            }
+            (Some("REJECT"), ["reject-with", with, ..]) => {
+                let mut all = RejectWith::IPV4.iter().chain(&RejectWith::IPV6);
+                self.reject = Some(all.find(|(word, _)| word == with)?.1);
+                Some(2)
+            }
+            (Some("CT"), ["NOTRACK", ..]) => {
+                self.is_untracked = true;
+                Some(1)
+            }
+            (Some("CT"), ["CT", "notrack", ..]) => {
+                self.is_untracked = true;
+                Some(2)
+            }
+            (Some("MASQUERADE"), ["masq", "ports:", ports, ..]) | (Some("REDIRECT"), ["redir", "ports", ports, ..]) => {
+                self.ports = Some(values::ports(ports, '-')?);
+                Some(3)
+            }
+            (
+                Some("DNAT" | "SNAT" | "MASQUERADE" | "REDIRECT"),
+                [flag @ ("random" | "random-fully" | "persistent"), ..],
+            ) => {
+                match *flag {
+                    "random" => self.random = true,
+                    "random-fully" => self.random_fully = true,
+                    _ => self.persistent = true,
+                }
+                Some(1)
+            }
+            (Some("DNAT" | "SNAT"), [word, ..]) => {
+                self.to = Some(nat_range(word.strip_prefix("to:")?)?);
+                Some(1)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a target of this name needs words, and has none.
+    pub(super) fn lacks(&self, name: &str) -> bool {
+        let needs = name == "REJECT" || required(name).is_some();
+        needs && self.to.is_none() && self.mark.is_none() && self.reject.is_none()
+    }
+
+    /// The target of this name; `is_known` says that all words of the rule were understood.
+    pub(super) fn target(&self, name: &str, is_known: bool) -> Target {
+        if let Some(target) = built_in(name) {
+            return target;
+        }
+        if self.is_goto {
+            return Target::Goto(name.into());
+        }
+        let &Self { ports, random, random_fully, persistent, .. } = self;
+        let nat = self.to.map(|(addresses, ports)| Nat { addresses, ports, random, random_fully, persistent });
+        let known = match name {
+            "DNAT" => nat.map(Target::Dnat),
+            "SNAT" => nat.map(Target::Snat),
+            "MARK" => self.mark.map(Target::Mark),
+            "REJECT" => self.reject.map(Target::Reject),
+            "MASQUERADE" if is_known => Some(Target::Masquerade { ports, random, random_fully }),
+            "REDIRECT" if is_known => Some(Target::Redirect { ports, random }),
+            "TRACE" if is_known => Some(Target::Trace),
+            "NOTRACK" if is_known => Some(Target::NoTrack { by_ct: false }),
+            "CT" if self.is_untracked => Some(Target::NoTrack { by_ct: true }),
+            "MASQUERADE" | "REDIRECT" | "TRACE" | "NOTRACK" => None,
+            _ if is_known_extension(name) => None,
+            _ => Some(Target::Jump(name.into())),
+        };
+        known.unwrap_or_else(|| Target::Other(Box::new(Other { name: name.into(), text: Box::default() })))
+    }
+}
+
+/// `or 0x4000`, `xset 0x4000/0xff00`: `libxt_MARK` shows a mark by the shortest of its spellings.
+fn marked(how: &str, bits: &str) -> Option<Masked> {
+    match how {
+        "or" => values::number(bits).map(Masked::bits),
+        "xor" => values::number(bits).map(|value| Masked { value, mask: 0 }),
+        "and" => values::number(bits).map(|kept| Masked { value: 0, mask: !kept }),
+        "set" => values::number(bits).map(|value| Masked { value, mask: u32::MAX }),
+        "xset" => values::masked(bits),
+        _ => None,
+    }
+}

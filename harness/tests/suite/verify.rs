@@ -89,7 +89,7 @@ fn voices_agree(
 #[case::matches("-m ttl --ttl-gt 5", Disagreement::Unkept)]
 fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expected: Disagreement) {
     testing::privileged(|| {
-        let mut scenario = scenario::load(std::path::Path::new("../scenarios/cluster-ip/same-node.yaml")).unwrap();
+        let mut scenario = scenario::load(Path::new("../scenarios/cluster-ip/same-node.yaml")).unwrap();
         scenario.rules.push(ForeignRules {
             place: Place::Node("worker".to_owned()),
             family: Family::Ipv4,
@@ -112,7 +112,7 @@ fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expect
 #[test]
 fn a_missing_drop_is_no_agreement() {
     testing::privileged(|| {
-        let path = std::path::Path::new("../scenarios/releases/1.33-unallocated-address-nftables.yaml");
+        let path = Path::new("../scenarios/releases/1.33-unallocated-address-nftables.yaml");
         let mut scenario = scenario::load(path).unwrap();
         let documents = svclab::documents::generate(&scenario, &scenario.cluster).unwrap();
         let table = documents.iter().find(|document| document.space == "node/worker").unwrap();
@@ -139,7 +139,7 @@ fn a_missing_drop_is_no_agreement() {
 #[test]
 fn json_says_what_the_page_says() {
     testing::privileged(|| {
-        let path = std::path::Path::new("../scenarios/foreign-rules/drop-mark.yaml");
+        let path = Path::new("../scenarios/foreign-rules/drop-mark.yaml");
         let options = Options::default();
         let all = verify(&[scenario::load(path).unwrap()], &options, &|_| {});
         let text = json(&all, &options).unwrap();
@@ -174,7 +174,7 @@ endpoints:
 
 #[test]
 fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
-    let path = std::path::Path::new("objects.yaml");
+    let path = Path::new("objects.yaml");
     let assumed = scenario::of_objects(OBJECTS, path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     assert_eq!(
         assumed.assumptions,
@@ -201,7 +201,7 @@ fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
 /// The API server of a managed cluster is no node, and no pod: its address does not widen the range of pods.
 #[rstest]
 #[case::api_server("192.168.10.100", "", "host at-192-168-10-100 outside of the cluster has the endpoint's address")]
-#[case::near_pods("10.0.0.9", "", "host at-10-0-0-9 outside of the cluster has the endpoint's address")]
+#[case::services_between("10.100.0.9", "", "host at-10-100-0-9 outside of the cluster has the endpoint's address")]
 #[case::another_node("192.168.10.100", ", nodeName: away", "node away itself has the endpoint's address")]
 fn endpoints_that_cannot_be_pods_do_not_widen_the_range_of_pods(
     #[case] address: &str,
@@ -241,7 +241,7 @@ fn a_service_without_endpoints_is_told() {
     let (service, _) = OBJECTS.split_once("---").unwrap();
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
     let text = format!("{service}---\n{deployment}");
-    let assumed = scenario::of_objects(&text, std::path::Path::new("objects.yaml")).unwrap();
+    let assumed = scenario::of_objects(&text, Path::new("objects.yaml")).unwrap();
     let told = [
         "shop/web has no endpoints: no EndpointSlice or Endpoints names any",
         "Deployment web is left out: it changes no rule: list its pods instead",
@@ -252,7 +252,7 @@ fn a_service_without_endpoints_is_told() {
 #[test]
 fn mistakes_of_plain_objects_are_told_in_their_file() {
     let text = OBJECTS.replace("nodePort: 30080", "nodePort: 80");
-    let mistakes = scenario::of_objects(&text, std::path::Path::new("objects.yaml")).unwrap_err();
+    let mistakes = scenario::of_objects(&text, Path::new("objects.yaml")).unwrap_err();
     assert_eq!(mistakes.errors.len(), 1, "{mistakes}");
     assert_eq!((mistakes.errors[0].span.file.to_str(), mistakes.errors[0].span.line), (Some("objects.yaml"), 4));
 }

@@ -1,6 +1,6 @@
 //! What rules show, as values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
@@ -125,6 +125,8 @@ pub struct ShownProxy {
     pub families_on_all_addresses: BTreeSet<Family>,
     /// The ranges of cluster IPs whose unallocated addresses are dropped.
     pub service_cidrs: BTreeSet<IpNet>,
+    /// Where rules list which endpoints may be their own clients, and so are on the rules' own node: those, by family.
+    pub hairpins: BTreeMap<Family, BTreeSet<IpAddr>>,
 }
 
 impl ShownProxy {
@@ -136,6 +138,7 @@ impl ShownProxy {
         self.node_port_addresses.extend(other.node_port_addresses);
         self.families_on_all_addresses.extend(other.families_on_all_addresses);
         self.service_cidrs.extend(other.service_cidrs);
+        self.hairpins.extend(other.hairpins);
     }
 }
 

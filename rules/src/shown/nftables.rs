@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 
 use super::model::{Marked, Shown, ShownPort, ShownProxy, bit};
-use crate::cluster::Protocol;
+use crate::cluster::{Family, Protocol};
 use crate::compare::Policy;
 use crate::compare::kind::Kind;
 use crate::compare::nftables::{
@@ -26,6 +26,7 @@ pub(super) fn read(table: &Table) -> Shown {
     let (cluster_ips, checked) = (keys("cluster-ips"), keys("firewall-ips"));
     let known = Known([&names, &names]);
     let mut reader = Reader {
+        family: table.family,
         known,
         cluster_ips,
         checked,
@@ -42,6 +43,7 @@ pub(super) fn read(table: &Table) -> Shown {
 }
 
 struct Reader<'a> {
+    family: Family,
     known: Known<'a>,
     /// The elements of `cluster-ips`.
     cluster_ips: BTreeSet<Vec<Key>>,
@@ -64,6 +66,13 @@ impl<'a> Reader<'a> {
 
     fn set(&mut self, set: &Set) {
         match (&*set.name, set.dynamic) {
+            ("hairpin-connections", _) => {
+                let addresses = set.elements.iter().filter_map(|element| match element.key.first() {
+                    Some(Key::Address(ip)) => Some(*ip),
+                    _ => None,
+                });
+                self.proxy.hairpins.insert(self.family, addresses.collect());
+            }
             ("nodeport-ips", _) => self.proxy.node_port_addresses.extend(set.elements.iter().filter_map(only_address)),
             ("service-ips" | "service-nodeports" | "no-endpoint-services" | "no-endpoint-nodeports", _) => {
                 set.elements.iter().for_each(|element| self.element(element));

@@ -141,11 +141,16 @@ impl Known {
         let all =
             shown.ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local)).map(|endpoint| endpoint.ip());
         let (machines, pods) = all.partition(is_machine);
-        let here: BTreeSet<IpAddr> =
-            shown.ports.iter().flat_map(|port| &port.local).map(|endpoint| endpoint.ip()).collect();
-        let is_local = |port: &&ShownPort| port.is_external_local || port.is_internal_local;
-        let there = shown.ports.iter().filter(is_local).flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
-        let there = there.filter(|ip| !here.contains(ip)).collect();
+        let own_clients = shown.proxy.hairpins.values().flatten().copied();
+        let local = shown.ports.iter().flat_map(|port| &port.local).map(|endpoint| endpoint.ip());
+        let here: BTreeSet<IpAddr> = local.chain(own_clients).collect();
+        // With policy Local, and where endpoints are listed that may be their own clients, the rules name those that are here.
+        let are_named = |port: &ShownPort, ip: IpAddr| {
+            let lists = shown.proxy.hairpins.contains_key(&Family::of(ip));
+            port.is_external_local || port.is_internal_local || lists
+        };
+        let all = shown.ports.iter().flat_map(|port| port.endpoints.iter().map(move |endpoint| (port, endpoint.ip())));
+        let there = all.filter(|(port, ip)| are_named(port, *ip) && !here.contains(ip)).map(|(_, ip)| ip).collect();
         Self { pods, machines, here, there, local_sources }
     }
 

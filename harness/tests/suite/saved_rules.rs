@@ -108,6 +108,23 @@ fn an_unmodified_recording_is_found_in_order(#[case] recording: &str) {
     });
 }
 
+/// That the tables which were looked at are in order must not pass for all of the node's rules.
+#[test]
+fn tables_that_were_not_verified_are_told_with_the_result() {
+    let file = "../rules/tests/golden/nodeport-local/v1.36-nftables/nft-ruleset.txt";
+    let text = scenario::read_file(Path::new(file)).unwrap();
+    let text = format!("{text}table inet fw {{\n\tchain forward {{\n\t\ttcp dport 8080 drop\n\t}}\n}}\n");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("node.nft");
+    std::fs::write(&file, text).unwrap();
+    for options in [&["verify"][..], &["verify", "-q"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(options).arg(&file).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("not verified: 1 table beside kube-proxy's: inet fw (rules: 1)"), "{options:?}: {text}");
+        assert_eq!(output.status.code(), Some(0), "{text}");
+    }
+}
+
 /// Where pods of real clusters have their addresses, and Services.
 const RANGES: [[u8; 2]; 10] =
     [[10, 244], [10, 128], [10, 131], [10, 0], [10, 96], [172, 18], [172, 20], [192, 168], [100, 64], [203, 0]];

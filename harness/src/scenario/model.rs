@@ -51,6 +51,17 @@ pub struct Note {
     pub is_doubtful: bool,
 }
 
+/// The start of the note of tables that are not installed; which these are comes behind it, with commas between them.
+pub(crate) const TABLES_LEFT_OUT: &str =
+    "tables of others than kube-proxy are left out, give them with `install: before`: ";
+
+impl Note {
+    /// The tables that are not installed, where it is about that.
+    pub(crate) fn left_out_tables(&self) -> Option<Vec<&str>> {
+        Some(self.message.strip_prefix(TABLES_LEFT_OUT)?.split(", ").collect())
+    }
+}
+
 /// A scenario that can be built and run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scenario {

@@ -19,13 +19,14 @@ mod render;
 mod survey;
 mod verification;
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use crate::lab::Backend;
 use crate::report::Trouble;
 use crate::run::{guarded, in_parallel};
-use crate::scenario::Scenario;
+use crate::scenario::{Note, Scenario};
 
 pub use finding::{Example, Finding};
 pub(crate) use inquiry::Inquiry;
@@ -56,6 +57,8 @@ pub struct Verified {
     pub file: std::path::PathBuf,
     /// What came of it.
     pub result: Result<Verification, Trouble>,
+    /// The tables beside kube-proxy's that rules of a node have and the lab does not, each with the number of its rules.
+    pub left_out: Vec<String>,
 }
 
 impl Verified {
@@ -70,10 +73,12 @@ impl Verified {
 pub fn verify(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Verified) + Sync)) -> Vec<Verified> {
     let verify_one = |scenario: &Scenario| {
         let begin = Instant::now();
+        let tables = scenario.notes.iter().filter_map(Note::left_out_tables).flatten().map(str::to_owned);
+        let left_out = tables.collect::<BTreeSet<_>>().into_iter().collect();
         let result = guarded(|| survey::survey(scenario, options));
         let result = result.map(|verification| Verification { duration: begin.elapsed(), ..verification });
         let result = result.map_err(crate::run::RunError::into_trouble);
-        Verified { name: scenario.name.clone(), file: scenario.file.clone(), result }
+        Verified { name: scenario.name.clone(), file: scenario.file.clone(), result, left_out }
     };
     in_parallel(scenarios, options.jobs, verify_one, finished)
 }

@@ -30,7 +30,7 @@ pub struct Style {
 /// What came of one scenario.
 pub fn page(verified: &Verified, options: &Options, style: Style) -> String {
     if style.quiet && verified.holds(options) {
-        return String::new();
+        return not_verified(verified).map(|told| format!("{}: {told}\n", printable(&verified.file))).unwrap_or_default();
     }
     let mut page = format!("{}  {}\n", verified.name, printable(&verified.file));
     match &verified.result {
@@ -40,11 +40,19 @@ pub fn page(verified: &Verified, options: &Options, style: Style) -> String {
                 show(&mut page, finding, finding.disagreement.fails(options.allow_unknown), style);
             }
             line(&mut page, &format!("  {}", closing(verification, options, style)));
+            not_verified(verified).iter().for_each(|told| line(&mut page, &format!("  {told}")));
         }
         Err(trouble) => show_trouble(&mut page, trouble, style),
     }
     page.push('\n');
     page
+}
+
+/// Which tables nobody looked at: their rules may drop or change the same traffic.
+fn not_verified(verified: &Verified) -> Option<String> {
+    let tables = &verified.left_out;
+    let number = count(tables.len(), "table");
+    (!tables.is_empty()).then(|| format!("not verified: {number} beside kube-proxy's: {}", tables.join(", ")))
 }
 
 /// The end, over all scenarios.

@@ -204,7 +204,7 @@ fn what_explains_many_differences_is_told() {
     assert!(told.contains("\n  table nat is missing\nhelp: iptables-save without `-t`"), "{told}");
     let old = stdout(&svclab(&[&[SEED, "--version", "1.26"][..], &node].concat())).to_owned();
     let output = diff(&[&[SEED][..], &node].concat(), &old);
-    let help = "help: With `--version 1.26` (as with 1.25 or 1.26) there is no difference.";
+    let help = "help: With `--version 1.26` (or 1.25) there is no difference.";
     assert_eq!(stdout(&output).lines().next(), Some(help));
     let output = diff(&[&[SEED, "--version", "1.19"][..], &node].concat(), &old);
     assert!(!stdout(&output).contains("help: "), "{}", stdout(&output));

@@ -201,7 +201,7 @@ fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
 /// The API server of a managed cluster is no node, and no pod: its address does not widen the range of pods.
 #[rstest]
 #[case::api_server("192.168.10.100", "", "host at-192-168-10-100 outside of the cluster has the endpoint's address")]
-#[case::near_pods("10.0.0.9", "", "host at-10-0-0-9 outside of the cluster has the endpoint's address")]
+#[case::services_between("10.100.0.9", "", "host at-10-100-0-9 outside of the cluster has the endpoint's address")]
 #[case::another_node("192.168.10.100", ", nodeName: away", "node away itself has the endpoint's address")]
 fn endpoints_that_cannot_be_pods_do_not_widen_the_range_of_pods(
     #[case] address: &str,

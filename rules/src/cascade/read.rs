@@ -17,7 +17,7 @@ use super::{Cascade, Chance};
 use crate::cluster::{Family, Protocol};
 use crate::iptables::evaluate::Program;
 use crate::iptables::{
-    Chain, Match, Ports, Probability, Recent, RecentAction, Rule, RuleSet, Statistic, Table, TableName, Target,
+    Chain, Match, Nat, Ports, Probability, Recent, RecentAction, Rule, RuleSet, Statistic, Table, TableName, Target,
 };
 use crate::walk::RuleId;
 
@@ -371,7 +371,7 @@ fn orphans(chains: &[Chain], extent: Extent, cascades: &mut [Cascade]) {
                 }
             }
             Extent::Part => {
-                if let Some(own) = own.find(|cascade| cascade.chain.starts_with(GROUPS[0])) {
+                if let Some(own) = own.find(|cascade| cascade.chain.starts_with(CHAINS.groups[0])) {
                     let why =
                         format!("{endpoint} has a chain, {chain}, but the rule that leads there is not among these");
                     own.unknown.push(Unknown { rule: 0, share: None, why });

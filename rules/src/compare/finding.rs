@@ -154,6 +154,8 @@ impl fmt::Display for Difference {
         match self {
             Self::Missing(fact) => write!(f, "{fact} is missing"),
             Self::Unexpected(fact) => write!(f, "{fact} is unexpected"),
+            // A rule that says nothing any more.
+            Self::Changed { fact, found, .. } if found == "``" => write!(f, "{fact} is missing"),
             Self::Changed { fact, expected, found } => write!(f, "{fact} is {found} instead of {expected}"),
             Self::Reordered(chain) => write!(f, "the rules of {chain} stand in another order"),
         }

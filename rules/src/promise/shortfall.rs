@@ -4,7 +4,9 @@ use std::fmt;
 
 use super::answer::Outcome;
 use super::claims::AddressKind;
+use super::endpoints::Candidates;
 use super::policy::{is_external_local, is_internal_local};
+use super::source::Masquerade;
 use super::treatment::Treatment;
 use super::way::has_address;
 use crate::cluster::ProxyMode;
@@ -32,6 +34,9 @@ pub enum Shortfall {
     /// In iptables mode, a node does not refuse what its own processes send to external and load-balancer IPs of a
     /// service without endpoints: the packet leaves the node.
     NodeNotRefused,
+    /// In nftables mode from 1.36, a node does not masquerade what it sends back to its sender, unless its kube-proxy knows the sender
+    /// for an endpoint of the node's own: the set `hairpin-connections` has no others.
+    HairpinOfAnotherNode,
 }
 
 impl fmt::Display for Shortfall {
@@ -54,6 +59,9 @@ impl fmt::Display for Shortfall {
             Self::NodeNotRefused => {
                 "in iptables mode, a node does not refuse its own processes at external addresses without endpoints"
             }
+            Self::HairpinOfAnotherNode => {
+                "in nftables mode from 1.36, a node does not masquerade what it sends back to an endpoint on another node"
+            }
             Self::RefusedAtEveryAddress => {
                 "in iptables mode, a node port without endpoints is refused at addresses too that serve no node ports"
             }
@@ -63,9 +71,10 @@ impl fmt::Display for Shortfall {
 }
 
 impl Treatment<'_, '_> {
-    /// The fault that the release may show in the connection. `has_local` says whether the node has an endpoint of its
-    /// own that serves.
-    pub(super) fn shortfall(&self, outcome: &Outcome, has_local: bool) -> Option<Shortfall> {
+    /// The fault that the release may show in the connection.
+    pub(super) fn shortfall(&self, outcome: &Outcome, candidates: &Candidates<'_>) -> Option<Shortfall> {
+        let local = candidates.on_node(self.node, &mut Vec::new());
+        let is_own = local.iter().any(|candidate| candidate.address.ip() == self.client.address);
         let (profile, service, kind) = (self.setting.profile, self.claim.service, self.claim.kind);
         let of_the_node = self.client.is_process_of(self.node);
         let short_cut = kind != AddressKind::ClusterIp && is_external_local(service, profile) && of_the_node;
@@ -78,10 +87,12 @@ impl Treatment<'_, '_> {
             Some(Shortfall::DropIsForwarded)
         } else if short_cut && !profile.local_chains_serve_the_node() {
             Some(Shortfall::NoShortCutForNodes)
-        } else if short_cut && kind != AddressKind::NodePort && !has_local && self.drops_before_translation() {
+        } else if short_cut && kind != AddressKind::NodePort && local.is_empty() && self.drops_before_translation() {
             Some(Shortfall::ShortCutDropped)
         } else if matches!(outcome, Outcome::Rejected(_)) && of_the_node && self.refuses_only_what_comes_in() {
             Some(Shortfall::NodeNotRefused)
+        } else if !is_own && self.sends_back_as_it_is(outcome) {
+            Some(Shortfall::HairpinOfAnotherNode)
         } else {
             None
         }
@@ -90,6 +101,15 @@ impl Treatment<'_, '_> {
     fn refuses_only_what_comes_in(&self) -> bool {
         let is_external = matches!(self.claim.kind, AddressKind::ExternalIp | AddressKind::LoadBalancerIp);
         self.setting.config().mode == ProxyMode::Iptables && is_external
+    }
+
+    /// Whether the client may be the endpoint, where only the node's own endpoints are masqueraded for that.
+    fn sends_back_as_it_is(&self, outcome: &Outcome) -> bool {
+        let Outcome::Delivered { endpoints, .. } = outcome else { return false };
+        self.setting.config().mode == ProxyMode::Nftables
+            && self.setting.profile.nftables_marks_inline()
+            && endpoints.iter().any(|endpoint| endpoint.address.ip() == self.client.address)
+            && self.masquerade(&mut Vec::new()) != Masquerade::Yes
     }
 
     fn drops_before_translation(&self) -> bool {

@@ -40,8 +40,7 @@ impl Treatment<'_, '_> {
         } else {
             Outcome::Refused
         };
-        let has_local = !candidates.on_node(self.node, &mut Vec::new()).is_empty();
-        let shortfall = self.shortfall(&outcome, has_local);
+        let shortfall = self.shortfall(&outcome, &candidates);
         Promise { outcome, node: None, service: Some(self.claim.name()), because, shortfall }
     }
 

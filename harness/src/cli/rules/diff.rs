@@ -127,8 +127,11 @@ pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Op
     }
     let count = if fewest == 0 { "no difference".to_owned() } else { counted(fewest, "difference") };
     let newest = likeliest.last()?;
-    let others =
-        if likeliest.len() > 1 { format!(" (as with {})", releases::named(&likeliest)) } else { String::new() };
+    let others = if likeliest.len() > 1 {
+        format!(" (or {})", releases::named(&likeliest[..likeliest.len() - 1]))
+    } else {
+        String::new()
+    };
     Some(format!("With `--version {newest}`{others} there is {count}."))
 }
 

@@ -11,7 +11,7 @@ mod objects;
 mod settings;
 mod surroundings;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -65,7 +65,10 @@ pub fn of_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     scenario.inputs.retain(|input| *input != objects_path);
     // What is said of the file's entries is told once.
     let is_doubt = |note: &mut Note| note.is_doubtful && note.span.file == itself;
-    let doubts: BTreeSet<String> = scenario.notes.extract_if(.., is_doubt).map(|note| note.message).collect();
+    let doubts = scenario.notes.extract_if(.., is_doubt).map(|note| (note.message.clone(), note));
+    let doubts: BTreeMap<String, Note> = doubts.collect();
+    let left_out = doubts.values().filter(|note| note.left_out_tables().is_some());
+    scenario.notes.extend(left_out.cloned());
     let settings = settings::assume(&shown, &surroundings, &dump, &mut scenario.cluster);
     let ports = counted(shown.ports.len(), "service port");
     let mut assumptions = vec![format!("the rules, with {ports}, are those of node {HERE}")];
@@ -73,7 +76,7 @@ pub fn of_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     assumptions.extend(objects::told(&shown, dump.mode()));
     assumptions.extend(settings);
     assumptions.extend(bridge.map(|name| format!("pods are at the ports of a bridge {name}")));
-    assumptions.extend(doubts);
+    assumptions.extend(doubts.into_keys());
     assumptions.push("a pod client-of-NODE on every node sends, and a host `outside`".to_owned());
     Ok(Assumed { scenario, assumptions })
 }

@@ -54,6 +54,36 @@ fn releases_fall_short(
     assert_eq!(ask(&cluster, from, to).shortfall, expected);
 }
 
+/// The set `hairpin-connections` has a node's own endpoints alone, as recordings of 1.36 show.
+#[rstest]
+#[case::at_another_node(
+    "1.36",
+    ProxyMode::Nftables,
+    "pod web-a",
+    "172.18.0.3:30080",
+    Some(Shortfall::HairpinOfAnotherNode)
+)]
+#[case::at_its_own("1.36", ProxyMode::Nftables, "pod web-a", "10.96.0.80:80", None)]
+#[case::no_endpoint("1.36", ProxyMode::Nftables, "pod client", "172.18.0.3:30080", None)]
+#[case::before("1.34", ProxyMode::Nftables, "pod web-a", "172.18.0.3:30080", None)]
+#[case::iptables("1.36", ProxyMode::Iptables, "pod web-a", "172.18.0.3:30080", None)]
+fn what_comes_back_to_its_sender(
+    #[case] version: &str,
+    #[case] mode: ProxyMode,
+    #[case] from: &str,
+    #[case] to: &str,
+    #[case] expected: Option<Shortfall>,
+) {
+    let mut cluster = cluster();
+    cluster.proxy.version = version.to_owned();
+    cluster.proxy.mode = mode;
+    EXTERNAL_LOCAL(&mut cluster);
+    assert_eq!(ask(&cluster, from, to).shortfall, expected);
+    // With policy Cluster, all that comes to the port is masqueraded.
+    cluster.services[0].external_traffic_policy = ExternalTrafficPolicy::Cluster;
+    assert_eq!(ask(&cluster, from, to).shortfall, None);
+}
+
 #[rstest]
 #[case::load_balancer(ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(Shortfall::NodeNotRefused))]
 #[case::external_ip(ProxyMode::Iptables, "node c", "203.0.113.81:80", Some(Shortfall::NodeNotRefused))]

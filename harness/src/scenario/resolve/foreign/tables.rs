@@ -6,7 +6,7 @@ use svclab_rules::nftables::{self, Condition, ErrorPlace, Name, OtherTable, Pars
 
 use super::super::super::diagnostics::Diagnostic;
 use super::super::super::limits;
-use super::super::super::model::{Install, Place};
+use super::super::super::model::{Install, Place, TABLES_LEFT_OUT};
 use super::super::findings::Findings;
 use super::Written;
 
@@ -79,8 +79,7 @@ fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
     let others: Vec<String> = parsed.others.iter().map(table).collect();
     if !others.is_empty() {
         let others = others.join(", ");
-        let message =
-            format!("tables of others than kube-proxy are left out, give them with `install: before`: {others}");
+        let message = format!("{TABLES_LEFT_OUT}{others}");
         findings.doubt(written.at, message);
     }
 }

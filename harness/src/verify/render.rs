@@ -30,7 +30,9 @@ pub struct Style {
 /// What came of one scenario.
 pub fn page(verified: &Verified, options: &Options, style: Style) -> String {
     if style.quiet && verified.holds(options) {
-        return not_verified(verified).map(|told| format!("{}: {told}\n", printable(&verified.file))).unwrap_or_default();
+        return not_verified(verified)
+            .map(|told| format!("{}: {told}\n", printable(&verified.file)))
+            .unwrap_or_default();
     }
     let mut page = format!("{}  {}\n", verified.name, printable(&verified.file));
     match &verified.result {

@@ -132,7 +132,7 @@ impl Console {
     }
 }
 
-/// Whether text has colours where nobody chose: on a terminal, unless the environment has `NO_COLOR`.
+/// Whether text has colours by default: on a terminal, unless the environment has `NO_COLOR`.
 pub(super) fn has_colours(is_terminal: bool) -> bool {
     is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

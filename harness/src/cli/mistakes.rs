@@ -39,8 +39,8 @@ const SHOWN: usize = 50;
 /// The longest line, in bytes, that is shown with a mistake.
 const LINE_BYTES: usize = 400;
 
-/// Whether the lines around a mistake are such as a person reads. Of a file that is no input of svclab's nothing is shown: it may hold
-/// secrets, and have been named by somebody else.
+/// Whether the lines around a mistake are readable. Nothing is shown of a file that is not input for svclab: it may hold
+/// secrets, and a scenario from someone else may have named it.
 fn can_be_shown(error: &Diagnostic, text: &str) -> bool {
     if !is_input(text) {
         return false;

@@ -64,8 +64,8 @@ struct Inquiry<'a> {
     documents: Vec<Document>,
 }
 
-/// Explains a probe that was asked for, from the first port that a lab gives out unless it names another, in the first of the families that both of its ends have. `way`, from 1, is that of its ways which is told
-/// in full, however many there are.
+/// Explains an ad-hoc probe. Without a source port of its own it has the first that a lab gives out; its family is the first that both
+/// ends have. The outcome with the number `way`, from 1, is explained in full, however many there are.
 ///
 /// # Errors
 ///

@@ -74,12 +74,12 @@ pub(super) fn family(address: IpAddr) -> &'static str {
     }
 }
 
-/// Rules that are told of all ways together, beside that which was chosen. Where chance decides at one rule after the other, there are
-/// many thousand ways with many rules each.
+/// The most rules shown for all outcomes together, besides those of the chosen one. Where chance decides at one rule after the other, there
+/// are many thousand outcomes with many rules each.
 const MOST_RULES: usize = 1 << 15;
 
-/// The branches of a prediction; for one of them what the kernel told of its rules. That and the one at the position `chosen` are told in full,
-/// and of the others as many as there is room for; of the rest only how they end.
+/// The outcomes of a prediction, one of them with the rules that the kernel traced. That one and the one at the position `chosen` are explained
+/// in full, and as many others as there is room for; the rest only have their end.
 pub(super) fn ways(
     network: &Network<'_>,
     prediction: &Prediction,

@@ -62,6 +62,20 @@ impl Campaign {
     }
 }
 
+/// Runs a few executions of each target, as a test does.
+///
+/// # Panics
+///
+/// Where a property does not hold.
+pub fn assert_all(targets: &[Target], executions: u64) {
+    for target in targets {
+        let report = Campaign { seed: 1, executions }.run(target);
+        let failure = report.failure.as_deref().map(String::from_utf8_lossy);
+        assert_eq!(failure, None, "target {}", target.name);
+        assert_eq!(report.executions, executions, "target {}", target.name);
+    }
+}
+
 fn fails(target: &Target, input: &[u8]) -> bool {
     catch_unwind(AssertUnwindSafe(|| (target.check)(input))).is_err()
 }

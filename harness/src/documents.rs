@@ -1,4 +1,4 @@
-//! What is installed where: generated rules, foreign rules, and both in one document a namespace and family.
+//! What is installed where: generated rules, other rules, and both in one document a namespace and family.
 
 use std::net::IpAddr;
 
@@ -7,16 +7,16 @@ use svclab_rules::iptables::{self, Order, RuleSet};
 use svclab_rules::nftables::{self, Ruleset, Unsupported};
 use svclab_rules::profile::UnknownVersion;
 
-use crate::scenario::{ForeignRules, Install, Place, Scenario, Span, pod_label};
+use crate::scenario::{Install, OtherRules, Place, Scenario, Span, pod_label};
 
 /// One document of rules for one namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     /// The namespace's name: `node/worker`.
-    pub space: String,
-    /// The family; of foreign tables of nftables the node's first, whatever theirs.
+    pub netns: String,
+    /// The family; of other tables of nftables the node's first, whatever theirs.
     pub family: Family,
-    /// Whether these are foreign tables of nftables, which stand beside others and may be of both families.
+    /// Whether these are other tables of nftables, which stand beside others and may be of both families.
     pub beside: bool,
     /// The language that the text is in.
     pub mode: ProxyMode,
@@ -56,7 +56,7 @@ pub enum DocumentError {
     /// There are no nftables rules for the cluster.
     #[error(transparent)]
     Nftables(#[from] Unsupported),
-    /// Foreign rules that are to be merged, or tables of nftables, cannot be read.
+    /// Other rules that are to be merged, or tables of nftables, cannot be read.
     #[error("{}", .errors.join("; "))]
     Foreign {
         /// Where they begin.
@@ -75,7 +75,7 @@ impl DocumentError {
         }
     }
 
-    /// That foreign rules cannot be read.
+    /// That other rules cannot be read.
     pub(crate) fn foreign(origin: Span, errors: &[impl ToString]) -> Self {
         Self::Foreign { origin, errors: errors.iter().map(ToString::to_string).collect() }
     }
@@ -83,13 +83,13 @@ impl DocumentError {
 
 /// Writes the documents of all namespaces for a state of a scenario's cluster.
 ///
-/// A node has a document for each family of its addresses; where foreign rules of iptables stand beside generated ones of
-/// nftables, two, and one more for each text of foreign tables of nftables. They come in the order in which they are to be
+/// A node has a document for each family of its addresses; where other rules of iptables stand beside generated ones of
+/// nftables, two, and one more for each text of other tables of nftables. They come in the order in which they are to be
 /// installed: of chains at the same priority the kernel asks those first that came last.
 ///
 /// # Errors
 ///
-/// The first that is found: an unknown release, foreign rules that cannot be read, or objects for which a kube-proxy of
+/// The first that is found: an unknown release, other rules that cannot be read, or objects for which a kube-proxy of
 /// this release in nftables mode cannot write its table.
 pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>, DocumentError> {
     let mut documents = Vec::new();
@@ -104,7 +104,7 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
     for rules in &scenario.rules {
         if let Place::Pod(pod) = &rules.place {
             documents.push(Document {
-                space: pod_label(pod),
+                netns: pod_label(pod),
                 family: rules.family,
                 beside: false,
                 mode: ProxyMode::Iptables,
@@ -123,13 +123,13 @@ pub fn keep_counters(documents: &[Document], address: IpAddr) -> bool {
     modes.peek().is_some() && modes.all(|mode| mode == ProxyMode::Iptables)
 }
 
-/// The foreign rules of a node.
-fn of_node<'s>(scenario: &'s Scenario, node: &Node) -> impl Iterator<Item = &'s ForeignRules> {
+/// The other rules of a node.
+fn of_node<'s>(scenario: &'s Scenario, node: &Node) -> impl Iterator<Item = &'s OtherRules> {
     let place = Place::Node(node.name.clone());
     scenario.rules.iter().filter(move |rules| rules.place == place)
 }
 
-/// The documents of a node together with its foreign tables of nftables: those that are to be asked before others are installed last.
+/// The documents of a node together with its other tables of nftables: those that are to be asked before others are installed last.
 fn with_tables_beside(
     scenario: &Scenario,
     node: &Node,
@@ -145,7 +145,7 @@ fn with_tables_beside(
 }
 
 /// Tables as they are written, behind what takes all rules out of those that are there already: `nft -f` adds to them.
-fn emptied_first(rules: &ForeignRules) -> Result<String, DocumentError> {
+fn emptied_first(rules: &OtherRules) -> Result<String, DocumentError> {
     let parsed =
         nftables::parse_all(&rules.text).map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
     let emptied = parsed.names.iter().map(|name| format!("table {name} {{\n}}\nflush table {name}\n"));
@@ -158,9 +158,9 @@ fn node_documents(
     node: &Node,
     family: Family,
 ) -> Result<Vec<Document>, DocumentError> {
-    let is_met = |rules: &&ForeignRules| rules.family == family && !rules.is_beside();
-    let foreign: Vec<&ForeignRules> = of_node(scenario, node).filter(is_met).collect();
-    let document = |mode, text| Document { space: format!("node/{}", node.name), family, beside: false, mode, text };
+    let is_met = |rules: &&OtherRules| rules.family == family && !rules.is_beside();
+    let foreign: Vec<&OtherRules> = of_node(scenario, node).filter(is_met).collect();
+    let document = |mode, text| Document { netns: format!("node/{}", node.name), family, beside: false, mode, text };
     if let Some(instead) = foreign.iter().find(|rules| rules.install == Install::Instead) {
         return Ok(vec![document(instead.mode, installed(instead)?)]);
     }
@@ -183,7 +183,7 @@ fn node_documents(
 
 /// The text that installs rules which stand alone, written anew: what was read is what is installed, and nothing that a program may
 /// read otherwise. Of nftables it is kube-proxy's table of the family, in place of one that is there.
-fn installed(rules: &ForeignRules) -> Result<String, DocumentError> {
+fn installed(rules: &OtherRules) -> Result<String, DocumentError> {
     if rules.mode == ProxyMode::Iptables {
         let parsed = iptables::parse(&rules.text, rules.family)
             .map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
@@ -195,7 +195,7 @@ fn installed(rules: &ForeignRules) -> Result<String, DocumentError> {
     Ok(nftables::print_sync(&Ruleset { tables: tables.collect() }))
 }
 
-fn merge(generated: RuleSet, foreign: &ForeignRules, family: Family) -> Result<RuleSet, DocumentError> {
+fn merge(generated: RuleSet, foreign: &OtherRules, family: Family) -> Result<RuleSet, DocumentError> {
     let order = match foreign.install {
         Install::Before => Order::Before,
         Install::After | Install::Instead => Order::After,

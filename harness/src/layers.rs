@@ -9,7 +9,7 @@ const LAYERS: [&[&str]; 11] = [
     &["scenario", "observation"],
     &["documents", "topology"],
     &["lab", "predict", "judge", "cascade"],
-    &["probe", "voices", "report"],
+    &["probe", "sources", "report"],
     &["trace"],
     &["run", "explain"],
     &["verify", "sampling"],

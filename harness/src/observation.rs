@@ -12,7 +12,7 @@ use svclab_rules::cluster::Protocol;
 
 use crate::stats::{Contingency, Independence};
 use crate::text::counted;
-use crate::wire::{Flow, Refusal};
+use crate::wire::{Flow, Rejection};
 
 /// What came of one probe.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ pub struct FlowObservation {
     /// What became of the packet.
     pub outcome: Observed,
     /// What the sender was told although the packet came out, before any answer: it must not be told anything.
-    pub contradiction: Option<Refusal>,
+    pub contradiction: Option<Rejection>,
     /// The answer that reached the sender, with its source as the sender saw it.
     pub reply: Option<SocketAddr>,
     /// Where the packet and its answer were seen, in order.
@@ -50,7 +50,7 @@ pub enum Observed {
     /// It came out at several places, or more than once at one.
     Doubled(Vec<Delivery>),
     /// The sender was told that it is refused.
-    Rejected(Refusal),
+    Rejected(Rejection),
     /// It came out nowhere: a marker sent after it had passed every queue, and no packet was left under way.
     Dropped {
         /// Where it was seen last: `node/worker`, `underlay`; its sender, where it was not seen at all.

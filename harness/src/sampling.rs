@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use svclab_rules::cascade::{Cascade, Front};
+use svclab_rules::cascade::{Cascade, Frontend};
 use svclab_rules::cluster::{Cluster, Family, Node, Pod};
 
 use crate::cascade::Report;
@@ -34,7 +34,7 @@ struct Plan {
     /// The position of its cascade in the report.
     cascade: usize,
     from: Vantage,
-    front: Front,
+    frontend: Frontend,
     to: SocketAddr,
     /// The most that are sent.
     flows: u64,
@@ -63,8 +63,8 @@ pub fn sample(
     let mut plans = Vec::new();
     for (index, cascade) in report.cascades.iter().enumerate() {
         match aim(scenario, state, node, cascade) {
-            Ok((from, front, to)) => {
-                plans.push(Plan { cascade: index, from, front, to, flows: 0, looked: options.flows == Flows::Auto })
+            Ok((from, frontend, to)) => {
+                plans.push(Plan { cascade: index, from, frontend, to, flows: 0, looked: options.flows == Flows::Auto })
             }
             Err(reason) => report.notes.push(format!("{} is not sampled: {reason}", cascade.service)),
         }
@@ -100,7 +100,7 @@ fn aim(
     state: &Cluster,
     node: &Node,
     cascade: &Cascade,
-) -> Result<(Vantage, Front, SocketAddr), &'static str> {
+) -> Result<(Vantage, Frontend, SocketAddr), &'static str> {
     if cascade.has_affinity {
         return Err("its clients stay with their endpoints, so that one client's flows show no shares");
     }
@@ -110,11 +110,11 @@ fn aim(
     if cascade.steps.iter().any(|step| step.endpoint.parse::<SocketAddr>().is_err()) {
         return Err("it is not known where its rules lead to");
     }
-    let is_cluster_ip = |front: &&Front| {
-        front.address.is_some_and(|own| state.services.iter().any(|service| service.cluster_ips.contains(&own)))
+    let is_cluster_ip = |frontend: &&Frontend| {
+        frontend.address.is_some_and(|own| state.services.iter().any(|service| service.cluster_ips.contains(&own)))
     };
-    let front = cascade.fronts.iter().find(is_cluster_ip).ok_or("no cluster IP leads to it")?;
-    let address = front.address.ok_or("no cluster IP leads to it")?;
+    let frontend = cascade.frontends.iter().find(is_cluster_ip).ok_or("no cluster IP leads to it")?;
+    let address = frontend.address.ok_or("no cluster IP leads to it")?;
     let family = Family::of(address);
     let is_endpoint = |pod: &Pod| {
         let own = |step: &svclab_rules::cascade::Step| step.endpoint.parse::<SocketAddr>().map(|at| at.ip()).ok();
@@ -129,7 +129,7 @@ fn aim(
         Some(pod) => Vantage::Pod(pod.name.clone()),
         None => Vantage::Node(node.name.clone()),
     };
-    Ok((from, *front, SocketAddr::new(address, front.port)))
+    Ok((from, *frontend, SocketAddr::new(address, frontend.port)))
 }
 
 /// How many flows a cascade gets.
@@ -159,7 +159,7 @@ fn take(
 ) -> Result<Sample, RunError> {
     let span = Span::start_of(&scenario.file);
     let to = Destination { label: plan.to.to_string(), address: plan.to.ip(), port: plan.to.port(), via: None };
-    let (from, protocol) = (plan.from.clone(), plan.front.protocol);
+    let (from, protocol) = (plan.from.clone(), plan.frontend.protocol);
     let probe = Probe { span: span.clone(), from, to, protocol, source_port: None, flows: Flows::Exactly(plan.flows) };
     let count = |prober: &mut Prober<'_>| {
         if plan.looked {

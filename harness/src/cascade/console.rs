@@ -104,10 +104,10 @@ fn summary(report: &Report, style: Style) -> String {
 fn block(page: &mut String, cascade: &Cascade, sample: Option<&Sample>, style: Style) {
     let bold = if style.colours { Ansi::new().bold() } else { Ansi::new() };
     let title = figures::title(cascade);
-    let fronts = Some(figures::fronts(cascade)).filter(|fronts| !fronts.is_empty());
-    let fronts = fronts.map(|fronts| format!("  {fronts}")).unwrap_or_default();
+    let frontends = Some(figures::frontends(cascade)).filter(|frontends| !frontends.is_empty());
+    let frontends = frontends.map(|frontends| format!("  {frontends}")).unwrap_or_default();
     let chain = if cascade.chain == cascade.service { String::new() } else { format!("  {}", cascade.chain) };
-    line(page, &format!("{bold}{title}{bold:#}{fronts}{chain}"));
+    line(page, &format!("{bold}{title}{bold:#}{frontends}{chain}"));
     table(page, cascade, style);
     line(page, &format!("  {}.", cascade.sentence()));
     if cascade.steps.iter().any(|step| cascade.is_known(step)) {

@@ -73,10 +73,10 @@ pub(super) fn affinity(cascade: &Cascade) -> &'static str {
 }
 
 /// Where connections are sent to, that come to a cascade; some of them.
-pub(super) fn fronts(cascade: &Cascade) -> String {
+pub(super) fn frontends(cascade: &Cascade) -> String {
     const LISTED: usize = 4;
-    let mut listed: Vec<String> = cascade.fronts.iter().take(LISTED).map(ToString::to_string).collect();
-    let more = cascade.fronts.len().saturating_sub(LISTED);
+    let mut listed: Vec<String> = cascade.frontends.iter().take(LISTED).map(ToString::to_string).collect();
+    let more = cascade.frontends.len().saturating_sub(LISTED);
     if more > 0 {
         listed.push(format!("{more} more"));
     }

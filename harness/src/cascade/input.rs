@@ -158,11 +158,11 @@ fn nft(text: &str, file: &Path) -> Result<Vec<Cascade>, Vec<Diagnostic>> {
 ///
 /// # Errors
 ///
-/// Where rules cannot be written, or foreign rules cannot be read.
+/// Where rules cannot be written, or other rules cannot be read.
 pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<Report, DocumentError> {
-    let space = format!("node/{}", node.name);
+    let netns = format!("node/{}", node.name);
     let mut cascades = Vec::new();
-    for document in documents::generate(scenario, state)?.into_iter().filter(|document| document.space == space) {
+    for document in documents::generate(scenario, state)?.into_iter().filter(|document| document.netns == netns) {
         let foreign = || {
             let own = scenario.rules.first().map(|rules| rules.origin.clone());
             own.unwrap_or_else(|| Span::start_of(&scenario.file))

@@ -61,7 +61,7 @@ struct Cascade<'a> {
     protocol: Option<&'static str>,
     chain: &'a str,
     /// The addresses and ports that lead to it.
-    fronts: Vec<Front>,
+    frontends: Vec<Frontend>,
     /// How many endpoints it has.
     endpoints: usize,
     /// Whether clients stay with their endpoint; shares are those of new clients then.
@@ -95,7 +95,7 @@ impl<'a> Cascade<'a> {
             service: &own.service,
             protocol: own.protocol.map(|protocol| protocol.as_str()),
             chain: &own.chain,
-            fronts: own.fronts.iter().map(Front::of).collect(),
+            frontends: own.frontends.iter().map(Frontend::of).collect(),
             endpoints: own.endpoints,
             affinity: own.has_affinity,
             even: Share::of(own.even()),
@@ -114,15 +114,15 @@ impl<'a> Cascade<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Front {
+struct Frontend {
     address: Option<std::net::IpAddr>,
     port: u16,
     protocol: &'static str,
 }
 
-impl Front {
-    fn of(front: &cascade::Front) -> Self {
-        Self { address: front.address, port: front.port, protocol: front.protocol.as_str() }
+impl Frontend {
+    fn of(frontend: &cascade::Frontend) -> Self {
+        Self { address: frontend.address, port: frontend.port, protocol: frontend.protocol.as_str() }
     }
 }
 

@@ -71,8 +71,8 @@ impl Picture {
         self.y += 12.0;
         self.text(MARGIN, "title", &figures::title(cascade));
         self.y += 20.0;
-        let fronts = Some(figures::fronts(cascade)).filter(|fronts| !fronts.is_empty());
-        let head = [fronts.as_deref(), Some(&cascade.chain)];
+        let frontends = Some(figures::frontends(cascade)).filter(|frontends| !frontends.is_empty());
+        let head = [frontends.as_deref(), Some(&cascade.chain)];
         let head: Vec<&str> = head.into_iter().flatten().filter(|part| *part != cascade.service).collect();
         self.text(MARGIN, "faint", &head.join("  ·  "));
         self.y += 14.0;

@@ -82,7 +82,7 @@ fn a_service_is_chosen_by_its_name(#[case] name: &str, #[case] chain: Option<&st
 fn a_name_that_no_service_has_is_answered_with_the_nearest() {
     let error = report(SAVED).retain("default/fooo:http").unwrap_err();
     assert_eq!(error.to_string(), "no service `default/fooo:http` shares connections out here");
-    assert_eq!(error.help, "Did you mean `default/foo:http`?");
+    assert_eq!(error.help, "Evaluated you mean `default/foo:http`?");
 }
 
 #[rstest]
@@ -126,7 +126,7 @@ fn listings_that_were_joined_into_one_line_are_read() {
     );
     let [cascade] = report.cascades.as_slice() else { panic!("{:?}", report.cascades) };
     assert_eq!(
-        (cascade.service.as_str(), cascade.fronts[0].to_string()),
+        (cascade.service.as_str(), cascade.frontends[0].to_string()),
         ("ns/traefik:web", "10.43.99.34:80".to_owned())
     );
     assert_eq!((cascade.steps[0].endpoint.as_str(), report.defects()), ("10.42.2.245:8087", 0));
@@ -156,7 +156,7 @@ fn the_text_of_nft_is_read() {
         (report.cascades[0].service.as_str(), shares),
         ("default/web", vec!["1/2".to_owned(), "1/2".to_owned()])
     );
-    assert_eq!(report.cascades[0].fronts[0].to_string(), "10.96.0.80:80");
+    assert_eq!(report.cascades[0].frontends[0].to_string(), "10.96.0.80:80");
 }
 
 /// As in seed 001: a table's heading, rules, and prose between.

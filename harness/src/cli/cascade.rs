@@ -103,7 +103,7 @@ fn report(args: &Args, console: &Console) -> Result<Report, Refusal> {
     let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
     match scenario::form(&text) {
         Ok(Form::Scenario) => of_scenario(args, &text, &file, console),
-        _ => of_rules(args, &text, &file),
+        _ => infer(args, &text, &file),
     }
 }
 
@@ -115,7 +115,7 @@ fn chosen(mut report: Report, args: &Args) -> Result<Report, Refusal> {
     Ok(report)
 }
 
-fn of_rules(args: &Args, text: &str, file: &Path) -> Result<Report, Refusal> {
+fn infer(args: &Args, text: &str, file: &Path) -> Result<Report, Refusal> {
     if args.sample.is_some() {
         let help = "Write a scenario, with the rules in it under `rules:`.";
         return Err(Refusal::new("rules alone have no pods that packets could be sent to", help));

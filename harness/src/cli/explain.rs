@@ -12,7 +12,7 @@ use super::{Exit, mistakes, text_of};
 use crate::explain::{self, ExplainError, Explanation, Style};
 use crate::report::Cause;
 use crate::run::{lab_cause, probe_cause};
-use crate::scenario::{Aim, AimedScenario, aim_at, unreadable};
+use crate::scenario::{AdHocProbe, AdHocScenario, aim_at, unreadable};
 use crate::text::{counted, one_line, printable};
 
 /// Explain the path of one packet through the rules of a scenario's cluster, and the answer's way back.
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let aim = Aim {
+    let aim = AdHocProbe {
         from: args.from.clone(),
         to: args.to.clone(),
         protocol: args.protocol.clone(),
@@ -103,7 +103,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
 }
 
-fn live(aimed: &AimedScenario, args: &Args, console: &Console) -> Result<Result<Explanation, ExplainError>, Exit> {
+fn live(aimed: &AdHocScenario, args: &Args, console: &Console) -> Result<Result<Explanation, ExplainError>, Exit> {
     prepare(console)?;
     Ok(explain::explain_live(aimed, args.step, args.backend.into()))
 }

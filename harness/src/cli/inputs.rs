@@ -53,7 +53,7 @@ fn read(path: &Path, reach: Reach, console: &Console) -> Option<(PathBuf, Result
     let assumed = if scenario::is_manifest(&text) {
         scenario::of_objects(&text, &file)
     } else if let Ok(Form::Saved | Form::Listed | Form::Nft) = scenario::form(&text) {
-        scenario::of_rules(&text, &file)
+        scenario::infer(&text, &file)
     } else if path.is_file() {
         return None;
     } else {

@@ -70,7 +70,7 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    all held
-  1    an expectation failed, voices part (`svclab verify`, `svclab explain --live`), a mutant survives
+  1    an expectation failed, sources part (`svclab verify`, `svclab explain --live`), a mutant survives
        (`svclab mutate`), `svclab rules --diff` found a difference, or `svclab cascade` a
        defect or rules that do not show enough to tell
   2    the input is wrong: usage, scenario, rules, or a filter that chooses no test

@@ -246,9 +246,9 @@ fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<(Prox
         return Err(Refusal::new(message, "Choose the other `--family`, or give the node such an address."));
     }
     let documents = documents::generate(scenario, &scenario.cluster).map_err(|error| impossible(&error))?;
-    let space = format!("node/{}", node.name);
-    let of_node = documents.into_iter().filter(|one| one.space == space && one.family == family && !one.beside);
-    // Where foreign rules stand beside kube-proxy's in another language, those are not asked for.
+    let netns = format!("node/{}", node.name);
+    let of_node = documents.into_iter().filter(|one| one.netns == netns && one.family == family && !one.beside);
+    // Where other rules stand beside kube-proxy's in another language, those are not asked for.
     let of_node = of_node.max_by_key(|document| document.mode == scenario.cluster.proxy.mode);
     Ok(match of_node {
         Some(document) if document.mode == ProxyMode::Nftables => {

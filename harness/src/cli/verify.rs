@@ -1,4 +1,4 @@
-//! `svclab verify`: every vantage point against every service address, by three voices.
+//! `svclab verify`: every vantage point against every service address, by three sources.
 
 use std::path::PathBuf;
 

@@ -13,7 +13,7 @@ use crate::lab::{Backend, Lab, LabError, with_lab};
 use crate::observation::{Observation, Observed};
 use crate::probe::Prober;
 use crate::scenario::{Cni, CniKind, Destination, Flows, Overlay, Probe, Scenario, Span, Vantage};
-use crate::topology::{self, ETH0, Interface, InterfaceKind, Role, Space, Topology};
+use crate::topology::{self, ETH0, Interface, InterfaceKind, Netns, Role, Topology};
 
 /// A feature and a lab that cannot be built without it.
 struct Trial {
@@ -59,8 +59,8 @@ pub(super) fn load(module: &str) -> String {
 fn trials() -> Vec<Trial> {
     let trial = |name, found, module, change: fn(&mut Topology)| {
         let mut topology = Topology::default();
-        topology.add(Space::new("one".to_owned(), Role::Underlay));
-        topology.add(Space::new("other".to_owned(), Role::Pod));
+        topology.add(Netns::new("one".to_owned(), Role::Underlay));
+        topology.add(Netns::new("other".to_owned(), Role::Pod));
         change(&mut topology);
         Trial { name, found, topology, module, flushes: false }
     };
@@ -68,29 +68,29 @@ fn trials() -> Vec<Trial> {
         trial("veth", "pairs between namespaces", "veth", pair),
         trial("bridge", "with hairpin ports", "bridge", |topology| {
             pair(topology);
-            let one = &mut topology.spaces[0];
+            let one = &mut topology.namespaces[0];
             let port = &mut one.interfaces[0];
             (port.index, port.bridge, port.hairpin) = (ETH0 + 1, Some(ETH0), true);
             one.interfaces.insert(0, Interface::new(0, ETH0, "br0".to_owned(), InterfaceKind::Bridge));
         }),
         trial("br_netfilter", "bridge-nf-call-iptables can be set in a namespace", "br_netfilter", |topology| {
-            topology.spaces[0].set("bridge.bridge-nf-call-iptables", 1);
-            topology.spaces[0].set("bridge.bridge-nf-call-ip6tables", 1);
+            topology.namespaces[0].set("bridge.bridge-nf-call-iptables", 1);
+            topology.namespaces[0].set("bridge.bridge-nf-call-ip6tables", 1);
         }),
         trial("vxlan", "over a veth", "vxlan", |topology| {
             pair(topology);
             let kind = InterfaceKind::Vxlan { over: ETH0, local: IpAddr::from([192, 0, 2, 1]) };
-            topology.spaces[0].interfaces.push(Interface::new(0, ETH0 + 1, "vxlan".to_owned(), kind));
+            topology.namespaces[0].interfaces.push(Interface::new(0, ETH0 + 1, "vxlan".to_owned(), kind));
         }),
         trial("ipv6", "addresses and forwarding", "ipv6", |topology| {
-            topology.spaces[0].quiet_ipv6();
-            topology.spaces[0].forward_packets();
-            topology.spaces[0].addresses.push((1, IpNet::from(IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]))));
+            topology.namespaces[0].quiet_ipv6();
+            topology.namespaces[0].forward_packets();
+            topology.namespaces[0].addresses.push((1, IpNet::from(IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]))));
         }),
         Trial {
             flushes: true,
             ..trial("nf_conntrack", "tables can be set and emptied in a namespace", "nf_conntrack", |topology| {
-                topology.spaces[0].set("netfilter.nf_conntrack_tcp_be_liberal", 0);
+                topology.namespaces[0].set("netfilter.nf_conntrack_tcp_be_liberal", 0);
             })
         },
     ]

@@ -8,7 +8,7 @@ use super::programs::{Implementation, system};
 use super::{Check, read, read_number, rules};
 use crate::lab::{Backend, with_lab};
 use crate::probe::FLUSH_EVERY;
-use crate::topology::{Role, Space, Topology, UNDERLAY};
+use crate::topology::{Netns, Role, Topology, UNDERLAY};
 
 /// Namespaces of the largest lab that is planned for: 1,000 pods, ten nodes, and what is around them.
 const NAMESPACES: u64 = 1_100;
@@ -112,7 +112,7 @@ fn shown(number: Option<u64>) -> String {
 /// cannot spread them.
 fn rps_mask_of_a_lab() -> String {
     let mut topology = Topology::default();
-    topology.add(Space::new("alone".to_owned(), Role::Underlay));
+    topology.add(Netns::new("alone".to_owned(), Role::Underlay));
     let inside = with_lab(&topology, &[], Backend::System, |lab| {
         lab.inside(UNDERLAY, || read("/proc/sys/net/core/rps_default_mask"))
     });

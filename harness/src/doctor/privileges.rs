@@ -4,7 +4,7 @@ use nix::unistd::{Uid, geteuid};
 
 use super::{Check, read};
 use crate::lab::{Backend, LabError, become_privileged, with_lab};
-use crate::topology::{Role, Space, Topology};
+use crate::topology::{Netns, Role, Topology};
 
 /// Becomes privileged and builds an empty lab. The second value is true where that took a user namespace.
 pub(super) fn examine() -> (Vec<Check>, bool) {
@@ -61,9 +61,9 @@ fn has_seccomp_filter(status: &str) -> bool {
 fn empty_labs() -> Vec<Check> {
     let (namespaces, sockets, settings) = ("namespaces and mounts", "packet sockets", "/proc/sys/net");
     let privileged = "Run svclab with sudo, and in a container start that with --privileged.";
-    let mut space = Space::new("alone".to_owned(), Role::Underlay);
-    let empty = build(space.clone());
-    space.set("ipv4.ip_forward", 1);
+    let mut netns = Netns::new("alone".to_owned(), Role::Underlay);
+    let empty = build(netns.clone());
+    netns.set("ipv4.ip_forward", 1);
     match empty {
         Err(error @ LabError::Socket { .. }) => {
             let made = Check::ok(namespaces, "made and left");
@@ -73,7 +73,7 @@ fn empty_labs() -> Vec<Check> {
         Ok(()) => vec![
             Check::ok(namespaces, "made and left"),
             Check::ok(sockets, "a marker went through the loopback"),
-            match build(space) {
+            match build(netns) {
                 Ok(()) => Check::ok(settings, "a lab can write its own settings"),
                 Err(error) => {
                     let fix = "Mount /proc/sys writable: start the container with --privileged, or run outside of one.";
@@ -85,10 +85,10 @@ fn empty_labs() -> Vec<Check> {
 }
 
 /// Builds a lab of one namespace and lets a marker through its loopback.
-fn build(space: Space) -> Result<(), LabError> {
+fn build(netns: Netns) -> Result<(), LabError> {
     let mut topology = Topology::default();
-    topology.add(space);
-    with_lab(&topology, &[], Backend::System, |lab| lab.pass_fence())?
+    topology.add(netns);
+    with_lab(&topology, &[], Backend::System, |lab| lab.pass_barrier())?
 }
 
 #[cfg(test)]

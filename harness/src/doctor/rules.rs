@@ -9,7 +9,7 @@ use super::programs::{Implementation, system};
 use super::{Check, families, kernel, listed};
 use crate::documents::Document;
 use crate::lab::{Backend, LabError, programs, with_lab};
-use crate::topology::{Role, Space, Topology};
+use crate::topology::{Netns, Role, Topology};
 
 /// Something that rules use.
 struct Feature {
@@ -139,8 +139,8 @@ impl Way {
 /// Installs a document in a throw-away lab.
 pub(super) fn install(backend: Backend, mode: ProxyMode, family: Family, text: String) -> Result<(), LabError> {
     let mut topology = Topology::default();
-    topology.add(Space::new("alone".to_owned(), Role::Underlay));
-    let document = Document { space: "alone".to_owned(), family, beside: false, mode, text };
+    topology.add(Netns::new("alone".to_owned(), Role::Underlay));
+    let document = Document { netns: "alone".to_owned(), family, beside: false, mode, text };
     with_lab(&topology, &[document], backend, |_| ())
 }
 
@@ -289,8 +289,8 @@ mod tests {
     )]
     #[case("", "refused without a message")]
     fn the_programs_message_is_kept(#[case] message: &str, #[case] expected: &str) {
-        let (program, space) = ("iptables-restore".to_owned(), "alone".to_owned());
-        let error = LabError::Rules { program, space, message: message.to_owned(), rule: None };
+        let (program, netns) = ("iptables-restore".to_owned(), "alone".to_owned());
+        let error = LabError::Rules { program, netns, message: message.to_owned(), rule: None };
         assert_eq!(what_was_said(&error), expected);
     }
 }

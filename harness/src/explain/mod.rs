@@ -1,6 +1,6 @@
 //! The path of one packet, rule by rule, for a person who wants to understand it.
 //!
-//! [`explain`] asks two voices about a probe that was asked for: the promise, with the clauses that it rests on, and the
+//! [`explain`] asks two sources about a probe that was asked for: the promise, with the clauses that it rests on, and the
 //! prediction, with every rule that the packet met on its way there and the answer on its way back:
 //!
 //! - `story`: a prediction becomes an [`Explanation`], a tree of plain values;
@@ -8,15 +8,15 @@
 //! - `iptables`, `nftables`: what a rule asks for and what it does, in words; `phrases`: those that both languages share;
 //! - `text`, `mermaid`, `svg`: the page for a person, a flowchart, a picture; the values themselves are the JSON form.
 
+mod call_tree;
+mod explanation;
 mod iptables;
 mod mermaid;
 mod model;
 mod nftables;
 mod phrases;
-mod story;
 mod svg;
 mod text;
-mod visits;
 
 use svclab_rules::promise::Promises;
 
@@ -25,11 +25,11 @@ use crate::lab::{Backend, LabError, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
 use crate::predict::{NO_ADDRESS, Network, PredictError};
 use crate::probe::{FIRST_PORT, ProbeError, Prober};
-use crate::scenario::{AimedScenario, Probe};
+use crate::scenario::{AdHocScenario, Probe};
+use crate::sources::{Seen, question, sent};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, nearest, send_traced};
-use crate::voices::{Seen, question, sent};
 
 pub use mermaid::mermaid;
 pub use model::{
@@ -56,9 +56,9 @@ pub enum ExplainError {
     Probe(#[from] ProbeError),
 }
 
-/// What is asked about a probe: the state that it is sent in, and the voices that are.
+/// What is asked about a probe: the state that it is sent in, and the sources that are.
 struct Inquiry<'a> {
-    aimed: &'a AimedScenario,
+    aimed: &'a AdHocScenario,
     probe: &'a Probe,
     topology: Topology,
     documents: Vec<Document>,
@@ -70,7 +70,7 @@ struct Inquiry<'a> {
 /// # Errors
 ///
 /// Where the cluster's rules cannot be written, or cannot be read.
-pub fn explain(aimed: &AimedScenario, step: usize, way: usize) -> Result<Explanation, ExplainError> {
+pub fn explain(aimed: &AdHocScenario, step: usize, way: usize) -> Result<Explanation, ExplainError> {
     let inquiry = Inquiry::of(aimed, documents::generate(&aimed.scenario, &aimed.cluster)?);
     let port = inquiry.probe.source_port.unwrap_or(FIRST_PORT);
     inquiry.answer((step, way), port, None)
@@ -82,7 +82,7 @@ pub fn explain(aimed: &AimedScenario, step: usize, way: usize) -> Result<Explana
 /// # Errors
 ///
 /// As [`explain`], and what keeps a lab from being built, a probe from being sent, or the kernel from being heard.
-pub fn explain_live(aimed: &AimedScenario, step: usize, backend: Backend) -> Result<Explanation, ExplainError> {
+pub fn explain_live(aimed: &AdHocScenario, step: usize, backend: Backend) -> Result<Explanation, ExplainError> {
     let inquiry = Inquiry::of(aimed, generate_for_lab(&aimed.scenario, &aimed.cluster, backend)?);
     let sent = with_lab(&inquiry.topology, &inquiry.documents, backend, |lab| {
         let mut prober = Prober::new(lab, &aimed.cluster)?;
@@ -93,8 +93,8 @@ pub fn explain_live(aimed: &AimedScenario, step: usize, backend: Backend) -> Res
 }
 
 impl<'a> Inquiry<'a> {
-    fn of(aimed: &'a AimedScenario, documents: Vec<Document>) -> Self {
-        let AimedScenario { scenario, cluster, probes, .. } = aimed;
+    fn of(aimed: &'a AdHocScenario, documents: Vec<Document>) -> Self {
+        let AdHocScenario { scenario, cluster, probes, .. } = aimed;
         Self { aimed, probe: &probes[0], topology: topology::plan_at(scenario, cluster), documents }
     }
 
@@ -105,7 +105,7 @@ impl<'a> Inquiry<'a> {
         source_port: u16,
         kernel: Option<(&FlowObservation, &[Traced])>,
     ) -> Result<Explanation, ExplainError> {
-        let AimedScenario { scenario, cluster, probes, .. } = self.aimed;
+        let AdHocScenario { scenario, cluster, probes, .. } = self.aimed;
         let promises = Promises::of(cluster).map_err(DocumentError::from)?;
         let promise = question(&scenario.hosts, &self.topology, self.probe).map(|question| promises.about(&question));
         let network = Network::of(&self.topology, &self.documents, cluster)?;
@@ -119,15 +119,15 @@ impl<'a> Inquiry<'a> {
             scenario: scenario.name.clone(),
             file: path_text(&scenario.file),
             step,
-            packet: story::packet(self.probe, prediction.as_ref().map(|prediction| prediction.source)),
-            promise: promise.as_ref().map(story::promised),
+            packet: explanation::packet(self.probe, prediction.as_ref().map(|prediction| prediction.source)),
+            promise: promise.as_ref().map(explanation::promised),
             unpredicted: prediction.is_none().then(|| NO_ADDRESS.to_owned()),
             ways: prediction
                 .as_ref()
-                .map(|prediction| story::ways(&network, prediction, nearest.as_ref(), way.saturating_sub(1)))
+                .map(|prediction| explanation::ways(&network, prediction, nearest.as_ref(), way.saturating_sub(1)))
                 .unwrap_or_default(),
-            kernel: kernel.map(|(flow, traced)| story::kernel(flow, traced, branches, nearest.as_ref())),
-            families: probes.iter().skip(1).map(|probe| story::family(probe.to.address)).collect(),
+            kernel: kernel.map(|(flow, traced)| explanation::kernel(flow, traced, branches, nearest.as_ref())),
+            families: probes.iter().skip(1).map(|probe| explanation::family(probe.to.address)).collect(),
         })
     }
 }

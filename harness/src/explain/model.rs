@@ -38,7 +38,7 @@ pub struct Kernel {
     /// What was seen, in words.
     pub observed: String,
     /// Whether that is among what is predicted; `null` where nothing is.
-    pub foretold: Option<bool>,
+    pub predicted: Option<bool>,
     /// The way that it went, from 1: the one whose rules it met farthest.
     pub way: Option<usize>,
     /// How many rules it met as predicted, one after the other.
@@ -65,7 +65,7 @@ pub struct Parting {
 impl Kernel {
     /// Whether the kernel did what is predicted, where anything is.
     pub fn agrees(&self) -> bool {
-        self.foretold != Some(false) && self.difference.is_none()
+        self.predicted != Some(false) && self.difference.is_none()
     }
 }
 
@@ -94,7 +94,7 @@ pub struct Promised {
     /// Why.
     pub because: Vec<Because>,
     /// Why this release is known not to keep the promise, where that is so.
-    pub shortfall: Option<String>,
+    pub known_bug: Option<String>,
 }
 
 /// A clause that a promise rests on.
@@ -125,7 +125,7 @@ pub struct Way {
     pub assumed: Option<String>,
     /// The hooks on the way there.
     pub there: Vec<Stop>,
-    /// The hooks on the way of the answer, or of the refusal.
+    /// The hooks on the way of the answer, or of the rejection.
     pub back: Vec<Stop>,
     /// What becomes of the answer, in words; nothing where none is sent.
     pub reply: Option<String>,

@@ -83,8 +83,8 @@ impl Page {
                 let citation = self.paint(FAINT, format!("[{}]", because.citation));
                 self.line(8, format!("{}  {citation}", because.sentence));
             }
-            if let Some(shortfall) = &promise.shortfall {
-                self.line(8, format!("but {shortfall}"));
+            if let Some(known_bug) = &promise.known_bug {
+                self.line(8, format!("but {known_bug}"));
             }
         }
         if let Some(reason) = unpredicted {
@@ -116,11 +116,11 @@ impl Page {
     /// What the kernel did.
     fn kernel(&mut self, kernel: Option<&Kernel>) {
         let Some(kernel) = kernel else { return };
-        let Kernel { observed, foretold, alike, met, difference, .. } = kernel;
+        let Kernel { observed, predicted, alike, met, difference, .. } = kernel;
         self.gap();
-        let odd = if *foretold == Some(false) { self.paint(BAD, "  which is not predicted") } else { String::new() };
+        let odd = if *predicted == Some(false) { self.paint(BAD, "  which is not predicted") } else { String::new() };
         self.line(0, format!("did     {observed}{odd}"));
-        match (difference, foretold) {
+        match (difference, predicted) {
             (None, _) if *met == 0 => self.line(8, "the kernel told of no rule that it met"),
             (None, None) => self.line(8, format!("on its way the kernel met {}", counted(*met, "rule"))),
             (None, _) => {
@@ -150,7 +150,7 @@ impl Page {
         self.stops(&way.there, 1);
         if !way.back.is_empty() {
             let heading =
-                if way.verdict == Verdict::Rejected { "the refusal's way back" } else { "the answer's way back" };
+                if way.verdict == Verdict::Rejected { "the rejection's way back" } else { "the answer's way back" };
             self.gap();
             self.line(0, self.paint(STRONG, heading));
             self.stops(&way.back, way.there.len() + 1);

@@ -9,7 +9,7 @@ use crate::scenario::{
     DropPlace, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, SourceExpectation,
 };
 use crate::text::is_in_cluster;
-use crate::wire::Refusal;
+use crate::wire::Rejection;
 
 /// Judges all parts. Source and reply are judged only where the outcome itself is as expected: else they follow from it.
 pub(super) fn judge(
@@ -27,9 +27,9 @@ pub(super) fn judge(
     {
         findings.differ(Field::Outcome, outcome_words(expected), observed_outcome(&seen.outcome), reason);
     }
-    if let Some(refusal) = &seen.contradiction {
+    if let Some(rejection) = &seen.contradiction {
         let reason = "the packet came out, and yet its sender was told that it is refused";
-        findings.differ(Field::Outcome, "no refusal", refusal_words(refusal), reason);
+        findings.differ(Field::Outcome, "no rejection", refusal_words(rejection), reason);
     }
     if findings.differences.is_empty() {
         if let Some(expected) = expectation.source {
@@ -58,7 +58,7 @@ fn check_outcome(expected: &OutcomeExpectation, seen: &Observed) -> Result<(), S
             Err(if address { "it came out at the right place, but at another port" } else { "it came out elsewhere" }
                 .to_owned())
         }
-        (OutcomeExpectation::Rejected(kind), Observed::Rejected(Refusal { kind: seen, .. })) => {
+        (OutcomeExpectation::Rejected(kind), Observed::Rejected(Rejection { kind: seen, .. })) => {
             let held = *kind == RejectKind::Any || kind == seen;
             if held { Ok(()) } else { Err("it was refused in another way".to_owned()) }
         }

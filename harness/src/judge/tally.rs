@@ -85,7 +85,7 @@ fn judge_outcome(outcome: Option<&OutcomeExpectation>, tally: &Tally, findings: 
         }
     }
     if let OutcomeExpectation::Rejected(_) = outcome {
-        let reason = "refusals are followed for single flows only: leave `flows` out";
+        let reason = "rejections are followed for single flows only: leave `flows` out";
         findings.differ(Field::Outcome, expected, "not recorded", reason);
     }
 }

@@ -10,7 +10,7 @@ use crate::observation::{Delivery, FlowObservation, Observed, Tally, Translation
 use crate::scenario::{
     Balance, Destination, DropPlace, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, Span, Target, Vantage,
 };
-use crate::wire::Refusal;
+use crate::wire::Rejection;
 
 const CLIENT: &str = "10.244.1.3:37328";
 const VIP: &str = "10.96.34.82:80";
@@ -80,14 +80,14 @@ fn came_out(source: &str, destination: &str, reply: Option<&str>) -> Observation
 
 fn rejected(kind: RejectKind) -> Observation {
     let what = "ICMP port unreachable (type 3, code 3)".to_owned();
-    seen(Observed::Rejected(Refusal { kind, what, by: ip(NODE) }), None)
+    seen(Observed::Rejected(Rejection { kind, what, by: ip(NODE) }), None)
 }
 
 /// The same flow, but its sender was told that it is refused.
 fn contradicted(observation: Observation) -> Observation {
     let Observation::Flow(mut flow) = observation else { return observation };
     let what = "ICMP port unreachable (type 3, code 3)".to_owned();
-    flow.contradiction = Some(Refusal { kind: RejectKind::PortUnreachable, what, by: ip(NODE) });
+    flow.contradiction = Some(Rejection { kind: RejectKind::PortUnreachable, what, by: ip(NODE) });
     Observation::Flow(flow)
 }
 
@@ -243,7 +243,7 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 #[case::refused_and_delivered(
     delivered_to([2]),
     contradicted(came_out(CLIENT, POD, None)),
-    "outcome: expected no refusal, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the packet came out, and yet its sender was told that it is refused"
+    "outcome: expected no rejection, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the packet came out, and yet its sender was told that it is refused"
 )]
 #[case::balance(
     Expectation { balance: Some(Balance::Even), ..delivered_to([2]) },
@@ -339,7 +339,7 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::rejected(
     outcome(OutcomeExpectation::Rejected(RejectKind::Any)),
     Tally { sent: 2, lost: 2, ..Tally::default() },
-    "outcome: expected rejected, observed not recorded: refusals are followed for single flows only: leave `flows` out"
+    "outcome: expected rejected, observed not recorded: rejections are followed for single flows only: leave `flows` out"
 )]
 #[case::reply(
     Expectation { reply: Some(ReplyExpectation::FromVip), ..delivered_to([1]) },

@@ -9,7 +9,7 @@ use crate::scenario::{
 };
 use crate::stats::{grouped, percent};
 use crate::text::{UNDERLAY, drop_words};
-use crate::wire::Refusal;
+use crate::wire::Rejection;
 
 /// Names that a list shows before it says how many more there are.
 const LISTED: usize = 6;
@@ -82,7 +82,7 @@ pub(super) fn outcome_words(outcome: &OutcomeExpectation) -> String {
     }
 }
 
-/// A refusal in words.
+/// A rejection in words.
 pub fn reject_words(kind: RejectKind) -> &'static str {
     match kind {
         RejectKind::Any => "rejected",
@@ -101,12 +101,12 @@ pub(super) fn observed_outcome(outcome: &Observed) -> String {
             let words: Vec<String> = deliveries.iter().map(delivery_words).collect();
             list(&words)
         }
-        Observed::Rejected(refusal) => refusal_words(refusal),
+        Observed::Rejected(rejection) => refusal_words(rejection),
         Observed::Dropped { at, .. } => drop_words(at),
     }
 }
 
-pub(super) fn refusal_words(Refusal { what, by, .. }: &Refusal) -> String {
+pub(super) fn refusal_words(Rejection { what, by, .. }: &Rejection) -> String {
     format!("rejected by {by}: {what}")
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn give_room(socket: &impl AsFd) -> io::Result<()> {
 
 /// A packet socket, bound to one interface or to all interfaces of a namespace.
 pub(crate) struct Channel {
-    space: String,
+    netns: String,
     sender: Box<dyn DataLinkSender>,
     /// The socket that pnet bound, once more: for reading with the interface's index, and for sending many at once.
     socket: OwnedFd,
@@ -78,10 +78,10 @@ pub(crate) struct Seen {
 impl Channel {
     /// Opens a channel on an interface, or on all of them with index 0.
     pub(super) fn open(namespace: &Namespace, interface: u32) -> Result<Self, LabError> {
-        let space = namespace.name().to_owned();
+        let netns = namespace.name().to_owned();
         let opened = namespace.run(|| bind(interface))?;
-        let (sender, socket) = opened.map_err(LabError::socket(&space, "opening a packet socket"))?;
-        Ok(Self { space, sender, socket, losses: Losses::default() })
+        let (sender, socket) = opened.map_err(LabError::socket(&netns, "opening a packet socket"))?;
+        Ok(Self { netns, sender, socket, losses: Losses::default() })
     }
 
     /// Puts a frame on the interface.
@@ -113,8 +113,8 @@ impl Channel {
     }
 
     /// The namespace that it is in.
-    pub(crate) fn space(&self) -> &str {
-        &self.space
+    pub(crate) fn netns(&self) -> &str {
+        &self.netns
     }
 
     /// The bytes of memory that received frames may take, as the kernel counts it.
@@ -150,7 +150,7 @@ impl Channel {
 
     /// An error of this socket.
     pub(crate) fn error(&self, what: &'static str, source: io::Error) -> LabError {
-        LabError::socket(&self.space, what)(source)
+        LabError::socket(&self.netns, what)(source)
     }
 }
 

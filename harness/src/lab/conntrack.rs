@@ -42,17 +42,17 @@ const DESTINATION_PORT: u16 = 3;
 
 /// The connection table of a namespace, held open by a netlink socket. It may be used from any thread.
 pub(crate) struct Connections {
-    space: String,
+    netns: String,
     socket: Socket,
 }
 
 impl Connections {
     /// Opens a namespace's table.
     pub(super) fn open(namespace: &Namespace) -> Result<Self, LabError> {
-        let space = namespace.name().to_owned();
+        let netns = namespace.name().to_owned();
         let opened = namespace.run(|| Socket::open(0))?;
-        let socket = opened.map_err(LabError::socket(&space, "opening the connection table"))?;
-        Ok(Self { space, socket })
+        let socket = opened.map_err(LabError::socket(&netns, "opening the connection table"))?;
+        Ok(Self { netns, socket })
     }
 
     /// Empties the table: connections of all families. A table that is empty already costs nothing, any other the time to
@@ -64,7 +64,7 @@ impl Connections {
     pub(crate) fn flush(&self) -> Result<(), LabError> {
         // Without an attribute that would choose some of them, every connection is deleted.
         let flushed = self.socket.request(DELETE, ALL_FAMILIES, 0, &[]);
-        flushed.map_err(LabError::socket(&self.space, "emptying the connection table"))
+        flushed.map_err(LabError::socket(&self.netns, "emptying the connection table"))
     }
 
     /// The entries of TCP, UDP and SCTP.
@@ -74,7 +74,7 @@ impl Connections {
     /// Where the kernel refuses to list them.
     fn entries(&self) -> Result<Vec<Entry>, LabError> {
         let listed = self.socket.list(GET, ALL_FAMILIES, &[]);
-        let listed = listed.map_err(LabError::socket(&self.space, "listing the connection table"))?;
+        let listed = listed.map_err(LabError::socket(&self.netns, "listing the connection table"))?;
         Ok(listed.into_iter().filter_map(Entry::read).collect())
     }
 
@@ -82,7 +82,7 @@ impl Connections {
     fn delete(&self, entry: &Entry) -> Result<(), LabError> {
         match self.socket.request(DELETE, entry.message.family, 0, &entry.key()) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            deleted => deleted.map_err(LabError::socket(&self.space, "deleting from the connection table")),
+            deleted => deleted.map_err(LabError::socket(&self.netns, "deleting from the connection table")),
         }
     }
 
@@ -94,7 +94,7 @@ impl Connections {
     /// Where the kernel does not tell.
     pub(crate) fn collisions(&self) -> Result<u64, LabError> {
         let told = self.socket.list(STATISTICS, ALL_FAMILIES, &[]);
-        let told = told.map_err(LabError::socket(&self.space, "asking the connection table for its statistics"))?;
+        let told = told.map_err(LabError::socket(&self.netns, "asking the connection table for its statistics"))?;
         Ok(told.iter().filter_map(|processor| processor.word(INSERT_FAILED)).map(u64::from).sum())
     }
 }

@@ -35,8 +35,8 @@ impl Lab {
     /// Where the program that shows rules is missing or fails, or shows what cannot be read.
     pub fn translations(&self, family: Family) -> Result<Translations, LabError> {
         let mut all = Translations::default();
-        let spaces = self.namespaces.iter().zip(&self.topology.spaces);
-        for (namespace, _) in spaces.filter(|(_, space)| matches!(space.role, Role::Node | Role::RoutingPod)) {
+        let namespaces = self.namespaces.iter().zip(&self.topology.namespaces);
+        for (namespace, _) in namespaces.filter(|(_, netns)| matches!(netns.role, Role::Node | Role::RoutingPod)) {
             add(namespace, self.backend.saver(family), family, &mut all)?;
         }
         Ok(all)

@@ -38,26 +38,26 @@ pub enum LabError {
         source: io::Error,
     },
     /// A namespace could not be made.
-    #[error("making network namespace {space}: {}", reason(source))]
+    #[error("making network namespace {netns}: {}", reason(source))]
     NoNamespace {
         /// The namespace's name.
-        space: String,
+        netns: String,
         /// The kernel's answer.
         source: io::Error,
     },
     /// A namespace could not be entered.
-    #[error("network namespace {space}: {}", reason(source))]
+    #[error("network namespace {netns}: {}", reason(source))]
     Namespace {
         /// The namespace's name.
-        space: String,
+        netns: String,
         /// What failed.
         source: netns_rs::Error,
     },
     /// A kernel setting could not be written.
-    #[error("setting net.{} = {} in {space}: {}", sysctl.name, sysctl.value, reason(source))]
+    #[error("setting net.{} = {} in {netns}: {}", sysctl.name, sysctl.value, reason(source))]
     Setting {
         /// The namespace's name.
-        space: String,
+        netns: String,
         /// The setting.
         sysctl: Box<Sysctl>,
         /// The kernel's answer.
@@ -67,44 +67,44 @@ pub enum LabError {
     #[error("the scenario has IPv6 addresses, and this kernel speaks no IPv6")]
     NoIpv6,
     /// Something was asked of a namespace that the lab does not have.
-    #[error("the lab has no network namespace {space}")]
+    #[error("the lab has no network namespace {netns}")]
     Unknown {
         /// The name.
-        space: String,
+        netns: String,
     },
     /// A netlink request was refused.
-    #[error("{operation} in {space}: {}", reason(errno.desc()))]
+    #[error("{operation} in {netns}: {}", reason(errno.desc()))]
     Netlink {
         /// The namespace's name.
-        space: String,
+        netns: String,
         /// The operation and its object: `adding route 10.244.2.0/24`.
         operation: String,
         /// The kernel's answer.
         errno: Errno,
     },
     /// The netlink connection broke.
-    #[error("netlink in {space}: {what}")]
+    #[error("netlink in {netns}: {what}")]
     Connection {
         /// The namespace's name.
-        space: String,
+        netns: String,
         /// What broke.
         what: String,
     },
     /// A socket could not be made or used.
-    #[error("{what} in {space}: {}", reason(source))]
+    #[error("{what} in {netns}: {}", reason(source))]
     Socket {
         /// The namespace's name.
-        space: String,
+        netns: String,
         /// The operation.
         what: Cow<'static, str>,
         /// The kernel's answer.
         source: io::Error,
     },
     /// A packet of svclab's own making cannot be written down.
-    #[error("a packet of {space} cannot be written: {why}")]
+    #[error("a packet of {netns} cannot be written: {why}")]
     Unwritable {
         /// The sender's namespace.
-        space: String,
+        netns: String,
         /// What is wrong with it.
         why: String,
     },
@@ -115,32 +115,32 @@ pub enum LabError {
         source: io::Error,
     },
     /// A program failed.
-    #[error("{program} in {space}: {message}")]
+    #[error("{program} in {netns}: {message}")]
     Program {
         /// The program.
         program: String,
         /// The namespace's name.
-        space: String,
+        netns: String,
         /// What it said, or why it could not be run.
         message: String,
     },
     /// A program was ended from outside.
-    #[error("{program} in {space}: killed by signal {signal}{}", name_of(*signal))]
+    #[error("{program} in {netns}: killed by signal {signal}{}", name_of(*signal))]
     Killed {
         /// The program.
         program: String,
         /// The namespace's name.
-        space: String,
+        netns: String,
         /// The signal's number.
         signal: i32,
     },
     /// A program reached a limit of its time or of its output, and was killed.
-    #[error("{program} in {space}: {how}")]
+    #[error("{program} in {netns}: {how}")]
     LimitExceeded {
         /// The program.
         program: String,
         /// The namespace's name.
-        space: String,
+        netns: String,
         /// Which limit, and what it said last.
         how: String,
     },
@@ -161,24 +161,24 @@ pub enum LabError {
         why: String,
     },
     /// Rules were refused.
-    #[error("{program} refused the rules of {space}: {message}")]
+    #[error("{program} refused the rules of {netns}: {message}")]
     Rules {
         /// The program.
         program: String,
         /// The namespace's name.
-        space: String,
+        netns: String,
         /// What it said.
         message: String,
         /// The rule that the message is about, where it names a line.
         rule: Option<String>,
     },
     /// A program has succeeded, and its rules are not there.
-    #[error("{program} reported success, but table {table} of {space} lacks {what}")]
+    #[error("{program} reported success, but table {table} of {netns} lacks {what}")]
     NotInstalled {
         /// The program.
         program: String,
         /// The namespace's name.
-        space: String,
+        netns: String,
         /// The table: `nat`, or nft's with its family.
         table: String,
         /// The first rule, chain or policy that is missing.
@@ -196,9 +196,9 @@ pub enum LabError {
 
 impl LabError {
     /// The error of a socket in a namespace, from the kernel's answer.
-    pub(crate) fn socket(space: &str, what: impl Into<Cow<'static, str>>) -> impl FnOnce(io::Error) -> Self {
-        let (space, what) = (space.to_owned(), what.into());
-        move |source| Self::Socket { space, what, source }
+    pub(crate) fn socket(netns: &str, what: impl Into<Cow<'static, str>>) -> impl FnOnce(io::Error) -> Self {
+        let (netns, what) = (netns.to_owned(), what.into());
+        move |source| Self::Socket { netns, what, source }
     }
 
     /// True where not the environment is at fault but what the scenario asks for.

@@ -51,9 +51,9 @@ pub(super) fn install_all<T>(
     backend: Backend,
     meanwhile: impl FnOnce() -> Result<T, LabError>,
 ) -> Result<T, LabError> {
-    let found = documents.iter().map(|document| Ok((find(namespaces, &document.space)?, document)));
+    let found = documents.iter().map(|document| Ok((find(namespaces, &document.netns)?, document)));
     let placed = found.collect::<Result<Vec<_>, LabError>>()?;
-    let together = placed.chunk_by(|(_, one), (_, next)| one.space == next.space);
+    let together = placed.chunk_by(|(_, one), (_, next)| one.netns == next.netns);
     let calls = together.map(|documents| {
         move || documents.iter().try_for_each(|(namespace, document)| install(namespace, document, backend))
     });
@@ -69,8 +69,8 @@ pub(super) fn install(namespace: &Namespace, document: &Document, backend: Backe
     let program = backend.program(document.mode, document.family);
     if let Some(line) = too_long(document) {
         let message = format!("it cuts a line of {} bytes apart: one may have {LONGEST_LINE}", line.len());
-        let (program, space) = (program.to_owned(), document.space.clone());
-        return Err(LabError::Rules { program, space, message, rule: Some(shortened(line).into_owned()) });
+        let (program, netns) = (program.to_owned(), document.netns.clone());
+        return Err(LabError::Rules { program, netns, message, rule: Some(shortened(line).into_owned()) });
     }
     nfacct::create(namespace, document)?;
     let arguments: &[&str] = if document.mode == ProxyMode::Nftables { &["-f", "-"] } else { &[] };
@@ -85,7 +85,7 @@ pub(super) fn install(namespace: &Namespace, document: &Document, backend: Backe
     }
     let rule = line_number(&message).and_then(|number| document.text.lines().nth(number - 1)).map(str::to_owned);
     let rule = rule.filter(|line| line.trim() != "COMMIT");
-    Err(LabError::Rules { program: program.to_owned(), space: document.space.clone(), message, rule })
+    Err(LabError::Rules { program: program.to_owned(), netns: document.netns.clone(), message, rule })
 }
 
 /// The first line that iptables-restore would take for two. A rule can be longer printed than it was written.
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn rules_for_an_unknown_namespace_are_an_error() {
         let (family, mode) = (Family::Ipv4, ProxyMode::Iptables);
-        let document = Document { space: "node/nowhere".to_owned(), family, beside: false, mode, text: String::new() };
+        let document = Document { netns: "node/nowhere".to_owned(), family, beside: false, mode, text: String::new() };
         let installed = install_all(&[], &[document], Backend::System, || Ok(()));
         let error = installed.expect_err("there is no such namespace");
         assert_eq!(error.to_string(), "the lab has no network namespace node/nowhere");

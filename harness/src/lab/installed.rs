@@ -38,7 +38,7 @@ pub(super) fn check(namespace: &Namespace, document: &Document, backend: Backend
     };
     missing.map_or(Ok(()), |(table, what)| {
         let program = backend.program(document.mode, document.family).to_owned();
-        Err(LabError::NotInstalled { program, space: document.space.clone(), table, what })
+        Err(LabError::NotInstalled { program, netns: document.netns.clone(), table, what })
     })
 }
 

@@ -18,7 +18,7 @@ use rtnetlink::{
 use super::LabError;
 use super::namespaces::Namespace;
 use super::netlink::Netlink;
-use crate::topology::{Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Route, Space, Topology};
+use crate::topology::{Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Netns, Route, Topology};
 use crate::wire::VXLAN_PORT;
 
 /// The routing table of local addresses, RT_TABLE_LOCAL.
@@ -32,14 +32,14 @@ const VXLAN_VNI: u32 = 1;
 pub(super) async fn make_interfaces(
     netlink: &mut Netlink,
     topology: &Topology,
-    space: &Space,
+    netns: &Netns,
     namespaces: &[&Namespace],
 ) -> Result<(), LabError> {
-    if space.forwards() {
+    if netns.forwards() {
         let up = LinkUnspec::new_with_index(LOOPBACK).up().build();
         netlink.change("bringing lo up".to_owned(), RouteNetlinkMessage::SetLink(up)).await?;
     }
-    for interface in &space.interfaces {
+    for interface in &netns.interfaces {
         match &interface.kind {
             InterfaceKind::VethPeer(_) => {
                 let up = LinkUnspec::new_with_index(interface.index).up().build();
@@ -62,12 +62,12 @@ pub(super) async fn make_interfaces(
 ///
 /// A bridge comes up when its ports have carriers: a port of a bridge that is up changes its state with each of them, and the
 /// kernel logs every change on the host.
-pub(super) async fn configure(netlink: &mut Netlink, space: &Space) -> Result<(), LabError> {
-    for bridge in space.interfaces.iter().filter(|interface| interface.kind == InterfaceKind::Bridge) {
+pub(super) async fn configure(netlink: &mut Netlink, netns: &Netns) -> Result<(), LabError> {
+    for bridge in netns.interfaces.iter().filter(|interface| interface.kind == InterfaceKind::Bridge) {
         let up = LinkUnspec::new_with_index(bridge.index).up().build();
         netlink.change(format!("bringing {} up", bridge.name), RouteNetlinkMessage::SetLink(up)).await?;
     }
-    for (index, prefix) in &space.addresses {
+    for (index, prefix) in &netns.addresses {
         let message = RouteNetlinkMessage::NewAddress(address(*index, prefix.addr(), prefix.prefix_len()));
         netlink.create(format!("adding address {prefix}"), message).await?;
         if let IpAddr::V6(address) = prefix.addr() {
@@ -75,15 +75,15 @@ pub(super) async fn configure(netlink: &mut Netlink, space: &Space) -> Result<()
             netlink.replace(format!("adding the local route of {address}"), message).await?;
         }
     }
-    for neighbour in &space.neighbours {
+    for neighbour in &netns.neighbours {
         let message = RouteNetlinkMessage::NewNeighbour(permanent_neighbour(neighbour));
         netlink.replace(format!("adding neighbour {}", neighbour.address), message).await?;
     }
-    for entry in &space.fdb {
+    for entry in &netns.fdb {
         let message = RouteNetlinkMessage::NewNeighbour(forwarding_entry(entry));
         netlink.replace(format!("adding forwarding entry {}", entry.mac), message).await?;
     }
-    for entry in &space.routes {
+    for entry in &netns.routes {
         add_route(netlink, entry).await?;
     }
     Ok(())
@@ -119,7 +119,7 @@ pub(super) async fn wait_until_ready(netlink: &mut Netlink, indices: &[u32]) -> 
     let begin = Instant::now();
     while !netlink.all_up(indices).await? {
         if begin.elapsed() > PATIENCE {
-            let what = format!("the interfaces of {} did not come up", netlink.space());
+            let what = format!("the interfaces of {} did not come up", netlink.netns());
             return Err(LabError::Stalled { millis: PATIENCE.as_millis(), what });
         }
         tokio::task::yield_now().await;
@@ -139,8 +139,8 @@ fn new_link(
     match kind {
         InterfaceKind::VethOwner(end) => {
             let peer = LinkMessageBuilder::<LinkUnspec>::new().index(end.index);
-            let mut peer = one_queue(peer.setns_by_fd(namespaces[end.space].fd()));
-            if let Some(other) = topology.spaces[end.space].interface(end.index) {
+            let mut peer = one_queue(peer.setns_by_fd(namespaces[end.netns].fd()));
+            if let Some(other) = topology.namespaces[end.netns].interface(end.index) {
                 peer = peer.name(other.name.clone()).address(other.mac.0.to_vec());
             }
             let veth = InfoData::Veth(InfoVeth::Peer(peer.build()));

@@ -27,7 +27,7 @@ impl Lab {
         at_once(
             self.remembering
                 .iter()
-                .map(|document| move || forget_clients(find(namespaces, &document.space)?, document, backend)),
+                .map(|document| move || forget_clients(find(namespaces, &document.netns)?, document, backend)),
         )
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn document(mode: ProxyMode, text: &str) -> Document {
-        Document { space: "node/worker".to_owned(), family: Ipv4, beside: false, mode, text: text.to_owned() }
+        Document { netns: "node/worker".to_owned(), family: Ipv4, beside: false, mode, text: text.to_owned() }
     }
 
     #[test]

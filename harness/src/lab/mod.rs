@@ -4,12 +4,12 @@
 //! has hangs on file descriptors and on the mount namespace of that thread: when the thread ends, or the process is
 //! killed, the kernel removes all of it.
 
+mod barrier;
 mod call;
 mod channel;
 mod conntrack;
 mod counters;
 mod error;
-mod fence;
 pub(crate) mod filter;
 mod install;
 mod installed;
@@ -32,16 +32,16 @@ pub use error::LabError;
 pub use install::Backend;
 pub use sandbox::{become_privileged, is_privileged};
 
+pub(crate) use barrier::{Barrier, allowed_processors, stay_on};
 pub(crate) use channel::{Channel, Losses, close_all, give_room};
 pub(crate) use conntrack::Connections;
-pub(crate) use fence::{Fence, allowed_processors, stay_on};
 pub(crate) use nfacct::generate_for_lab;
 pub(crate) use settings::has_ipv6;
 pub(crate) use tracing::TRACING_TABLE;
 
 use crate::documents::{Document, DocumentError};
 use crate::scenario::Scenario;
-use crate::topology::{Role, Space, SpaceId, Topology, UNDERLAY};
+use crate::topology::{Netns, NetnsId, Role, Topology, UNDERLAY};
 use namespaces::Namespace;
 use netlink::Netlink;
 use settings::Stage;
@@ -58,7 +58,7 @@ pub struct Lab {
     remembering: Vec<Document>,
     runtime: Runtime,
     processor: usize,
-    fence: Option<Fence>,
+    barrier: Option<Barrier>,
     retired: Vec<Channel>,
     _stamping: OwnedFd,
 }
@@ -94,17 +94,17 @@ impl Lab {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| LabError::Sandbox { what: "starting the runtime", source })?;
         // Rules take the longest, so they are begun with as soon as there is something to install them in, and all that they name.
-        let ruled = |space: &Space| documents.iter().any(|document| document.space == space.name);
+        let ruled = |netns: &Netns| documents.iter().any(|document| document.netns == netns.name);
         let (first, rest) =
-            topology.spaces.split_at(topology.spaces.iter().rposition(ruled).map_or(0, |last| last + 1));
+            topology.namespaces.split_at(topology.namespaces.iter().rposition(ruled).map_or(0, |last| last + 1));
         let mut namespaces = make_namespaces(first, ipv6)?;
         let join = || {
             let others = make_namespaces(rest, ipv6)?;
             let all: Vec<&Namespace> = namespaces.iter().chain(&others).collect();
             runtime.block_on(link_up(&topology, &all))?;
-            for (space, namespace) in topology.spaces.iter().zip(all) {
-                if space.sysctls.iter().any(|sysctl| space.is_of_interface(sysctl)) {
-                    namespace.run(|| settings::write(space, Stage::Up, ipv6))??;
+            for (netns, namespace) in topology.namespaces.iter().zip(all) {
+                if netns.sysctls.iter().any(|sysctl| netns.is_of_interface(sysctl)) {
+                    namespace.run(|| settings::write(netns, Stage::Up, ipv6))??;
                 }
             }
             Ok(others)
@@ -117,12 +117,22 @@ impl Lab {
             install::install_all(&namespaces, documents, backend, join)?
         };
         namespaces.extend(others);
-        let processor = fence::stay_on_one_processor();
+        let processor = barrier::stay_on_one_processor();
         let processor =
             processor.map_err(|errno| LabError::Sandbox { what: "binding to a processor", source: errno.into() })?;
-        let fence = Fence::open(&namespaces[UNDERLAY], processor)?;
-        let (fence, retired, remembering) = (Some(fence), Vec::new(), memory::remembering(documents));
-        Ok(Self { topology, namespaces, backend, remembering, runtime, processor, fence, retired, _stamping: stamping })
+        let barrier = Barrier::open(&namespaces[UNDERLAY], processor)?;
+        let (barrier, retired, remembering) = (Some(barrier), Vec::new(), memory::remembering(documents));
+        Ok(Self {
+            topology,
+            namespaces,
+            backend,
+            remembering,
+            runtime,
+            processor,
+            barrier,
+            retired,
+            _stamping: stamping,
+        })
     }
 
     /// The plan that this lab was built from.
@@ -142,7 +152,7 @@ impl Lab {
     /// As [`LabError::Rules`] says; the other documents are installed all the same. [`LabError::Unknown`] where one is for no
     /// namespace of this lab; then none is installed.
     pub fn install(&mut self, documents: &[Document]) -> Result<(), LabError> {
-        let tables = |one: &Document| (one.space.clone(), one.family, one.mode, one.beside);
+        let tables = |one: &Document| (one.netns.clone(), one.family, one.mode, one.beside);
         self.remembering.retain(|old| !documents.iter().any(|new| tables(old) == tables(new)));
         self.remembering.extend(memory::remembering(documents));
         install::install_all(&self.namespaces, documents, self.backend, || Ok(()))
@@ -154,7 +164,7 @@ impl Lab {
     ///
     /// Where the kernel refuses a route.
     pub fn reroute(&mut self, plan: Topology) -> Result<(), LabError> {
-        let changed = self.topology.spaces.iter().zip(&plan.spaces).zip(&self.namespaces);
+        let changed = self.topology.namespaces.iter().zip(&plan.namespaces).zip(&self.namespaces);
         for ((old, new), namespace) in changed.filter(|((old, new), _)| old.routes != new.routes) {
             let change = async { links::reroute(&mut Netlink::connect(namespace)?, &old.routes, &new.routes).await };
             self.runtime.block_on(change)?;
@@ -164,18 +174,18 @@ impl Lab {
     }
 
     /// The name of a namespace, as places are named.
-    pub(crate) fn name_of(&self, space: SpaceId) -> &str {
-        &self.topology.spaces[space].name
+    pub(crate) fn name_of(&self, netns: NetnsId) -> &str {
+        &self.topology.namespaces[netns].name
     }
 
     /// Runs a function with the calling thread inside a namespace of the lab.
-    pub(crate) fn inside<T>(&self, space: SpaceId, function: impl FnOnce() -> T) -> Result<T, LabError> {
-        self.namespaces[space].run(function)
+    pub(crate) fn inside<T>(&self, netns: NetnsId, function: impl FnOnce() -> T) -> Result<T, LabError> {
+        self.namespaces[netns].run(function)
     }
 
     /// Opens a packet socket on an interface of a namespace as soon as that can send, or on all interfaces with index 0.
-    pub(crate) fn channel(&self, space: SpaceId, interface: u32) -> Result<Channel, LabError> {
-        let namespace = &self.namespaces[space];
+    pub(crate) fn channel(&self, netns: NetnsId, interface: u32) -> Result<Channel, LabError> {
+        let namespace = &self.namespaces[netns];
         if interface != 0 {
             self.runtime
                 .block_on(async { links::wait_until_ready(&mut Netlink::connect(namespace)?, &[interface]).await })?;
@@ -183,9 +193,9 @@ impl Lab {
         Channel::open(namespace, interface)
     }
 
-    /// Waits until everything that was queued in the kernel before has been worked off: see [`fence`].
-    pub(crate) fn pass_fence(&mut self) -> Result<(), LabError> {
-        self.fence.as_mut().map_or(Ok(()), Fence::pass)
+    /// Waits until everything that was queued in the kernel before has been worked off: see [`barrier`].
+    pub(crate) fn pass_barrier(&mut self) -> Result<(), LabError> {
+        self.barrier.as_mut().map_or(Ok(()), Barrier::pass)
     }
 
     /// The processor that the lab's thread stays on.
@@ -193,9 +203,9 @@ impl Lab {
         self.processor
     }
 
-    /// A fence for a thread that stays on another processor: see [`stay_on`].
-    pub(crate) fn fence_on(&self, processor: usize) -> Result<Fence, LabError> {
-        Fence::open(&self.namespaces[UNDERLAY], processor)
+    /// A barrier for a thread that stays on another processor: see [`stay_on`].
+    pub(crate) fn barrier_on(&self, processor: usize) -> Result<Barrier, LabError> {
+        Barrier::open(&self.namespaces[UNDERLAY], processor)
     }
 
     /// Empties the connection tables of all namespaces that pass packets on.
@@ -205,8 +215,8 @@ impl Lab {
 
     /// Opens the connection tables of all namespaces that pass packets on.
     pub(crate) fn connections(&self) -> Result<Vec<Connections>, LabError> {
-        let spaces = self.namespaces.iter().zip(&self.topology.spaces);
-        spaces.filter(|(_, space)| space.forwards()).map(|(namespace, _)| Connections::open(namespace)).collect()
+        let namespaces = self.namespaces.iter().zip(&self.topology.namespaces);
+        namespaces.filter(|(_, netns)| netns.forwards()).map(|(namespace, _)| Connections::open(namespace)).collect()
     }
 
     /// Runs `conntrack` in a namespace with each of several lists of arguments.
@@ -215,8 +225,8 @@ impl Lab {
     ///
     /// Where the program is missing or refuses its arguments, or the lab has no such namespace. That there was nothing to
     /// delete is no error.
-    pub fn conntrack(&self, space: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
-        conntrack::call_each(namespaces::find(&self.namespaces, space)?, calls)
+    pub fn conntrack(&self, netns: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
+        conntrack::call_each(namespaces::find(&self.namespaces, netns)?, calls)
     }
 
     /// Deletes from a namespace's connection table what a kube-proxy deletes after a change.
@@ -224,8 +234,8 @@ impl Lab {
     /// # Errors
     ///
     /// As [`Lab::conntrack`], and where the kernel refuses to list or delete entries.
-    pub fn clean_up(&self, space: &str, cleanup: &Cleanup) -> Result<(), LabError> {
-        conntrack::clean_up(namespaces::find(&self.namespaces, space)?, cleanup)
+    pub fn clean_up(&self, netns: &str, cleanup: &Cleanup) -> Result<(), LabError> {
+        conntrack::clean_up(namespaces::find(&self.namespaces, netns)?, cleanup)
     }
 
     /// The TCP, UDP and SCTP flows of a namespace's connection table.
@@ -233,8 +243,8 @@ impl Lab {
     /// # Errors
     ///
     /// Where the kernel refuses to list them, or the lab has no such namespace.
-    pub fn flows(&self, space: &str) -> Result<Vec<Flow>, LabError> {
-        conntrack::flows(namespaces::find(&self.namespaces, space)?)
+    pub fn flows(&self, netns: &str) -> Result<Vec<Flow>, LabError> {
+        conntrack::flows(namespaces::find(&self.namespaces, netns)?)
     }
 
     /// Takes channels that are not used any more; they are closed with the lab.
@@ -246,48 +256,48 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         let channels = std::mem::take(&mut self.retired).into_iter();
-        close_all(channels.chain(self.fence.take().map(Fence::into_channel)));
+        close_all(channels.chain(self.barrier.take().map(Barrier::into_channel)));
     }
 }
 
 /// Makes namespaces with their settings, but for those of interfaces.
-fn make_namespaces(spaces: &[Space], ipv6: bool) -> Result<Vec<Namespace>, LabError> {
-    let make = |space: &Space| {
-        let namespace = Namespace::new(&space.name)?;
-        namespace.run(|| settings::write(space, Stage::Empty, ipv6))??;
+fn make_namespaces(namespaces: &[Netns], ipv6: bool) -> Result<Vec<Namespace>, LabError> {
+    let make = |netns: &Netns| {
+        let namespace = Namespace::new(&netns.name)?;
+        namespace.run(|| settings::write(netns, Stage::Empty, ipv6))??;
         Ok(namespace)
     };
-    spaces.iter().map(make).collect()
+    namespaces.iter().map(make).collect()
 }
 
 /// Makes and configures all interfaces: the underlay's first, whose links the nodes have their ends of, then the nodes',
 /// then those of pods and hosts. The ends of pods and hosts may need a moment more until they can send: see
 /// [`Lab::channel`].
 async fn link_up(topology: &Topology, namespaces: &[&Namespace]) -> Result<(), LabError> {
-    let rank = |space: &Space| match space.role {
+    let rank = |netns: &Netns| match netns.role {
         Role::Underlay => 0,
         Role::Node => 1,
         Role::Pod | Role::RoutingPod | Role::Host => 2,
     };
-    let mut connections: Vec<(&Space, Netlink)> = Vec::new();
+    let mut connections: Vec<(&Netns, Netlink)> = Vec::new();
     for stage in 0..=2 {
-        let due = topology.spaces.iter().zip(namespaces).filter(|(space, _)| rank(space) == stage);
-        for (space, namespace) in due {
+        let due = topology.namespaces.iter().zip(namespaces).filter(|(netns, _)| rank(netns) == stage);
+        for (netns, namespace) in due {
             let mut netlink = Netlink::connect(namespace)?;
-            links::make_interfaces(&mut netlink, topology, space, namespaces).await?;
+            links::make_interfaces(&mut netlink, topology, netns, namespaces).await?;
             netlink.finish().await?;
             // Others have nothing but their interface.
-            if space.forwards() {
-                connections.push((space, netlink));
+            if netns.forwards() {
+                connections.push((netns, netlink));
             }
         }
     }
-    for (space, netlink) in &mut connections {
-        links::configure(netlink, space).await?;
+    for (netns, netlink) in &mut connections {
+        links::configure(netlink, netns).await?;
         netlink.finish().await?;
     }
-    for (space, netlink) in &mut connections {
-        links::wait_until_ready(netlink, &space.linked()).await?;
+    for (netns, netlink) in &mut connections {
+        links::wait_until_ready(netlink, &netns.linked()).await?;
     }
     Ok(())
 }

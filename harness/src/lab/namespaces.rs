@@ -37,9 +37,9 @@ impl Namespace {
     /// Makes a namespace; `ip netns exec` in the lab's mount namespace knows it by the name of [`file_name`].
     pub(super) fn new(name: &str) -> Result<Self, LabError> {
         let made = make(Path::new(NAMESPACES), &file_name(name));
-        made.map_err(|source| LabError::NoNamespace { space: name.to_owned(), source })?;
+        made.map_err(|source| LabError::NoNamespace { netns: name.to_owned(), source })?;
         let inner = NetNs::get_from_env(file_name(name), PrivateRun);
-        let inner = inner.map_err(|source| LabError::Namespace { space: name.to_owned(), source })?;
+        let inner = inner.map_err(|source| LabError::Namespace { netns: name.to_owned(), source })?;
         Ok(Self { name: name.to_owned(), inner })
     }
 
@@ -50,7 +50,7 @@ impl Namespace {
 
     /// Runs a function with the calling thread inside the namespace.
     pub(super) fn run<T>(&self, function: impl FnOnce() -> T) -> Result<T, LabError> {
-        self.inner.run(|_| function()).map_err(|source| LabError::Namespace { space: self.name.clone(), source })
+        self.inner.run(|_| function()).map_err(|source| LabError::Namespace { netns: self.name.clone(), source })
     }
 
     /// The file descriptor that stands for it in netlink messages.
@@ -77,13 +77,13 @@ fn make(folder: &Path, name: &str) -> io::Result<()> {
 /// The namespace of this name.
 pub(super) fn find<'lab>(namespaces: &'lab [Namespace], name: &str) -> Result<&'lab Namespace, LabError> {
     let found = namespaces.iter().find(|namespace| namespace.name() == name);
-    found.ok_or_else(|| LabError::Unknown { space: name.to_owned() })
+    found.ok_or_else(|| LabError::Unknown { netns: name.to_owned() })
 }
 
 /// The name of a namespace as a file's: `_` for `/`. No two have the same: `_` itself, which names in Kubernetes never have,
 /// is written `%5F`.
-pub(super) fn file_name(space: &str) -> String {
-    space.replace('%', "%25").replace('_', "%5F").replace('/', "_")
+pub(super) fn file_name(netns: &str) -> String {
+    netns.replace('%', "%25").replace('_', "%5F").replace('/', "_")
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
     #[case("pod/a-b", "pod_a-b")]
     #[case("pod/a_b", "pod_a%5Fb")]
     #[case("pod/a%5Fb", "pod_a%255Fb")]
-    fn a_file_names_one_namespace(#[case] space: &str, #[case] expected: &str) {
-        assert_eq!(file_name(space), expected);
+    fn a_file_names_one_namespace(#[case] netns: &str, #[case] expected: &str) {
+        assert_eq!(file_name(netns), expected);
     }
 }

@@ -28,7 +28,7 @@ type Answers = Pin<Box<dyn Stream<Item = Message>>>;
 
 /// Requests to one namespace, carried out in their order.
 pub(super) struct Netlink {
-    space: String,
+    netns: String,
     handle: ConnectionHandle<RouteNetlinkMessage>,
     /// What is not sent yet.
     requests: Vec<Message>,
@@ -39,13 +39,13 @@ pub(super) struct Netlink {
 impl Netlink {
     /// Connects to a namespace. Must be called inside of the lab's runtime.
     pub(super) fn connect(namespace: &Namespace) -> Result<Self, LabError> {
-        let space = namespace.name().to_owned();
+        let netns = namespace.name().to_owned();
         let connected = namespace.run(|| proto::new_connection(NETLINK_ROUTE))?;
-        let (mut connection, handle, _) = connected.map_err(LabError::socket(&space, "opening netlink"))?;
+        let (mut connection, handle, _) = connected.map_err(LabError::socket(&netns, "opening netlink"))?;
         // Otherwise a connection that ends looks like a request that was acknowledged.
         connection.set_forward_ack(true);
         tokio::spawn(connection);
-        Ok(Self { space, handle, requests: Vec::new(), operations: Vec::new() })
+        Ok(Self { netns, handle, requests: Vec::new(), operations: Vec::new() })
     }
 
     /// Adds a request that creates something; `operation` says what, for the error.
@@ -136,19 +136,19 @@ impl Netlink {
             None => Ok(()),
             Some(code) => {
                 let errno = Errno::from_raw(code.get().abs());
-                Err(LabError::Netlink { space: self.space.clone(), operation, errno })
+                Err(LabError::Netlink { netns: self.netns.clone(), operation, errno })
             }
         }
     }
 
     /// The name of the namespace.
-    pub(super) fn space(&self) -> &str {
-        &self.space
+    pub(super) fn netns(&self) -> &str {
+        &self.netns
     }
 
     /// An error of the connection itself.
     pub(super) fn broken(&self, error: &dyn std::fmt::Display) -> LabError {
-        LabError::Connection { space: self.space.clone(), what: error.to_string() }
+        LabError::Connection { netns: self.netns.clone(), what: error.to_string() }
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
     /// A connection that nobody serves.
     fn unserved() -> (Netlink, impl Sized) {
         let (connection, handle, _) = proto::new_connection(NETLINK_ROUTE).expect("a netlink socket");
-        (Netlink { space: "here".to_owned(), handle, requests: Vec::new(), operations: Vec::new() }, connection)
+        (Netlink { netns: "here".to_owned(), handle, requests: Vec::new(), operations: Vec::new() }, connection)
     }
 
     fn answers(codes: &[i32]) -> Answers {

@@ -12,7 +12,7 @@ use super::netfilter::{Socket, encode};
 use super::{Backend, LabError, with_lab};
 use crate::documents::{self, Document, DocumentError};
 use crate::scenario::Scenario;
-use crate::topology::{Role, Space, Topology};
+use crate::topology::{Netns, Role, Topology};
 
 /// `NFNL_SUBSYS_ACCT` with `NFNL_MSG_ACCT_NEW` (`linux/netfilter/nfnetlink_acct.h`).
 const NEW: u16 = 7 << 8;
@@ -85,9 +85,9 @@ fn is_there(backend: Backend) -> bool {
     };
     *tried.get_or_init(|| {
         let mut topology = Topology::default();
-        topology.add(Space::new("alone".to_owned(), Role::Underlay));
+        topology.add(Netns::new("alone".to_owned(), Role::Underlay));
         let document = Document {
-            space: "alone".to_owned(),
+            netns: "alone".to_owned(),
             family: Family::Ipv4,
             beside: false,
             mode: ProxyMode::Iptables,

@@ -13,8 +13,8 @@ use std::thread::{self, ScopedJoinHandle};
 use nix::unistd::{AccessFlags, access};
 
 use super::LabError;
+use super::barrier::{allowed_processors, leave_processor};
 use super::call::{CallError, Limits, call};
-use super::fence::{allowed_processors, leave_processor};
 use super::namespaces::Namespace;
 use crate::text::{printable, reason};
 
@@ -125,7 +125,7 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
         CallError::Io(error) => failed(namespace, program, &reason(error)),
         CallError::TooLong { .. } | CallError::TooMuch { .. } => LabError::LimitExceeded {
             program: program.to_owned(),
-            space: namespace.name().to_owned(),
+            netns: namespace.name().to_owned(),
             how: error.to_string(),
         },
     })?;
@@ -136,7 +136,7 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     }
     match output.status.signal() {
         Some(signal) => {
-            Err(LabError::Killed { program: program.to_owned(), space: namespace.name().to_owned(), signal })
+            Err(LabError::Killed { program: program.to_owned(), netns: namespace.name().to_owned(), signal })
         }
         None => Ok(output),
     }
@@ -163,7 +163,7 @@ pub(super) fn listing(namespace: &Namespace, program: &str, arguments: &[&str]) 
 
 /// The error of a program in a namespace.
 pub(super) fn failed(namespace: &Namespace, program: &str, message: &dyn std::fmt::Display) -> LabError {
-    LabError::Program { program: program.to_owned(), space: namespace.name().to_owned(), message: message.to_string() }
+    LabError::Program { program: program.to_owned(), netns: namespace.name().to_owned(), message: message.to_string() }
 }
 
 /// How many calls are carried out at the same time for each processor. A program that edits rules or connections mostly waits
@@ -236,7 +236,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::sync::atomic::Ordering::SeqCst;
 
-    use super::super::fence::processors_of;
+    use super::super::barrier::processors_of;
     use super::*;
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
                 thread::yield_now();
                 running.fetch_sub(1, SeqCst);
                 ended.fetch_add(1, SeqCst);
-                if number % 300 == 299 { Err(LabError::Unknown { space: number.to_string() }) } else { Ok(()) }
+                if number % 300 == 299 { Err(LabError::Unknown { netns: number.to_string() }) } else { Ok(()) }
             }
         });
         let error = at_once(calls).expect_err("three of them fail");

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::LabError;
-use crate::topology::{Space, Sysctl};
+use crate::topology::{Netns, Sysctl};
 
 /// The settings of namespaces.
 const NET: &str = "/proc/sys/net";
@@ -31,14 +31,14 @@ pub(crate) fn has_ipv6() -> bool {
 ///
 /// The first setting that the kernel refuses or does not know. Where it lacks a part that svclab only meant to keep quiet,
 /// nothing is to be set and that is no error.
-pub(super) fn write(space: &Space, stage: Stage, ipv6: bool) -> Result<(), LabError> {
-    for sysctl in space.sysctls.iter().filter(|sysctl| space.is_of_interface(sysctl) == (stage == Stage::Up)) {
+pub(super) fn write(netns: &Netns, stage: Stage, ipv6: bool) -> Result<(), LabError> {
+    for sysctl in netns.sysctls.iter().filter(|sysctl| netns.is_of_interface(sysctl) == (stage == Stage::Up)) {
         let written = path(&sysctl.name).and_then(|path| fs::write(path, &sysctl.value));
         match written {
             Err(error) if error.kind() == ErrorKind::NotFound && is_dispensable(sysctl, ipv6) => {}
             Err(source) => {
                 let sysctl = Box::new(sysctl.clone());
-                return Err(LabError::Setting { space: space.name.clone(), sysctl, source });
+                return Err(LabError::Setting { netns: netns.name.clone(), sysctl, source });
             }
             Ok(()) => {}
         }

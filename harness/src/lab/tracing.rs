@@ -3,7 +3,7 @@
 use super::namespaces::Namespace;
 use super::programs::{at_once, failed, run};
 use super::{Lab, LabError};
-use crate::topology::SpaceId;
+use crate::topology::NetnsId;
 
 /// The program that installs the rules which ask for tracing.
 const PROGRAM: &str = "nft";
@@ -19,10 +19,10 @@ impl Lab {
     /// # Errors
     ///
     /// [`LabError::Missing`] without the program nft, and [`LabError::Program`] where it fails.
-    pub(crate) fn trace(&self, spaces: &[SpaceId], on: bool) -> Result<(), LabError> {
+    pub(crate) fn trace(&self, namespaces: &[NetnsId], on: bool) -> Result<(), LabError> {
         let text = if on { switch_on() } else { format!("delete table inet {TRACING_TABLE}\n") };
         let text = text.as_str();
-        at_once(spaces.iter().map(|space| &self.namespaces[*space]).map(|namespace| move || call(namespace, text)))
+        at_once(namespaces.iter().map(|netns| &self.namespaces[*netns]).map(|namespace| move || call(namespace, text)))
     }
 }
 

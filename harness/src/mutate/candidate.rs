@@ -8,7 +8,7 @@ use super::Options;
 use crate::documents::Document;
 use crate::predict::PredictError;
 use crate::run::RunError;
-use crate::scenario::{ForeignRules, Install, Place};
+use crate::scenario::{Install, OtherRules, Place};
 
 /// A mutant to try.
 pub(super) struct Candidate {
@@ -32,17 +32,17 @@ impl<'a> Originals<'a> {
     pub(super) fn read(documents: &'a [Document]) -> Result<Self, RunError> {
         let rules = documents
             .iter()
-            .map(|document| read(document).map_err(|errors| PredictError::unreadable(document.space.clone(), &errors)));
+            .map(|document| read(document).map_err(|errors| PredictError::unreadable(document.netns.clone(), &errors)));
         Ok(Self { documents, rules: rules.collect::<Result<_, PredictError>>()? })
     }
 
     /// All that can go wrong with them that a kernel takes, or a sample of it. Where rules are given instead of kube-proxy's, mistakes
     /// are made in these alone.
-    pub(super) fn candidates(&self, given: &[ForeignRules], options: &Options) -> Vec<Candidate> {
+    pub(super) fn candidates(&self, given: &[OtherRules], options: &Options) -> Vec<Candidate> {
         let instead: Vec<(String, Family)> = given.iter().filter_map(instead_of_generated).collect();
         let is_meant = |document: &Document| {
             instead.is_empty()
-                || instead.iter().any(|(space, family)| (space, *family) == (&document.space, document.family))
+                || instead.iter().any(|(netns, family)| (netns, *family) == (&document.netns, document.family))
         };
         let all: Vec<Candidate> = (0..)
             .zip(&self.rules)
@@ -66,7 +66,7 @@ impl<'a> Originals<'a> {
 }
 
 /// The namespace and family in which rules stand instead of kube-proxy's.
-fn instead_of_generated(rules: &ForeignRules) -> Option<(String, Family)> {
+fn instead_of_generated(rules: &OtherRules) -> Option<(String, Family)> {
     match &rules.place {
         Place::Node(node) if rules.install == Install::Instead => Some((format!("node/{node}"), rules.family)),
         Place::Node(_) | Place::Pod(_) => None,

@@ -7,8 +7,8 @@ use svclab_rules::walk::Share;
 use crate::documents::Document;
 use crate::predict::{Network, Predicted, Sent};
 use crate::run::RunError;
-use crate::verify::Inquiry;
-use crate::voices::outcome_words;
+use crate::sources::outcome_words;
+use crate::verify::QuestionList;
 
 /// The source port of flows that are predicted and not sent.
 pub(super) const SOURCE_PORT: u16 = 40_000;
@@ -40,6 +40,6 @@ impl Forecast {
 }
 
 /// The network of an inquiry with other documents.
-pub(super) fn network<'a>(inquiry: &'a Inquiry<'a>, documents: &[Document]) -> Result<Network<'a>, RunError> {
+pub(super) fn network<'a>(inquiry: &'a QuestionList<'a>, documents: &[Document]) -> Result<Network<'a>, RunError> {
     Ok(Network::of(&inquiry.topology, documents, inquiry.cluster)?)
 }

@@ -7,7 +7,7 @@
 //! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`; where mutants were tried, `baseline`, `total`, `mutants[]` |
 //! | `baseline` | without any mistake: `tests` (how many), `failing[]` (their names), `parted` (flows for which `verify` fails) |
 //! | `total`, also of the document | `mutants`, `equivalent`, `killed_by_tests`, `killed_by_verify`, `missed_by_tests`, `mended`, `open`, `survived` |
-//! | `mutants[]` | `operator`, `space`, `family`, `table`, `holder`, `name`, `number`, `was`, `is`, `flows` (that differ), `fate`, `tests_fail`, `example` |
+//! | `mutants[]` | `operator`, `netns`, `family`, `table`, `holder`, `name`, `number`, `was`, `is`, `flows` (that differ), `fate`, `tests_fail`, `example` |
 //! | `error` | `cause` (`input`, `environment`, `internal`), `message`, `help` |
 
 use schemars::JsonSchema;

@@ -33,7 +33,7 @@ pub struct Mutant {
     /// What was done, in words: `lost negation`.
     pub operator: &'static str,
     /// Where: the namespace.
-    pub space: String,
+    pub netns: String,
     /// The family: `IPv4` or `IPv6`.
     pub family: String,
     /// The table: `nat`, `ip kube-proxy`.
@@ -73,7 +73,7 @@ pub struct Baseline {
     pub tests: usize,
     /// The names of those that fail, which find no mistake.
     pub failing: Vec<String>,
-    /// About how many flows the voices part, so that `verify` fails.
+    /// About how many flows the sources part, so that `verify` fails.
     pub parted: usize,
 }
 

@@ -118,8 +118,8 @@ fn missed(tried: &Tried, style: Style) -> String {
 
 /// A mutant, and what it changes.
 fn one(what: &str, mutant: &Mutant) -> String {
-    let Mutant { operator, space, family, table, holder, name, number, was, .. } = mutant;
-    let mut text = format!("  {what}: {operator}, {space} {family}, table {table}, {holder} {name}, {number}: {was}\n");
+    let Mutant { operator, netns, family, table, holder, name, number, was, .. } = mutant;
+    let mut text = format!("  {what}: {operator}, {netns} {family}, table {table}, {holder} {name}, {number}: {was}\n");
     if let Some(is) = &mutant.is {
         let _ = writeln!(text, "    now {is}");
     }

@@ -14,9 +14,9 @@ use crate::predict::{Network, Sent};
 use crate::probe::ProbeError;
 use crate::run::{RunError, Session};
 use crate::scenario::{Probe, Scenario, Step, Test};
+use crate::sources::sent;
 use crate::stats::Goal;
-use crate::verify::{Disagreement, Inquiry};
-use crate::voices::sent;
+use crate::verify::{Disagreement, QuestionList};
 
 /// Flows that are sent before it is looked whether one of them was enough.
 const AT_ONCE: usize = 64;
@@ -26,7 +26,7 @@ const SHARE_OFF_BY: f64 = 0.2;
 
 /// Tries a scenario's mutants, after its tests and what `verify` asks without any mistake.
 pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, RunError> {
-    let inquiry = Inquiry::of(scenario, options.backend)?;
+    let inquiry = QuestionList::of(scenario, options.backend)?;
     let originals = Originals::read(&inquiry.documents)?;
     let candidates = originals.candidates(&scenario.rules, options);
     let in_order = network(&inquiry, &inquiry.documents)?;
@@ -77,7 +77,7 @@ fn flow_of_test(probe: &Probe) -> Sent {
 }
 
 struct Trial<'t, 'lab, 'scenario> {
-    inquiry: &'t Inquiry<'scenario>,
+    inquiry: &'t QuestionList<'scenario>,
     originals: &'t Originals<'t>,
     /// The network without any mistake.
     in_order: &'t Network<'t>,
@@ -90,7 +90,7 @@ struct Trial<'t, 'lab, 'scenario> {
     released: &'t Network<'t>,
     /// How it is without any mistake.
     baseline: Baseline,
-    /// Questions about which the voices part without any mistake, known faults of the release among them.
+    /// Questions about which the sources part without any mistake, known faults of the release among them.
     parted: Vec<usize>,
     /// The document in whose place a mutant stands.
     installed: Option<usize>,
@@ -134,10 +134,10 @@ impl Trial<'_, '_, '_> {
             tests_fail = changes_tests && self.tests_fail(&mutant)?;
         }
         let Candidate { change, document } = candidate;
-        let Document { space, family, .. } = &inquiry.documents[*document];
+        let Document { netns, family, .. } = &inquiry.documents[*document];
         let mut mutated = Mutant {
             operator: change.operator.as_str(),
-            space: space.clone(),
+            netns: netns.clone(),
             family: family.to_string(),
             table: change.place.table.clone(),
             holder: match change.place.holder {
@@ -207,7 +207,7 @@ impl Trial<'_, '_, '_> {
         Ok(!self.session.failing(&is_chosen, false)?.is_empty())
     }
 
-    /// Those of some questions about which the voices part with these rules, in a way that counts. Unless all are wanted one is
+    /// Those of some questions about which the sources part with these rules, in a way that counts. Unless all are wanted one is
     /// enough: what comes behind those that are sent together with it is not asked.
     fn parted(
         &mut self,
@@ -228,9 +228,9 @@ impl Trial<'_, '_, '_> {
             };
             for (at, observed) in together.iter().zip(&flows) {
                 let flow = sent(&inquiry.probes[*at], observed.source.port());
-                let voices = inquiry.voices(*at, rules.predict(&flow), observed);
+                let sources = inquiry.sources(*at, rules.predict(&flow), observed);
                 // Whether the network is to blame is not looked into.
-                let disagreement = voices.part_beside(&|| None, &|| self.released.predict(&flow));
+                let disagreement = sources.part_beside(&|| None, &|| self.released.predict(&flow));
                 if disagreement.is_some_and(|(disagreement, _)| counts(disagreement)) {
                     parted.push(*at);
                 }

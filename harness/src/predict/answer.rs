@@ -1,13 +1,13 @@
 //! What comes back to the sender.
 
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::walk::{Direction, Interface, Packet, Refusal, State, Tracked, Tracking, Transport, Tuple};
+use svclab_rules::walk::{Direction, Interface, Packet, RejectResponse, State, Tracked, Tracking, Transport, Tuple};
 
-use super::journey::Journey;
-use super::leg::{End, Ended, Home, Leg};
+use super::packet_state::{End, Ended, Home, PacketState};
 use super::prediction::{Cause, Predicted, PredictedBranch, PredictedReply, kind_of};
 use super::routing::Out;
-use super::{Network, SpaceId};
+use super::traversal::Traversal;
+use super::{NetnsId, Network};
 use crate::scenario::RejectKind;
 use crate::topology::Role;
 use crate::wire::Mac;
@@ -21,17 +21,17 @@ impl Network<'_> {
     /// An end in words of a prediction, with all that can become of the answer.
     pub(super) fn branches(&self, end: End, home: Home<'_>) -> Vec<PredictedBranch> {
         let End { leg, how } = end;
-        let branch = |leg: &Leg, outcome| PredictedBranch {
+        let branch = |leg: &PacketState, outcome| PredictedBranch {
             share: leg.share,
             outcome,
             assumptions: leg.assumptions,
             stages: leg.stages(),
             back: Vec::new(),
         };
-        let name = |space: SpaceId| self.topology.spaces[space].name.clone();
+        let name = |netns: NetnsId| self.topology.namespaces[netns].name.clone();
         let outcome = match how {
-            Ended::Received(space, at) => {
-                let answers = self.answers(space, &leg, home).into_iter();
+            Ended::Received(netns, at) => {
+                let answers = self.answers(netns, &leg, home).into_iter();
                 let of = |answer: End| {
                     let outcome = Predicted::Delivered {
                         at: at.clone(),
@@ -46,46 +46,48 @@ impl Network<'_> {
             }
             // Only answers come home.
             Ended::Returned => return Vec::new(),
-            Ended::Rejected(space, refusal, cause) => {
-                let kind = kind_of(refusal, &cause);
-                let told = match (refusal, &cause, self.bridge_port(space, &leg)) {
-                    (Refusal::TcpReset, Cause::Rule(_), Some(port)) => self.reset_by_port(space, port, &leg, home),
-                    _ => self.refusals(space, &leg, refusal, &cause, home),
+            Ended::Rejected(netns, rejection, cause) => {
+                let kind = kind_of(rejection, &cause);
+                let told = match (rejection, &cause, self.bridge_port(netns, &leg)) {
+                    (RejectResponse::TcpReset, Cause::Rule(_), Some(port)) => {
+                        self.reset_by_port(netns, port, &leg, home)
+                    }
+                    _ => self.rejections(netns, &leg, rejection, &cause, home),
                 };
                 let told = told.into_iter();
                 let of = |answer: End| {
                     let (share, back) = (leg.share.within(answer.leg.share), answer.leg.stages());
                     let dropped =
-                        |at, cause| Predicted::Dropped { at: name(at), cause, rejected_at: Some(name(space)) };
+                        |at, cause| Predicted::Dropped { at: name(at), cause, rejected_at: Some(name(netns)) };
                     let is_strange = kind == RejectKind::TcpReset && answer.leg.source() != home.asked();
                     let outcome = match answer.how {
                         // The sender knows nothing of who says this.
-                        Ended::Returned if is_strange => dropped(home.space, Cause::NobodyListens),
-                        Ended::Returned => Predicted::Rejected { kind, at: name(space), cause: cause.clone() },
+                        Ended::Returned if is_strange => dropped(home.netns, Cause::NoListener),
+                        Ended::Returned => Predicted::Rejected { kind, at: name(netns), cause: cause.clone() },
                         Ended::Unknown(rule, why) => Predicted::Unknown { rule, why },
-                        // The refusal is lost, so that the sender knows nothing.
+                        // The rejection is lost, so that the sender knows nothing.
                         Ended::Dropped(at, cause) | Ended::Unsent(at, cause) | Ended::Rejected(at, _, cause) => {
                             dropped(at, cause)
                         }
-                        Ended::Received(at, _) => dropped(at, Cause::NobodyListens),
+                        Ended::Received(at, _) => dropped(at, Cause::NoListener),
                     };
                     PredictedBranch { share, back, ..branch(&leg, outcome) }
                 };
                 return told.map(of).collect();
             }
             // Nobody is told of a tunnel's packet.
-            Ended::Unsent(space, cause) if leg.carried.is_some() => {
-                Predicted::Dropped { at: name(space), cause, rejected_at: None }
+            Ended::Unsent(netns, cause) if leg.carried.is_some() => {
+                Predicted::Dropped { at: name(netns), cause, rejected_at: None }
             }
-            Ended::Unsent(space, cause) => Predicted::Rejected { kind: RejectKind::Unsent, at: name(space), cause },
-            Ended::Dropped(space, cause) => Predicted::Dropped { at: name(space), cause, rejected_at: None },
+            Ended::Unsent(netns, cause) => Predicted::Rejected { kind: RejectKind::Unsent, at: name(netns), cause },
+            Ended::Dropped(netns, cause) => Predicted::Dropped { at: name(netns), cause, rejected_at: None },
             Ended::Unknown(rule, why) => Predicted::Unknown { rule, why },
         };
         vec![branch(&leg, outcome)]
     }
 
     /// Follows the answer of whoever got a packet.
-    fn answers(&self, space: SpaceId, leg: &Leg, home: Home<'_>) -> Vec<End> {
+    fn answers(&self, netns: NetnsId, leg: &PacketState, home: Home<'_>) -> Vec<End> {
         let packet = &leg.packet;
         let transport = match packet.transport {
             Transport::Tcp { source, destination, .. } => {
@@ -95,109 +97,116 @@ impl Network<'_> {
             Transport::Sctp { source, destination } => Transport::Sctp { source: destination, destination: source },
             other => other,
         };
-        let mut answer = Leg::new(Packet::new(packet.destination, packet.source, transport));
+        let mut answer = PacketState::new(Packet::new(packet.destination, packet.source, transport));
         answer.known.clone_from(&leg.known);
-        let mut journey = Journey::back(self, home);
-        match self.topology.spaces[space].role {
+        let mut journey = Traversal::back(self, home);
+        match self.topology.namespaces[netns].role {
             Role::Pod | Role::Host => {
-                let next_hop = self.topology.next_hop(space, packet.source);
-                journey.send_from_wire(space, next_hop, answer);
+                let next_hop = self.topology.next_hop(netns, packet.source);
+                journey.send_from_wire(netns, next_hop, answer);
             }
-            Role::Underlay | Role::Node | Role::RoutingPod => journey.send_from_process(space, answer),
+            Role::Underlay | Role::Node | Role::RoutingPod => journey.send_from_process(netns, answer),
         }
         journey.finish()
     }
 
     /// Follows what a kernel says that refuses a packet: a TCP reset, or an ICMP error from the address that was asked where
     /// that is its own, else from the one towards the sender.
-    fn refusals(&self, space: SpaceId, leg: &Leg, refusal: Refusal, cause: &Cause, home: Home<'_>) -> Vec<End> {
+    fn rejections(
+        &self,
+        netns: NetnsId,
+        leg: &PacketState,
+        rejection: RejectResponse,
+        cause: &Cause,
+        home: Home<'_>,
+    ) -> Vec<End> {
         let packet = &leg.packet;
-        let error = refusal.icmp(Family::of(packet.source));
+        let error = rejection.icmp(Family::of(packet.source));
         let is_reset = error.is_none();
-        let mut answer = error.map_or_else(|| reset(packet), |error| self.error(space, packet, error));
+        let mut answer = error.map_or_else(|| reset(packet), |error| self.error(netns, packet, error));
         answer.known.clone_from(&leg.known);
-        let mut journey = Journey::back(self, home);
+        let mut journey = Traversal::back(self, home);
         // A kernel without SCTP tells of that itself, before any socket is looked for.
-        let is_early = *cause != Cause::NobodyListens || leg.protocol() == Some(Protocol::Sctp);
+        let is_early = *cause != Cause::NoListener || leg.protocol() == Some(Protocol::Sctp);
         if is_early {
             answer.tracking = attached(leg.tracking, is_reset);
-        } else if let Some(way) = self.way_of_reset(space, packet).filter(|_| is_reset) {
-            journey.send_by(space, way, answer);
+        } else if let Some(way) = self.way_of_reset(netns, packet).filter(|_| is_reset) {
+            journey.send_by(netns, way, answer);
             return journey.finish();
         }
-        journey.send_from_process(space, answer);
+        journey.send_from_process(netns, answer);
         journey.finish()
     }
 
     /// An ICMP error of a type and code about a packet.
-    fn error(&self, space: SpaceId, packet: &Packet, (kind, code): (u8, u8)) -> Leg {
-        let machine = &self.machines[space];
+    fn error(&self, netns: NetnsId, packet: &Packet, (kind, code): (u8, u8)) -> PacketState {
+        let machine = &self.machines[netns];
         // `::1` is asked by the interface that has it alone (`ipv6_chk_addr`).
         let is_elsewhere = packet.destination.is_ipv6() && packet.destination.is_loopback();
         let is_own = machine.environment.addresses.interface_of(packet.destination).is_some() && !is_elsewhere;
         let toward = || machine.source_toward(packet.source).unwrap_or(packet.destination);
         let from = if is_own { packet.destination } else { toward() };
         let transport = Transport::Icmp { v6: from.is_ipv6(), kind, code, id: 0 };
-        Leg::new(Packet::new(from, packet.source, transport)).about(packet.tuple())
+        PacketState::new(Packet::new(from, packet.source, transport)).about(packet.tuple())
     }
 
     /// The way of a reset to a process at `::1`: a kernel looks for one by the interface that the segment came in by
     /// (`tcp_v6_send_response`, `rt6_need_strict`), which for a segment of its own is that of the address that was asked
     /// (`ip6_rcv_core`). Unless that is `::1`, a default route is found at best, which leads to nobody; but what OUTPUT
     /// translates back or marks is routed once more, by any interface. Nothing where all ways are as good.
-    fn way_of_reset(&self, space: SpaceId, packet: &Packet) -> Option<Result<Out, Cause>> {
+    fn way_of_reset(&self, netns: NetnsId, packet: &Packet) -> Option<Result<Out, Cause>> {
         let to = packet.source;
         if to.is_ipv4() || !to.is_loopback() {
             return None;
         }
-        let machine = &self.machines[space];
+        let machine = &self.machines[netns];
         let asked = || machine.environment.addresses.interface_of(packet.destination);
         let input = packet.input.filter(|input| *input != Interface::LOOPBACK).or_else(asked)?;
-        let index = self.index_of(space, input)?;
+        let index = self.index_of(netns, input)?;
         Some(machine.route_by(index, to).ok_or(Cause::NoRoute))
     }
 
     /// The index of an interface; `lo` is none of the plan.
-    fn index_of(&self, space: SpaceId, interface: Interface) -> Option<u32> {
-        let mut interfaces = self.topology.spaces[space].interfaces.iter();
+    fn index_of(&self, netns: NetnsId, interface: Interface) -> Option<u32> {
+        let mut interfaces = self.topology.namespaces[netns].interfaces.iter();
         interfaces.find(|one| Interface::new(&one.name) == Some(interface)).map(|one| one.index)
     }
 
     /// The port of a bridge that a packet came in by, where the bridge hands packets to iptables.
-    fn bridge_port(&self, space: SpaceId, leg: &Leg) -> Option<u32> {
-        self.index_of(space, leg.packet.bridge?.input?)
+    fn bridge_port(&self, netns: NetnsId, leg: &PacketState) -> Option<u32> {
+        self.index_of(netns, leg.packet.bridge?.input?)
     }
 
     /// Follows the reset by which a rule refuses a packet from a bridge: it goes out by the port that the packet came in by, and
     /// meets no rule and no translation (`nf_send_reset`, where there is `nf_bridge_info`).
-    fn reset_by_port(&self, space: SpaceId, port: u32, leg: &Leg, home: Home<'_>) -> Vec<End> {
-        let mut journey = Journey::back(self, home);
-        journey.over_link(space, port, Mac::default(), reset(&leg.packet));
+    fn reset_by_port(&self, netns: NetnsId, port: u32, leg: &PacketState, home: Home<'_>) -> Vec<End> {
+        let mut journey = Traversal::back(self, home);
+        journey.over_link(netns, port, Mac::default(), reset(&leg.packet));
         journey.finish()
     }
 
     fn reply(&self, answer: &End) -> PredictedReply {
-        let at = |space: &SpaceId| self.topology.spaces[*space].name.clone();
+        let at = |netns: &NetnsId| self.topology.namespaces[*netns].name.clone();
         match &answer.how {
             Ended::Returned => PredictedReply::From(answer.leg.source()),
-            Ended::Rejected(space, _, cause) | Ended::Dropped(space, cause) | Ended::Unsent(space, cause) => {
-                PredictedReply::Lost { at: at(space), cause: cause.clone() }
+            Ended::Rejected(netns, _, cause) | Ended::Dropped(netns, cause) | Ended::Unsent(netns, cause) => {
+                PredictedReply::Lost { at: at(netns), cause: cause.clone() }
             }
             // Somebody else gets it, who does not know what it is.
-            Ended::Received(space, _) => PredictedReply::Lost { at: at(space), cause: Cause::NobodyListens },
+            Ended::Received(netns, _) => PredictedReply::Lost { at: at(netns), cause: Cause::NoListener },
             Ended::Unknown(rule, _) => PredictedReply::Unknown(rule.clone()),
         }
     }
 }
 
 /// A reset of the connection that a segment would open.
-fn reset(packet: &Packet) -> Leg {
+fn reset(packet: &Packet) -> PacketState {
     let Tuple { source_port, destination_port, .. } = packet.tuple();
     let transport = Transport::Tcp { source: destination_port, destination: source_port, flags: RST_ACK };
-    Leg::new(Packet::new(packet.destination, packet.source, transport))
+    PacketState::new(Packet::new(packet.destination, packet.source, transport))
 }
 
-/// What a refusal has of the connection of the packet that a rule or a route refuses: it belongs to that, whatever the table
+/// What a rejection has of the connection of the packet that a rule or a route refuses: it belongs to that, whatever the table
 /// would say of it (`nf_ct_attach`). A socket that is missing is told of after the packet has lost its connection.
 fn attached(tracking: Tracking, is_reset: bool) -> Tracking {
     let Tracking::Tracked(tracked) = tracking else { return Tracking::Untracked };

@@ -10,11 +10,11 @@ use super::rules::Rules;
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 use crate::scenario::served_on;
-use crate::topology::{Hop, LOOPBACK, Route, Space};
+use crate::topology::{Hop, LOOPBACK, Netns, Route};
 
 /// A namespace: its plan, its rules, and what they ask of it.
 pub(super) struct Machine {
-    pub(super) space: Space,
+    pub(super) netns: Netns,
     pub(super) environment: Environment,
     /// The longest prefixes first.
     pub(super) routes: Vec<Route>,
@@ -24,25 +24,25 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn of(space: &Space, documents: &[Document], cluster: &Cluster) -> Result<Self, PredictError> {
+    pub(super) fn of(netns: &Netns, documents: &[Document], cluster: &Cluster) -> Result<Self, PredictError> {
         let of_family = |family: Family| {
-            let own = documents.iter().filter(|one| one.space == space.name && one.is_met_by(family));
+            let own = documents.iter().filter(|one| one.netns == netns.name && one.is_met_by(family));
             Rules::of(&own.collect::<Vec<_>>(), family)
         };
         let rules = [of_family(Family::ALL[0])?, of_family(Family::ALL[1])?];
         let mut environment = Environment::default();
-        let mut routes = space.routes.clone();
-        for (index, prefix) in &space.addresses {
-            let Some(interface) = space.interface(*index).and_then(|one| Interface::new(&one.name)) else { continue };
+        let mut routes = netns.routes.clone();
+        for (index, prefix) in &netns.addresses {
+            let Some(interface) = netns.interface(*index).and_then(|one| Interface::new(&one.name)) else { continue };
             environment.addresses.assign_in(*prefix, interface);
             // An address brings a route to the network that it is in.
             routes.push(Route { destination: prefix.trunc(), hop: Hop::Link(*index) });
         }
         routes.sort_by_key(|route| std::cmp::Reverse(route.destination.prefix_len()));
-        let node = cluster.nodes.iter().find(|node| space.node_name() == Some(&node.name));
+        let node = cluster.nodes.iter().find(|node| netns.node_name() == Some(&node.name));
         let served = node.map(|node| served_on(cluster, node)).unwrap_or_default();
         let listeners = served.into_iter().map(|(protocol, at, owner)| ((protocol, at), owner)).collect();
-        Ok(Self { space: space.clone(), environment, routes, rules, listeners })
+        Ok(Self { netns: netns.clone(), environment, routes, rules, listeners })
     }
 
     /// The rules for packets of a family, where there are any.
@@ -62,7 +62,7 @@ impl Machine {
 
     /// Where a rule of this machine stands.
     pub(super) fn place(&self, family: Family, rule: RuleId) -> Option<RulePlace> {
-        self.rules(family)?.rule(&self.space.name, rule).map(|(place, _)| place)
+        self.rules(family)?.rule(&self.netns.name, rule).map(|(place, _)| place)
     }
 
     /// The name of an interface; the loopback's is 1.
@@ -70,7 +70,7 @@ impl Machine {
         if index == LOOPBACK {
             return Some(Interface::LOOPBACK);
         }
-        self.space.interface(index).and_then(|interface| Interface::new(&interface.name))
+        self.netns.interface(index).and_then(|interface| Interface::new(&interface.name))
     }
 }
 

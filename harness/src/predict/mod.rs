@@ -16,15 +16,15 @@
 
 mod answer;
 mod bridge;
-mod journey;
-mod leg;
 mod machine;
-mod met;
+mod matched_rule;
+mod packet_state;
 mod prediction;
 mod routing;
 mod rules;
 mod settings;
 mod source_address;
+mod traversal;
 mod tunnel;
 
 use std::collections::HashMap;
@@ -36,13 +36,13 @@ use svclab_rules::walk::{Packet, Transport};
 
 use crate::documents::Document;
 use crate::scenario::Vantage;
-use crate::topology::{Sender, SpaceId, Topology};
+use crate::topology::{NetnsId, Sender, Topology};
 use crate::wire::Mac;
-use journey::Journey;
-use leg::{Budget, Home, Leg};
 use machine::Machine;
+use packet_state::{Budget, Home, PacketState};
+use traversal::Traversal;
 
-pub use met::{AnyRule, Decisive, Met, Onward};
+pub use matched_rule::{AnyRule, Decisive, MatchedRule, NextHook};
 pub use prediction::{Cause, Predicted, PredictedBranch, PredictedReply, Prediction, RulePlace, Stage};
 
 /// A flow, as its sender sends it.
@@ -75,30 +75,30 @@ pub enum PredictError {
     #[error("the rules of {0} are in nftables' language, in which no mistakes can be made yet")]
     Nftables(String),
     /// Rules that cannot be read.
-    #[error("the rules of {space} cannot be read: {}", .errors.join("; "))]
+    #[error("the rules of {netns} cannot be read: {}", .errors.join("; "))]
     Unreadable {
         /// The namespace.
-        space: String,
+        netns: String,
         /// What is wrong, at least one mistake.
         errors: Vec<String>,
     },
     /// Rules that the kernel would not take.
-    #[error("the rules of {space} cannot be walked: {}", .errors.join("; "))]
+    #[error("the rules of {netns} cannot be walked: {}", .errors.join("; "))]
     Unsound {
         /// The namespace.
-        space: String,
+        netns: String,
         /// What is wrong, at least one mistake.
         errors: Vec<String>,
     },
 }
 
 impl PredictError {
-    pub(crate) fn unreadable(space: String, errors: &[impl ToString]) -> Self {
-        Self::Unreadable { space, errors: errors.iter().map(ToString::to_string).collect() }
+    pub(crate) fn unreadable(netns: String, errors: &[impl ToString]) -> Self {
+        Self::Unreadable { netns, errors: errors.iter().map(ToString::to_string).collect() }
     }
 
-    fn unsound(space: String, errors: &[impl ToString]) -> Self {
-        Self::Unsound { space, errors: errors.iter().map(ToString::to_string).collect() }
+    fn unsound(netns: String, errors: &[impl ToString]) -> Self {
+        Self::Unsound { netns, errors: errors.iter().map(ToString::to_string).collect() }
     }
 }
 
@@ -110,7 +110,7 @@ pub struct Network<'a> {
     topology: &'a Topology,
     cluster: &'a Cluster,
     machines: Vec<Machine>,
-    by_mac: HashMap<Mac, (SpaceId, u32)>,
+    by_mac: HashMap<Mac, (NetnsId, u32)>,
 }
 
 impl<'a> Network<'a> {
@@ -120,11 +120,11 @@ impl<'a> Network<'a> {
     ///
     /// The first document that cannot be walked.
     pub fn of(topology: &'a Topology, documents: &[Document], cluster: &'a Cluster) -> Result<Self, PredictError> {
-        let machines = topology.spaces.iter().map(|space| Machine::of(space, documents, cluster));
+        let machines = topology.namespaces.iter().map(|netns| Machine::of(netns, documents, cluster));
         let machines = machines.collect::<Result<_, _>>()?;
-        let spaces = topology.spaces.iter().enumerate();
-        let by_mac = spaces.flat_map(|(id, space)| {
-            space.interfaces.iter().map(move |interface| (interface.mac, (id, interface.index)))
+        let namespaces = topology.namespaces.iter().enumerate();
+        let by_mac = namespaces.flat_map(|(id, netns)| {
+            netns.interfaces.iter().map(move |interface| (interface.mac, (id, interface.index)))
         });
         let by_mac = by_mac.collect();
         Ok(Self { topology, cluster, machines, by_mac })
@@ -137,21 +137,21 @@ impl<'a> Network<'a> {
     }
 
     /// The same where it is known which source ports namespaces chose when rules left that to chance.
-    pub fn predict_where(&self, sent: &Sent, chosen: &HashMap<SpaceId, u16>) -> Option<Prediction> {
+    pub fn predict_where(&self, sent: &Sent, chosen: &HashMap<NetnsId, u16>) -> Option<Prediction> {
         let sender = Sender::find(&sent.from, self.topology, self.cluster)?;
         let source = self.source_of(sender, sent.to)?;
         let transport = Transport::opening(sent.protocol, sent.source_port, sent.to.port());
-        let leg = Leg::new(Packet::new(source.ip(), sent.to.ip(), transport));
+        let leg = PacketState::new(Packet::new(source.ip(), sent.to.ip(), transport));
         let budget = Budget::default();
-        let home = Home { space: sender.space(), sent: leg.packet.tuple(), budget: &budget, chosen };
-        let mut journey = Journey::there(self, home);
+        let home = Home { netns: sender.netns(), sent: leg.packet.tuple(), budget: &budget, chosen };
+        let mut journey = Traversal::there(self, home);
         match sender {
-            Sender::Wire(space) => {
+            Sender::Wire(netns) => {
                 let via = sent.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));
-                let mac = self.topology.first_hop(space, sent.to.ip(), via);
-                journey.send_from_wire(space, mac, leg);
+                let mac = self.topology.first_hop(netns, sent.to.ip(), via);
+                journey.send_from_wire(netns, mac, leg);
             }
-            Sender::Process(space) | Sender::Loopback(space) => journey.send_from_process(space, leg),
+            Sender::Process(netns) | Sender::Loopback(netns) => journey.send_from_process(netns, leg),
         }
         let source = SocketAddr::new(source.ip(), sent.source_port);
         let branches = journey.finish().into_iter().flat_map(|end| self.branches(end, home));
@@ -159,8 +159,8 @@ impl<'a> Network<'a> {
     }
 
     /// A rule as its language writes it, by its place; its number counts from 1.
-    pub fn rule_text(&self, space: SpaceId, family: Family, table: &str, chain: &str, number: usize) -> Option<String> {
-        let rules = self.machines[space].rules(family)?;
+    pub fn rule_text(&self, netns: NetnsId, family: Family, table: &str, chain: &str, number: usize) -> Option<String> {
+        let rules = self.machines[netns].rules(family)?;
         Some(rules.text(chain, rules.numbered(table, chain, number)?))
     }
 
@@ -172,12 +172,12 @@ impl<'a> Network<'a> {
     /// The address that a sender's packets start with; its port means nothing.
     fn source_of(&self, sender: Sender, to: SocketAddr) -> Option<SocketAddr> {
         let address = match sender {
-            Sender::Wire(space) => {
-                let own = &self.topology.spaces[space].addresses_on_wire;
+            Sender::Wire(netns) => {
+                let own = &self.topology.namespaces[netns].addresses_on_wire;
                 own.iter().copied().find(|address| address.is_ipv4() == to.is_ipv4())
             }
             Sender::Loopback(_) => Some(machine::loopback(to.is_ipv4())),
-            Sender::Process(space) => self.machines[space].source_toward(to.ip()),
+            Sender::Process(netns) => self.machines[netns].source_toward(to.ip()),
         };
         address.map(|address| SocketAddr::new(address, 0))
     }

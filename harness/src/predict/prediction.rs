@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
-use svclab_rules::walk::{Assumptions, Hook, Packet, Path, Refusal, Share, Tracking};
+use svclab_rules::walk::{Assumptions, Hook, Packet, Path, RejectResponse, Share, Tracking};
 
 use crate::scenario::RejectKind;
 use crate::text::drop_words;
-use crate::topology::SpaceId;
+use crate::topology::NetnsId;
 
 /// Everything that can become of a flow's first packet.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +31,7 @@ pub struct PredictedBranch {
     pub assumptions: Assumptions,
     /// The hooks on the way, in order.
     pub stages: Vec<Arc<Stage>>,
-    /// The hooks on the way of what comes back: of the answer, or of the refusal.
+    /// The hooks on the way of what comes back: of the answer, or of the rejection.
     pub back: Vec<Arc<Stage>>,
 }
 
@@ -122,7 +122,7 @@ impl fmt::Display for PredictedReply {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RulePlace {
     /// The namespace.
-    pub space: String,
+    pub netns: String,
     /// The table.
     pub table: String,
     /// The chain.
@@ -135,7 +135,7 @@ pub struct RulePlace {
 
 impl fmt::Display for RulePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, table {}: {}", self.space, self.table, self.text)
+        write!(f, "{}, table {}: {}", self.netns, self.table, self.text)
     }
 }
 
@@ -152,7 +152,7 @@ pub enum Cause {
         chain: String,
     },
     /// It is for this machine, and no process listens.
-    NobodyListens,
+    NoListener,
     /// No route leads to its destination.
     NoRoute,
     /// A route says that it is lost.
@@ -187,7 +187,7 @@ impl fmt::Display for Cause {
         f.write_str(match self {
             Self::Rule(rule) => return write!(f, "by table {}: {}", rule.table, rule.text),
             Self::Policy { table, chain } => return write!(f, "by the policy of {chain} in table {table}"),
-            Self::NobodyListens => "no process listens",
+            Self::NoListener => "no process listens",
             Self::NoRoute => "no route leads there",
             Self::Blackhole => "nobody has the address",
             Self::NoNeighbour => "nobody on the link has the address",
@@ -206,7 +206,7 @@ impl fmt::Display for Cause {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
     /// The namespace.
-    pub space: SpaceId,
+    pub netns: NetnsId,
     /// The packet's family.
     pub family: Family,
     /// The hook.
@@ -221,13 +221,13 @@ pub struct Stage {
     pub path: Path,
 }
 
-/// The kind of a refusal as its sender sees it.
-pub(super) fn kind_of(refusal: Refusal, cause: &Cause) -> RejectKind {
-    match (refusal, cause) {
-        (Refusal::TcpReset, _) => RejectKind::TcpReset,
-        (Refusal::PortUnreachable, _) => RejectKind::PortUnreachable,
+/// The kind of a rejection as its sender sees it.
+pub(super) fn kind_of(rejection: RejectResponse, cause: &Cause) -> RejectKind {
+    match (rejection, cause) {
+        (RejectResponse::TcpReset, _) => RejectKind::TcpReset,
+        (RejectResponse::PortUnreachable, _) => RejectKind::PortUnreachable,
         // A kernel that has SCTP says ABORT.
-        (Refusal::ProtocolUnreachable, Cause::NobodyListens) => RejectKind::Any,
+        (RejectResponse::ProtocolUnreachable, Cause::NoListener) => RejectKind::Any,
         _ => RejectKind::OtherUnreachable,
     }
 }

@@ -81,7 +81,7 @@ impl Machine {
             return self.validate_source(by, from).map(|()| Way::Local);
         }
         if self.environment.addresses.broadcast_of(to).is_some() {
-            return Err(Cause::NobodyListens);
+            return Err(Cause::NoListener);
         }
         if ipv4 && !self.settings().forwards(true, self.name(by)) {
             return Err(Cause::NotForwarding);
@@ -118,7 +118,7 @@ impl Machine {
     }
 
     fn settings(&self) -> Settings<'_> {
-        Settings(&self.space)
+        Settings(&self.netns)
     }
 
     /// Whether the bridge hands packets of a family to iptables.
@@ -131,7 +131,7 @@ impl Machine {
     }
 
     fn name(&self, index: u32) -> &str {
-        self.space.interface(index).map_or("lo", |interface| &interface.name)
+        self.netns.interface(index).map_or("lo", |interface| &interface.name)
     }
 }
 

@@ -3,9 +3,9 @@
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::iptables::{self, RuleSet};
 use svclab_rules::nftables::{self, Ruleset};
-use svclab_rules::walk::{self, Beside, Branch, ChainId, Environment, Hook, Packet, Path, RuleId, Then, Tracking};
+use svclab_rules::walk::{self, Alongside, Branch, ChainId, Environment, Hook, Packet, Path, RuleId, Then, Tracking};
 
-use super::met::{AnyRule, Onward};
+use super::matched_rule::{AnyRule, NextHook};
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 
@@ -21,14 +21,14 @@ enum Program {
     Iptables(iptables::evaluate::Program),
     Nftables(nftables::evaluate::Program),
     /// Rules of iptables beside tables of nftables.
-    Both(walk::Program<Beside<iptables::evaluate::Code, nftables::evaluate::Code>>),
+    Both(walk::Program<Alongside<iptables::evaluate::Code, nftables::evaluate::Code>>),
 }
 
 impl Rules {
     /// Reads the documents of a namespace for one family, in the order in which they are installed: one of iptables at
     /// most, and any number of nftables. `None` where there is none.
     pub(super) fn of(documents: &[&Document], family: Family) -> Result<Option<Self>, PredictError> {
-        let Some(Document { space, .. }) = documents.first() else { return Ok(None) };
+        let Some(Document { netns, .. }) = documents.first() else { return Ok(None) };
         let (mut iptables, mut nftables): (_, Option<Ruleset>) = (None, None);
         // How many tables were there before the rules of iptables.
         let mut older = 0;
@@ -36,20 +36,20 @@ impl Rules {
             match document.mode {
                 ProxyMode::Iptables => {
                     let parsed = iptables::parse(&document.text, family);
-                    let parsed = parsed.map_err(|errors| PredictError::unreadable(space.clone(), &errors))?;
+                    let parsed = parsed.map_err(|errors| PredictError::unreadable(netns.clone(), &errors))?;
                     iptables = Some(parsed.rules);
                     older = nftables.as_ref().map_or(0, |rules| rules.tables.len());
                 }
                 ProxyMode::Nftables => {
                     let parsed = nftables::parse_all(&document.text);
-                    let parsed = parsed.map_err(|errors| PredictError::unreadable(space.clone(), &errors))?;
+                    let parsed = parsed.map_err(|errors| PredictError::unreadable(netns.clone(), &errors))?;
                     nftables.get_or_insert_default().tables.extend(parsed.rules.tables);
                 }
             }
         }
         let of_iptables = |rules: &RuleSet| {
             let program = iptables::evaluate::Program::compile(rules);
-            program.map_err(|errors| PredictError::unsound(space.clone(), &errors))
+            program.map_err(|errors| PredictError::unsound(netns.clone(), &errors))
         };
         let program = match (&iptables, &nftables) {
             (None, None) => return Ok(None),
@@ -57,10 +57,10 @@ impl Rules {
             (None, Some(rules)) => nftables::evaluate::Program::compile(rules, family).map(Program::Nftables),
             (Some(foreign), Some(rules)) => {
                 let foreign = of_iptables(foreign)?;
-                nftables::evaluate::Program::compile_beside(rules, foreign, older).map(Program::Both)
+                nftables::evaluate::Program::compile_alongside(rules, foreign, older).map(Program::Both)
             }
         };
-        let program = program.map_err(|errors| PredictError::unsound(space.clone(), &errors))?;
+        let program = program.map_err(|errors| PredictError::unsound(netns.clone(), &errors))?;
         Ok(Some(Self { family, iptables, nftables, program }))
     }
 
@@ -89,7 +89,7 @@ impl Rules {
     }
 
     /// Where a rule stands, and the rule.
-    pub(super) fn rule(&self, space: &str, rule: RuleId) -> Option<(RulePlace, AnyRule<'_>)> {
+    pub(super) fn rule(&self, netns: &str, rule: RuleId) -> Option<(RulePlace, AnyRule<'_>)> {
         let place = match &self.program {
             Program::Iptables(program) => program.place(rule),
             Program::Nftables(program) => program.place(rule),
@@ -97,7 +97,7 @@ impl Rules {
         };
         let rule = self.numbered(place.table, place.chain, place.rule)?;
         let place = RulePlace {
-            space: space.to_owned(),
+            netns: netns.to_owned(),
             table: place.table.to_owned(),
             chain: place.chain.to_owned(),
             number: place.rule,
@@ -133,25 +133,25 @@ impl Rules {
     }
 
     /// Where a packet goes from a rule.
-    pub(super) fn onward(&self, then: Then) -> Onward<'_> {
+    pub(super) fn next_hook(&self, then: Then) -> NextHook<'_> {
         let named = |chain: ChainId| {
             let (table, name) = self.chain(chain);
             let len = self.numbered(table, name, 1).map_or(0, |rule| rule.of());
             (name, len)
         };
         match then {
-            Then::Rule => Onward::Rule,
+            Then::Rule => NextHook::Rule,
             Then::Jump(chain) => {
                 let (chain, of) = named(chain);
-                Onward::Jump { chain, of }
+                NextHook::Jump { chain, of }
             }
             Then::Goto(chain) => {
                 let (chain, of) = named(chain);
-                Onward::Goto { chain, of }
+                NextHook::Goto { chain, of }
             }
-            Then::Return => Onward::Return,
-            Then::Accept => Onward::Accept,
-            Then::End => Onward::End,
+            Then::Return => NextHook::Return,
+            Then::Accept => NextHook::Accept,
+            Then::End => NextHook::End,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What kernel settings come to, as a plan writes them.
 
-use crate::topology::{Space, Sysctl};
+use crate::topology::{Netns, Sysctl};
 
 /// The settings of a namespace that decide about packets.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Settings<'a>(pub(super) &'a Space);
+pub(super) struct Settings<'a>(pub(super) &'a Netns);
 
 impl Settings<'_> {
     /// What was written last to any of several settings; 0 where nothing was.

@@ -47,7 +47,7 @@ impl Machine {
     /// All addresses of a family in the order in which the kernel looks at them, each with the index of its interface.
     fn listed(&self, family: Family) -> impl Iterator<Item = (u32, IpNet)> {
         let mut interfaces: Vec<(u32, Interface)> = self
-            .space
+            .netns
             .interfaces
             .iter()
             .filter_map(|interface| Some((interface.index, Interface::new(&interface.name)?)))
@@ -88,16 +88,16 @@ mod tests {
     use svclab_rules::cluster::Cluster;
 
     use super::*;
-    use crate::topology::{Interface as Port, InterfaceKind, Role, Space};
+    use crate::topology::{Interface as Port, InterfaceKind, Netns, Role};
 
     /// A machine with `eth0` (2) and `br0` (3), whose addresses are added in this order.
     fn machine(addresses: &[(u32, &str)]) -> Machine {
-        let mut space = Space::new("node/a".to_owned(), Role::Node);
+        let mut netns = Netns::new("node/a".to_owned(), Role::Node);
         for (index, name) in [(2, "eth0"), (3, "br0")] {
-            space.interfaces.push(Port::new(1, index, name.to_owned(), InterfaceKind::Bridge));
+            netns.interfaces.push(Port::new(1, index, name.to_owned(), InterfaceKind::Bridge));
         }
-        space.addresses = addresses.iter().map(|(index, network)| (*index, network.parse().unwrap())).collect();
-        Machine::of(&space, &[], &Cluster::default()).unwrap()
+        netns.addresses = addresses.iter().map(|(index, network)| (*index, network.parse().unwrap())).collect();
+        Machine::of(&netns, &[], &Cluster::default()).unwrap()
     }
 
     #[rstest]

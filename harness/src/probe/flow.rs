@@ -10,7 +10,7 @@ use super::sender::{Sender, Started};
 use super::watch::Watch;
 use super::{ProbeError, Prober};
 use crate::observation::FlowObservation;
-use crate::topology::SpaceId;
+use crate::topology::NetnsId;
 use crate::wire::{self, Packet};
 
 /// Flows that are under way at the same time at most: far fewer than the 1,000 packets that a processor's backlog holds, also where
@@ -26,11 +26,11 @@ pub(super) struct Wanted {
     /// The source port, where it matters.
     pub port: Option<u16>,
     /// The node that packets are handed to, whatever routes say.
-    pub via: Option<SpaceId>,
+    pub via: Option<NetnsId>,
 }
 
 impl Wanted {
-    /// Whether the node of its sender answers others differently while this is under way: see [`Ears`](super::ears::Ears).
+    /// Whether the node of its sender answers others differently while this is under way: see [`RawListeners`](super::raw listeners::RawListeners).
     fn must_be_alone(&self) -> bool {
         self.protocol == Protocol::Sctp && !matches!(self.sender, Sender::Wire(_))
     }
@@ -53,9 +53,9 @@ struct One {
 
 /// What a pod or host says to a packet that it got.
 struct Answer {
-    space: SpaceId,
+    netns: NetnsId,
     packet: Packet,
-    via: Option<SpaceId>,
+    via: Option<NetnsId>,
 }
 
 impl Prober<'_> {
@@ -88,7 +88,8 @@ impl Prober<'_> {
     /// Follows flows that are under way at the same time. Whatever comes of them, kernels answer later probes as they did
     /// before.
     fn follow_for_a_while(&mut self, wanted: &[Wanted]) -> Result<Followed, ProbeError> {
-        let heard_before = self.ears.iter().map(|(space, ears)| (*space, ears.protocols())).collect();
+        let heard_before =
+            self.raw_listeners.iter().map(|(netns, raw_listeners)| (*netns, raw_listeners.protocols())).collect();
         let followed = self.follow_together(wanted);
         self.hear_only(&heard_before);
         followed
@@ -120,27 +121,27 @@ impl Prober<'_> {
         let tag = self.fresh_tag();
         let port = wanted.port.inspect(|port| self.ports.take(*port));
         let port = port.or_else(|| self.ports.next()).ok_or(ProbeError::NoPort)?;
-        if let Sender::Wire(space) = sender {
+        if let Sender::Wire(netns) = sender {
             let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
             let flow = wire::Flow { protocol, source: SocketAddr::new(source, port), destination: to };
-            self.put(space, &wire::probe(&flow, tag), via)?;
-            let watch = Watch::new(flow, tag, self.lab.name_of(space), via);
+            self.put(netns, &wire::probe(&flow, tag), via)?;
+            let watch = Watch::new(flow, tag, self.lab.name_of(netns), via);
             return Ok(One { sender, watch, _started: None });
         }
-        self.listen_in(sender.space(), protocol)?;
+        self.listen_in(sender.netns(), protocol)?;
         // Also where the kernel would not send there is something to hear: a REJECT in OUTPUT says so by ICMP.
         let started = sender.start(self.lab, to, protocol, port, tag)?;
-        let mut watch = Watch::new(started.flow, tag, self.lab.name_of(sender.space()), None);
-        if let Some(refusal) = &started.unsent {
-            watch.unsent(refusal.clone());
+        let mut watch = Watch::new(started.flow, tag, self.lab.name_of(sender.netns()), None);
+        if let Some(rejection) = &started.unsent {
+            watch.unsent(rejection.clone());
         }
         Ok(One { sender, watch, _started: Some(started) })
     }
 
-    /// Closes the ears that were opened for a while.
-    fn hear_only(&mut self, before: &HashMap<SpaceId, Vec<u8>>) {
-        for (space, ears) in &mut self.ears {
-            ears.keep(before.get(space).map_or(&[], Vec::as_slice));
+    /// Closes the raw listeners that were opened for a while.
+    fn hear_only(&mut self, before: &HashMap<NetnsId, Vec<u8>>) {
+        for (netns, raw_listeners) in &mut self.raw_listeners {
+            raw_listeners.keep(before.get(netns).map_or(&[], Vec::as_slice));
         }
     }
 
@@ -148,8 +149,8 @@ impl Prober<'_> {
     fn look(&mut self, followed: &mut Followed) -> Result<usize, ProbeError> {
         let (mut packets, answers) = self.see(followed)?;
         packets += self.hear(followed)?;
-        for Answer { space, packet, via } in answers {
-            self.put(space, &packet, via)?;
+        for Answer { netns, packet, via } in answers {
+            self.put(netns, &packet, via)?;
         }
         Ok(packets)
     }
@@ -169,13 +170,13 @@ impl Prober<'_> {
                 }
                 let Some(One { sender, watch, .. }) = followed.of(&passing.packet) else { continue };
                 watch.saw(&passing);
-                let Some(space) = passing.receiver else { continue };
-                if *sender == Sender::Wire(space) && watch.is_for_sender(&passing.packet) {
+                let Some(netns) = passing.receiver else { continue };
+                if *sender == Sender::Wire(netns) && watch.is_for_sender(&passing.packet) {
                     let said = watch.came_back(&passing.packet);
-                    answers.extend(said.into_iter().map(|packet| Answer { space, packet, via: watch.via() }));
+                    answers.extend(said.into_iter().map(|packet| Answer { netns, packet, via: watch.via() }));
                 } else {
-                    watch.came_out(&self.lab.topology().spaces[space].name, &passing.packet);
-                    answers.extend(wire::answer(&passing.packet).map(|packet| Answer { space, packet, via: None }));
+                    watch.came_out(&self.lab.topology().namespaces[netns].name, &passing.packet);
+                    answers.extend(wire::answer(&passing.packet).map(|packet| Answer { netns, packet, via: None }));
                 }
             }
         }
@@ -185,23 +186,23 @@ impl Prober<'_> {
     /// What kernels delivered locally; processes answer at once. Returns how many packets that were.
     fn hear(&self, followed: &mut Followed) -> Result<usize, ProbeError> {
         let mut packets = 0;
-        for (&space, ears) in &self.ears {
+        for (&netns, raw_listeners) in &self.raw_listeners {
             let mut answered = Ok(());
-            let heard = ears.hear(|packet| {
+            let heard = raw_listeners.hear(|packet| {
                 packets += 1;
                 let Some(One { sender, watch, .. }) = followed.of(&packet) else { return };
-                if sender.space() == space && watch.is_for_sender(&packet) {
+                if sender.netns() == netns && watch.is_for_sender(&packet) {
                     // A kernel answers for itself, so a process has nothing to add.
                     watch.came_back(&packet);
                 }
                 let Some(flow) = packet.flow() else { return };
-                if let Some(owner) = self.listeners.owner(space, flow.protocol, flow.destination) {
+                if let Some(owner) = self.listeners.owner(netns, flow.protocol, flow.destination) {
                     watch.came_out(owner, &packet);
-                    let answer = self.listeners.answer(space, flow.protocol, &packet, flow.destination);
+                    let answer = self.listeners.answer(netns, flow.protocol, &packet, flow.destination);
                     answered = std::mem::replace(&mut answered, Ok(())).and(answer);
                 }
             });
-            heard.and(answered).map_err(|source| self.socket_error(space, "listening for local packets", source))?;
+            heard.and(answered).map_err(|source| self.socket_error(netns, "listening for local packets", source))?;
         }
         Ok(packets)
     }

@@ -7,11 +7,11 @@ use std::net::{Shutdown, SocketAddr};
 use socket2::{Domain, Protocol as SocketProtocol, SockAddr, Socket, Type};
 use svclab_rules::cluster::{Cluster, Protocol};
 
-use super::ears::silence;
+use super::raw_listeners::silence;
 use super::sender::{reset, transport_bytes};
 use crate::lab::{Lab, LabError};
 use crate::scenario::served_on;
-use crate::topology::SpaceId;
+use crate::topology::NetnsId;
 use crate::wire::{self, Packet};
 
 /// How many connections may wait for a listener.
@@ -20,7 +20,7 @@ const BACKLOG: i32 = 4096;
 /// All listeners of a lab.
 #[derive(Default)]
 pub(super) struct Listeners {
-    open: HashMap<(SpaceId, Protocol, SocketAddr), Listener>,
+    open: HashMap<(NetnsId, Protocol, SocketAddr), Listener>,
 }
 
 struct Listener {
@@ -36,9 +36,9 @@ impl Listeners {
     pub(super) fn open(lab: &Lab, cluster: &Cluster) -> Result<Self, LabError> {
         let mut listeners = Self::default();
         for node in &cluster.nodes {
-            let Some(space) = lab.topology().find(&format!("node/{}", node.name)) else { continue };
+            let Some(netns) = lab.topology().find(&format!("node/{}", node.name)) else { continue };
             for (protocol, at, owner) in served_on(cluster, node) {
-                listeners.listen(lab, space, protocol, at, owner)?;
+                listeners.listen(lab, netns, protocol, at, owner)?;
             }
         }
         Ok(listeners)
@@ -47,21 +47,21 @@ impl Listeners {
     fn listen(
         &mut self,
         lab: &Lab,
-        space: SpaceId,
+        netns: NetnsId,
         protocol: Protocol,
         at: SocketAddr,
         owner: String,
     ) -> Result<(), LabError> {
-        let place = &lab.topology().spaces[space].name;
-        let socket = lab.inside(space, || bind(protocol, at))?;
+        let place = &lab.topology().namespaces[netns].name;
+        let socket = lab.inside(netns, || bind(protocol, at))?;
         let socket = socket.map_err(LabError::socket(place, format!("listening on {at} {protocol} for {owner}")))?;
-        self.open.insert((space, protocol, at), Listener { socket, owner });
+        self.open.insert((netns, protocol, at), Listener { socket, owner });
         Ok(())
     }
 
     /// The namespaces that have a listener, with its protocol.
-    pub(super) fn places(&self) -> BTreeSet<(SpaceId, Protocol)> {
-        self.open.keys().map(|(space, protocol, _)| (*space, *protocol)).collect()
+    pub(super) fn places(&self) -> BTreeSet<(NetnsId, Protocol)> {
+        self.open.keys().map(|(netns, protocol, _)| (*netns, *protocol)).collect()
     }
 
     /// The ports that are listened on.
@@ -70,13 +70,13 @@ impl Listeners {
     }
 
     /// Whose listener a packet is for that a node received.
-    pub(super) fn owner(&self, space: SpaceId, protocol: Protocol, at: SocketAddr) -> Option<&str> {
-        self.open.get(&(space, protocol, at)).map(|listener| listener.owner.as_str())
+    pub(super) fn owner(&self, netns: NetnsId, protocol: Protocol, at: SocketAddr) -> Option<&str> {
+        self.open.get(&(netns, protocol, at)).map(|listener| listener.owner.as_str())
     }
 
     /// Answers a packet that is for a listener. TCP is answered by the kernel; the connection is accepted and reset.
-    pub(super) fn answer(&self, space: SpaceId, protocol: Protocol, packet: &Packet, at: SocketAddr) -> io::Result<()> {
-        let Some(listener) = self.open.get(&(space, protocol, at)) else { return Ok(()) };
+    pub(super) fn answer(&self, netns: NetnsId, protocol: Protocol, packet: &Packet, at: SocketAddr) -> io::Result<()> {
+        let Some(listener) = self.open.get(&(netns, protocol, at)) else { return Ok(()) };
         match protocol {
             Protocol::Tcp => {
                 while let Ok((connection, _)) = listener.socket.accept() {
@@ -165,7 +165,7 @@ mod tests {
                 let socket = UdpSocket::bind(SocketAddr::new(at.ip(), 0)).unwrap();
                 socket.connect(at).unwrap();
                 socket.send(b"hello").unwrap();
-                // On the loopback the refusal is there before this is asked for.
+                // On the loopback the rejection is there before this is asked for.
                 socket.send(b"hello").map(drop)
             }
         };

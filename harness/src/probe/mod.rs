@@ -2,20 +2,20 @@
 
 mod batch;
 mod count;
-mod ears;
 mod flow;
-mod lane;
 mod listeners;
 mod order;
 mod outlets;
 mod ports;
 mod progress;
 mod quiet;
+mod raw_listeners;
 mod sender;
 mod tally;
 mod tap;
 mod watch;
 mod work;
+mod worker;
 
 pub(crate) use ports::FIRST_PORT;
 pub use progress::Progress;
@@ -30,13 +30,13 @@ use svclab_rules::cluster::{Cluster, Protocol};
 use crate::lab::{Channel, Lab, LabError, filter};
 use crate::observation::{Capture, Disagreement, FlowObservation, Observation};
 use crate::scenario::{Flows, Probe, Vantage};
-use crate::topology::{ETH0, SpaceId, mac_of};
+use crate::topology::{ETH0, NetnsId, mac_of};
 use crate::wire::{Frame, Mac, Packet, Tag};
-use ears::Ears;
 use flow::Wanted;
 use listeners::Listeners;
 use ports::Ports;
 use quiet::until_quiet;
+use raw_listeners::RawListeners;
 use sender::Sender;
 use tap::Tap;
 
@@ -82,8 +82,8 @@ fn list(all: &[Disagreement]) -> String {
 pub struct Prober<'lab> {
     lab: &'lab mut Lab,
     taps: Vec<Tap>,
-    ears: HashMap<SpaceId, Ears>,
-    wires: HashMap<SpaceId, Channel>,
+    raw_listeners: HashMap<NetnsId, RawListeners>,
+    wires: HashMap<NetnsId, Channel>,
     listeners: Listeners,
     cluster: Cluster,
     record: Option<Vec<Capture>>,
@@ -101,8 +101,8 @@ impl<'lab> Prober<'lab> {
     pub fn new(lab: &'lab mut Lab, cluster: &Cluster) -> Result<Self, ProbeError> {
         let mut prober = Self::without_eyes(lab);
         let lab = &*prober.lab;
-        let forwarding = (0..lab.topology().spaces.len()).filter(|id| lab.topology().spaces[*id].forwards());
-        prober.taps = forwarding.map(|space| Tap::open(lab, space)).collect::<Result<_, _>>()?;
+        let forwarding = (0..lab.topology().namespaces.len()).filter(|id| lab.topology().namespaces[*id].forwards());
+        prober.taps = forwarding.map(|netns| Tap::open(lab, netns)).collect::<Result<_, _>>()?;
         prober.follow(cluster)?;
         Ok(prober)
     }
@@ -112,7 +112,7 @@ impl<'lab> Prober<'lab> {
         Self {
             lab,
             taps: Vec::new(),
-            ears: HashMap::new(),
+            raw_listeners: HashMap::new(),
             wires: HashMap::new(),
             listeners: Listeners::default(),
             cluster: Cluster::default(),
@@ -138,9 +138,9 @@ impl<'lab> Prober<'lab> {
         self.listeners = Listeners::default();
         self.listeners = Listeners::open(self.lab, cluster)?;
         self.listeners.ports().for_each(|port| self.ports.take(port));
-        self.ears.clear();
-        for (space, protocol) in self.listeners.places() {
-            self.listen_in(space, protocol)?;
+        self.raw_listeners.clear();
+        for (netns, protocol) in self.listeners.places() {
+            self.listen_in(netns, protocol)?;
         }
         self.cluster = cluster.clone();
         Ok(())
@@ -204,7 +204,7 @@ impl<'lab> Prober<'lab> {
     /// function returns how many packets it saw.
     fn until_quiet(&mut self, mut look: impl FnMut(&mut Self) -> Result<usize, ProbeError>) -> Result<(), ProbeError> {
         until_quiet(|| {
-            self.lab.pass_fence()?;
+            self.lab.pass_barrier()?;
             look(self)
         })?;
         self.nothing_missed()
@@ -213,50 +213,50 @@ impl<'lab> Prober<'lab> {
     /// Makes sure that there was room for every packet since this was asked last.
     fn nothing_missed(&self) -> Result<(), ProbeError> {
         // All are asked, behind one that lost packets too: later probes are not to be blamed for these.
-        let mut losses = Vec::with_capacity(self.taps.len() + self.ears.len());
+        let mut losses = Vec::with_capacity(self.taps.len() + self.raw_listeners.len());
         for tap in &self.taps {
-            losses.push((tap.space, tap.channel.newly_lost()?));
+            losses.push((tap.netns, tap.channel.newly_lost()?));
         }
-        for (&space, ears) in &self.ears {
-            let lost = ears.newly_lost();
-            losses.push((space, lost.map_err(|source| self.socket_error(space, "asking for losses", source))?));
+        for (&netns, raw_listeners) in &self.raw_listeners {
+            let lost = raw_listeners.newly_lost();
+            losses.push((netns, lost.map_err(|source| self.socket_error(netns, "asking for losses", source))?));
         }
         match losses.into_iter().max_by_key(|(_, count)| *count) {
-            Some((space, count)) if count > 0 => {
-                Err(ProbeError::Overrun { place: self.lab.topology().spaces[space].name.clone(), count })
+            Some((netns, count)) if count > 0 => {
+                Err(ProbeError::Overrun { place: self.lab.topology().namespaces[netns].name.clone(), count })
             }
             _ => Ok(()),
         }
     }
 
     /// Puts a packet on the wire of a pod or an outside host; `via` hands it to that node whatever routes say.
-    fn put(&mut self, space: SpaceId, packet: &Packet, via: Option<SpaceId>) -> Result<(), ProbeError> {
-        let (source, destination) = self.macs(space, packet.destination, via);
+    fn put(&mut self, netns: NetnsId, packet: &Packet, via: Option<NetnsId>) -> Result<(), ProbeError> {
+        let (source, destination) = self.macs(netns, packet.destination, via);
         let frame = Frame { source, destination, packet: packet.clone() };
-        let bytes = frame.encode().map_err(|error| self.unencodable(space, &error))?;
-        Ok(self.wire(space)?.send(&bytes)?)
+        let bytes = frame.encode().map_err(|error| self.unencodable(netns, &error))?;
+        Ok(self.wire(netns)?.send(&bytes)?)
     }
 
     /// The hardware addresses of a frame from a pod or host.
-    fn macs(&self, space: SpaceId, destination: IpAddr, via: Option<SpaceId>) -> (Mac, Mac) {
-        let first_hop = self.lab.topology().first_hop(space, destination, via);
-        (mac_of(space, ETH0), first_hop.unwrap_or_default())
+    fn macs(&self, netns: NetnsId, destination: IpAddr, via: Option<NetnsId>) -> (Mac, Mac) {
+        let first_hop = self.lab.topology().first_hop(netns, destination, via);
+        (mac_of(netns, ETH0), first_hop.unwrap_or_default())
     }
 
-    fn unencodable(&self, space: SpaceId, error: &dyn std::fmt::Display) -> LabError {
-        LabError::Unwritable { space: self.lab.topology().spaces[space].name.clone(), why: error.to_string() }
+    fn unencodable(&self, netns: NetnsId, error: &dyn std::fmt::Display) -> LabError {
+        LabError::Unwritable { netns: self.lab.topology().namespaces[netns].name.clone(), why: error.to_string() }
     }
 
-    fn socket_error(&self, space: SpaceId, what: &'static str, source: std::io::Error) -> LabError {
-        LabError::socket(&self.lab.topology().spaces[space].name, what)(source)
+    fn socket_error(&self, netns: NetnsId, what: &'static str, source: std::io::Error) -> LabError {
+        LabError::socket(&self.lab.topology().namespaces[netns].name, what)(source)
     }
 
     /// The channel into the wire of a pod or host, opened when it is first needed.
-    fn wire(&mut self, space: SpaceId) -> Result<&mut Channel, LabError> {
-        match self.wires.entry(space) {
+    fn wire(&mut self, netns: NetnsId) -> Result<&mut Channel, LabError> {
+        match self.wires.entry(netns) {
             std::collections::hash_map::Entry::Occupied(open) => Ok(open.into_mut()),
             std::collections::hash_map::Entry::Vacant(vacant) => {
-                let channel = self.lab.channel(space, ETH0)?;
+                let channel = self.lab.channel(netns, ETH0)?;
                 // What comes in here is seen by the tap at the other end.
                 filter::attach(&channel, &filter::nothing())?;
                 Ok(vacant.insert(channel))
@@ -265,8 +265,8 @@ impl<'lab> Prober<'lab> {
     }
 
     /// Hears a protocol in a namespace from now on.
-    fn listen_in(&mut self, space: SpaceId, protocol: Protocol) -> Result<(), LabError> {
-        self.ears.entry(space).or_default().prick(self.lab, space, protocol)
+    fn listen_in(&mut self, netns: NetnsId, protocol: Protocol) -> Result<(), LabError> {
+        self.raw_listeners.entry(netns).or_default().prick(self.lab, netns, protocol)
     }
 
     fn fresh_tag(&mut self) -> Tag {

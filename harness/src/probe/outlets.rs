@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::topology::{Role, SpaceId, Topology};
+use crate::topology::{NetnsId, Role, Topology};
 
 /// The pods and hosts that packets of one namespace come out at, by interface.
 ///
@@ -13,21 +13,21 @@ pub(super) struct Outlets {
 }
 
 struct Outlet {
-    space: SpaceId,
+    netns: NetnsId,
     addresses: Vec<IpAddr>,
 }
 
 impl Outlets {
     /// The outlets of a namespace.
-    pub(super) fn of(topology: &Topology, space: SpaceId) -> Self {
+    pub(super) fn of(topology: &Topology, netns: NetnsId) -> Self {
         let mut behind = Vec::new();
-        for interface in &topology.spaces[space].interfaces {
+        for interface in &topology.namespaces[netns].interfaces {
             let index = interface.index as usize;
             behind.resize_with(behind.len().max(index + 1), || None);
-            behind[index] = topology.behind(space, interface.index).and_then(|space| {
-                let outlet = &topology.spaces[space];
+            behind[index] = topology.behind(netns, interface.index).and_then(|netns| {
+                let outlet = &topology.namespaces[netns];
                 let at_wire = matches!(outlet.role, Role::Pod | Role::Host);
-                at_wire.then(|| Outlet { space, addresses: outlet.addresses_on_wire.clone() })
+                at_wire.then(|| Outlet { netns, addresses: outlet.addresses_on_wire.clone() })
             });
         }
         Self { behind }
@@ -35,9 +35,9 @@ impl Outlets {
 
     /// Who gets a packet that leaves by an interface, where that is the pod or host that it is for.
     #[inline]
-    pub(super) fn receiver(&self, interface: u32, destination: IpAddr) -> Option<SpaceId> {
+    pub(super) fn receiver(&self, interface: u32, destination: IpAddr) -> Option<NetnsId> {
         let outlet = self.behind.get(interface as usize)?.as_ref()?;
-        outlet.addresses.contains(&destination).then_some(outlet.space)
+        outlet.addresses.contains(&destination).then_some(outlet.netns)
     }
 
     /// The least index of an interface that leads to a pod or host.

@@ -13,7 +13,7 @@ use svclab_rules::cluster::{Family, Protocol};
 use crate::lab::{Lab, LabError};
 use crate::scenario::RejectKind;
 pub(super) use crate::topology::Sender;
-use crate::wire::{self, Flow, Packet, Refusal, Tag};
+use crate::wire::{self, Flow, Packet, Rejection, Tag};
 
 sockopt_impl!(
     /// The queue that repair mode is about: `TCP_REPAIR_QUEUE` of tcp(7).
@@ -42,7 +42,7 @@ pub(super) struct Started {
     /// The flow as it was sent; the kernel has chosen the source.
     pub flow: Flow,
     /// Why the kernel did not send it: it has no way for it.
-    pub unsent: Option<Refusal>,
+    pub unsent: Option<Rejection>,
     socket: Socket,
 }
 
@@ -60,11 +60,11 @@ impl Sender {
     /// The address that packets to a destination have as their source.
     pub(super) fn source_address(self, lab: &Lab, destination: SocketAddr) -> Result<Option<IpAddr>, LabError> {
         match self {
-            Self::Wire(space) => {
-                let own = &lab.topology().spaces[space].addresses_on_wire;
+            Self::Wire(netns) => {
+                let own = &lab.topology().namespaces[netns].addresses_on_wire;
                 Ok(own.iter().copied().find(|ip| ip.is_ipv4() == destination.is_ipv4()))
             }
-            Self::Process(space) | Self::Loopback(space) => lab.inside(space, || {
+            Self::Process(netns) | Self::Loopback(netns) => lab.inside(netns, || {
                 let socket = Socket::new(Domain::for_address(destination), Type::DGRAM, None).ok()?;
                 socket.bind(&self.bind_address(destination.ip(), 0).into()).ok()?;
                 socket.connect(&destination.into()).ok()?;
@@ -87,14 +87,14 @@ impl Sender {
         port: u16,
         tag: Tag,
     ) -> Result<Started, LabError> {
-        let space = self.space();
+        let netns = self.netns();
         let bind = self.bind_address(to.ip(), port);
-        let started = lab.inside(space, || match protocol {
+        let started = lab.inside(netns, || match protocol {
             Protocol::Tcp => start_tcp(bind, to, tag),
             Protocol::Udp => start_udp(bind, to, tag),
             Protocol::Sctp => start_sctp(bind, to, tag),
         })?;
-        started.map_err(LabError::socket(&lab.topology().spaces[space].name, "opening a socket for a probe"))
+        started.map_err(LabError::socket(&lab.topology().namespaces[netns].name, "opening a socket for a probe"))
     }
 }
 
@@ -108,8 +108,8 @@ impl Started {
     ) -> io::Result<Self> {
         let source = socket.local_addr().ok().and_then(|local| local.as_socket()).unwrap_or(bind);
         let source = SocketAddr::new(source.ip(), bind.port());
-        let refusal = |what| Refusal { kind: RejectKind::Unsent, what, by: source.ip() };
-        let unsent = why_unsent(sent)?.map(refusal);
+        let rejection = |what| Rejection { kind: RejectKind::Unsent, what, by: source.ip() };
+        let unsent = why_unsent(sent)?.map(rejection);
         Ok(Self { flow: Flow { protocol, source, destination: to }, unsent, socket })
     }
 }
@@ -230,14 +230,14 @@ mod tests {
 
     use super::{Sender, start_tcp};
     use crate::lab::{Backend, Lab, with_lab};
-    use crate::topology::SpaceId;
+    use crate::topology::NetnsId;
     use crate::wire::Tag;
     use crate::{documents, scenario, testing, topology};
 
     /// Whether a namespace has a TCP socket in state SYN_SENT.
-    fn is_connecting(lab: &Lab, space: SpaceId) -> bool {
+    fn is_connecting(lab: &Lab, netns: NetnsId) -> bool {
         const SYN_SENT: &str = "02";
-        let sockets = lab.inside(space, || fs::read_to_string("/proc/thread-self/net/tcp")).unwrap().unwrap();
+        let sockets = lab.inside(netns, || fs::read_to_string("/proc/thread-self/net/tcp")).unwrap().unwrap();
         sockets.lines().any(|socket| socket.split_whitespace().nth(3) == Some(SYN_SENT))
     }
 

@@ -11,29 +11,29 @@ use std::sync::Arc;
 use svclab_rules::cluster::Family;
 
 use super::count::Count;
-use super::ears::Ears;
 use super::flow::Wanted;
-use super::lane::{Lane, Outlet, collisions, run_together};
 use super::listeners::Listeners;
 use super::progress::Counting;
+use super::raw_listeners::RawListeners;
 use super::tap::Tap;
 use super::work::{FLUSH_EVERY, Work};
+use super::worker::{Outlet, Worker, collisions, run_together};
 use super::{ProbeError, Prober, Sender};
 use crate::lab::{self, LabError, filter};
 use crate::observation::Tally;
 use crate::scenario::Probe;
-use crate::topology::{SpaceId, Topology};
+use crate::topology::{NetnsId, Topology};
 use crate::wire::{Content, Template};
 
-/// Flows that make a further lane worth its sockets and its thread: some 50 ms of work.
+/// Flows that make a further worker worth its sockets and its thread: some 50 ms of work.
 const FLOWS_OF_A_LANE: u64 = 8_192;
-/// More lanes than this would mostly wait for each other in the tables of nodes.
+/// More workers than this would mostly wait for each other in the tables of nodes.
 const MOST_LANES: usize = 4;
 
 impl Prober<'_> {
     /// Sends flows to one destination, each a fresh 5-tuple, and counts where they come out. Nobody answers.
     pub(super) fn tally(&mut self, wanted: &Wanted, flows: u64, counting: &Arc<Counting>) -> Result<Tally, ProbeError> {
-        let counted = self.tally_in_lanes(wanted, flows, counting);
+        let counted = self.tally_in_workers(wanted, flows, counting);
         // Whatever came of it, later probes must see everything again.
         let everything = self.taps.iter().try_for_each(|tap| filter::detach(&tap.channel));
         let tally = counted?;
@@ -42,27 +42,27 @@ impl Prober<'_> {
         Ok(tally)
     }
 
-    fn tally_in_lanes(&mut self, wanted: &Wanted, flows: u64, counting: &Arc<Counting>) -> Result<Tally, ProbeError> {
+    fn tally_in_workers(&mut self, wanted: &Wanted, flows: u64, counting: &Arc<Counting>) -> Result<Tally, ProbeError> {
         let processors = self.processors_for(flows)?;
         let work = self.work(flows, processors.len())?.told_to(counting);
         let only = processors.first().copied().filter(|_| processors.len() > 1);
         self.taps.iter().try_for_each(|tap| tap.count_only(only))?;
         self.until_quiet(|prober| prober.skip())?;
         self.lab.flush_connections()?;
-        let mut lanes = self.lanes(&processors, wanted, &work)?;
+        let mut workers = self.workers(&processors, wanted, &work)?;
         let taps = std::mem::take(&mut self.taps);
         let (looking, blind) = taps.into_iter().partition(|tap: &Tap| tap.outlets.first().is_some());
-        lanes[0].taps = looking;
-        let mut hear = |count: &mut Count| hear(&self.ears, &self.listeners, self.lab.topology(), count);
+        workers[0].taps = looking;
+        let mut hear = |count: &mut Count| hear(&self.raw_listeners, &self.listeners, self.lab.topology(), count);
         let tallies = run_together(
-            &mut lanes,
+            &mut workers,
             &work,
             |own| own.count(&work, &mut hear),
             |other| other.count(&work, &mut |_| Ok(0)),
         );
-        self.taps = std::mem::take(&mut lanes[0].taps);
+        self.taps = std::mem::take(&mut workers[0].taps);
         self.taps.extend::<Vec<Tap>>(blind);
-        lab::close_all(lanes.into_iter().flat_map(Lane::into_channels));
+        lab::close_all(workers.into_iter().flat_map(Worker::into_channels));
         self.lab.flush_connections()?;
         Ok(tallies?.into_iter().fold(Tally::default(), Tally::plus))
     }
@@ -138,9 +138,9 @@ impl Prober<'_> {
         let processors = self.processors_for(flows)?;
         let work = self.work(flows, processors.len())?;
         self.lab.flush_connections()?;
-        let mut lanes = self.lanes(&processors, &wanted, &work)?;
-        let sent = run_together(&mut lanes, &work, |own| own.send_only(&work), |other| other.send_only(&work));
-        lab::close_all(lanes.into_iter().flat_map(Lane::into_channels));
+        let mut workers = self.workers(&processors, &wanted, &work)?;
+        let sent = run_together(&mut workers, &work, |own| own.send_only(&work), |other| other.send_only(&work));
+        lab::close_all(workers.into_iter().flat_map(Worker::into_channels));
         self.lab.flush_connections()?;
         sent.map(drop)
     }
@@ -157,47 +157,47 @@ impl Prober<'_> {
     }
 
     /// So many flows, with tags of their own.
-    fn work(&mut self, flows: u64, lanes: usize) -> Result<Work, LabError> {
-        let work = Work::new(self.next_tag, flows, lanes, collisions(&self.lab.connections()?)?);
+    fn work(&mut self, flows: u64, workers: usize) -> Result<Work, LabError> {
+        let work = Work::new(self.next_tag, flows, workers, collisions(&self.lab.connections()?)?);
         self.next_tag += flows;
         Ok(work)
     }
 
-    /// Equips a lane on each processor; the first has no taps yet, because the prober's own are for it. Where the prober does
+    /// Equips a worker on each processor; the first has no taps yet, because the prober's own are for it. Where the prober does
     /// not look, nobody does.
-    fn lanes(&mut self, processors: &[usize], wanted: &Wanted, work: &Work) -> Result<Vec<Lane>, ProbeError> {
-        let places: Vec<SpaceId> =
-            self.taps.iter().filter(|tap| tap.outlets.first().is_some()).map(|tap| tap.space).collect();
-        let mut lanes = Vec::with_capacity(processors.len());
+    fn workers(&mut self, processors: &[usize], wanted: &Wanted, work: &Work) -> Result<Vec<Worker>, ProbeError> {
+        let places: Vec<NetnsId> =
+            self.taps.iter().filter(|tap| tap.outlets.first().is_some()).map(|tap| tap.netns).collect();
+        let mut workers = Vec::with_capacity(processors.len());
         for (number, &processor) in processors.iter().enumerate() {
             let places = if number == 0 { &[] } else { places.as_slice() };
-            let taps = places.iter().map(|space| Tap::open(self.lab, *space)).collect::<Result<Vec<_>, _>>()?;
+            let taps = places.iter().map(|netns| Tap::open(self.lab, *netns)).collect::<Result<Vec<_>, _>>()?;
             taps.iter().try_for_each(|tap| tap.count_only(Some(processor)))?;
-            lanes.push(Lane {
-                fence: self.lab.fence_on(processor)?,
+            workers.push(Worker {
+                barrier: self.lab.barrier_on(processor)?,
                 taps,
                 outlet: self.outlet(wanted)?,
                 connections: self.lab.connections()?,
                 ports: work.ports(number),
             });
         }
-        Ok(lanes)
+        Ok(workers)
     }
 
     /// Opens what flows are written to.
     fn outlet(&mut self, wanted: &Wanted) -> Result<Outlet, ProbeError> {
         let Wanted { sender, to, protocol, via, .. } = *wanted;
         let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
-        let space = sender.space();
-        let name = self.lab.topology().spaces[space].name.clone();
+        let netns = sender.netns();
+        let name = self.lab.topology().namespaces[netns].name.clone();
         if let Sender::Wire(_) = sender {
-            let (source_mac, destination_mac) = self.macs(space, to.ip(), via);
+            let (source_mac, destination_mac) = self.macs(netns, to.ip(), via);
             let template = Template::frame(source_mac, destination_mac, to, protocol);
-            let template = template.map_err(|error| self.unencodable(space, &error))?;
-            return Ok(Outlet { space: name, source, template, fd: self.wire(space)?.fd(), _socket: None });
+            let template = template.map_err(|error| self.unencodable(netns, &error))?;
+            return Ok(Outlet { netns: name, source, template, fd: self.wire(netns)?.fd(), _socket: None });
         }
-        let template = Template::packet(to, protocol).map_err(|error| self.unencodable(space, &error))?;
-        let opened = self.lab.inside(space, || {
+        let template = Template::packet(to, protocol).map_err(|error| self.unencodable(netns, &error))?;
+        let opened = self.lab.inside(netns, || {
             // A raw socket of this protocol number takes whole packets, IP header included.
             const IPPROTO_RAW: i32 = 255;
             let socket = Socket::new(Domain::for_address(to), Type::RAW, Some(SocketProtocol::from(IPPROTO_RAW)))?;
@@ -205,7 +205,7 @@ impl Prober<'_> {
             Ok(socket)
         })?;
         let socket: Socket = opened.map_err(LabError::socket(&name, "opening a socket for many packets"))?;
-        Ok(Outlet { space: name, source, template, fd: socket.as_raw_fd(), _socket: Some(socket) })
+        Ok(Outlet { netns: name, source, template, fd: socket.as_raw_fd(), _socket: Some(socket) })
     }
 
     /// Reads what earlier probes left under way. Returns how many packets that were.
@@ -214,9 +214,9 @@ impl Prober<'_> {
         for tap in &self.taps {
             packets += tap.read_many(|_, _| ())?;
         }
-        for (&space, ears) in &self.ears {
-            let heard = ears.hear(|_| packets += 1);
-            heard.map_err(|source| self.socket_error(space, "listening for local packets", source))?;
+        for (&netns, raw_listeners) in &self.raw_listeners {
+            let heard = raw_listeners.hear(|_| packets += 1);
+            heard.map_err(|source| self.socket_error(netns, "listening for local packets", source))?;
         }
         Ok(packets)
     }
@@ -224,16 +224,16 @@ impl Prober<'_> {
 
 /// Counts what processes on nodes have heard by now. Returns how many packets that were.
 fn hear(
-    ears: &HashMap<SpaceId, Ears>,
+    raw_listeners: &HashMap<NetnsId, RawListeners>,
     listeners: &Listeners,
     topology: &Topology,
     count: &mut Count,
 ) -> Result<usize, ProbeError> {
     let mut packets = 0;
-    for (&space, ears) in ears {
-        let heard = ears.hear(|packet| {
+    for (&netns, raw_listeners) in raw_listeners {
+        let heard = raw_listeners.hear(|packet| {
             let Some(flow) = packet.flow() else { return };
-            if listeners.owner(space, flow.protocol, flow.destination).is_none() {
+            if listeners.owner(netns, flow.protocol, flow.destination).is_none() {
                 return;
             }
             packets += 1;
@@ -242,7 +242,7 @@ fn hear(
                 Content::Answer(_) | Content::Other => count.came_out(None, flow),
             }
         });
-        heard.map_err(LabError::socket(&topology.spaces[space].name, "listening for local packets"))?;
+        heard.map_err(LabError::socket(&topology.namespaces[netns].name, "listening for local packets"))?;
     }
     Ok(packets)
 }

@@ -8,12 +8,12 @@ use super::outlets::Outlets;
 use super::quiet::MOST_PACKETS;
 use crate::lab::{Channel, Lab, LabError, filter};
 use crate::observation::{Capture, Direction};
-use crate::topology::{InterfaceKind, SpaceId, Topology};
+use crate::topology::{InterfaceKind, NetnsId, Topology};
 use crate::wire::{Frame, Packet};
 
 /// A packet socket on all interfaces of a namespace.
 pub(super) struct Tap {
-    pub(super) space: SpaceId,
+    pub(super) netns: NetnsId,
     pub(super) channel: Channel,
     pub(super) outlets: Outlets,
 }
@@ -33,7 +33,7 @@ pub(super) struct Passing<'a> {
     /// The frame that it came in.
     pub frame: &'a [u8],
     /// The pod or host that gets it now, and that it is for.
-    pub receiver: Option<SpaceId>,
+    pub receiver: Option<NetnsId>,
 }
 
 impl Passing<'_> {
@@ -59,8 +59,8 @@ fn is_of_the_link(destination: IpAddr) -> bool {
 
 impl Tap {
     /// Opens a tap in a namespace.
-    pub(super) fn open(lab: &Lab, space: SpaceId) -> Result<Self, LabError> {
-        Ok(Self { space, channel: lab.channel(space, 0)?, outlets: Outlets::of(lab.topology(), space) })
+    pub(super) fn open(lab: &Lab, netns: NetnsId) -> Result<Self, LabError> {
+        Ok(Self { netns, channel: lab.channel(netns, 0)?, outlets: Outlets::of(lab.topology(), netns) })
     }
 
     /// Sees from now on only packets that may go out to a pod or an outside host, and of these only those that one processor
@@ -97,9 +97,9 @@ impl Tap {
         // Where packets circle, there is always one more.
         for _ in 0..MOST_PACKETS {
             let Some(seen) = self.channel.receive(buffer)? else { break };
-            let space = &topology.spaces[self.space];
-            // The loopback is heard by the ears; markers pass there.
-            let Some(interface) = space.interface(seen.interface) else { continue };
+            let netns = &topology.namespaces[self.netns];
+            // The loopback is heard by the raw listeners; markers pass there.
+            let Some(interface) = netns.interface(seen.interface) else { continue };
             // What passes a bridge passes its ports as well.
             if interface.kind == InterfaceKind::Bridge {
                 continue;
@@ -111,7 +111,7 @@ impl Tap {
             }
             let outgoing = seen.outgoing.then(|| self.outlets.receiver(interface.index, packet.destination));
             return Ok(Some(Passing {
-                place: &space.name,
+                place: &netns.name,
                 interface: &interface.name,
                 direction: if seen.outgoing { Direction::Out } else { Direction::In },
                 time: seen.time,

@@ -5,22 +5,22 @@ use std::time::Duration;
 use super::tap::Passing;
 use crate::observation::{Delivery, FlowObservation, Observed, Sighting};
 use crate::text::is_in_cluster;
-use crate::topology::SpaceId;
-use crate::wire::{self, Content, Flow, Packet, Refusal, Tag, TcpFlags, Transport};
+use crate::topology::NetnsId;
+use crate::wire::{self, Content, Flow, Packet, Rejection, Tag, TcpFlags, Transport};
 
 /// The state of a followed flow.
 pub(super) struct Watch {
     flow: Flow,
     /// The key of its tag.
     key: u32,
-    via: Option<SpaceId>,
+    via: Option<NetnsId>,
     /// The place of the sender.
     from: String,
     deliveries: Vec<Delivery>,
     /// The time stamp in the kernel's SYN that came out first.
     first_stamp: Option<u32>,
-    refusal: Option<Refusal>,
-    unsent: Option<Refusal>,
+    rejection: Option<Rejection>,
+    unsent: Option<Rejection>,
     reply: Option<Packet>,
     path: Vec<(Duration, Packet, Sighting)>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Watch {
 impl Watch {
     /// Nothing is known yet of a flow as its sender sends it from a place; `via` is the node that its packets are
     /// handed to.
-    pub(super) fn new(flow: Flow, tag: Tag, from: &str, via: Option<SpaceId>) -> Self {
+    pub(super) fn new(flow: Flow, tag: Tag, from: &str, via: Option<NetnsId>) -> Self {
         Self {
             flow,
             key: tag.key(),
@@ -36,7 +36,7 @@ impl Watch {
             from: from.to_owned(),
             deliveries: Vec::new(),
             first_stamp: None,
-            refusal: None,
+            rejection: None,
             unsent: None,
             reply: None,
             path: Vec::new(),
@@ -44,7 +44,7 @@ impl Watch {
     }
 
     /// The node that the sender's packets are handed to.
-    pub(super) fn via(&self) -> Option<SpaceId> {
+    pub(super) fn via(&self) -> Option<NetnsId> {
         self.via
     }
 
@@ -77,8 +77,8 @@ impl Watch {
 
     /// A packet reached the sender. Returns what the sender says to it, where it says anything.
     pub(super) fn came_back(&mut self, packet: &Packet) -> Vec<Packet> {
-        if self.reply.is_none() && self.refusal.is_none() {
-            self.refusal = wire::refusal(packet, &self.flow);
+        if self.reply.is_none() && self.rejection.is_none() {
+            self.rejection = wire::rejection(packet, &self.flow);
         }
         if self.reply.is_some() || !self.is_reply(packet) {
             return Vec::new();
@@ -98,8 +98,8 @@ impl Watch {
     }
 
     /// The sender's kernel did not send the first packet, and said why.
-    pub(super) fn unsent(&mut self, refusal: Refusal) {
-        self.unsent = Some(refusal);
+    pub(super) fn unsent(&mut self, rejection: Rejection) {
+        self.unsent = Some(rejection);
     }
 
     /// The word that all its packets carry.
@@ -142,12 +142,12 @@ impl Watch {
             path.retain(|(_, packet, _)| !is_closing(packet));
         }
         path.sort_by_key(|(time, ..)| *time);
-        let told = if deliveries.is_empty() { self.refusal.or(self.unsent) } else { self.refusal };
+        let told = if deliveries.is_empty() { self.rejection.or(self.unsent) } else { self.rejection };
         let (outcome, contradiction) = match (deliveries.len(), told) {
-            (0, Some(refusal)) => (Observed::Rejected(refusal), None),
+            (0, Some(rejection)) => (Observed::Rejected(rejection), None),
             (0, None) => (dropped, None),
-            (1, refusal) => (Observed::Delivered(deliveries.remove(0)), refusal),
-            (_, refusal) => (Observed::Doubled(deliveries), refusal),
+            (1, rejection) => (Observed::Delivered(deliveries.remove(0)), rejection),
+            (_, rejection) => (Observed::Doubled(deliveries), rejection),
         };
         FlowObservation {
             protocol: self.flow.protocol,

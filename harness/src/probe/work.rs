@@ -1,4 +1,4 @@
-//! Flows that several lanes share out among themselves.
+//! Flows that several workers share out among themselves.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ pub(crate) const FLUSH_EVERY: u64 = 16_384;
 /// Source ports that are used in turn.
 const PORTS: Range<u16> = 1024..u16::MAX;
 
-/// Flows that are to be sent, in windows. Each lane takes the next window when it has done with one, so that a processor that
+/// Flows that are to be sent, in windows. Each worker takes the next window when it has done with one, so that a processor that
 /// has other things to do holds nobody up.
 pub(super) struct Work {
     /// The number of the first flow's tag.
     pub(super) first_tag: u64,
     flows: u64,
-    lanes: usize,
+    workers: usize,
     taken: AtomicU64,
     flushes_begun: AtomicU64,
     /// The number of the last flush that has ended.
@@ -33,13 +33,13 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// So many flows for so many lanes, at least one.
-    pub(super) fn new(first_tag: u64, flows: u64, lanes: usize, collided_before: u64) -> Self {
+    /// So many flows for so many workers, at least one.
+    pub(super) fn new(first_tag: u64, flows: u64, workers: usize, collided_before: u64) -> Self {
         let none = || AtomicU64::new(0);
         Self {
             first_tag,
             flows,
-            lanes: lanes.max(1),
+            workers: workers.max(1),
             taken: none(),
             flushes_begun: none(),
             flushed: none(),
@@ -59,29 +59,29 @@ impl Work {
         self.counting.iter().for_each(|counting| counting.counted(flows.end - flows.start));
     }
 
-    /// The most flows of a window. The windows of all lanes together are one [`FLUSH_EVERY`].
+    /// The most flows of a window. The windows of all workers together are one [`FLUSH_EVERY`].
     pub(super) fn window(&self) -> u64 {
-        FLUSH_EVERY / self.lanes as u64
+        FLUSH_EVERY / self.workers as u64
     }
 
-    /// The numbers of the next window's flows, for one lane; `None` where nothing is left.
+    /// The numbers of the next window's flows, for one worker; `None` where nothing is left.
     pub(super) fn take(&self) -> Option<Range<u64>> {
         let begin = self.taken.fetch_add(self.window(), Ordering::Relaxed);
         (begin < self.flows).then(|| begin..self.flows.min(begin + self.window()))
     }
 
-    /// Leaves what is left: another lane has failed.
+    /// Leaves what is left: another worker has failed.
     pub(super) fn abandon(&self) {
         self.taken.store(self.flows, Ordering::Relaxed);
     }
 
-    /// The source ports of a lane, by its number: no other lane has them, and they are more than three windows' worth. So
+    /// The source ports of a worker, by its number: no other worker has them, and they are more than three windows' worth. So
     /// between two flows of one port lies a whole window, and with it a flush.
-    pub(super) fn ports(&self, lane: usize) -> Range<u16> {
-        let (all, lanes) = (PORTS.len(), self.lanes);
+    pub(super) fn ports(&self, worker: usize) -> Range<u16> {
+        let (all, workers) = (PORTS.len(), self.workers);
         // Both are within the range that they are a part of.
-        let port = |part: usize| PORTS.start + (all * part / lanes) as u16;
-        port(lane)..port(lane + 1)
+        let port = |part: usize| PORTS.start + (all * part / workers) as u16;
+        port(worker)..port(worker + 1)
     }
 
     /// What is to be asked for again when a window ends.
@@ -97,7 +97,7 @@ impl Work {
         self.repeated.fetch_update(Ordering::SeqCst, Ordering::SeqCst, repeat).is_ok()
     }
 
-    /// Lets nodes forget all connections, unless that was begun and done by another lane since `before`.
+    /// Lets nodes forget all connections, unless that was begun and done by another worker since `before`.
     pub(super) fn flush_since(&self, before: u64, connections: &[Connections]) -> Result<(), LabError> {
         if self.flushed.load(Ordering::SeqCst) > before {
             return Ok(());
@@ -116,8 +116,8 @@ mod tests {
     use super::*;
 
     #[rstest]
-    fn every_flow_is_taken_once(#[values(1, 2, 3, 4)] lanes: usize, #[values(1, 16_384, 100_001)] flows: u64) {
-        let work = Work::new(1, flows, lanes, 0);
+    fn every_flow_is_taken_once(#[values(1, 2, 3, 4)] workers: usize, #[values(1, 16_384, 100_001)] flows: u64) {
+        let work = Work::new(1, flows, workers, 0);
         let mut next = 0;
         while let Some(window) = work.take() {
             assert_eq!(window.start, next);
@@ -128,11 +128,11 @@ mod tests {
     }
 
     #[rstest]
-    fn lanes_share_no_port(#[values(1, 2, 3, 4)] lanes: usize) {
-        let work = Work::new(1, 1, lanes, 0);
+    fn workers_share_no_port(#[values(1, 2, 3, 4)] workers: usize) {
+        let work = Work::new(1, 1, workers, 0);
         let mut next = PORTS.start;
-        for lane in 0..lanes {
-            let ports = work.ports(lane);
+        for worker in 0..workers {
+            let ports = work.ports(worker);
             assert_eq!(ports.start, next);
             assert!(ports.len() as u64 > 3 * work.window(), "{ports:?}");
             next = ports.end;
@@ -154,7 +154,7 @@ mod tests {
         let before = work.flushes();
         work.flush_since(before, &[]).unwrap();
         assert_eq!(work.flushes(), 1);
-        // Another lane's window began before that flush: it need not flush again. One that begins now must.
+        // Another worker's window began before that flush: it need not flush again. One that begins now must.
         work.flush_since(before, &[]).unwrap();
         assert_eq!(work.flushes(), 1);
         work.flush_since(work.flushes(), &[]).unwrap();

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::way::stretches;
 use super::words::{counts, direction, duration, trouble};
-use super::{Account, KernelWay, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
+use super::{Diagnosis, KernelWay, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::judge::{Difference, Field, observed_words};
 use crate::observation::{Observation, Sighting};
 use crate::text::{counted, printable, shortened};
@@ -175,8 +175,8 @@ impl Page {
             self.difference(difference);
         }
         self.rest_of_the_expectation(probe);
-        if let Some(account) = &probe.account {
-            self.account(account);
+        if let Some(diagnosis) = &probe.diagnosis {
+            self.diagnosis(diagnosis);
         }
         if probe.rules.iter().any(|excerpt| !excerpt.lines.is_empty()) {
             self.gap();
@@ -218,9 +218,9 @@ impl Page {
         }
     }
 
-    /// What all voices say.
-    fn account(&mut self, account: &Account) {
-        let Account { promise, prediction, unpredicted, observation, meaning, kernel, untraced } = account;
+    /// What all sources say.
+    fn diagnosis(&mut self, diagnosis: &Diagnosis) {
+        let Diagnosis { promise, prediction, unpredicted, observation, meaning, kernel, untraced } = diagnosis;
         self.gap();
         self.line(8, self.paint(STRONG, meaning));
         if let Some(promise) = promise {

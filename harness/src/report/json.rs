@@ -9,14 +9,14 @@
 //! | `counts` | `scenarios`; tests that are `ok`, `failed`, `errors`; tests that were `filtered` out |
 //! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`, `notes[]`, `tests[]` |
 //! | `scenarios[].tests[]` | `name`, `at`, `status`, `seconds`, `error`, `probes[]` |
-//! | `...probes[]` | `title`, `at`, `status`, `seconds`, `expected`, `observed`, `flow` or `tally`, `differences[]`, `shown[]`, `balance`, `account`, `rules[]`, `look` |
+//! | `...probes[]` | `title`, `at`, `status`, `seconds`, `expected`, `observed`, `flow` or `tally`, `differences[]`, `shown[]`, `balance`, `diagnosis`, `rules[]`, `look` |
 //! | `expected` | each part of the expectation in words, by its field: `outcome`, `source`, `reply`, `balance`, `affinity` |
 //! | `observed` | the observation in words |
-//! | `flow` | `protocol`, `source`, `destination`, `outcome` (`delivered`, `doubled`, `rejected`, `dropped`), `deliveries[]` (`at`, `source`, `destination`), `refusal` (`what`, `by`), `reply`, `path[]` (`place`, `interface`, `direction`: `in` or `out`, `packet`) |
+//! | `flow` | `protocol`, `source`, `destination`, `outcome` (`delivered`, `doubled`, `rejected`, `dropped`), `deliveries[]` (`at`, `source`, `destination`), `rejection` (`what`, `by`), `reply`, `path[]` (`place`, `interface`, `direction`: `in` or `out`, `packet`) |
 //! | `tally` | `sent`, `sender` (its address), `lost`, `doubled`, `unattributed`, `repeated` (sent again); `delivered` by destination, `sources` by address, `translated`: what rules counted, by destination |
 //! | `differences[]` | `field`, `expected`, `observed`, `reason` |
 //! | `balance` | `flows`, `held`, `p_value`, `false_alarm_rate`, `endpoints[]`: `name`, `count`, `share` (expected), `p_value`, `low` and `high` (shares that fit the count) |
-//! | `account` | of a probe that failed: `promise`, `prediction[]`, `unpredicted`, `observation`, `meaning`, `kernel` (`alike`, `met`, `difference[]`), `untraced` |
+//! | `diagnosis` | of a probe that failed: `promise`, `prediction[]`, `unpredicted`, `observation`, `meaning`, `kernel` (`alike`, `met`, `difference[]`), `untraced` |
 //! | `rules[]` | `place`, `lines[]` |
 //! | `at` | `file`, `line`, `column` |
 //! | `error` | `cause` (`input`, `environment`, `internal`), `message`, `help`, `at` |
@@ -28,7 +28,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::words::{direction, trouble};
-use super::{Account, Counts, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
+use super::{Counts, Diagnosis, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::judge::{Difference, Shares, observed_words};
 use crate::observation::{Delivery, FlowObservation, Observation, Observed, Tally, Translations};
 use crate::scenario::Span;
@@ -150,7 +150,7 @@ struct Probe<'a> {
     differences: Vec<Part<'a>>,
     shown: &'a [String],
     balance: Option<Fit<'a>>,
-    account: Option<Voices<'a>>,
+    diagnosis: Option<Sources<'a>>,
     rules: Vec<Rules<'a>>,
     look: Option<&'a str>,
 }
@@ -174,7 +174,7 @@ impl<'a> From<&'a ProbeReport> for Probe<'a> {
             differences: report.verdict.differences.iter().map(Part::from).collect(),
             shown: &report.verdict.shown,
             balance: report.verdict.balance.as_ref().map(Fit::from),
-            account: report.account.as_ref().map(Voices::from),
+            diagnosis: report.diagnosis.as_ref().map(Sources::from),
             rules: report.rules.iter().map(|rules| Rules { place: &rules.place, lines: &rules.lines }).collect(),
             look: report.look.as_deref(),
         }
@@ -182,7 +182,7 @@ impl<'a> From<&'a ProbeReport> for Probe<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Voices<'a> {
+struct Sources<'a> {
     promise: Option<&'a str>,
     prediction: &'a [String],
     unpredicted: Option<&'a str>,
@@ -199,21 +199,21 @@ struct Kernel<'a> {
     difference: Option<&'a [String]>,
 }
 
-impl<'a> From<&'a Account> for Voices<'a> {
-    fn from(account: &'a Account) -> Self {
-        let kernel = account.kernel.as_ref().map(|way| Kernel {
+impl<'a> From<&'a Diagnosis> for Sources<'a> {
+    fn from(diagnosis: &'a Diagnosis) -> Self {
+        let kernel = diagnosis.kernel.as_ref().map(|way| Kernel {
             alike: way.alike,
             met: way.met,
             difference: way.difference.as_deref(),
         });
         Self {
-            promise: account.promise.as_deref(),
-            prediction: &account.prediction,
-            unpredicted: account.unpredicted.as_deref(),
-            observation: &account.observation,
-            meaning: &account.meaning,
+            promise: diagnosis.promise.as_deref(),
+            prediction: &diagnosis.prediction,
+            unpredicted: diagnosis.unpredicted.as_deref(),
+            observation: &diagnosis.observation,
+            meaning: &diagnosis.meaning,
             kernel,
-            untraced: account.untraced.as_deref(),
+            untraced: diagnosis.untraced.as_deref(),
         }
     }
 }
@@ -248,7 +248,7 @@ struct Flow<'a> {
     /// Where a packet that was dropped was seen last: `node/worker`, `underlay`.
     #[serde(rename = "droppedAt")]
     dropped_at: Option<&'a str>,
-    refusal: Option<Refusal<'a>>,
+    rejection: Option<Rejection<'a>>,
     reply: Option<SocketAddr>,
     path: Vec<Sighting<'a>>,
 }
@@ -261,7 +261,7 @@ struct Place<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Refusal<'a> {
+struct Rejection<'a> {
     what: &'a str,
     by: IpAddr,
 }
@@ -276,10 +276,10 @@ struct Sighting<'a> {
 
 impl<'a> From<&'a FlowObservation> for Flow<'a> {
     fn from(flow: &'a FlowObservation) -> Self {
-        let (outcome, deliveries, refusal): (_, &[Delivery], _) = match &flow.outcome {
+        let (outcome, deliveries, rejection): (_, &[Delivery], _) = match &flow.outcome {
             Observed::Delivered(delivery) => ("delivered", std::slice::from_ref(delivery), None),
             Observed::Doubled(deliveries) => ("doubled", deliveries, None),
-            Observed::Rejected(refusal) => ("rejected", &[], Some(refusal)),
+            Observed::Rejected(rejection) => ("rejected", &[], Some(rejection)),
             Observed::Dropped { .. } => ("dropped", &[], None),
         };
         let place = |to: &'a Delivery| Place { at: &to.at, source: to.source, destination: to.destination };
@@ -299,7 +299,9 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
                 Observed::Dropped { at, .. } => Some(at),
                 _ => None,
             },
-            refusal: refusal.or(flow.contradiction.as_ref()).map(|told| Refusal { what: &told.what, by: told.by }),
+            rejection: rejection
+                .or(flow.contradiction.as_ref())
+                .map(|told| Rejection { what: &told.what, by: told.by }),
             reply: flow.reply,
             path: flow.path.iter().map(sighting).collect(),
         }

@@ -66,12 +66,12 @@ fn case(scenario: &ScenarioReport, name: &str, time: Duration, status: TestCaseS
     case
 }
 
-/// A test that did not hold, with the console's account of it.
-fn not_ok(status: Status, message: &str, account: &ScenarioReport) -> TestCaseStatus {
+/// A test that did not hold, with the console's diagnosis of it.
+fn not_ok(status: Status, message: &str, diagnosis: &ScenarioReport) -> TestCaseStatus {
     let kind = if status == Status::Error { NonSuccessKind::Error } else { NonSuccessKind::Failure };
     let mut status = TestCaseStatus::non_success(kind);
     status.set_message(xml(message));
-    status.set_description(xml(&console::scenario(account, Options::default())));
+    status.set_description(xml(&console::scenario(diagnosis, Options::default())));
     status
 }
 

@@ -9,7 +9,7 @@
 //!     └─ github    annotations at the lines of the scenarios
 //! ```
 //!
-//! Beside it stands `pcapng`: what the taps saw, as Wireshark reads it.
+//! Alongside it stands `pcapng`: what the taps saw, as Wireshark reads it.
 //!
 //! Renderers are pure: what they need to know of terminal and environment the caller tells them.
 
@@ -90,7 +90,7 @@ pub struct ProbeReport {
     /// What that means.
     pub verdict: Verdict,
     /// What promise, prediction and kernel say of it, for a probe that failed.
-    pub account: Option<Account>,
+    pub diagnosis: Option<Diagnosis>,
     /// For a probe that failed, the rules that decided.
     pub rules: Vec<RuleExcerpt>,
     /// The command that looks further, for a probe that failed.
@@ -99,9 +99,9 @@ pub struct ProbeReport {
     pub duration: Duration,
 }
 
-/// Three voices about one flow of a probe that failed, which was sent once more for it.
+/// Three sources about one flow of a probe that failed, which was sent once more for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Account {
+pub struct Diagnosis {
     /// What is promised; `None` where the sender has no address to be promised anything.
     pub promise: Option<String>,
     /// What is predicted: each branch with its share.

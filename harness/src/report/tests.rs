@@ -14,7 +14,7 @@ use crate::scenario::{
     Balance, Destination, Expectation, Flows, OutcomeExpectation, Probe, RejectKind, ReplyExpectation,
     SourceExpectation, Target, Vantage,
 };
-use crate::wire::Refusal;
+use crate::wire::Rejection;
 
 const CLIENT: &str = "10.244.1.3:37328";
 const VIP: &str = "10.96.34.82:80";
@@ -66,7 +66,7 @@ fn judged(line: usize, expectation: &Expectation, observation: Observation) -> P
         expected: expected_parts(&probe, expectation, &context.sender),
         verdict: judge(&probe, expectation, &observation, &context),
         observation,
-        account: None,
+        diagnosis: None,
         rules: Vec::new(),
         look: None,
         duration: ms(3),
@@ -109,20 +109,20 @@ fn delivered() -> ProbeReport {
 
 fn rejected() -> ProbeReport {
     let syn = "10.244.1.3:37328 > 10.96.34.82:80 tcp [S]";
-    let refusal = format!("ICMP 172.18.0.2 > 10.244.1.3: port unreachable (type 3, code 3) for {syn}");
+    let rejection = format!("ICMP 172.18.0.2 > 10.244.1.3: port unreachable (type 3, code 3) for {syn}");
     let path = vec![
         sighting("node/worker", "veth-client", Direction::In, syn),
-        sighting("node/worker", "veth-client", Direction::Out, &refusal),
+        sighting("node/worker", "veth-client", Direction::Out, &rejection),
     ];
     let what = "ICMP port unreachable (type 3, code 3)".to_owned();
     let by = "172.18.0.2".parse().unwrap();
-    let outcome = Observed::Rejected(Refusal { kind: RejectKind::PortUnreachable, what, by });
+    let outcome = Observed::Rejected(Rejection { kind: RejectKind::PortUnreachable, what, by });
     let rules = [
         "-A FORWARD -m conntrack --ctstate NEW -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES",
         "-A KUBE-SERVICES -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx has no endpoints\" -m tcp --dport 80 -j REJECT",
     ];
     let outcome_words = "rejected: port unreachable";
-    let account = Account {
+    let diagnosis = Diagnosis {
         promise: Some("delivered to 10.244.2.2:80 (1/1; source preserved; reply from the address asked)".to_owned()),
         prediction: vec!["1: rejected on node/worker: by table filter: -A KUBE-SERVICES -j REJECT".to_owned()],
         observation: outcome_words.to_owned(),
@@ -134,10 +134,10 @@ fn rejected() -> ProbeReport {
                 ["the packet on node/worker", "predicted  -A ONE", "kernel     -A OTHER"].map(str::to_owned).to_vec(),
             ),
         }),
-        ..Account::default()
+        ..Diagnosis::default()
     };
     ProbeReport {
-        account: Some(account),
+        diagnosis: Some(diagnosis),
         rules: vec![RuleExcerpt { place: "node/worker".to_owned(), lines: rules.map(str::to_owned).to_vec() }],
         look: Some(
             "svclab explain scenarios/clusterip/other-node.yaml --from pod/client --to service/nginx:80 --live"
@@ -221,7 +221,7 @@ fn failing() -> RunReport {
     ]);
     let message = "node/worker: iptables-restore refused line 12\n-A KUBE-SERVICES -j NOWHERE";
     let second = ScenarioReport {
-        name: "100% of foreign rules, broken".to_owned(),
+        name: "100% of other rules, broken".to_owned(),
         file: "scenarios/foreign/broken,rules.yaml".into(),
         error: Some(trouble(message, "Jump to a chain that the document declares.", None)),
         ..ScenarioReport::default()
@@ -359,7 +359,7 @@ fn probes_in_words(#[case] probe: Probe, #[case] words: &str) {
 fn an_error_beside_the_tests_is_no_test() {
     let held = test("one", 5, 84, vec![delivered()]);
     let report = ScenarioReport {
-        error: Some(trouble("writing a.pcapng: no space", "Free some.", None)),
+        error: Some(trouble("writing a.pcapng: no netns", "Free some.", None)),
         ..scenario(vec![held])
     };
     let run = RunReport { scenarios: vec![report], filtered: 0, duration: ms(9) };

@@ -1,7 +1,7 @@
 //! A run: scenarios become labs, their tests are carried out, and what came of them becomes a report.
 
-mod account;
 mod capture;
+mod diagnosis;
 mod error;
 mod session;
 

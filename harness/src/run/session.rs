@@ -8,14 +8,14 @@ use std::{fs, io};
 use svclab_rules::cluster::Cluster;
 use svclab_rules::conntrack::cleanup;
 
-use super::account::Failure;
+use super::diagnosis::Failure;
 use super::{Options, RunError, capture};
 use crate::documents::{self, Document, DocumentError};
 use crate::judge::{Context, Verdict, cells, expected_parts, judge};
 use crate::lab::{Lab, generate_for_lab, with_lab};
 use crate::observation::{Observation, Tally};
 use crate::probe::Prober;
-use crate::report::{Account, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
+use crate::report::{Diagnosis, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
 use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal, is_clear, most_flows, sample_size};
 use crate::text::printable;
@@ -62,7 +62,7 @@ pub(super) fn carry_out(
         }
         session.tests(options, tests);
         let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder));
-        session.accounts(tests);
+        session.diagnoses(tests);
         written
     })?
 }
@@ -224,7 +224,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             expected: expected_parts(probe, expectation, &context.sender),
             observation,
             verdict,
-            account: None,
+            diagnosis: None,
             rules: Vec::new(),
             look,
             duration: begin.elapsed(),
@@ -271,21 +271,25 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         written.map_err(|source| RunError::Pcap { file, source })
     }
 
-    /// Adds what all voices say of the probes that failed. That comes when all tests have ended, because it makes nodes forget
+    /// Adds what all sources say of the probes that failed. That comes when all tests have ended, because it makes nodes forget
     /// what a later test may be about.
-    fn accounts(&mut self, reports: &mut [TestReport]) {
+    fn diagnoses(&mut self, reports: &mut [TestReport]) {
         let mut probes: Vec<&mut ProbeReport> = reports.iter_mut().flat_map(|test| &mut test.probes).collect();
         for failed in std::mem::take(&mut self.failed) {
             let Some(report) = probes.get_mut(failed.position) else { continue };
             // The probe has failed already: that no more can be said of it is no failure of the lab.
-            if let Ok((account, rules)) = self.account(&failed, &report.observation) {
-                (report.account, report.rules) = (Some(account), rules);
+            if let Ok((diagnosis, rules)) = self.diagnosis(&failed, &report.observation) {
+                (report.diagnosis, report.rules) = (Some(diagnosis), rules);
             }
         }
     }
 
-    /// What all voices say of a probe that failed in the state that it failed in, and the rules that decide on its way.
-    fn account(&mut self, failed: &Failed<'_>, first: &Observation) -> Result<(Account, Vec<RuleExcerpt>), RunError> {
+    /// What all sources say of a probe that failed in the state that it failed in, and the rules that decide on its way.
+    fn diagnosis(
+        &mut self,
+        failed: &Failed<'_>,
+        first: &Observation,
+    ) -> Result<(Diagnosis, Vec<RuleExcerpt>), RunError> {
         let &Failed { probe, applied, .. } = failed;
         if self.applied != applied
             && let Some(state) = self.scenario.states().nth(applied)
@@ -295,7 +299,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         }
         self.prober.lab().forget()?;
         let failure = Failure { scenario: self.scenario, cluster: &self.cluster, documents: &self.documents, probe };
-        failure.account(&mut self.prober, first)
+        failure.diagnosis(&mut self.prober, first)
     }
 
     /// The command that explains the probe, rule by rule.

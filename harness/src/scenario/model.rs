@@ -80,7 +80,7 @@ pub struct Scenario {
     /// Kernel settings of single nodes, on top of those that kube-proxy makes; by node, then by dotted name.
     pub sysctls: BTreeMap<String, BTreeMap<String, Setting>>,
     /// Rules that are not the generator's.
-    pub rules: Vec<ForeignRules>,
+    pub rules: Vec<OtherRules>,
     /// What is tried, in order. Later tests see the connections of earlier ones.
     pub tests: Vec<Test>,
     /// Objects that were left out.
@@ -152,7 +152,7 @@ pub struct Host {
 
 /// Rules from a file or from the scenario's own text, for one namespace and family.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForeignRules {
+pub struct OtherRules {
     /// Whose namespace they are installed in.
     pub place: Place,
     /// The family that the rules are for; tables of nftables beside kube-proxy's rules have theirs with them.
@@ -167,7 +167,7 @@ pub struct ForeignRules {
     pub install: Install,
 }
 
-impl ForeignRules {
+impl OtherRules {
     /// Whether they are tables of nftables beside kube-proxy's rules.
     pub fn is_beside(&self) -> bool {
         self.mode == ProxyMode::Nftables && self.install != Install::Instead
@@ -183,14 +183,14 @@ pub enum Place {
     Pod(ObjectName),
 }
 
-/// The order of foreign rules relative to the generated ones.
+/// The order of other rules relative to the generated ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Install {
     /// There are no generated rules.
     Instead,
-    /// In chains that both have, the foreign rules come first.
+    /// In chains that both have, the other rules come first.
     Before,
-    /// In chains that both have, the foreign rules come last.
+    /// In chains that both have, the other rules come last.
     After,
 }
 

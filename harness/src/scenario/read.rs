@@ -12,7 +12,7 @@ use super::files::{Reach, folder_of, is_outside, read_argument, unreadable};
 use super::form::{Form, form, is_rules, is_yaml};
 use super::model::{Scenario, Span};
 use super::raw::RawScenario;
-use super::resolve::{Aimed, Extra, Findings, Input, Manifests, RuleFiles, resolve};
+use super::resolve::{Extra, Findings, Input, Manifests, ResolvedProbe, RuleFiles, resolve};
 use super::tree::{At, Node, Place};
 use crate::text::{printable, reason};
 
@@ -86,7 +86,7 @@ pub(super) fn parse_into(
     needs_tests: bool,
     sources: &mut BTreeMap<PathBuf, Arc<str>>,
     findings: &mut Findings,
-) -> Option<(Scenario, Option<Aimed>)> {
+) -> Option<(Scenario, Option<ResolvedProbe>)> {
     let (documents, mistakes) = document::read(text, path);
     let readable = mistakes.is_empty();
     if refuse_rules(text, path, &documents, findings) {

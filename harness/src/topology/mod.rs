@@ -22,7 +22,7 @@ pub(crate) use crate::scenario::pod_label;
 pub(crate) use sender::Sender;
 
 pub use model::{
-    ETH0, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, LinkEnd, Neighbour, Role, Route, Space, SpaceId, Sysctl,
+    ETH0, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, LinkEnd, Neighbour, Netns, NetnsId, Role, Route, Sysctl,
     Topology, UNDERLAY, mac_of,
 };
 
@@ -76,11 +76,11 @@ fn all_pods(scenario: &Scenario) -> Vec<Pod> {
 }
 
 fn plan_host(topology: &mut Topology, host: &Host) {
-    let mut space = Space::new(format!("host/{}", host.name), Role::Host);
-    space.addresses_on_wire.clone_from(&host.ips);
-    space.silence();
-    space.gateway = Some(underlay::router_mac());
-    let id = topology.add(space);
+    let mut netns = Netns::new(format!("host/{}", host.name), Role::Host);
+    netns.addresses_on_wire.clone_from(&host.ips);
+    netns.silence();
+    netns.gateway = Some(underlay::router_mac());
+    let id = topology.add(netns);
     topology.owners.extend(host.ips.iter().map(|ip| (*ip, id)));
     underlay::plug_in(topology, id, &host.ips);
 }

@@ -11,14 +11,14 @@ use crate::wire::Mac;
 /// All namespaces of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Topology {
-    /// The namespaces; a [`SpaceId`] is an index of this list. The underlay is the first.
-    pub spaces: Vec<Space>,
+    /// The namespaces; a [`NetnsId`] is an index of this list. The underlay is the first.
+    pub namespaces: Vec<Netns>,
     /// Who has an address outside of the nodes' kernels: the pod or outside host.
-    pub owners: HashMap<IpAddr, SpaceId>,
+    pub owners: HashMap<IpAddr, NetnsId>,
 }
 
-/// An index into [`Topology::spaces`].
-pub type SpaceId = usize;
+/// An index into [`Topology::namespaces`].
+pub type NetnsId = usize;
 
 /// The index of `lo` in every namespace.
 pub const LOOPBACK: u32 = 1;
@@ -26,7 +26,7 @@ pub const LOOPBACK: u32 = 1;
 pub const ETH0: u32 = 2;
 
 /// The underlay's index.
-pub const UNDERLAY: SpaceId = 0;
+pub const UNDERLAY: NetnsId = 0;
 
 /// What a namespace stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,7 +45,7 @@ pub enum Role {
 
 /// One network namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Space {
+pub struct Netns {
     /// `underlay`, `node/worker`, `pod/nginx` (`pod/other/nginx` outside of the namespace `default`), `host/outside`.
     pub name: String,
     /// What it stands for.
@@ -120,7 +120,7 @@ pub enum InterfaceKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkEnd {
     /// Its namespace.
-    pub space: SpaceId,
+    pub netns: NetnsId,
     /// Its index there.
     pub index: u32,
 }
@@ -186,100 +186,100 @@ pub struct Fdb {
 }
 
 /// The hardware address of an interface of a namespace: locally administered and unique in the lab.
-pub fn mac_of(space: SpaceId, index: u32) -> Mac {
-    let [.., high, middle, low] = space.to_be_bytes();
+pub fn mac_of(netns: NetnsId, index: u32) -> Mac {
+    let [.., high, middle, low] = netns.to_be_bytes();
     let [.., index_high, index_low] = index.to_be_bytes();
     Mac([0x02, high, middle, low, index_high, index_low])
 }
 
 impl Topology {
     /// Adds a namespace.
-    pub(crate) fn add(&mut self, space: Space) -> SpaceId {
-        self.spaces.push(space);
-        self.spaces.len() - 1
+    pub(crate) fn add(&mut self, netns: Netns) -> NetnsId {
+        self.namespaces.push(netns);
+        self.namespaces.len() - 1
     }
 
     /// True where any machine has an IPv6 address.
     pub fn has_ipv6(&self) -> bool {
-        let kernels = self.spaces.iter().flat_map(|space| &space.addresses).map(|(_, prefix)| prefix.addr());
+        let kernels = self.namespaces.iter().flat_map(|netns| &netns.addresses).map(|(_, prefix)| prefix.addr());
         kernels.chain(self.owners.keys().copied()).any(|address| address.is_ipv6())
     }
 
     /// The namespace of this name.
-    pub fn find(&self, name: &str) -> Option<SpaceId> {
-        self.spaces.iter().position(|space| space.name == name)
+    pub fn find(&self, name: &str) -> Option<NetnsId> {
+        self.namespaces.iter().position(|netns| netns.name == name)
     }
 
     /// A name for an interface of a namespace that leads to another: after that one's name where it is short enough and
     /// not taken, else after its number.
-    pub(super) fn interface_name(&self, space: SpaceId, prefix: &str, to: SpaceId) -> String {
+    pub(super) fn interface_name(&self, netns: NetnsId, prefix: &str, to: NetnsId) -> String {
         /// IFNAMSIZ of linux/if.h, without the closing zero.
         const LONGEST: usize = 15;
-        let name = self.spaces[to].name.rsplit('/').next().unwrap_or_default();
+        let name = self.namespaces[to].name.rsplit('/').next().unwrap_or_default();
         let name = format!("{prefix}-{name}");
-        let is_taken = self.spaces[space].interfaces.iter().any(|interface| interface.name == name);
+        let is_taken = self.namespaces[netns].interfaces.iter().any(|interface| interface.name == name);
         if is_taken || name.len() > LONGEST { format!("{prefix}{to}") } else { name }
     }
 
     /// Joins two namespaces by a veth pair; returns the index of the owner's end and of the peer's.
-    pub(crate) fn link(&mut self, owner: (SpaceId, String), peer: (SpaceId, &str)) -> (u32, u32) {
-        let (owner_index, peer_index) = (self.spaces[owner.0].next_index(), self.spaces[peer.0].next_index());
-        let end = |space, index, name: String, kind| (space, Interface::new(space, index, name, kind));
+    pub(crate) fn link(&mut self, owner: (NetnsId, String), peer: (NetnsId, &str)) -> (u32, u32) {
+        let (owner_index, peer_index) = (self.namespaces[owner.0].next_index(), self.namespaces[peer.0].next_index());
+        let end = |netns, index, name: String, kind| (netns, Interface::new(netns, index, name, kind));
         let ends = [
-            end(owner.0, owner_index, owner.1, InterfaceKind::VethOwner(LinkEnd { space: peer.0, index: peer_index })),
+            end(owner.0, owner_index, owner.1, InterfaceKind::VethOwner(LinkEnd { netns: peer.0, index: peer_index })),
             end(
                 peer.0,
                 peer_index,
                 peer.1.to_owned(),
-                InterfaceKind::VethPeer(LinkEnd { space: owner.0, index: owner_index }),
+                InterfaceKind::VethPeer(LinkEnd { netns: owner.0, index: owner_index }),
             ),
         ];
-        for (space, interface) in ends {
-            self.spaces[space].interfaces.push(interface);
+        for (netns, interface) in ends {
+            self.namespaces[netns].interfaces.push(interface);
         }
         (owner_index, peer_index)
     }
 
     /// The hardware address that a packet made on the wire of a namespace is sent to: that of the node which it is handed to, if
     /// there is one, whatever routes say.
-    pub fn first_hop(&self, from: SpaceId, destination: IpAddr, via: Option<SpaceId>) -> Option<Mac> {
+    pub fn first_hop(&self, from: NetnsId, destination: IpAddr, via: Option<NetnsId>) -> Option<Mac> {
         via.map(|node| mac_of(node, ETH0)).or_else(|| self.next_hop(from, destination))
     }
 
     /// The hardware address that a packet made on the wire of a namespace is sent to by routes.
-    pub fn next_hop(&self, from: SpaceId, destination: IpAddr) -> Option<Mac> {
-        let space = self.spaces.get(from)?;
+    pub fn next_hop(&self, from: NetnsId, destination: IpAddr) -> Option<Mac> {
+        let netns = self.namespaces.get(from)?;
         let neighbour =
-            self.owners.get(&destination).filter(|_| space.on_link.iter().any(|net| net.contains(&destination)));
-        neighbour.map(|owner| mac_of(*owner, ETH0)).or(space.gateway)
+            self.owners.get(&destination).filter(|_| netns.on_link.iter().any(|net| net.contains(&destination)));
+        neighbour.map(|owner| mac_of(*owner, ETH0)).or(netns.gateway)
     }
 
     /// The node that the network between nodes leads packets for a service's address to, which no machine on it has.
-    pub fn entry_node(&self, destination: IpAddr) -> Option<&Space> {
-        let mut routes = self.spaces[UNDERLAY].routes.iter();
+    pub fn entry_node(&self, destination: IpAddr) -> Option<&Netns> {
+        let mut routes = self.namespaces[UNDERLAY].routes.iter();
         let route = routes.find(|route| route.destination == IpNet::from(destination))?;
         let gateway = route.hop.gateway()?;
-        let mut nodes = self.spaces.iter().filter(|space| space.role == Role::Node);
+        let mut nodes = self.namespaces.iter().filter(|netns| netns.role == Role::Node);
         nodes.find(|node| node.addresses.iter().any(|(_, address)| address.addr() == gateway))
     }
 
     /// The addresses that the kernels of nodes have, by the node's name.
     pub fn node_addresses(&self) -> BTreeMap<String, Vec<IpAddr>> {
-        let own = |space: &Space| space.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
-        let nodes = self.spaces.iter().filter(|space| space.role == Role::Node);
-        nodes.filter_map(|space| Some((space.node_name()?.to_owned(), own(space)))).collect()
+        let own = |netns: &Netns| netns.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
+        let nodes = self.namespaces.iter().filter(|netns| netns.role == Role::Node);
+        nodes.filter_map(|netns| Some((netns.node_name()?.to_owned(), own(netns)))).collect()
     }
 
     /// The namespace that a packet gets into which leaves a namespace by an interface.
-    pub fn behind(&self, space: SpaceId, index: u32) -> Option<SpaceId> {
-        match self.spaces.get(space)?.interface(index)?.kind {
-            InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end) => Some(end.space),
+    pub fn behind(&self, netns: NetnsId, index: u32) -> Option<NetnsId> {
+        match self.namespaces.get(netns)?.interface(index)?.kind {
+            InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end) => Some(end.netns),
             InterfaceKind::Bridge | InterfaceKind::Vxlan { .. } => None,
         }
     }
 }
 
-impl Space {
+impl Netns {
     /// The node's name, where it is one.
     pub fn node_name(&self) -> Option<&str> {
         self.name.strip_prefix("node/")
@@ -377,7 +377,7 @@ impl Space {
 
 impl Interface {
     /// An interface with the address that its place gives it.
-    pub(crate) fn new(space: SpaceId, index: u32, name: String, kind: InterfaceKind) -> Self {
-        Self { index, name, mac: mac_of(space, index), kind, bridge: None, hairpin: false }
+    pub(crate) fn new(netns: NetnsId, index: u32, name: String, kind: InterfaceKind) -> Self {
+        Self { index, name, mac: mac_of(netns, index), kind, bridge: None, hairpin: false }
     }
 }

@@ -4,30 +4,30 @@ use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Pod};
 
-use super::node::space_of;
+use super::node::netns_of;
 use super::underlay::router;
 use super::{
-    ETH0, Fdb, Hop, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Topology, everything, host_prefix, mac_of,
+    ETH0, Fdb, Hop, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Topology, everything, host_prefix, mac_of,
 };
 use crate::scenario::{CniKind, Scenario, pod_label};
 use crate::wire::Mac;
 
 /// Plans a pod and plugs it into its node.
 pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster, pod: &Pod, has_stack: bool) {
-    let Some(node) = space_of(cluster, &pod.node) else { return };
+    let Some(node) = netns_of(cluster, &pod.node) else { return };
     let role = if has_stack { Role::RoutingPod } else { Role::Pod };
-    let mut space = Space::new(pod_label(&pod.name), role);
+    let mut netns = Netns::new(pod_label(&pod.name), role);
     match role {
         Role::RoutingPod => {
-            space.quiet_ipv6();
-            space.forward_packets();
+            netns.quiet_ipv6();
+            netns.forward_packets();
         }
         _ => {
-            space.silence();
-            space.addresses_on_wire.clone_from(&pod.ips);
+            netns.silence();
+            netns.addresses_on_wire.clone_from(&pod.ips);
         }
     }
-    let id = topology.add(space);
+    let id = topology.add(netns);
     let prefix = match &cluster.proxy.detect_local {
         DetectLocal::InterfaceNamePrefix(prefix) => prefix.as_str(),
         _ => "veth",
@@ -41,59 +41,59 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     let carrier = bridge.unwrap_or(port);
     let gateway = mac_of(node, carrier);
     for &address in &pod.ips {
-        let node_space = &mut topology.spaces[node];
-        node_space.neighbours.push(Neighbour { interface: carrier, address, mac: mac_of(id, eth0) });
+        let node_netns = &mut topology.namespaces[node];
+        node_netns.neighbours.push(Neighbour { interface: carrier, address, mac: mac_of(id, eth0) });
         if bridge.is_none() {
-            node_space.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(port) });
+            node_netns.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(port) });
         }
     }
     if role == Role::RoutingPod {
-        stack(&mut topology.spaces[id], &pod.ips, eth0, gateway);
+        stack(&mut topology.namespaces[id], &pod.ips, eth0, gateway);
     }
     topology.owners.extend(pod.ips.iter().map(|ip| (*ip, id)));
-    let space = &mut topology.spaces[id];
-    space.gateway = Some(gateway);
+    let netns = &mut topology.namespaces[id];
+    netns.gateway = Some(gateway);
     if bridge.is_some() {
-        space.on_link = cluster.node(&pod.node).map(|node| node.pod_cidrs.clone()).unwrap_or_default();
+        netns.on_link = cluster.node(&pod.node).map(|node| node.pod_cidrs.clone()).unwrap_or_default();
     }
 }
 
 /// Makes the newest link of a node a port of its bridge; returns the bridge's index.
-fn into_bridge(topology: &mut Topology, node: SpaceId, port: u32, pod_mac: Mac, hairpin: bool) -> Option<u32> {
-    let space = &mut topology.spaces[node];
-    let bridge = space.interfaces.iter().find(|interface| interface.kind == InterfaceKind::Bridge)?.index;
-    let interface = space.interfaces.last_mut()?;
+fn into_bridge(topology: &mut Topology, node: NetnsId, port: u32, pod_mac: Mac, hairpin: bool) -> Option<u32> {
+    let netns = &mut topology.namespaces[node];
+    let bridge = netns.interfaces.iter().find(|interface| interface.kind == InterfaceKind::Bridge)?.index;
+    let interface = netns.interfaces.last_mut()?;
     interface.bridge = Some(bridge);
     interface.hairpin = hairpin;
-    space.fdb.push(Fdb { interface: port, mac: pod_mac, remote: None });
+    netns.fdb.push(Fdb { interface: port, mac: pod_mac, remote: None });
     Some(bridge)
 }
 
 /// Tells pods with a stack of their own who is on their link: the pods on the same bridge.
 pub(super) fn introduce_routing_pods(topology: &mut Topology) {
-    for id in 0..topology.spaces.len() {
-        if topology.spaces[id].role != Role::RoutingPod {
+    for id in 0..topology.namespaces.len() {
+        if topology.namespaces[id].role != Role::RoutingPod {
             continue;
         }
-        let on_link = topology.spaces[id].on_link.clone();
+        let on_link = topology.namespaces[id].on_link.clone();
         let reachable = |ip: &IpAddr| on_link.iter().any(|net| net.contains(ip));
-        let mut met: Vec<(IpAddr, SpaceId)> =
+        let mut met: Vec<(IpAddr, NetnsId)> =
             topology.owners.iter().map(|(ip, owner)| (*ip, *owner)).filter(|(ip, _)| reachable(ip)).collect();
         met.sort_unstable();
         for (address, owner) in met.into_iter().filter(|(_, owner)| *owner != id) {
-            let space = &mut topology.spaces[id];
-            space.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(ETH0) });
-            space.neighbours.push(Neighbour { interface: ETH0, address, mac: mac_of(owner, ETH0) });
+            let netns = &mut topology.namespaces[id];
+            netns.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(ETH0) });
+            netns.neighbours.push(Neighbour { interface: ETH0, address, mac: mac_of(owner, ETH0) });
         }
     }
 }
 
 /// Addresses, the default route and the gateway of a pod with a stack.
-fn stack(space: &mut Space, ips: &[IpAddr], eth0: u32, gateway: Mac) {
+fn stack(netns: &mut Netns, ips: &[IpAddr], eth0: u32, gateway: Mac) {
     for &address in ips {
-        space.addresses.push((eth0, host_prefix(address)));
+        netns.addresses.push((eth0, host_prefix(address)));
         let via = router(Family::of(address));
-        space.neighbours.push(Neighbour { interface: eth0, address: via, mac: gateway });
-        space.routes.push(Route { destination: everything(Family::of(address)), hop: Hop::Gateway(via, eth0) });
+        netns.neighbours.push(Neighbour { interface: eth0, address: via, mac: gateway });
+        netns.routes.push(Route { destination: everything(Family::of(address)), hop: Hop::Gateway(via, eth0) });
     }
 }

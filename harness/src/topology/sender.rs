@@ -2,18 +2,18 @@
 
 use svclab_rules::cluster::Cluster;
 
-use super::{Role, SpaceId, Topology, pod_label};
+use super::{NetnsId, Role, Topology, pod_label};
 use crate::scenario::Vantage;
 
 /// A vantage point in a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// Packets are put on the `eth0` of a pod or an outside host.
-    Wire(SpaceId),
+    Wire(NetnsId),
     /// A process sends through its kernel.
-    Process(SpaceId),
+    Process(NetnsId),
     /// A process sends through its kernel, from the loopback address.
-    Loopback(SpaceId),
+    Loopback(NetnsId),
 }
 
 impl Sender {
@@ -27,17 +27,17 @@ impl Sender {
                 if let Some(pod) = cluster.pod(name).filter(|pod| pod.host_network) {
                     return topology.find(&format!("node/{}", pod.node)).map(Self::Process);
                 }
-                let space = topology.find(&pod_label(name))?;
-                let routing = topology.spaces[space].role == Role::RoutingPod;
-                Some(if routing { Self::Process(space) } else { Self::Wire(space) })
+                let netns = topology.find(&pod_label(name))?;
+                let routing = topology.namespaces[netns].role == Role::RoutingPod;
+                Some(if routing { Self::Process(netns) } else { Self::Wire(netns) })
             }
         }
     }
 
     /// The namespace that it is in.
-    pub(crate) fn space(self) -> SpaceId {
+    pub(crate) fn netns(self) -> NetnsId {
         match self {
-            Self::Wire(space) | Self::Process(space) | Self::Loopback(space) => space,
+            Self::Wire(netns) | Self::Process(netns) | Self::Loopback(netns) => netns,
         }
     }
 }

@@ -10,7 +10,7 @@ use svclab_rules::cluster::{
 };
 
 use super::*;
-use crate::scenario::{Cni, CniKind, ForeignRules, Install, Overlay, Setting, Span};
+use crate::scenario::{Cni, CniKind, Install, OtherRules, Overlay, Setting, Span};
 
 fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
@@ -102,25 +102,25 @@ fn endpoint_on(node: &str) -> EndpointSlice {
     }
 }
 
-fn space<'a>(topology: &'a Topology, name: &str) -> &'a Space {
-    &topology.spaces[topology.find(name).expect("the namespace is planned")]
+fn netns<'a>(topology: &'a Topology, name: &str) -> &'a Netns {
+    &topology.namespaces[topology.find(name).expect("the namespace is planned")]
 }
 
 /// Every link is known to both of its ends, and indices are unique where they are used.
 fn assert_consistent(topology: &Topology) {
-    for (id, space) in topology.spaces.iter().enumerate() {
-        let mut indices: Vec<u32> = space.interfaces.iter().map(|interface| interface.index).collect();
+    for (id, netns) in topology.namespaces.iter().enumerate() {
+        let mut indices: Vec<u32> = netns.interfaces.iter().map(|interface| interface.index).collect();
         indices.dedup();
-        assert_eq!(indices.len(), space.interfaces.len(), "indices of {}", space.name);
-        for interface in &space.interfaces {
+        assert_eq!(indices.len(), netns.interfaces.len(), "indices of {}", netns.name);
+        for interface in &netns.interfaces {
             if let InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end) = &interface.kind {
-                assert_eq!(topology.behind(end.space, end.index), Some(id), "{} of {}", interface.name, space.name);
+                assert_eq!(topology.behind(end.netns, end.index), Some(id), "{} of {}", interface.name, netns.name);
             }
         }
-        let known = |index: u32| index == 1 || space.interface(index).is_some();
-        assert!(space.routes.iter().all(|route| route.hop.interface().is_none_or(known)), "routes of {}", space.name);
-        assert!(space.neighbours.iter().all(|neighbour| known(neighbour.interface)), "neighbours of {}", space.name);
-        assert!(space.fdb.iter().all(|entry| known(entry.interface)), "forwarding entries of {}", space.name);
+        let known = |index: u32| index == 1 || netns.interface(index).is_some();
+        assert!(netns.routes.iter().all(|route| route.hop.interface().is_none_or(known)), "routes of {}", netns.name);
+        assert!(netns.neighbours.iter().all(|neighbour| known(neighbour.interface)), "neighbours of {}", netns.name);
+        assert!(netns.fdb.iter().all(|entry| known(entry.interface)), "forwarding entries of {}", netns.name);
     }
 }
 
@@ -130,7 +130,7 @@ fn every_machine_has_a_namespace(
     #[values(Overlay::None, Overlay::Vxlan)] overlay: Overlay,
 ) {
     let topology = plan(&scenario(kind, overlay));
-    let names: Vec<&str> = topology.spaces.iter().map(|space| space.name.as_str()).collect();
+    let names: Vec<&str> = topology.namespaces.iter().map(|netns| netns.name.as_str()).collect();
     assert_eq!(names, ["underlay", "node/a", "node/b", "pod/client", "pod/sibling", "pod/server", "host/outside"]);
     assert_consistent(&topology);
 }
@@ -138,7 +138,7 @@ fn every_machine_has_a_namespace(
 #[test]
 fn a_ptp_pod_has_a_host_route_and_no_address() {
     let topology = plan(&scenario(CniKind::Ptp, Overlay::None));
-    let (node, pod) = (space(&topology, "node/a"), space(&topology, "pod/client"));
+    let (node, pod) = (netns(&topology, "node/a"), netns(&topology, "pod/client"));
     let route = node.routes.iter().find(|route| route.destination == IpNet::from(ip("10.244.2.5"))).expect("a route");
     assert_eq!(route.hop.interface().and_then(|index| topology.behind(1, index)), topology.find("pod/client"));
     assert!(pod.addresses.is_empty());
@@ -148,7 +148,7 @@ fn a_ptp_pod_has_a_host_route_and_no_address() {
 #[test]
 fn nodes_reach_each_others_pods_through_the_node() {
     let topology = plan(&scenario(CniKind::Ptp, Overlay::None));
-    let routes = &space(&topology, "node/a").routes;
+    let routes = &netns(&topology, "node/a").routes;
     let to_b = routes.iter().find(|route| route.destination.to_string() == "10.244.3.0/24").expect("a route");
     assert_eq!(to_b.hop.gateway(), Some(ip("172.18.0.3")));
     let to_b = routes.iter().find(|route| route.destination.to_string() == "fd00:244:3::/64").expect("a route");
@@ -158,7 +158,7 @@ fn nodes_reach_each_others_pods_through_the_node() {
 #[test]
 fn a_tunnel_leads_to_the_node_that_has_the_range() {
     let topology = plan(&scenario(CniKind::Ptp, Overlay::Vxlan));
-    let node = space(&topology, "node/a");
+    let node = netns(&topology, "node/a");
     let device = node.interfaces.iter().find(|interface| interface.name == "flannel.1").expect("a device");
     let route = node.routes.iter().find(|route| route.destination.to_string() == "10.244.3.0/24").expect("a route");
     assert_eq!(route.hop.interface(), Some(device.index));
@@ -174,7 +174,7 @@ fn pods_on_a_bridge_meet_directly_and_others_through_the_node() {
     let find = |name| topology.find(name).expect("planned");
     let (client, sibling) = (find("pod/client"), find("pod/sibling"));
     assert_eq!(topology.next_hop(client, ip("10.244.2.6")), Some(mac_of(sibling, ETH0)));
-    let node = space(&topology, "node/a");
+    let node = netns(&topology, "node/a");
     let bridge = node.interfaces.iter().find(|interface| interface.name == "cni0").expect("a bridge");
     assert_eq!(topology.next_hop(client, ip("10.244.3.5")), Some(bridge.mac));
     assert_eq!(topology.next_hop(client, ip("10.96.0.1")), Some(bridge.mac));
@@ -194,7 +194,7 @@ fn a_load_balancer_address_leads_to(#[case] policy: ExternalTrafficPolicy, #[cas
 
 /// The node that packets to the load balancer's address get to.
 fn entry(topology: &Topology) -> Option<&str> {
-    topology.entry_node(ip("198.51.100.1")).and_then(Space::node_name)
+    topology.entry_node(ip("198.51.100.1")).and_then(Netns::node_name)
 }
 
 #[test]
@@ -222,8 +222,8 @@ fn states_differ_in_routes_alone() {
     scenario.tests.push(crate::scenario::Test { name: "changes".to_owned(), span, steps });
     let (mut before, mut after) = (plan(&scenario), plan_at(&scenario, &later));
     assert_ne!(before, after);
-    for space in before.spaces.iter_mut().chain(&mut after.spaces) {
-        space.routes.clear();
+    for netns in before.namespaces.iter_mut().chain(&mut after.namespaces) {
+        netns.routes.clear();
     }
     assert_eq!(before, after);
 }
@@ -250,7 +250,7 @@ fn settings_of_interfaces_are_known() {
     let settings = names.iter().map(|name| (format!("net.{name}"), setting.clone()));
     scenario.sysctls.insert("a".to_owned(), settings.collect());
     let topology = plan(&scenario);
-    let node = space(&topology, "node/a");
+    let node = netns(&topology, "node/a");
     let of_interfaces: Vec<&str> =
         node.sysctls.iter().filter(|one| node.is_of_interface(one)).map(|one| one.name.as_str()).collect();
     assert_eq!(of_interfaces, names[..2]);
@@ -259,7 +259,7 @@ fn settings_of_interfaces_are_known() {
 #[test]
 fn a_pod_with_rules_has_a_stack() {
     let mut scenario = scenario(CniKind::Ptp, Overlay::None);
-    scenario.rules.push(ForeignRules {
+    scenario.rules.push(OtherRules {
         mode: ProxyMode::Iptables,
         place: Place::Pod(ObjectName::new("default", "client")),
         family: Family::Ipv4,
@@ -268,7 +268,7 @@ fn a_pod_with_rules_has_a_stack() {
         install: Install::Instead,
     });
     let topology = plan(&scenario);
-    let pod = space(&topology, "pod/client");
+    let pod = netns(&topology, "pod/client");
     assert_eq!(pod.role, Role::RoutingPod);
     assert_eq!(pod.addresses, [(ETH0, IpNet::from(ip("10.244.2.5")))]);
     assert!(pod.sysctls.iter().any(|sysctl| sysctl.name == "ipv4.ip_forward" && sysctl.value == "1"));

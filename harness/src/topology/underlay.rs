@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use svclab_rules::cluster::{Cluster, ExternalTrafficPolicy, Family, Node, Service};
 
 use super::{
-    Hop, Interface, InterfaceKind, Neighbour, Role, Route, Space, SpaceId, Topology, UNDERLAY, everything, host_prefix,
+    Hop, Interface, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Topology, UNDERLAY, everything, host_prefix,
     mac_of,
 };
 use crate::scenario::Scenario;
@@ -45,14 +45,14 @@ pub(super) fn router_mac() -> Mac {
 
 /// Plans the underlay with nothing plugged in.
 pub(super) fn plan(topology: &mut Topology) {
-    let mut space = Space::new("underlay".to_owned(), Role::Underlay);
-    space.quiet_ipv6();
-    space.forward_packets();
+    let mut netns = Netns::new("underlay".to_owned(), Role::Underlay);
+    netns.quiet_ipv6();
+    netns.forward_packets();
     // No rule sees packets on the network between nodes.
-    space.set("bridge.bridge-nf-call-iptables", 0);
-    space.set("bridge.bridge-nf-call-ip6tables", 0);
-    space.interfaces.push(Interface::new(UNDERLAY, BRIDGE, "br0".to_owned(), InterfaceKind::Bridge));
-    topology.add(space);
+    netns.set("bridge.bridge-nf-call-iptables", 0);
+    netns.set("bridge.bridge-nf-call-ip6tables", 0);
+    netns.interfaces.push(Interface::new(UNDERLAY, BRIDGE, "br0".to_owned(), InterfaceKind::Bridge));
+    topology.add(netns);
 }
 
 /// Makes the underlay a router between all that is plugged in: what it is called, and its ways to addresses that are no
@@ -63,16 +63,16 @@ pub(super) fn route(topology: &mut Topology, scenario: &Scenario, cluster: &Clus
         families.push(Family::Ipv6);
     }
     let routed = routed_addresses(scenario, cluster);
-    let space = &mut topology.spaces[UNDERLAY];
+    let netns = &mut topology.namespaces[UNDERLAY];
     for family in families {
-        space.addresses.push((BRIDGE, host_prefix(router_name(family))));
+        netns.addresses.push((BRIDGE, host_prefix(router_name(family))));
         // What no machine on it has is lost in silence: a kernel's "net unreachable" is rationed, and so would depend on what
         // was sent before.
-        space.routes.push(Route { destination: everything(family), hop: Hop::Nowhere });
+        netns.routes.push(Route { destination: everything(family), hop: Hop::Nowhere });
     }
     for (address, node) in routed {
         if let Some(via) = node.internal_ip(Family::of(address)) {
-            space.routes.push(Route { destination: host_prefix(address), hop: Hop::Gateway(via, BRIDGE) });
+            netns.routes.push(Route { destination: host_prefix(address), hop: Hop::Gateway(via, BRIDGE) });
         }
     }
 }
@@ -80,11 +80,11 @@ pub(super) fn route(topology: &mut Topology, scenario: &Scenario, cluster: &Clus
 /// Plugs a machine into the bridge: its `eth0`, and the router's ways to its addresses.
 ///
 /// Returns the index of its `eth0`.
-pub(super) fn plug_in(topology: &mut Topology, space: SpaceId, addresses: &[IpAddr]) -> u32 {
-    let port_name = topology.interface_name(UNDERLAY, "to", space);
-    let (port, eth0) = topology.link((UNDERLAY, port_name), (space, "eth0"));
-    let mac = mac_of(space, eth0);
-    let underlay = &mut topology.spaces[UNDERLAY];
+pub(super) fn plug_in(topology: &mut Topology, netns: NetnsId, addresses: &[IpAddr]) -> u32 {
+    let port_name = topology.interface_name(UNDERLAY, "to", netns);
+    let (port, eth0) = topology.link((UNDERLAY, port_name), (netns, "eth0"));
+    let mac = mac_of(netns, eth0);
+    let underlay = &mut topology.namespaces[UNDERLAY];
     if let Some(interface) = underlay.interfaces.last_mut() {
         interface.bridge = Some(BRIDGE);
     }

@@ -1,12 +1,12 @@
 //! The kernel's path beside the predicted one.
 
 use svclab_rules::cluster::Family;
-use svclab_rules::walk::{Did, Transport};
+use svclab_rules::walk::{Evaluated, Transport};
 
-use super::{Passage, Teller, Traced, TracedWhat};
-use crate::predict::{AnyRule, Met, Network, PredictedBranch, Stage};
-use crate::topology::SpaceId;
-use crate::voices::Seen;
+use super::{Passage, TraceSource, Traced, TracedWhat};
+use crate::predict::{AnyRule, MatchedRule, Network, PredictedBranch, Stage};
+use crate::sources::Seen;
+use crate::topology::NetnsId;
 
 /// The port of a tunnel's packets, which are not traced (VXLAN as Linux has it).
 const TUNNEL: u16 = 8472;
@@ -37,8 +37,8 @@ pub(crate) struct Difference {
 }
 
 /// A rule that is predicted to be met, and where it stands in [`Comparison::told`].
-struct Foretold<'m> {
-    met: &'m Met<'m>,
+struct Predicted<'m> {
+    met: &'m MatchedRule<'m>,
     stage: usize,
     index: usize,
 }
@@ -67,22 +67,24 @@ pub(crate) fn nearest(
 /// Holds what the kernel told against a branch.
 pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &[Traced]) -> Comparison {
     let stages: Vec<(Passage, &Stage)> = passages(branch).collect();
-    let met: Vec<Vec<Met<'_>>> = stages.iter().map(|(_, stage)| network.met(stage)).collect();
+    let met: Vec<Vec<MatchedRule<'_>>> = stages.iter().map(|(_, stage)| network.met(stage)).collect();
     let told = met.iter().map(|rules| vec![None; rules.len()]).collect();
     let mut comparison = Comparison { alike: 0, difference: None, told };
-    for (passage, space) in visits(&stages, traced) {
+    for (passage, netns) in visits(&stages, traced) {
         let here = |(_, (of, stage)): &(usize, &(Passage, &Stage))| {
-            *of == passage && stage.space == space && !is_of_tunnel(stage)
+            *of == passage && stage.netns == netns && !is_of_tunnel(stage)
         };
-        let foretold = stages.iter().enumerate().filter(here).flat_map(|(stage, _)| {
-            met[stage].iter().enumerate().map(move |(index, met)| Foretold { met, stage, index })
+        let predicted = stages.iter().enumerate().filter(here).flat_map(|(stage, _)| {
+            met[stage].iter().enumerate().map(move |(index, met)| Predicted { met, stage, index })
         });
-        let foretold: Vec<Foretold<'_>> = foretold.filter(|one| !matches!(one.met.did, Did::PassByChance(_))).collect();
-        let kernel: Vec<&Traced> = traced.iter().filter(|one| one.space == space && one.passage == passage).collect();
-        let parted =
-            by_teller(foretold, kernel).into_iter().find_map(|(foretold, kernel)| comparison.walk(&foretold, &kernel));
+        let predicted: Vec<Predicted<'_>> =
+            predicted.filter(|one| !matches!(one.met.did, Evaluated::PassByChance(_))).collect();
+        let kernel: Vec<&Traced> = traced.iter().filter(|one| one.netns == netns && one.passage == passage).collect();
+        let parted = by_source(predicted, kernel)
+            .into_iter()
+            .find_map(|(predicted, kernel)| comparison.walk(&predicted, &kernel));
         if let Some((predicted, instead)) = parted {
-            let place = network.topology().spaces[space].name.clone();
+            let place = network.topology().namespaces[netns].name.clone();
             let family = stages.first().map_or(Family::Ipv4, |(_, stage)| stage.family);
             let kernel = kernel_words(network, family, instead);
             let predicted = predicted.map(|met| met.place.text.clone());
@@ -94,16 +96,16 @@ pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &
 }
 
 /// What is predicted and told of a machine: in one piece, or where its two languages have tellers of their own, each by itself.
-fn by_teller<'m, 't>(
-    foretold: Vec<Foretold<'m>>,
+fn by_source<'m, 't>(
+    predicted: Vec<Predicted<'m>>,
     kernel: Vec<&'t Traced>,
-) -> Vec<(Vec<Foretold<'m>>, Vec<&'t Traced>)> {
-    let is_of_iptables = |one: &Foretold<'_>| matches!(one.met.rule, AnyRule::Iptables { .. });
-    let is_of_legacy = |one: &&Traced| one.teller == Teller::Legacy;
-    if !kernel.iter().any(is_of_legacy) || foretold.iter().all(is_of_iptables) {
-        return vec![(foretold, kernel)];
+) -> Vec<(Vec<Predicted<'m>>, Vec<&'t Traced>)> {
+    let is_of_iptables = |one: &Predicted<'_>| matches!(one.met.rule, AnyRule::Iptables { .. });
+    let is_of_legacy = |one: &&Traced| one.trace_source == TraceSource::Legacy;
+    if !kernel.iter().any(is_of_legacy) || predicted.iter().all(is_of_iptables) {
+        return vec![(predicted, kernel)];
     }
-    let (foreign, own) = foretold.into_iter().partition(is_of_iptables);
+    let (foreign, own) = predicted.into_iter().partition(is_of_iptables);
     let (by_legacy, by_nftables) = kernel.into_iter().partition(is_of_legacy);
     vec![(own, by_nftables), (foreign, by_legacy)]
 }
@@ -115,14 +117,14 @@ fn passages(branch: &PredictedBranch) -> impl Iterator<Item = (Passage, &Stage)>
 }
 
 /// The namespaces that each packet comes to: in the predicted order, then those that only the kernel tells of.
-fn visits(stages: &[(Passage, &Stage)], traced: &[Traced]) -> Vec<(Passage, SpaceId)> {
+fn visits(stages: &[(Passage, &Stage)], traced: &[Traced]) -> Vec<(Passage, NetnsId)> {
     let mut visits = Vec::new();
     for passage in [Passage::There, Passage::Back] {
-        let foretold = stages.iter().filter(|(of, _)| *of == passage).map(|(_, stage)| stage.space);
-        let told = traced.iter().filter(|one| one.passage == passage).map(|one| one.space);
-        for space in foretold.chain(told) {
-            if !visits.contains(&(passage, space)) {
-                visits.push((passage, space));
+        let predicted = stages.iter().filter(|(of, _)| *of == passage).map(|(_, stage)| stage.netns);
+        let told = traced.iter().filter(|one| one.passage == passage).map(|one| one.netns);
+        for netns in predicted.chain(told) {
+            if !visits.contains(&(passage, netns)) {
+                visits.push((passage, netns));
             }
         }
     }
@@ -135,13 +137,13 @@ fn is_of_tunnel(stage: &Stage) -> bool {
 }
 
 /// A rule that was predicted, where there is one, and what the kernel met instead, where it met any.
-type Parted<'m, 't> = (Option<&'m Met<'m>>, Option<&'t Traced>);
+type Parted<'m, 't> = (Option<&'m MatchedRule<'m>>, Option<&'t Traced>);
 
 impl Comparison {
     /// Goes both ways through a namespace, as long as they are one.
-    fn walk<'m, 't>(&mut self, foretold: &[Foretold<'m>], kernel: &[&'t Traced]) -> Option<Parted<'m, 't>> {
+    fn walk<'m, 't>(&mut self, predicted: &[Predicted<'m>], kernel: &[&'t Traced]) -> Option<Parted<'m, 't>> {
         let mut kernel = kernel.iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).copied().peekable();
-        for Foretold { met, stage, index } in foretold {
+        for Predicted { met, stage, index } in predicted {
             let place = &met.place;
             let is_it = |one: &&Traced| {
                 (one.table.as_str(), &one.chain, one.what)
@@ -153,7 +155,7 @@ impl Comparison {
                     self.told[*stage][*index] = Some(true);
                 }
                 // What may or may not match leaves no trace that can be asked for.
-                None if matches!(met.did, Did::Perhaps) => {}
+                None if matches!(met.did, Evaluated::Perhaps) => {}
                 None => {
                     self.told[*stage][*index] = Some(false);
                     return Some((Some(*met), kernel.next()));
@@ -166,14 +168,14 @@ impl Comparison {
 
 /// What the kernel met, in words: the rule itself where it is one of those that were installed.
 fn kernel_words(network: &Network<'_>, family: Family, met: Option<&Traced>) -> String {
-    let Some(Traced { space, table, chain, what, .. }) = met else {
+    let Some(Traced { netns, table, chain, what, .. }) = met else {
         return "no further rule".to_owned();
     };
     let TracedWhat::Rule(Some(number)) = what else {
         return format!("a rule of chain {chain} in table {table} that is gone");
     };
     let place = format!("rule {number} of chain {chain} in table {table}");
-    network.rule_text(*space, family, table, chain, *number).map_or(place, |text| format!("table {table}: {text}"))
+    network.rule_text(*netns, family, table, chain, *number).map_or(place, |text| format!("table {table}: {text}"))
 }
 
 #[cfg(test)]
@@ -185,27 +187,28 @@ mod tests {
     use super::*;
     use crate::documents;
     use crate::predict::Prediction;
-    use crate::scenario::{Aim, load_and_aim};
+    use crate::scenario::{AdHocProbe, load_with_ad_hoc_probe};
+    use crate::sources::sent;
     use crate::topology;
-    use crate::voices::sent;
 
     /// A packet to a service with three endpoints, with what a kernel tells that takes the second way.
     fn with_kernel(check: impl FnOnce(&Network<'_>, &Prediction, Vec<Traced>)) {
-        let aim = Aim { from: "pod/client".to_owned(), to: "service/web:80".to_owned(), ..Aim::default() };
-        let aimed = load_and_aim(Path::new("../scenarios/distribution/three.yaml"), &aim).unwrap();
+        let aim =
+            AdHocProbe { from: "pod/client".to_owned(), to: "service/web:80".to_owned(), ..AdHocProbe::default() };
+        let aimed = load_with_ad_hoc_probe(Path::new("../scenarios/distribution/three.yaml"), &aim).unwrap();
         let documents = documents::generate(&aimed.scenario, &aimed.cluster).unwrap();
         let topology = topology::plan(&aimed.scenario);
         let network = Network::of(&topology, &documents, &aimed.cluster).unwrap();
         let prediction = network.predict(&sent(&aimed.probes[0], 33_000)).unwrap();
         let told = passages(&prediction.branches[1]).flat_map(|(passage, stage)| {
-            let rules = network.met(stage).into_iter().filter(|met| matches!(met.did, Did::Match(_)));
+            let rules = network.met(stage).into_iter().filter(|met| matches!(met.did, Evaluated::Match(_)));
             rules.map(move |met| Traced {
-                space: stage.space,
+                netns: stage.netns,
                 passage,
                 table: met.place.table,
                 chain: met.place.chain,
                 what: TracedWhat::Rule(Some(met.place.number)),
-                teller: Teller::Nftables,
+                trace_source: TraceSource::Nftables,
             })
         });
         let told = told.collect();
@@ -260,8 +263,8 @@ mod tests {
     #[test]
     fn what_is_told_beyond_the_prediction_is_a_difference() {
         with_kernel(|network, prediction, mut told| {
-            let space = network.topology().find("node/worker2").unwrap();
-            told.push(Traced { space, ..told[0].clone() });
+            let netns = network.topology().find("node/worker2").unwrap();
+            told.push(Traced { netns, ..told[0].clone() });
             let (_, comparison) = nearest(
                 network,
                 &prediction.branches,

@@ -5,7 +5,7 @@
 pub enum Passage {
     /// The first packet.
     There,
-    /// What is said to it: an answer, or a refusal.
+    /// What is said to it: an answer, or a rejection.
     Back,
 }
 
@@ -47,7 +47,7 @@ impl Header {
         self.protocol == 6 && self.transport.get(13).is_some_and(|flags| flags & (SYN | ACK) == SYN | ACK)
     }
 
-    /// Which packet of a flow it is, where it is one. A reset before any answer is a refusal; after one, it is the sender's who
+    /// Which packet of a flow it is, where it is one. A reset before any answer is a rejection; after one, it is the sender's who
     /// has no more to say.
     pub(super) fn passage(&self, is_answered: bool) -> Option<Passage> {
         let byte = |at: usize| self.transport.get(at).copied();

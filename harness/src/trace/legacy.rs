@@ -3,7 +3,7 @@
 use std::io;
 
 use super::headers::Header;
-use super::{Event, Teller, TracedWhat};
+use super::{Event, TraceSource, TracedWhat};
 use crate::lab::netfilter::{Message, Socket, encode};
 
 /// NFNL_SUBSYS_ULOG with NFULNL_MSG_PACKET, NFULNL_MSG_CONFIG (`linux/netfilter/nfnetlink_log.h`).
@@ -47,7 +47,7 @@ pub(super) fn hear(socket: &Socket) -> io::Result<Vec<Event>> {
 fn event(message: &Message) -> Option<Event> {
     let header = message.attribute(PAYLOAD).and_then(Header::read);
     let (table, chain, what) = read(&message.text(PREFIX)?)?;
-    Some(Event { header, table, chain, what, teller: Teller::Legacy })
+    Some(Event { header, table, chain, what, trace_source: TraceSource::Legacy })
 }
 
 /// A line of the log: `TRACE: nat:KUBE-SERVICES:rule:3 `.

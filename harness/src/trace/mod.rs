@@ -24,7 +24,7 @@ use crate::lab::{Lab, LabError};
 use crate::observation::FlowObservation;
 use crate::probe::{ProbeError, Prober};
 use crate::scenario::{Flows, Probe};
-use crate::topology::{Role, SpaceId};
+use crate::topology::{NetnsId, Role};
 use headers::Header;
 
 pub(crate) use comparison::{Comparison, Difference, nearest};
@@ -34,7 +34,7 @@ pub use headers::Passage;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     /// The namespace.
-    pub space: SpaceId,
+    pub netns: NetnsId,
     /// Which packet of a flow it is about.
     pub passage: Passage,
     /// The table.
@@ -44,12 +44,12 @@ pub struct Traced {
     /// What happened.
     pub what: TracedWhat,
     /// Who told.
-    pub teller: Teller,
+    pub trace_source: TraceSource,
 }
 
 /// A part of the kernel that tells of rules. What different ones tell of a machine has no common order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Teller {
+pub enum TraceSource {
     /// nftables, which has iptables-nft's rules too.
     Nftables,
     /// iptables-legacy.
@@ -90,12 +90,12 @@ struct Event {
     table: String,
     chain: String,
     what: TracedWhat,
-    teller: Teller,
+    trace_source: TraceSource,
 }
 
 /// Listens to the kernel's traces in a lab. It has to be stopped with [`Tracer::stop`], so that the lab is as before.
 pub(crate) struct Tracer {
-    ears: Vec<(SpaceId, Ear)>,
+    raw_listeners: Vec<(NetnsId, Ear)>,
 }
 
 /// The sockets of one namespace.
@@ -112,19 +112,19 @@ impl Tracer {
     /// Where the kernel gives no sockets, or the program nft is missing.
     pub(crate) fn start(lab: &Lab) -> Result<Self, LabError> {
         let topology = lab.topology();
-        let ruled = |space: &SpaceId| matches!(topology.spaces[*space].role, Role::Node | Role::RoutingPod);
-        let spaces: Vec<SpaceId> = (0..topology.spaces.len()).filter(ruled).collect();
-        let open = |space: SpaceId| {
-            let name = &topology.spaces[space].name;
-            let ear = lab.inside(space, || {
+        let ruled = |netns: &NetnsId| matches!(topology.namespaces[*netns].role, Role::Node | Role::RoutingPod);
+        let namespaces: Vec<NetnsId> = (0..topology.namespaces.len()).filter(ruled).collect();
+        let open = |netns: NetnsId| {
+            let name = &topology.namespaces[netns].name;
+            let ear = lab.inside(netns, || {
                 // Without nfnetlink_log nothing is heard of iptables-legacy; nftables tells all the same.
                 Ok::<_, io::Error>(Ear { nftables: nftables::listen()?, legacy: legacy::listen().ok() })
             })?;
-            Ok((space, ear.map_err(LabError::socket(name, "listening to the kernel's traces"))?))
+            Ok((netns, ear.map_err(LabError::socket(name, "listening to the kernel's traces"))?))
         };
-        let ears = spaces.iter().map(|space| open(*space)).collect::<Result<_, LabError>>()?;
-        lab.trace(&spaces, true)?;
-        Ok(Self { ears })
+        let raw_listeners = namespaces.iter().map(|netns| open(*netns)).collect::<Result<_, LabError>>()?;
+        lab.trace(&namespaces, true)?;
+        Ok(Self { raw_listeners })
     }
 
     /// Switches tracing off, and returns what the kernel told: namespace by namespace, in the order in which it happened there.
@@ -133,14 +133,14 @@ impl Tracer {
     ///
     /// Where the kernel had more to tell than there was room for, or tracing cannot be switched off.
     pub(crate) fn stop(self, lab: &Lab) -> Result<Vec<Traced>, LabError> {
-        let spaces: Vec<SpaceId> = self.ears.iter().map(|(space, _)| *space).collect();
-        let heard = self.ears.iter().map(|(space, ear)| {
-            let name = &lab.topology().spaces[*space].name;
+        let namespaces: Vec<NetnsId> = self.raw_listeners.iter().map(|(netns, _)| *netns).collect();
+        let heard = self.raw_listeners.iter().map(|(netns, ear)| {
+            let name = &lab.topology().namespaces[*netns].name;
             let events = ear.hear().map_err(LabError::socket(name, "reading the kernel's traces"))?;
-            Ok(traced(*space, events))
+            Ok(traced(*netns, events))
         });
         let heard = heard.collect::<Result<Vec<_>, LabError>>();
-        lab.trace(&spaces, false)?;
+        lab.trace(&namespaces, false)?;
         Ok(heard?.into_iter().flatten().collect())
     }
 }
@@ -156,15 +156,15 @@ impl Ear {
 }
 
 /// The events of a probe and what is said to it; others (a router's advertisement, the end of a connection) are left out.
-fn traced(space: SpaceId, events: Vec<Event>) -> Vec<Traced> {
+fn traced(netns: NetnsId, events: Vec<Event>) -> Vec<Traced> {
     let mut is_answered = false;
     let mut traced = Vec::new();
-    for Event { header, table, chain, what, teller } in events {
+    for Event { header, table, chain, what, trace_source } in events {
         let Some(passage) = header.as_ref().and_then(|header| header.passage(is_answered)) else { continue };
         // A reset is told of at each of its hooks.
         is_answered |= header.is_some_and(|header| header.accepts());
         if table != crate::lab::TRACING_TABLE {
-            traced.push(Traced { space, passage, table, chain, what, teller });
+            traced.push(Traced { netns, passage, table, chain, what, trace_source });
         }
     }
     traced

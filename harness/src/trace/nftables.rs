@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::headers::Header;
-use super::{Event, Teller, TracedWhat};
+use super::{Event, TraceSource, TracedWhat};
 use crate::lab::netfilter::{Message, Socket, encode};
 
 /// NFNLGRP_NFTRACE, as a bit.
@@ -61,7 +61,7 @@ pub(super) fn hear(socket: &Socket) -> io::Result<Vec<Event>> {
             }
         };
         let header = headers.get(&id).cloned();
-        events.push(Event { header, table, chain, what, teller: Teller::Nftables });
+        events.push(Event { header, table, chain, what, trace_source: TraceSource::Nftables });
     }
     Ok(events)
 }

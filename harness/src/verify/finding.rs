@@ -1,10 +1,10 @@
-//! Flows that the voices part about.
+//! Flows that the sources part about.
 
 use std::collections::BTreeMap;
 
-use crate::voices::Disagreement;
+use crate::sources::Disagreement;
 
-/// Flows that the voices part about in the same way.
+/// Flows that the sources part about in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Who disagrees with whom.
@@ -17,7 +17,7 @@ pub struct Finding {
     pub example: Example,
 }
 
-/// A flow that the voices part about.
+/// A flow that the sources part about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
     /// The flow in words: `pod/client > 10.96.0.10:80 tcp`.

@@ -8,7 +8,7 @@
 //! | `version` | 1 |
 //! | `status`, also of scenarios | `ok`, `failed` or `error` |
 //! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`; where it was verified, `nodes` and `services` (how many), `flows`, `not_promised` (flows of which nothing is promised), `asked[]`, `findings[]` |
-//! | `asked[]` | `from` (a vantage point), `kind` of address (`cluster-ip`, `external-ip`, `load-balancer`, `node-port`, `loopback`), `flows`, `parted` (flows that the voices part about, also where that is no failure) |
+//! | `asked[]` | `from` (a vantage point), `kind` of address (`cluster-ip`, `external-ip`, `load-balancer`, `node-port`, `loopback`), `flows`, `parted` (flows that the sources part about, also where that is no failure) |
 //! | `findings[]` | `disagreement` (`rules`, `network`, `unkept`, `kernel`, `model`, `all`, `unknown`, `known`), `fails`, `meaning` in a sentence, `what` differs, `flows`, `example` |
 //! | `example` | `flow`, `service`, `promise`, `prediction[]`, `observation`, `rules[]` on the way, all in words |
 //! | `error` | `cause` (`input`, `environment`, `internal`), `message`, `help` |
@@ -20,8 +20,8 @@ use super::finding::{Example, Finding};
 use super::verification::{AddressKind, Asked, Verification};
 use super::{Options, Verified};
 use crate::report::Trouble;
+use crate::sources::Disagreement;
 use crate::text::{self, path_text};
-use crate::voices::Disagreement;
 
 /// The verifications as an indented JSON document.
 ///

@@ -11,8 +11,8 @@ use crate::predict::{Network, Predicted, Prediction};
 use crate::probe::{ProbeError, Prober};
 use crate::run::{RunError, guarded};
 use crate::scenario::{Probe, Scenario, Span};
-use crate::topology::{self, SpaceId};
-use crate::voices::{Seen, sent};
+use crate::sources::{Seen, sent};
+use crate::topology::{self, NetnsId};
 
 /// How prediction and kernel get on with each other about some flows.
 #[derive(Debug, Clone, Default)]
@@ -113,11 +113,11 @@ impl Agreement {
             Err(Predicted::Unknown { why, .. }) => return self.unknown.push(why.to_string()),
             Err(_) => return self.unknown.push("the answer's way".to_owned()),
         };
-        let foretells = |outcomes: &[Seen]| outcomes.iter().any(|outcome| outcome.is_like(&seen));
-        if prediction.source.ip() == observed.source.ip() && foretells(&outcomes) {
+        let predicts = |outcomes: &[Seen]| outcomes.iter().any(|outcome| outcome.is_like(&seen));
+        if prediction.source.ip() == observed.source.ip() && predicts(&outcomes) {
             self.agreed += 1;
             self.by_chance += usize::from(outcomes.len() > 1);
-        } else if foretells(&outcomes_with_ports(network, probe, observed)) {
+        } else if predicts(&outcomes_with_ports(network, probe, observed)) {
             self.agreed += 1;
             self.by_port += 1;
         } else {
@@ -132,10 +132,10 @@ impl Agreement {
 fn outcomes_with_ports(network: &Network<'_>, probe: &Probe, observed: &FlowObservation) -> Vec<Seen> {
     let leaving = observed.path.iter().filter(|sighting| sighting.direction == Direction::Out);
     let leaving = leaving.filter_map(|one| Some((network.topology().find(&one.place)?, one.flow?.source.port())));
-    let leaving: Vec<(SpaceId, u16)> = leaving.collect();
+    let leaving: Vec<(NetnsId, u16)> = leaving.collect();
     // The first that leaves a namespace is the flow's packet, the last is its answer: of an entry again, the later one counts.
-    let of_packet: HashMap<SpaceId, u16> = leaving.iter().rev().copied().collect();
-    let of_answer: HashMap<SpaceId, u16> = leaving.iter().copied().collect();
+    let of_packet: HashMap<NetnsId, u16> = leaving.iter().rev().copied().collect();
+    let of_answer: HashMap<NetnsId, u16> = leaving.iter().copied().collect();
     let predicted = [of_packet, of_answer]
         .into_iter()
         .filter_map(|chosen| network.predict_where(&sent(probe, observed.source.port()), &chosen));

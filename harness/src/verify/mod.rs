@@ -1,4 +1,4 @@
-//! What should, would and did happen: every vantage point against every service address, by three voices.
+//! What should, would and did happen: every vantage point against every service address, by three sources.
 //!
 //! For each flow there are three answers that know nothing of each other: the *promise* of the Service API
 //! ([`svclab_rules::promise`]), the *prediction* from walking the rules ([`crate::predict`]), and the *observation* of a real
@@ -6,17 +6,17 @@
 //!
 //! - `inquiry`: what is asked, and what is known beforehand;
 //! - `survey`: how a lab is built and asked; `verification`: what comes of that;
-//! - `crate::voices`: who disagrees with whom about one flow;
-//! - `finding`: flows that the voices part about, by cause;
+//! - `crate::sources`: who disagrees with whom about one flow;
+//! - `finding`: flows that the sources part about, by cause;
 //! - `kernel`: prediction and observation alone, for any flows;
 //! - `render`: the page for a person; `json`: the same for machines.
 
 mod finding;
-mod inquiry;
 pub(crate) mod json;
 mod kernel;
+mod questions;
 mod render;
-mod survey;
+mod run;
 mod verification;
 
 use std::collections::BTreeSet;
@@ -29,13 +29,13 @@ use crate::run::{guarded, in_parallel};
 use crate::scenario::{Note, Scenario};
 
 pub use finding::{Example, Finding};
-pub(crate) use inquiry::Inquiry;
 pub use json::json;
 pub use kernel::{Agreement, Contradiction, compare_with_kernel};
+pub(crate) use questions::QuestionList;
 pub use render::{Style, page, summary};
 pub use verification::{AddressKind, Asked, Verification};
 
-pub use crate::voices::Disagreement;
+pub use crate::sources::Disagreement;
 
 /// How scenarios are verified.
 #[derive(Debug, Clone, Default)]
@@ -62,7 +62,7 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Whether all voices agree.
+    /// Whether all sources agree.
     pub fn holds(&self, options: &Options) -> bool {
         self.result.as_ref().is_ok_and(|verification| verification.failures(options).next().is_none())
     }
@@ -75,7 +75,7 @@ pub fn verify(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Ver
         let begin = Instant::now();
         let tables = scenario.notes.iter().filter_map(Note::left_out_tables).flatten().map(str::to_owned);
         let left_out = tables.collect::<BTreeSet<_>>().into_iter().collect();
-        let result = guarded(|| survey::survey(scenario, options));
+        let result = guarded(|| run::run(scenario, options));
         let result = result.map(|verification| Verification { duration: begin.elapsed(), ..verification });
         let result = result.map_err(crate::run::RunError::into_trouble);
         Verified { name: scenario.name.clone(), file: scenario.file.clone(), result, left_out }

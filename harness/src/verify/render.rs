@@ -80,11 +80,11 @@ fn closing(verification: &Verification, options: &Options, style: Style) -> Stri
     let head = format!("{}, {}: {}", count(*nodes, "node"), count(*services, "service"), count(all, "flow"));
     let parted: usize = verification.failures(options).map(|finding| finding.flows).sum();
     let allowed: usize = verification.findings.iter().map(|finding| finding.flows).sum::<usize>() - parted;
-    let voices = "promise, prediction and observation";
+    let sources = "promise, prediction and observation";
     let mut text = match parted {
-        0 => format!("{head}; {}", paint(style, AnsiColor::Green, &format!("{voices} agree"))),
+        0 => format!("{head}; {}", paint(style, AnsiColor::Green, &format!("{sources} agree"))),
         parted => {
-            let words = format!("{voices} part about {}", count(parted, "flow"));
+            let words = format!("{sources} part about {}", count(parted, "flow"));
             format!("{head}; {}", paint(style, AnsiColor::Red, &words))
         }
     };
@@ -98,7 +98,7 @@ fn closing(verification: &Verification, options: &Options, style: Style) -> Stri
     text
 }
 
-/// Vantage points in rows, kinds of addresses in columns: how many flows, and of these how many the voices agree about.
+/// Vantage points in rows, kinds of addresses in columns: how many flows, and of these how many the sources agree about.
 fn table(page: &mut String, verification: &Verification) {
     let mut points: Vec<&str> = Vec::new();
     for asked in &verification.asked {

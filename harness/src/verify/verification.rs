@@ -19,7 +19,7 @@ pub struct Verification {
     pub asked: Vec<Asked>,
     /// Flows of which nothing is promised.
     pub not_promised: usize,
-    /// What the voices part about.
+    /// What the sources part about.
     pub findings: Vec<Finding>,
     /// How long it took.
     pub duration: Duration,
@@ -34,7 +34,7 @@ pub struct Asked {
     pub kind: AddressKind,
     /// How many flows.
     pub flows: usize,
-    /// Those that the voices part about; of these also what is no failure.
+    /// Those that the sources part about; of these also what is no failure.
     pub parted: usize,
 }
 

@@ -31,7 +31,7 @@ mod flow;
 mod packet;
 mod peek;
 mod probe;
-mod refusal;
+mod rejection;
 mod sctp;
 mod tag;
 mod template;
@@ -51,6 +51,6 @@ pub use packet::{
 pub use peek::{Content, FlowKey, peek, peek_ip};
 pub use probe::probe;
 pub(crate) use probe::{is_answer, is_request};
-pub use refusal::{Refusal, RejectKind, refusal};
+pub use rejection::{RejectKind, Rejection, rejection};
 pub use tag::Tag;
 pub use template::Template;

@@ -293,7 +293,7 @@ impl Packet {
         content.unwrap_or(Content::Other)
     }
 
-    /// The tag of a probe or of its answer; `None` for everything else, also for refusals.
+    /// The tag of a probe or of its answer; `None` for everything else, also for rejections.
     pub fn tag(&self) -> Option<Tag> {
         match self.content() {
             Content::Request(tag) | Content::Answer(tag) => Some(tag),
@@ -301,7 +301,7 @@ impl Packet {
         }
     }
 
-    /// The key of the tag (see [`Tag`]) that a probe and everything that answers it carries, a refusal and a kernel's SYN
+    /// The key of the tag (see [`Tag`]) that a probe and everything that answers it carries, a rejection and a kernel's SYN
     /// with this sequence number included. An ICMP error has that of the packet that it quotes, a tunnel's packet that of the
     /// one inside.
     pub fn key(&self) -> Option<u32> {

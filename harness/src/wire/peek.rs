@@ -22,7 +22,7 @@ pub enum Content {
     Request(Tag),
     /// The answer to a probe.
     Answer(Tag),
-    /// Neither; a refusal, data, or somebody else's.
+    /// Neither; a rejection, data, or somebody else's.
     Other,
 }
 

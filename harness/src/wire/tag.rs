@@ -13,7 +13,7 @@
 /// | SCTP INIT | initiate tag | initial TSN |
 /// | SCTP INIT ACK | verification tag | initial TSN |
 ///
-/// A refusal (RST, ABORT) carries the key alone.
+/// A rejection (RST, ABORT) carries the key alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(u64);
 
@@ -36,12 +36,12 @@ impl Tag {
         self.0
     }
 
-    /// The word that every answer carries, a refusal too.
+    /// The word that every answer carries, a rejection too.
     pub const fn key(self) -> u32 {
         self.0 as u32 | KEY_BIT
     }
 
-    /// The word that a refusal lacks.
+    /// The word that a rejection lacks.
     pub const fn rest(self) -> u32 {
         (self.0 >> 31) as u32
     }

@@ -161,7 +161,7 @@ fn survive(bytes: &[u8]) {
     let _ = (checksum_errors(bytes), checksum_errors_ip(bytes));
     for packet in [Frame::decode(bytes).map(|frame| frame.packet), Packet::decode(bytes)].into_iter().flatten() {
         assert!(!packet.to_string().is_empty());
-        let _ = (packet.tag(), packet.encode(), refusal(&packet, &some_flow()));
+        let _ = (packet.tag(), packet.encode(), rejection(&packet, &some_flow()));
         assert!(answer(&packet).is_none_or(|answer| super::answer(&answer).is_none()), "an answer is answered");
     }
     for key in [peek(bytes), peek_ip(bytes)].into_iter().flatten() {
@@ -250,7 +250,7 @@ fn refused(flow: Flow) -> Packet {
     match &mut packet.transport {
         Transport::Tcp(tcp) => tcp.flags = TcpFlags::RST.with(TcpFlags::ACK),
         Transport::Sctp(sctp) => sctp.chunk = Some(Chunk::Abort),
-        other => panic!("{other:?} has no refusal of its own"),
+        other => panic!("{other:?} has no rejection of its own"),
     }
     packet
 }
@@ -287,9 +287,9 @@ fn refused(flow: Flow) -> Packet {
     RejectKind::OtherUnreachable,
     "ICMPv6 unknown next header (type 4, code 1)"
 )]
-fn refusals(#[case] packet: Packet, #[case] flow: Flow, #[case] kind: RejectKind, #[case] what: &str) {
-    let found = refusal(&Packet::decode(&packet.encode().unwrap()).unwrap(), &flow);
-    assert_eq!(found, Some(Refusal { kind, what: what.to_owned(), by: packet.source }));
+fn rejections(#[case] packet: Packet, #[case] flow: Flow, #[case] kind: RejectKind, #[case] what: &str) {
+    let found = rejection(&Packet::decode(&packet.encode().unwrap()).unwrap(), &flow);
+    assert_eq!(found, Some(Rejection { kind, what: what.to_owned(), by: packet.source }));
 }
 
 #[rstest]
@@ -302,7 +302,7 @@ fn refusals(#[case] packet: Packet, #[case] flow: Flow, #[case] kind: RejectKind
     transport: Transport::Tcp(Tcp { flags: TcpFlags::ACK, ..opening() }), ..probe(&some_flow(), tag())
 }))]
 fn no_refusals(#[case] packet: Packet) {
-    assert_eq!(refusal(&packet, &some_flow()), None);
+    assert_eq!(rejection(&packet, &some_flow()), None);
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn an_error_that_quotes_eight_bytes_names_the_ports() {
     let words =
         "ICMP 172.18.0.2 > 10.244.1.3: port unreachable (type 3, code 3) for 10.244.1.3:37328 > 10.96.34.82:80 tcp";
     assert_eq!(packet.to_string(), words);
-    assert_eq!(refusal(&packet, &some_flow()).unwrap().kind, RejectKind::PortUnreachable);
+    assert_eq!(rejection(&packet, &some_flow()).unwrap().kind, RejectKind::PortUnreachable);
 }
 
 fn from_hex(text: &str) -> Vec<u8> {

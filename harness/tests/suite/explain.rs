@@ -6,16 +6,16 @@ use std::process::Command;
 use rstest::rstest;
 use svclab::explain::{Explanation, Style, Verdict, explain, explain_live, mermaid, page, svg};
 use svclab::lab::Backend;
-use svclab::scenario::{Aim, load_and_aim};
+use svclab::scenario::{AdHocProbe, load_with_ad_hoc_probe};
 use svclab::testing;
 
-fn aim(from: &str, to: &str) -> Aim {
-    Aim { from: from.to_owned(), to: to.to_owned(), ..Aim::default() }
+fn aim(from: &str, to: &str) -> AdHocProbe {
+    AdHocProbe { from: from.to_owned(), to: to.to_owned(), ..AdHocProbe::default() }
 }
 
-fn explained(file: &str, aim: &Aim) -> Explanation {
+fn explained(file: &str, aim: &AdHocProbe) -> Explanation {
     let path = Path::new("../scenarios").join(file);
-    let aimed = load_and_aim(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let aimed = load_with_ad_hoc_probe(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     explain(&aimed, aim.step, 1).expect("rules that can be walked")
 }
 
@@ -39,14 +39,14 @@ fn a_service_in_nftables_mode() {
 #[test]
 fn a_node_port() {
     let aim = aim("host/outside", "nodeport/web:80@worker2");
-    let explanation = explained("foreign-rules/forward-policy-drop.yaml", &aim);
+    let explanation = explained("other-rules/forward-policy-drop.yaml", &aim);
     insta::assert_snapshot!("node_port_text", page(&explanation, Style { brief: true, ..Style::default() }));
 }
 
 /// What ends the way of a packet is its verdict: a policy, a rule, nobody who listens.
 #[rstest]
 #[case::policy(
-    "foreign-rules/forward-policy-drop.yaml",
+    "other-rules/forward-policy-drop.yaml",
     "pod/client",
     "service/web:80",
     Verdict::Dropped,
@@ -119,7 +119,7 @@ fn a_picture_stands_alone() {
 
 #[rstest]
 #[case::sender(&["--from", "pod/nobody", "--to", "service/web:80"], "there is no pod `nobody`")]
-#[case::destination(&["--from", "pod/client", "--to", "service/wep:80"], "Did you mean `web`?")]
+#[case::destination(&["--from", "pod/client", "--to", "service/wep:80"], "Evaluated you mean `web`?")]
 #[case::protocol(&["--from", "pod/client", "--to", "service/web:80", "--protocol", "tpc"], "`tpc` is no protocol")]
 #[case::family(&["--from", "pod/client", "--to", "service/web:80", "--family", "ipv6"], "have no IPv6 address")]
 #[case::step(&["--from", "pod/client", "--to", "service/web:80", "--step", "9"], "there is no step 9")]
@@ -149,15 +149,15 @@ fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case
 /// The kernel meets the rules that are predicted, one after the other, whoever loaded them.
 #[rstest]
 #[case::cluster_ip("distribution/three.yaml", "pod/client", "service/web:80")]
-#[case::node_port("foreign-rules/forward-policy-drop.yaml", "host/outside", "nodeport/web:80@worker")]
-#[case::policy("foreign-rules/forward-policy-drop.yaml", "pod/client", "service/web:80")]
-#[case::process("foreign-rules/forward-policy-drop.yaml", "node/worker2", "service/web:80")]
+#[case::node_port("other-rules/forward-policy-drop.yaml", "host/outside", "nodeport/web:80@worker")]
+#[case::policy("other-rules/forward-policy-drop.yaml", "pod/client", "service/web:80")]
+#[case::process("other-rules/forward-policy-drop.yaml", "node/worker2", "service/web:80")]
 #[case::refused("no-endpoints/reject.yaml", "pod/client", "service/web:80")]
 #[case::own_closed_port("distribution/three.yaml", "node/worker", "172.18.0.2:9999")]
 #[case::closed_port("distribution/three.yaml", "pod/client", "172.18.0.2:9999")]
 #[case::udp("distribution/seven.yaml", "pod/client", "service/web:quic")]
-#[case::beside_nftables("foreign-rules/beside-nftables.yaml", "pod/client", "service/web:80")]
-#[case::policy_beside_nftables("foreign-rules/beside-nftables.yaml", "pod/client3", "service/web:80")]
+#[case::beside_nftables("other-rules/beside-nftables.yaml", "pod/client", "service/web:80")]
+#[case::policy_beside_nftables("other-rules/beside-nftables.yaml", "pod/client3", "service/web:80")]
 #[case::bridge_and_tunnel("seeds/002-k3s-klipper-lb.yaml", "pod/client", "service/traefik-ns/traefik:80")]
 fn the_kernel_goes_the_predicted_way(
     #[case] file: &str,
@@ -168,10 +168,10 @@ fn the_kernel_goes_the_predicted_way(
     goes_the_predicted_way(file, &aim(from, to), backend);
 }
 
-fn goes_the_predicted_way(file: &str, aim: &Aim, backend: Backend) {
+fn goes_the_predicted_way(file: &str, aim: &AdHocProbe, backend: Backend) {
     testing::privileged(|| {
         let path = Path::new("../scenarios").join(file);
-        let aimed = load_and_aim(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let aimed = load_with_ad_hoc_probe(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let explanation = explain_live(&aimed, 0, backend).unwrap_or_else(|error| panic!("{error}"));
         let page = page(&explanation, Style::default());
         let kernel = explanation.kernel.as_ref().expect("a packet was sent");

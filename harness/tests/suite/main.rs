@@ -7,13 +7,13 @@
     reason = "a test fails where something is missing"
 )]
 
-mod account;
 mod affinity;
 mod as_a_library;
 mod bounds;
 mod check;
 mod command_line;
 mod counting;
+mod diagnosis;
 mod differential;
 mod doctor;
 mod explain;

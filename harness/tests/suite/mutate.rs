@@ -36,7 +36,7 @@ fn verify_finds_every_mistake(#[case] file: &str) {
     });
 }
 
-/// Of rules alone, saved by real kube-proxies: what is assumed around them is right, so that all voices agree; and mistakes are found.
+/// Of rules alone, saved by real kube-proxies: what is assumed around them is right, so that all sources agree; and mistakes are found.
 #[rstest]
 #[case::policy_local("both-policies-local/v1.30-iptables/iptables-save.txt")]
 #[case::source_ranges("loadbalancer-source-ranges-with-node/v1.25-iptables/iptables-save.txt")]
@@ -50,7 +50,7 @@ fn of_saved_rules_verify_finds_every_mistake(#[case] file: &str) {
     testing::privileged(|| {
         let file = Path::new("../rules/tests/golden").join(file);
         let text = scenario::read_file(&file).unwrap_or_else(|error| panic!("{error}"));
-        let scenario = scenario::of_rules(&text, &file).unwrap_or_else(|mistakes| panic!("{mistakes}")).scenario;
+        let scenario = scenario::infer(&text, &file).unwrap_or_else(|mistakes| panic!("{mistakes}")).scenario;
         let scenarios = std::slice::from_ref(&scenario);
         let options = svclab::verify::Options::default();
         let verified = verify(scenarios, &options, &|_| {});
@@ -59,7 +59,7 @@ fn of_saved_rules_verify_finds_every_mistake(#[case] file: &str) {
         let table = table(&all[0], Style::default());
         assert!(all[0].holds(), "{table}");
         let mutants = &all[0].result.as_ref().unwrap_or_else(|_| panic!("{table}")).mutants;
-        assert!(mutants.iter().all(|mutant| mutant.space == "node/node-1"), "{table}");
+        assert!(mutants.iter().all(|mutant| mutant.netns == "node/node-1"), "{table}");
         assert!(mutants.iter().any(|mutant| mutant.fate == Fate::Killed), "{table}");
     });
 }

@@ -1,4 +1,4 @@
-//! What authors of scenarios expect, held against what the Service API promises: two voices that know nothing of each
+//! What authors of scenarios expect, held against what the Service API promises: two sources that know nothing of each
 //! other, and nothing of rules.
 //!
 //! Scenarios with rules of their own are left out, since these change what happens on purpose.
@@ -15,7 +15,7 @@ use svclab::scenario::{
 use svclab::topology::{self, Topology};
 use svclab_rules::cluster::{Cluster, Family, Protocol};
 use svclab_rules::promise::{
-    Eligible, Outcome, Owner, Promise, Promises, Question, Rejection, Reply, Shortfall, Source, VantagePoint,
+    Eligible, KnownBug, Outcome, Owner, Promise, Promises, Question, Rejection, Reply, Source, VantagePoint,
 };
 
 /// Why an author is right although the documents promise something else.
@@ -26,7 +26,7 @@ enum Because {
     /// The packet belongs to a connection that is older than the objects' last change. Promises are for new ones.
     OldConnection,
     /// The release does not keep the promise, and the promise says so.
-    Release(Shortfall),
+    Release(KnownBug),
 }
 
 /// All tests of which that is so: file, name of the test, reason. One that is not needed fails.
@@ -48,8 +48,8 @@ const EXCEPTIONS: &[(&str, &str, Because)] = &[
         "with a second endpoint, two more datagrams from the same port",
         Because::OldConnection,
     ),
-    ("nftables/policy-local.yaml", "the node does not", Because::Release(Shortfall::ShortCutDropped)),
-    ("releases/1.33.5-policy-local-nftables.yaml", "the node does not", Because::Release(Shortfall::ShortCutDropped)),
+    ("nftables/policy-local.yaml", "the node does not", Because::Release(KnownBug::ShortCutDropped)),
+    ("releases/1.33.5-policy-local-nftables.yaml", "the node does not", Because::Release(KnownBug::ShortCutDropped)),
     ("releases/1.32-udp-scale-to-zero.yaml", "when the last endpoint is gone", Because::OldConnection),
     ("releases/1.32-udp-scale-to-zero-nftables.yaml", "when the last endpoint is gone", Because::OldConnection),
     ("releases/1.33-udp-port-changes.yaml", "when the endpoint serves at another port", Because::OldConnection),
@@ -61,44 +61,44 @@ const EXCEPTIONS: &[(&str, &str, Because)] = &[
     (
         "releases/1.14-policy-local.yaml",
         "a node without an endpoint is dropped",
-        Because::Release(Shortfall::NoShortCutForNodes),
+        Because::Release(KnownBug::NoShortCutForNodes),
     ),
     (
         "releases/1.18-external-ip.yaml",
         "a pod on worker2 goes the long way over worker",
-        Because::Release(Shortfall::ExternalIpsFromInside),
+        Because::Release(KnownBug::ExternalIpsFromInside),
     ),
     (
         "releases/1.18-external-ip.yaml",
         "a process on worker2 goes the long way over worker",
-        Because::Release(Shortfall::ExternalIpsFromInside),
+        Because::Release(KnownBug::ExternalIpsFromInside),
     ),
     (
         "releases/1.18-external-ip.yaml",
         "a pod on worker, where the address leads back to, is lost",
-        Because::Release(Shortfall::ExternalIpsFromInside),
+        Because::Release(KnownBug::ExternalIpsFromInside),
     ),
     (
         "releases/1.23-internal-policy.yaml",
         "the ClusterIP on another node is rejected",
-        Because::Release(Shortfall::InternalPolicyMixed),
+        Because::Release(KnownBug::InternalPolicyMixed),
     ),
     (
         "releases/1.23-internal-policy.yaml",
         "the node port of another node is rejected",
-        Because::Release(Shortfall::InternalPolicyMixed),
+        Because::Release(KnownBug::InternalPolicyMixed),
     ),
     (
         "releases/1.24-source-ranges.yaml",
         "out of the range, the packet is passed on to the load balancer",
-        Because::Release(Shortfall::DropIsForwarded),
+        Because::Release(KnownBug::DropIsForwarded),
     ),
 ];
 
 #[rstest]
 fn authors_and_documents_agree(
     #[files("../scenarios/**/*.yaml")]
-    #[exclude("/(invalid|manifests|foreign-rules)/")]
+    #[exclude("/(invalid|manifests|other-rules)/")]
     scenario: PathBuf,
 ) {
     let scenario = scenario::load(&scenario).unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -108,11 +108,11 @@ fn authors_and_documents_agree(
     let known: BTreeSet<&str> = exceptions(&scenario.file).map(|(test, _)| test).collect();
     let mut needed = BTreeSet::new();
     let mut troubles = Vec::new();
-    for Disagreement { test, probe, shortfall, text } in disagreements(&scenario) {
+    for Disagreement { test, probe, known_bug, text } in disagreements(&scenario) {
         let excuse = exceptions(&scenario.file).find(|(name, _)| *name == test).map(|(_, because)| because);
         let holds = match excuse {
-            Some(Because::Network | Because::OldConnection) => shortfall.is_none(),
-            Some(Because::Release(known)) => shortfall == Some(known),
+            Some(Because::Network | Because::OldConnection) => known_bug.is_none(),
+            Some(Because::Release(known)) => known_bug == Some(known),
             None => false,
         };
         if holds {
@@ -138,7 +138,7 @@ fn exceptions(file: &Path) -> impl Iterator<Item = (&'static str, Because)> {
 struct Disagreement<'a> {
     test: &'a str,
     probe: &'a Probe,
-    shortfall: Option<Shortfall>,
+    known_bug: Option<KnownBug>,
     text: String,
 }
 
@@ -159,7 +159,7 @@ fn disagreements(scenario: &Scenario) -> Vec<Disagreement<'_>> {
                     let promise = promises.about(&view.question());
                     if let Err(text) = view.compare(expectation, &promise) {
                         let text = format!("{text}\n    promised: {}", promise.outcome);
-                        found.push(Disagreement { test: &test.name, probe, shortfall: promise.shortfall, text });
+                        found.push(Disagreement { test: &test.name, probe, known_bug: promise.known_bug, text });
                     }
                 }
             }
@@ -200,7 +200,7 @@ impl View<'_> {
 
     /// The node that the lab's router sends an address to.
     fn routed_to(&self, address: IpAddr) -> Option<String> {
-        let underlay = &self.topology.spaces[topology::UNDERLAY];
+        let underlay = &self.topology.namespaces[topology::UNDERLAY];
         let route = underlay.routes.iter().find(|route| route.destination.addr() == address)?;
         let node =
             self.cluster.nodes.iter().find(|node| node.addresses().any(|own| Some(own) == route.hop.gateway()))?;
@@ -249,7 +249,7 @@ impl View<'_> {
             }
             (OutcomeExpectation::Rejected(kind), Outcome::Rejected(rejection)) => self.is_kind(*kind, *rejection),
             (OutcomeExpectation::Rejected(kind), Outcome::NotAService(Owner::Node(_))) => {
-                self.is_kind(*kind, Rejection::NobodyListens)
+                self.is_kind(*kind, Rejection::NoListener)
             }
             (
                 OutcomeExpectation::Dropped(DropPlace::Underlay)
@@ -287,11 +287,9 @@ impl View<'_> {
 
     fn is_kind(&self, expected: RejectKind, promised: Rejection) -> bool {
         let kinds: &[RejectKind] = match (promised, self.probe.protocol) {
-            (Rejection::PortUnreachable, _) | (Rejection::NobodyListens, Protocol::Udp) => {
-                &[RejectKind::PortUnreachable]
-            }
-            (Rejection::NobodyListens, Protocol::Tcp) => &[RejectKind::TcpReset],
-            (Rejection::NobodyListens, Protocol::Sctp) => &[RejectKind::SctpAbort, RejectKind::OtherUnreachable],
+            (Rejection::PortUnreachable, _) | (Rejection::NoListener, Protocol::Udp) => &[RejectKind::PortUnreachable],
+            (Rejection::NoListener, Protocol::Tcp) => &[RejectKind::TcpReset],
+            (Rejection::NoListener, Protocol::Sctp) => &[RejectKind::SctpAbort, RejectKind::OtherUnreachable],
         };
         expected == RejectKind::Any || kinds.contains(&expected)
     }
@@ -329,8 +327,8 @@ impl View<'_> {
     /// Whether an interface of a node has an address.
     fn is_of_node(&self, node: &str, address: IpAddr) -> bool {
         let label = format!("node/{node}");
-        let space = self.topology.spaces.iter().find(|space| space.name == label);
-        space.is_some_and(|space| space.addresses.iter().any(|(_, prefix)| prefix.addr() == address))
+        let netns = self.topology.namespaces.iter().find(|netns| netns.name == label);
+        netns.is_some_and(|netns| netns.addresses.iter().any(|(_, prefix)| prefix.addr() == address))
     }
 
     fn allows_reply(&self, endpoint: &Eligible, expected: ReplyExpectation) -> bool {

@@ -100,7 +100,7 @@ fn of_a_scenario_they_are_what_a_lab_installs() {
     let scenario = scenario::load(Path::new(SEED)).expect("a sound scenario");
     let node = &scenario.cluster.nodes[1].name;
     let documents = documents::generate(&scenario, &scenario.cluster).expect("rules");
-    let installed = documents.iter().find(|document| document.space == format!("node/{node}")).expect("a document");
+    let installed = documents.iter().find(|document| document.netns == format!("node/{node}")).expect("a document");
     let output = svclab(&[SEED, "--node", node]);
     assert_eq!((stdout(&output), stderr(&output)), (installed.text.as_str(), ""));
 }
@@ -118,7 +118,7 @@ fn without_a_name_the_first_node_is_chosen_and_that_is_said(#[case] path: &str) 
 }
 
 #[rstest]
-#[case::mistyped_node(&[SEED, "--node", "worker-22"], "there is no node `worker-22`\nhelp: Did you mean")]
+#[case::mistyped_node(&[SEED, "--node", "worker-22"], "there is no node `worker-22`\nhelp: Evaluated you mean")]
 #[case::no_such_family(&[SEED, "--family", "ipv6"], "has no IPv6 address")]
 #[case::unknown_version(&[SEED, "--version", "2.0"], "unknown kube-proxy version `2.0`: known are 1.10 to")]
 #[case::nothing_there(&["missing.yaml"], "missing.yaml:1:1: the file cannot be read")]
@@ -251,7 +251,7 @@ fn differences_of_other_rules_are_not_listed_as_no_difference() {
     let more = written.replace("COMMIT\n*nat", "-A INPUT -p tcp --dport 22 -j DROP\nCOMMIT\n*nat");
     let line = 1 + more.lines().position(|line| line.contains("--dport 22")).expect("the rule");
     let of_file = format!("is unexpected (line {line})\n");
-    let firewalled = "../scenarios/foreign-rules/forward-policy-drop.yaml";
+    let firewalled = "../scenarios/other-rules/forward-policy-drop.yaml";
     let own = stdout(&svclab(&[firewalled, "--node", "worker2"])).to_owned();
     let without = own.replace(":FORWARD DROP", ":FORWARD ACCEPT");
     assert_ne!(own, without);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rstest::rstest;
-use svclab::scenario::{ForeignRules, Install, Place};
+use svclab::scenario::{Install, OtherRules, Place};
 use svclab::verify::{Disagreement, Finding, Options, Style, json, page, verify};
 use svclab::{scenario, testing};
 use svclab_rules::cluster::{Family, ProxyMode};
@@ -22,24 +22,20 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("distribution/forgotten-probability.yaml", Rules, "endpoints do not get the shares"),
     ("distribution/forgotten-probability.yaml", Rules, "delivered with its source kept"),
     ("distribution/forgotten-probability.yaml", Rules, "nobody has the address"),
-    ("foreign-rules/accept-before-reject.yaml", Rules, "nobody has the address"),
-    ("foreign-rules/beside-nftables.yaml", Rules, "dropped on node/worker3: by the policy of FORWARD"),
-    ("foreign-rules/beside-nftables.yaml", Rules, "delivered to who is no endpoint"),
-    ("foreign-rules/drop-mark.yaml", Rules, "--mark 0x8000/0x8000 -j DROP"),
-    ("foreign-rules/flushed.yaml", Rules, "nobody has the address"),
-    ("foreign-rules/flushed.yaml", Rules, "rejected on node/worker (TCP reset): no process listens"),
-    ("foreign-rules/forward-policy-drop.yaml", Rules, "dropped on node/worker2: by the policy of FORWARD"),
-    ("foreign-rules/host-port.yaml", Rules, "delivered to who is no endpoint"),
-    (
-        "foreign-rules/lost-match.yaml",
-        Rules,
-        "-A KUBE-FIREWALL -m comment --comment \"kubernetes firewall for dropping",
-    ),
-    ("foreign-rules/mark-collision.yaml", Rules, "delivered with another source"),
-    ("foreign-rules/nftables-firewall.yaml", Rules, "dropped on node/worker: by the policy of forward in table filter"),
-    ("foreign-rules/notrack.yaml", Rules, "nobody has the address"),
-    ("foreign-rules/tables-beside.yaml", Rules, "rejected on node/worker3 (TCP reset): by table guard"),
-    ("foreign-rules/tables-beside.yaml", Rules, "delivered to who is no endpoint"),
+    ("other-rules/accept-before-reject.yaml", Rules, "nobody has the address"),
+    ("other-rules/beside-nftables.yaml", Rules, "dropped on node/worker3: by the policy of FORWARD"),
+    ("other-rules/beside-nftables.yaml", Rules, "delivered to who is no endpoint"),
+    ("other-rules/drop-mark.yaml", Rules, "--mark 0x8000/0x8000 -j DROP"),
+    ("other-rules/flushed.yaml", Rules, "nobody has the address"),
+    ("other-rules/flushed.yaml", Rules, "rejected on node/worker (TCP reset): no process listens"),
+    ("other-rules/forward-policy-drop.yaml", Rules, "dropped on node/worker2: by the policy of FORWARD"),
+    ("other-rules/host-port.yaml", Rules, "delivered to who is no endpoint"),
+    ("other-rules/lost-match.yaml", Rules, "-A KUBE-FIREWALL -m comment --comment \"kubernetes firewall for dropping"),
+    ("other-rules/mark-collision.yaml", Rules, "delivered with another source"),
+    ("other-rules/nftables-firewall.yaml", Rules, "dropped on node/worker: by the policy of forward in table filter"),
+    ("other-rules/notrack.yaml", Rules, "nobody has the address"),
+    ("other-rules/tables-beside.yaml", Rules, "rejected on node/worker3 (TCP reset): by table guard"),
+    ("other-rules/tables-beside.yaml", Rules, "delivered to who is no endpoint"),
     ("hairpin/bridge-hairpin-off.yaml", Network, "no hairpin mode"),
     ("masquerade/cni-egress.yaml", Rules, "delivered with another source"),
     ("masquerade/cni-egress.yaml", Rules, "has no local endpoints"),
@@ -56,7 +52,7 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
 ];
 
 #[rstest]
-fn voices_agree(
+fn sources_agree(
     #[files("../scenarios/**/*.yaml")]
     #[exclude("/(invalid|manifests)/")]
     path: PathBuf,
@@ -90,7 +86,7 @@ fn voices_agree(
 fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expected: Disagreement) {
     testing::privileged(|| {
         let mut scenario = scenario::load(Path::new("../scenarios/cluster-ip/same-node.yaml")).unwrap();
-        scenario.rules.push(ForeignRules {
+        scenario.rules.push(OtherRules {
             place: Place::Node("worker".to_owned()),
             family: Family::Ipv4,
             mode: ProxyMode::Iptables,
@@ -115,10 +111,10 @@ fn a_missing_drop_is_no_agreement() {
         let path = Path::new("../scenarios/releases/1.33-unallocated-address-nftables.yaml");
         let mut scenario = scenario::load(path).unwrap();
         let documents = svclab::documents::generate(&scenario, &scenario.cluster).unwrap();
-        let table = documents.iter().find(|document| document.space == "node/worker").unwrap();
+        let table = documents.iter().find(|document| document.netns == "node/worker").unwrap();
         let kept: Vec<&str> = table.text.lines().filter(|line| !line.contains("unallocated ClusterIPs")).collect();
         assert_eq!(kept.len() + 1, table.text.lines().count(), "one rule less");
-        scenario.rules.push(ForeignRules {
+        scenario.rules.push(OtherRules {
             place: Place::Node("worker".to_owned()),
             family: table.family,
             mode: ProxyMode::Nftables,
@@ -139,7 +135,7 @@ fn a_missing_drop_is_no_agreement() {
 #[test]
 fn json_says_what_the_page_says() {
     testing::privileged(|| {
-        let path = Path::new("../scenarios/foreign-rules/drop-mark.yaml");
+        let path = Path::new("../scenarios/other-rules/drop-mark.yaml");
         let options = Options::default();
         let all = verify(&[scenario::load(path).unwrap()], &options, &|_| {});
         let text = json(&all, &options).unwrap();

@@ -3,7 +3,7 @@
 use super::Cascade;
 use super::check::check;
 use super::defect::{Defect, Kind};
-use super::front::Front;
+use super::frontend::Frontend;
 use super::outcome::Unknown;
 use super::walked::Walked;
 use crate::cluster::Protocol;
@@ -23,7 +23,7 @@ pub enum Extent {
 pub(super) struct About {
     pub(super) service: String,
     pub(super) protocol: Option<Protocol>,
-    pub(super) fronts: Vec<Front>,
+    pub(super) frontends: Vec<Frontend>,
     pub(super) chain: String,
     pub(super) has_affinity: bool,
     /// What is wrong with names, addresses and affinity.
@@ -38,7 +38,7 @@ const MOST_ROUNDED: f64 = 0.01;
 
 /// Puts a cascade together.
 pub(super) fn judge(about: About, walked: Walked) -> Cascade {
-    let About { service, protocol, fronts, chain, has_affinity, defects: more, extent } = about;
+    let About { service, protocol, frontends, chain, has_affinity, defects: more, extent } = about;
     let Walked { steps, endpoints, left, fallen, cases, mut unknown, mut defects } = walked;
     defects.extend(check(&steps, endpoints));
     defects.extend(more);
@@ -55,7 +55,7 @@ pub(super) fn judge(about: About, walked: Walked) -> Cascade {
     let mut cascade = Cascade {
         service,
         protocol,
-        fronts,
+        frontends,
         chain,
         steps,
         endpoints,

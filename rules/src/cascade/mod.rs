@@ -14,7 +14,7 @@ mod affinity;
 mod check;
 mod defect;
 mod even;
-mod front;
+mod frontend;
 mod identity;
 mod judge;
 mod naming;
@@ -30,7 +30,7 @@ mod written;
 
 pub use defect::{Defect, Kind};
 pub(crate) use even::{FIVE_DIGITS, TEN_DIGITS, is_even};
-pub use front::Front;
+pub use frontend::Frontend;
 pub use judge::Extent;
 pub use numgen::{numgens, numgens_of};
 pub use outcome::{Case, Fallen, Fate, Unknown, Verdict};
@@ -50,7 +50,7 @@ pub struct Cascade {
     /// The protocol, where rules tell it.
     pub protocol: Option<Protocol>,
     /// The addresses and ports whose connections come here.
-    pub fronts: Vec<Front>,
+    pub frontends: Vec<Frontend>,
     /// The chain.
     pub chain: String,
     /// The endpoints in the order in which rules come to them.

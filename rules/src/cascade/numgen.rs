@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::affinity::{Endpoint, Key as Remembered, Note, Recall, affinity};
 use super::defect::{Defect, Kind};
-use super::front::Front;
+use super::frontend::Frontend;
 use super::judge::{About, Extent, judge};
 use super::naming::Naming;
 use super::walked::{Group, Names, walk};
@@ -135,15 +135,15 @@ impl<'a> Text<'a> {
     }
 
     fn cascade(&self, chain: &Chain, position: u32) -> Option<Cascade> {
-        let fronts = fronts(&chain.name, &self.leads);
+        let frontends = frontends(&chain.name, &self.leads);
         let (service, protocol) = named(&chain.name);
-        let protocol = protocol.or_else(|| fronts.first().map(|front| front.protocol));
+        let protocol = protocol.or_else(|| frontends.first().map(|frontend| frontend.protocol));
         let names = Written { text: self, chain };
         let group = Group {
             program: &self.program,
             chain: position,
             protocol: protocol.unwrap_or(Protocol::Tcp),
-            fronts: &fronts,
+            frontends: &frontends,
             names: &names,
         };
         let walked = walk(&group)?;
@@ -152,7 +152,7 @@ impl<'a> Text<'a> {
         let (has_affinity, mut defects) = self.affinity(chain, &led);
         defects.extend(self.identity(chain, group.protocol, &led));
         let (chain, extent) = (chain.name.to_string(), self.extent);
-        Some(judge(About { service, protocol, fronts, chain, has_affinity, defects, extent }, walked))
+        Some(judge(About { service, protocol, frontends, chain, has_affinity, defects, extent }, walked))
     }
 
     fn affinity(&self, chain: &Chain, led: &[(usize, &str)]) -> (bool, Vec<Defect>) {
@@ -355,17 +355,17 @@ fn named(chain: &str) -> (String, Option<Protocol>) {
 /// What leads to a chain: elements of maps, and rules of other chains.
 #[derive(Default)]
 struct Lead<'a> {
-    fronts: Vec<Front>,
+    frontends: Vec<Frontend>,
     chains: Vec<&'a str>,
 }
 
 fn leads(table: &Table) -> HashMap<&str, Lead<'_>> {
     let mut leads: HashMap<&str, Lead<'_>> = HashMap::new();
     for element in table.sets.iter().flat_map(|set| &set.elements) {
-        if let (Some(Verdict::Goto(chain) | Verdict::Jump(chain)), Some(front)) =
-            (&element.verdict, front(&element.key))
+        if let (Some(Verdict::Goto(chain) | Verdict::Jump(chain)), Some(frontend)) =
+            (&element.verdict, frontend(&element.key))
         {
-            leads.entry(chain).or_default().fronts.push(front);
+            leads.entry(chain).or_default().frontends.push(frontend);
         }
     }
     for chain in &table.chains {
@@ -380,20 +380,20 @@ fn leads(table: &Table) -> HashMap<&str, Lead<'_>> {
     leads
 }
 
-fn front(key: &[Key]) -> Option<Front> {
+fn frontend(key: &[Key]) -> Option<Frontend> {
     let address: Option<IpAddr> =
         key.iter().find_map(|part| if let Key::Address(own) = part { Some(*own) } else { None });
     let protocol = key.iter().find_map(|part| if let Key::Protocol(own) = part { Some(*own) } else { None })?;
     let port = key.iter().find_map(|part| if let Key::Port(own) = part { Some(*own) } else { None })?;
-    Some(Front { address, port, protocol })
+    Some(Frontend { address, port, protocol })
 }
 
 /// The addresses and ports whose connections come to a chain, also by way of others; each once.
-fn fronts(chain: &str, leads: &HashMap<&str, Lead<'_>>) -> Vec<Front> {
+fn frontends(chain: &str, leads: &HashMap<&str, Lead<'_>>) -> Vec<Frontend> {
     let (mut found, mut known, mut open) = (Vec::new(), HashSet::from([chain]), vec![chain]);
     while let Some(lead) = open.pop().map(|chain| leads.get(chain)) {
         let Some(lead) = lead else { continue };
-        found.extend(lead.fronts.iter().filter(|front| !found.contains(*front)).copied().collect::<Vec<_>>());
+        found.extend(lead.frontends.iter().filter(|frontend| !found.contains(*frontend)).copied().collect::<Vec<_>>());
         open.extend(lead.chains.iter().filter(|from| known.insert(from)));
     }
     found

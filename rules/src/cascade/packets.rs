@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::front::Front;
+use super::frontend::Frontend;
 use crate::cluster::{Family, Protocol};
 use crate::walk::{Edges, Environment, Interface, Packet, Transport, of_bits};
 
@@ -11,7 +11,7 @@ const MOST: usize = 256;
 
 /// First packets of connections.
 pub(super) struct Packets {
-    /// The one that stands for most: from an outside client to the first front.
+    /// The one that stands for most: from an outside client to the first frontend.
     pub(super) main: Packet,
     /// One of every other kind that rules may tell apart.
     pub(super) others: Vec<Packet>,
@@ -39,11 +39,11 @@ pub(super) fn machine(family: Family) -> Environment {
     environment
 }
 
-/// Those of a cascade with these fronts; of the protocol where it has none.
-pub(super) fn packets(family: Family, protocol: Protocol, fronts: &[Front], edges: &Edges) -> Packets {
+/// Those of a cascade with these frontends; of the protocol where it has none.
+pub(super) fn packets(family: Family, protocol: Protocol, frontends: &[Frontend], edges: &Edges) -> Packets {
     let (client, own) = addresses(family);
-    let target = |front: &Front| (front.protocol.number(), front.address.unwrap_or(own), front.port);
-    let mut targets: Vec<(u8, IpAddr, u16)> = fronts.iter().map(target).collect();
+    let target = |frontend: &Frontend| (frontend.protocol.number(), frontend.address.unwrap_or(own), frontend.port);
+    let mut targets: Vec<(u8, IpAddr, u16)> = frontends.iter().map(target).collect();
     targets.sort_by_key(|(number, ..)| *number != protocol.number());
     if targets.is_empty() {
         targets.push((protocol.number(), client, 80));
@@ -51,9 +51,9 @@ pub(super) fn packets(family: Family, protocol: Protocol, fronts: &[Front], edge
         targets.extend(edges.destinations.iter().map(|bits| (protocol.number(), of_bits(*bits, family), port)));
         targets.extend(edges.destination_ports.iter().map(|port| (protocol.number(), address, *port)));
     }
-    let node_port = fronts.iter().find(|front| front.address.is_none());
-    if let Some(front) = node_port {
-        let of = |bits: &u128| (front.protocol.number(), of_bits(*bits, family), front.port);
+    let node_port = frontends.iter().find(|frontend| frontend.address.is_none());
+    if let Some(frontend) = node_port {
+        let of = |bits: &u128| (frontend.protocol.number(), of_bits(*bits, family), frontend.port);
         targets.extend(edges.destinations.iter().map(of));
     }
     let asks_target = !edges.destinations.is_empty()

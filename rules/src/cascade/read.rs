@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use super::affinity::{Endpoint, Key, Note, Recall, affinity};
 use super::defect::{Defect, Kind};
-use super::front::{Front, Leads, front};
+use super::frontend::{Frontend, Leads, frontend};
 use super::identity::{self, Own};
 use super::judge::{About, Extent, judge};
 use super::naming::Naming;
@@ -94,33 +94,33 @@ impl<'a> Text<'a> {
         self.chains.get(name).copied()
     }
 
-    /// The fronts of a chain: of the rules that lead there, else of its own rules that translate.
-    fn fronts(&self, chain: &Chain) -> Vec<Front> {
-        let mut fronts = self.leads.fronts(&chain.name);
-        if fronts.is_empty() {
-            for front in chain.rules.iter().filter(|rule| destination(rule).is_some()).filter_map(front) {
-                if !fronts.contains(&front) {
-                    fronts.push(front);
+    /// The frontends of a chain: of the rules that lead there, else of its own rules that translate.
+    fn frontends(&self, chain: &Chain) -> Vec<Frontend> {
+        let mut frontends = self.leads.frontends(&chain.name);
+        if frontends.is_empty() {
+            for frontend in chain.rules.iter().filter(|rule| destination(rule).is_some()).filter_map(frontend) {
+                if !frontends.contains(&frontend) {
+                    frontends.push(frontend);
                 }
             }
         }
-        fronts
+        frontends
     }
 
     fn cascade(&self, chain: &Chain) -> Option<Cascade> {
-        let fronts = self.fronts(chain);
+        let frontends = self.frontends(chain);
         let led: Vec<Led<'_>> = chain.rules.iter().zip(1..).filter_map(|(rule, number)| led(rule, number)).collect();
         let own: Vec<&Rule> =
             led.iter().filter_map(|one| self.endpoint(one.chain)).flat_map(|own| &own.rules).collect();
         let service = chain.rules.iter().chain(own.iter().copied()).find_map(service_in).unwrap_or(&chain.name);
-        let protocol = protocol(&chain.name, service, &fronts, chain, &own);
-        let names = Written { text: self, chain, fronts: &fronts };
+        let protocol = protocol(&chain.name, service, &frontends, chain, &own);
+        let names = Written { text: self, chain, frontends: &frontends };
         let position = *self.positions.get(&*chain.name)?;
         let group = Group {
             program: &self.program,
             chain: position,
             protocol: protocol.unwrap_or(Protocol::Tcp),
-            fronts: &fronts,
+            frontends: &frontends,
             names: &names,
         };
         let walked = walk(&group)?;
@@ -131,7 +131,7 @@ impl<'a> Text<'a> {
         defects.extend(identity::check(&about, endpoints.collect()));
         defects.extend(self.without_protocol(chain, &led));
         let (service, chain, extent) = (service.to_owned(), chain.name.to_string(), self.extent);
-        Some(judge(About { service, protocol, fronts, chain, has_affinity, defects, extent }, walked))
+        Some(judge(About { service, protocol, frontends, chain, has_affinity, defects, extent }, walked))
     }
 
     /// Rules that give a port without a protocol: of the chain itself, and of endpoints' chains, once each.
@@ -177,14 +177,14 @@ impl<'a> Text<'a> {
 struct Written<'a, 'b> {
     text: &'a Text<'b>,
     chain: &'a Chain,
-    fronts: &'a [Front],
+    frontends: &'a [Frontend],
 }
 
 impl Names for Written<'_, '_> {
     fn chance(&self, rule: usize, _: u32, _: u32) -> Option<Chance> {
         let rule = self.chain.rules.get(rule - 1)?;
         let leads_back = asks_recent(rule).is_some() && led(rule, 1).is_some();
-        (!leads_back).then(|| chance(rule, self.fronts))
+        (!leads_back).then(|| chance(rule, self.frontends))
     }
 
     fn naming(&self) -> &Naming {
@@ -236,11 +236,11 @@ fn asks_recent(rule: &Rule) -> Option<&Recent> {
     })
 }
 
-/// The chance that is written at a rule, beside what all rules of a service have in common: a protocol, one of its fronts.
-fn chance(rule: &Rule, fronts: &[Front]) -> Chance {
+/// The chance that is written at a rule, beside what all rules of a service have in common: a protocol, one of its frontends.
+fn chance(rule: &Rule, frontends: &[Frontend]) -> Chance {
     let mut chance = Chance::Always;
-    let is_front = front(rule).is_some_and(|front| fronts.contains(&front));
-    let is_target = |ports: &Ports| is_front && ports.source.is_none() && ports.flags.is_none();
+    let is_frontend = frontend(rule).is_some_and(|frontend| frontends.contains(&frontend));
+    let is_target = |ports: &Ports| is_frontend && ports.source.is_none() && ports.flags.is_none();
     for one in &rule.matches {
         chance = match (one, chance) {
             (Match::Comment(_) | Match::Nfacct(_), chance) => chance,
@@ -251,7 +251,7 @@ fn chance(rule: &Rule, fronts: &[Front]) -> Chance {
         };
     }
     let asks = rule.source.is_some()
-        || (rule.destination.is_some() && !is_front)
+        || (rule.destination.is_some() && !is_frontend)
         || rule.in_interface.is_some()
         || rule.out_interface.is_some();
     if asks { Chance::Condition } else { chance }
@@ -275,9 +275,9 @@ pub(super) fn service_in(rule: &Rule) -> Option<&str> {
     rule.comment()?.split(' ').find(|word| word.contains('/'))
 }
 
-/// The protocol of a service: that of which its chain's name is the hash, that of its fronts, else that which most of its endpoints'
+/// The protocol of a service: that of which its chain's name is the hash, that of its frontends, else that which most of its endpoints'
 /// rules have.
-fn protocol(chain: &str, service: &str, fronts: &[Front], group: &Chain, own: &[&Rule]) -> Option<Protocol> {
+fn protocol(chain: &str, service: &str, frontends: &[Frontend], group: &Chain, own: &[&Rule]) -> Option<Protocol> {
     let by_name = || identity::verified(chain, service).map(|(_, protocol)| protocol);
     let most = || {
         let translating =
@@ -293,7 +293,7 @@ fn protocol(chain: &str, service: &str, fronts: &[Front], group: &Chain, own: &[
         let usual = counts.iter().rev().max_by_key(|(_, count)| *count).map(|(protocol, _)| *protocol);
         usual.or_else(|| group.rules.iter().find_map(asked))
     };
-    by_name().or_else(|| fronts.first().map(|front| front.protocol)).or_else(most)
+    by_name().or_else(|| frontends.first().map(|frontend| frontend.protocol)).or_else(most)
 }
 
 /// The key by which a list has clients; a mask of all bits counts as none.

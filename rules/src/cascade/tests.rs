@@ -209,7 +209,7 @@ fn cascades_that_people_write_are_read_too() {
     let parsed = iptables::parse(text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));
     let found = cascades(&parsed.rules);
     assert_eq!((found.len(), found[0].service.as_str(), found[0].defects.len()), (1, "WEB", 0));
-    assert_eq!(found[0].fronts.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.96.0.80:80"]);
+    assert_eq!(found[0].frontends.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.96.0.80:80"]);
     assert_eq!(found[0].steps.iter().map(|step| step.share.to_string()).collect::<Vec<_>>(), ["1/2", "1/2"]);
 }
 
@@ -225,15 +225,15 @@ fn an_endpoint_of_the_service_that_no_rule_leads_to_gets_nothing() {
 }
 
 #[test]
-fn fronts_are_found_through_the_chains_between() {
+fn frontends_are_found_through_the_chains_between() {
     let text = "*nat\n:KUBE-SERVICES - [0:0]\n:KUBE-NODEPORTS - [0:0]\n:KUBE-EXT-FOO - [0:0]\n:KUBE-SVC-FOO - [0:0]\n\
                 -A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-FOO\n\
                 -A KUBE-NODEPORTS -p tcp -m tcp --dport 30080 -j KUBE-EXT-FOO\n\
                 -A KUBE-EXT-FOO -j KUBE-SVC-FOO\n-A KUBE-SVC-FOO -j KUBE-SEP-A\nCOMMIT\n";
     let parsed = iptables::parse(text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));
     let cascade = cascades(&parsed.rules).remove(0);
-    let fronts: Vec<String> = cascade.fronts.iter().map(ToString::to_string).collect();
-    assert_eq!(fronts, ["10.96.0.1:80", "node port 30080"]);
+    let frontends: Vec<String> = cascade.frontends.iter().map(ToString::to_string).collect();
+    assert_eq!(frontends, ["10.96.0.1:80", "node port 30080"]);
     // Where the chain leads to is not in the text, which may be a part of a whole.
     assert_eq!((cascade.steps[0].endpoint.as_str(), cascade.defects.len()), ("KUBE-SEP-A", 0));
 }
@@ -268,7 +268,7 @@ fn numgen_is_even_but_for_one_draw_of_four_thousand_million() {
     ))
     .remove(0);
     assert_eq!((cascade.service.as_str(), cascade.protocol), ("ns/web:http", Some(Protocol::Tcp)));
-    assert_eq!(cascade.fronts.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.96.0.1:80"]);
+    assert_eq!(cascade.frontends.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.96.0.1:80"]);
     assert_eq!((cascade.defects.as_slice(), cascade.left), ([].as_slice(), Share::ZERO));
     let fractions: Vec<_> = cascade.steps.iter().map(|step| step.share.fraction()).collect();
     // Every draw from 0 to 2^32 - 1, times 3, without the lowest 32 bits.

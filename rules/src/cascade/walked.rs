@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use super::defect::{Defect, Kind};
-use super::front::Front;
+use super::frontend::Frontend;
 use super::naming::Naming;
 use super::outcome::{Case, Fallen, Fate, Unknown};
 use super::packets::{difference, machine, packets};
@@ -27,7 +27,7 @@ pub(super) struct Group<'a, C> {
     /// The chain's position.
     pub(super) chain: u32,
     pub(super) protocol: Protocol,
-    pub(super) fronts: &'a [Front],
+    pub(super) frontends: &'a [Frontend],
     pub(super) names: &'a dyn Names,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn walk<C: Inspect>(group: &Group<'_, C>) -> Option<Walked> {
     }
     let Scan { edges, rules, history } = scan;
     let family = group.program.family();
-    let tried = packets(family, group.protocol, group.fronts, &edges);
+    let tried = packets(family, group.protocol, group.frontends, &edges);
     let mut ledger = Ledger::new(group, &mut reach, &tried.main);
     let environment = machine(family);
     let walking = Walking { group, is_border: &is_border, forgets_marks: edges.marks.is_empty(), environment, rules };

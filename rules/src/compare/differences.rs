@@ -84,8 +84,8 @@ fn service(expected: &Service, found: &Service) -> Vec<At> {
 
 /// Whether one has no check of sources at all, and the other one.
 fn lacks_check(one: &Service, other: &Service) -> bool {
-    let of_check = |fact: &Fact| matches!(fact, Fact::Refusal(None) | Fact::SourceRange(_));
-    !one.facts.keys().any(of_check) && other.facts.contains_key(&Fact::Refusal(None))
+    let of_check = |fact: &Fact| matches!(fact, Fact::RejectResponse(None) | Fact::SourceRange(_));
+    !one.facts.keys().any(of_check) && other.facts.contains_key(&Fact::RejectResponse(None))
 }
 
 fn changed(fact: Fact, expected: &str, found: &str) -> Difference {

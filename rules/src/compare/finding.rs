@@ -78,7 +78,7 @@ pub enum Fact {
     /// An address before which sources are checked.
     Firewall(Address),
     /// Traffic that is rejected or dropped: that to an address, or what is left at the end of a chain.
-    Refusal(Option<Address>),
+    RejectResponse(Option<Address>),
     /// The port that a load balancer asks for the service's health.
     HealthCheck(u16),
     /// Traffic that is masqueraded: that to an address, or what comes to a chain.
@@ -171,8 +171,8 @@ impl fmt::Display for Fact {
             Self::Entry(address) => write!(f, "the way from {address}"),
             Self::ClusterIp(ip) => write!(f, "the cluster IP {ip}"),
             Self::Firewall(address) => write!(f, "the check of sources before {address}"),
-            Self::Refusal(Some(address)) => write!(f, "the refusal of traffic to {address}"),
-            Self::Refusal(None) => f.write_str("the refusal of other traffic"),
+            Self::RejectResponse(Some(address)) => write!(f, "the rejection of traffic to {address}"),
+            Self::RejectResponse(None) => f.write_str("the rejection of other traffic"),
             Self::HealthCheck(port) => write!(f, "the health check on port {port}"),
             Self::Masquerade(Some(address)) => write!(f, "the masquerading of traffic to {address}"),
             Self::Masquerade(None) => f.write_str("the masquerading of external traffic"),

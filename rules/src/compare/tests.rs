@@ -98,7 +98,10 @@ fn rules_that_only_count_mean_nothing(#[case] counted: &str, #[case] told: &[&st
 )]
 #[case::node_port("--dport 30080", "service default/web:http: the way from node port 30080/tcp is missing")]
 #[case::load_balancer("-j KUBE-FW-", "service default/web:http: the way from 203.0.113.10:80/tcp is missing")]
-#[case::firewall("not accepted", "service default/web:http: the refusal of traffic to 203.0.113.10:80/tcp is missing")]
+#[case::firewall(
+    "not accepted",
+    "service default/web:http: the rejection of traffic to 203.0.113.10:80/tcp is missing"
+)]
 #[case::service_that_only_rejects("has no endpoints", "service default/idle:http is missing")]
 #[case::source_range("172.16.0.0/12", "service default/web:http: the source range 172.16.0.0/12 is missing")]
 #[case::masquerade(

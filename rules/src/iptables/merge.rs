@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::ast::{Chain, RuleSet, Table};
 use super::values::ChainName;
 
-/// Where the foreign rules stand in chains that both have.
+/// Where the other rules stand in chains that both have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Before the generated ones.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::ast::{BaseChain, Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, Table};
 use super::statement::{Addresses, Condition, ConnectionState, LookupKey, MarkChange, Side, Statement, Verdict};
 use crate::cluster::{Family, Protocol};
-use crate::walk::{Hook, Refusal};
+use crate::walk::{Hook, RejectResponse};
 
 /// Shows tables as `nft list ruleset` does. `nft -f` loads the text as it is into a namespace that has none of them.
 ///
@@ -297,9 +297,9 @@ fn write_statement(out: &mut String, statement: &Statement, ip: Family) {
             write_verdict(out, verdict);
             Ok(())
         }
-        Statement::Reject(Refusal::PortUnreachable) => write!(out, "reject"),
-        Statement::Reject(Refusal::TcpReset) => write!(out, "reject with tcp reset"),
-        Statement::Reject(refusal) => write!(out, "reject with {} {}", icmp(ip), refusal_word(*refusal, ip)),
+        Statement::Reject(RejectResponse::PortUnreachable) => write!(out, "reject"),
+        Statement::Reject(RejectResponse::TcpReset) => write!(out, "reject with tcp reset"),
+        Statement::Reject(rejection) => write!(out, "reject with {} {}", icmp(ip), refusal_word(*rejection, ip)),
         Statement::Lookup(key, map) => {
             write_key(out, key, ip);
             write!(out, " vmap @{map}")
@@ -374,24 +374,24 @@ fn icmp(ip: Family) -> &'static str {
 }
 
 /// nft's words for what ICMP says, by family.
-pub(super) const REFUSALS: [(Family, Refusal, &str); 13] = [
-    (Family::Ipv4, Refusal::PortUnreachable, "port-unreachable"),
-    (Family::Ipv4, Refusal::NetUnreachable, "net-unreachable"),
-    (Family::Ipv4, Refusal::HostUnreachable, "host-unreachable"),
-    (Family::Ipv4, Refusal::ProtocolUnreachable, "prot-unreachable"),
-    (Family::Ipv4, Refusal::NetProhibited, "net-prohibited"),
-    (Family::Ipv4, Refusal::HostProhibited, "host-prohibited"),
-    (Family::Ipv4, Refusal::AdminProhibited, "admin-prohibited"),
-    (Family::Ipv6, Refusal::PortUnreachable, "port-unreachable"),
-    (Family::Ipv6, Refusal::NetUnreachable, "no-route"),
-    (Family::Ipv6, Refusal::HostUnreachable, "addr-unreachable"),
-    (Family::Ipv6, Refusal::AdminProhibited, "admin-prohibited"),
-    (Family::Ipv6, Refusal::PolicyFail, "policy-fail"),
-    (Family::Ipv6, Refusal::RejectRoute, "reject-route"),
+pub(super) const REFUSALS: [(Family, RejectResponse, &str); 13] = [
+    (Family::Ipv4, RejectResponse::PortUnreachable, "port-unreachable"),
+    (Family::Ipv4, RejectResponse::NetUnreachable, "net-unreachable"),
+    (Family::Ipv4, RejectResponse::HostUnreachable, "host-unreachable"),
+    (Family::Ipv4, RejectResponse::ProtocolUnreachable, "prot-unreachable"),
+    (Family::Ipv4, RejectResponse::NetProhibited, "net-prohibited"),
+    (Family::Ipv4, RejectResponse::HostProhibited, "host-prohibited"),
+    (Family::Ipv4, RejectResponse::AdminProhibited, "admin-prohibited"),
+    (Family::Ipv6, RejectResponse::PortUnreachable, "port-unreachable"),
+    (Family::Ipv6, RejectResponse::NetUnreachable, "no-route"),
+    (Family::Ipv6, RejectResponse::HostUnreachable, "addr-unreachable"),
+    (Family::Ipv6, RejectResponse::AdminProhibited, "admin-prohibited"),
+    (Family::Ipv6, RejectResponse::PolicyFail, "policy-fail"),
+    (Family::Ipv6, RejectResponse::RejectRoute, "reject-route"),
 ];
 
-fn refusal_word(refusal: Refusal, ip: Family) -> &'static str {
-    let of = |(family, known, _): &&(Family, Refusal, &str)| *family == ip && *known == refusal;
+fn refusal_word(rejection: RejectResponse, ip: Family) -> &'static str {
+    let of = |(family, known, _): &&(Family, RejectResponse, &str)| *family == ip && *known == rejection;
     REFUSALS.iter().find(of).map_or("port-unreachable", |(.., word)| word)
 }
 

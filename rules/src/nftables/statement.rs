@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use super::name::Name;
 use super::ranges::{self, AddressRange};
 use crate::cluster::{Family, Protocol};
-use crate::walk::{Packet, Refusal};
+use crate::walk::{Packet, RejectResponse};
 
 /// A condition of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,7 +200,7 @@ pub enum Statement {
     /// Ends the rule with a verdict.
     Verdict(Verdict),
     /// `reject`: the sender is told, by an ICMP port unreachable where nothing else is said.
-    Reject(Refusal),
+    Reject(RejectResponse),
     /// `ip daddr . meta l4proto . th dport vmap @map`: the verdict that a map has for the packet, if it has one.
     Lookup(Vec<LookupKey>, Name),
     /// `numgen random mod 2 vmap { 0 : goto a, 1 : goto b }`: one of several chains, all as likely.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use super::clause::Clause;
-use super::shortfall::Shortfall;
+use super::known_bug::KnownBug;
 use crate::cluster::ObjectName;
 
 /// What must become of a connection.
@@ -19,7 +19,7 @@ pub struct Promise {
     /// The clauses that lead to this, in the order in which they were used.
     pub because: Vec<Clause>,
     /// The release is known not to keep the promise here.
-    pub shortfall: Option<Shortfall>,
+    pub known_bug: Option<KnownBug>,
 }
 
 /// What becomes of a connection's packets.
@@ -102,14 +102,14 @@ pub enum Rejection {
     PortUnreachable,
     /// What a kernel answers on a port that no process listens on: to TCP a segment with RST, to UDP port unreachable,
     /// to SCTP an ABORT, or protocol unreachable where the kernel has no SCTP.
-    NobodyListens,
+    NoListener,
 }
 
 /// Who has an address that is none of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     /// This node: its processes are reached, and where none listens its kernel refuses
-    /// ([`Rejection::NobodyListens`]).
+    /// ([`Rejection::NoListener`]).
     Node(String),
     /// This pod, with the source that it sees.
     Pod(ObjectName, Source),
@@ -167,7 +167,7 @@ impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::PortUnreachable => "port unreachable",
-            Self::NobodyListens => "no process listens",
+            Self::NoListener => "no process listens",
         })
     }
 }

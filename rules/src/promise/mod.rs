@@ -17,13 +17,13 @@
 //! 1. `way`: who the client is, and which nodes its packet comes to with the destination that it had at first;
 //! 2. `claims`, `node_ports`: whether that is a service's address to one of these nodes. The first such node treats the
 //!    packet, and no other does;
-//! 3. `treatment`: what this node does with it, by the files that follow;
+//! 3. `handling`: what this node does with it, by the files that follow;
 //! 4. `policy`: whether the client is admitted, and how far the endpoints may be;
 //! 5. `endpoints`, `topology`: which of them serve;
 //! 6. `source`: what the endpoint sees of the client, and the client of the answer.
 //!
 //! Where a release differs because a field or feature was not there yet, the promise differs too. Where a release does not
-//! keep the promise, the answer says so beside it: [`Shortfall`].
+//! keep the promise, the answer says so beside it: [`KnownBug`].
 //!
 //! The network between nodes is taken to be as Kubernetes wants it, and to do no NAT of its own. [`questions`] lists what
 //! can be asked of a cluster.
@@ -33,24 +33,24 @@ mod candidate;
 mod claims;
 mod clause;
 mod endpoints;
+mod handling;
+mod known_bug;
 mod node_ports;
 mod policy;
 mod question;
 mod questions;
 mod setting;
-mod shortfall;
 mod source;
 #[cfg(test)]
 mod tests;
 mod topology;
-mod treatment;
 mod way;
 
 pub use answer::{Eligible, Outcome, Owner, Promise, Rejection, Reply, Share, Source};
 pub use clause::Clause;
+pub use known_bug::KnownBug;
 pub use question::{Question, VantagePoint};
 pub use questions::questions;
-pub use shortfall::Shortfall;
 
 use std::collections::HashMap;
 
@@ -58,8 +58,8 @@ use crate::cluster::{Cluster, EndpointSlice, Family, Node, ObjectName, ProxyMode
 use crate::profile::UnknownVersion;
 use claims::{Claim, Claims, Meaning};
 use endpoints::Candidates;
+use handling::Handling;
 use setting::Setting;
-use treatment::Treatment;
 use way::{Client, Place, has_address};
 
 /// What a cluster promises for connections, ready to be asked many times.
@@ -107,8 +107,8 @@ impl<'a> Promises<'a> {
             let mode = self.setting.config().mode;
             let treated = match meaning {
                 Meaning::Service(claim) => {
-                    let treatment = Treatment { setting: &self.setting, client, node, claim, to: question.to };
-                    treatment.promise(self.slices_of(&claim))
+                    let handling = Handling { setting: &self.setting, client, node, claim, to: question.to };
+                    handling.promise(self.slices_of(&claim))
                 }
                 Meaning::Disputed => unserved(Outcome::NotPromised, Clause::Disputed),
                 Meaning::UnusedPort if mode == ProxyMode::Nftables => {
@@ -152,8 +152,8 @@ impl<'a> Promises<'a> {
         }
         if let Some(node) = owner {
             let owner = Owner::Node(node.name.clone());
-            let shortfall = self.shortfall_of_own_port(node, question);
-            return Promise { shortfall, ..unserved(Outcome::NotAService(owner), Clause::NodesOwn) };
+            let known_bug = self.known_bug_of_own_port(node, question);
+            return Promise { known_bug, ..unserved(Outcome::NotAService(owner), Clause::NodesOwn) };
         }
         if let Some(pod) = self.setting.pod_at(to) {
             let source = source::unchanged(client, to, &self.setting);
@@ -165,7 +165,7 @@ impl<'a> Promises<'a> {
     }
 
     /// What kube-proxy is known to do with a node port's number at an address of the node that does not serve node ports.
-    fn shortfall_of_own_port(&self, node: &Node, question: &Question) -> Option<Shortfall> {
+    fn known_bug_of_own_port(&self, node: &Node, question: &Question) -> Option<KnownBug> {
         let family = Family::of(question.to.ip());
         let claim = self.claims.node_port(question.to.port(), question.protocol, family)?;
         if self.setting.config().mode != ProxyMode::Iptables {
@@ -175,7 +175,7 @@ impl<'a> Promises<'a> {
         let is_local = policy::is_external_local(claim.service, self.setting.profile);
         let refuses = !candidates.any_usable() || (is_local && candidates.on_node(node, &mut Vec::new()).is_empty());
         let is_lost = question.to.ip().is_loopback() && !self.setting.profile.knows_localhost_node_ports();
-        if refuses { Some(Shortfall::RefusedAtEveryAddress) } else { is_lost.then_some(Shortfall::Ipv6LoopbackLost) }
+        if refuses { Some(KnownBug::RefusedAtEveryAddress) } else { is_lost.then_some(KnownBug::Ipv6LoopbackLost) }
     }
 
     fn slices_of(&self, claim: &Claim<'_>) -> &[&'a EndpointSlice] {
@@ -185,5 +185,5 @@ impl<'a> Promises<'a> {
 
 /// The promise for a connection that no service serves.
 fn unserved(outcome: Outcome, clause: Clause) -> Promise {
-    Promise { outcome, node: None, service: None, because: vec![clause], shortfall: None }
+    Promise { outcome, node: None, service: None, because: vec![clause], known_bug: None }
 }

@@ -6,8 +6,8 @@ use ipnet::IpNet;
 
 use super::claims::{self, AddressKind};
 use super::clause::Clause;
+use super::handling::Handling;
 use super::setting::Setting;
-use super::treatment::Treatment;
 use super::way::Place;
 use crate::cluster::{DetectLocal, ExternalTrafficPolicy, Family, InternalTrafficPolicy, Service, ServiceType};
 use crate::profile::Profile;
@@ -32,7 +32,7 @@ pub(super) enum Detected {
     Unknown,
 }
 
-impl Treatment<'_, '_> {
+impl Handling<'_, '_> {
     /// How far the endpoints may be.
     pub(super) fn scope(&self, because: &mut Vec<Clause>) -> Scope {
         let (service, profile) = (self.claim.service, self.setting.profile);

@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use super::answer::{Reply, Source};
 use super::claims::AddressKind;
 use super::clause::Clause;
+use super::handling::Handling;
 use super::policy::{Detected, is_external_local};
 use super::setting::Setting;
-use super::treatment::Treatment;
 use super::way::{Client, Place, has_address};
 use crate::profile::Profile;
 
@@ -22,7 +22,7 @@ pub(super) enum Masquerade {
     Unspecified,
 }
 
-impl Treatment<'_, '_> {
+impl Handling<'_, '_> {
     /// Whether the node hides the client: by external addresses, with policy Cluster it does, so that answers come back
     /// the same way, and with policy Local it does not.
     ///

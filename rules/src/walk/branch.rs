@@ -57,7 +57,7 @@ pub enum Outcome {
     /// It is lost.
     Drop(By),
     /// It is lost, and its sender is told.
-    Reject(RuleId, Refusal),
+    Reject(RuleId, RejectResponse),
     /// Nobody can say.
     Unknown(Unknown),
 }
@@ -82,7 +82,7 @@ pub struct Unknown {
 
 /// What the sender of a rejected packet is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Refusal {
+pub enum RejectResponse {
     /// A TCP reset.
     TcpReset,
     /// ICMP: the port is closed.
@@ -105,7 +105,7 @@ pub enum Refusal {
     RejectRoute,
 }
 
-impl Refusal {
+impl RejectResponse {
     /// The type and code of the ICMP error that tells so (RFC 792, RFC 1812, RFC 4443); nothing for a reset.
     pub fn icmp(self, family: Family) -> Option<(u8, u8)> {
         let (v4, v6) = match self {

@@ -13,7 +13,7 @@ use super::nesting::DEEPEST;
 use super::packet::Packet;
 use super::program::{Code, Program};
 use super::share::Share;
-use super::trace::{ChainId, Did, RuleId, Step, Then, Trace};
+use super::trace::{ChainId, Evaluated, RuleId, Step, Then, Trace};
 use super::walker::Walker;
 
 /// A stop on the way through a hook.
@@ -261,7 +261,7 @@ impl<T: Trace> Pass<'_, T> {
         let rest = whole as u32 - part;
         let mut missed = walker.clone();
         missed.share = missed.share.times(rest, whole);
-        missed.trace.step(|| Step::met(rule, Did::PassByChance(Share::ONE.times(rest, whole))));
+        missed.trace.step(|| Step::met(rule, Evaluated::PassByChance(Share::ONE.times(rest, whole))));
         self.leave(missed, Next::Rule);
         walker.share = walker.share.times(part, whole);
     }
@@ -277,6 +277,6 @@ impl<T: Trace> Pass<'_, T> {
 /// Ends a packet's way at a rule of which nobody can say what it does.
 pub(crate) fn stop<T: Trace>(walker: &mut Walker<T>, rule: u32, why: Arc<str>) -> Next {
     let rule = RuleId(rule);
-    walker.trace.step(|| Step::met(rule, Did::Stop));
+    walker.trace.step(|| Step::met(rule, Evaluated::Stop));
     Next::end(Outcome::Unknown(Unknown { rule, why }))
 }

@@ -8,12 +8,12 @@
 //! accepted branch, finds its way, and walks the next hook with the branch's [`Tracking`].
 //!
 //! Languages share how chains are walked: [`Program`] has the chains of all hooks, `stops` orders them, also where rules of two languages stand
-//! [`Beside`] each other, `machine` goes from rule to rule through the chains of a hook, `walker` is the
+//! [`Alongside`] each other, `machine` goes from rule to rule through the chains of a hook, `walker` is the
 //! packet on its way, `translation` what rules bind to its connection, `nesting` which chains are inside of which. What a
 //! rule asks and does is each language's own.
 
 mod address;
-mod beside;
+mod alongside;
 mod branch;
 mod connection;
 mod environment;
@@ -37,9 +37,9 @@ mod tuple;
 mod walker;
 
 pub(crate) use address::{bits, of_bits};
-pub use beside::Beside;
-pub(crate) use beside::Start;
-pub use branch::{Assumptions, Branch, By, Effect, Effects, Outcome, Refusal, Unknown};
+pub use alongside::Alongside;
+pub(crate) use alongside::Start;
+pub use branch::{Assumptions, Branch, By, Effect, Effects, Outcome, RejectResponse, Unknown};
 pub use connection::{Connection, Direction, SourceNat, State, Tracked, Tracking};
 pub use environment::{AddressTable, Environment, IpSet, Part, RecentEntry, RecentLists, address_scope};
 pub(crate) use hash::FastMap;
@@ -55,7 +55,7 @@ pub(crate) use program::{Code, Names, Span};
 pub use share::Share;
 pub(crate) use spread::{End, Entry, Part as Spread, spread};
 pub(crate) use stops::{DESTINATIONS, Hooked, Kind, SOURCES};
-pub use trace::{ChainId, Did, NoTrace, Path, Place, RuleId, Step, Then, Trace};
+pub use trace::{ChainId, Evaluated, NoTrace, Path, Place, RuleId, Step, Then, Trace};
 pub(crate) use translation::{Destination, Source, SourceAddress};
 pub use tuple::Tuple;
 pub(crate) use walker::Walker;

@@ -27,30 +27,30 @@ pub struct Step {
     /// The rule, or the last one met before a policy applied.
     pub rule: RuleId,
     /// What happened.
-    pub did: Did,
+    pub did: Evaluated,
     /// Where the packet went from there.
     pub then: Then,
 }
 
 impl Step {
     /// A rule that was met; where the packet goes is told by [`Trace::then`].
-    pub(crate) fn met(rule: RuleId, did: Did) -> Self {
+    pub(crate) fn met(rule: RuleId, did: Evaluated) -> Self {
         Self { rule, did, then: Then::Rule }
     }
 
     /// Whether chance decided about the rule.
     pub fn is_by_chance(&self) -> bool {
         match self.did {
-            Did::Match(share) => share != Share::ONE,
-            Did::PassByChance(_) => true,
-            Did::Perhaps | Did::Stop => false,
+            Evaluated::Match(share) => share != Share::ONE,
+            Evaluated::PassByChance(_) => true,
+            Evaluated::Perhaps | Evaluated::Stop => false,
         }
     }
 }
 
 /// What a rule did to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Did {
+pub enum Evaluated {
     /// It matched and was carried out; where chance was asked, it held for this share.
     Match(Share),
     /// Only chance kept it from matching, as it does for this share.

@@ -279,10 +279,10 @@ fn a_cascade_in_prerouting_is_asked_for_what_it_translates(
     #[case] port: &str,
     #[case] expected: Verdict,
 ) {
-    let front = "-A PREROUTING -d 10.9.9.9/32 -p tcp -m tcp --dport";
+    let frontend = "-A PREROUTING -d 10.9.9.9/32 -p tcp -m tcp --dport";
     let own = format!(
-        "{before}{front} 80 -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.9.0.1:80\n\
-         {front} 80{port} -j DNAT --to-destination 10.9.0.2:80\n-A PREROUTING"
+        "{before}{frontend} 80 -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.9.0.1:80\n\
+         {frontend} 80{port} -j DNAT --to-destination 10.9.0.2:80\n-A PREROUTING"
     );
     let text = edited(THREE, "-A PREROUTING", &own);
     let parsed = iptables::parse(&text, Family::Ipv4).unwrap_or_else(|errors| panic!("{errors:?}"));

@@ -13,5 +13,5 @@ mod properties;
 mod round_trip;
 mod seeds;
 mod walk;
-mod walk_beside;
+mod walk_alongside;
 mod walk_nftables;

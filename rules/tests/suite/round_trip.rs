@@ -16,7 +16,7 @@ use svclab_rules::nftables::{
     self, AddressRange, Addresses, Condition, ConnectionState, LookupKey, MarkChange, Name, Ruleset,
     Side as HeaderSide, Statement, Verdict,
 };
-use svclab_rules::walk::Refusal;
+use svclab_rules::walk::RejectResponse;
 
 fn negatable<T: std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Strategy<Value = Negatable<T>> {
     (any::<bool>(), value).prop_map(|(negated, value)| Negatable { negated, value })
@@ -336,13 +336,15 @@ fn statement(family: Family) -> BoxedStrategy<Statement> {
         any::<u32>().prop_map(MarkChange::Flip),
         (any::<u32>(), any::<u32>()).prop_map(|(kept, set)| MarkChange::Write { kept, set }),
     ];
-    let refusal = match family {
-        Family::Ipv4 => vec![Refusal::PortUnreachable, Refusal::TcpReset, Refusal::NetProhibited],
-        Family::Ipv6 => vec![Refusal::PortUnreachable, Refusal::HostUnreachable, Refusal::PolicyFail],
+    let rejection = match family {
+        Family::Ipv4 => vec![RejectResponse::PortUnreachable, RejectResponse::TcpReset, RejectResponse::NetProhibited],
+        Family::Ipv6 => {
+            vec![RejectResponse::PortUnreachable, RejectResponse::HostUnreachable, RejectResponse::PolicyFail]
+        }
     };
     prop_oneof![
         verdict().prop_map(Statement::Verdict),
-        proptest::sample::select(refusal).prop_map(Statement::Reject),
+        proptest::sample::select(rejection).prop_map(Statement::Reject),
         (vec(key(), 1..4), set_name()).prop_map(|(key, map)| Statement::Lookup(key, map)),
         vec(set_name(), 1..5).prop_map(Statement::Balance),
         vec(socket(), 1..5).prop_map(Statement::BalanceDnat),
@@ -363,7 +365,7 @@ fn ruleset() -> impl Strategy<Value = Ruleset> {
         let rule = (vec(nft_condition(family), 0..4), vec(statement(family), 1..4), comment).prop_map(
             |(mut conditions, statements, comment)| {
                 // nft knows no reset but of TCP: where a rule does not ask for that, it adds the condition.
-                if statements.contains(&Statement::Reject(Refusal::TcpReset)) {
+                if statements.contains(&Statement::Reject(RejectResponse::TcpReset)) {
                     conditions.push(Condition::Protocol(Protocol::Tcp));
                 }
                 nftables::Rule { conditions, statements, comment }

@@ -8,7 +8,7 @@ use rstest::rstest;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ObjectName, Pod};
 use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::parse;
-use svclab_rules::promise::{self, Promise, Promises, Question, Rejection, Shortfall, Source, VantagePoint, questions};
+use svclab_rules::promise::{self, KnownBug, Promise, Promises, Question, Rejection, Source, VantagePoint, questions};
 use svclab_rules::walk::{
     Assumptions, Branch, Effect, Environment, Hook, Interface, Outcome, Packet, Share, Tracking, Transport,
 };
@@ -109,10 +109,10 @@ impl Recording {
         let fates = self.fates(question);
         let whole = |fate: Fate| assert_eq!(fates, [(Share::ONE, fate)], "{what}");
         let treated = promise.node.as_ref().is_some_and(|node| *node == self.node().name);
-        match (&promise.outcome, promise.shortfall) {
+        match (&promise.outcome, promise.known_bug) {
             // It goes to a node behind this one.
             _ if promise.node.is_some() && !treated => whole(Fate::Untouched),
-            (promise::Outcome::Dropped, Some(Shortfall::DropIsForwarded)) => whole(Fate::Untouched),
+            (promise::Outcome::Dropped, Some(KnownBug::DropIsForwarded)) => whole(Fate::Untouched),
             (promise::Outcome::NotPromised, _) | (_, Some(_)) => return false,
             (promise::Outcome::Delivered { endpoints, .. }, None) => {
                 let addresses: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.address).collect();
@@ -131,7 +131,7 @@ impl Recording {
             (promise::Outcome::Refused, None) => {
                 assert!(matches!(fates[..], [(Share::ONE, Fate::Rejected | Fate::Dropped)]), "{what}: {fates:?}");
             }
-            (promise::Outcome::Rejected(Rejection::NobodyListens) | promise::Outcome::NotAService(_), None) => {
+            (promise::Outcome::Rejected(Rejection::NoListener) | promise::Outcome::NotAService(_), None) => {
                 whole(Fate::Untouched);
             }
         }

@@ -11,7 +11,8 @@ use svclab_rules::nftables::evaluate::Program;
 use svclab_rules::nftables::{Ruleset, generate, parse};
 use svclab_rules::promise::{Outcome as Promised, Promises, Question, Rejection, Source, VantagePoint, questions};
 use svclab_rules::walk::{
-    Assumptions, Branch, Effect, Environment, Hook, Interface, Outcome, Packet, Refusal, Share, Tracking, Transport,
+    Assumptions, Branch, Effect, Environment, Hook, Interface, Outcome, Packet, RejectResponse, Share, Tracking,
+    Transport,
 };
 
 /// The first node of a recording: its tables, and who asks it.
@@ -139,8 +140,8 @@ fn fate(sent: &Packet, branch: &Branch) -> Fate {
             let changed = address != SocketAddr::new(before.destination, before.destination_port);
             if changed { Fate::Endpoint(address, branch.source_nat.is_some()) } else { Fate::Untouched }
         }
-        Outcome::Reject(_, refusal) => {
-            assert_eq!(*refusal, Refusal::PortUnreachable);
+        Outcome::Reject(_, rejection) => {
+            assert_eq!(*rejection, RejectResponse::PortUnreachable);
             Fate::Rejected
         }
         Outcome::Drop(_) => Fate::Dropped,
@@ -170,7 +171,7 @@ fn is_kept(walked: &Walked, promises: &Promises<'_>, question: &Question, fates:
     let is_process = matches!(question.from, VantagePoint::Node(_));
     let sum = fates.iter().fold(Share::ZERO, |sum, (share, _)| sum.plus(*share));
     assert_eq!(sum, Share::ONE);
-    if promise.shortfall.is_some() {
+    if promise.known_bug.is_some() {
         return None;
     }
     let all = |wanted: &[Fate]| fates.iter().all(|(_, fate)| wanted.contains(fate));
@@ -194,7 +195,7 @@ fn is_kept(walked: &Walked, promises: &Promises<'_>, question: &Question, fates:
         Promised::Rejected(Rejection::PortUnreachable) => all(&[Fate::Rejected]),
         Promised::Dropped => all(&[Fate::Dropped]),
         Promised::Refused => all(&[Fate::Rejected, Fate::Dropped]),
-        Promised::Rejected(Rejection::NobodyListens) | Promised::NotAService(_) => all(&[Fate::Untouched]),
+        Promised::Rejected(Rejection::NoListener) | Promised::NotAService(_) => all(&[Fate::Untouched]),
         Promised::NotPromised => return None,
     })
 }

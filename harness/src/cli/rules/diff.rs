@@ -90,7 +90,7 @@ impl Found {
     pub(super) fn diff(&self, written: &Written) -> Result<Diff, Refusal> {
         let unread = |error: String| {
             let message = format!("the rules of {} cannot be read: {error}", written.whose);
-            Refusal::new(message, "Write foreign rules as iptables-save does.")
+            Refusal::new(message, "Write other rules as iptables-save does.")
         };
         let comparison = match &self.rules {
             Rules::Iptables(found) => {

@@ -5,24 +5,24 @@ use std::net::SocketAddr;
 use svclab_rules::nftables::{
     Element, Key, LookupKey, MarkChange, Name, Rule, Side, Statement, Table, Verdict, print_key,
 };
-use svclab_rules::walk::{Packet, Refusal};
+use svclab_rules::walk::{Packet, RejectResponse};
 
 use super::super::phrases;
-use crate::predict::{Met, Onward};
+use crate::predict::{MatchedRule, NextHook};
 
 /// Destinations that are listed at most.
 const MOST_DESTINATIONS: usize = 4;
 
 /// What a rule did with a packet that met it, as a fragment.
-pub(super) fn words(met: &Met<'_>, rule: &Rule, table: &Table) -> String {
+pub(super) fn words(met: &MatchedRule<'_>, rule: &Rule, table: &Table) -> String {
     let of = |statement: &Statement| match statement {
         Statement::Verdict(verdict) => verdict_words(verdict),
-        Statement::Reject(Refusal::PortUnreachable) => phrases::CLOSES_PORT.to_owned(),
-        Statement::Reject(Refusal::TcpReset) => phrases::RESETS.to_owned(),
+        Statement::Reject(RejectResponse::PortUnreachable) => phrases::CLOSES_PORT.to_owned(),
+        Statement::Reject(RejectResponse::TcpReset) => phrases::RESETS.to_owned(),
         Statement::Reject(_) => phrases::REJECTS.to_owned(),
         Statement::Lookup(key, map) => found(met, key, map, table),
         Statement::Balance(chains) => {
-            let led = met.onward.chain().map(|chain| phrases::goes(chain, role(chain))).unwrap_or_default();
+            let led = met.next_hook.chain().map(|chain| phrases::goes(chain, role(chain))).unwrap_or_default();
             if chains.len() == 1 { led } else { format!("{led}, by chance one of {}", chains.len()) }
         }
         Statement::BalanceDnat(destinations) => phrases::translates_destination(&one_of(destinations)),
@@ -59,9 +59,9 @@ fn verdict_words(verdict: &Verdict) -> String {
 }
 
 /// What a map had for a packet.
-fn found(met: &Met<'_>, key: &[LookupKey], map: &Name, table: &Table) -> String {
+fn found(met: &MatchedRule<'_>, key: &[LookupKey], map: &Name, table: &Table) -> String {
     let elements = table.set(map).map(|map| map.elements.as_slice()).unwrap_or_default();
-    let has = |element: &&Element| element.verdict.as_ref().is_some_and(|verdict| is_that(verdict, met.onward));
+    let has = |element: &&Element| element.verdict.as_ref().is_some_and(|verdict| is_that(verdict, met.next_hook));
     let fits = |element: &&Element| key.iter().zip(&element.key).all(|(part, value)| is_of(&met.packet, *part, value));
     // The packet may have been translated since it came.
     let element = elements.iter().filter(has).find(fits).or_else(|| elements.iter().find(has));
@@ -72,12 +72,14 @@ fn found(met: &Met<'_>, key: &[LookupKey], map: &Name, table: &Table) -> String 
 }
 
 /// Whether a packet goes there by a verdict.
-fn is_that(verdict: &Verdict, onward: Onward<'_>) -> bool {
-    match (verdict, onward) {
-        (Verdict::Jump(name), Onward::Jump { chain, .. }) | (Verdict::Goto(name), Onward::Goto { chain, .. }) => {
+fn is_that(verdict: &Verdict, next_hook: NextHook<'_>) -> bool {
+    match (verdict, next_hook) {
+        (Verdict::Jump(name), NextHook::Jump { chain, .. }) | (Verdict::Goto(name), NextHook::Goto { chain, .. }) => {
             **name == *chain
         }
-        (Verdict::Accept, Onward::Accept) | (Verdict::Drop, Onward::End) | (Verdict::Return, Onward::Return) => true,
+        (Verdict::Accept, NextHook::Accept) | (Verdict::Drop, NextHook::End) | (Verdict::Return, NextHook::Return) => {
+            true
+        }
         _ => false,
     }
 }

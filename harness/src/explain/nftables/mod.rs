@@ -7,10 +7,10 @@ use svclab_rules::nftables::{Rule, Statement, Table};
 use svclab_rules::walk::Share;
 
 use super::phrases::Words;
-use crate::predict::Met;
+use crate::predict::MatchedRule;
 
 /// What is said of a rule of a table; `share` is that of the packets that it takes, of all.
-pub(super) fn words(met: &Met<'_>, rule: &Rule, table: &Table, share: Share) -> Words {
+pub(super) fn words(met: &MatchedRule<'_>, rule: &Rule, table: &Table, share: Share) -> Words {
     let among = choices(rule);
     Words {
         why: conditions::words(rule),

@@ -6,13 +6,13 @@ use super::model::{Explanation, Line, Matched, Stop, Verdict, Way};
 use crate::text::counted;
 use canvas::{Canvas, Text, width_of, wrapped};
 
-/// The space around everything, and between lanes.
+/// The netns around everything, and between lanes.
 const MARGIN: f64 = 28.0;
 const GAP: f64 = 56.0;
 /// The width of a lane with rules, and of one without.
 const WIDE: f64 = 430.0;
 const NARROW: f64 = 210.0;
-/// The space inside of a card, and between cards.
+/// The netns inside of a card, and between cards.
 const PADDING: f64 = 12.0;
 const BETWEEN: f64 = 30.0;
 /// The distance of lines of text.

@@ -74,7 +74,7 @@ pub(crate) struct RawRules {
     pub(crate) family: RawFamily,
 }
 
-/// The order of foreign rules relative to kube-proxy's.
+/// The order of other rules relative to kube-proxy's.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RawInstall {

@@ -12,7 +12,7 @@ use super::super::model::{
 use super::super::raw::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
 use super::super::tree::{At, Place};
 use super::findings::Findings;
-use super::probes::Aimed;
+use super::probes::ResolvedProbe;
 use super::promised::promised;
 use super::scene::Scene;
 use crate::stats::flows_to_tell;
@@ -36,7 +36,7 @@ struct Sent {
 pub(crate) fn expectation(
     raw: &RawExpect,
     at: At<'_>,
-    aimed: &Aimed,
+    aimed: &ResolvedProbe,
     scene: &Scene<'_, '_>,
     findings: &mut Findings,
 ) -> Expectation {
@@ -278,7 +278,13 @@ fn balance(raw: &RawExpect, at: At<'_>, sent: Sent, scene: &Scene<'_, '_>, findi
 }
 
 /// The ready endpoints of the Service port that a probe is sent to: among these an even balance is expected.
-fn endpoints(aimed: &Aimed, family: Family, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<Target> {
+fn endpoints(
+    aimed: &ResolvedProbe,
+    family: Family,
+    at: At<'_>,
+    scene: &Scene<'_, '_>,
+    findings: &mut Findings,
+) -> Vec<Target> {
     let Some((service, port)) = &aimed.service else {
         let mistake = at.field("balance").mistake("it is not known among which places the flows must be balanced");
         findings.add(mistake.help("List them with `delivered: [...]`, or give each its share."));

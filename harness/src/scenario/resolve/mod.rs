@@ -9,13 +9,13 @@ mod endpoints;
 mod ends;
 mod expectations;
 mod findings;
-mod foreign;
 mod intake;
 mod located;
 mod manifests;
 mod network;
 mod nodes;
 mod objects;
+mod other_rules;
 mod pods;
 mod ports;
 mod probes;
@@ -42,7 +42,7 @@ pub(crate) use manifests::{LEFT_OUT, Manifests, Object};
 pub(crate) use network::gates;
 use objects::{Objects, Source};
 pub(crate) use surroundings::RuleFiles;
-pub(crate) use tests::{Aimed, Extra};
+pub(crate) use tests::{Extra, ResolvedProbe};
 
 /// What is resolved.
 pub(crate) struct Input<'a> {
@@ -66,7 +66,7 @@ pub(crate) struct Input<'a> {
 
 /// Resolves a scenario, and the extra probe where there is one. Both can be used only where `findings` has no mistakes
 /// afterwards.
-pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, Option<Aimed>) {
+pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, Option<ResolvedProbe>) {
     let Input { raw, at, .. } = *input;
     let network = network::network(&raw.cluster, at.field("cluster"), findings);
     let mut pool = Pool::default();

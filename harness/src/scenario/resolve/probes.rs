@@ -16,7 +16,7 @@ use super::scene::Scene;
 use super::surroundings::family;
 
 /// A probe of one family, and the Service that it goes to.
-pub(crate) struct Aimed {
+pub(crate) struct ResolvedProbe {
     /// The probe.
     pub(crate) probe: Probe,
     /// The Service and its port, where the destination is one of a Service's addresses.
@@ -24,7 +24,7 @@ pub(crate) struct Aimed {
 }
 
 /// The probes that one section stands for.
-pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<Aimed> {
+pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<ResolvedProbe> {
     let from = scene.vantage(&raw.from, at.field("from"), findings);
     let to = scene.destination(&raw.to, at.field("to"), findings);
     let flows = flows(raw, at, findings);
@@ -37,7 +37,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
     }
     let sources: Vec<Family> = sources.into_iter().map(Family::of).collect();
     let chosen = choose(raw, &sources, &to, at, findings);
-    let aim = |address: SocketAddr| Aimed {
+    let aim = |address: SocketAddr| ResolvedProbe {
         probe: Probe {
             span: at.span(),
             from: from.clone(),

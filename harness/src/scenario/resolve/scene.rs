@@ -3,7 +3,7 @@
 use svclab_rules::cluster::{Cluster, Node, Pod, Service};
 
 use super::super::model::short_name;
-use super::super::model::{ForeignRules, Host};
+use super::super::model::{Host, OtherRules};
 use super::super::tree::At;
 use super::endpoints::object_name;
 use super::findings::Findings;
@@ -21,7 +21,7 @@ pub(crate) struct Scene<'s, 'a> {
     /// Machines outside of the cluster.
     pub(crate) hosts: &'s [Located<'a, Host>],
     /// Rules that are not the generator's.
-    pub(crate) rules: &'s [ForeignRules],
+    pub(crate) rules: &'s [OtherRules],
 }
 
 impl Scene<'_, '_> {

@@ -1,4 +1,4 @@
-//! What stands around the cluster's objects: outside hosts and foreign rules.
+//! What stands around the cluster's objects: outside hosts and other rules.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use svclab_rules::cluster::{Cluster, Family};
 
-use super::super::model::{ForeignRules, Host, Install, Place as Namespace, Span};
+use super::super::model::{Host, Install, OtherRules, Place as Namespace, Span};
 use super::super::raw::{OneOrMany, RawFamily, RawHost, RawInstall, RawRules};
 use super::super::tree::At;
 use super::addresses::Pool;
 use super::endpoints::object_name;
 use super::findings::Findings;
-use super::foreign::{self, Written};
 use super::located::Located;
 use super::network::Network;
 use super::nodes::{defaults, one_of, only_one};
 use super::objects::Objects;
+use super::other_rules::{self, Written};
 use super::pods;
 
 /// Addresses for documentation (RFC 5737, RFC 3849), which no real machine has: the first range of a family that pods do not have
@@ -65,7 +65,7 @@ pub(crate) fn hosts<'a>(
 /// The texts of files that rules are in, by their path.
 pub(crate) type RuleFiles = BTreeMap<PathBuf, String>;
 
-/// The foreign rules, beside those that are generated for a cluster. Lines may end as they do in Windows.
+/// The other rules, beside those that are generated for a cluster. Lines may end as they do in Windows.
 pub(crate) fn rules(
     raw: &BTreeMap<String, OneOrMany<RawRules>>,
     at: At<'_>,
@@ -74,7 +74,7 @@ pub(crate) fn rules(
     objects: &Objects<'_>,
     cluster: &Cluster,
     findings: &mut Findings,
-) -> Vec<ForeignRules> {
+) -> Vec<OtherRules> {
     let mut all: Vec<Written<'_>> = Vec::new();
     for (owner, list) in raw {
         let at = at.field(owner);
@@ -100,15 +100,15 @@ pub(crate) fn rules(
                 RawInstall::After => Install::After,
             };
             let text = text.replace("\r\n", "\n");
-            let (family, mode) = (family(raw.family), foreign::language(&text));
-            let rules = ForeignRules { place: place.clone(), family, mode, text, origin, install };
+            let (family, mode) = (family(raw.family), other_rules::language(&text));
+            let rules = OtherRules { place: place.clone(), family, mode, text, origin, install };
             let written = Written { rules, at, start };
-            foreign::check(&written, &all, findings);
+            other_rules::check(&written, &all, findings);
             all.push(written);
         }
     }
     if findings.mistakes.is_empty() {
-        foreign::programs(&all, cluster, findings);
+        other_rules::programs(&all, cluster, findings);
     }
     all.into_iter().map(|written| written.rules).collect()
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use svclab_rules::cluster::Cluster;
 
 use super::super::limits;
-use super::super::model::{ForeignRules, Host, Probe, Step, Test};
+use super::super::model::{Host, OtherRules, Probe, Step, Test};
 use super::super::raw::{RawApply, RawExpect, RawProbe, RawTest};
 use super::super::tree::At;
 use super::expectations::{self, expectation};
@@ -27,7 +27,7 @@ pub(crate) struct Stage<'s, 'a> {
     /// Machines outside of the cluster.
     pub(crate) hosts: &'s [Located<'a, Host>],
     /// Rules that are not the generator's.
-    pub(crate) rules: &'s [ForeignRules],
+    pub(crate) rules: &'s [OtherRules],
     /// The section `cluster:`.
     pub(crate) network: &'s Network,
     /// The files that steps name.
@@ -51,7 +51,7 @@ pub(crate) struct Extra<'a> {
 
 /// An extra probe, once for each family, and the cluster as it is then.
 #[derive(Debug, Default)]
-pub(crate) struct Aimed {
+pub(crate) struct ResolvedProbe {
     /// The cluster.
     pub(crate) cluster: Cluster,
     /// The probes.
@@ -64,7 +64,7 @@ pub(crate) fn tests<'a>(
     at: At<'a>,
     stage: &Stage<'_, 'a>,
     findings: &mut Findings,
-) -> (Vec<Test>, Option<Aimed>) {
+) -> (Vec<Test>, Option<ResolvedProbe>) {
     let mut names = HashSet::new();
     let mut tests = Vec::new();
     let mut now = (stage.objects.clone(), stage.cluster.clone());
@@ -97,7 +97,7 @@ struct ExtraProbe {
     objects: usize,
     /// Whether there were too many.
     is_too_large: bool,
-    aimed: Option<Aimed>,
+    aimed: Option<ResolvedProbe>,
 }
 
 impl ExtraProbe {
@@ -106,7 +106,7 @@ impl ExtraProbe {
         let Some(extra) = stage.extra.filter(|extra| extra.step == self.applied) else { return };
         let aimed = probes(extra.raw, extra.at, &stage.scene(now), findings);
         let probes = aimed.into_iter().map(|aimed| aimed.probe).collect();
-        self.aimed = Some(Aimed { cluster: now.1.clone(), probes });
+        self.aimed = Some(ResolvedProbe { cluster: now.1.clone(), probes });
     }
 }
 

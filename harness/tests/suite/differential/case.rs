@@ -31,9 +31,9 @@ impl Case {
         let plain = loaded(&scenario);
         let places = Places::of(&plain);
         let is_iptables = plain.cluster.proxy.mode == ProxyMode::Iptables;
-        let has_foreign = !dice.one_in(if is_iptables { 8 } else { 2 });
+        let has_other_rules = !dice.one_in(if is_iptables { 8 } else { 2 });
         let is_mutated = dice.one_in(if is_iptables { 3 } else { 2 });
-        if has_foreign {
+        if has_other_rules {
             scenario["rules"] = foreign(&mut dice, &plain, &places);
         }
         let mut mistakes = Vec::new();
@@ -44,7 +44,7 @@ impl Case {
         }
         let probes = places.flows(&mut dice, flows);
         let backend = if number.is_multiple_of(2) { Backend::Nft } else { Backend::Legacy };
-        let kind = match (is_iptables, has_foreign, is_mutated) {
+        let kind = match (is_iptables, has_other_rules, is_mutated) {
             (true, false, false) => "generated",
             (true, true, false) => "with rules of others",
             (true, false, true) => "mutated",
@@ -67,9 +67,9 @@ fn foreign(dice: &mut Dice, scenario: &Scenario, places: &Places) -> Value {
     let plan = topology::plan(scenario);
     let mut all = json!({});
     for node in &scenario.cluster.nodes {
-        let space = plan.spaces.iter().find(|space| space.name == format!("node/{}", node.name));
+        let netns = plan.namespaces.iter().find(|netns| netns.name == format!("node/{}", node.name));
         let interfaces: Vec<String> =
-            space.into_iter().flat_map(|space| &space.interfaces).map(|interface| interface.name.clone()).collect();
+            netns.into_iter().flat_map(|netns| &netns.interfaces).map(|interface| interface.name.clone()).collect();
         let mut documents = Vec::new();
         for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
             let of_family = places.addresses.iter().copied().filter(|address| Family::of(*address) == family);
@@ -92,7 +92,7 @@ fn foreign(dice: &mut Dice, scenario: &Scenario, places: &Places) -> Value {
 fn mutated(dice: &mut Dice, scenario: &Scenario) -> Value {
     let mut all = json!({});
     for document in &documents_of(scenario) {
-        let Some(node) = document.space.strip_prefix("node/") else { continue };
+        let Some(node) = document.netns.strip_prefix("node/") else { continue };
         let text = mistakes::with_some(dice, document).1.text;
         let instead = json!({"install": "instead", "family": name_of(document.family), "text": text});
         match &mut all[node] {

@@ -10,14 +10,14 @@ use super::dice::Dice;
 /// A mistake in one document.
 #[derive(Debug, Clone)]
 pub(crate) struct Mistake {
-    space: String,
+    netns: String,
     family: Family,
     change: Change,
 }
 
 impl Mistake {
     fn is_of(&self, document: &Document) -> bool {
-        self.space == document.space && self.family == document.family && document.mode == ProxyMode::Nftables
+        self.netns == document.netns && self.family == document.family && document.mode == ProxyMode::Nftables
     }
 
     /// The same mistake in rules that may have others behind or before it.
@@ -36,9 +36,9 @@ impl Mistake {
 
 /// Mistakes as comments behind a scenario.
 pub(crate) fn listed(mistakes: &[Mistake]) -> String {
-    let line = |Mistake { space, family, change }: &Mistake| {
+    let line = |Mistake { netns, family, change }: &Mistake| {
         let instead = change.is.iter().map(|is| format!(" => {is}"));
-        format!("# mistake: {space}, {family}: {change}{}\n", instead.collect::<String>())
+        format!("# mistake: {netns}, {family}: {change}{}\n", instead.collect::<String>())
     };
     mistakes.iter().map(line).collect()
 }
@@ -48,7 +48,7 @@ pub(crate) fn some(dice: &mut Dice, documents: &[Document]) -> Vec<Mistake> {
     let of_nftables = documents.iter().filter(|document| document.mode == ProxyMode::Nftables);
     let mistakes = of_nftables.map(|document| {
         let changes = with_some(dice, document).0.into_iter();
-        changes.map(|change| Mistake { space: document.space.clone(), family: document.family, change }).collect()
+        changes.map(|change| Mistake { netns: document.netns.clone(), family: document.family, change }).collect()
     });
     mistakes.collect::<Vec<Vec<Mistake>>>().concat()
 }

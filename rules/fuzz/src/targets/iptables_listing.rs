@@ -2,14 +2,14 @@
 
 use svclab_rules::iptables::{parse, parse_listing, print};
 
-use super::of_rules;
+use super::infer;
 use crate::{Target, corpus};
 
 /// The target.
 pub const TARGET: Target = Target { name: "iptables_listing", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [of_rules("fuzz/corpus/iptables-listing"), of_rules("fuzz/regressions/iptables_listing")];
+    let folders = [infer("fuzz/corpus/iptables-listing"), infer("fuzz/regressions/iptables_listing")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".txt"])
 }
 

@@ -2,18 +2,18 @@
 
 use svclab_rules::cluster::Family;
 use svclab_rules::compare::compare;
+use svclab_rules::infer::Show;
 use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::{parse, print};
-use svclab_rules::shown::Show;
 
-use super::of_rules;
+use super::infer;
 use crate::{Target, corpus};
 
 /// The target.
 pub const TARGET: Target = Target { name: "iptables_save", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [of_rules("tests/golden"), of_rules("fuzz/regressions/iptables_save")];
+    let folders = [infer("tests/golden"), infer("fuzz/regressions/iptables_save")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &["tables-save.txt", ".rules"])
 }
 

@@ -9,6 +9,6 @@ pub mod objects;
 use std::path::{Path, PathBuf};
 
 /// A folder of the crate `svclab-rules`.
-fn of_rules(folder: &str) -> PathBuf {
+fn infer(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)
 }

@@ -1,17 +1,17 @@
 //! What `nft -j list ruleset` shows.
 
 use svclab_rules::compare::compare;
+use svclab_rules::infer::Show;
 use svclab_rules::nftables::{parse, print};
-use svclab_rules::shown::Show;
 
-use super::of_rules;
+use super::infer;
 use crate::{Target, corpus};
 
 /// The target.
 pub const TARGET: Target = Target { name: "nft_json", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [of_rules("fuzz/corpus/nft-json"), of_rules("fuzz/regressions/nft_json")];
+    let folders = [infer("fuzz/corpus/nft-json"), infer("fuzz/regressions/nft_json")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".json"])
 }
 

@@ -1,17 +1,17 @@
 //! What `nft list ruleset` shows, and what `nft -f` takes.
 
 use svclab_rules::compare::compare;
+use svclab_rules::infer::Show;
 use svclab_rules::nftables::{Ruleset, parse, parse_all, print, print_sync};
-use svclab_rules::shown::Show;
 
-use super::of_rules;
+use super::infer;
 use crate::{Target, corpus};
 
 /// The target.
 pub const TARGET: Target = Target { name: "nft_text", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [of_rules("tests/golden"), of_rules("fuzz/regressions/nft_text")];
+    let folders = [infer("tests/golden"), infer("fuzz/regressions/nft_text")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &["nft-ruleset.txt", ".nft"])
 }
 

@@ -4,14 +4,14 @@ use svclab_rules::cluster::objects::{Object, assemble};
 use svclab_rules::cluster::{Cluster, Family, ProxyConfig};
 use svclab_rules::{iptables, nftables};
 
-use super::{nft_text, of_rules};
+use super::{infer, nft_text};
 use crate::{Target, corpus};
 
 /// The target.
 pub const TARGET: Target = Target { name: "objects", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [of_rules("fuzz/corpus/objects"), of_rules("fuzz/regressions/objects")];
+    let folders = [infer("fuzz/corpus/objects"), infer("fuzz/regressions/objects")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".json"])
 }
 

@@ -36,8 +36,8 @@ pub(super) fn in_chain(kind: Kind, rule: &Rule) -> Option<Fact> {
 fn marked_or_refused(rule: &Rule, address: Option<Address>) -> Option<Fact> {
     match rule.target.as_ref()? {
         Target::Jump(chain) if **chain == *MASQUERADE => Some(Fact::Masquerade(address)),
-        Target::Jump(chain) if **chain == *DROP => Some(Fact::Refusal(address)),
-        Target::Drop | Target::Reject(_) => Some(Fact::Refusal(address)),
+        Target::Jump(chain) if **chain == *DROP => Some(Fact::RejectResponse(address)),
+        Target::Drop | Target::Reject(_) => Some(Fact::RejectResponse(address)),
         _ => None,
     }
 }

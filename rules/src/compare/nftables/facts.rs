@@ -53,7 +53,7 @@ pub(super) fn in_chain(kind: Kind, rule: &Rule) -> Option<Fact> {
             (Kind::External, None) => Some(Fact::Masquerade(None)),
             (_, address) => address.map(|address| Fact::Masquerade(Some(address))),
         },
-        [Statement::Verdict(Verdict::Drop)] if kind == Kind::Firewall => Some(Fact::Refusal(None)),
+        [Statement::Verdict(Verdict::Drop)] if kind == Kind::Firewall => Some(Fact::RejectResponse(None)),
         _ => None,
     }
 }

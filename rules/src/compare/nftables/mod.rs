@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
                 let Some(address) = address_of_key(key) else { return false };
                 let fact = match name {
                     "service-ips" | "service-nodeports" => Fact::Entry(address),
-                    "no-endpoint-services" | "no-endpoint-nodeports" => Fact::Refusal(Some(address)),
+                    "no-endpoint-services" | "no-endpoint-nodeports" => Fact::RejectResponse(Some(address)),
                     "firewall-ips" => Fact::Firewall(address),
                     _ => return false,
                 };
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
                 }
                 _ => {
                     let fact = in_chain(kind, rule).unwrap_or_else(|| Fact::Rule(text.clone()));
-                    if fact == Fact::Refusal(None) {
+                    if fact == Fact::RejectResponse(None) {
                         for range in source_ranges(rule) {
                             self.model.tell(service.to_owned(), Fact::SourceRange(range), String::new(), line);
                         }

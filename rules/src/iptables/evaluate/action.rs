@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::extension::{self, options};
 use crate::iptables::parse::values;
 use crate::iptables::{Masked, Nat, Other, PortRange, RejectWith, Target};
-use crate::walk::{Connection, Destination, Refusal, Source, SourceAddress, Walker};
+use crate::walk::{Connection, Destination, RejectResponse, Source, SourceAddress, Walker};
 
 /// What happens to a packet for which all conditions hold.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub(super) enum Action {
     Accept,
     Drop,
     Return,
-    Reject(Refusal),
+    Reject(RejectResponse),
     /// The bits of the mask are cleared, then those of the value flipped.
     Mark(Masked),
     Connmark(ConnmarkChange),
@@ -76,7 +76,7 @@ impl Action {
             Target::Accept => Self::Accept,
             Target::Drop => Self::Drop,
             Target::Return => Self::Return,
-            Target::Reject(with) => Self::Reject(refusal(*with)),
+            Target::Reject(with) => Self::Reject(rejection(*with)),
             Target::Mark(change) => Self::Mark(*change),
             Target::Masquerade { ports, random, random_fully } => {
                 let random = *random || *random_fully;
@@ -117,18 +117,18 @@ fn one_address(nat: &Nat) -> Result<Option<IpAddr>, Arc<str>> {
     }
 }
 
-fn refusal(with: RejectWith) -> Refusal {
+fn rejection(with: RejectWith) -> RejectResponse {
     match with {
-        RejectWith::TcpReset => Refusal::TcpReset,
-        RejectWith::PortUnreachable => Refusal::PortUnreachable,
-        RejectWith::NetUnreachable => Refusal::NetUnreachable,
-        RejectWith::HostUnreachable => Refusal::HostUnreachable,
-        RejectWith::ProtoUnreachable => Refusal::ProtocolUnreachable,
-        RejectWith::NetProhibited => Refusal::NetProhibited,
-        RejectWith::HostProhibited => Refusal::HostProhibited,
-        RejectWith::AdminProhibited => Refusal::AdminProhibited,
-        RejectWith::PolicyFail => Refusal::PolicyFail,
-        RejectWith::RejectRoute => Refusal::RejectRoute,
+        RejectWith::TcpReset => RejectResponse::TcpReset,
+        RejectWith::PortUnreachable => RejectResponse::PortUnreachable,
+        RejectWith::NetUnreachable => RejectResponse::NetUnreachable,
+        RejectWith::HostUnreachable => RejectResponse::HostUnreachable,
+        RejectWith::ProtoUnreachable => RejectResponse::ProtocolUnreachable,
+        RejectWith::NetProhibited => RejectResponse::NetProhibited,
+        RejectWith::HostProhibited => RejectResponse::HostProhibited,
+        RejectWith::AdminProhibited => RejectResponse::AdminProhibited,
+        RejectWith::PolicyFail => RejectResponse::PolicyFail,
+        RejectWith::RejectRoute => RejectResponse::RejectRoute,
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::action::Action;
 use super::program::Code;
 use crate::walk::{
-    self, Assumptions, By, Destination, Did, Held, Next, Outcome, Pass, RuleId, Share, Span, Step, Trace, Walker, bits,
-    stop,
+    self, Assumptions, By, Destination, Evaluated, Held, Next, Outcome, Pass, RuleId, Share, Span, Step, Trace, Walker,
+    bits, stop,
 };
 
 impl walk::Code for Code {
@@ -55,7 +55,7 @@ impl walk::Code for Code {
             Some(why) if matters => stop(walker, position, why),
             why => {
                 let is_sure = why.is_none() && !matches!(rule.action, Action::Perhaps);
-                let did = if is_sure { Did::Match(chance) } else { Did::Perhaps };
+                let did = if is_sure { Evaluated::Match(chance) } else { Evaluated::Perhaps };
                 walker.trace.step(|| Step::met(id, did));
                 act(pass, walker, &rule.action, position)
             }
@@ -68,7 +68,7 @@ fn act<T: Trace>(pass: &Pass<'_, T>, walker: &mut Walker<T>, action: &Action, ru
         Action::Continue | Action::Perhaps => return Next::Rule,
         Action::Accept => return Next::Accept,
         Action::Drop => return Next::end(Outcome::Drop(By::Rule(RuleId(rule)))),
-        Action::Reject(refusal) => return Next::end(Outcome::Reject(RuleId(rule), *refusal)),
+        Action::Reject(rejection) => return Next::end(Outcome::Reject(RuleId(rule), *rejection)),
         Action::Return => return Next::Return,
         Action::Jump(chain) => return Next::Jump(*chain),
         Action::Goto(chain) => return Next::Goto(*chain),

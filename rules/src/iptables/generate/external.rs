@@ -98,8 +98,8 @@ impl Generator<'_> {
                     self.filter.proxy_firewall.push(to_address(comment).then(Target::Drop));
                 }
                 if !plan.external {
-                    let refusal = self.refuse(port, to_address);
-                    self.filter.external_services.push(refusal);
+                    let rejection = self.refuse(port, to_address);
+                    self.filter.external_services.push(rejection);
                 }
             }
         }
@@ -117,8 +117,8 @@ impl Generator<'_> {
             self.nat.node_ports.push(to_port().jump(&plan.external_chain));
         }
         if !plan.external {
-            let refusal = self.refuse(port, |comment| commented(comment).sent_to_node().on_port(protocol, number));
-            self.filter.external_services.push(refusal);
+            let rejection = self.refuse(port, |comment| commented(comment).sent_to_node().on_port(protocol, number));
+            self.filter.external_services.push(rejection);
         }
     }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::nftables::{LookupKey, Side};
-use crate::walk::{By, Destination, Next, Outcome, Refusal, RuleId, Source};
+use crate::walk::{By, Destination, Next, Outcome, RejectResponse, RuleId, Source};
 
 /// A statement of a compiled rule.
 #[derive(Debug, Clone)]
 pub(super) enum Action {
     Verdict(Verdict),
-    Reject(Refusal),
+    Reject(RejectResponse),
     /// The verdict that a map, by its position, has for the packet's key; where it has none, the rule ends.
     Lookup {
         key: Box<[LookupKey]>,

@@ -11,7 +11,7 @@ use super::lookup::Elements;
 use super::program::{Code, Program, Rule};
 use crate::cluster::{Family, Protocol};
 use crate::nftables::{self, AddressRange, Addresses, BaseChain, MarkChange, Ruleset, Set, Statement, Table};
-use crate::walk::{self, Beside, Destination, Hooked, Kind, Names, Source, SourceAddress, Span, Start};
+use crate::walk::{self, Alongside, Destination, Hooked, Kind, Names, Source, SourceAddress, Span, Start};
 
 impl Program {
     /// Makes the tables of a family ready for walking.
@@ -31,11 +31,11 @@ impl Program {
     /// # Errors
     ///
     /// As [`Self::compile`].
-    pub fn compile_beside<A>(
+    pub fn compile_alongside<A>(
         rules: &Ruleset,
         others: walk::Program<A>,
         older: usize,
-    ) -> Result<walk::Program<Beside<A, Code>>, Vec<CompileError>> {
+    ) -> Result<walk::Program<Alongside<A, Code>>, Vec<CompileError>> {
         let program = Self::compile_from(rules, others.family(), others.end())?;
         let older = rules.tables.iter().take(older).filter(|table| table.family == program.family);
         let hooked = older.flat_map(|table| &table.chains).filter(|chain| chain.base.is_some()).count();
@@ -174,7 +174,7 @@ impl Within<'_> {
     fn action(&self, statement: &Statement) -> Action {
         match statement {
             Statement::Verdict(verdict) => Action::Verdict(self.verdict(verdict)),
-            Statement::Reject(refusal) => Action::Reject(*refusal),
+            Statement::Reject(rejection) => Action::Reject(*rejection),
             Statement::Lookup(key, map) => match self.sets.get(&**map) {
                 Some(position) => Action::Lookup { key: key.as_slice().into(), map: *position },
                 None => Action::Unknown(format!("map {map} is not in these rules").into()),

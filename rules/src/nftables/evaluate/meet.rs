@@ -7,7 +7,7 @@ use super::lookup::{BLIND, is_blind};
 use super::program::Code;
 use crate::nftables::LookupKey;
 use crate::walk::{
-    self, Assumptions, Did, Effect, Held, Next, Outcome, Pass, RuleId, Share, Step, Trace, Walker, stop,
+    self, Assumptions, Effect, Evaluated, Held, Next, Outcome, Pass, RuleId, Share, Step, Trace, Walker, stop,
 };
 
 impl walk::Code for Code {
@@ -41,7 +41,7 @@ impl walk::Code for Code {
             }
             if !is_met {
                 walker.assume(assumed);
-                walker.trace.step(|| Step::met(RuleId(rule), Did::Match(chance())));
+                walker.trace.step(|| Step::met(RuleId(rule), Evaluated::Match(chance())));
                 is_met = true;
             }
             if let Some(next) = act(pass, walker, action, verdict, rule) {
@@ -50,7 +50,7 @@ impl walk::Code for Code {
         }
         if !is_met {
             let is_sure = why.is_none() && assumed == Assumptions::NONE;
-            let did = if is_sure { Did::Match(Share::ONE) } else { Did::Perhaps };
+            let did = if is_sure { Evaluated::Match(Share::ONE) } else { Evaluated::Perhaps };
             walker.trace.step(|| Step::met(RuleId(rule), did));
         }
         Next::Rule
@@ -79,7 +79,7 @@ fn act<T: Trace>(
     Some(match action {
         Action::Verdict(verdict) => verdict.next(rule),
         Action::Lookup { .. } => verdict?.next(rule),
-        Action::Reject(refusal) => Next::end(Outcome::Reject(RuleId(rule), *refusal)),
+        Action::Reject(rejection) => Next::end(Outcome::Reject(RuleId(rule), *rejection)),
         Action::Balance(verdicts) => share_out(pass, walker, verdicts, |_, verdict| verdict.next(rule)),
         Action::Dnat(destinations) => share_out(pass, walker, destinations, |walker, to| match walker.dnat(to) {
             Ok(()) => Next::Accept,

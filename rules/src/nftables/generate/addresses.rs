@@ -22,7 +22,7 @@ impl Generator<'_> {
             self.elements.service_ips.add(key(view.cluster_ip), goto(plan.internal_chain()), None)?;
         } else {
             let comment = self.comment(plan)?;
-            self.elements.no_endpoint_services.add(key(view.cluster_ip), refusal(plan), Some(comment))?;
+            self.elements.no_endpoint_services.add(key(view.cluster_ip), rejection(plan), Some(comment))?;
         }
         for address in view.external_ips.iter().chain(&view.load_balancer_ips) {
             if plan.selected.any {
@@ -30,7 +30,7 @@ impl Generator<'_> {
             }
             if !plan.external {
                 let comment = self.comment(plan)?;
-                self.elements.no_endpoint_services.add(key(*address), refusal(plan), Some(comment))?;
+                self.elements.no_endpoint_services.add(key(*address), rejection(plan), Some(comment))?;
             }
         }
         for address in view.load_balancer_ips.iter().filter(|_| plan.uses_firewall()) {
@@ -62,7 +62,7 @@ impl Generator<'_> {
         }
         if !plan.external {
             let comment = self.comment(plan)?;
-            self.elements.no_endpoint_node_ports.add(key, refusal(plan), Some(comment))?;
+            self.elements.no_endpoint_node_ports.add(key, rejection(plan), Some(comment))?;
         }
         Ok(())
     }
@@ -86,6 +86,6 @@ impl Generator<'_> {
 }
 
 /// What becomes of traffic that no endpoint takes: reject where there is none at all, else drop.
-fn refusal(plan: &Plan<'_>) -> Verdict {
+fn rejection(plan: &Plan<'_>) -> Verdict {
     if plan.selected.any { Verdict::Drop } else { Verdict::Goto(Name::from("reject-chain")) }
 }

@@ -12,7 +12,7 @@ use super::rule::{ADDRESS_AND_PORT, PORT, rule};
 use super::{Generator, Unsupported};
 use crate::cluster::Family;
 use crate::selection::NodePortAddresses;
-use crate::walk::{Hook, Refusal};
+use crate::walk::{Hook, RejectResponse};
 
 /// The priority of chains that see destinations as they are on the wire.
 const BEFORE_DNAT: i32 = -110;
@@ -141,11 +141,11 @@ impl Generator<'_> {
         let chain = |name: &str, rules| Chain { rules, ..Chain::regular(name.into()) };
         let unused_ports = rule()
             .with_address_in(Side::Destination, &"cluster-ips".into())
-            .then(Statement::Reject(Refusal::PortUnreachable))
+            .then(Statement::Reject(RejectResponse::PortUnreachable))
             .commented("Reject traffic to invalid ports of ClusterIPs");
         let mut cluster_ips = vec![unused_ports];
         cluster_ips.extend(self.drop_unallocated());
-        let mut reject = chain("reject-chain", vec![rule().then(Statement::Reject(Refusal::PortUnreachable))]);
+        let mut reject = chain("reject-chain", vec![rule().then(Statement::Reject(RejectResponse::PortUnreachable))]);
         reject.comment = Some("helper for @no-endpoint-services / @no-endpoint-nodeports".into());
         let mut services = Vec::from_iter(self.masquerade_cluster_ips()?);
         services.push(rule().look_up(&ADDRESS_AND_PORT, "service-ips"));

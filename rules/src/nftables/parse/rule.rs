@@ -9,7 +9,7 @@ use super::super::name::Name;
 use super::super::statement::{Condition, LookupKey, MarkChange, Statement, Verdict};
 use super::json::{Expression, Made, Masquerade, Reject, Value};
 use super::values;
-use crate::walk::Refusal;
+use crate::walk::RejectResponse;
 
 /// What an expression is.
 enum Part {
@@ -58,7 +58,7 @@ fn part(expression: &Expression) -> Option<Part> {
         Expression::Masquerade(None) => Statement::Masquerade { random: false },
         Expression::Masquerade(_) => return None,
         Expression::Reject(reject) if is_port_unreachable(reject.as_ref()) => {
-            Statement::Reject(Refusal::PortUnreachable)
+            Statement::Reject(RejectResponse::PortUnreachable)
         }
         Expression::Reject(_) => return None,
         Expression::Mangle { key, value } if is_mark(key) => Statement::Mark(mark_change(value)?),

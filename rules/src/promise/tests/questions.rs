@@ -26,12 +26,12 @@ fn a_pod_asks_for_every_address_in_every_family() {
         "198.51.100.3:30080/tcp",
         "[fd00:172::2]:30080/tcp",
         "172.18.0.1:32767/udp",
-        // Beside the cluster IP.
+        // Alongside the cluster IP.
         "10.96.0.81:80/tcp",
     ] {
         assert!(asked.contains(&expected.to_owned()), "{expected} is not among {asked:?}");
     }
-    // Four addresses of the service, nine of nodes; each with a port in two protocols and a free one in two. Beside the cluster
+    // Four addresses of the service, nine of nodes; each with a port in two protocols and a free one in two. Alongside the cluster
     // IPs stand addresses that nobody has; the other two stand beside each other.
     assert_eq!(asked.len(), (4 + 9) * 4 + 2);
 }

@@ -5,36 +5,36 @@ use rstest::rstest;
 use super::*;
 
 #[rstest]
-#[case::external_ips("1.18", ProxyMode::Iptables, "node c", "203.0.113.81:80", Some(Shortfall::ExternalIpsFromInside))]
+#[case::external_ips("1.18", ProxyMode::Iptables, "node c", "203.0.113.81:80", Some(KnownBug::ExternalIpsFromInside))]
 #[case::external_ips_from_outside(
     "1.18",
     ProxyMode::Iptables,
     OUTSIDE,
     "203.0.113.81:80",
-    Some(Shortfall::DropIsForwarded)
+    Some(KnownBug::DropIsForwarded)
 )]
 #[case::internal_policy(
     "1.22",
     ProxyMode::Iptables,
     "pod client",
     "10.96.0.80:80",
-    Some(Shortfall::InternalPolicyMixed)
+    Some(KnownBug::InternalPolicyMixed)
 )]
-#[case::forwarded("1.24", ProxyMode::Iptables, OUTSIDE, "203.0.113.80:80", Some(Shortfall::DropIsForwarded))]
+#[case::forwarded("1.24", ProxyMode::Iptables, OUTSIDE, "203.0.113.80:80", Some(KnownBug::DropIsForwarded))]
 #[case::for_the_node("1.24", ProxyMode::Iptables, "192.0.2.9", "172.18.0.3:30080", None)]
-#[case::no_short_cut("1.14", ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(Shortfall::NoShortCutForNodes))]
-#[case::nftables("1.32", ProxyMode::Nftables, "node c", "203.0.113.80:80", Some(Shortfall::ShortCutDropped))]
+#[case::no_short_cut("1.14", ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(KnownBug::NoShortCutForNodes))]
+#[case::nftables("1.32", ProxyMode::Nftables, "node c", "203.0.113.80:80", Some(KnownBug::ShortCutDropped))]
 #[case::nftables_node_port("1.32", ProxyMode::Nftables, "node c", "172.18.0.3:30080", None)]
 #[case::nftables_with_endpoint("1.32", ProxyMode::Nftables, "node a", "203.0.113.80:80", None)]
-#[case::nftables_unmended("1.33.5", ProxyMode::Nftables, "node c", "203.0.113.80:80", Some(Shortfall::ShortCutDropped))]
+#[case::nftables_unmended("1.33.5", ProxyMode::Nftables, "node c", "203.0.113.80:80", Some(KnownBug::ShortCutDropped))]
 #[case::nftables_mended("1.33", ProxyMode::Nftables, "node c", "203.0.113.80:80", None)]
-#[case::ipv6_localhost("1.25", ProxyMode::Iptables, "localhost a", "[::1]:30080", Some(Shortfall::Ipv6LoopbackLost))]
+#[case::ipv6_localhost("1.25", ProxyMode::Iptables, "localhost a", "[::1]:30080", Some(KnownBug::Ipv6LoopbackLost))]
 #[case::unserved_address(
     "1.34",
     ProxyMode::Iptables,
     "localhost c",
     "[::1]:30080",
-    Some(Shortfall::RefusedAtEveryAddress)
+    Some(KnownBug::RefusedAtEveryAddress)
 )]
 #[case::unserved_address_with_endpoint("1.34", ProxyMode::Iptables, "localhost a", "[::1]:30080", None)]
 #[case::unserved_address_in_nftables_mode("1.34", ProxyMode::Nftables, "localhost c", "[::1]:30080", None)]
@@ -44,14 +44,14 @@ fn releases_fall_short(
     #[case] mode: ProxyMode,
     #[case] from: &str,
     #[case] to: &str,
-    #[case] expected: Option<Shortfall>,
+    #[case] expected: Option<KnownBug>,
 ) {
     let mut cluster = cluster();
     cluster.proxy.version = version.to_owned();
     cluster.proxy.mode = mode;
     EXTERNAL_LOCAL(&mut cluster);
     INTERNAL_LOCAL(&mut cluster);
-    assert_eq!(ask(&cluster, from, to).shortfall, expected);
+    assert_eq!(ask(&cluster, from, to).known_bug, expected);
 }
 
 /// The set `hairpin-connections` has a node's own endpoints alone, as recordings of 1.36 show.
@@ -61,7 +61,7 @@ fn releases_fall_short(
     ProxyMode::Nftables,
     "pod web-a",
     "172.18.0.3:30080",
-    Some(Shortfall::HairpinOfAnotherNode)
+    Some(KnownBug::HairpinOfAnotherNode)
 )]
 #[case::at_its_own("1.36", ProxyMode::Nftables, "pod web-a", "10.96.0.80:80", None)]
 #[case::no_endpoint("1.36", ProxyMode::Nftables, "pod client", "172.18.0.3:30080", None)]
@@ -72,21 +72,21 @@ fn what_comes_back_to_its_sender(
     #[case] mode: ProxyMode,
     #[case] from: &str,
     #[case] to: &str,
-    #[case] expected: Option<Shortfall>,
+    #[case] expected: Option<KnownBug>,
 ) {
     let mut cluster = cluster();
     cluster.proxy.version = version.to_owned();
     cluster.proxy.mode = mode;
     EXTERNAL_LOCAL(&mut cluster);
-    assert_eq!(ask(&cluster, from, to).shortfall, expected);
+    assert_eq!(ask(&cluster, from, to).known_bug, expected);
     // With policy Cluster, all that comes to the port is masqueraded.
     cluster.services[0].external_traffic_policy = ExternalTrafficPolicy::Cluster;
-    assert_eq!(ask(&cluster, from, to).shortfall, None);
+    assert_eq!(ask(&cluster, from, to).known_bug, None);
 }
 
 #[rstest]
-#[case::load_balancer(ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(Shortfall::NodeNotRefused))]
-#[case::external_ip(ProxyMode::Iptables, "node c", "203.0.113.81:80", Some(Shortfall::NodeNotRefused))]
+#[case::load_balancer(ProxyMode::Iptables, "node c", "203.0.113.80:80", Some(KnownBug::NodeNotRefused))]
+#[case::external_ip(ProxyMode::Iptables, "node c", "203.0.113.81:80", Some(KnownBug::NodeNotRefused))]
 #[case::node_port(ProxyMode::Iptables, "node c", "172.18.0.3:30080", None)]
 #[case::cluster_ip(ProxyMode::Iptables, "node c", "10.96.0.80:80", None)]
 #[case::pod(ProxyMode::Iptables, "pod client", "203.0.113.80:80", None)]
@@ -95,13 +95,13 @@ fn without_endpoints(
     #[case] mode: ProxyMode,
     #[case] from: &str,
     #[case] to: &str,
-    #[case] expected: Option<Shortfall>,
+    #[case] expected: Option<KnownBug>,
 ) {
     let mut cluster = cluster();
     cluster.proxy.mode = mode;
     cluster.slices.clear();
     let promise = ask(&cluster, from, to);
-    assert_eq!((brief(&cluster, &promise), promise.shortfall), ("rejected".to_owned(), expected));
+    assert_eq!((brief(&cluster, &promise), promise.known_bug), ("rejected".to_owned(), expected));
 }
 
 #[rstest]

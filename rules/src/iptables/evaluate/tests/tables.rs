@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::walk::{Assumptions, Branch, By, Did, Refusal, Share, Tracked};
+use crate::walk::{Assumptions, Branch, By, Evaluated, RejectResponse, Share, Tracked};
 
 /// The rules met, as `chain:number`.
 fn path(program: &Program, branch: &Branch<Path>) -> String {
@@ -93,13 +93,13 @@ fn the_trace_names_rules_and_the_reason_of_a_loss() {
 
 /// What a log needs may fail: nobody can say that it wrote a line.
 #[rstest]
-#[case("-p tcp", Did::Match(Share::ONE))]
-#[case("-m owner --uid-owner 5", Did::Perhaps)]
-#[case("-m statistic --mode random --probability 0.5", Did::Perhaps)]
-#[case("-m statistic --mode nth --every 3", Did::Perhaps)]
-#[case("-m limit --limit 5/min", Did::Perhaps)]
-#[case("-m recent --set --name L -m owner --uid-owner 5", Did::Perhaps)]
-fn a_log_is_traced_as_sure_as_it_is(#[case] conditions: &str, #[case] did: Did) {
+#[case("-p tcp", Evaluated::Match(Share::ONE))]
+#[case("-m owner --uid-owner 5", Evaluated::Perhaps)]
+#[case("-m statistic --mode random --probability 0.5", Evaluated::Perhaps)]
+#[case("-m statistic --mode nth --every 3", Evaluated::Perhaps)]
+#[case("-m limit --limit 5/min", Evaluated::Perhaps)]
+#[case("-m recent --set --name L -m owner --uid-owner 5", Evaluated::Perhaps)]
+fn a_log_is_traced_as_sure_as_it_is(#[case] conditions: &str, #[case] did: Evaluated) {
     let program = v4(&format!("*filter\n-A FORWARD {conditions} -j LOG\nCOMMIT\n"));
     let branch = only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80));
     assert_eq!((word(&branch.outcome), branch.share), ("accept", Share::ONE));
@@ -111,9 +111,10 @@ fn a_log_is_traced_as_sure_as_it_is(#[case] conditions: &str, #[case] did: Did) 
 fn refusals_have_kinds() {
     let program = v4("*filter\n-A INPUT -p tcp -j REJECT --reject-with tcp-reset\n-A OUTPUT -j REJECT\nCOMMIT\n");
     let packet = tcp("10.0.0.1", "192.0.2.1", 80);
-    for (hook, refusal) in [(Hook::Input, Refusal::TcpReset), (Hook::Output, Refusal::PortUnreachable)] {
+    for (hook, rejection) in [(Hook::Input, RejectResponse::TcpReset), (Hook::Output, RejectResponse::PortUnreachable)]
+    {
         let branch = only_way(&program, hook, &packet);
-        assert_eq!(branch.outcome, Outcome::Reject(branch.trace.0[0].rule, refusal));
+        assert_eq!(branch.outcome, Outcome::Reject(branch.trace.0[0].rule, rejection));
     }
 }
 

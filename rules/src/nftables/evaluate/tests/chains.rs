@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::walk::{By, Did, Refusal};
+use crate::walk::{By, Evaluated, RejectResponse};
 
 #[rstest]
 #[case::back_behind_the_jump("jump a\ndrop", "meta mark set meta mark | 0x1", "drop", 1)]
@@ -94,8 +94,8 @@ fn maps_have_verdicts(
     }
     let branch = only_way(&program, Hook::Forward, &packet);
     assert_eq!((word(&branch.outcome), path(&program, &branch).as_str()), (outcome, met));
-    if let Outcome::Reject(_, refusal) = branch.outcome {
-        assert_eq!(refusal, Refusal::PortUnreachable);
+    if let Outcome::Reject(_, rejection) = branch.outcome {
+        assert_eq!(rejection, RejectResponse::PortUnreachable);
     }
 }
 
@@ -109,7 +109,7 @@ fn chance_shares_out_evenly() {
     let third = Share::of(1, 3);
     let expected = [("accept", "f:1 a:1"), ("drop", "f:1 b:1"), ("accept", "f:1 c:1")];
     assert_eq!(seen, expected.map(|(outcome, met)| (third, outcome, met.to_owned())));
-    assert_eq!(branches[1].trace.0[0].did, Did::Match(third));
+    assert_eq!(branches[1].trace.0[0].did, Evaluated::Match(third));
 }
 
 #[test]

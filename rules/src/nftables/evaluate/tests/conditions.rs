@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::nftables::parse_all;
-use crate::walk::{Connection, Did, Direction, Effect, Refusal};
+use crate::walk::{Connection, Direction, Effect, Evaluated, RejectResponse};
 
 const SETS: &str = "set s {\ntype ipv4_addr\nelements = { 10.0.0.1, 10.0.0.3 }\n}\n\
                     set h {\ntype ipv4_addr . ipv4_addr . inet_proto . inet_service\n\
@@ -118,15 +118,15 @@ fn marks_are_changed(#[case] statement: &str, #[case] mark: u32) {
 }
 
 #[rstest]
-#[case("reject", Refusal::PortUnreachable)]
-#[case("reject with icmp host-unreachable", Refusal::HostUnreachable)]
-#[case("reject with icmp type net-prohibited", Refusal::NetProhibited)]
-#[case("reject with icmpx admin-prohibited", Refusal::AdminProhibited)]
-#[case("reject with icmpx no-route", Refusal::NetUnreachable)]
-#[case("meta l4proto tcp reject with tcp reset", Refusal::TcpReset)]
-fn senders_are_told_what_a_rule_says(#[case] rule: &str, #[case] told: Refusal) {
+#[case("reject", RejectResponse::PortUnreachable)]
+#[case("reject with icmp host-unreachable", RejectResponse::HostUnreachable)]
+#[case("reject with icmp type net-prohibited", RejectResponse::NetProhibited)]
+#[case("reject with icmpx admin-prohibited", RejectResponse::AdminProhibited)]
+#[case("reject with icmpx no-route", RejectResponse::NetUnreachable)]
+#[case("meta l4proto tcp reject with tcp reset", RejectResponse::TcpReset)]
+fn senders_are_told_what_a_rule_says(#[case] rule: &str, #[case] told: RejectResponse) {
     let branch = only_way(&forward(rule, ""), Hook::Forward, &tcp("10.0.0.1", "192.0.2.1", 80));
-    assert!(matches!(branch.outcome, Outcome::Reject(_, refusal) if refusal == told), "{:?}", branch.outcome);
+    assert!(matches!(branch.outcome, Outcome::Reject(_, rejection) if rejection == told), "{:?}", branch.outcome);
 }
 
 /// Of a table of both families each has the rules that it can meet, under the numbers that they all have.
@@ -191,7 +191,7 @@ fn what_is_not_modelled_is_not_guessed(#[case] rule: &str, #[case] outcome: &str
     if let Outcome::Unknown(unknown) = &branch.outcome {
         assert_eq!(program.place(unknown.rule).chain, "f");
         assert!(unknown.why.contains("is not modelled"), "{}", unknown.why);
-        assert_eq!(branch.trace.0.last().map(|step| step.did), Some(Did::Stop));
+        assert_eq!(branch.trace.0.last().map(|step| step.did), Some(Evaluated::Stop));
     }
 }
 

@@ -57,7 +57,7 @@ fn first_error(text: &str) -> String {
     "iif \"lo\" meta mark set 7 reject with tcp reset",
     "meta l4proto tcp iif \"lo\" meta mark set 0x00000007 reject with tcp reset"
 )]
-#[case::refusal("reject with icmpx no-route", "reject with icmp net-unreachable")]
+#[case::rejection("reject with icmpx no-route", "reject with icmp net-unreachable")]
 #[case::log("log prefix \"x {\" level info drop", "drop")]
 #[case::comment(
     "fib saddr type local goto x comment \"short-circuit; {all}\"",

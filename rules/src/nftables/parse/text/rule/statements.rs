@@ -7,7 +7,7 @@ use super::super::super::super::statement::{MarkChange, Statement, Verdict};
 use super::Line;
 use super::scalars::{number, verdict};
 use crate::cluster::Family;
-use crate::walk::Refusal;
+use crate::walk::RejectResponse;
 
 impl Line<'_, '_> {
     /// Behind `meta mark set`: a number, or `meta mark` with bits that are kept, set or turned over.
@@ -89,28 +89,28 @@ impl Line<'_, '_> {
 
     pub(super) fn reject(&mut self) -> Option<Statement> {
         if !self.take("with") {
-            return Some(Statement::Reject(Refusal::PortUnreachable));
+            return Some(Statement::Reject(RejectResponse::PortUnreachable));
         }
         let kind = self.next();
         self.take("type");
         let word = self.next();
         let of = |family: Family| {
-            let is = |(of, _, known): &&(Family, Refusal, &str)| *of == family && *known == word;
-            REFUSALS.iter().find(is).map(|(_, refusal, _)| *refusal)
+            let is = |(of, _, known): &&(Family, RejectResponse, &str)| *of == family && *known == word;
+            REFUSALS.iter().find(is).map(|(_, rejection, _)| *rejection)
         };
-        let refusal = match kind {
-            "tcp" => (word == "reset").then_some(Refusal::TcpReset),
+        let rejection = match kind {
+            "tcp" => (word == "reset").then_some(RejectResponse::TcpReset),
             "icmp" => of(Family::Ipv4),
             "icmpv6" => of(Family::Ipv6),
             // What both families have, by names of its own (`nft_reject_icmpv6_code`).
             "icmpx" => match word {
                 "port-unreachable" | "admin-prohibited" | "no-route" => of(Family::Ipv6),
-                "host-unreachable" => Some(Refusal::HostUnreachable),
+                "host-unreachable" => Some(RejectResponse::HostUnreachable),
                 _ => None,
             },
             _ => None,
         };
-        refusal.map(Statement::Reject)
+        rejection.map(Statement::Reject)
     }
 
     /// Whether more is said of a translation: ports, or how they are chosen.

@@ -1,0 +1,182 @@
+//! The rules that a packet met, whatever language they are in.
+
+use std::fmt;
+use std::sync::Arc;
+
+use svclab_rules::iptables::{self, Match, Target};
+use svclab_rules::nftables::{self, Statement, Verdict};
+use svclab_rules::walk::{Evaluated, Hook, Packet, Step};
+
+use super::{Network, RulePlace, Stage};
+
+/// A rule that a packet met.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatchedRule<'n> {
+    /// Where it stands.
+    pub place: RulePlace,
+    /// What happened.
+    pub did: Evaluated,
+    /// Where the packet went from there.
+    pub next_hook: NextHook<'n>,
+    /// The rule.
+    pub rule: AnyRule<'n>,
+    /// The packet as it came to the hook.
+    pub packet: Packet,
+}
+
+/// Where a packet goes from a rule that it met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextHook<'n> {
+    /// To the rule behind it.
+    Rule,
+    /// Through another chain, and back.
+    Jump {
+        /// The chain.
+        chain: &'n str,
+        /// How many rules it has.
+        of: usize,
+    },
+    /// On with another chain, and not back to this one.
+    Goto {
+        /// The chain.
+        chain: &'n str,
+        /// How many rules it has.
+        of: usize,
+    },
+    /// Back to where the chain was called, or to the policy.
+    Return,
+    /// Out of all chains, to what the hook has next.
+    Accept,
+    /// Nowhere.
+    End,
+}
+
+impl<'n> NextHook<'n> {
+    /// The chain that it leads to.
+    pub fn chain(self) -> Option<&'n str> {
+        match self {
+            Self::Jump { chain, .. } | Self::Goto { chain, .. } => Some(chain),
+            Self::Rule | Self::Return | Self::Accept | Self::End => None,
+        }
+    }
+
+    /// Whether no more rules of these chains are asked.
+    pub fn is_end(self) -> bool {
+        matches!(self, Self::Accept | Self::End)
+    }
+}
+
+/// A rule in its language, with what it stands among.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum AnyRule<'n> {
+    /// One of iptables.
+    Iptables {
+        /// The rule.
+        rule: &'n iptables::Rule,
+        /// All rules of its chain.
+        chain: &'n [iptables::Rule],
+    },
+    /// One of nftables.
+    Nftables {
+        /// The rule.
+        rule: &'n nftables::Rule,
+        /// All rules of its chain.
+        chain: &'n [nftables::Rule],
+        /// Its table.
+        table: &'n nftables::Table,
+    },
+}
+
+impl AnyRule<'_> {
+    /// How many rules its chain has.
+    pub fn of(self) -> usize {
+        match self {
+            Self::Iptables { chain, .. } => chain.len(),
+            Self::Nftables { chain, .. } => chain.len(),
+        }
+    }
+
+    /// Whether it takes every packet to one other chain.
+    fn only_leads(self) -> bool {
+        match self {
+            Self::Iptables { rule, .. } => rule.next_chain().is_some() && asks_nothing(rule),
+            Self::Nftables { rule, .. } => {
+                let leads =
+                    matches!(rule.statements.as_slice(), [Statement::Verdict(Verdict::Jump(_) | Verdict::Goto(_))]);
+                rule.conditions.is_empty() && leads
+            }
+        }
+    }
+
+    /// Whether it does something to packets, beside leading them to other rules.
+    fn acts(self) -> bool {
+        match self {
+            Self::Iptables { rule, .. } => {
+                !matches!(rule.target, None | Some(Target::Jump(_) | Target::Goto(_) | Target::Return))
+            }
+            Self::Nftables { rule, .. } => {
+                let leads = |one: &Statement| {
+                    matches!(one, Statement::Verdict(_) | Statement::Lookup(..) | Statement::Balance(_))
+                };
+                !rule.statements.iter().all(leads)
+            }
+        }
+    }
+}
+
+/// Whether a rule takes every packet.
+fn asks_nothing(rule: &iptables::Rule) -> bool {
+    let iptables::Rule { source, destination, in_interface, out_interface, protocol, fragment, matches, .. } = rule;
+    let ends = [source.is_some(), destination.is_some(), in_interface.is_some(), out_interface.is_some()];
+    ends == [false; 4] && protocol.is_none() && fragment.is_none() && matches.iter().all(Match::always_holds)
+}
+
+/// A rule that decided about a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decisive {
+    /// The hook.
+    pub hook: Hook,
+    /// Where it stands.
+    pub place: RulePlace,
+    /// Whether it takes every packet to one other chain, so that it says nothing of this one.
+    pub only_leads: bool,
+}
+
+impl fmt::Display for Decisive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hook, place, .. } = self;
+        write!(f, "{}  {hook} {}  {}", place.netns, place.table, place.text)
+    }
+}
+
+impl Network<'_> {
+    /// The rules that a packet met at a hook, in order: those that matched, may have matched, or that chance alone kept from
+    /// matching.
+    pub fn met(&self, stage: &Stage) -> Vec<MatchedRule<'_>> {
+        let Some(rules) = self.machines[stage.netns].rules(stage.family) else { return Vec::new() };
+        let netns = &self.topology.namespaces[stage.netns].name;
+        let meet = |step: &Step| {
+            let (place, rule) = rules.rule(netns, step.rule)?;
+            Some(MatchedRule { place, did: step.did, next_hook: rules.next_hook(step.then), rule, packet: stage.came })
+        };
+        stage.path.0.iter().filter_map(meet).collect()
+    }
+
+    /// The rules that did something to a packet on its way, and the jumps that led to them. Jumps into chains that had
+    /// nothing for the packet are left out.
+    pub fn rules_met(&self, stages: &[Arc<Stage>]) -> Vec<Decisive> {
+        let mut met = Vec::new();
+        for stage in stages {
+            let mut led_to: Vec<Decisive> = Vec::new();
+            for one in self.met(stage).into_iter().rev() {
+                let is_met = matches!(one.did, Evaluated::Match(_) | Evaluated::Stop);
+                let leads = led_to.last().is_some_and(|next| one.next_hook.chain() == Some(next.place.chain.as_str()));
+                if is_met && (leads || one.next_hook.is_end() || one.rule.acts()) {
+                    led_to.push(Decisive { hook: stage.hook, only_leads: one.rule.only_leads(), place: one.place });
+                }
+            }
+            met.extend(led_to.into_iter().rev());
+        }
+        met
+    }
+}

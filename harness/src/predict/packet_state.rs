@@ -1,0 +1,205 @@
+//! A packet on its way, and how the way ends.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use svclab_rules::cluster::Protocol;
+use svclab_rules::walk::{Assumptions, Connection, Packet, RejectResponse, Share, Tracked, Tracking, Transport, Tuple};
+
+use super::prediction::{Cause, RulePlace, Stage};
+use crate::topology::NetnsId;
+
+/// Linux' default time to live.
+const TTL: u8 = 64;
+
+/// A packet, and what is known of it where it is.
+#[derive(Debug, Clone)]
+pub(super) struct PacketState {
+    pub(super) share: Share,
+    pub(super) packet: Packet,
+    pub(super) tracking: Tracking,
+    /// OUTPUT changed what routing looks at.
+    pub(super) reroute: bool,
+    /// The connections that namespaces have entered in their tables.
+    pub(super) known: Vec<(NetnsId, Connection)>,
+    pub(super) ttl: u8,
+    /// The packet inside of this tunnel's packet.
+    pub(super) carried: Option<Arc<Carried>>,
+    /// The packet that this ICMP error is about, as it is where the error is.
+    pub(super) quoted: Option<Tuple>,
+    pub(super) assumptions: Assumptions,
+    pub(super) trail: Trail,
+}
+
+/// What a tunnel's packet carries.
+#[derive(Debug, Clone)]
+pub(super) struct Carried {
+    pub(super) packet: Packet,
+    pub(super) ttl: u8,
+    /// What it is about, where it is an ICMP error.
+    pub(super) quoted: Option<Tuple>,
+    /// What it carries in turn, where it is a tunnel's packet.
+    pub(super) inside: Option<Arc<Self>>,
+}
+
+impl Carried {
+    /// How many packets are in one another.
+    pub(super) fn depth(&self) -> usize {
+        1 + self.inside.as_ref().map_or(0, |inside| inside.depth())
+    }
+}
+
+/// The hooks passed, last first; branches share what they have in common.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trail(Option<Arc<(Arc<Stage>, Trail)>>);
+
+impl Trail {
+    /// The same with one more hook.
+    pub(super) fn and(&self, stage: Stage) -> Self {
+        Self(Some(Arc::new((Arc::new(stage), self.clone()))))
+    }
+}
+
+impl PacketState {
+    pub(super) fn new(packet: Packet) -> Self {
+        Self {
+            share: Share::ONE,
+            packet,
+            tracking: Tracking::Untracked,
+            reroute: false,
+            known: Vec::new(),
+            ttl: TTL,
+            carried: None,
+            quoted: None,
+            assumptions: Assumptions::NONE,
+            trail: Trail::default(),
+        }
+    }
+
+    /// The hooks passed, in order.
+    pub(super) fn stages(&self) -> Vec<Arc<Stage>> {
+        let mut stages = Vec::new();
+        let mut rest = &self.trail;
+        while let Trail(Some(last)) = rest {
+            stages.push(Arc::clone(&last.0));
+            rest = &last.1;
+        }
+        stages.reverse();
+        stages
+    }
+
+    /// An ICMP error about a packet.
+    pub(super) fn about(self, quoted: Tuple) -> Self {
+        Self { quoted: Some(quoted), ..self }
+    }
+
+    /// Starts on its own once more, as the packet of a tunnel does.
+    pub(super) fn restart(&mut self, packet: Packet) {
+        (self.packet, self.ttl, self.tracking) = (packet, TTL, Tracking::Untracked);
+    }
+
+    /// What a hook costs of the [`Budget`].
+    fn cost(&self) -> usize {
+        1 + usize::from(TTL - self.ttl)
+    }
+
+    /// Whether its connection is at hand, so that no table is asked.
+    pub(super) fn is_attached(&self) -> bool {
+        matches!(self.tracking, Tracking::Tracked(Tracked { attached: true, .. }))
+    }
+
+    pub(super) fn protocol(&self) -> Option<Protocol> {
+        match self.packet.transport {
+            Transport::Tcp { .. } => Some(Protocol::Tcp),
+            Transport::Udp { .. } => Some(Protocol::Udp),
+            Transport::Sctp { .. } => Some(Protocol::Sctp),
+            Transport::Icmp { .. } | Transport::Other(_) => None,
+        }
+    }
+
+    pub(super) fn source(&self) -> SocketAddr {
+        SocketAddr::new(self.packet.source, self.packet.tuple().source_port)
+    }
+
+    pub(super) fn destination(&self) -> SocketAddr {
+        SocketAddr::new(self.packet.destination, self.packet.tuple().destination_port)
+    }
+}
+
+/// A way's end.
+#[derive(Debug, Clone)]
+pub(super) struct End {
+    pub(super) leg: PacketState,
+    pub(super) how: Ended,
+}
+
+/// How a way ends.
+#[derive(Debug, Clone)]
+pub(super) enum Ended {
+    /// Somebody gets it: who, and in which namespace.
+    Received(NetnsId, String),
+    /// An answer is back at the sender.
+    Returned,
+    Rejected(NetnsId, RejectResponse, Cause),
+    Dropped(NetnsId, Cause),
+    /// The kernel has no way for a process's packet.
+    Unsent(NetnsId, Cause),
+    Unknown(RulePlace, Arc<str>),
+}
+
+/// Where an answer belongs: the sender's namespace, and its packet as it was sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Home<'b> {
+    pub(super) netns: NetnsId,
+    pub(super) sent: Tuple,
+    pub(super) budget: &'b Budget,
+    /// The source ports that are known to be chosen where rules leave that to chance.
+    pub(super) chosen: &'b HashMap<NetnsId, u16>,
+}
+
+impl Home<'_> {
+    /// The address that the sender asked.
+    pub(super) fn asked(&self) -> SocketAddr {
+        SocketAddr::new(self.sent.destination, self.sent.destination_port)
+    }
+}
+
+/// What all branches of a packet and of its answers may cost together. A hook costs one, and one more for each router that a branch
+/// has passed, for so much is remembered of its way: the ways to thousands of endpoints come to as much, or, where chance decides
+/// on each round of a circle, some thousand hooks of ways that would double each time.
+const MOST: usize = 1 << 17;
+
+/// How much more of a flow is followed.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: Cell<usize>,
+    /// The rule by which chance decided last.
+    chance: RefCell<Option<RulePlace>>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { left: Cell::new(MOST), chance: RefCell::default() }
+    }
+}
+
+impl Budget {
+    /// A branch comes to a hook. Where there were too many, the rule by which chance decided last: without one there is an end.
+    pub(super) fn spend(&self, leg: &PacketState) -> Option<RulePlace> {
+        if self.left.get() == 0 {
+            return self.chance.borrow().clone();
+        }
+        self.left.set(self.left.get().saturating_sub(leg.cost()));
+        None
+    }
+
+    /// At a hook chance has left so many branches open, the first of them by this rule.
+    pub(super) fn split(&self, leg: &PacketState, branches: usize, rule: Option<RulePlace>) {
+        self.left.set(self.left.get().saturating_sub(branches * leg.cost()));
+        if rule.is_some() {
+            *self.chance.borrow_mut() = rule;
+        }
+    }
+}

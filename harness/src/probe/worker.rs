@@ -1,0 +1,226 @@
+//! A worker: one processor's part of counting many flows.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+use std::os::fd::RawFd;
+use std::panic::resume_unwind;
+use std::thread::{self, ScopedJoinHandle};
+
+use socket2::Socket;
+
+use super::ProbeError;
+use super::batch::{BATCH, send_all};
+use super::count::Count;
+use super::quiet::until_quiet;
+use super::tap::Tap;
+use super::work::Work;
+use crate::lab::{self, Barrier, Channel, Connections, LabError};
+use crate::observation::Tally;
+use crate::wire::{Tag, Template};
+
+/// What a received frame takes of its socket's room at most: the kernel counts its own bookkeeping too.
+const ROOM_OF_A_FRAME: usize = 1024;
+
+/// Where flows are written to, and what is written.
+pub(super) struct Outlet {
+    /// The sender's namespace.
+    pub(super) netns: String,
+    pub(super) source: IpAddr,
+    pub(super) template: Template,
+    pub(super) fd: RawFd,
+    /// The socket of a process; that of a wire is the prober's.
+    pub(super) _socket: Option<Socket>,
+}
+
+/// Sends flows from one processor and counts those that come out. The whole way of a packet is worked off by the processor
+/// that sent it, so workers meet nowhere but in the tables of nodes.
+pub(super) struct Worker {
+    /// The barrier of the worker's processor.
+    pub(super) barrier: Barrier,
+    /// Taps that see what goes out by that processor, and nothing else.
+    pub(super) taps: Vec<Tap>,
+    pub(super) outlet: Outlet,
+    /// The connection tables of all nodes.
+    pub(super) connections: Vec<Connections>,
+    pub(super) ports: Range<u16>,
+}
+
+/// Counts packets that come out elsewhere than at taps, and returns how many those were.
+pub(super) type Hear<'a> = &'a mut dyn FnMut(&mut Count) -> Result<usize, ProbeError>;
+
+impl Worker {
+    /// Sends windows of flows until none are left, and counts what came out.
+    ///
+    /// After each window nodes forget connections: their tables never fill, and every flow is new.
+    pub(super) fn count(&mut self, work: &Work, hear: Hear<'_>) -> Result<Tally, ProbeError> {
+        let mut count = Count::new(work.window());
+        let mut ports = self.ports.clone().cycle();
+        while let Some(flows) = work.take() {
+            let flushes = work.flushes();
+            count.open_window(work.first_tag + flows.start);
+            self.send_window(flows.end - flows.start, &mut ports, &mut count, hear)?;
+            self.read_until_quiet(&mut count, hear)?;
+            self.repeat_collided(work, &mut count, hear)?;
+            self.nothing_missed()?;
+            count.close_window();
+            work.counted(&flows);
+            work.flush_since(flushes, &self.connections)?;
+        }
+        Ok(count.finish(self.outlet.source))
+    }
+
+    /// Sends the same flows as [`Self::count`], and counts nothing: for measuring what counting costs.
+    pub(super) fn send_only(&mut self, work: &Work) -> Result<(), ProbeError> {
+        let mut count = Count::new(work.window());
+        let mut ports = self.ports.clone().cycle();
+        while let Some(flows) = work.take() {
+            let flushes = work.flushes();
+            count.open_window(work.first_tag + flows.start);
+            let mut left = flows.end - flows.start;
+            while left > 0 {
+                left -= self.send_batch(left, &mut ports, &mut count)?;
+            }
+            work.flush_since(flushes, &self.connections)?;
+        }
+        Ok(())
+    }
+
+    /// The channels that are to be closed when the worker has done its part.
+    pub(super) fn into_channels(self) -> impl Iterator<Item = Channel> {
+        self.taps.into_iter().map(|tap| tap.channel).chain([self.barrier.into_channel()])
+    }
+
+    fn send_window(
+        &mut self,
+        flows: u64,
+        ports: &mut impl Iterator<Item = u16>,
+        count: &mut Count,
+        hear: Hear<'_>,
+    ) -> Result<(), ProbeError> {
+        let read_after = self.batches_in_room()?;
+        let (mut left, mut batches) = (flows, 0);
+        while left > 0 {
+            left -= self.send_batch(left, ports, count)?;
+            // The backlog of a processor holds 1,000 packets. With a marker after every batch there are never more under
+            // way than a batch for each hop, however late the kernel gets to work them off.
+            self.barrier.pass()?;
+            hear(count)?;
+            batches += 1;
+            if batches % read_after == 0 {
+                self.read(count)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends as many flows as go in one batch, of so many that are left. Returns how many.
+    fn send_batch(
+        &self,
+        left: u64,
+        ports: &mut impl Iterator<Item = u16>,
+        count: &mut Count,
+    ) -> Result<u64, ProbeError> {
+        let size = BATCH.min(usize::try_from(left).unwrap_or(BATCH));
+        self.write(ports.take(size).map(|port| (port, count.send(port))))?;
+        Ok(size as u64)
+    }
+
+    /// Writes at most a batch of flows, each from its port and with its tag.
+    fn write(&self, flows: impl Iterator<Item = (u16, Tag)>) -> Result<(), ProbeError> {
+        let mut frames = [[0; Template::MAX_LEN]; BATCH];
+        let mut size = 0;
+        for (frame, (port, tag)) in frames.iter_mut().zip(flows) {
+            self.outlet.template.fill(SocketAddr::new(self.outlet.source, port), tag, frame);
+            size += 1;
+        }
+        let sending = send_all(self.outlet.fd, &frames[..size], self.outlet.template.len());
+        Ok(sending.map_err(LabError::socket(&self.outlet.netns, "sending many packets"))?)
+    }
+
+    /// Sends those flows again that nodes have dropped by themselves, where their statistics say that all which are missing
+    /// are of that kind.
+    ///
+    /// A masquerade takes a port that no connection has, but connections are entered only when their packet leaves. So where
+    /// two processors choose the same one at the same moment, the packet that leaves later is dropped: some one flow in
+    /// several millions. What is dropped a second time is lost for another reason, as where rules leave too few ports.
+    fn repeat_collided(&mut self, work: &Work, count: &mut Count, hear: Hear<'_>) -> Result<(), ProbeError> {
+        let missing = count.missing();
+        let lost = missing.len() as u64;
+        if lost == 0 || !work.may_repeat(lost, collisions(&self.connections)?) {
+            return Ok(());
+        }
+        count.repeat(lost);
+        for batch in missing.chunks(BATCH) {
+            self.write(batch.iter().copied())?;
+            self.barrier.pass()?;
+        }
+        self.read_until_quiet(count, hear)
+    }
+
+    /// Reads until nothing is under way any more.
+    fn read_until_quiet(&mut self, count: &mut Count, hear: Hear<'_>) -> Result<(), ProbeError> {
+        until_quiet(|| {
+            self.barrier.pass()?;
+            Ok(self.read(count)? + hear(count)?)
+        })
+    }
+
+    /// How many batches may be sent before taps are read: each packet may come out twice, and half of the room stays free.
+    fn batches_in_room(&self) -> Result<usize, LabError> {
+        const MOST: usize = 16;
+        let rooms = self.taps.iter().map(|tap| tap.channel.room()).collect::<Result<Vec<_>, _>>()?;
+        let least = rooms.into_iter().min().unwrap_or_default();
+        Ok((least / (4 * BATCH * ROOM_OF_A_FRAME)).clamp(1, MOST))
+    }
+
+    /// Reads what came out by now. Returns how many packets that were.
+    fn read(&self, count: &mut Count) -> Result<usize, LabError> {
+        let read = |tap: &Tap| tap.read_many(|frame, interface| count.frame(frame, interface, &tap.outlets));
+        self.taps.iter().map(read).sum()
+    }
+
+    /// Makes sure that there was room for every packet since this was asked last.
+    fn nothing_missed(&self) -> Result<(), ProbeError> {
+        for tap in &self.taps {
+            let count = tap.channel.newly_lost()?;
+            if count > 0 {
+                return Err(ProbeError::Overrun { place: tap.channel.netns().to_owned(), count });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many packets nodes have dropped by themselves so far.
+pub(super) fn collisions(connections: &[Connections]) -> Result<u64, LabError> {
+    connections.iter().map(Connections::collisions).sum()
+}
+
+/// Lets workers do their work, all at the same time: the first in the calling thread, which stays on its processor, each other in
+/// a thread of its own. A worker that gets no thread leaves its part to the others.
+///
+/// # Errors
+///
+/// The first of theirs; what is left of the work is then left.
+pub(super) fn run_together<T: Send>(
+    workers: &mut [Worker],
+    work: &Work,
+    first: impl FnOnce(&mut Worker) -> Result<T, ProbeError>,
+    other: impl Fn(&mut Worker) -> Result<T, ProbeError> + Sync,
+) -> Result<Vec<T>, ProbeError> {
+    let Some((own, others)) = workers.split_first_mut() else { return Ok(Vec::new()) };
+    let other = |worker: &mut Worker| {
+        lab::stay_on(worker.barrier.processor()).map_err(|errno| LabError::Thread { source: errno.into() })?;
+        other(worker)
+    };
+    thread::scope(|scope| {
+        let begin = |worker| {
+            let run = || other(worker).inspect_err(|_| work.abandon());
+            thread::Builder::new().spawn_scoped(scope, run)
+        };
+        let begun: Vec<_> = others.iter_mut().filter_map(|worker| begin(worker).ok()).collect();
+        let first = first(own).inspect_err(|_| work.abandon());
+        let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        [first].into_iter().chain(begun.into_iter().map(join)).collect()
+    })
+}

@@ -1,0 +1,184 @@
+//! Three sources about a probe that failed: it is promised, predicted, and sent once more while the kernel traces it.
+//!
+//! Predictions are of a first flow. So nodes forget connections and clients before it is sent again; what they remembered when it
+//! failed is told where it made a difference.
+
+use svclab_rules::cluster::Cluster;
+use svclab_rules::promise::{Outcome, Promises};
+
+use super::RunError;
+use crate::documents::{Document, DocumentError};
+use crate::observation::Observation;
+use crate::predict::{NO_ADDRESS, Network, PredictedBranch, Prediction};
+use crate::probe::Prober;
+use crate::report::{Diagnosis, KernelWay, RuleExcerpt};
+use crate::scenario::{Flows, Probe, Scenario};
+use crate::sources::{Comparison, Elsewhere, Seen, Sources, in_order, promise_words, question, sent};
+use crate::trace::{Difference, Passage, Traced, TracedWhat, nearest, send_traced};
+
+/// Rules that are shown at most: a failure fits on a screen.
+const MOST_RULES: usize = 10;
+/// Branches of a prediction that are shown at most.
+const MOST_BRANCHES: usize = 4;
+
+/// Where a probe failed.
+pub(super) struct Failure<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) cluster: &'a Cluster,
+    pub(super) documents: &'a [Document],
+    pub(super) probe: &'a Probe,
+}
+
+impl Failure<'_> {
+    /// Asks all sources about one flow of the probe, sent to nodes that remember nothing; `first` is what was seen of it when it
+    /// failed. The rules are those on the way that the kernel went; there are none where
+    /// nothing is predicted.
+    ///
+    /// # Errors
+    ///
+    /// Where the probe cannot be sent again, or the rules cannot be read.
+    pub(super) fn diagnosis(
+        &self,
+        prober: &mut Prober<'_>,
+        first: &Observation,
+    ) -> Result<(Diagnosis, Vec<RuleExcerpt>), RunError> {
+        let Self { scenario, cluster, documents, probe } = *self;
+        let probe_error = |source| RunError::Probe { span: probe.span.clone(), source: Box::new(source) };
+        let (flow, traced) = match send_traced(prober, probe) {
+            Ok((flow, traced)) => (flow, Ok(traced)),
+            // What the kernel cannot tell, the other sources may.
+            Err(error) => {
+                let one = Probe { flows: Flows::Exactly(1), ..probe.clone() };
+                let mut flows = prober.send_together(&[one]).map_err(probe_error)?;
+                (flows.swap_remove(0), Err(error.to_string()))
+            }
+        };
+        let topology = prober.lab().topology();
+        let comparison = Comparison::of(topology, cluster).map_err(DocumentError::from)?;
+        let network = Network::of(topology, documents, cluster)?;
+        let sent = sent(probe, flow.source.port());
+        let prediction = network.predict(&sent);
+        let in_order_topology = in_order(topology);
+        let predicted_in_order =
+            || Network::of(&in_order_topology, documents, cluster).ok().and_then(|network| network.predict(&sent));
+        let promises = Promises::of(cluster).map_err(DocumentError::from)?;
+        let asked = question(&scenario.hosts, topology, probe);
+        let promise = asked.as_ref().map(|question| promises.about(question));
+        let seen = Seen::observed(&flow);
+        let meaning = asked.as_ref().zip(promise.as_ref()).map(|(question, promise)| {
+            let sources = Sources::about(&comparison, question, promise.clone(), prediction.clone(), &flow);
+            meaning(&sources, &predicted_in_order, first)
+        });
+        let way = prediction.as_ref().map(|prediction| Way::of(&network, prediction, &seen, traced.as_deref().ok()));
+        let diagnosis = Diagnosis {
+            promise: promise.as_ref().map(promise_words),
+            prediction: prediction.as_ref().map(branches).unwrap_or_default(),
+            unpredicted: prediction.is_none().then(|| NO_ADDRESS.to_owned()),
+            observation: seen.to_string(),
+            meaning: meaning.unwrap_or_default(),
+            kernel: way.as_ref().and_then(|way| way.kernel.clone()),
+            untraced: match traced {
+                Ok(traced) if traced.is_empty() => Some("it told of no rule that it met".to_owned()),
+                Ok(_) => None,
+                Err(reason) => Some(reason),
+            },
+        };
+        Ok((diagnosis, way.map(|way| way.rules).unwrap_or_default()))
+    }
+}
+
+/// What the sources say together, in a sentence or two.
+fn meaning(sources: &Sources<'_>, in_order: Elsewhere<'_>, first: &Observation) -> String {
+    let was_led_elsewhere = was_led_elsewhere(sources, first);
+    let before = if was_led_elsewhere { LED_ELSEWHERE } else { "" };
+    if let Some((disagreement, what)) = sources.part(in_order) {
+        return format!("{before}{} ({what})", disagreement.sentence());
+    }
+    let agree = match &sources.promise.outcome {
+        Outcome::NotPromised => "Nothing is promised; prediction and kernel agree",
+        _ => "Promise, prediction and kernel agree",
+    };
+    let after = if was_led_elsewhere { "" } else { ": the expectation differs" };
+    format!("{before}{agree}{after}.")
+}
+
+/// What is told of a probe that failed by what earlier flows had left behind.
+const LED_ELSEWHERE: &str = "What nodes remembered of earlier flows, connections or clients, changed its way. Sent again where \
+                             nothing is remembered: ";
+
+/// Whether a flow became what no first flow can become, and this time did.
+fn was_led_elsewhere(sources: &Sources<'_>, first: &Observation) -> bool {
+    let Observation::Flow(first) = first else { return false };
+    let branches = sources.prediction.as_ref().map(|prediction| prediction.branches.iter());
+    let outcomes: Option<Vec<Seen>> =
+        branches.and_then(|branches| branches.map(|branch| Seen::predicted(&branch.outcome)).collect());
+    let can_become = |seen: &Seen| outcomes.iter().flatten().any(|outcome| outcome.is_like(seen));
+    outcomes.is_some() && can_become(&sources.seen) && !can_become(&Seen::observed(first))
+}
+
+/// The branches of a prediction in lines, with their shares where there are several.
+fn branches(prediction: &Prediction) -> Vec<String> {
+    let all = &prediction.branches;
+    if let [only] = all.as_slice() {
+        return vec![only.outcome.to_string()];
+    }
+    let mut lines: Vec<String> =
+        all.iter().take(MOST_BRANCHES).map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect();
+    if let Some(more) = all.len().checked_sub(MOST_BRANCHES).filter(|more| *more > 0) {
+        lines.push(format!("and {more} more"));
+    }
+    lines
+}
+
+/// The way that matters: the one that the kernel went, as far as it went a predicted one.
+struct Way {
+    rules: Vec<RuleExcerpt>,
+    kernel: Option<KernelWay>,
+}
+
+impl Way {
+    fn of(network: &Network<'_>, prediction: &Prediction, seen: &Seen, traced: Option<&[Traced]>) -> Self {
+        let all = &prediction.branches;
+        let found = traced.and_then(|traced| nearest(network, all, traced, seen));
+        let is_it = |branch: &&PredictedBranch| Seen::predicted(&branch.outcome).is_some_and(|one| one.is_like(seen));
+        let likely = || all.iter().find(is_it).or_else(|| all.first());
+        let branch = found.as_ref().map(|(way, _)| &all[*way]).or_else(likely);
+        let met = traced.unwrap_or_default().iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).count();
+        let kernel = found.map(|(_, comparison)| KernelWay {
+            alike: comparison.alike,
+            met,
+            difference: comparison.difference.as_ref().map(difference_words),
+        });
+        Self { rules: branch.map(|branch| excerpts(network, branch)).unwrap_or_default(), kernel }
+    }
+}
+
+fn difference_words(difference: &Difference) -> Vec<String> {
+    let Difference { place, passage, predicted, kernel } = difference;
+    let packet = match passage {
+        Passage::There => "the packet",
+        Passage::Back => "the answer",
+    };
+    vec![
+        format!("{packet} on {place}"),
+        format!("predicted  {}", predicted.as_deref().unwrap_or("no further rule")),
+        format!("kernel     {kernel}"),
+    ]
+}
+
+/// The rules that decided, machine by machine. What every packet is led through says nothing of this one.
+fn excerpts(network: &Network<'_>, branch: &PredictedBranch) -> Vec<RuleExcerpt> {
+    let mut rules = network.rules_met(&branch.stages);
+    rules.retain(|rule| !rule.only_leads);
+    // What came last decided.
+    let more = rules.len().saturating_sub(MOST_RULES);
+    let mut excerpts: Vec<RuleExcerpt> = Vec::new();
+    for rule in rules.drain(more..) {
+        let line = format!("{}: {}", rule.place.table, rule.place.text);
+        match excerpts.last_mut().filter(|excerpt| excerpt.place == rule.place.netns) {
+            Some(excerpt) => excerpt.lines.push(line),
+            None => excerpts.push(RuleExcerpt { place: rule.place.netns, lines: vec![line] }),
+        }
+    }
+    excerpts
+}

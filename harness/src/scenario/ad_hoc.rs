@@ -1,0 +1,110 @@
+//! A probe that is asked for beside those of a scenario.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use svclab_rules::cluster::Cluster;
+
+use super::assumed::{around, own_name};
+use super::decode::decode;
+use super::diagnostics::Diagnostics;
+use super::document;
+use super::files::{Reach, read_argument, unreadable};
+use super::find::is_manifest;
+use super::model::{Probe, Scenario};
+use super::raw::RawProbe;
+use super::read::parse_into;
+use super::resolve::{Extra, Findings, ResolvedProbe};
+use super::tree::At;
+
+/// A probe that is asked for beside those of a scenario, in the words of one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AdHocProbe {
+    /// Who sends: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
+    pub from: String,
+    /// To where: `service/NAME:PORT` and all else that a probe may say.
+    pub to: String,
+    /// The protocol, where the destination does not tell.
+    pub protocol: Option<String>,
+    /// The family; every one that both ends have where it is left out.
+    pub family: Option<String>,
+    /// The sender's port.
+    pub source_port: Option<u16>,
+    /// After how many `apply` of the scenario's steps.
+    pub step: usize,
+}
+
+/// A scenario with a probe that was asked for beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdHocScenario {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// The cluster as it is when the probe is sent.
+    pub cluster: Cluster,
+    /// The probe, once for each family; at least one.
+    pub probes: Vec<Probe>,
+    /// Of plain objects, what they do not tell: a fragment in lower case each.
+    pub assumptions: Vec<String>,
+}
+
+/// What mistakes of an [`AdHocProbe`] call the place that it stands in.
+const ARGUMENTS: &str = "the command line";
+
+/// Reads a scenario as [`load`](super::load) does, or makes one of plain objects as [`of_objects`](super::of_objects), and what a probe in its
+/// words means in it.
+///
+/// # Errors
+///
+/// All mistakes of both; those of the probe are shown as if it stood in a file of its own.
+pub fn load_with_ad_hoc_probe(path: &Path, aim: &AdHocProbe) -> Result<AdHocScenario, Diagnostics> {
+    let text = read_argument(path).map_err(|error| unreadable(path, &error))?;
+    aim_at(&text, path, aim, Reach::default())
+}
+
+/// The same for the text of a file of that name, which may name others within a reach.
+///
+/// # Errors
+///
+/// As [`load_with_ad_hoc_probe`].
+pub(crate) fn aim_at(text: &str, path: &Path, aim: &AdHocProbe, reach: Reach) -> Result<AdHocScenario, Diagnostics> {
+    let objects = is_manifest(text).then(|| around(text, path)).transpose()?;
+    let is_objects = objects.is_some();
+    let (scenario, assumptions) = objects.unwrap_or_else(|| (text.to_owned(), Vec::new()));
+    let (itself, reader) = (own_name(path), reach.reader(path));
+    let read = |named: &Path| if is_objects && named == itself { Ok(text.to_owned()) } else { reader(named) };
+    let mut findings = Findings::default();
+    let (arguments, written) = (Path::new(ARGUMENTS), written(aim));
+    let mut sources =
+        BTreeMap::from([(path.to_owned(), Arc::from(text)), (arguments.to_owned(), Arc::from(written.as_str()))]);
+    let (trees, mistakes) = document::read(&written, arguments);
+    mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    let decoded = trees.first().map(|tree| decode::<RawProbe>(arguments, tree));
+    let mistakes = decoded.as_ref().map(|decoded| decoded.mistakes.clone()).unwrap_or_default();
+    mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    let extra = decoded.as_ref().and_then(|decoded| {
+        Some(Extra { raw: decoded.value.as_ref()?, at: At::root(arguments, &decoded.tree), step: aim.step })
+    });
+    match parse_into(&scenario, path, &read, extra, !is_objects, &mut sources, &mut findings) {
+        Some((scenario, Some(ResolvedProbe { cluster, probes }))) if findings.mistakes.is_empty() => {
+            sources.remove(arguments);
+            let scenario = Scenario { inputs: sources.into_keys().collect(), ..scenario };
+            Ok(AdHocScenario { scenario, cluster, probes, assumptions })
+        }
+        _ => Err(findings.into_diagnostics(sources)),
+    }
+}
+
+/// A probe as a scenario has it. A JSON string is a YAML string too.
+fn written(aim: &AdHocProbe) -> String {
+    let text = |text: &String| serde_json::Value::from(text.as_str()).to_string();
+    let AdHocProbe { from, to, protocol, family, source_port, .. } = aim;
+    let fields = [
+        ("from", Some(text(from))),
+        ("to", Some(text(to))),
+        ("protocol", protocol.as_ref().map(text)),
+        ("family", family.as_ref().map(text)),
+        ("sourcePort", source_port.map(|port| port.to_string())),
+    ];
+    fields.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}\n", value?))).collect()
+}

@@ -1,0 +1,153 @@
+//! Saved rules, read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
+use svclab_rules::compare::{Finding, compare_machines};
+use svclab_rules::infer::{Inferred, Show};
+use svclab_rules::iptables::TableName;
+use svclab_rules::nftables::ErrorPlace;
+use svclab_rules::{iptables, nftables};
+
+use super::super::diagnostics::{Diagnostic, Diagnostics};
+use super::super::form::{Form, both_families, form, other_family};
+use super::super::model::Span;
+
+/// The rules of a node in the language of a mode.
+pub(super) enum Dump {
+    Iptables(iptables::RuleSet),
+    Nftables(nftables::Ruleset),
+}
+
+/// A mistake: its line and column, what is wrong, and how to put it right.
+type Mistake = ((usize, usize), String, &'static str);
+
+const WHOLE: &str = "Give all that `iptables-save` writes, from the first `*TABLE` to the last `COMMIT`, or `nft list ruleset`; \
+    of parts and listings, `svclab cascade` tells the shares.";
+
+impl Dump {
+    /// Reads rules that show at least one service port.
+    pub(super) fn read(text: &str, path: &Path) -> Result<Self, Diagnostics> {
+        Self::of(text).map_err(|mistakes| {
+            let diagnostic = |((line, column), message, help): Mistake| Diagnostic {
+                span: Span { file: path.to_owned(), line, column },
+                length: 1,
+                message,
+                help: Some(help.to_owned()),
+                also: None,
+            };
+            let sources = BTreeMap::from([(path.to_owned(), Arc::from(text))]);
+            Diagnostics { errors: mistakes.into_iter().map(diagnostic).collect(), sources }
+        })
+    }
+
+    fn of(text: &str) -> Result<Self, Vec<Mistake>> {
+        let whole = |message: &str| vec![((1, 1), message.to_owned(), WHOLE)];
+        let dump = match form(text) {
+            Ok(Form::Saved) if !text.lines().any(|line| line.trim_start().starts_with('*')) => {
+                return Err(whole("these are some rules of a table that is not named"));
+            }
+            Ok(Form::Saved) => saved(text)?,
+            Ok(Form::Nft) => nft(text)?,
+            Ok(Form::Listed) => {
+                return Err(whole("this is what `iptables -L` shows, which leaves out half of each rule"));
+            }
+            Ok(Form::Scenario) => return Err(whole("this is a scenario")),
+            Err((message, help)) => return Err(vec![((1, 1), message.to_owned(), help)]),
+        };
+        if let Self::Iptables(rules) = &dump
+            && rules.table(TableName::Nat).is_none()
+        {
+            return Err(whole("the table `nat` is missing, in which kube-proxy translates addresses"));
+        }
+        if dump.shown().ports.is_empty() {
+            let help = "Save the rules of a node on which kube-proxy runs in this mode, as root: those of a Service are in the table \
+                `nat`, in KUBE-SERVICES and KUBE-SVC-..., or in nft's table `kube-proxy`.";
+            return Err(vec![((1, 1), "no rule is about a Service".to_owned(), help)]);
+        }
+        Ok(dump)
+    }
+
+    /// What the rules show.
+    pub(super) fn shown(&self) -> Inferred {
+        match self {
+            Self::Iptables(rules) => rules.show(),
+            Self::Nftables(rules) => rules.show(),
+        }
+    }
+
+    /// The mode that they are of.
+    pub(super) fn mode(&self) -> ProxyMode {
+        match self {
+            Self::Iptables(_) => ProxyMode::Iptables,
+            Self::Nftables(_) => ProxyMode::Nftables,
+        }
+    }
+
+    /// The families that have services in them.
+    pub(super) fn families(&self) -> Vec<Family> {
+        match self {
+            Self::Iptables(rules) => vec![rules.family],
+            Self::Nftables(rules) => {
+                let table = |family: &Family| rules.table(*family).cloned();
+                let has_services = |table| !nftables::Ruleset { tables: vec![table] }.show().ports.is_empty();
+                Family::ALL.into_iter().filter(|family| table(family).is_some_and(has_services)).collect()
+            }
+        }
+    }
+
+    /// How they differ from what kube-proxy writes for a node of a cluster; nothing where it cannot write any.
+    pub(super) fn differences(&self, cluster: &Cluster, node: &Node) -> Option<Vec<Finding>> {
+        match self {
+            Self::Iptables(found) => {
+                let expected = iptables::generate(cluster, node, found.family).ok()?;
+                Some(compare_machines(&expected, found).own)
+            }
+            Self::Nftables(found) => {
+                let tables = |family| nftables::generate(cluster, node, family).ok().map(|rules| rules.tables);
+                let tables: Option<Vec<_>> = self.families().into_iter().map(tables).collect();
+                let expected = nftables::Ruleset { tables: tables?.into_iter().flatten().collect() };
+                Some(compare_machines(&expected, found).own)
+            }
+        }
+    }
+}
+
+/// Rules of the family in whose language more of them can be read.
+fn saved(text: &str) -> Result<Dump, Vec<Mistake>> {
+    let read = Family::ALL.map(|family| iptables::parse(text, family));
+    let mut fewest: Option<Vec<iptables::ParseError>> = None;
+    for read in read {
+        match read {
+            Ok(parsed) => return Ok(Dump::Iptables(parsed.rules)),
+            Err(errors) if fewest.as_ref().is_none_or(|known| errors.len() < known.len()) => fewest = Some(errors),
+            Err(_) => {}
+        }
+    }
+    const HELP: &str = "Give the text as iptables-save writes it, or as iptables-restore takes it.";
+    if let Some((line, family)) = other_family(text) {
+        let (message, help) = both_families(family);
+        return Err(vec![((line, 1), message, help)]);
+    }
+    let errors = fewest.unwrap_or_default().into_iter();
+    Err(errors.map(|error| ((error.line, error.column), error.message, HELP)).collect())
+}
+
+fn nft(text: &str) -> Result<Dump, Vec<Mistake>> {
+    const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
+    let parsed = nftables::parse(text).map_err(|errors| {
+        let mistake = |error: nftables::ParseError| match error.place {
+            ErrorPlace::At { line, column } => ((line, column), error.message, HELP),
+            ErrorPlace::Object(_) => ((1, 1), error.to_string(), HELP),
+        };
+        errors.into_iter().map(mistake).collect::<Vec<_>>()
+    })?;
+    if parsed.rules.tables.is_empty() && parsed.others.iter().any(|other| other.name == "nat") {
+        let help = "nft shows rules of iptables-nft in its own words, and some of them not at all. Save them with iptables-save.";
+        let message = "there is no table of kube-proxy, but one of iptables-nft".to_owned();
+        return Err(vec![((1, 1), message, help)]);
+    }
+    Ok(Dump::Nftables(parsed.rules))
+}

@@ -1,0 +1,82 @@
+//! Saved rules → a scenario, with all that they do not tell assumed.
+//!
+//! 1. `dump`: text → rules of a mode, and what they show ([`svclab_rules::infer`]);
+//! 2. `surroundings`: nodes and pods for what they show; `objects`: all of it as Kubernetes objects;
+//! 3. `settings`: kube-proxy's configuration and the release whose rules are closest.
+//!
+//! The objects are read as those of a file are, and the rules stand under `rules:` of a scenario, so that the same checks are made.
+
+mod dump;
+mod objects;
+mod settings;
+mod surroundings;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use svclab_rules::cluster::ProxyConfig;
+
+use self::dump::Dump;
+use self::surroundings::{HERE, Surroundings};
+use super::assumed::{Around, Assumed, file_name, own_name};
+use super::diagnostics::Diagnostics;
+use super::model::Note;
+use super::plain::cluster;
+use super::read::without_tests;
+use crate::text::{counted, one_line};
+
+/// Builds a scenario around rules that were saved on a node: what `iptables-save` writes, or `nft list ruleset` with `-j` or
+/// without. `path` is their file's name.
+///
+/// The node has the rules as they are. Services, endpoints and settings are those that the rules show. Every range of endpoints
+/// becomes a node with a pod for each of them; other nodes have rules as kube-proxy of the closest release writes them.
+///
+/// # Errors
+///
+/// What cannot be read, rules that show no Service, and services of which no lab can be built.
+pub fn infer(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
+    let dump = Dump::read(text, path)?;
+    let shown = dump.shown();
+    let surroundings = Surroundings::of(&shown);
+    let listed = objects::objects(&shown, &surroundings, dump.mode()).to_string();
+    let (name, itself) = (file_name(path), own_name(path));
+    let objects_name = format!("the objects assumed of {name}");
+    let objects_path = itself.with_file_name(&objects_name);
+    let plain = cluster(&listed, &objects_path, ProxyConfig::default())?;
+    let mut written = Around::new(&plain.cluster).scenario(&objects_name);
+    written["name"] = json!(format!("the rules of {}", one_line(&name)));
+    let bridge = shown.proxy.local_interface.as_deref().filter(|name| !name.ends_with(['+', '*']));
+    if bridge.is_some() {
+        written["cluster"]["cni"] = json!("bridge");
+    }
+    let rules = dump.families().into_iter().map(|family| {
+        let family = family.to_string().to_lowercase();
+        json!({"file": name, "install": "instead", "family": family})
+    });
+    written["rules"] = json!({HERE: rules.collect::<Vec<Value>>()});
+    let read = |named: &Path| match named {
+        _ if named == itself => Ok(text.to_owned()),
+        _ if named == objects_path => Ok(listed.clone()),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    };
+    let mut scenario = without_tests(&written.to_string(), path, &read)?;
+    scenario.inputs.retain(|input| *input != objects_path);
+    // What is said of the file's entries is told once.
+    let is_doubt = |note: &mut Note| note.is_doubtful && note.span.file == itself;
+    let doubts = scenario.notes.extract_if(.., is_doubt).map(|note| (note.message.clone(), note));
+    let doubts: BTreeMap<String, Note> = doubts.collect();
+    let left_out = doubts.values().filter(|note| note.left_out_tables().is_some());
+    scenario.notes.extend(left_out.cloned());
+    let settings = settings::assume(&shown, &surroundings, &dump, &mut scenario.cluster);
+    let ports = counted(shown.ports.len(), "service port");
+    let mut assumptions = vec![format!("the rules, with {ports}, are those of node {HERE}")];
+    assumptions.extend(surroundings.told());
+    assumptions.extend(objects::told(&shown, dump.mode()));
+    assumptions.extend(settings);
+    assumptions.extend(bridge.map(|name| format!("pods are at the ports of a bridge {name}")));
+    assumptions.extend(doubts.into_keys());
+    assumptions.push("a pod client-of-NODE on every node sends, and a host `outside`".to_owned());
+    Ok(Assumed { scenario, assumptions })
+}

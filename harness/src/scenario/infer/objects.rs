@@ -1,0 +1,179 @@
+//! What rules show, as Kubernetes objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use serde_json::{Value, json};
+use svclab_rules::cluster::{Family, ObjectName, ProxyMode};
+use svclab_rules::infer::{Inferred, InferredPort};
+
+use super::surroundings::{HERE, Machine, Surroundings, families};
+
+/// A list of the Nodes, Services and EndpointSlices.
+pub(super) fn objects(shown: &Inferred, around: &Surroundings, mode: ProxyMode) -> Value {
+    let mut items: Vec<Value> = around.machines.iter().map(node).collect();
+    for (name, ports) in services(shown) {
+        items.push(service(name, &ports, mode));
+        items.extend(slices(name, &ports, around));
+    }
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+/// What was assumed of Services, in words.
+pub(super) fn told(shown: &Inferred, mode: ProxyMode) -> Vec<String> {
+    let unnamed = shown.ports.iter().filter(|port| port.service.name.starts_with("unnamed-")).count();
+    let mut told = Vec::new();
+    if unnamed > 0 {
+        told.push(format!("names of {unnamed} service ports that no comment names, from the hashes of their chains"));
+    }
+    if mode == ProxyMode::Nftables && shown.ports.iter().any(|port| !port.external_ips.is_empty()) {
+        let words = "addresses that are no cluster IPs are those of load balancers where there is a node port, else external IPs";
+        told.push(words.to_owned());
+    }
+    told
+}
+
+/// The ports of each service.
+fn services(shown: &Inferred) -> BTreeMap<&ObjectName, Vec<&InferredPort>> {
+    let mut services: BTreeMap<&ObjectName, Vec<&InferredPort>> = BTreeMap::new();
+    shown.ports.iter().for_each(|port| services.entry(&port.service).or_default().push(port));
+    services
+}
+
+fn node(machine: &Machine) -> Value {
+    let mut is_first = BTreeSet::new();
+    let addresses = machine.addresses.iter().map(|ip| {
+        let kind = if is_first.insert(Family::of(*ip)) { "InternalIP" } else { "ExternalIP" };
+        json!({"type": kind, "address": ip})
+    });
+    let addresses: Vec<Value> = addresses.collect();
+    let ranges: Vec<String> = machine.ranges.iter().map(ToString::to_string).collect();
+    let mut node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": machine.name}});
+    if !ranges.is_empty() {
+        node["spec"] = json!({"podCIDR": ranges[0], "podCIDRs": ranges});
+    }
+    if !addresses.is_empty() {
+        node["status"] = json!({"addresses": addresses});
+    }
+    node
+}
+
+fn service(name: &ObjectName, ports: &[&InferredPort], mode: ProxyMode) -> Value {
+    let has_node_ports = ports.iter().any(|port| port.node_port.is_some());
+    let cluster_ips = once(ports.iter().flat_map(|port| &port.cluster_ips));
+    let mut external_ips = once(ports.iter().flat_map(|port| &port.external_ips));
+    let mut ingress = once(ports.iter().flat_map(|port| &port.load_balancer));
+    // Sources are checked before all addresses of a load balancer, or before none.
+    if mode == ProxyMode::Nftables && has_node_ports && ingress.is_empty() {
+        ingress.append(&mut external_ips);
+    }
+    let health_check = ports.iter().find_map(|port| port.health_check);
+    let kind = match (ingress.is_empty() && health_check.is_none(), has_node_ports) {
+        (false, _) => "LoadBalancer",
+        (true, true) => "NodePort",
+        (true, false) => "ClusterIP",
+    };
+    let policy = |is_local: bool| if is_local { "Local" } else { "Cluster" };
+    let mut spec = json!({
+        "type": kind,
+        "ports": ports.iter().map(|port| port_of(port)).collect::<Vec<_>>(),
+        "internalTrafficPolicy": policy(ports.iter().any(|port| port.is_internal_local)),
+    });
+    if let Some(first) = cluster_ips.first() {
+        let families: Vec<String> = cluster_ips.iter().map(|ip| Family::of(*ip).to_string()).collect();
+        let family_policy = if families.len() > 1 { "RequireDualStack" } else { "SingleStack" };
+        spec["clusterIP"] = json!(first);
+        spec["clusterIPs"] = json!(cluster_ips);
+        spec["ipFamilies"] = json!(families);
+        spec["ipFamilyPolicy"] = json!(family_policy);
+    }
+    if !external_ips.is_empty() {
+        spec["externalIPs"] = json!(external_ips);
+    }
+    if kind != "ClusterIP" || !external_ips.is_empty() {
+        spec["externalTrafficPolicy"] = json!(policy(ports.iter().any(|port| port.is_external_local)));
+    }
+    if kind == "LoadBalancer" {
+        let ranges = once(ports.iter().flat_map(|port| &port.source_ranges));
+        spec["allocateLoadBalancerNodePorts"] = json!(has_node_ports);
+        if !ranges.is_empty() {
+            spec["loadBalancerSourceRanges"] = json!(ranges.iter().map(ToString::to_string).collect::<Vec<_>>());
+        }
+        if let Some(port) = health_check {
+            spec["healthCheckNodePort"] = json!(port);
+        }
+    }
+    if let Some(seconds) = ports.iter().find_map(|port| port.affinity) {
+        spec["sessionAffinity"] = json!("ClientIP");
+        spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": seconds}});
+    }
+    let ingress: Vec<Value> = ingress.iter().map(|ip| json!({"ip": ip})).collect();
+    let metadata = json!({"name": name.name, "namespace": name.namespace});
+    let status = json!({"loadBalancer": {"ingress": ingress}});
+    let mut service = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec});
+    if kind == "LoadBalancer" {
+        service["status"] = status;
+    }
+    service
+}
+
+/// Each of several things once, in the order in which they come first.
+fn once<'a, T: Copy + Ord + 'a>(all: impl Iterator<Item = &'a T>) -> Vec<T> {
+    let mut known = BTreeSet::new();
+    all.copied().filter(|one| known.insert(*one)).collect()
+}
+
+/// The port of a Service. Where only its node port is known, it is reached at that everywhere.
+fn port_of(port: &InferredPort) -> Value {
+    let target = port.endpoints.iter().chain(&port.local).next().map(SocketAddr::port);
+    let number = port.port.or(port.node_port).or(target);
+    let mut written = json!({"port": number, "protocol": port.protocol.as_str().to_uppercase()});
+    if !port.name.is_empty() {
+        written["name"] = json!(port.name);
+    }
+    if let Some(target) = target {
+        written["targetPort"] = json!(target);
+    }
+    if let Some(node_port) = port.node_port {
+        written["nodePort"] = json!(node_port);
+    }
+    written
+}
+
+/// The endpoints of a Service: a slice for each of its ports, family, and port of endpoints.
+fn slices(name: &ObjectName, ports: &[&InferredPort], around: &Surroundings) -> Vec<Value> {
+    let mut slices = Vec::new();
+    for port in ports {
+        let mut groups: BTreeMap<(Family, u16), BTreeSet<IpAddr>> = BTreeMap::new();
+        for endpoint in port.endpoints.iter().chain(&port.local) {
+            groups.entry((Family::of(endpoint.ip()), endpoint.port())).or_default().insert(endpoint.ip());
+        }
+        let is_known = groups.values().flatten().any(|ip| around.node_of(*ip) != HERE);
+        if port.has_endpoints_elsewhere && !is_known {
+            for family in families(port) {
+                let address = around.elsewhere.get(&family).copied();
+                groups.entry((family, port.port.unwrap_or(80))).or_default().extend(address);
+            }
+        }
+        for ((family, number), addresses) in groups {
+            let mut served = json!({"port": number, "protocol": port.protocol.as_str().to_uppercase()});
+            served["name"] = json!(port.name);
+            let endpoints = addresses
+                .iter()
+                .map(|ip| json!({"addresses": [ip], "conditions": {"ready": true}, "nodeName": around.node_of(*ip)}));
+            slices.push(json!({
+                "apiVersion": "discovery.k8s.io/v1",
+                "kind": "EndpointSlice",
+                "metadata": {
+                    "name": format!("{}-{}-{}", name.name, port.protocol.as_str(), slices.len() + 1),
+                    "namespace": name.namespace,
+                    "labels": {"kubernetes.io/service-name": name.name},
+                },
+                "addressType": family.to_string(),
+                "ports": [served],
+                "endpoints": endpoints.collect::<Vec<_>>(),
+            }));
+        }
+    }
+    slices
+}

@@ -1,0 +1,129 @@
+//! kube-proxy's configuration and release, as rules show them.
+
+use ipnet::IpNet;
+use svclab_rules::cluster::{Cluster, DetectLocal, Family, ProxyConfig, ProxyMode};
+use svclab_rules::compare::Finding;
+use svclab_rules::infer::{Inferred, InferredProxy};
+use svclab_rules::profile::{Profile, releases};
+
+use super::dump::Dump;
+use super::surroundings::{HERE, Surroundings};
+use crate::text::counted;
+
+/// Gives a cluster the configuration whose rules are closest to a dump's; what was assumed, in words.
+pub(super) fn assume(shown: &Inferred, around: &Surroundings, dump: &Dump, cluster: &mut Cluster) -> Vec<String> {
+    cluster.proxy = read(&shown.proxy, around, dump.mode());
+    cluster.service_cidrs = shown.proxy.service_cidrs.iter().copied().collect();
+    let mut closest = differences(dump, cluster, &cluster.proxy);
+    // Of releases that write the same, the newest.
+    for version in Profile::kinds().rev() {
+        choose(dump, cluster, &mut closest, &|proxy| proxy.version = version.to_string());
+    }
+    choose(dump, cluster, &mut closest, &|proxy| proxy.localhost_node_ports = !proxy.localhost_node_ports);
+    choose(dump, cluster, &mut closest, &|proxy| proxy.tcp_be_liberal = !proxy.tcp_be_liberal);
+    let versions = as_close(dump, cluster, closest.as_ref());
+    let differs = match closest.as_deref() {
+        None => "whose rules cannot be written for this".to_owned(),
+        Some([]) => "which writes the same rules".to_owned(),
+        Some(findings) => {
+            let first: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
+            let more = if findings.len() > first.len() { "; ..." } else { "" };
+            let count = counted(findings.len(), "difference");
+            format!("whose rules are closest, with {count}: {}{more}", first.join("; "))
+        }
+    };
+    vec![format!("kube-proxy {versions}, {differs}"), local_sources(&cluster.proxy)]
+}
+
+/// The releases whose rules are as close to a dump's as those of the cluster's own.
+fn as_close(dump: &Dump, cluster: &Cluster, closest: Option<&Vec<Finding>>) -> String {
+    let is_as_close = |version: &Profile| {
+        let proxy = ProxyConfig { version: version.to_string(), ..cluster.proxy.clone() };
+        differences(dump, cluster, &proxy).map(|found| found.len()) == closest.map(Vec::len)
+    };
+    let kinds: Vec<Profile> = Profile::kinds().filter(is_as_close).collect();
+    releases::named(&kinds)
+}
+
+/// How many differences from the release's rules are told.
+const SHOWN: usize = 3;
+
+/// Changes the configuration where rules are closer then.
+fn choose(dump: &Dump, cluster: &mut Cluster, closest: &mut Option<Vec<Finding>>, change: &dyn Fn(&mut ProxyConfig)) {
+    let mut proxy = cluster.proxy.clone();
+    change(&mut proxy);
+    let found = differences(dump, cluster, &proxy);
+    let is_closer = match (&found, &*closest) {
+        (Some(found), Some(closest)) => found.len() < closest.len(),
+        (found, closest) => found.is_some() && closest.is_none(),
+    };
+    if is_closer {
+        cluster.proxy = proxy;
+        *closest = found;
+    }
+}
+
+fn differences(dump: &Dump, cluster: &Cluster, proxy: &ProxyConfig) -> Option<Vec<Finding>> {
+    let cluster = Cluster { proxy: proxy.clone(), ..cluster.clone() };
+    dump.differences(&cluster, cluster.node(HERE)?)
+}
+
+/// The configuration that the rules show, of the newest release.
+fn read(shown: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> ProxyConfig {
+    let newest = Profile::all().next_back().map(|profile| profile.to_string());
+    let detect_local = match (&shown.local_interface, around.node_range) {
+        (Some(name), _) => match name.strip_suffix(['+', '*']) {
+            Some(prefix) => DetectLocal::InterfaceNamePrefix(prefix.to_owned()),
+            None => DetectLocal::BridgeInterface(name.clone()),
+        },
+        (None, Some(_)) => DetectLocal::NodeCidr,
+        (None, None) => DetectLocal::ClusterCidr,
+    };
+    let is_usual = match mode {
+        ProxyMode::Iptables => shown.node_port_addresses.is_empty(),
+        // The primary address of each family is what kube-proxy of this mode takes where nothing is said.
+        ProxyMode::Nftables => shown.families_on_all_addresses.is_empty() && shown.node_port_addresses.len() <= 1,
+    };
+    // A list of one family alone says nothing of the other, which has node ports on all addresses then.
+    let is_everywhere = match mode {
+        ProxyMode::Iptables => !shown.families_on_all_addresses.is_empty(),
+        ProxyMode::Nftables => {
+            let is_listed = |family: &Family| shown.node_port_addresses.iter().any(|ip| Family::of(*ip) == *family);
+            !Family::ALL.iter().any(is_listed) || shown.families_on_all_addresses.iter().any(is_listed)
+        }
+    };
+    let addresses = shown.node_port_addresses.iter().copied().map(IpNet::from);
+    let everywhere = ["0.0.0.0/0", "::/0"].into_iter().filter_map(|range| range.parse().ok());
+    let defaults = ProxyConfig::default();
+    ProxyConfig {
+        mode,
+        version: newest.unwrap_or(defaults.version.clone()),
+        cluster_cidrs: if detect_local == DetectLocal::ClusterCidr {
+            shown.local_sources.iter().copied().collect()
+        } else {
+            Vec::new()
+        },
+        detect_local,
+        masquerade_all: shown.masquerades_all,
+        masquerade_bit: shown.masquerade_bit.unwrap_or(defaults.masquerade_bit),
+        node_port_addresses: match (is_usual, is_everywhere) {
+            (true, _) => Vec::new(),
+            (false, true) => everywhere.collect(),
+            (false, false) => addresses.collect(),
+        },
+        ..defaults
+    }
+}
+
+fn local_sources(proxy: &ProxyConfig) -> String {
+    let ranges: Vec<String> = proxy.cluster_cidrs.iter().map(ToString::to_string).collect();
+    match &proxy.detect_local {
+        DetectLocal::ClusterCidr if ranges.is_empty() => {
+            "no clusterCIDR: no rule tells local pods from others".to_owned()
+        }
+        DetectLocal::ClusterCidr => format!("clusterCIDR {}", ranges.join(",")),
+        DetectLocal::NodeCidr => "detectLocalMode NodeCIDR".to_owned(),
+        DetectLocal::BridgeInterface(name) => format!("detectLocalMode BridgeInterface, {name}"),
+        DetectLocal::InterfaceNamePrefix(prefix) => format!("detectLocalMode InterfaceNamePrefix, {prefix}"),
+    }
+}

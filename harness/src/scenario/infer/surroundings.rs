@@ -1,0 +1,213 @@
+//! Nodes and pods for the endpoints that rules show.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use svclab_rules::cluster::Family;
+use svclab_rules::infer::{Inferred, InferredPort};
+
+use super::super::assumed::wide;
+use crate::text::counted;
+
+/// The node whose rules they are.
+pub(super) const HERE: &str = "node-1";
+
+/// The most ranges of pods that become nodes of their own; where there are more, ranges are wider, unless they would not fit then.
+const MOST_RANGES: usize = 6;
+
+/// A node, and what of it is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Machine {
+    pub(super) name: String,
+    /// Its addresses; any where there are none.
+    pub(super) addresses: BTreeSet<IpAddr>,
+    /// The ranges of its pods, at most one of each family; any where there is none.
+    pub(super) ranges: Vec<IpNet>,
+}
+
+/// The nodes around rules.
+#[derive(Debug, Clone)]
+pub(super) struct Surroundings {
+    /// The rules' own comes first.
+    pub(super) machines: Vec<Machine>,
+    /// Made-up endpoints on other nodes, by family, of services of which no other is known.
+    pub(super) elsewhere: BTreeMap<Family, IpAddr>,
+    /// The range of local pods, where it is that of the node alone.
+    pub(super) node_range: Option<IpNet>,
+    /// How many endpoints are pods.
+    pods: usize,
+}
+
+impl Surroundings {
+    /// What is put around rules.
+    pub(super) fn of(shown: &Inferred) -> Self {
+        let known = Known::of(shown);
+        let own = shown.proxy.node_port_addresses.iter().copied().filter(|ip| !ip.is_loopback());
+        let mut here = Machine { name: HERE.to_owned(), addresses: own.collect(), ranges: Vec::new() };
+        let mut others: Vec<Machine> = Vec::new();
+        let node_range = known.node_range();
+        for family in Family::ALL {
+            let mut ranges = known.ranges(family, node_range);
+            let home = known.home(&ranges, node_range.filter(|range| Family::of(range.addr()) == family));
+            here.ranges.extend(home.map(|home| ranges.remove(home)));
+            for (number, range) in ranges.into_iter().enumerate() {
+                if others.len() <= number {
+                    others.push(Machine::default());
+                }
+                others[number].ranges.push(range);
+            }
+        }
+        for ip in &known.machines {
+            if here.addresses.contains(ip) {
+                continue;
+            }
+            let is_here =
+                known.here.contains(ip) && here.addresses.iter().all(|own| Family::of(*own) != Family::of(*ip));
+            if is_here {
+                here.addresses.insert(*ip);
+            } else {
+                others.push(Machine { addresses: BTreeSet::from([*ip]), ..Machine::default() });
+            }
+        }
+        let mut elsewhere = BTreeMap::new();
+        for family in known.lacking(shown) {
+            let taken = here.ranges.iter().chain(others.iter().flat_map(|other| &other.ranges));
+            let Some(range) = free(family, &taken.copied().collect::<Vec<_>>()) else { continue };
+            elsewhere.extend(range.hosts().nth(9).map(|ip| (family, ip)));
+            others.push(Machine { ranges: vec![range], ..Machine::default() });
+        }
+        let mut machines = vec![here];
+        machines.extend((2..).zip(others).map(|(number, other)| Machine { name: format!("node-{number}"), ..other }));
+        Self { machines, elsewhere, node_range, pods: known.pods.len() }
+    }
+
+    /// The node of an endpoint.
+    pub(super) fn node_of(&self, endpoint: IpAddr) -> &str {
+        let has = |machine: &&Machine| {
+            machine.addresses.contains(&endpoint) || machine.ranges.iter().any(|range| range.contains(&endpoint))
+        };
+        self.machines.iter().find(has).map_or(HERE, |machine| &machine.name)
+    }
+
+    /// What was assumed, in words.
+    pub(super) fn told(&self) -> Vec<String> {
+        let machine = |machine: &Machine| {
+            let addresses = machine.addresses.iter().map(ToString::to_string);
+            let known: Vec<String> =
+                addresses.chain(machine.ranges.iter().map(|range| format!("pods in {range}"))).collect();
+            if known.is_empty() { machine.name.clone() } else { format!("{} ({})", machine.name, known.join(", ")) }
+        };
+        let nodes: Vec<String> = self.machines.iter().map(machine).collect();
+        let mut told = vec![format!("nodes: {}", nodes.join(", "))];
+        if self.pods > 0 {
+            told.push(format!(
+                "{} in pods, ready, each on the node whose range it is in",
+                counted(self.pods, "endpoint")
+            ));
+        }
+        for ip in self.elsewhere.values() {
+            told.push(format!("endpoint {ip} on another node, for services that have none here and some elsewhere"));
+        }
+        told
+    }
+}
+
+/// What endpoints are known to be.
+struct Known {
+    /// Addresses of pods.
+    pods: BTreeSet<IpAddr>,
+    /// Addresses of nodes.
+    machines: BTreeSet<IpAddr>,
+    /// Those that are on the rules' own node.
+    here: BTreeSet<IpAddr>,
+    /// Those that are not.
+    there: BTreeSet<IpAddr>,
+    /// The ranges that local sources are in.
+    local_sources: BTreeSet<IpNet>,
+}
+
+impl Known {
+    fn of(shown: &Inferred) -> Self {
+        let local_sources = shown.proxy.local_sources.clone();
+        let of_family = |ip: &IpAddr| {
+            local_sources.iter().filter(|range| Family::of(range.addr()) == Family::of(*ip)).collect::<Vec<_>>()
+        };
+        let is_machine = |ip: &IpAddr| {
+            let sources = of_family(ip);
+            shown.proxy.node_port_addresses.contains(ip)
+                || !sources.is_empty() && !sources.iter().any(|range| wide(**range, Family::of(*ip)).contains(ip))
+        };
+        let all =
+            shown.ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local)).map(|endpoint| endpoint.ip());
+        let (machines, pods) = all.partition(is_machine);
+        let local = shown.ports.iter().flat_map(|port| &port.local).map(|endpoint| endpoint.ip());
+        let here: BTreeSet<IpAddr> = local.chain(shown.proxy.here.iter().copied()).collect();
+        let is_local = |port: &&InferredPort| port.is_external_local || port.is_internal_local;
+        let there = shown.ports.iter().filter(is_local).flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
+        let there = there.chain(shown.proxy.elsewhere.iter().copied()).filter(|ip| !here.contains(ip)).collect();
+        Self { pods, machines, here, there, local_sources }
+    }
+
+    /// The only range of local sources, where pods are outside of it but near: then it is the node's own.
+    fn node_range(&self) -> Option<IpNet> {
+        let is_nodes = |range: &&IpNet| {
+            let family = Family::of(range.addr());
+            self.pods.iter().any(|ip| Family::of(*ip) == family && !range.contains(ip))
+        };
+        self.local_sources.iter().find(is_nodes).copied()
+    }
+
+    /// The ranges of nodes that pods of a family are in.
+    fn ranges(&self, family: Family, node_range: Option<IpNet>) -> Vec<IpNet> {
+        let own = node_range.filter(|range| Family::of(range.addr()) == family);
+        let pods =
+            self.pods.iter().filter(|ip| Family::of(**ip) == family && !own.is_some_and(|own| own.contains(*ip)));
+        let pods: Vec<IpAddr> = pods.copied().collect();
+        let (usual, longest) = if family == Family::Ipv4 { (24, 29) } else { (64, 126) };
+        // A range's first address is its node's, and no two nodes have an address in common.
+        let is_free = |range: &IpNet| {
+            let is_apart = own.is_none_or(|own| !range.contains(&own) && !own.contains(range));
+            is_apart && range.hosts().next().is_some_and(|first| !pods.contains(&first))
+        };
+        let of_length = |length| pods.iter().map(|ip| IpNet::new_assert(*ip, length).trunc()).collect::<BTreeSet<_>>();
+        let fitting = (1..=usual).rev().chain(usual + 1..=longest).map(of_length);
+        let mut fitting = fitting.filter(|ranges| ranges.iter().all(is_free)).peekable();
+        let many = fitting.peek().cloned();
+        let ranges = fitting.find(|ranges| ranges.len() <= MOST_RANGES).or(many).unwrap_or_default();
+        ranges.into_iter().chain(own).collect()
+    }
+
+    /// Which of several ranges is that of the rules' own node.
+    fn home(&self, ranges: &[IpNet], node_range: Option<IpNet>) -> Option<usize> {
+        let holds = |range: &IpNet, some: &BTreeSet<IpAddr>| some.iter().any(|ip| range.contains(ip));
+        let own = ranges.iter().position(|range| Some(*range) == node_range);
+        let with_local = || ranges.iter().position(|range| holds(range, &self.here));
+        let not_elsewhere = || ranges.iter().position(|range| !holds(range, &self.there));
+        own.or_else(with_local).or_else(not_elsewhere)
+    }
+
+    /// The families in which services have endpoints on other nodes that the rules do not show.
+    fn lacking(&self, shown: &Inferred) -> BTreeSet<Family> {
+        let lacks = |port: &&InferredPort| {
+            port.has_endpoints_elsewhere && port.endpoints.iter().all(|endpoint| self.here.contains(&endpoint.ip()))
+        };
+        shown.ports.iter().filter(lacks).flat_map(families).collect()
+    }
+}
+
+/// The families of a service port.
+pub(super) fn families(port: &InferredPort) -> BTreeSet<Family> {
+    let addresses = port.cluster_ips.iter().chain(&port.external_ips).chain(&port.load_balancer).copied();
+    let endpoints = port.endpoints.iter().chain(&port.local).map(|endpoint| endpoint.ip());
+    addresses.chain(endpoints).map(Family::of).collect()
+}
+
+/// A range for pods near others that none of them has.
+fn free(family: Family, taken: &[IpNet]) -> Option<IpNet> {
+    let usual = if family == Family::Ipv4 { "10.244.0.0/24" } else { "fd00:10:244::/64" };
+    let near = taken.iter().find(|range| Family::of(range.addr()) == family).copied().or(usual.parse().ok())?;
+    let length = near.prefix_len();
+    let all = wide(near, family).subnets(length).ok()?;
+    all.take(taken.len() + 2).find(|range| !taken.iter().any(|other| other.contains(range) || range.contains(other)))
+}

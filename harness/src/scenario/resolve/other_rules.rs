@@ -1,0 +1,218 @@
+//! Other rules: whether they can be installed where they are meant to be.
+
+use svclab_rules::cluster::{Cluster, ProxyMode};
+use svclab_rules::iptables::evaluate::{CompileError, Mistake, Program};
+use svclab_rules::iptables::{self, Order, Parsed, RuleSet, Target};
+
+use super::super::diagnostics::Diagnostic;
+use super::super::limits;
+use super::super::model::{Install, OtherRules, Place as Namespace, Span};
+use super::super::tree::{At, Place};
+use super::findings::Findings;
+
+mod tables;
+
+/// Rules, and where they were written.
+pub(crate) struct Written<'a> {
+    /// The rules.
+    pub(crate) rules: OtherRules,
+    /// Their entry.
+    pub(crate) at: At<'a>,
+    /// The column that their lines start at, where these are lines of a file.
+    pub(crate) start: Option<usize>,
+}
+
+impl Written<'_> {
+    /// True where nothing else stands in the namespace. Other rules are merged.
+    fn alone(&self) -> bool {
+        self.rules.install == Install::Instead || matches!(self.rules.place, Namespace::Pod(_))
+    }
+
+    /// A mistake in a line, from 1, at the word that begins at a column, from 1.
+    fn mistake(&self, line: usize, column: usize, message: impl Into<String>) -> Diagnostic {
+        let message = message.into();
+        let Some(start) = self.start else {
+            return self.at.field("text").mistake(format!("line {line}: {message}"));
+        };
+        let origin = &self.rules.origin;
+        let span = Span { line: origin.line + line - 1, column: start + column - 1, file: origin.file.clone() };
+        let text = self.rules.text.lines().nth(line - 1).unwrap_or_default();
+        let word = text.chars().skip(column - 1).take_while(|letter| !letter.is_whitespace()).count();
+        Diagnostic { span, length: word.max(1), message, help: None, also: None }
+    }
+}
+
+/// Checks rules by themselves, given those that were written before them.
+pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
+    beside(written, before, findings);
+    if written.rules.mode == ProxyMode::Nftables {
+        return tables::check(written, before, findings);
+    }
+    chain_names(written, findings);
+    if let Some(mistake) = no_rules(written) {
+        return findings.add(mistake);
+    }
+    let help = if written.alone() {
+        "svclab reads every rule before it installs any: write them as iptables-save does."
+    } else {
+        "Rules that stand before or after kube-proxy's are merged with them, so svclab must understand them: write them as \
+         iptables-save does."
+    };
+    match iptables::parse(&written.rules.text, written.rules.family) {
+        Ok(parsed) => targets(written, &parsed, findings),
+        Err(errors) => {
+            for error in errors.into_iter().take(limits::MISTAKES) {
+                findings.add(written.mistake(error.line, error.column, error.message).help(help));
+            }
+        }
+    }
+}
+
+/// Targets that act on the machine, whatever network namespace a packet is in: timers and triggers below `/sys`, and keys.
+const OF_THE_MACHINE: [&str; 3] = ["IDLETIMER", "LED", "SYSRQ"];
+
+/// Refuses rules whose targets act on more than packets.
+fn targets(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
+    let mut found = Vec::new();
+    for (table, rules) in parsed.rules.tables.iter().enumerate() {
+        for (chain, rules) in rules.chains.iter().enumerate() {
+            for (rule, target) in
+                rules.rules.iter().enumerate().filter_map(|(at, rule)| Some((at, rule.target.as_ref()?)))
+            {
+                if let Target::Other(other) = target
+                    && OF_THE_MACHINE.contains(&&*other.name)
+                {
+                    found.push((parsed.lines.line(table, chain, rule).unwrap_or(1), other.name.clone()));
+                }
+            }
+        }
+    }
+    for (line, name) in found.into_iter().take(limits::MISTAKES) {
+        let message = format!("the target {name} acts on the whole machine, not on packets of a network namespace");
+        findings
+            .add(written.mistake(line, 1, message).help("Leave the rule out: no packet goes another way without it."));
+    }
+}
+
+/// The longest name of a chain that iptables takes, in bytes (`XT_EXTENSION_MAXNAMELEN`, without the closing zero).
+const CHAIN_NAME: usize = 28;
+
+/// Refuses chains whose names have no room.
+fn chain_names(written: &Written<'_>, findings: &mut Findings) {
+    let declared = written.rules.text.lines().enumerate().filter_map(|(index, line)| {
+        let (column, rest) = [":", "-N ", "--new-chain "].iter().find_map(|start| {
+            let name = line.trim_start().strip_prefix(start)?.trim_start();
+            Some((line.chars().count() - name.chars().count() + 1, name))
+        })?;
+        let name = rest.split_whitespace().next()?;
+        (name.len() > CHAIN_NAME).then_some((index + 1, column, name))
+    });
+    for (line, column, name) in declared.take(limits::MISTAKES) {
+        let message = format!("the name of chain `{name}` has {} bytes", name.len());
+        findings.add(written.mistake(line, column, message).help(format!("Give it one of at most {CHAIN_NAME}.")));
+    }
+}
+
+/// Checks that there is room for rules beside those of the same namespace and family. Tables of nftables need none.
+fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
+    let rules = &written.rules;
+    if rules.is_beside() {
+        return;
+    }
+    let same = |other: &&OtherRules| other.place == rules.place && other.family == rules.family && !other.is_beside();
+    let Some(other) = before.iter().map(|other| &other.rules).find(same) else { return };
+    let family = rules.family;
+    if let Namespace::Pod(_) = rules.place {
+        let message = format!("a second set of {family} rules for the same pod");
+        findings.wrong(written.at, message, "Write all of them in one: the second would replace the first.");
+    } else if [rules.install, other.install].contains(&Install::Instead) {
+        let message = format!("`instead` leaves no room for other {family} rules on the same node");
+        findings.wrong(written.at, message, "Write all of them in one, or use `before` and `after`.");
+    }
+}
+
+/// The language of rules, by their first words.
+pub(crate) fn language(text: &str) -> ProxyMode {
+    let words = ["table", "add", "create", "flush", "delete", "destroy", "define", "include"];
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
+    let is_nft = first.starts_with('{') || first.split_whitespace().next().is_some_and(|word| words.contains(&word));
+    if is_nft { ProxyMode::Nftables } else { ProxyMode::Iptables }
+}
+
+/// What shows that a text is no rules of iptables at all: a character that no rule has.
+fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
+    const HELP: &str = "Write them as iptables-save does: a line `*TABLE`, chains, rules, a line `COMMIT`.";
+    for (index, line) in written.rules.text.lines().enumerate() {
+        let control = |letter: char| letter.is_control() && letter != '\t';
+        if let Some((column, letter)) = line.chars().enumerate().find(|(_, letter)| control(*letter)) {
+            let message = format!("the control character {letter:?} stands in a rule");
+            return Some(written.mistake(index + 1, column + 1, message).help(HELP));
+        }
+    }
+    None
+}
+
+/// Looks in all rules for what the kernel refuses: jumps to chains that are not there, loops, targets that are out of
+/// place. Rules that are merged are judged with what they are merged with.
+pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Findings) {
+    for written in all {
+        if written.rules.mode == ProxyMode::Nftables {
+            tables::programs(written, findings);
+            continue;
+        }
+        // What cannot be read has been reported, or is for iptables-restore to judge.
+        let Ok(own) = iptables::parse(&written.rules.text, written.rules.family) else { continue };
+        let merged = if written.alone() { Some(own.rules.clone()) } else { merged(written, all, cluster) };
+        let Some(merged) = merged else { continue };
+        let errors = Program::compile(&merged).err().unwrap_or_default();
+        let found = errors.iter().filter_map(|error| Some((line(error, &merged, &own)?, &error.mistake)));
+        for (line, mistake) in found.take(limits::MISTAKES) {
+            let help = match mistake {
+                // The first depends on the kind of iptables; the second is of no use, but can be loaded.
+                Mistake::TooDeep | Mistake::NoHook => continue,
+                Mistake::MissingChain(name) => {
+                    format!("Declare it in the same table, as `:{name} - [0:0]`, or check the name.")
+                }
+                _ => "The kernel refuses such rules: iptables-restore would load none of them.".to_owned(),
+            };
+            findings.add(written.mistake(line, 1, format!("this rule {}", verb(mistake))).help(help));
+        }
+    }
+}
+
+/// What is wrong with a rule, as the rest of a sentence about it.
+fn verb(mistake: &Mistake) -> String {
+    match mistake {
+        Mistake::Misplaced { target, place } => format!("has the target {target}, which cannot stand {place}"),
+        other => other.to_string(),
+    }
+}
+
+/// The rules of a node as they would be installed, as far as they can be read.
+fn merged(written: &Written<'_>, all: &[Written<'_>], cluster: &Cluster) -> Option<RuleSet> {
+    let OtherRules { place, family, .. } = &written.rules;
+    let Namespace::Node(node) = place else { return None };
+    let mut rules = match cluster.proxy.mode {
+        ProxyMode::Iptables => iptables::generate(cluster, cluster.node(node)?, *family).ok()?,
+        // kube-proxy's are in tables of their own.
+        ProxyMode::Nftables => RuleSet::new(*family),
+    };
+    for other in all.iter().map(|other| &other.rules) {
+        if other.place == *place && other.family == *family {
+            let order = if other.install == Install::Before { Order::Before } else { Order::After };
+            rules = iptables::merge(rules, &iptables::parse(&other.text, *family).ok()?.rules, order);
+        }
+    }
+    Some(rules)
+}
+
+/// The line of the rule that a mistake is in, where it is one of these.
+fn line(error: &CompileError, merged: &RuleSet, own: &Parsed) -> Option<usize> {
+    let name = error.chain.as_deref()?;
+    let wrong = merged.rules(error.table, name).get(error.rule?.checked_sub(1)?)?;
+    let table = own.rules.tables.iter().position(|table| table.name == error.table)?;
+    let chains = &own.rules.tables[table].chains;
+    let chain = chains.iter().position(|chain| &*chain.name == name)?;
+    let rule = chains[chain].rules.iter().position(|rule| rule == wrong)?;
+    own.lines.line(table, chain, rule)
+}

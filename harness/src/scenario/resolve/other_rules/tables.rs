@@ -1,0 +1,195 @@
+//! Other rules in nftables' language: kube-proxy's own tables, or tables beside them.
+
+use svclab_rules::cluster::Family;
+use svclab_rules::nftables::evaluate::{CompileError, Mistake, Part, Program};
+use svclab_rules::nftables::{self, Condition, ErrorPlace, Name, OtherTable, ParseError, Parsed, Statement};
+
+use super::super::super::diagnostics::Diagnostic;
+use super::super::super::limits;
+use super::super::super::model::{Install, Place, TABLES_LEFT_OUT};
+use super::super::findings::Findings;
+use super::Written;
+
+/// What kube-proxy calls its tables.
+const PROXY: &str = "kube-proxy";
+
+/// Checks whether tables can be read and stand where they are meant to be, given the rules that were written before them.
+pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
+    if let Place::Pod(_) = written.rules.place {
+        let help = "Write rules as iptables-save does: a line `*TABLE`, chains, rules, a line `COMMIT`.";
+        let message = "this is nftables' language: such rules can only stand on a node";
+        findings.add(written.mistake(first_line(written), 1, message).help(help));
+    } else if written.rules.install == Install::Instead {
+        instead(written, findings);
+    } else {
+        beside(written, before, findings);
+    }
+}
+
+/// Checks that kube-proxy's table of the family is there.
+fn instead(written: &Written<'_>, findings: &mut Findings) {
+    const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
+    let family = written.rules.family;
+    match nftables::parse(&written.rules.text) {
+        Ok(parsed) if parsed.rules.table(family).is_some() => {
+            left_out(written, &parsed, findings);
+            if written.rules.text.trim_start().starts_with('{') {
+                untranslatable(written, &parsed, findings);
+            }
+        }
+        Ok(parsed) => {
+            let message = format!("there is no {family} table of kube-proxy in it");
+            let help = if parsed.rules.tables.is_empty() {
+                "Give all that `nft list ruleset` shows; tables beside kube-proxy's go with `install: before` or `after`."
+            } else {
+                "Choose the other `family`, or give all that `nft list ruleset` shows."
+            };
+            findings.add(written.mistake(first_line(written), 1, message).help(help));
+        }
+        Err(errors) => refuse(written, errors, HELP, findings),
+    }
+}
+
+/// Refuses expressions of nft's JSON that are not modelled: rules are installed as text, which these have none for.
+fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
+    const HELP: &str = "Give what `nft list ruleset` shows without `-j`: there such parts are kept as they stand.";
+    let Some(table) = parsed.rules.table(written.rules.family) else { return };
+    for chain in &table.chains {
+        for (number, rule) in (1..).zip(&chain.rules) {
+            let condition = rule.conditions.iter().find_map(|one| match one {
+                Condition::Other(json) => Some(json),
+                _ => None,
+            });
+            let statement = rule.statements.iter().find_map(|one| match one {
+                Statement::Other(json) => Some(json),
+                _ => None,
+            });
+            if let Some(json) = condition.or(statement) {
+                let message =
+                    format!("rule {number} of chain {} has an expression that is not supported: {json}", chain.name);
+                findings.add(written.mistake(first_line(written), 1, message).help(HELP));
+            }
+        }
+    }
+}
+
+/// Tells of tables that are not installed.
+fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
+    let table = |one: &OtherTable| format!("{} {} (rules: {})", one.family, one.name, one.rules);
+    let others: Vec<String> = parsed.others.iter().map(table).collect();
+    if !others.is_empty() {
+        let others = others.join(", ");
+        let message = format!("{TABLES_LEFT_OUT}{others}");
+        findings.doubt(written.at, message);
+    }
+}
+
+/// Checks tables that stand beside kube-proxy's rules.
+fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
+    const HELP: &str = "Tables beside kube-proxy's are written as `nft list ruleset` shows them, without `-j`: `table inet filter { ... }`.";
+    if let Some(mistake) = removal(written) {
+        return findings.add(mistake);
+    }
+    let parsed = match nftables::parse_all(&written.rules.text) {
+        Ok(parsed) => parsed,
+        Err(errors) => return refuse(written, errors, HELP, findings),
+    };
+    let mut refuse = |message: String, help: &str| {
+        findings.add(written.mistake(first_line(written), 1, message).help(help));
+    };
+    if parsed.names.is_empty() {
+        refuse("there is no table in it".to_owned(), HELP);
+    }
+    for other in &parsed.others {
+        let message = format!("table {} {} is of a family that svclab does not know", other.family, other.name);
+        refuse(message, "Leave it out: only tables of `ip`, `ip6` and `inet` are predicted.");
+    }
+    if let Some(own) = parsed.names.iter().find(|table| table.name == PROXY) {
+        let help = "Give kube-proxy's tables with `install: instead`, and those of others by themselves.";
+        refuse(format!("table {own} is kube-proxy's own"), help);
+    }
+    let same = |other: &&Written<'_>| other.rules.place == written.rules.place && other.rules.is_beside();
+    let known = before.iter().filter(same).filter_map(|other| nftables::parse_all(&other.rules.text).ok());
+    let known: Vec<(Family, Name)> = known.flat_map(names).collect();
+    if let Some((_, name)) = names(parsed).find(|name| known.contains(name)) {
+        refuse(format!("a second table `{name}` for the same node"), "Write all of its chains in one.");
+    }
+}
+
+/// What packets of which family meet.
+fn names(parsed: Parsed) -> impl Iterator<Item = (Family, Name)> {
+    parsed.rules.tables.into_iter().map(|table| (table.family, table.name))
+}
+
+/// A command that takes away what is there.
+fn removal(written: &Written<'_>) -> Option<Diagnostic> {
+    let is_removal = |line: &str| {
+        let mut words = line.split_whitespace();
+        matches!(words.next(), Some("flush" | "delete" | "destroy"))
+            && matches!(words.next(), Some("ruleset" | "table" | "chain" | "set" | "map"))
+    };
+    let line = written.rules.text.lines().position(is_removal)? + 1;
+    let message = "this would take away rules that are there already";
+    let help = "Leave it out: svclab installs the tables in an empty namespace, and empties them itself where it does so again.";
+    Some(written.mistake(line, column(written, line), message).help(help))
+}
+
+fn refuse(written: &Written<'_>, errors: Vec<ParseError>, help: &str, findings: &mut Findings) {
+    for error in errors.into_iter().take(limits::MISTAKES) {
+        let mistake = match &error.place {
+            ErrorPlace::At { line, column } => written.mistake(*line, *column, error.message),
+            ErrorPlace::Object(_) => written.mistake(1, 1, error.to_string()),
+        };
+        findings.add(mistake.help(help));
+    }
+}
+
+/// The column of the first word of a line, both from 1.
+fn column(written: &Written<'_>, line: usize) -> usize {
+    let text = written.rules.text.lines().nth(line - 1).unwrap_or_default();
+    text.chars().take_while(|letter| letter.is_whitespace()).count() + 1
+}
+
+/// The first line that says something, from 1.
+fn first_line(written: &Written<'_>) -> usize {
+    let is_blank = |line: &&str| line.trim().is_empty() || line.trim().starts_with('#');
+    written.rules.text.lines().take_while(is_blank).count() + 1
+}
+
+/// Looks in tables for what the kernel refuses. What cannot be read has been reported.
+pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
+    let rules = &written.rules;
+    let read = if rules.is_beside() { nftables::parse_all(&rules.text) } else { nftables::parse(&rules.text) };
+    let Ok(parsed) = read else { return };
+    let families = Family::ALL.into_iter().filter(|family| rules.is_beside() || *family == rules.family);
+    let errors = families.filter_map(|family| Program::compile(&parsed.rules, family).err()).flatten();
+    let mut told: Vec<(Option<usize>, Mistake)> = Vec::new();
+    for error in errors {
+        // A table of inet is one of each family.
+        let place = (line(&parsed, &error), error.mistake.clone());
+        if told.contains(&place) || told.len() == limits::MISTAKES {
+            continue;
+        }
+        let help = match error.mistake {
+            Mistake::NoHook => "Give one of its chains a line `type filter hook forward priority 0;`, or leave it out.",
+            _ => "The kernel refuses such tables: nft would load none of them.",
+        };
+        let line = place.0.unwrap_or(1);
+        findings.add(written.mistake(line, column(written, line), error.to_string()).help(help));
+        told.push(place);
+    }
+}
+
+/// The line of a mistake, from 1; JSON has none.
+fn line(Parsed { rules, lines, .. }: &Parsed, error: &CompileError) -> Option<usize> {
+    let table = rules.tables.iter().position(|one| one.family == error.family && one.name == error.table)?;
+    let nftables::Table { chains, sets, .. } = &rules.tables[table];
+    // Of two of the same name the second is one too many.
+    let chain_of = |name: &Name| chains.iter().rposition(|chain| chain.name == *name);
+    match &error.part {
+        Part::Table => lines.chain(table, 0),
+        Part::Chain(name) => lines.chain(table, chain_of(name)?),
+        Part::Rule(name, number) => lines.rule(table, chain_of(name)?, number.checked_sub(1)?),
+        Part::Set(name) => lines.set(table, sets.iter().rposition(|set| set.name == *name)?),
+    }
+}

@@ -1,0 +1,194 @@
+//! Whether a promise admits what came of a flow, or can come of it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+use svclab_rules::cluster::{Cluster, Protocol, ProxyMode};
+use svclab_rules::profile::{Profile, UnknownVersion};
+use svclab_rules::promise::{Eligible, Outcome, Owner, Promise, Question, Rejection, Reply, Source};
+
+use super::seen::{Seen, outcome_words};
+use crate::predict::{Predicted, Prediction};
+use crate::scenario::RejectKind;
+use crate::topology::{Role, Topology};
+
+/// What a comparison needs to know beside the sources.
+pub(crate) struct Comparison {
+    /// The addresses that the kernels of nodes have, by the node's name.
+    pub(crate) nodes: BTreeMap<String, Vec<IpAddr>>,
+    /// The addresses of machines outside of the cluster.
+    pub(crate) outside: HashSet<IpAddr>,
+    /// The ranges of the nodes' pods: what is sent to an address there that no pod has gets as far as a node.
+    pub(crate) pod_ranges: Vec<IpNet>,
+    /// Digits behind the point of a probability in rules.
+    pub(crate) digits: usize,
+}
+
+impl Comparison {
+    /// What is known of a lab's plan and of its cluster.
+    ///
+    /// # Errors
+    ///
+    /// The release of the cluster's kube-proxy is not known.
+    pub(crate) fn of(topology: &Topology, cluster: &Cluster) -> Result<Self, UnknownVersion> {
+        let profile: Profile = cluster.proxy.version.parse()?;
+        let digits = if cluster.proxy.mode == ProxyMode::Iptables { profile.probability_digits() } else { 10 };
+        let hosts = topology.namespaces.iter().filter(|netns| netns.role == Role::Host);
+        let outside = hosts.flat_map(|netns| &netns.addresses_on_wire).copied().collect();
+        let pod_ranges = cluster.nodes.iter().flat_map(|node| node.pod_cidrs.iter().copied()).collect();
+        Ok(Self { nodes: topology.node_addresses(), outside, pod_ranges, digits })
+    }
+}
+
+/// A flow's question with the address that its sender sent from.
+#[derive(Clone, Copy)]
+pub(crate) struct Flow<'a> {
+    pub(crate) question: &'a Question,
+    pub(crate) source: IpAddr,
+}
+
+impl Comparison {
+    /// Whether a promise admits what came of a flow.
+    pub(crate) fn admits(&self, promise: &Promise, flow: Flow<'_>, seen: &Seen) -> bool {
+        let Question { to, protocol, .. } = flow.question;
+        match (&promise.outcome, seen) {
+            (Outcome::NotPromised, _) => true,
+            (Outcome::Delivered { endpoints, .. }, Seen::Delivered { source, destination, reply, .. }) => {
+                endpoints.iter().any(|endpoint| {
+                    endpoint.address == *destination
+                        && self.admits_source(&endpoint.source, flow, source.ip(), *destination)
+                        && admits_reply(endpoint, *to, *reply)
+                })
+            }
+            (Outcome::Rejected(rejection), Seen::Rejected(kind)) => is_kind(*rejection, *protocol, *kind),
+            (Outcome::Dropped | Outcome::Refused, Seen::Dropped { at, .. }) => is_on(promise.node.as_deref(), at),
+            (Outcome::Refused, Seen::Rejected(_)) => true,
+            (Outcome::NotAService(owner), seen) => self.admits_of_owner(owner, flow, seen),
+            _ => false,
+        }
+    }
+
+    /// Whether a packet goes where its address leads.
+    fn admits_of_owner(&self, owner: &Owner, flow: Flow<'_>, seen: &Seen) -> bool {
+        let Question { to, protocol, .. } = flow.question;
+        match (owner, seen) {
+            (Owner::Node(_), Seen::Rejected(kind)) => is_kind(Rejection::NoListener, *protocol, *kind),
+            (Owner::Node(node), Seen::Dropped { at, is_unheard: true, .. }) => {
+                *protocol == Protocol::Sctp && is_on(Some(node), at)
+            }
+            (Owner::Node(_) | Owner::Nobody, Seen::Delivered { destination, .. }) => destination == to,
+            (Owner::Pod(_, promised), Seen::Delivered { source, destination, .. }) => {
+                destination == to && self.admits_source(promised, flow, source.ip(), *destination)
+            }
+            // Where a machine outside of the cluster has the address, it leads there.
+            (Owner::Nobody, Seen::Dropped { is_astray, .. }) => {
+                let leads_into_cluster = || self.pod_ranges.iter().any(|range| range.contains(&to.ip()));
+                !self.outside.contains(&to.ip()) && (*is_astray || leads_into_cluster())
+            }
+            // A router may know no way; that a port is closed could only be said by somebody who has the address.
+            (Owner::Nobody, Seen::Rejected(kind)) => {
+                !matches!(kind, RejectKind::PortUnreachable | RejectKind::TcpReset | RejectKind::SctpAbort)
+            }
+            _ => false,
+        }
+    }
+
+    fn admits_source(&self, promised: &Source, flow: Flow<'_>, source: IpAddr, destination: SocketAddr) -> bool {
+        let is_of = |node: &String| self.nodes.get(node).is_some_and(|own| own.contains(&source));
+        match promised {
+            Source::Preserved => source == flow.source,
+            // A process may talk to its own node from a loopback address, and to nobody else.
+            Source::Node(node) => {
+                is_of(node) || (source.is_loopback() && source == flow.source && self.is_node(destination.ip()))
+            }
+            Source::PreservedOrNode(node) => source == flow.source || is_of(node),
+        }
+    }
+
+    /// What a branch of a prediction comes to, in words that are the same for what a promise does not tell apart.
+    pub(crate) fn words(&self, promise: &Promise, outcome: &Predicted) -> String {
+        match (&promise.outcome, Seen::predicted(outcome)) {
+            (Outcome::NotPromised, _) => "nothing is promised".to_owned(),
+            (Outcome::Refused, Some(Seen::Rejected(_) | Seen::Dropped { .. })) => "refused".to_owned(),
+            (promised, Some(Seen::Delivered { at, source, destination, reply })) => {
+                let (promised_source, promised_reply) = promised_ends(promised, destination);
+                let source = match promised_source {
+                    Some(Source::PreservedOrNode(_)) => "anybody".to_owned(),
+                    _ => self.lender(source.ip(), destination),
+                };
+                let reply = match promised_reply {
+                    Reply::FromDestination => format!("answered from {reply:?}"),
+                    Reply::PastTheNode | Reply::UpToNetwork => "answered or not".to_owned(),
+                };
+                format!("delivered to {at} at {destination}, from {source}, {reply}")
+            }
+            _ => outcome_words(outcome),
+        }
+    }
+
+    /// Whose address a source is: a node's, or else nobody's but its own.
+    fn lender(&self, source: IpAddr, at: SocketAddr) -> String {
+        let at = if source.is_loopback() { at.ip() } else { source };
+        let node = self.nodes.iter().find(|(_, own)| own.contains(&at));
+        node.map_or_else(|| source.to_string(), |(name, _)| format!("node {name}"))
+    }
+
+    /// Whether an address is a node's.
+    fn is_node(&self, address: IpAddr) -> bool {
+        address.is_loopback() || self.nodes.values().any(|own| own.contains(&address))
+    }
+
+    /// Whether the branches of a prediction come out at all promised endpoints, each with its share. A rule's probability is
+    /// cut to its digits and then to 31 bits, so that each rule may add that much.
+    pub(crate) fn has_shares(&self, promise: &Promise, prediction: &Prediction) -> bool {
+        let Outcome::Delivered { endpoints, .. } = &promise.outcome else { return true };
+        let mut shares: BTreeMap<SocketAddr, f64> = BTreeMap::new();
+        for branch in &prediction.branches {
+            if let Predicted::Delivered { destination, .. } = &branch.outcome {
+                *shares.entry(*destination).or_default() += branch.share.to_f64();
+            }
+        }
+        let digits = i32::try_from(self.digits).unwrap_or(i32::MAX);
+        let of_a_rule = 0.5 * 10_f64.powi(-digits) + 2_f64.powi(-31);
+        let allowed = of_a_rule * endpoints.len() as f64;
+        endpoints.iter().all(|endpoint| {
+            let promised = 1.0 / endpoint.share.one_in as f64;
+            shares.get(&endpoint.address).is_some_and(|share| (share - promised).abs() <= allowed)
+        })
+    }
+}
+
+/// The source that is promised to who is at a destination, where somebody serves there, and whether the answer is promised.
+fn promised_ends(promised: &Outcome, destination: SocketAddr) -> (Option<&Source>, Reply) {
+    match promised {
+        Outcome::Delivered { endpoints, .. } => {
+            let endpoint = endpoints.iter().find(|endpoint| endpoint.address == destination);
+            endpoint.map_or((None, Reply::FromDestination), |one| (Some(&one.source), one.reply))
+        }
+        Outcome::NotAService(Owner::Pod(_, source)) => (Some(source), Reply::FromDestination),
+        _ => (None, Reply::FromDestination),
+    }
+}
+
+/// Whether a place is this node.
+fn is_on(node: Option<&str>, place: &str) -> bool {
+    place.strip_prefix("node/").is_some_and(|name| node == Some(name))
+}
+
+fn admits_reply(endpoint: &Eligible, to: SocketAddr, reply: Option<SocketAddr>) -> bool {
+    match endpoint.reply {
+        Reply::FromDestination => reply == Some(to),
+        Reply::PastTheNode => reply.is_none_or(|reply| reply == endpoint.address),
+        Reply::UpToNetwork => true,
+    }
+}
+
+fn is_kind(promised: Rejection, protocol: Protocol, kind: RejectKind) -> bool {
+    let kinds: &[RejectKind] = match (promised, protocol) {
+        (Rejection::PortUnreachable, _) | (Rejection::NoListener, Protocol::Udp) => &[RejectKind::PortUnreachable],
+        (Rejection::NoListener, Protocol::Tcp) => &[RejectKind::TcpReset],
+        (Rejection::NoListener, Protocol::Sctp) => &[RejectKind::SctpAbort, RejectKind::OtherUnreachable],
+    };
+    kinds.contains(&kind) || (kind == RejectKind::Any && protocol == Protocol::Sctp)
+}

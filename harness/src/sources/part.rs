@@ -1,0 +1,174 @@
+//! Three sources about one flow.
+
+use std::collections::BTreeSet;
+
+use svclab_rules::promise::{Outcome, Promise, Question};
+
+use super::compare::{Comparison, Flow};
+use super::disagreement::Disagreement;
+use super::seen::{Seen, kind_words, outcome_words};
+use crate::observation::FlowObservation;
+use crate::predict::{Predicted, PredictedBranch, PredictedReply, Prediction};
+
+/// What three sources say of a flow.
+pub(crate) struct Sources<'a> {
+    comparison: &'a Comparison,
+    flow: Flow<'a>,
+    pub(crate) promise: Promise,
+    pub(crate) prediction: Option<Prediction>,
+    pub(crate) seen: Seen,
+}
+
+/// A prediction of the same flow in another network, where it is needed.
+pub(crate) type Elsewhere<'a> = &'a dyn Fn() -> Option<Prediction>;
+
+impl<'a> Sources<'a> {
+    /// What all say of one flow of a question.
+    pub(crate) fn about(
+        comparison: &'a Comparison,
+        question: &'a Question,
+        promise: Promise,
+        prediction: Option<Prediction>,
+        observed: &FlowObservation,
+    ) -> Self {
+        let flow = Flow { question, source: observed.source.ip() };
+        let mut seen = Seen::observed(observed);
+        prediction.iter().flat_map(|prediction| &prediction.branches).for_each(|branch| seen.explain(&branch.outcome));
+        Self { comparison, flow, promise, prediction, seen }
+    }
+
+    /// Who disagrees with whom, and about what, where a known fault of a release is one only if the release's own rules do the
+    /// same as those that are predicted.
+    pub(crate) fn part_beside(
+        &self,
+        in_order: Elsewhere<'_>,
+        released: Elsewhere<'_>,
+    ) -> Option<(Disagreement, String)> {
+        let (disagreement, what) = self.part(in_order)?;
+        let outcomes = |prediction: &Prediction| -> BTreeSet<String> {
+            prediction.branches.iter().map(|branch| outcome_words(&branch.outcome)).collect()
+        };
+        let is_of_release = || self.prediction.as_ref().map(outcomes) == released().as_ref().map(outcomes);
+        let is_own = disagreement == Disagreement::Known && !is_of_release();
+        Some((if is_own { Disagreement::Rules } else { disagreement }, what))
+    }
+
+    /// Who disagrees with whom, and about what; nothing where all agree. `in_order` predicts for the same rules in a network that
+    /// is in order.
+    pub(crate) fn part(&self, in_order: Elsewhere<'_>) -> Option<(Disagreement, String)> {
+        let keeps = self.admits(&self.seen);
+        let Some(prediction) = &self.prediction else {
+            return Some((Disagreement::Model, "nothing is predicted".to_owned()));
+        };
+        if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
+            return Some(if keeps { (Disagreement::Unknown, unknown) } else { self.unkept_unpredicted() });
+        }
+        let predicted = self.predicted(prediction);
+        let broken = self.broken(prediction);
+        let is_even = self.comparison.has_shares(&self.promise, prediction);
+        let disagreement = match (broken.is_none() && is_even, keeps, predicted) {
+            (true, true, true) => return None,
+            (false, _, true) => return Some(self.unkept(broken, in_order)),
+            // What was seen is among what is predicted, all of which is promised.
+            (true, false, true) | (true, true, false) => Disagreement::Model,
+            (true, false, false) => Disagreement::Kernel,
+            (false, true, false) => Disagreement::Model,
+            (false, false, false) => Disagreement::All,
+        };
+        Some((disagreement, format!("{}, where {}", self.short(&self.seen), self.predicted_in_short(prediction))))
+    }
+
+    /// The promise is not kept, and nobody can say what the rules have to do with it.
+    fn unkept_unpredicted(&self) -> (Disagreement, String) {
+        let known = self.promise.known_bug.map(|known_bug| (Disagreement::Known, known_bug.to_string()));
+        known.unwrap_or_else(|| (Disagreement::Unkept, self.short(&self.seen)))
+    }
+
+    /// The promise is not kept, and the kernel does what was predicted.
+    fn unkept(&self, broken: Option<&PredictedBranch>, in_order: Elsewhere<'_>) -> (Disagreement, String) {
+        if let Some(known_bug) = self.promise.known_bug {
+            return (Disagreement::Known, known_bug.to_string());
+        }
+        let Some(branch) = broken else {
+            return (Disagreement::Rules, "endpoints do not get the shares that are promised".to_owned());
+        };
+        let would_keep = in_order().is_some_and(|prediction| self.broken(&prediction).is_none());
+        let disagreement = if would_keep { Disagreement::Network } else { Disagreement::Rules };
+        (disagreement, self.branch_in_short(branch))
+    }
+
+    fn admits(&self, seen: &Seen) -> bool {
+        self.comparison.admits(&self.promise, self.flow, seen)
+    }
+
+    /// Whether what was seen is among what is predicted.
+    fn predicted(&self, prediction: &Prediction) -> bool {
+        let same_source = prediction.source.ip() == self.flow.source;
+        let outcomes = prediction.branches.iter().filter_map(|branch| Seen::predicted(&branch.outcome));
+        same_source && outcomes.into_iter().any(|one| one.is_like(&self.seen))
+    }
+
+    /// A branch that the promise does not admit.
+    fn broken<'p>(&self, prediction: &'p Prediction) -> Option<&'p PredictedBranch> {
+        prediction
+            .branches
+            .iter()
+            .find(|branch| Seen::predicted(&branch.outcome).is_none_or(|seen| !self.admits(&seen)))
+    }
+
+    /// The branch to show: one that is not promised, else the first.
+    pub(crate) fn branch_that_matters(&self) -> Option<&PredictedBranch> {
+        let prediction = self.prediction.as_ref()?;
+        self.broken(prediction).or_else(|| prediction.branches.first())
+    }
+
+    fn predicted_in_short(&self, prediction: &Prediction) -> String {
+        match self.broken(prediction).or_else(|| prediction.branches.first()) {
+            Some(branch) => format!("the rules say: {}", self.branch_in_short(branch)),
+            None => "the rules say nothing".to_owned(),
+        }
+    }
+
+    fn branch_in_short(&self, branch: &PredictedBranch) -> String {
+        match &branch.outcome {
+            dropped @ Predicted::Dropped { .. } => dropped.to_string(),
+            Predicted::Rejected { kind, at, cause } => format!("rejected on {at} ({}): {cause}", kind_words(*kind)),
+            Predicted::Unknown { rule, .. } => format!("unknown because of {rule}"),
+            Predicted::Delivered { reply: PredictedReply::Lost { at, cause }, .. } => {
+                format!("delivered, and the answer is lost on {at}: {cause}")
+            }
+            Predicted::Delivered { .. } => {
+                Seen::predicted(&branch.outcome).map(|seen| self.short(&seen)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// What came of the flow, without what differs from flow to flow.
+    fn short(&self, seen: &Seen) -> String {
+        let Seen::Delivered { source, destination, reply, .. } = seen else { return seen.to_string() };
+        let Outcome::Delivered { endpoints, .. } = &self.promise.outcome else {
+            return "delivered".to_owned();
+        };
+        if !endpoints.iter().any(|endpoint| endpoint.address == *destination) {
+            return "delivered to who is no endpoint that serves".to_owned();
+        }
+        if self.admits(seen) {
+            return "delivered as promised".to_owned();
+        }
+        let kept = source.ip() == self.flow.source;
+        match reply {
+            None => "delivered, and no answer arrives".to_owned(),
+            Some(reply) if *reply != self.flow.question.to => "delivered, and answered from another address".to_owned(),
+            Some(_) if kept => "delivered with its source kept".to_owned(),
+            Some(_) => "delivered with another source".to_owned(),
+        }
+    }
+}
+
+fn unknown(outcome: &Predicted) -> Option<String> {
+    match outcome {
+        Predicted::Unknown { rule, why } => Some(format!("{why}; {rule}")),
+        Predicted::Delivered { reply: PredictedReply::Unknown(rule), .. } => Some(format!("of the answer; {rule}")),
+        _ => None,
+    }
+}

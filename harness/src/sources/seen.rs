@@ -1,0 +1,159 @@
+//! What came of a flow, whoever says so.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use crate::observation::{Delivery, FlowObservation, Observed};
+use crate::predict::{Cause, Predicted, PredictedReply};
+use crate::scenario::RejectKind;
+use crate::text::{drop_words, is_in_cluster};
+
+/// What came of a flow, or can come of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// It came out, once.
+    Delivered {
+        /// Who got it.
+        at: String,
+        /// The source that the receiver saw.
+        source: SocketAddr,
+        /// The destination that the receiver saw.
+        destination: SocketAddr,
+        /// The source of the answer, where one reached the sender.
+        reply: Option<SocketAddr>,
+    },
+    /// The sender was told that it is refused.
+    Rejected(RejectKind),
+    /// It was lost in silence.
+    Dropped {
+        /// Where: a node, a pod with rules of its own, or the underlay and what is behind it.
+        at: String,
+        /// Whether it went where its address leads: it had left the cluster, or no rule dropped it.
+        is_astray: bool,
+        /// Whether it got to a machine where no process listens at the port, and whose kernel left the answer to a process that reads
+        /// packets of its protocol for all ports, as one that speaks SCTP without the kernel.
+        is_unheard: bool,
+    },
+    /// Something that neither promise nor rules know, in words.
+    Odd(String),
+}
+
+impl Seen {
+    /// What a branch of a prediction says. `None` where it says nothing.
+    pub(crate) fn predicted(outcome: &Predicted) -> Option<Self> {
+        Some(match outcome {
+            Predicted::Delivered { at, source, destination, reply } => {
+                let reply = match reply {
+                    PredictedReply::From(address) => Some(*address),
+                    PredictedReply::Lost { .. } => None,
+                    PredictedReply::Unknown(_) => return None,
+                };
+                Self::Delivered { at: at.clone(), source: *source, destination: *destination, reply }
+            }
+            Predicted::Rejected { kind, .. } => Self::Rejected(*kind),
+            Predicted::Dropped { at, cause, rejected_at } => {
+                let at = rejected_at.as_ref().unwrap_or(at).clone();
+                let is_astray = !is_in_cluster(&at) || !cause.is_of_a_rule();
+                Self::Dropped { at, is_astray, is_unheard: *cause == Cause::NoListener }
+            }
+            Predicted::Unknown { .. } => return None,
+        })
+    }
+
+    /// What a lab saw.
+    pub(crate) fn observed(flow: &FlowObservation) -> Self {
+        if let Some(rejection) = &flow.contradiction {
+            return Self::Odd(format!("delivered, and refused all the same by {}: {}", rejection.by, rejection.what));
+        }
+        match &flow.outcome {
+            Observed::Delivered(Delivery { at, source, destination }) => {
+                Self::Delivered { at: at.clone(), source: *source, destination: *destination, reply: flow.reply }
+            }
+            Observed::Doubled(deliveries) => {
+                let places: Vec<&str> = deliveries.iter().map(|delivery| delivery.at.as_str()).collect();
+                Self::Odd(format!("delivered more than once, to {}", places.join(" and ")))
+            }
+            Observed::Rejected(rejection) => Self::Rejected(rejection.kind),
+            Observed::Dropped { at, has_left } => {
+                Self::Dropped { at: at.clone(), is_astray: *has_left, is_unheard: false }
+            }
+        }
+    }
+
+    /// Takes over what a branch of a prediction says of why the packet was lost, where it is what was seen: taps do not see that.
+    pub(crate) fn explain(&mut self, outcome: &Predicted) {
+        let predicted = Self::predicted(outcome).filter(|predicted| predicted.is_like(self));
+        if let (
+            Self::Dropped { is_astray, is_unheard, .. },
+            Some(Self::Dropped { is_astray: goes, is_unheard: ends, .. }),
+        ) = (self, predicted)
+        {
+            *is_astray |= goes;
+            *is_unheard |= ends;
+        }
+    }
+
+    /// Whether a branch of a prediction is what was seen. Of the source only the address counts: the kernel may choose
+    /// another port than was predicted.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Delivered { at, source, destination, reply },
+                Self::Delivered {
+                    at: other_at,
+                    source: other_source,
+                    destination: other_destination,
+                    reply: other_reply,
+                },
+            ) => (at, source.ip(), destination, reply) == (other_at, other_source.ip(), other_destination, other_reply),
+            (Self::Rejected(one), Self::Rejected(other)) => one == other || [one, other].contains(&&RejectKind::Any),
+            // Which machine lost it is seen from the taps, which are on what forwards alone.
+            (Self::Dropped { at: one, .. }, Self::Dropped { at: other, .. }) => {
+                is_in_cluster(one) == is_in_cluster(other)
+            }
+            (one, other) => one == other,
+        }
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Delivered { at, source, destination, reply } => {
+                write!(f, "delivered to {at} at {destination}, from {source}, ")?;
+                match reply {
+                    Some(reply) => write!(f, "answered from {reply}"),
+                    None => f.write_str("no answer arrives"),
+                }
+            }
+            Self::Rejected(kind) => write!(f, "rejected: {}", kind_words(*kind)),
+            Self::Dropped { at, .. } => f.write_str(&drop_words(at)),
+            Self::Odd(words) => f.write_str(words),
+        }
+    }
+}
+
+/// What a branch of a prediction comes to for its flow, in words that leave out why, and the source's port: the kernel may choose
+/// another than was predicted.
+pub(crate) fn outcome_words(outcome: &Predicted) -> String {
+    match Seen::predicted(outcome) {
+        Some(Seen::Delivered { at, source, destination, reply }) => {
+            let reply = reply.map_or("no answer arrives".to_owned(), |reply| format!("answered from {reply}"));
+            format!("delivered to {at} at {destination}, from {}, {reply}", source.ip())
+        }
+        Some(seen) => seen.to_string(),
+        None => "unknown".to_owned(),
+    }
+}
+
+/// How a rejection is told.
+pub(crate) fn kind_words(kind: RejectKind) -> &'static str {
+    match kind {
+        RejectKind::Any => "in some way",
+        RejectKind::TcpReset => "TCP reset",
+        RejectKind::SctpAbort => "SCTP ABORT",
+        RejectKind::PortUnreachable => "port unreachable",
+        RejectKind::OtherUnreachable => "unreachable",
+        RejectKind::Unsent => "not sent by the sender's kernel",
+    }
+}

@@ -1,0 +1,95 @@
+//! Everything about a scenario's first state that is needed to ask the sources.
+
+use std::collections::HashMap;
+
+use svclab_rules::cluster::Cluster;
+use svclab_rules::promise::{Promises, Question, VantagePoint, questions};
+
+use crate::documents::{Document, DocumentError};
+use crate::lab::{Backend, generate_for_lab};
+use crate::observation::FlowObservation;
+use crate::predict::{Predicted, Prediction};
+use crate::run::RunError;
+use crate::scenario::{Destination, Flows, Probe, Scenario, Span, Vantage};
+use crate::sources::{Comparison, Sources};
+use crate::topology::{self, Topology};
+
+/// What is asked of a scenario, and what is known beforehand.
+pub(crate) struct QuestionList<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) documents: Vec<Document>,
+    /// What the cluster's release writes, without other rules.
+    pub(crate) released: Vec<Document>,
+    pub(crate) topology: Topology,
+    pub(super) asked: Vec<Question>,
+    /// The questions as packets to send, in the same order.
+    pub(crate) probes: Vec<Probe>,
+    promises: Promises<'a>,
+    comparison: Comparison,
+}
+
+impl<'a> QuestionList<'a> {
+    /// What is asked of a scenario's first state, in a lab.
+    pub(crate) fn of(scenario: &'a Scenario, backend: Backend) -> Result<Self, RunError> {
+        let cluster = &scenario.cluster;
+        let documents = generate_for_lab(scenario, cluster, backend)?;
+        let released = if scenario.rules.is_empty() {
+            documents.clone()
+        } else {
+            generate_for_lab(&Scenario { rules: Vec::new(), ..scenario.clone() }, cluster, backend)?
+        };
+        let topology = topology::plan(scenario);
+        let vantages = vantages(scenario);
+        let points: Vec<VantagePoint> = vantages.iter().map(|(point, _)| point.clone()).collect();
+        let asked = questions(cluster, &points).map_err(DocumentError::from)?;
+        let by_point: HashMap<&VantagePoint, &Vantage> =
+            vantages.iter().map(|(point, vantage)| (point, vantage)).collect();
+        let probes = asked.iter().map(|question| probe(scenario, question, by_point[&question.from])).collect();
+        let comparison = Comparison::of(&topology, cluster).map_err(DocumentError::from)?;
+        let promises = Promises::of(cluster).map_err(DocumentError::from)?;
+        Ok(Self { cluster, documents, released, topology, asked, probes, promises, comparison })
+    }
+
+    /// What all sources say of a question, where `prediction` is that of the flow that was sent.
+    pub(crate) fn sources(
+        &self,
+        number: usize,
+        prediction: Option<Prediction>,
+        observed: &FlowObservation,
+    ) -> Sources<'_> {
+        let question = &self.asked[number];
+        Sources::about(&self.comparison, question, self.promises.about(question), prediction, observed)
+    }
+
+    /// How outcomes of a question are told so that two have the same words where the promise does not tell them apart.
+    pub(crate) fn words_of_what_is_promised(&self, number: usize) -> impl Fn(&Predicted) -> String {
+        let promise = self.promises.about(&self.asked[number]);
+        move |outcome| self.comparison.words(&promise, outcome)
+    }
+}
+
+/// Everybody who can send: pods, nodes, their loopback addresses, outside hosts.
+fn vantages(scenario: &Scenario) -> Vec<(VantagePoint, Vantage)> {
+    let cluster = &scenario.cluster;
+    let pods = cluster.pods.iter().map(|pod| (VantagePoint::Pod(pod.name.clone()), Vantage::Pod(pod.name.clone())));
+    let nodes = || cluster.nodes.iter().map(|node| node.name.clone());
+    let processes = nodes().map(|name| (VantagePoint::Node(name.clone()), Vantage::Node(name)));
+    let loopbacks = nodes().map(|name| (VantagePoint::Localhost(name.clone()), Vantage::Localhost(name)));
+    let hosts = scenario
+        .hosts
+        .iter()
+        .flat_map(|host| host.ips.iter().map(|ip| (VantagePoint::Outside(*ip), Vantage::Host(host.name.clone()))));
+    pods.chain(processes).chain(loopbacks).chain(hosts).collect()
+}
+
+/// A question as a packet to send.
+fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
+    let to = Destination {
+        label: question.to.to_string(),
+        address: question.to.ip(),
+        port: question.to.port(),
+        via: question.via.clone(),
+    };
+    let (span, protocol) = (Span::start_of(&scenario.file), question.protocol);
+    Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1) }
+}

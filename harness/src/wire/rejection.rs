@@ -1,0 +1,73 @@
+//! Whether a packet says that a flow is refused.
+
+use std::net::IpAddr;
+
+use super::describe::{error_words, version};
+use super::{Chunk, Flow, Icmp, IcmpError, Packet, TcpFlags, Transport};
+
+/// How a packet is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectKind {
+    /// In any way.
+    Any,
+    /// By a TCP segment with RST.
+    TcpReset,
+    /// By an SCTP ABORT.
+    SctpAbort,
+    /// By ICMP or ICMPv6 port unreachable.
+    PortUnreachable,
+    /// By another ICMP or ICMPv6 destination unreachable.
+    OtherUnreachable,
+    /// By the sender's own kernel, which has no way to the destination and sends nothing.
+    Unsent,
+}
+
+/// What the sender of a flow was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// How the flow was refused.
+    pub kind: RejectKind,
+    /// In words: `ICMP port unreachable (type 3, code 3)`.
+    pub what: String,
+    /// Who said so.
+    pub by: IpAddr,
+}
+
+/// Reads a packet that the sender of a flow received as a rejection of it: a TCP segment with RST, an SCTP ABORT, or an
+/// ICMP or ICMPv6 destination unreachable, or ICMPv6's unknown next header, that quotes the flow as it was sent.
+/// "Fragmentation needed" refuses a packet's size, not the flow.
+/// Nor is a flow refused of which a later segment is.
+pub fn rejection(packet: &Packet, flow: &Flow) -> Option<Rejection> {
+    let by = packet.source;
+    let answers = packet.flow() == Some(flow.reversed());
+    match &packet.transport {
+        Transport::Tcp(tcp) if answers && tcp.flags.contains(TcpFlags::RST) => {
+            Some(Rejection { kind: RejectKind::TcpReset, what: format!("TCP [{}]", tcp.flags), by })
+        }
+        Transport::Sctp(sctp) if answers && sctp.chunk == Some(Chunk::Abort) => {
+            Some(Rejection { kind: RejectKind::SctpAbort, what: "SCTP [ABORT]".to_owned(), by })
+        }
+        Transport::Icmp(Icmp::Error(error)) if quotes_the_first_of(error.quoted.as_deref()?, flow) => {
+            let kind = unreachable_kind(error, by.is_ipv4())?;
+            Some(Rejection { kind, what: format!("{} {}", version(by), error_words(error, by.is_ipv4())), by })
+        }
+        _ => None,
+    }
+}
+
+/// Whether a quoted packet is one that opens a flow, as far as the quotation shows.
+fn quotes_the_first_of(quoted: &Packet, flow: &Flow) -> bool {
+    let is_later = matches!(&quoted.transport, Transport::Tcp(tcp) if !tcp.flags.contains(TcpFlags::SYN));
+    quoted.flow() == Some(*flow) && !is_later
+}
+
+fn unreachable_kind(error: &IcmpError, ipv4: bool) -> Option<RejectKind> {
+    match (error.icmp_type, error.code, ipv4) {
+        (3, 3, true) | (1, 4, false) => Some(RejectKind::PortUnreachable),
+        (3, 4, true) => None,
+        (3, _, true) | (1, _, false) => Some(RejectKind::OtherUnreachable),
+        // What ICMP calls protocol unreachable is a parameter problem in ICMPv6: an unknown next header.
+        (4, 1, false) => Some(RejectKind::OtherUnreachable),
+        _ => None,
+    }
+}

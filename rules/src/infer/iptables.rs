@@ -1,0 +1,247 @@
+//! What rules of iptables show.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::model::{Inferred, InferredPort, InferredProxy, Marked, bit};
+use crate::cluster::{Family, Protocol};
+use crate::compare::Policy;
+use crate::compare::iptables::{Known, MASQUERADE, NODE_PORTS, Names, address, host, kind_of, name_in, transport};
+use crate::compare::kind::Kind;
+use crate::iptables::{
+    Chain, ChainHash, ChainName, Match, Negatable, Network, RouteType, Rule, RuleSet, TableName, Target,
+};
+
+/// Reads the rules of a family.
+pub(super) fn read(rules: &RuleSet) -> Inferred {
+    let names = Names::of(rules);
+    let known = Known([&names, &names]);
+    let mut reader = Reader {
+        family: rules.family,
+        names: known.services(),
+        known,
+        ports: BTreeMap::new(),
+        marked: Vec::new(),
+        proxy: InferredProxy::default(),
+    };
+    for table in &rules.tables {
+        table.chains.iter().for_each(|chain| reader.chain(table.name, chain));
+    }
+    reader.finish()
+}
+
+struct Reader<'a> {
+    family: Family,
+    known: Known<'a>,
+    names: BTreeMap<ChainHash, String>,
+    ports: BTreeMap<ChainHash, InferredPort>,
+    /// Which packets to an address are marked.
+    marked: Vec<(IpAddr, Marked<'a>)>,
+    proxy: InferredProxy,
+}
+
+impl<'a> Reader<'a> {
+    fn chain(&mut self, table: TableName, chain: &'a Chain) {
+        let rules = chain.rules.iter();
+        match (table, &*chain.name) {
+            (TableName::Nat, "KUBE-SERVICES") => rules.for_each(|rule| self.portal(rule)),
+            (TableName::Nat, NODE_PORTS) => rules.for_each(|rule| self.node_port(rule)),
+            (TableName::Filter, "KUBE-SERVICES") => rules.for_each(|rule| self.refused(rule, true)),
+            (TableName::Filter, "KUBE-EXTERNAL-SERVICES") => rules.for_each(|rule| self.refused(rule, false)),
+            (TableName::Filter, NODE_PORTS) => rules.for_each(|rule| self.health_check(rule)),
+            (TableName::Nat, MASQUERADE) => rules.for_each(|rule| {
+                if let Some(Target::Mark(mark)) = &rule.target {
+                    self.proxy.masquerade_bit = bit(mark.value);
+                }
+            }),
+            (_, name) => match kind_of(name) {
+                Some((Kind::Group(policy), hash)) => rules.for_each(|rule| self.in_group(policy, hash, rule)),
+                Some((Kind::External, hash)) => rules.for_each(|rule| self.in_external(hash, rule)),
+                Some((Kind::Firewall, hash)) => rules.for_each(|rule| self.in_firewall(hash, rule)),
+                Some((Kind::Endpoint, _)) | None => {}
+            },
+        }
+        if chain.name.starts_with("KUBE-XLB-")
+            && let Some((_, hash)) = kind_of(&chain.name)
+        {
+            self.port(hash, None).is_external_local = true;
+        }
+    }
+
+    /// A service port, by the hash in its chains' names.
+    fn port(&mut self, hash: ChainHash, protocol: Option<Protocol>) -> &mut InferredPort {
+        let unnamed = || format!("default/unnamed-{}", hash.as_str().to_lowercase());
+        let names = &self.names;
+        let port = self
+            .ports
+            .entry(hash)
+            .or_insert_with(|| InferredPort::named(&names.get(&hash).cloned().unwrap_or_else(unnamed), Protocol::Tcp));
+        port.protocol = protocol.unwrap_or(port.protocol);
+        port
+    }
+
+    /// The service port that a rule of a list is about.
+    fn owner(&mut self, rule: &Rule) -> Option<&mut InferredPort> {
+        let (hash, name) = self.known.owner(rule)?;
+        if let Some(name) = name {
+            self.names.entry(hash).or_insert_with(|| name.to_owned());
+        }
+        Some(self.port(hash, transport(rule)))
+    }
+
+    /// A rule of `KUBE-SERVICES` in `nat`.
+    fn portal(&mut self, rule: &'a Rule) {
+        if rule.next_chain().is_some_and(|next| **next == *NODE_PORTS) {
+            match &rule.destination {
+                Some(Negatable { negated: false, value }) => self.proxy.node_port_addresses.extend(host(value)),
+                _ => drop(self.proxy.families_on_all_addresses.insert(self.family)),
+            }
+            return;
+        }
+        self.marks(rule);
+        let Some(kind) = rule.next_chain().and_then(|next| kind_of(next)).map(|(kind, _)| kind) else { return };
+        let says = |words| rule.comment().is_some_and(|comment| comment.contains(words));
+        let Some((ip, number)) = address(rule).and_then(|address| Some((address.ip?, address.port))) else { return };
+        let Some(port) = self.owner(rule) else { return };
+        port.port = Some(number);
+        if kind == Kind::Firewall || says("loadbalancer IP") {
+            port.load_balancer.push(ip);
+        } else if kind == Kind::External || says("external IP") {
+            port.external_ips.push(ip);
+        } else {
+            port.cluster_ips.insert(ip);
+            port.is_internal_local |= kind == Kind::Group(Policy::Local);
+        }
+    }
+
+    /// Notes which packets a rule marks for masquerading.
+    fn marks(&mut self, rule: &'a Rule) {
+        let Some(ip) = address(rule).and_then(|address| address.ip) else { return };
+        if !leads_to(rule, MASQUERADE) {
+            return;
+        }
+        let marked = match (&rule.source, &rule.in_interface) {
+            (None, None) => Marked::Always,
+            (Some(source), None) if source.negated => match prefix(&source.value) {
+                Some(range) => Marked::Outside(range),
+                None => return,
+            },
+            (None, Some(interface)) if interface.negated => Marked::NotBy(&interface.value),
+            _ => return,
+        };
+        self.marked.push((ip, marked));
+    }
+
+    fn node_port(&mut self, rule: &Rule) {
+        let Some(address) = address(rule).filter(|address| address.ip.is_none()) else { return };
+        if rule.next_chain().is_some_and(|next| kind_of(next).is_some())
+            && let Some(port) = self.owner(rule)
+        {
+            port.node_port = Some(address.port);
+        }
+    }
+
+    fn health_check(&mut self, rule: &Rule) {
+        let Some(address) = address(rule).filter(|_| rule.target == Some(Target::Accept)) else { return };
+        // The port is a TCP one whatever the service's is: the name has to say whose it is.
+        let name = name_in(rule);
+        let hash = name.and_then(|name| self.names.iter().find(|(_, known)| *known == name)).map(|(hash, _)| *hash);
+        if let Some(hash) = hash {
+            self.port(hash, None).health_check = Some(address.port);
+        }
+    }
+
+    /// A rule for a service without endpoints that could serve it.
+    fn refused(&mut self, rule: &Rule, is_internal: bool) {
+        let is_dropped = match rule.target {
+            Some(Target::Drop) => true,
+            Some(Target::Reject(_)) => false,
+            _ => return,
+        };
+        let Some(address) = address(rule) else { return };
+        let Some(port) = self.owner(rule) else { return };
+        match address.ip {
+            Some(ip) => {
+                port.port = Some(address.port);
+                if is_internal {
+                    port.cluster_ips.insert(ip);
+                } else {
+                    port.external_ips.push(ip);
+                }
+            }
+            None => port.node_port = Some(address.port),
+        }
+        port.has_endpoints_elsewhere |= is_dropped;
+        port.is_internal_local |= is_dropped && is_internal;
+        port.is_external_local |= is_dropped && !is_internal;
+    }
+
+    fn in_group(&mut self, policy: Policy, hash: ChainHash, rule: &'a Rule) {
+        self.marks(rule);
+        if let Some(range) = positive_source(rule).filter(|_| leads_to_group(rule)) {
+            self.proxy.local_sources.insert(range);
+        }
+        let endpoint = rule.next_chain().filter(|next| matches!(kind_of(next), Some((Kind::Endpoint, _))));
+        let Some(endpoint) = endpoint.and_then(|next| self.known.endpoint(next).parse().ok()) else { return };
+        let seconds = rule.matches.iter().find_map(|condition| match condition {
+            Match::Recent(recent) => recent.seconds,
+            _ => None,
+        });
+        let port = self.port(hash, None);
+        port.affinity = port.affinity.or(seconds);
+        match policy {
+            Policy::Cluster => port.endpoints.insert(endpoint),
+            Policy::Local => port.local.insert(endpoint),
+        };
+    }
+
+    fn in_external(&mut self, hash: ChainHash, rule: &Rule) {
+        if let Some(range) = positive_source(rule).filter(|_| leads_to_group(rule)) {
+            self.proxy.local_sources.insert(range);
+        }
+        let local = Some(Negatable::is(RouteType::Local));
+        let asks_for_the_node =
+            |condition: &Match| matches!(condition, Match::AddressType(types) if types.source == local);
+        let is_local = rule.matches.iter().any(asks_for_the_node)
+            || rule.next_chain().is_some_and(|next| matches!(kind_of(next), Some((Kind::Group(Policy::Local), _))));
+        self.port(hash, None).is_external_local |= is_local;
+    }
+
+    fn in_firewall(&mut self, hash: ChainHash, rule: &Rule) {
+        if let Some(range) = positive_source(rule).filter(|_| rule.next_chain().is_some()) {
+            self.port(hash, None).source_ranges.push(range);
+        }
+    }
+
+    fn finish(self) -> Inferred {
+        let Self { mut proxy, marked, ports, .. } = self;
+        let mut ports: Vec<InferredPort> = ports.into_values().collect();
+        for (_, marked) in marked.iter().filter(|(ip, _)| ports.iter().any(|port| port.cluster_ips.contains(ip))) {
+            proxy.marks(marked);
+        }
+        ports.iter_mut().for_each(InferredPort::tidy);
+        ports.sort();
+        Inferred { ports, proxy }
+    }
+}
+
+fn leads_to(rule: &Rule, chain: &str) -> bool {
+    rule.next_chain().is_some_and(|next: &ChainName| **next == *chain)
+}
+
+fn leads_to_group(rule: &Rule) -> bool {
+    rule.next_chain().is_some_and(|next| matches!(kind_of(next), Some((Kind::Group(_), _))))
+}
+
+fn prefix(network: &Network) -> Option<IpNet> {
+    match network {
+        Network::Prefix(range) => Some(*range),
+        Network::Masked(_) => None,
+    }
+}
+
+fn positive_source(rule: &Rule) -> Option<IpNet> {
+    rule.source.as_ref().filter(|source| !source.negated).and_then(|source| prefix(&source.value))
+}

@@ -1,0 +1,47 @@
+//! What rules show of the cluster that they were written for.
+//!
+//! Rules are read backwards: from what kube-proxy wrote to the Services, endpoints and settings that it wrote it for. What a rule
+//! does not say stays unknown: the names of pods, the nodes of endpoints but for traffic policy Local, endpoints that get no
+//! traffic, and in nftables mode which addresses are those of a load balancer, unless sources are checked before them.
+//!
+//! The modules `iptables` and `nftables` read the rules of a mode into the `model`.
+
+mod iptables;
+mod model;
+mod nftables;
+#[cfg(test)]
+mod tests;
+
+pub use self::model::{Inferred, InferredPort, InferredProxy};
+
+/// Rules of a mode that show something.
+pub trait Show {
+    /// What they show. There are no ports where they are not kube-proxy's.
+    fn show(&self) -> Inferred;
+}
+
+impl Show for crate::iptables::RuleSet {
+    fn show(&self) -> Inferred {
+        iptables::read(self)
+    }
+}
+
+impl Show for crate::nftables::Ruleset {
+    fn show(&self) -> Inferred {
+        let mut shown = Inferred::default();
+        for of_table in self.tables.iter().map(nftables::read) {
+            shown.proxy.join(of_table.proxy);
+            for port in of_table.ports {
+                let same = |known: &&mut InferredPort| {
+                    (&known.service, &known.name, known.protocol) == (&port.service, &port.name, port.protocol)
+                };
+                match shown.ports.iter_mut().find(same) {
+                    Some(known) => known.join(port),
+                    None => shown.ports.push(port),
+                }
+            }
+        }
+        shown.ports.sort();
+        shown
+    }
+}

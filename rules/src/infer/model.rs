@@ -1,0 +1,174 @@
+//! What rules show, as values.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+
+use crate::cluster::{Family, ObjectName, Protocol};
+
+/// What rules show.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inferred {
+    /// The service ports, by name.
+    pub ports: Vec<InferredPort>,
+    /// How kube-proxy was set up.
+    pub proxy: InferredProxy,
+}
+
+/// What rules show of a service port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InferredPort {
+    /// The service; where no rule names it, one with the hash of its chains for a name.
+    pub service: ObjectName,
+    /// The port's name; empty where it has none.
+    pub name: String,
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// The port of its addresses.
+    pub port: Option<u16>,
+    /// Cluster IPs.
+    pub cluster_ips: BTreeSet<IpAddr>,
+    /// External IPs; of nftables also those of a load balancer before which sources are not checked.
+    pub external_ips: Vec<IpAddr>,
+    /// A load balancer's.
+    pub load_balancer: Vec<IpAddr>,
+    /// The port on nodes.
+    pub node_port: Option<u16>,
+    /// Where a load balancer asks whether a node has endpoints.
+    pub health_check: Option<u16>,
+    /// The sources that a load balancer lets in; all where there are none.
+    pub source_ranges: Vec<IpNet>,
+    /// The endpoints of traffic with policy Cluster.
+    pub endpoints: BTreeSet<SocketAddr>,
+    /// Those of traffic with policy Local: they are on the rules' own node.
+    pub local: BTreeSet<SocketAddr>,
+    /// Whether cluster IPs have policy Local.
+    pub is_internal_local: bool,
+    /// Whether other addresses have policy Local.
+    pub is_external_local: bool,
+    /// Whether traffic is dropped because the endpoints that there are, are on other nodes.
+    pub has_endpoints_elsewhere: bool,
+    /// For how many seconds a client comes back to its endpoint.
+    pub affinity: Option<u32>,
+}
+
+impl InferredPort {
+    /// A port of which nothing else is known. `name` is what kube-proxy calls it: `namespace/name:port`.
+    pub(super) fn named(name: &str, protocol: Protocol) -> Self {
+        let (namespace, rest) = name.split_once('/').unwrap_or(("default", name));
+        let (service, port) = rest.split_once(':').unwrap_or((rest, ""));
+        Self {
+            service: ObjectName::new(namespace, service),
+            name: port.to_owned(),
+            protocol,
+            port: None,
+            cluster_ips: BTreeSet::new(),
+            external_ips: Vec::new(),
+            load_balancer: Vec::new(),
+            node_port: None,
+            health_check: None,
+            source_ranges: Vec::new(),
+            endpoints: BTreeSet::new(),
+            local: BTreeSet::new(),
+            is_internal_local: false,
+            is_external_local: false,
+            has_endpoints_elsewhere: false,
+            affinity: None,
+        }
+    }
+
+    /// Leaves out what the rules say twice, or only because other things are as they are.
+    pub(super) fn tidy(&mut self) {
+        let mut known = BTreeSet::new();
+        self.load_balancer.retain(|ip| known.insert(*ip));
+        self.external_ips.retain(|ip| known.insert(*ip));
+        let mut known = BTreeSet::new();
+        // A load balancer's own address is let in where ranges have the node's, for what it sends to itself.
+        let is_own =
+            |range: &IpNet| range.prefix_len() == range.max_prefix_len() && self.load_balancer.contains(&range.addr());
+        self.source_ranges.retain(|range| !is_own(range) && known.insert(*range));
+    }
+
+    /// Takes over what the rules of the other family show of the same port.
+    pub(super) fn join(&mut self, other: Self) {
+        self.port = self.port.or(other.port);
+        self.cluster_ips.extend(other.cluster_ips);
+        self.external_ips.extend(other.external_ips);
+        self.load_balancer.extend(other.load_balancer);
+        self.node_port = self.node_port.or(other.node_port);
+        self.health_check = self.health_check.or(other.health_check);
+        self.source_ranges.extend(other.source_ranges);
+        self.endpoints.extend(other.endpoints);
+        self.local.extend(other.local);
+        self.is_internal_local |= other.is_internal_local;
+        self.is_external_local |= other.is_external_local;
+        self.has_endpoints_elsewhere |= other.has_endpoints_elsewhere;
+        self.affinity = self.affinity.or(other.affinity);
+    }
+}
+
+/// What rules show of kube-proxy's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InferredProxy {
+    /// The ranges that sources of local pods are in.
+    pub local_sources: BTreeSet<IpNet>,
+    /// The interface that packets of local pods come by; the start of its name where it ends with `+` or `*`.
+    pub local_interface: Option<String>,
+    /// Whether all that is sent to cluster IPs is masqueraded.
+    pub masquerades_all: bool,
+    /// The bit of the mark that asks for masquerading.
+    pub masquerade_bit: Option<u8>,
+    /// The addresses on which node ports are served, where rules name them; loopback ones among them.
+    pub node_port_addresses: BTreeSet<IpAddr>,
+    /// The families in which node ports are served on every address.
+    pub families_on_all_addresses: BTreeSet<Family>,
+    /// The ranges of cluster IPs whose unallocated addresses are dropped.
+    pub service_cidrs: BTreeSet<IpNet>,
+    /// Endpoints that rules treat as those of their own node, beside the [`local`](InferredPort::local) ones of service ports.
+    pub here: BTreeSet<IpAddr>,
+    /// Endpoints that rules treat as those of other nodes.
+    pub elsewhere: BTreeSet<IpAddr>,
+}
+
+impl InferredProxy {
+    pub(super) fn join(&mut self, other: Self) {
+        self.local_sources.extend(other.local_sources);
+        self.local_interface = self.local_interface.take().or(other.local_interface);
+        self.masquerades_all |= other.masquerades_all;
+        self.masquerade_bit = self.masquerade_bit.or(other.masquerade_bit);
+        self.node_port_addresses.extend(other.node_port_addresses);
+        self.families_on_all_addresses.extend(other.families_on_all_addresses);
+        self.service_cidrs.extend(other.service_cidrs);
+        self.here.extend(other.here);
+        self.elsewhere.extend(other.elsewhere);
+    }
+}
+
+/// How the marks of packets to a cluster IP depend on where they come from.
+pub(super) enum Marked<'a> {
+    /// All are.
+    Always,
+    /// Those from outside of a range.
+    Outside(IpNet),
+    /// Those that come by another interface.
+    NotBy(&'a str),
+}
+
+impl InferredProxy {
+    /// Notes which packets to a cluster IP are marked for masquerading.
+    pub(super) fn marks(&mut self, marked: &Marked<'_>) {
+        match marked {
+            Marked::Always => self.masquerades_all = true,
+            Marked::Outside(range) => {
+                self.local_sources.insert(*range);
+            }
+            Marked::NotBy(interface) => self.local_interface = Some((*interface).to_owned()),
+        }
+    }
+}
+
+/// The number of the only bit that is set.
+pub(super) fn bit(value: u32) -> Option<u8> {
+    value.is_power_of_two().then(|| u8::try_from(value.trailing_zeros()).unwrap_or_default())
+}

@@ -1,0 +1,264 @@
+//! What a table of nftables shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
+
+use super::model::{Inferred, InferredPort, InferredProxy, Marked, bit};
+use crate::cluster::Protocol;
+use crate::compare::Policy;
+use crate::compare::kind::Kind;
+use crate::compare::nftables::{
+    Balance, Known, Names, address, address_of_key, balance, kind_of, marks, name_of, protocol_of, source_ranges,
+};
+use crate::nftables::{
+    Addresses, Chain, Condition, Element, Key, MarkChange, Rule, Set, Side, Statement, Table, Verdict,
+};
+
+/// Reads the table of a family.
+pub(super) fn read(table: &Table) -> Inferred {
+    let names = Names::of(table);
+    let keys = |name: &str| {
+        let elements = table.set(name).map(|set| set.elements.as_slice()).unwrap_or_default();
+        elements.iter().map(|element| element.key.clone()).collect::<BTreeSet<_>>()
+    };
+    let (cluster_ips, checked) = (keys("cluster-ips"), keys("firewall-ips"));
+    let known = Known([&names, &names]);
+    let mut reader = Reader {
+        known,
+        cluster_ips,
+        checked,
+        ports: BTreeMap::new(),
+        marked: Vec::new(),
+        proxy: InferredProxy::default(),
+    };
+    if table.set("nodeport-ips").is_none() {
+        reader.proxy.families_on_all_addresses.insert(table.family);
+    }
+    table.sets.iter().for_each(|set| reader.set(set));
+    table.chains.iter().for_each(|chain| reader.chain(chain));
+    let mut shown = reader.finish();
+    if let Some(hairpins) = table.set("hairpin-connections") {
+        place_endpoints(&mut shown, hairpins);
+    }
+    shown
+}
+
+struct Reader<'a> {
+    known: Known<'a>,
+    /// The elements of `cluster-ips`.
+    cluster_ips: BTreeSet<Vec<Key>>,
+    /// The keys of addresses before which sources are checked.
+    checked: BTreeSet<Vec<Key>>,
+    /// By the part behind the prefix in the names of their chains.
+    ports: BTreeMap<String, InferredPort>,
+    /// Which packets to an address are marked.
+    marked: Vec<(IpAddr, Marked<'a>)>,
+    proxy: InferredProxy,
+}
+
+impl<'a> Reader<'a> {
+    fn port(&mut self, service: &str) -> &mut InferredPort {
+        self.ports.entry(service.to_owned()).or_insert_with(|| {
+            let protocol = protocol_of(service).parse().unwrap_or(Protocol::Tcp);
+            InferredPort::named(&name_of(&service.to_owned()), protocol)
+        })
+    }
+
+    fn set(&mut self, set: &Set) {
+        match (&*set.name, set.dynamic) {
+            ("nodeport-ips", _) => self.proxy.node_port_addresses.extend(set.elements.iter().filter_map(only_address)),
+            ("service-ips" | "service-nodeports" | "no-endpoint-services" | "no-endpoint-nodeports", _) => {
+                set.elements.iter().for_each(|element| self.element(element));
+            }
+            (name, Some(dynamic)) if name.starts_with("affinity-") => {
+                let chain = name.replacen("affinity-", "endpoint-", 1);
+                if let Some(service) = self.known.owner_of_endpoint(&chain) {
+                    self.port(&service).affinity = Some(dynamic.timeout);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An element of a map of services.
+    fn element(&mut self, element: &Element) {
+        let (Some(service), Some(address)) = (self.known.service_of(element), address_of_key(&element.key)) else {
+            return;
+        };
+        let kind = match &element.verdict {
+            Some(Verdict::Goto(chain) | Verdict::Jump(chain)) => kind_of(chain).map(|(kind, _)| kind),
+            _ => None,
+        };
+        let is_cluster_ip = address.ip.is_some_and(|ip| self.cluster_ips.contains([Key::Address(ip)].as_slice()));
+        let is_checked = self.checked.contains(&element.key);
+        let is_dropped = element.verdict == Some(Verdict::Drop);
+        let is_local = is_dropped || kind == Some(Kind::Group(Policy::Local));
+        let port = self.port(&service);
+        match address.ip {
+            Some(ip) => {
+                port.port = Some(address.port);
+                match (is_cluster_ip, is_checked) {
+                    (true, _) => drop(port.cluster_ips.insert(ip)),
+                    (false, true) => port.load_balancer.push(ip),
+                    (false, false) => port.external_ips.push(ip),
+                }
+            }
+            None => port.node_port = Some(address.port),
+        }
+        port.has_endpoints_elsewhere |= is_dropped;
+        port.is_internal_local |= is_local && is_cluster_ip;
+        port.is_external_local |= is_local && !is_cluster_ip;
+    }
+
+    fn chain(&mut self, chain: &'a Chain) {
+        match kind_of(&chain.name) {
+            Some((Kind::Group(policy), service)) => {
+                chain.rules.iter().for_each(|rule| self.in_group(policy, service, rule));
+            }
+            Some((Kind::External, service)) => {
+                let asks_for_the_node = |rule: &Rule| rule.conditions.contains(&Condition::Local(Side::Source));
+                self.port(service).is_external_local |= chain.rules.iter().any(asks_for_the_node);
+                self.proxy.local_sources.extend(chain.rules.iter().filter_map(|rule| source(rule, false)));
+            }
+            Some((Kind::Firewall, service)) => {
+                let texts = chain.rules.iter().flat_map(source_ranges);
+                self.port(service).source_ranges.extend(texts.flat_map(|range| prefixes(&range)));
+            }
+            Some((Kind::Endpoint, _)) => {}
+            None if *chain.name == *"cluster-ips-check" => {
+                let dropped = chain.rules.iter().filter(|rule| rule.statements == [Statement::Verdict(Verdict::Drop)]);
+                self.proxy.service_cidrs.extend(dropped.flat_map(destinations));
+            }
+            None => chain.rules.iter().for_each(|rule| self.in_frame(rule)),
+        }
+    }
+
+    /// A rule that belongs to no service: which bit asks for masquerading, and, where one rule is about all cluster IPs, which
+    /// packets to them are marked.
+    fn in_frame(&mut self, rule: &'a Rule) {
+        for statement in &rule.statements {
+            if let Statement::Mark(MarkChange::Set(value)) = statement {
+                self.proxy.masquerade_bit = bit(*value);
+            }
+        }
+        let is_to_cluster_ips = rule.conditions.iter().any(|condition| match condition {
+            Condition::Address { side: Side::Destination, negated: false, value: Addresses::Set(name) } => {
+                **name == *"cluster-ips"
+            }
+            _ => false,
+        });
+        if is_to_cluster_ips && rule.statements.iter().any(marks) {
+            self.proxy.marks(&marked(rule));
+        }
+    }
+
+    fn in_group(&mut self, policy: Policy, service: &str, rule: &'a Rule) {
+        let endpoints: Vec<String> = match balance(rule, protocol_of(service)) {
+            Some(Balance::Chains(chains)) => chains.iter().map(|chain| self.known.endpoint(chain)).collect(),
+            Some(Balance::Endpoints(endpoints)) => endpoints,
+            None => return self.marks(rule),
+        };
+        let endpoints = endpoints.iter().filter_map(|endpoint| endpoint.parse::<SocketAddr>().ok());
+        let port = self.port(service);
+        match policy {
+            Policy::Cluster => port.endpoints.extend(endpoints),
+            Policy::Local => port.local.extend(endpoints),
+        }
+    }
+
+    /// Notes which packets a rule marks for masquerading.
+    fn marks(&mut self, rule: &'a Rule) {
+        let only = rule.conditions.iter().find_map(|condition| match condition {
+            Condition::Address { side: Side::Destination, negated: false, value: Addresses::One(ip) } => Some(*ip),
+            _ => None,
+        });
+        let Some(ip) = address(rule).and_then(|address| address.ip).or(only) else { return };
+        if !rule.statements.iter().any(marks) {
+            return;
+        }
+        self.marked.push((ip, marked(rule)));
+    }
+
+    fn finish(self) -> Inferred {
+        let Self { mut proxy, marked, cluster_ips, ports, .. } = self;
+        let to_cluster_ips = marked.iter().filter(|(ip, _)| cluster_ips.contains([Key::Address(*ip)].as_slice()));
+        to_cluster_ips.for_each(|(_, marked)| proxy.marks(marked));
+        let mut ports: Vec<InferredPort> = ports.into_values().collect();
+        ports.iter_mut().for_each(InferredPort::tidy);
+        Inferred { ports, proxy }
+    }
+}
+
+/// Connections of endpoints to themselves are masqueraded on the endpoint's own node, which the set is of (from 1.36).
+fn place_endpoints(shown: &mut Inferred, hairpins: &Set) {
+    let addresses = hairpins.elements.iter().filter_map(|element| match element.key.first() {
+        Some(Key::Address(ip)) => Some(*ip),
+        _ => None,
+    });
+    shown.proxy.here.extend(addresses);
+    let all = shown.ports.iter().flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
+    shown.proxy.elsewhere = all.filter(|ip| !shown.proxy.here.contains(ip)).collect();
+}
+
+/// Which packets a rule marks, by where they come from.
+fn marked(rule: &Rule) -> Marked<'_> {
+    let interface = rule.conditions.iter().find_map(|condition| match condition {
+        Condition::InInterface { negated: true, name } | Condition::InInterfaceName { negated: true, name } => {
+            Some(&**name)
+        }
+        _ => None,
+    });
+    match (source(rule, true), interface) {
+        (Some(range), _) => Marked::Outside(range),
+        (None, Some(name)) => Marked::NotBy(name),
+        (None, None) => Marked::Always,
+    }
+}
+
+/// The prefixes that a range is made of: `10.0.0.0/8`, `10.0.0.1`, `10.0.0.1-10.0.0.6`.
+fn prefixes(range: &str) -> Vec<IpNet> {
+    let ends = range.split_once('-').map(|(first, last)| (first.parse(), last.parse()));
+    match ends {
+        Some((Ok(IpAddr::V4(first)), Ok(IpAddr::V4(last)))) => {
+            Ipv4Subnets::new(first, last, 0).map(IpNet::V4).collect()
+        }
+        Some((Ok(IpAddr::V6(first)), Ok(IpAddr::V6(last)))) => {
+            Ipv6Subnets::new(first, last, 0).map(IpNet::V6).collect()
+        }
+        Some(_) => Vec::new(),
+        None => range.parse().ok().or_else(|| range.parse::<IpAddr>().ok().map(IpNet::from)).into_iter().collect(),
+    }
+}
+
+/// The ranges that a rule asks destinations to be in.
+fn destinations(rule: &Rule) -> Vec<IpNet> {
+    let of = |value: &Addresses| match value {
+        Addresses::Prefix(range) => vec![*range],
+        Addresses::Ranges(ranges) => ranges.iter().flat_map(|range| prefixes(&range.to_string())).collect(),
+        Addresses::One(_) | Addresses::Set(_) => Vec::new(),
+    };
+    let destinations = rule.conditions.iter().map(|condition| match condition {
+        Condition::Address { side: Side::Destination, negated: false, value } => of(value),
+        _ => Vec::new(),
+    });
+    destinations.flatten().collect()
+}
+
+/// The range that a rule asks sources to be in, or not to be in.
+fn source(rule: &Rule, negated: bool) -> Option<IpNet> {
+    rule.conditions.iter().find_map(|condition| match condition {
+        Condition::Address { side: Side::Source, negated: not, value: Addresses::Prefix(range) } if *not == negated => {
+            Some(*range)
+        }
+        _ => None,
+    })
+}
+
+fn only_address(element: &Element) -> Option<IpAddr> {
+    match element.key.as_slice() {
+        [Key::Address(ip)] => Some(*ip),
+        _ => None,
+    }
+}

@@ -1,0 +1,118 @@
+//! What single releases are known not to keep.
+
+use std::fmt;
+
+use super::answer::Outcome;
+use super::claims::AddressKind;
+use super::endpoints::Candidates;
+use super::handling::Handling;
+use super::policy::{is_external_local, is_internal_local};
+use super::source::Masquerade;
+use super::way::has_address;
+use crate::cluster::ProxyMode;
+
+/// A known fault of a release: the promise is as the documents have it, and the release's rules do something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownBug {
+    /// Up to 1.20, external IPs are not served to processes of nodes, nor to pods on a bridge.
+    ExternalIpsFromInside,
+    /// In 1.22 and 1.23, `internalTrafficPolicy: Local` takes remote endpoints away from external addresses too, rejects
+    /// where it should drop, and does not count beside an external policy Local.
+    InternalPolicyMixed,
+    /// Up to 1.24, what is to be dropped is only marked, and a packet that passes the node goes on nevertheless.
+    DropIsForwarded,
+    /// Before 1.15, a node's own processes have no short cut with `externalTrafficPolicy: Local`.
+    NoShortCutForNodes,
+    /// In nftables mode before 1.33, a node without endpoints drops what its own processes send to external and
+    /// load-balancer IPs by the short cut (kubernetes#131765).
+    ShortCutDropped,
+    /// Before 1.26, a connection to a node port at `::1` is translated and lost.
+    Ipv6LoopbackLost,
+    /// In iptables mode, what no endpoint takes is refused at all addresses of a node, those that serve no node ports
+    /// included: a process of the node that listens there is not reached.
+    RefusedAtEveryAddress,
+    /// In iptables mode, a node does not refuse what its own processes send to external and load-balancer IPs of a
+    /// service without endpoints: the packet leaves the node.
+    NodeNotRefused,
+    /// In nftables mode from 1.36, a node does not masquerade what it sends back to its sender, unless its kube-proxy knows the sender
+    /// for an endpoint of the node's own: the set `hairpin-connections` has no others.
+    HairpinOfAnotherNode,
+}
+
+impl fmt::Display for KnownBug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ExternalIpsFromInside => {
+                "up to 1.20, external IPs are not served to processes of nodes, nor to pods on a bridge"
+            }
+            Self::InternalPolicyMixed => {
+                "in 1.22 and 1.23, internalTrafficPolicy Local is mixed up with external traffic, and rejects instead of \
+                 dropping"
+            }
+            Self::DropIsForwarded => {
+                "up to 1.24, what is to be dropped is only marked, and goes on if it is not for the node itself"
+            }
+            Self::NoShortCutForNodes => "before 1.15, a node's own processes have no short cut to other nodes' endpoints",
+            Self::ShortCutDropped => {
+                "in nftables mode before 1.33.6, a node without endpoints drops what its own processes send"
+            }
+            Self::NodeNotRefused => {
+                "in iptables mode, a node does not refuse its own processes at external addresses without endpoints"
+            }
+            Self::HairpinOfAnotherNode => {
+                "in nftables mode from 1.36, a node does not masquerade what it sends back to an endpoint on another node"
+            }
+            Self::RefusedAtEveryAddress => {
+                "in iptables mode, a node port without endpoints is refused at addresses too that serve no node ports"
+            }
+            Self::Ipv6LoopbackLost => "before 1.26, a connection to a node port at ::1 is translated and lost",
+        })
+    }
+}
+
+impl Handling<'_, '_> {
+    /// The fault that the release may show in the connection.
+    pub(super) fn known_bug(&self, outcome: &Outcome, candidates: &Candidates<'_>) -> Option<KnownBug> {
+        let local = candidates.on_node(self.node, &mut Vec::new());
+        let is_own = local.iter().any(|candidate| candidate.address.ip() == self.client.address);
+        let (profile, service, kind) = (self.setting.profile, self.claim.service, self.claim.kind);
+        let of_the_node = self.client.is_process_of(self.node);
+        let short_cut = kind != AddressKind::ClusterIp && is_external_local(service, profile) && of_the_node;
+        let passes_on = !of_the_node && !has_address(self.node, self.to.ip());
+        if kind == AddressKind::ExternalIp && profile.guards_external_ips() && self.client.node().is_some() {
+            Some(KnownBug::ExternalIpsFromInside)
+        } else if is_internal_local(service, profile) && !profile.external_chains() {
+            Some(KnownBug::InternalPolicyMixed)
+        } else if *outcome == Outcome::Dropped && !profile.drops_local_in_filter() && passes_on {
+            Some(KnownBug::DropIsForwarded)
+        } else if short_cut && !profile.local_chains_serve_the_node() {
+            Some(KnownBug::NoShortCutForNodes)
+        } else if short_cut && kind != AddressKind::NodePort && local.is_empty() && self.drops_before_translation() {
+            Some(KnownBug::ShortCutDropped)
+        } else if matches!(outcome, Outcome::Rejected(_)) && of_the_node && self.refuses_only_what_comes_in() {
+            Some(KnownBug::NodeNotRefused)
+        } else if !is_own && self.sends_back_as_it_is(outcome) {
+            Some(KnownBug::HairpinOfAnotherNode)
+        } else {
+            None
+        }
+    }
+
+    fn refuses_only_what_comes_in(&self) -> bool {
+        let is_external = matches!(self.claim.kind, AddressKind::ExternalIp | AddressKind::LoadBalancerIp);
+        self.setting.config().mode == ProxyMode::Iptables && is_external
+    }
+
+    /// Whether the client may be the endpoint, where only the node's own endpoints are masqueraded for that.
+    fn sends_back_as_it_is(&self, outcome: &Outcome) -> bool {
+        let Outcome::Delivered { endpoints, .. } = outcome else { return false };
+        self.setting.config().mode == ProxyMode::Nftables
+            && self.setting.profile.nftables_marks_inline()
+            && endpoints.iter().any(|endpoint| endpoint.address.ip() == self.client.address)
+            && self.masquerade(&mut Vec::new()) != Masquerade::Yes
+    }
+
+    fn drops_before_translation(&self) -> bool {
+        self.setting.config().mode == ProxyMode::Nftables && !self.setting.profile.nftables_filters_translated()
+    }
+}

@@ -1,0 +1,62 @@
+//! Rules of two languages at the same hooks.
+
+use super::machine::{Next, Pass};
+use super::program::{Code, Program, Span};
+use super::trace::Trace;
+use super::walker::Walker;
+
+/// What rules of two languages ask and do: those of the first up to a border, those of the second from there on.
+#[derive(Debug, Clone)]
+pub struct Alongside<A, B> {
+    first: A,
+    second: B,
+    /// The number of the second's first rule.
+    border: u32,
+}
+
+/// Where the numbers of a program begin that is put behind another.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Start {
+    pub(crate) rule: u32,
+    pub(crate) chain: u32,
+}
+
+impl<A> Program<A> {
+    /// Where the numbers of a program begin that is put behind this one.
+    pub(crate) fn end(&self) -> Start {
+        Start { rule: self.len() as u32, chain: self.spans.len() as u32 }
+    }
+
+    /// Both programs as one machine has them. The second's rules and chains are numbered from [`Self::end`] on; so many of its chains
+    /// that hooks have were there before the first's. Of chains at the same priority, the kernel asks the youngest first.
+    pub(crate) fn beside<B>(self, second: Program<B>, older: usize) -> Program<Alongside<A, B>> {
+        let border = self.len() as u32;
+        let (older, younger) = second.hooked.split_at(older.min(second.hooked.len()));
+        let hooked = [older, &self.hooked, younger].concat();
+        let mut both = Program {
+            family: self.family,
+            spans: [self.spans, second.spans].concat(),
+            names: self.names.into_iter().chain(second.names).collect(),
+            hooked,
+            translates: self.translates || second.translates,
+            stops: Default::default(),
+            code: Alongside { first: self.code, second: second.code, border },
+        };
+        both.arrange();
+        both
+    }
+}
+
+impl<A: Code, B: Code> Code for Alongside<A, B> {
+    fn next_rule<T: Trace>(&self, span: Span, from: u32, walker: &Walker<T>) -> Option<u32> {
+        if span.first < self.border {
+            self.first.next_rule(span, from, walker)
+        } else {
+            self.second.next_rule(span, from, walker)
+        }
+    }
+
+    fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next {
+        if rule < self.border { self.first.meet(pass, walker, rule) } else { self.second.meet(pass, walker, rule) }
+    }
+}

@@ -1,0 +1,84 @@
+//! Rules of both languages on one machine: the kernel asks the chains of both, in the order of their priorities.
+
+use std::net::IpAddr;
+
+use rstest::rstest;
+use svclab_rules::cluster::{Family, Protocol};
+use svclab_rules::walk::{Alongside, By, Environment, Hook, Interface, Outcome, Packet, Program, Tracking, Transport};
+use svclab_rules::{iptables, nftables};
+
+const OF_IPTABLES: &str = "*nat\n\
+    :PREROUTING ACCEPT [0:0]\n\
+    -A PREROUTING -d 10.96.0.80/32 -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.244.0.1:80\n\
+    COMMIT\n\
+    *filter\n\
+    :FORWARD DROP [0:0]\n\
+    -A FORWARD -s 10.244.9.9/32 -j ACCEPT\n\
+    COMMIT\n";
+
+const OF_NFTABLES: &str = "table ip kube-proxy {\n\
+    \tchain nat-prerouting {\n\
+    \t\ttype nat hook prerouting priority dstnat; policy accept;\n\
+    \t\tip daddr 10.96.0.80 tcp dport 80 dnat to 10.244.0.2:80\n\
+    \t}\n\
+    \n\
+    \tchain filter-forward {\n\
+    \t\ttype filter hook forward priority -110; policy accept;\n\
+    \t\tip daddr 10.244.0.3 drop\n\
+    \t\tip daddr 10.244.0.4 accept\n\
+    \t}\n\
+    }\n";
+
+fn program(older: usize) -> Program<Alongside<iptables::evaluate::Code, nftables::evaluate::Code>> {
+    let foreign = iptables::parse(OF_IPTABLES, Family::Ipv4).unwrap().rules;
+    let foreign = iptables::evaluate::Program::compile(&foreign).unwrap();
+    let rules = nftables::parse(OF_NFTABLES).unwrap().rules;
+    nftables::evaluate::Program::compile_alongside(&rules, foreign, older).unwrap()
+}
+
+fn packet(from: &str, to: &str) -> Packet {
+    let address = |text: &str| text.parse::<IpAddr>().unwrap();
+    let packet = Packet::new(address(from), address(to), Transport::opening(Protocol::Tcp, 33_000, 80));
+    Packet { input: Interface::new("eth0"), ..packet }
+}
+
+/// At the same priority the youngest chain translates.
+#[rstest]
+#[case::iptables_came_last(1, "10.244.0.1", ("nat", "PREROUTING"))]
+#[case::nftables_came_last(0, "10.244.0.2", ("kube-proxy", "nat-prerouting"))]
+fn the_youngest_chain_translates(#[case] older: usize, #[case] to: &str, #[case] by: (&str, &str)) {
+    let program = program(older);
+    let packet = packet("10.244.9.9", "10.96.0.80");
+    let branches = program.walk_traced(&Environment::default(), Hook::Prerouting, &packet, Tracking::first(&packet));
+    let [branch] = branches.as_slice() else { panic!("{branches:?}") };
+    assert_eq!((&branch.outcome, branch.packet.destination), (&Outcome::Accept, to.parse().unwrap()));
+    let [step] = branch.trace.0.as_slice() else { panic!("{branch:?}") };
+    let place = program.place(step.rule);
+    assert_eq!((place.table, place.chain), by);
+}
+
+/// What one language accepts the other can still drop, whichever was first.
+#[rstest]
+#[case::of_nftables("10.244.9.9", "10.244.0.3", Some(("kube-proxy", "filter-forward")))]
+#[case::policy_of_iptables("10.244.1.1", "10.244.0.4", Some(("filter", "FORWARD")))]
+#[case::nobody("10.244.9.9", "10.244.0.4", None)]
+fn either_language_drops(
+    #[case] from: &str,
+    #[case] to: &str,
+    #[case] by: Option<(&str, &str)>,
+    #[values(0, 1)] older: usize,
+) {
+    let program = program(older);
+    let packet = packet(from, to);
+    let branches = program.walk(&Environment::default(), Hook::Forward, &packet, Tracking::first(&packet));
+    let [branch] = branches.as_slice() else { panic!("{branches:?}") };
+    let dropped = match branch.outcome {
+        Outcome::Drop(By::Rule(rule)) => {
+            let place = program.place(rule);
+            Some((place.table, place.chain))
+        }
+        Outcome::Drop(By::Policy(chain)) => Some(program.chain(chain)),
+        _ => None,
+    };
+    assert_eq!(dropped, by);
+}

@@ -119,7 +119,7 @@ fn a_picture_stands_alone() {
 
 #[rstest]
 #[case::sender(&["--from", "pod/nobody", "--to", "service/web:80"], "there is no pod `nobody`")]
-#[case::destination(&["--from", "pod/client", "--to", "service/wep:80"], "Evaluated you mean `web`?")]
+#[case::destination(&["--from", "pod/client", "--to", "service/wep:80"], "Did you mean `web`?")]
 #[case::protocol(&["--from", "pod/client", "--to", "service/web:80", "--protocol", "tpc"], "`tpc` is no protocol")]
 #[case::family(&["--from", "pod/client", "--to", "service/web:80", "--family", "ipv6"], "have no IPv6 address")]
 #[case::step(&["--from", "pod/client", "--to", "service/web:80", "--step", "9"], "there is no step 9")]

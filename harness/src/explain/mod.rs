@@ -21,11 +21,12 @@ mod text;
 use svclab_rules::promise::Promises;
 
 use crate::documents::{self, Document, DocumentError};
+use crate::infer::AdHocScenario;
 use crate::lab::{Backend, LabError, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
 use crate::predict::{NO_ADDRESS, Network, PredictError};
 use crate::probe::{FIRST_PORT, ProbeError, Prober};
-use crate::scenario::{AdHocScenario, Probe};
+use crate::scenario::Probe;
 use crate::sources::{Seen, question, sent};
 use crate::text::path_text;
 use crate::topology::{self, Topology};

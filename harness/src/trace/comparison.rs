@@ -186,8 +186,8 @@ mod tests {
 
     use super::*;
     use crate::documents;
+    use crate::infer::{AdHocProbe, load_with_ad_hoc_probe};
     use crate::predict::Prediction;
-    use crate::scenario::{AdHocProbe, load_with_ad_hoc_probe};
     use crate::sources::sent;
     use crate::topology;
 

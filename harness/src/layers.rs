@@ -4,10 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules, the lowest first. Those of one line do not know of each other.
-const LAYERS: [&[&str]; 11] = [
-    &["wire", "stats", "output"],
+const LAYERS: [&[&str]; 12] = [
+    &["wire", "stats", "output", "input"],
+    &["yaml"],
     &["scenario", "observation"],
-    &["documents", "topology"],
+    &["documents", "topology", "infer"],
     &["lab", "predict", "judge", "cascade"],
     &["probe", "sources", "report"],
     &["trace"],

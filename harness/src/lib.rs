@@ -2,7 +2,8 @@
 //!
 //! The stages, in the order in which data passes them:
 //!
-//! 1. [`scenario`]: YAML read, checked and resolved into a cluster and its tests;
+//! 1. [`input`]: files found and recognised; [`scenario`]: YAML read, checked and resolved into a cluster and its tests; [`infer`]: scenarios
+//!    for Kubernetes objects and saved rules;
 //! 2. [`topology`]: the plan of namespaces, links, addresses and routes; [`documents`]: the rules of each node;
 //! 3. [`lab`]: both made real in the kernel; [`wire`]: packets as values and as bytes;
 //! 4. [`probe`]: flows sent, captured and counted; [`trace`]: the kernel's own account of rules; [`observation`]: what was seen;
@@ -18,6 +19,8 @@ pub mod cli;
 pub mod doctor;
 pub mod documents;
 pub mod explain;
+pub mod infer;
+pub mod input;
 pub mod judge;
 pub mod lab;
 #[cfg(test)]
@@ -39,3 +42,4 @@ pub mod topology;
 pub mod trace;
 pub mod verify;
 pub mod wire;
+mod yaml;

@@ -7,7 +7,7 @@ use svclab_rules::cascade::{Cascade, Step, Verdict};
 
 use super::sample::Sample;
 use super::{Report, figures};
-use crate::scenario::Form;
+use crate::input::Form;
 use crate::text::counted;
 
 mod sampled;

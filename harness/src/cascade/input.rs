@@ -11,7 +11,8 @@ use svclab_rules::nftables;
 
 use super::Report;
 use crate::documents::{self, DocumentError};
-use crate::scenario::{Diagnostic, Diagnostics, Form, Scenario, Span, both_families, form, is_rule, other_family};
+use crate::input::{Form, both_families, form, is_rule, other_family};
+use crate::scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use crate::text::printable;
 
 /// Reads rules that are no scenario. The file is what messages call it.

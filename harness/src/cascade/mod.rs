@@ -17,8 +17,8 @@ mod tests;
 
 use svclab_rules::cascade::{Cascade, Verdict};
 
-use crate::scenario::Form;
-use crate::scenario::did_you_mean;
+use crate::input::Form;
+use crate::yaml::did_you_mean;
 use sample::Sample;
 
 /// The cascades of one rule set.

@@ -7,7 +7,7 @@ use rstest::rstest;
 use super::console::{self, Style};
 use super::input::read;
 use super::{Report, json, svg};
-use crate::scenario::{Form, form};
+use crate::input::{Form, form};
 
 const SAVED: &str = r#"*nat
 :KUBE-SERVICES - [0:0]
@@ -82,7 +82,7 @@ fn a_service_is_chosen_by_its_name(#[case] name: &str, #[case] chain: Option<&st
 fn a_name_that_no_service_has_is_answered_with_the_nearest() {
     let error = report(SAVED).retain("default/fooo:http").unwrap_err();
     assert_eq!(error.to_string(), "no service `default/fooo:http` shares connections out here");
-    assert_eq!(error.help, "Evaluated you mean `default/foo:http`?");
+    assert_eq!(error.help, "Did you mean `default/foo:http`?");
 }
 
 #[rstest]

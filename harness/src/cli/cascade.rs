@@ -13,11 +13,11 @@ use super::refusal::Refusal;
 use super::rules::{impossible, node};
 use super::{Exit, text_of};
 use crate::cascade::console::Style;
-use crate::cascade::input;
-use crate::cascade::{Report, console, json, svg};
+use crate::cascade::{Report, console, input, json, svg};
+use crate::input::{Form, form, unreadable};
 use crate::report::Trouble;
 use crate::sampling;
-use crate::scenario::{self, Flows, Form, MOST_FLOWS};
+use crate::scenario::{self, Flows, MOST_FLOWS};
 use crate::stats::Goal;
 use crate::text::json_line;
 
@@ -100,8 +100,8 @@ fn flows(text: &str) -> Result<Flows, String> {
 
 fn report(args: &Args, console: &Console) -> Result<Report, Refusal> {
     let (file, text) = text_of(&args.path);
-    let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
-    match scenario::form(&text) {
+    let text = text.map_err(|error| unreadable(&file, &error))?;
+    match form(&text) {
         Ok(Form::Scenario) => of_scenario(args, &text, &file, console),
         _ => infer(args, &text, &file),
     }

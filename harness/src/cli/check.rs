@@ -7,8 +7,9 @@ use serde_json::json;
 use super::console::Console;
 use super::inputs::InputArgs;
 use super::{Exit, Read, mistakes, read, warn};
+use crate::input::{IGNORED, read_file};
 use crate::run;
-use crate::scenario::{Diagnostics, IGNORED, Scenario, read_file};
+use crate::scenario::{Diagnostics, Scenario};
 use crate::stats::Goal;
 use crate::text::{counted, json_line, path_text, printable};
 

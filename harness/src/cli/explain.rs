@@ -10,9 +10,10 @@ use super::inputs::InputArgs;
 use super::labs::{BackendName, prepare};
 use super::{Exit, mistakes, text_of};
 use crate::explain::{self, ExplainError, Explanation, Style};
+use crate::infer::{AdHocProbe, AdHocScenario, aim_at};
+use crate::input::unreadable;
 use crate::report::Cause;
 use crate::run::{lab_cause, probe_cause};
-use crate::scenario::{AdHocProbe, AdHocScenario, aim_at, unreadable};
 use crate::text::{counted, one_line, printable};
 
 /// Explain the path of one packet through the rules of a scenario's cluster, and the answer's way back.

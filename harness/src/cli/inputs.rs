@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::{Exit, load, mistakes, text_of, warn};
-use crate::scenario::{self, Assumed, Diagnostics, Form, Reach, Scenario};
+use crate::infer::{self, Assumed};
+use crate::input::{Form, form, is_manifest};
+use crate::scenario::{self, Diagnostics, Reach, Scenario};
 use crate::text::{one_line, printable};
 
 /// Options of commands that read scenarios.
@@ -50,10 +52,10 @@ pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Re
 fn read(path: &Path, reach: Reach, console: &Console) -> Option<(PathBuf, Result<Assumed, Diagnostics>)> {
     let (file, text) = text_of(path);
     let text = text.ok()?;
-    let assumed = if scenario::is_manifest(&text) {
-        scenario::of_objects(&text, &file)
-    } else if let Ok(Form::Saved | Form::Listed | Form::Nft) = scenario::form(&text) {
-        scenario::infer(&text, &file)
+    let assumed = if is_manifest(&text) {
+        infer::from_objects(&text, &file)
+    } else if let Ok(Form::Saved | Form::Listed | Form::Nft) = form(&text) {
+        infer::from_rules(&text, &file)
     } else if path.is_file() {
         return None;
     } else {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use miette::{LabeledSpan, MietteHandler, MietteHandlerOpts, NamedSource, ReportHandler, SourceCode};
 
 use super::console::Console;
-use crate::scenario::{Diagnostic, Diagnostics, Span, is_input};
+use crate::input::is_input;
+use crate::scenario::{Diagnostic, Diagnostics, Span};
 use crate::text::{counted, is_obeyed, one_line, printable};
 
 /// Shows all mistakes on standard error.

@@ -29,7 +29,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::scenario::{self, Diagnostics, Found, Note, Reach, Scenario};
+use crate::input::{self, Found};
+use crate::scenario::{self, Diagnostics, Note, Reach, Scenario};
 use crate::text::{harmless, reason};
 pub use closed::look_at_standard_output;
 use console::{Console, OutputArgs, has_colours};
@@ -100,7 +101,7 @@ type Read = (PathBuf, Result<Scenario, Diagnostics>);
 /// Reads all scenarios of files and folders; there is at least one. With them come the folders that were left out.
 fn read(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<(Vec<Read>, Vec<PathBuf>), Exit> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| named(path)).collect();
-    let Found { files, left_out } = scenario::find(&paths).map_err(|error| {
+    let Found { files, left_out } = input::find(&paths).map_err(|error| {
         console.complain(error);
         Exit::Input
     })?;
@@ -143,9 +144,9 @@ fn named(path: &Path) -> PathBuf {
 /// The text of a file, or of standard input where it is named `-`, and what messages call it.
 fn text_of(path: &Path) -> (PathBuf, io::Result<String>) {
     if path.as_os_str() == "-" {
-        return (PathBuf::from("standard input"), scenario::read_limited(io::stdin().lock()));
+        return (PathBuf::from("standard input"), input::read_limited(io::stdin().lock()));
     }
-    (path.to_owned(), scenario::read_argument(path))
+    (path.to_owned(), input::read_argument(path))
 }
 
 /// Runs the command that the process was started with.

@@ -15,7 +15,9 @@ use super::inputs::InputArgs;
 use super::refusal::Refusal;
 use super::{Exit, text_of, warn};
 use crate::documents;
-use crate::scenario::{self, Note, PlainCluster, Scenario, did_you_mean, is_manifest};
+use crate::input::{is_manifest, read_file, unreadable};
+use crate::scenario::{self, Note, PlainCluster, Scenario};
+use crate::yaml::did_you_mean;
 
 /// Print the rules of a node, as `iptables-save` or `nft list ruleset` shows them, or compare them with saved ones.
 ///
@@ -165,7 +167,7 @@ enum Input {
 impl Input {
     fn read(args: &Args, console: &Console) -> Result<Self, Refusal> {
         let (path, text) = text_of(&args.path);
-        let text = text.map_err(|error| scenario::unreadable(&path, &error))?;
+        let text = text.map_err(|error| unreadable(&path, &error))?;
         if is_manifest(&text) {
             let proxy = ProxyConfig { nfacct: args.nfacct, ..proxy_config(args, console)? };
             let PlainCluster { cluster, notes } = scenario::cluster(&text, &path, proxy)?;
@@ -272,7 +274,7 @@ fn proxy_config(args: &Args, console: &Console) -> Result<ProxyConfig, Refusal> 
     let Some(file) = &args.proxy_config else {
         return Ok(ProxyConfig { version, mode: mode.unwrap_or(defaults.mode), ..defaults });
     };
-    let read = |file: &Path| scenario::read_file(file).map_err(|error| scenario::unreadable(file, &error));
+    let read = |file: &Path| read_file(file).map_err(|error| unreadable(file, &error));
     let (config, notes) = scenario::proxy_config(&read(file)?, file, &version, mode)?;
     warn(&notes, console);
     Ok(config)

@@ -19,11 +19,11 @@ mod svg;
 mod text;
 
 use crate::documents::{self, Document, DocumentError};
+use crate::infer::AdHocScenario;
 use crate::lab::{Backend, LabError, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
 use crate::predict::{NO_ADDRESS, NewFlow, PredictError};
 use crate::probe::{FIRST_PORT, ProbeError, Prober};
-use crate::scenario::AdHocScenario;
 use crate::sources::{Context, Seen};
 use crate::text::path_text;
 use crate::topology::{self, Topology};

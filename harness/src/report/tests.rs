@@ -222,7 +222,7 @@ fn failing() -> RunReport {
     let message = "node/worker: iptables-restore refused line 12\n-A KUBE-SERVICES -j NOWHERE";
     let second = ScenarioReport {
         name: "100% of other rules, broken".to_owned(),
-        file: "scenarios/foreign/broken,rules.yaml".into(),
+        file: "scenarios/other-rules/broken,rules.yaml".into(),
         error: Some(trouble(message, "Jump to a chain that the document declares.", None)),
         ..ScenarioReport::default()
     };
@@ -359,7 +359,7 @@ fn probes_in_words(#[case] probe: Probe, #[case] words: &str) {
 fn an_error_beside_the_tests_is_no_test() {
     let held = test("one", 5, 84, vec![delivered()]);
     let report = ScenarioReport {
-        error: Some(trouble("writing a.pcapng: no netns", "Free some.", None)),
+        error: Some(trouble("writing a.pcapng: no space", "Free some.", None)),
         ..scenario(vec![held])
     };
     let run = RunReport { scenarios: vec![report], filtered: 0, duration: ms(9) };

@@ -3,40 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::text::{printable, serialize_path};
-use schemars::JsonSchema;
 use serde::Serialize;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol, ProxyMode};
 
+use crate::input::Span;
 pub use crate::wire::RejectKind;
-
-/// A place in an input file, shown as `file:line:column`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Span {
-    /// The file, as the user named it.
-    #[serde(serialize_with = "serialize_path")]
-    #[schemars(with = "String")]
-    pub file: PathBuf,
-    /// Line, from 1.
-    pub line: usize,
-    /// Column in characters, from 1.
-    pub column: usize,
-}
-
-impl Span {
-    /// The beginning of a file: the place of what is about all of it.
-    pub fn start_of(file: &Path) -> Self {
-        Self { file: file.to_owned(), line: 1, column: 1 }
-    }
-}
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", printable(&self.file), self.line, self.column)
-    }
-}
 
 /// Something worth knowing that is no mistake: an object that was left out, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

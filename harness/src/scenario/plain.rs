@@ -9,12 +9,11 @@ use svclab_rules::cluster::objects::{self, KubeProxyConfiguration, MasqueradeCon
 use svclab_rules::cluster::{Cluster, ProxyConfig, ProxyMode};
 use svclab_rules::selection::notes;
 
-use super::decode::decode;
-use super::diagnostics::Diagnostics;
-use super::document;
-use super::model::Note;
-use super::resolve::{Findings, Located, Manifests, Object, gates, report};
-use super::tree::{At, Node, Place};
+use crate::input::Diagnostics;
+use crate::scenario::model::Note;
+use crate::scenario::resolve::{Findings, Located, Manifests, Object, gates, report};
+use crate::yaml;
+use crate::yaml::{At, Node, Place, decode};
 
 /// A cluster made of plain objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +105,7 @@ fn read_config(
     mode: Option<ProxyMode>,
     findings: &mut Findings,
 ) -> Option<ProxyConfig> {
-    let (documents, mistakes) = document::read(text, path);
+    let (documents, mistakes) = yaml::parse(text, path);
     mistakes.into_iter().for_each(|mistake| findings.add(mistake));
     let tree = configuration(&documents, path, findings)?;
     let decoded = decode::<KubeProxyConfiguration>(path, tree);

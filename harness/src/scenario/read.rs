@@ -5,16 +5,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::decode::decode;
-use super::diagnostics::{Diagnostic, Diagnostics};
-use super::document;
-use super::files::{Reach, folder_of, is_outside, read_argument, unreadable};
-use super::form::{Form, form, is_rules, is_yaml};
-use super::model::{Scenario, Span};
-use super::raw::RawScenario;
-use super::resolve::{Extra, Findings, Input, Manifests, ResolvedProbe, RuleFiles, resolve};
-use super::tree::{At, Node, Place};
+use crate::input::{
+    Diagnostic, Diagnostics, Form, Reach, Span, folder_of, form, is_outside, is_rules, is_yaml, read_argument,
+    unreadable,
+};
+use crate::scenario::model::Scenario;
+use crate::scenario::resolve::{Extra, Findings, Input, Manifests, ResolvedProbe, RuleFiles, resolve};
+use crate::scenario::schema::RawScenario;
 use crate::text::{printable, reason};
+use crate::yaml;
+use crate::yaml::{At, Node, Place, decode};
 
 /// Reads a scenario and the files that it names, which must lie below its repository ([`Reach::Repository`]).
 ///
@@ -52,7 +52,7 @@ pub fn parse(text: &str, path: &Path, read: &dyn Fn(&Path) -> io::Result<String>
 /// # Errors
 ///
 /// As [`parse`].
-pub(super) fn without_tests(
+pub(crate) fn without_tests(
     text: &str,
     path: &Path,
     read: &dyn Fn(&Path) -> io::Result<String>,
@@ -78,7 +78,7 @@ fn sound(
 }
 
 /// Reads a scenario's text, and all that it names, into `sources`; mistakes go to `findings`.
-pub(super) fn parse_into(
+pub(crate) fn parse_into(
     text: &str,
     path: &Path,
     read: &dyn Fn(&Path) -> io::Result<String>,
@@ -87,7 +87,7 @@ pub(super) fn parse_into(
     sources: &mut BTreeMap<PathBuf, Arc<str>>,
     findings: &mut Findings,
 ) -> Option<(Scenario, Option<ResolvedProbe>)> {
-    let (documents, mistakes) = document::read(text, path);
+    let (documents, mistakes) = yaml::parse(text, path);
     let readable = mistakes.is_empty();
     if refuse_rules(text, path, &documents, findings) {
         return None;

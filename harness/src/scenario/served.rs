@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Cluster, Node, ObjectName, Pod, Protocol};
 
-use super::model::pod_label;
+use crate::scenario::model::pod_label;
 
 /// The ports that are served at a node's address, and by whom: the pod that has the port, else any pod with `hostNetwork`
 /// there; `None` stands for the node itself, where an endpoint has its address.

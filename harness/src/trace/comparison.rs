@@ -186,8 +186,8 @@ mod tests {
 
     use super::*;
     use crate::documents;
+    use crate::infer::{AdHocProbe, load_with_ad_hoc_probe};
     use crate::predict::{NewFlow, Prediction};
-    use crate::scenario::{AdHocProbe, load_with_ad_hoc_probe};
     use crate::topology;
 
     /// A packet to a service with three endpoints, with what a kernel tells that takes the second way.

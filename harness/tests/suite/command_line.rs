@@ -49,7 +49,7 @@ fn failing(folder: &Path) -> String {
 fn output_that_cannot_be_written_is_told(#[case] arguments: &[&str]) {
     let full = File::options().write(true).open("/dev/full").expect("/dev/full");
     let output = svclab(arguments).stdout(full).output().expect("svclab starts");
-    let told = "standard output cannot be written: no netns left on device\n";
+    let told = "standard output cannot be written: no space left on device\n";
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).ends_with(told)), (Some(3), true));
 }
 
@@ -119,14 +119,14 @@ fn a_report_that_cannot_be_written_does_not_hide_a_failure(#[case] report: &str)
     let full = File::options().write(true).open("/dev/full").expect("/dev/full");
     let output = svclab(&["run", "--report", report, &failing]).stdout(full).output().expect("svclab starts");
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot be written: no netns left on device\n"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot be written: no space left on device\n"));
 }
 
 #[test]
 fn a_report_that_cannot_be_written_fails_a_run_that_held() {
     let (code, _, stderr) =
         ended(&svclab(&["run", "--report", "junit=/dev/full", SEED]).output().expect("svclab starts"));
-    assert_eq!((code, stderr.as_str()), (Some(3), "the report /dev/full cannot be written: no netns left on device\n"));
+    assert_eq!((code, stderr.as_str()), (Some(3), "the report /dev/full cannot be written: no space left on device\n"));
 }
 
 #[rstest]

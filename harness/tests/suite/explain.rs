@@ -5,8 +5,8 @@ use std::process::Command;
 
 use rstest::rstest;
 use svclab::explain::{Explanation, Style, Verdict, explain, explain_live, mermaid, page, svg};
+use svclab::infer::{AdHocProbe, load_with_ad_hoc_probe};
 use svclab::lab::Backend;
-use svclab::scenario::{AdHocProbe, load_with_ad_hoc_probe};
 use svclab::testing;
 
 fn aim(from: &str, to: &str) -> AdHocProbe {
@@ -119,7 +119,7 @@ fn a_picture_stands_alone() {
 
 #[rstest]
 #[case::sender(&["--from", "pod/nobody", "--to", "service/web:80"], "there is no pod `nobody`")]
-#[case::destination(&["--from", "pod/client", "--to", "service/wep:80"], "Evaluated you mean `web`?")]
+#[case::destination(&["--from", "pod/client", "--to", "service/wep:80"], "Did you mean `web`?")]
 #[case::protocol(&["--from", "pod/client", "--to", "service/web:80", "--protocol", "tpc"], "`tpc` is no protocol")]
 #[case::family(&["--from", "pod/client", "--to", "service/web:80", "--family", "ipv6"], "have no IPv6 address")]
 #[case::step(&["--from", "pod/client", "--to", "service/web:80", "--step", "9"], "there is no step 9")]

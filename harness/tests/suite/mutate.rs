@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::Value;
 use svclab::mutate::{Fate, Options, Style, json, mutate, summary, table};
 use svclab::verify::verify;
-use svclab::{scenario, testing};
+use svclab::{infer, input, scenario, testing};
 
 #[rstest]
 #[case::cluster_ip("cluster-ip/other-node.yaml")]
@@ -49,8 +49,8 @@ fn verify_finds_every_mistake(#[case] file: &str) {
 fn of_saved_rules_verify_finds_every_mistake(#[case] file: &str) {
     testing::privileged(|| {
         let file = Path::new("../rules/tests/golden").join(file);
-        let text = scenario::read_file(&file).unwrap_or_else(|error| panic!("{error}"));
-        let scenario = scenario::infer(&text, &file).unwrap_or_else(|mistakes| panic!("{mistakes}")).scenario;
+        let text = input::read_file(&file).unwrap_or_else(|error| panic!("{error}"));
+        let scenario = infer::from_rules(&text, &file).unwrap_or_else(|mistakes| panic!("{mistakes}")).scenario;
         let scenarios = std::slice::from_ref(&scenario);
         let options = svclab::verify::Options::default();
         let verified = verify(scenarios, &options, &|_| {});
@@ -79,7 +79,7 @@ tests:
 #[test]
 fn a_test_that_fails_without_mistakes_kills_none() {
     testing::privileged(|| {
-        let scenario = scenario::parse(TESTS, Path::new("tests.yaml"), &scenario::read_file);
+        let scenario = scenario::parse(TESTS, Path::new("tests.yaml"), &input::read_file);
         let scenarios = [scenario.unwrap_or_else(|mistakes| panic!("{mistakes}"))];
         let all = mutate(&scenarios, &Options::default(), &|_| {});
         let text = table(&all[0], Style { all_missed: true });

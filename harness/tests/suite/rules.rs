@@ -118,7 +118,7 @@ fn without_a_name_the_first_node_is_chosen_and_that_is_said(#[case] path: &str) 
 }
 
 #[rstest]
-#[case::mistyped_node(&[SEED, "--node", "worker-22"], "there is no node `worker-22`\nhelp: Evaluated you mean")]
+#[case::mistyped_node(&[SEED, "--node", "worker-22"], "there is no node `worker-22`\nhelp: Did you mean")]
 #[case::no_such_family(&[SEED, "--family", "ipv6"], "has no IPv6 address")]
 #[case::unknown_version(&[SEED, "--version", "2.0"], "unknown kube-proxy version `2.0`: known are 1.10 to")]
 #[case::nothing_there(&["missing.yaml"], "missing.yaml:1:1: the file cannot be read")]

@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rstest::rstest;
 use svclab::verify::{Options, Style, page, verify};
-use svclab::{scenario, testing};
+use svclab::{infer, input, testing};
 use svclab_rules::cluster::{
     Cluster, DetectLocal, Endpoint, EndpointPort, EndpointSlice, ExternalTrafficPolicy, Family, InternalTrafficPolicy,
     Node, ObjectName, Protocol, ProxyMode, Service, ServicePort, ServiceType,
@@ -17,8 +17,8 @@ use svclab_rules::{iptables, nftables};
 
 /// What is assumed of a file.
 fn assumed(file: &Path) -> Result<Vec<String>, String> {
-    let text = scenario::read_file(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    scenario::infer(&text, file).map(|assumed| assumed.assumptions).map_err(|mistakes| mistakes.to_string())
+    let text = input::read_file(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    infer::from_rules(&text, file).map(|assumed| assumed.assumptions).map_err(|mistakes| mistakes.to_string())
 }
 
 /// The clusters without a Service that rules are written for.
@@ -119,7 +119,7 @@ fn the_same_rules_are_written_for_what_is_assumed(
     "in a file of their own"
 )]
 fn what_shows_no_service_is_refused(#[case] text: &str, #[case] message: &str, #[case] help: &str) {
-    let refused = scenario::infer(text, Path::new("rules.txt")).map(|assumed| assumed.assumptions);
+    let refused = infer::from_rules(text, Path::new("rules.txt")).map(|assumed| assumed.assumptions);
     let mistakes = refused.map_err(|mistakes| mistakes.to_string()).expect_err("nothing can be assumed");
     assert!(mistakes.contains("rules.txt:") && mistakes.contains(message) && mistakes.contains(help), "{mistakes}");
 }
@@ -147,8 +147,8 @@ fn a_file_of_rules_is_verified_by_itself() {
 #[case("clusterip-one-endpoint/v1.36-nftables")]
 fn an_unmodified_recording_is_found_in_order(#[case] recording: &str) {
     let file = Path::new("../rules/tests/golden").join(recording).join("nft-ruleset.txt");
-    let text = scenario::read_file(&file).unwrap();
-    let assumed = scenario::infer(&text, &file).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let text = input::read_file(&file).unwrap();
+    let assumed = infer::from_rules(&text, &file).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     testing::privileged(|| {
         let options = Options::default();
         let verified = verify(&[assumed.scenario], &options, &|_| {}).remove(0);
@@ -160,7 +160,7 @@ fn an_unmodified_recording_is_found_in_order(#[case] recording: &str) {
 #[test]
 fn tables_that_were_not_verified_are_told_with_the_result() {
     let file = "../rules/tests/golden/nodeport-local/v1.36-nftables/nft-ruleset.txt";
-    let text = scenario::read_file(Path::new(file)).unwrap();
+    let text = input::read_file(Path::new(file)).unwrap();
     let text = format!("{text}table inet fw {{\n\tchain forward {{\n\t\ttcp dport 8080 drop\n\t}}\n}}\n");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("node.nft");
@@ -324,7 +324,7 @@ proptest! {
     #[test]
     fn a_lab_is_assumed_around_the_rules_of_any_cluster(draft in draft()) {
         let text = draft.saved();
-        let assumed = scenario::infer(&text, Path::new("rules.txt"));
+        let assumed = infer::from_rules(&text, Path::new("rules.txt"));
         prop_assert!(assumed.is_ok(), "{}\n{text}", assumed.err().map(|mistakes| mistakes.to_string()).unwrap_or_default());
     }
 }
@@ -336,7 +336,7 @@ fn pods_on_both_sides_of_the_usual_range_of_services() {
     let endpoints = vec![vec![(0, [1, 7], 0), (1, [2, 7], 0), (2, [3, 7], 0)]];
     let (family, mode) = (Family::Ipv4, ProxyMode::Iptables);
     let draft = Draft { family, mode, services: [172, 18], pods, nodes: 1, detect: 3, is_local: false, endpoints };
-    let assumed = scenario::infer(&draft.saved(), Path::new("rules.txt")).map_err(|mistakes| mistakes.to_string());
+    let assumed = infer::from_rules(&draft.saved(), Path::new("rules.txt")).map_err(|mistakes| mistakes.to_string());
     let cluster = assumed.expect("a scenario").scenario.cluster;
     let used = cluster
         .nodes

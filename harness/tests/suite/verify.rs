@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 use svclab::scenario::{Install, OtherRules, Place};
 use svclab::verify::{Disagreement, Finding, Options, Style, json, page, verify};
-use svclab::{scenario, testing};
+use svclab::{infer, scenario, testing};
 use svclab_rules::cluster::{Family, ProxyMode};
 
 use Disagreement::{Network, Rules};
@@ -171,7 +171,7 @@ endpoints:
 #[test]
 fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
     let path = Path::new("objects.yaml");
-    let assumed = scenario::of_objects(OBJECTS, path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let assumed = infer::from_objects(OBJECTS, path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     assert_eq!(
         assumed.assumptions,
         [
@@ -208,8 +208,7 @@ fn endpoints_that_cannot_be_pods_do_not_widen_the_range_of_pods(
         status: {addresses: [{type: InternalIP, address: 192.168.10.11}]}\n";
     let objects = OBJECTS.replace("{addresses: [10.42.2.7]}", &format!("{{addresses: [{address}]{node_name}}}"));
     let text = format!("{node}---\n{objects}");
-    let assumed =
-        scenario::of_objects(&text, Path::new("objects.yaml")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let assumed = infer::from_objects(&text, Path::new("objects.yaml")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     assert!(assumed.assumptions.iter().any(|line| line.starts_with(told)), "{:#?}", assumed.assumptions);
     let ranges: Vec<String> = assumed.scenario.cluster.proxy.cluster_cidrs.iter().map(ToString::to_string).collect();
     assert_eq!(ranges, ["10.42.0.0/16"]);
@@ -220,7 +219,7 @@ fn endpoints_that_cannot_be_pods_do_not_widen_the_range_of_pods(
 fn no_range_that_iptables_refuses_is_assumed(#[files("../rules/tests/golden/*/cluster.yaml")] path: PathBuf) {
     let text = std::fs::read_to_string(&path).unwrap();
     // Two recordings have pods outside of their nodes' ranges, and are refused for that.
-    let Ok(assumed) = scenario::of_objects(&text, &path) else {
+    let Ok(assumed) = infer::from_objects(&text, &path) else {
         assert!(path.ends_with("endpoints-1000/cluster.yaml") || path.ends_with("endpoints-1001/cluster.yaml"));
         return;
     };
@@ -237,7 +236,7 @@ fn a_service_without_endpoints_is_told() {
     let (service, _) = OBJECTS.split_once("---").unwrap();
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
     let text = format!("{service}---\n{deployment}");
-    let assumed = scenario::of_objects(&text, Path::new("objects.yaml")).unwrap();
+    let assumed = infer::from_objects(&text, Path::new("objects.yaml")).unwrap();
     let told = [
         "shop/web has no endpoints: no EndpointSlice or Endpoints names any",
         "Deployment web is left out: it changes no rule: list its pods instead",
@@ -248,7 +247,7 @@ fn a_service_without_endpoints_is_told() {
 #[test]
 fn mistakes_of_plain_objects_are_told_in_their_file() {
     let text = OBJECTS.replace("nodePort: 30080", "nodePort: 80");
-    let mistakes = scenario::of_objects(&text, Path::new("objects.yaml")).unwrap_err();
+    let mistakes = infer::from_objects(&text, Path::new("objects.yaml")).unwrap_err();
     assert_eq!(mistakes.errors.len(), 1, "{mistakes}");
     assert_eq!((mistakes.errors[0].span.file.to_str(), mistakes.errors[0].span.line), (Some("objects.yaml"), 4));
 }

@@ -12,7 +12,8 @@ use svclab_rules::{iptables, nftables};
 use super::Written;
 use crate::cli::refusal::Refusal;
 use crate::cli::text_of;
-use crate::scenario::{self, Diagnostic, Diagnostics, Span};
+use crate::input;
+use crate::scenario::{Diagnostic, Diagnostics, Span};
 use crate::text::{counted, printable};
 
 /// The rules of a file.
@@ -146,7 +147,7 @@ impl Saved {
     /// Reads a file, or standard input where it is `-`.
     pub(super) fn read(file: &Path) -> Result<Self, Refusal> {
         let (file, text) = text_of(file);
-        let text = text.map_err(|error| scenario::unreadable(&file, &error))?;
+        let text = text.map_err(|error| input::unreadable(&file, &error))?;
         Ok(Self { file, text })
     }
 
@@ -156,7 +157,7 @@ impl Saved {
             Ok(parsed) if !parsed.rules.tables.is_empty() => {
                 Family::ALL.into_iter().filter(|family| parsed.rules.table(*family).is_some()).collect()
             }
-            _ => self.text.lines().find_map(scenario::family).into_iter().collect(),
+            _ => self.text.lines().find_map(input::family).into_iter().collect(),
         }
     }
 
@@ -168,8 +169,8 @@ impl Saved {
         if let Some((line, message, help)) = foreign_form(text, written.mode) {
             return Err(refused(vec![mistake(file, (line, 1), 1, message, help)]).into());
         }
-        if let (ProxyMode::Iptables, Some((line, family))) = (written.mode, scenario::other_family(text)) {
-            let (message, help) = scenario::both_families(family);
+        if let (ProxyMode::Iptables, Some((line, family))) = (written.mode, input::other_family(text)) {
+            let (message, help) = input::both_families(family);
             return Err(refused(vec![mistake(file, (line, 1), 1, &message, help)]).into());
         }
         let rules = match written.mode {

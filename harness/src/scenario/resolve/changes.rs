@@ -1,13 +1,13 @@
 //! Changes of nodes and pods by a step. Both must be there from the start: a step changes what Kubernetes says of
 //! them, not the network that they are in.
 
-use super::super::raw::{RawNode, RawPod};
-use super::super::tree::At;
 use super::endpoints::object_name;
 use super::findings::Findings;
 use super::located::Located;
 use super::objects::Objects;
 use super::pods::{self, Draft};
+use crate::scenario::schema::{RawNode, RawPod};
+use crate::yaml::At;
 
 /// Changes a node's labels.
 pub(crate) fn node(objects: &mut Objects<'_>, raw: &RawNode, at: At<'_>, findings: &mut Findings) {

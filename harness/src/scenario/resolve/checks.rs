@@ -7,12 +7,12 @@ use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::nftables;
 use svclab_rules::profile::Profile;
 
-use super::super::model::{Host, Scenario, pod_label};
-use super::super::tree::{At, Place};
 use super::addresses::{family, unusable};
 use super::findings::Findings;
 use super::located::Located;
 use super::objects::Objects;
+use crate::scenario::model::{Host, Scenario, pod_label};
+use crate::yaml::{At, Place};
 
 /// The longest name of a file (`NAME_MAX` of Linux).
 const NAME_BYTES: usize = 255;
@@ -32,7 +32,7 @@ pub(crate) fn addresses(
         families(&node.value.internal_ips, node.at, findings);
     }
     for pod in &objects.pods {
-        let name = super::super::model::short_name(&pod.value.pod.name);
+        let name = crate::scenario::model::short_name(&pod.value.pod.name);
         if !pod.value.pod.host_network {
             for ip in &pod.value.pod.ips {
                 claim(&mut used, *ip, format!("pod {name}"), written(pod.at, *ip), findings);

@@ -6,13 +6,12 @@ use svclab_rules::cluster::{
     ContainerPort, Endpoint, EndpointPort, EndpointSlice, Family, Node, ObjectName, Pod, Protocol, Service, ServicePort,
 };
 
-use super::super::decode::did_you_mean;
-use super::super::raw::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
-use super::super::tree::At;
 use super::findings::Findings;
 use super::located::Located;
 use super::objects::Objects;
 use super::pods::{PodState, named};
+use crate::scenario::schema::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
+use crate::yaml::{At, did_you_mean};
 
 /// An endpoint with the ports that it serves.
 struct Member {

@@ -4,13 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use svclab_rules::cluster::{Family, ObjectName, Protocol, Service, ServicePort};
 
-use super::super::decode::did_you_mean;
-use super::super::model::Vantage;
-use super::super::tree::At;
 use super::addresses::unreachable;
 use super::findings::Findings;
 use super::ports::{container_port, port_number, service_ports};
 use super::scene::Scene;
+use crate::scenario::model::Vantage;
+use crate::yaml::{At, did_you_mean};
 
 /// A destination before a family is chosen.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,19 +4,18 @@ use std::net::IpAddr;
 
 use svclab_rules::cluster::{Family, Protocol};
 
-use super::super::decode::did_you_mean;
-use super::super::model::{
-    Balance, DropPlace, Expectation, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, SourceExpectation,
-    Target, pod_label,
-};
-use super::super::raw::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
-use super::super::tree::{At, Place};
 use super::findings::Findings;
 use super::probes::ResolvedProbe;
 use super::promised::promised;
 use super::scene::Scene;
+use crate::scenario::model::{
+    Balance, DropPlace, Expectation, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, SourceExpectation,
+    Target, pod_label,
+};
+use crate::scenario::schema::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
 use crate::stats::flows_to_tell;
 use crate::text::UNDERLAY;
+use crate::yaml::{At, Place, did_you_mean};
 
 /// The balance that the Service API promises.
 const PROMISED: &str = "promised";
@@ -298,7 +297,7 @@ fn endpoints(
         for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.ready) {
             let Some(address) = endpoint.addresses.first().copied() else { continue };
             let label = match &endpoint.pod {
-                Some(pod) => format!("pod/{}:{number}", super::super::model::short_name(pod)),
+                Some(pod) => format!("pod/{}:{number}", crate::scenario::model::short_name(pod)),
                 None => std::net::SocketAddr::new(address, number).to_string(),
             };
             let target = Target { label, address, port: Some(number) };

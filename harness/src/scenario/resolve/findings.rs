@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::super::decode::did_you_mean;
-use super::super::diagnostics::{Diagnostic, Diagnostics};
-use super::super::model::{Note, Span};
-use super::super::tree::{At, Place};
+use crate::input::{Diagnostic, Diagnostics, Span};
+use crate::scenario::model::Note;
 use crate::text::{is_obeyed, one_line};
+use crate::yaml::{At, Place, did_you_mean};
 
 /// Mistakes and notes, in the order in which they were found.
 #[derive(Debug, Default)]

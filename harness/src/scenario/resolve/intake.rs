@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, HashSet};
 use svclab_rules::cluster::objects::{self, Reading};
 use svclab_rules::cluster::{EndpointSlice, ObjectName};
 
-use super::super::model::short_name;
-use super::super::tree::{At, Place};
 use super::endpoints::service_of;
 use super::findings::Findings;
 use super::located::{Located, sound};
@@ -15,6 +13,8 @@ use super::network::Network;
 use super::objects::{Objects, Source};
 use super::pods;
 use super::services;
+use crate::scenario::model::short_name;
+use crate::yaml::{At, Place};
 
 impl<'a> Objects<'a> {
     /// Takes over the objects of files; pods come back, since they may need addresses.

@@ -2,8 +2,8 @@
 
 use svclab_rules::cluster::objects::FieldError;
 
-use super::super::tree::{At, Place};
 use super::findings::Findings;
+use crate::yaml::{At, Place};
 
 /// An object and where it was written.
 #[derive(Debug, Clone)]

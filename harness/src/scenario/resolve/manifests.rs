@@ -9,12 +9,11 @@ use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::api::networking::v1 as networking;
 use serde::de::DeserializeOwned;
 
-use super::super::decode::decode;
-use super::super::diagnostics::Diagnostic;
-use super::super::document;
-use super::super::tree::{At, Kind, Node, Place};
 use super::findings::Findings;
 use super::located::Located;
+use crate::input::Diagnostic;
+use crate::yaml;
+use crate::yaml::{At, Kind, Node, Place, decode};
 
 /// An object of a kind that decides on Service traffic.
 #[derive(Debug, Clone)]
@@ -40,7 +39,7 @@ pub(crate) struct Manifests(BTreeMap<PathBuf, Vec<Arc<Node>>>);
 impl Manifests {
     /// Parses a file.
     pub(crate) fn add(&mut self, file: &Path, text: &str) -> Vec<Diagnostic> {
-        let (documents, mistakes) = document::read(text, file);
+        let (documents, mistakes) = yaml::parse(text, file);
         self.0.insert(file.to_owned(), documents);
         mistakes
     }

@@ -25,24 +25,24 @@ mod scene;
 mod service_list;
 mod services;
 mod states;
+mod steps;
 mod surroundings;
 mod sysctls;
 mod targets;
-mod tests;
 
 use std::path::Path;
 
-use super::model::Scenario;
-use super::raw::RawScenario;
-use super::tree::At;
+use crate::scenario::model::Scenario;
+use crate::scenario::schema::RawScenario;
+use crate::yaml::At;
 use addresses::Pool;
 pub(crate) use findings::Findings;
 pub(crate) use located::{Located, report};
 pub(crate) use manifests::{LEFT_OUT, Manifests, Object};
 pub(crate) use network::gates;
 use objects::{Objects, Source};
+pub(crate) use steps::{Extra, ResolvedProbe};
 pub(crate) use surroundings::RuleFiles;
-pub(crate) use tests::{Extra, ResolvedProbe};
 
 /// What is resolved.
 pub(crate) struct Input<'a> {
@@ -81,7 +81,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
     checks::addresses(&objects, &hosts, &cluster, findings);
     let listed = at.field("rules");
     let rules = surroundings::rules(&raw.rules, listed, input.folder, input.rules, &objects, &cluster, findings);
-    let stage = tests::Stage {
+    let stage = steps::Stage {
         objects: &objects,
         cluster: &cluster,
         hosts: &hosts,
@@ -91,7 +91,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         folder: input.folder,
         extra: input.extra,
     };
-    let (tests, aimed) = tests::tests(&raw.tests, at.field("tests"), &stage, findings);
+    let (tests, aimed) = steps::tests(&raw.tests, at.field("tests"), &stage, findings);
     if raw.tests.is_empty() && input.needs_tests {
         let help = "Add `tests:` with at least one `probe` and its `expect`.";
         let place = if at.has("tests") { at.field("tests") } else { at.field("name") };

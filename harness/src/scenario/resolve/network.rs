@@ -8,13 +8,12 @@ use svclab_rules::cluster::{Family, ProxyConfig};
 use svclab_rules::profile::Profile;
 use svclab_rules::profile::gates::{Oddity, names, oddity};
 
-use super::super::decode::did_you_mean;
-use super::super::model::{Cni, CniKind, Overlay};
-use super::super::raw::{OneOrMany, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
-use super::super::tree::At;
 use super::addresses::{family, overlap};
 use super::findings::Findings;
 use super::located::{Located, report};
+use crate::scenario::model::{Cni, CniKind, Overlay};
+use crate::scenario::schema::{OneOrMany, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
+use crate::yaml::{At, did_you_mean};
 
 /// Where cluster IPs come from if nothing is said: the first range of a family that pods do not have.
 const SERVICES: [&str; 4] = ["10.96.0.0/12", "172.20.0.0/16", "fd00:10:96::/112", "fd00:172:20::/112"];

@@ -6,13 +6,13 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as core;
 use svclab_rules::cluster::{Family, Node, objects};
 
-use super::super::limits;
-use super::super::raw::{OneOrMany, RawNode};
-use super::super::tree::{At, Place};
 use super::addresses::{Pool, Ranges, family, overlaps};
 use super::findings::Findings;
 use super::located::{Located, sound};
 use super::network::Network;
+use crate::input::limits;
+use crate::scenario::schema::{OneOrMany, RawNode};
+use crate::yaml::{At, Place};
 
 /// Where nodes' own addresses come from, first as kind has it: the first range of a family that pods do not have is taken.
 const UNDERLAY: [&str; 4] = ["172.18.0.0/16", "192.168.18.0/24", "fd00:172:18::/64", "fd00:192:168:18::/64"];

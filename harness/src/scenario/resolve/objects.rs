@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use svclab_rules::cluster::{EndpointSlice, Node};
 
-use super::super::raw::{RawApply, RawEndpoints, RawNode, RawPod, RawScenario, RawService};
-use super::super::tree::At;
 use super::addresses::Pool;
 use super::located::Located;
 use super::pods::PodState;
 use super::service_list::ServiceList;
+use crate::scenario::schema::{RawApply, RawEndpoints, RawNode, RawPod, RawScenario, RawService};
+use crate::yaml::At;
 
 /// The objects of the cluster.
 #[derive(Debug, Clone)]

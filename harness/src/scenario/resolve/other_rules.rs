@@ -4,11 +4,10 @@ use svclab_rules::cluster::{Cluster, ProxyMode};
 use svclab_rules::iptables::evaluate::{CompileError, Mistake, Program};
 use svclab_rules::iptables::{self, Order, Parsed, RuleSet, Target};
 
-use super::super::diagnostics::Diagnostic;
-use super::super::limits;
-use super::super::model::{Install, OtherRules, Place as Namespace, Span};
-use super::super::tree::{At, Place};
 use super::findings::Findings;
+use crate::input::{Diagnostic, Span, limits};
+use crate::scenario::model::{Install, OtherRules, Place as Namespace};
+use crate::yaml::{At, Place};
 
 mod tables;
 

@@ -7,13 +7,13 @@ use k8s_openapi::api::core::v1 as core;
 use svclab_rules::cluster::objects::{self, Reading};
 use svclab_rules::cluster::{Family, Node, ObjectName, Pod};
 
-use super::super::limits;
-use super::super::raw::RawPod;
-use super::super::tree::At;
 use super::addresses::Pool;
 use super::findings::Findings;
 use super::located::{Located, sound};
 use super::nodes::{one_of, only_one};
+use crate::input::limits;
+use crate::scenario::schema::RawPod;
+use crate::yaml::At;
 
 /// A pod, and what only svclab wants to know of it.
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ fn hosts(raw: &RawPod, at: At<'_>, nodes: &[Located<'_, Node>], findings: &mut F
 
 /// The Kubernetes object of a short form.
 fn object(raw: &RawPod, name: String, node: &str, addresses: &[String]) -> core::Pod {
-    let port = |port: &super::super::raw::RawPodPort| core::ContainerPort {
+    let port = |port: &crate::scenario::schema::RawPodPort| core::ContainerPort {
         name: port.name.clone(),
         container_port: port.container_port,
         protocol: port.protocol.clone(),

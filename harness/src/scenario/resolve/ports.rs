@@ -2,9 +2,9 @@
 
 use svclab_rules::cluster::{Pod, Service, ServicePort};
 
-use super::super::model::short_name;
-use super::super::tree::{At, Place};
 use super::findings::Findings;
+use crate::scenario::model::short_name;
+use crate::yaml::{At, Place};
 
 /// A port by number.
 pub(super) fn port_number(text: &str, at: At<'_>, findings: &mut Findings) -> Option<u16> {

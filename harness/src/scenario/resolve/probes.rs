@@ -4,16 +4,15 @@ use std::net::SocketAddr;
 
 use svclab_rules::cluster::{Family, Node, ObjectName, Protocol, ServicePort};
 
-use super::super::decode::listed;
-use super::super::limits;
-use super::super::model::{Destination, Flows, Probe, Vantage};
-use super::super::raw::{RawFlows, RawProbe};
-use super::super::served::served_at;
-use super::super::tree::{At, Place};
 use super::ends::Ends;
 use super::findings::Findings;
 use super::scene::Scene;
 use super::surroundings::family;
+use crate::input::limits;
+use crate::scenario::model::{Destination, Flows, Probe, Vantage};
+use crate::scenario::schema::{RawFlows, RawProbe};
+use crate::scenario::served::served_at;
+use crate::yaml::{At, Place, listed};
 
 /// A probe of one family, and the Service that it goes to.
 pub(crate) struct ResolvedProbe {

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use svclab_rules::cluster::Family;
 use svclab_rules::promise::{Outcome, Promise, Promises, Question, VantagePoint};
 
-use super::super::model::{Balance, Probe, Target, Vantage, short_name};
-use super::super::tree::At;
 use super::findings::Findings;
 use super::scene::Scene;
+use crate::scenario::model::{Balance, Probe, Target, Vantage, short_name};
+use crate::yaml::At;
 
 /// The shares that are promised to a probe's flows, with the policies and hints of the Service in this state of the cluster.
 /// A mistake where no shares are promised.

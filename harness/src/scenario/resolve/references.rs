@@ -2,11 +2,11 @@
 
 use svclab_rules::cluster::{Node, ObjectName};
 
-use super::super::model::short_name;
-use super::super::tree::{At, Node as Tree};
 use super::findings::Findings;
 use super::objects::Objects;
 use super::services;
+use crate::scenario::model::short_name;
+use crate::yaml::{At, Node as Tree};
 
 impl Objects<'_> {
     /// The node of a name.

@@ -2,14 +2,14 @@
 
 use svclab_rules::cluster::{Cluster, Node, Pod, Service};
 
-use super::super::model::short_name;
-use super::super::model::{Host, OtherRules};
-use super::super::tree::At;
 use super::endpoints::object_name;
 use super::findings::Findings;
 use super::located::Located;
 use super::objects::Objects;
 use super::pods;
+use crate::scenario::model::short_name;
+use crate::scenario::model::{Host, OtherRules};
+use crate::yaml::At;
 
 /// What names are looked up in: the objects as they are now, then as they were at the start, so that a probe can be
 /// sent to where a Service was.

@@ -55,8 +55,8 @@ impl<'a> ServiceList<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::tree::{At, Node};
     use super::*;
+    use crate::yaml::{At, Node};
 
     #[test]
     fn a_service_keeps_its_place_until_it_is_removed() {

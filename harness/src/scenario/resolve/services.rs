@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1 as core;
 use svclab_rules::cluster::{Family, ObjectName};
 
-use super::super::raw::{RawIngress, RawService, RawServicePort};
 use super::addresses::{Pool, family};
 use super::findings::Findings;
 use super::located::Located;
 use super::network::Network;
+use crate::scenario::schema::{RawIngress, RawService, RawServicePort};
 
 /// Namespace and name of a short form.
 pub(crate) fn name_of(raw: &RawService) -> ObjectName {

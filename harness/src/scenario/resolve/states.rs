@@ -6,7 +6,6 @@ use svclab_rules::cluster::objects;
 use svclab_rules::cluster::{Cluster, EndpointSlice, ObjectName, Service};
 use svclab_rules::selection;
 
-use super::super::tree::{At, Place};
 use super::addresses::Pool;
 use super::changes;
 use super::endpoints::{self, service_of};
@@ -19,6 +18,7 @@ use super::objects::{Objects, Source};
 use super::pods;
 use super::service_list::ServiceList;
 use super::services;
+use crate::yaml::{At, Place};
 
 impl<'a> Objects<'a> {
     /// The objects at the start. `pool` knows the addresses that are taken outside of the cluster.

@@ -6,9 +6,6 @@ use std::path::{Path, PathBuf};
 
 use svclab_rules::cluster::{Cluster, Family};
 
-use super::super::model::{Host, Install, OtherRules, Place as Namespace, Span};
-use super::super::raw::{OneOrMany, RawFamily, RawHost, RawInstall, RawRules};
-use super::super::tree::At;
 use super::addresses::Pool;
 use super::endpoints::object_name;
 use super::findings::Findings;
@@ -18,6 +15,10 @@ use super::nodes::{defaults, one_of, only_one};
 use super::objects::Objects;
 use super::other_rules::{self, Written};
 use super::pods;
+use crate::input::Span;
+use crate::scenario::model::{Host, Install, OtherRules, Place as Namespace};
+use crate::scenario::schema::{OneOrMany, RawFamily, RawHost, RawInstall, RawRules};
+use crate::yaml::At;
 
 /// Addresses for documentation (RFC 5737, RFC 3849), which no real machine has: the first range of a family that pods do not have
 /// is taken.

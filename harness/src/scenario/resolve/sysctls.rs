@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::decode::did_you_mean;
-use super::super::model::Setting;
-use super::super::raw::{RawNode, Scalar};
-use super::super::tree::At;
 use super::findings::Findings;
+use crate::scenario::model::Setting;
+use crate::scenario::schema::{RawNode, Scalar};
+use crate::yaml::{At, did_you_mean};
 
 mod known;
 

@@ -4,13 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, Pod, Protocol};
 
-use super::super::model::short_name;
-use super::super::model::{Place as Namespace, Target};
-use super::super::served::served_at;
-use super::super::tree::At;
 use super::findings::Findings;
 use super::ports::{container_port, port_number};
 use super::scene::Scene;
+use crate::scenario::model::short_name;
+use crate::scenario::model::{Place as Namespace, Target};
+use crate::scenario::served::served_at;
+use crate::yaml::At;
 
 impl Scene<'_, '_> {
     /// Where a probe can come out, of one family. A name that stands for several pods gives several targets.

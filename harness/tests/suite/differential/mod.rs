@@ -23,6 +23,7 @@ use mistakes::Mistake;
 use rstest::rstest;
 use serde_json::{Value, json};
 use svclab::documents;
+use svclab::input;
 use svclab::lab::Backend;
 use svclab::scenario::{self, Probe, Scenario, Step};
 use svclab::testing;
@@ -162,7 +163,7 @@ fn text_of(scenario: &Value) -> String {
 }
 
 fn load(text: &str) -> Result<Scenario, String> {
-    scenario::parse(text, Path::new("random.yaml"), &scenario::read_file).map_err(|mistakes| mistakes.to_string())
+    scenario::parse(text, Path::new("random.yaml"), &input::read_file).map_err(|mistakes| mistakes.to_string())
 }
 
 fn compare(text: &str, mistakes: &[Mistake], probes: &[Probe], backend: Backend) -> Result<Agreement, String> {

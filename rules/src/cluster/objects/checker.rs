@@ -154,7 +154,7 @@ impl Checker {
                 let text = text.unwrap_or_default();
                 let known = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
                 let help = match words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
-                    Some((word, _)) => format!("Evaluated you mean `{word}`? Capitals count."),
+                    Some((word, _)) => format!("Did you mean `{word}`? Capitals count."),
                     None => format!("Known values are {known}."),
                 };
                 self.refuse(path, format!("unknown value `{text}`"), help);

@@ -4,11 +4,10 @@ use svclab_rules::cluster::Family;
 use svclab_rules::nftables::evaluate::{CompileError, Mistake, Part, Program};
 use svclab_rules::nftables::{self, Condition, ErrorPlace, Name, OtherTable, ParseError, Parsed, Statement};
 
-use super::super::super::diagnostics::Diagnostic;
-use super::super::super::limits;
-use super::super::super::model::{Install, Place, TABLES_LEFT_OUT};
 use super::super::findings::Findings;
 use super::Written;
+use crate::input::{Diagnostic, limits};
+use crate::scenario::model::{Install, Place, TABLES_LEFT_OUT};
 
 /// What kube-proxy calls its tables.
 const PROXY: &str = "kube-proxy";

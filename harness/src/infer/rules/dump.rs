@@ -11,9 +11,8 @@ use svclab_rules::iptables::TableName;
 use svclab_rules::nftables::ErrorPlace;
 use svclab_rules::{iptables, nftables};
 
-use super::super::diagnostics::{Diagnostic, Diagnostics};
-use super::super::form::{Form, both_families, form, other_family};
-use super::super::model::Span;
+use crate::input::{Diagnostic, Diagnostics, Form, both_families, form, other_family};
+use crate::scenario::Span;
 
 /// The rules of a node in the language of a mode.
 pub(super) enum Dump {

@@ -9,14 +9,12 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as Range, Tag};
 
-use super::diagnostics::{Diagnostic, Label};
-use super::limits;
-use super::model::Span;
 use super::tree::{Entry, Kind, Mark, Node};
+use crate::input::{Diagnostic, Label, Span, limits};
 
 /// Reads all documents of a text. With the documents come the mistakes; a syntax error ends the reading, so it is
 /// the last, and the document that it stands in is missing.
-pub(crate) fn read(text: &str, file: &Path) -> (Vec<Arc<Node>>, Vec<Diagnostic>) {
+pub(crate) fn parse(text: &str, file: &Path) -> (Vec<Arc<Node>>, Vec<Diagnostic>) {
     let mut builder = Builder::new(text, file);
     if text.len() > limits::FILE_BYTES {
         builder.mistake(

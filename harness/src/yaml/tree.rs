@@ -4,8 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::diagnostics::{Diagnostic, Label};
-use super::model::Span;
+use crate::input::{Diagnostic, Label, Span};
 
 /// A stretch of text on one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,11 +20,9 @@ use svclab_rules::cluster::ProxyConfig;
 
 use self::dump::Dump;
 use self::surroundings::{HERE, Surroundings};
-use super::assumed::{Around, Assumed, file_name, own_name};
-use super::diagnostics::Diagnostics;
-use super::model::Note;
-use super::plain::cluster;
-use super::read::without_tests;
+use super::objects::{Around, Assumed, file_name, own_name};
+use crate::input::Diagnostics;
+use crate::scenario::{Note, cluster, without_tests};
 use crate::text::{counted, one_line};
 
 /// Builds a scenario around rules that were saved on a node: what `iptables-save` writes, or `nft list ruleset` with `-j` or
@@ -36,7 +34,7 @@ use crate::text::{counted, one_line};
 /// # Errors
 ///
 /// What cannot be read, rules that show no Service, and services of which no lab can be built.
-pub fn infer(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
+pub fn from_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let dump = Dump::read(text, path)?;
     let shown = dump.shown();
     let surroundings = Surroundings::of(&shown);

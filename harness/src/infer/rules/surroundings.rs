@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use svclab_rules::cluster::Family;
 use svclab_rules::infer::{Inferred, InferredPort};
 
-use super::super::assumed::wide;
+use super::super::objects::wide;
 use crate::text::counted;
 
 /// The node whose rules they are.

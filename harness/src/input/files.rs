@@ -11,9 +11,9 @@ use nix::sys::statfs::{
     TRACEFS_MAGIC, statfs,
 };
 
+use super::diagnostics::Span;
 use super::diagnostics::{Diagnostic, Diagnostics};
 use super::limits::FILE_BYTES;
-use super::model::Span;
 use crate::text::{printable, reason};
 
 /// The report of a file that cannot be read.
@@ -106,7 +106,7 @@ impl Reach {
 
 /// The folder that a scenario's paths start from. A scenario that comes through a pipe or a descriptor lies in none: its paths start
 /// where svclab was started.
-pub(super) fn folder_of(scenario: &Path) -> PathBuf {
+pub(crate) fn folder_of(scenario: &Path) -> PathBuf {
     let is_open = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|start| scenario.starts_with(start));
     if is_open { PathBuf::new() } else { scenario.parent().unwrap_or(Path::new("")).to_owned() }
 }
@@ -139,7 +139,7 @@ fn read_below(root: &Path, path: &Path) -> io::Result<String> {
 struct Outside(PathBuf);
 
 /// Whether a file was not read because of where it lies.
-pub(super) fn is_outside(error: &io::Error) -> bool {
+pub(crate) fn is_outside(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Outside>())
 }
 

@@ -5,10 +5,6 @@ use std::path::Path;
 
 use svclab_rules::cluster::Cluster;
 
-use super::super::limits;
-use super::super::model::{Host, OtherRules, Probe, Step, Test};
-use super::super::raw::{RawApply, RawExpect, RawProbe, RawTest};
-use super::super::tree::At;
 use super::expectations::{self, expectation};
 use super::findings::Findings;
 use super::located::Located;
@@ -17,6 +13,10 @@ use super::network::Network;
 use super::objects::{Objects, Source};
 use super::probes::probes;
 use super::scene::Scene;
+use crate::input::limits;
+use crate::scenario::model::{Host, OtherRules, Probe, Step, Test};
+use crate::scenario::schema::{RawApply, RawExpect, RawProbe, RawTest};
+use crate::yaml::At;
 
 /// What tests are resolved against.
 pub(crate) struct Stage<'s, 'a> {

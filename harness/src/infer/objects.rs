@@ -12,12 +12,8 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, Service, ServiceType};
 
-use super::diagnostics::Diagnostics;
-use super::files::folder_of;
-use super::model::{Note, Scenario};
-use super::plain::cluster;
-use super::read::without_tests;
-use super::resolve::LEFT_OUT;
+use crate::input::{Diagnostics, folder_of};
+use crate::scenario::{LEFT_OUT, Note, Scenario, cluster, without_tests};
 use crate::text::{one_line, path_text};
 
 /// The scenario that plain objects are verified in, and what was assumed, in words.
@@ -40,7 +36,7 @@ pub struct Assumed {
 ///
 /// What is no object; all that the API server would have refused; objects that no lab can be built of, as addresses of pods
 /// that lie outside of their node's range.
-pub fn of_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
+pub fn from_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let (written, assumptions) = around(text, path)?;
     // The objects' own mistakes are told with their place in the file; those of what was assumed have none.
     let itself = own_name(path);

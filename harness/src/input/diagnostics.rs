@@ -5,10 +5,36 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::model::Span;
-use crate::text::one_line;
+use crate::text::{one_line, printable, serialize_path};
+
+/// A place in an input file, shown as `file:line:column`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Span {
+    /// The file, as the user named it.
+    #[serde(serialize_with = "serialize_path")]
+    #[schemars(with = "String")]
+    pub file: PathBuf,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+impl Span {
+    /// The beginning of a file: the place of what is about all of it.
+    pub fn start_of(file: &Path) -> Self {
+        Self { file: file.to_owned(), line: 1, column: 1 }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", printable(&self.file), self.line, self.column)
+    }
+}
 
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path as SerdePath, Segment};
 
-use super::diagnostics::Diagnostic;
-use super::limits;
 use super::tree::{At, Hop, Kind, Node, Place};
 use super::value::Reader;
+use crate::input::{Diagnostic, limits};
 
 /// What decoding a tree gave.
 pub(crate) struct Decoded<T> {
@@ -163,7 +162,7 @@ pub(crate) fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<Str
     let mut nearest: Vec<&str> =
         near.into_iter().filter(|(distance, _)| *distance == least).map(|(_, name)| name).collect();
     nearest.truncate(NEAREST);
-    Some(format!("Evaluated you mean {}?", joined(&nearest, "or")))
+    Some(format!("Did you mean {}?", joined(&nearest, "or")))
 }
 
 /// serde's names of types, as YAML writers know them.
@@ -204,9 +203,9 @@ mod tests {
     use super::did_you_mean;
 
     #[rstest]
-    #[case::one("clent", &["client", "server"], Some("Evaluated you mean `client`?"))]
-    #[case::tie("web-3", &["web-1", "web-2", "db"], Some("Evaluated you mean `web-1` or `web-2`?"))]
-    #[case::three_of_four("web-5", &["web-1", "web-2", "web-3", "web-4"], Some("Evaluated you mean `web-1`, `web-2` or `web-3`?"))]
+    #[case::one("clent", &["client", "server"], Some("Did you mean `client`?"))]
+    #[case::tie("web-3", &["web-1", "web-2", "db"], Some("Did you mean `web-1` or `web-2`?"))]
+    #[case::three_of_four("web-5", &["web-1", "web-2", "web-3", "web-4"], Some("Did you mean `web-1`, `web-2` or `web-3`?"))]
     #[case::none("zebra", &["client", "server"], None)]
     fn the_nearest_names_are_offered(#[case] name: &str, #[case] known: &[&str], #[case] expected: Option<&str>) {
         assert_eq!(did_you_mean(name, known).as_deref(), expected);

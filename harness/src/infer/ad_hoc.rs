@@ -6,17 +6,11 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::Cluster;
 
-use super::assumed::{around, own_name};
-use super::decode::decode;
-use super::diagnostics::Diagnostics;
-use super::document;
-use super::files::{Reach, read_argument, unreadable};
-use super::find::is_manifest;
-use super::model::{Probe, Scenario};
-use super::raw::RawProbe;
-use super::read::parse_into;
-use super::resolve::{Extra, Findings, ResolvedProbe};
-use super::tree::At;
+use super::objects::{around, own_name};
+use crate::input::{Diagnostics, Reach, is_manifest, read_argument, unreadable};
+use crate::scenario::{Extra, Findings, Probe, RawProbe, ResolvedProbe, Scenario, parse_into};
+use crate::yaml;
+use crate::yaml::{At, decode};
 
 /// A probe that is asked for beside those of a scenario, in the words of one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,7 +45,7 @@ pub struct AdHocScenario {
 /// What mistakes of an [`AdHocProbe`] call the place that it stands in.
 const ARGUMENTS: &str = "the command line";
 
-/// Reads a scenario as [`load`](super::load) does, or makes one of plain objects as [`of_objects`](super::of_objects), and what a probe in its
+/// Reads a scenario as [`load`](super::load) does, or makes one of plain objects as [`from_objects`](super::from_objects), and what a probe in its
 /// words means in it.
 ///
 /// # Errors
@@ -77,7 +71,7 @@ pub(crate) fn aim_at(text: &str, path: &Path, aim: &AdHocProbe, reach: Reach) ->
     let (arguments, written) = (Path::new(ARGUMENTS), written(aim));
     let mut sources =
         BTreeMap::from([(path.to_owned(), Arc::from(text)), (arguments.to_owned(), Arc::from(written.as_str()))]);
-    let (trees, mistakes) = document::read(&written, arguments);
+    let (trees, mistakes) = yaml::parse(&written, arguments);
     mistakes.into_iter().for_each(|mistake| findings.add(mistake));
     let decoded = trees.first().map(|tree| decode::<RawProbe>(arguments, tree));
     let mistakes = decoded.as_ref().map(|decoded| decoded.mistakes.clone()).unwrap_or_default();

@@ -4,34 +4,34 @@
 pub const FILE_BYTES: usize = 64 << 20;
 
 /// Lists and maps inside of each other. A Pod with everything that the API knows needs about 20.
-pub(super) const DEPTH: usize = 64;
+pub(crate) const DEPTH: usize = 64;
 
 /// Values of one file: scalars, lists and maps, aliases left out. What 64 MiB of YAML for a real cluster have is half of it.
-pub(super) const VALUES: u32 = 8_000_000;
+pub(crate) const VALUES: u32 = 8_000_000;
 
 /// Values that aliases (`*name`) may add to those that are written out.
-pub(super) const ALIASED_VALUES: u32 = 100_000;
+pub(crate) const ALIASED_VALUES: u32 = 100_000;
 
 /// Bytes of text that aliases may add to what is written out.
-pub(super) const ALIASED_BYTES: usize = 4 << 20;
+pub(crate) const ALIASED_BYTES: usize = 4 << 20;
 
 /// Texts that are kept once, however often they stand in a file: names of fields, of which the API's objects have some hundreds, and short values.
-pub(super) const SHARED_TEXTS: usize = 4096;
+pub(crate) const SHARED_TEXTS: usize = 4096;
 
 /// Bytes of a value that is kept once.
-pub(super) const SHORT: usize = 8;
+pub(crate) const SHORT: usize = 8;
 
 /// Mistakes of one document that are looked for before reading it is given up.
-pub(super) const MISTAKES: usize = 50;
+pub(crate) const MISTAKES: usize = 50;
 
 /// Values that may be looked at again and again to find further mistakes.
-pub(super) const RECOVERY_VALUES: u32 = 5_000_000;
+pub(crate) const RECOVERY_VALUES: u32 = 5_000_000;
 
 /// Pods that one `replicas:` may ask for.
-pub(super) const REPLICAS: u32 = 10_000;
+pub(crate) const REPLICAS: u32 = 10_000;
 
 /// Objects of all states that the changes of a scenario lead to: each state has all of its cluster's.
-pub(super) const OBJECTS_OF_CHANGES: usize = 200_000;
+pub(crate) const OBJECTS_OF_CHANGES: usize = 200_000;
 
 /// Flows that one probe may ask for.
 pub const MOST_FLOWS: u64 = 100_000_000;

@@ -7,22 +7,30 @@ mod cluster;
 mod endpoints;
 mod machines;
 mod services;
-mod tests;
+mod steps;
 mod values;
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 
 pub(crate) use cluster::{RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
 pub(crate) use endpoints::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
 pub(crate) use machines::{RawHost, RawNode, RawPod, RawPodPort, Scalar};
 pub(crate) use services::{RawIngress, RawService, RawServicePort};
-pub(crate) use tests::{
+pub(crate) use steps::{
     RawApply, RawBalance, RawDropped, RawExpect, RawFlows, RawProbe, RawRejectKind, RawRejected, RawTest,
 };
 pub(crate) use values::{OneOrMany, Version};
+
+/// The schema (draft 2020-12), made from the same types that scenarios are decoded into.
+pub fn schema() -> serde_json::Value {
+    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<RawScenario>();
+    schema.insert("title".to_owned(), "svclab scenario".into());
+    schema.to_value()
+}
 
 /// A scenario: a cluster, and what must become of packets in it.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,0 +1,13 @@
+//! YAML as typed values, with the place of every value and all errors at once.
+//!
+//! 1. `document`: text → a `tree` of values with their places, within bounds;
+//! 2. `decode`: tree → types that implement serde's `Deserialize`; `value` lets serde read the tree in place.
+
+mod decode;
+mod document;
+mod tree;
+mod value;
+
+pub(crate) use decode::{decode, did_you_mean, listed};
+pub(crate) use document::parse;
+pub(crate) use tree::{At, Kind, Node, Place};

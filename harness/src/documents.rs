@@ -90,11 +90,7 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
     }
     for rules in &scenario.rules {
         if let Place::Pod(pod) = &rules.place {
-            documents.push(Document {
-                netns: pod_label(pod),
-                family: rules.family,
-                rules: Arc::new(alone(rules)?),
-            });
+            documents.push(Document { netns: pod_label(pod), family: rules.family, rules: Arc::new(alone(rules)?) });
         }
     }
     Ok(documents)

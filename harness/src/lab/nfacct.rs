@@ -95,8 +95,7 @@ fn is_there(backend: Backend) -> bool {
         let mut rules = RuleSet::new(Family::Ipv4);
         let counts = Rule { matches: [Match::Nfacct("svclab".into())].into_iter().collect(), ..Rule::default() };
         rules.table_mut(TableName::Filter).chains.push(Chain { rules: vec![counts], ..Chain::builtin("INPUT") });
-        let document =
-            Document { netns: "alone".to_owned(), family: Family::Ipv4, rules: Arc::new(rules.into()) };
+        let document = Document { netns: "alone".to_owned(), family: Family::Ipv4, rules: Arc::new(rules.into()) };
         with_lab(&topology, &[document], backend, |_| ()).is_ok()
     })
 }

@@ -9,7 +9,8 @@ fn iptables(rule: &str) -> Rules {
 
 fn other_tables(family: &str, chain: &str) -> Rules {
     let set = "set s {\n type ipv4_addr\n size 65535\n flags dynamic,timeout\n timeout 3h\n }";
-    let text = format!("table {family} a {{\n {} chain c {{\n {chain}\n }}\n}}\n", if chain == "SET" { set } else { "" });
+    let text =
+        format!("table {family} a {{\n {} chain c {{\n {chain}\n }}\n}}\n", if chain == "SET" { set } else { "" });
     Rules::OtherTables(OtherTables::parse(&text.replace("SET", "accept")).expect("tables"))
 }
 
@@ -42,7 +43,8 @@ fn other_tables_are_installed_as_written_behind_what_empties_them() {
 
 #[test]
 fn what_is_installed_is_what_was_parsed() {
-    let indented = "  *nat\n\t:PREROUTING ACCEPT [0:0]\n   -A PREROUTING  -p tcp   -m ttl --ttl-lt 5  -j RETURN \n  COMMIT";
+    let indented =
+        "  *nat\n\t:PREROUTING ACCEPT [0:0]\n   -A PREROUTING  -p tcp   -m ttl --ttl-lt 5  -j RETURN \n  COMMIT";
     let rules = Rules::parse(ProxyMode::Iptables, Family::Ipv4, indented).expect("rules");
     let expected = "*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m ttl --ttl-lt 5 -j RETURN\nCOMMIT\n";
     assert_eq!(rules.print_sync(), expected);

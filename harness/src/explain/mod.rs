@@ -18,7 +18,8 @@ mod phrases;
 mod svg;
 mod text;
 
-use crate::documents::{self, Document, DocumentError};
+use svclab_rules::ruleset::Unsupported;
+use crate::documents::{self, Document};
 use crate::infer::AdHocScenario;
 use crate::lab::{Backend, LabError, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
@@ -41,7 +42,7 @@ pub use text::{Style, page};
 pub enum ExplainError {
     /// The rules cannot be written.
     #[error(transparent)]
-    Documents(#[from] DocumentError),
+    Documents(#[from] Unsupported),
     /// They cannot be walked.
     #[error(transparent)]
     Unwalkable(#[from] PredictError),

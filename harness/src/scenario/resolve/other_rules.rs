@@ -37,10 +37,12 @@ pub(crate) struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// The rules as they are installed, where they could be parsed.
-    pub(crate) fn into_rules(self) -> Option<OtherRules> {
+    /// The rules as they are installed. Where they could not be parsed, the namespace still counts as one with rules, so that tests
+    /// are checked against that.
+    pub(crate) fn into_rules(self) -> OtherRules {
         let Self { place, family, origin, install, parsed, .. } = self;
-        Some(OtherRules { place, family, rules: Arc::new(parsed.ok()?.of_family(family)), origin, install })
+        let rules = parsed.unwrap_or_else(|_| RuleSet::new(family).into());
+        OtherRules { place, family, rules: Arc::new(rules.of_family(family)), origin, install }
     }
 
     /// Whether they are tables of nftables alongside kube-proxy's rules.

@@ -111,7 +111,7 @@ pub(crate) fn rules(
     if findings.errors.is_empty() {
         other_rules::programs(&all, cluster, findings);
     }
-    all.into_iter().filter_map(Written::into_rules).collect()
+    all.into_iter().map(Written::into_rules).collect()
 }
 
 /// The family that a word means.

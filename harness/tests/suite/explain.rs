@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rstest::rstest;
-use svclab::explain::{Explanation, Style, OutcomeKind, explain, explain_live, mermaid, page, svg};
+use svclab::explain::{Explanation, OutcomeKind, Style, explain, explain_live, mermaid, page, svg};
 use svclab::infer::{AdHocProbe, load_with_ad_hoc_probe};
 use svclab::lab::Backend;
 use svclab::testing;

@@ -9,8 +9,8 @@ use super::probes::ResolvedProbe;
 use super::promised::promised;
 use super::scene::Scene;
 use crate::scenario::model::{
-    Balance, DropPlace, Expectation, Flows, ExpectedOutcome, RejectKind, ReplyExpectation, SourceExpectation,
-    Target, pod_label,
+    Balance, DropPlace, Expectation, ExpectedOutcome, Flows, RejectKind, ReplyExpectation, SourceExpectation, Target,
+    pod_label,
 };
 use crate::scenario::schema::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
 use crate::stats::flows_to_tell;
@@ -243,7 +243,13 @@ fn word_or_address(text: &str, words: [&str; 2], at: At<'_>, findings: &mut Find
     address
 }
 
-fn balance(raw: &RawExpect, at: At<'_>, kind: ProbeKind, scene: &Scene<'_, '_>, findings: &mut Findings) -> Option<Balance> {
+fn balance(
+    raw: &RawExpect,
+    at: At<'_>,
+    kind: ProbeKind,
+    scene: &Scene<'_, '_>,
+    findings: &mut Findings,
+) -> Option<Balance> {
     let at = at.field("balance");
     match raw.balance.as_ref()? {
         RawBalance::Word(word) if word == EVEN => Some(Balance::Even),

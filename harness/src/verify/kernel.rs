@@ -66,7 +66,7 @@ pub fn compare_with_kernel(
             for (number, (probe, observed)) in probes.iter().zip(&flows).enumerate() {
                 agreement.add(&network, number, probe, observed);
             }
-            if documents.iter().any(Document::remembers) {
+            if documents.iter().any(|document| document.rules.remembers()) {
                 agreement.try_alone(&network, probes, &mut prober)?;
             }
             Ok(agreement)

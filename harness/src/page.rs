@@ -201,8 +201,7 @@ a row of a table that has more than forty columns
         let mut page = page(40, true);
         let words = page.paint(FAINT, "a line that is longer than forty columns can hold");
         page.line(0, words);
-        let expected =
-            "\x1b[2ma line that is longer than forty columns\x1b[0m\n\x1b[2m  can hold\x1b[0m\n";
+        let expected = "\x1b[2ma line that is longer than forty columns\x1b[0m\n\x1b[2m  can hold\x1b[0m\n";
         assert_eq!(page.finish(), expected);
     }
 

@@ -84,8 +84,7 @@ fn summary(report: &Report, page: &Page) -> String {
     };
     match [defects, unknown].into_iter().flatten().collect::<Vec<_>>() {
         none if none.is_empty() => {
-            let words =
-                if report.is_part { "shares are even as far as these lines go" } else { "every share is even" };
+            let words = if report.is_part { "shares are even as far as these lines go" } else { "every share is even" };
             format!("{head}; {}", page.paint(GOOD, words))
         }
         words => format!("{head}; {}", words.join("; ")),

@@ -281,7 +281,10 @@ const WITHOUT_FIRST: &str = "-A KUBE-SVC-A -m comment --comment \"default/web\" 
 fn of_some_lines_no_more_is_claimed_than_they_show() {
     let page = console::render(&report(WITHOUT_FIRST), Settings::default());
     assert!(page.ends_with("1 cascade, 2 endpoints; shares are even as far as these lines go\n"), "{page}");
-    assert!(page.contains("note: only the chains of services were examined, not the rules that jump to them"), "{page}");
+    assert!(
+        page.contains("note: only the chains of services were examined, not the rules that jump to them"),
+        "{page}"
+    );
     // The endpoint that the missing rule leads to is shown.
     let more =
         "-A KUBE-SEP-A -p tcp -m comment --comment \"default/web\" -m tcp -j DNAT --to-destination 10.0.0.1:80\n";

@@ -7,9 +7,9 @@ use rstest::rstest;
 use svclab_rules::cluster::{ObjectName, Protocol};
 
 use super::*;
-use crate::page::{Detail, Settings};
 use crate::judge::{Context, expected_parts, judge};
 use crate::observation::{Delivery, Direction, FlowObservation, ObservedOutcome, Sighting, Tally};
+use crate::page::{Detail, Settings};
 use crate::scenario::{
     Balance, Destination, Expectation, ExpectedOutcome, Flows, Probe, RejectKind, ReplyExpectation, SourceExpectation,
     Target, Vantage,

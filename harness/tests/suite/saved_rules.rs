@@ -169,7 +169,10 @@ fn tables_that_were_not_verified_are_told_with_the_result() {
     for options in [&["verify"][..], &["verify", "-q"]] {
         let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(options).arg(&file).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(text.contains("not verified: 1 table other than kube-proxy's: inet fw (rules: 1)"), "{options:?}: {text}");
+        assert!(
+            text.contains("not verified: 1 table other than kube-proxy's: inet fw (rules: 1)"),
+            "{options:?}: {text}"
+        );
         assert_eq!(output.status.code(), Some(0), "{text}");
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rstest::rstest;
-use svclab::scenario::{Install, OtherRules, Place};
 use svclab::page::Settings;
+use svclab::scenario::{Install, OtherRules, Place};
 use svclab::verify::{Disagreement, Finding, Options, json, page, verify};
 use svclab::{infer, scenario, testing};
 use svclab_rules::cluster::{Family, ProxyMode};

@@ -122,10 +122,6 @@ fn rest_of_the_expectation(page: &mut Page, probe: &ProbeReport) {
     let word = if unjudged { "expected" } else { "held    " };
     page.gap();
     for (field, words) in probe.expected.iter().filter(|(field, _)| !differs(*field)) {
-        page.labelled(
-            8,
-            page.paint(FAINT, format!("{:<8}  {word}  ", field.as_str())),
-            page.paint(FAINT, words),
-        );
+        page.labelled(8, page.paint(FAINT, format!("{:<8}  {word}  ", field.as_str())), page.paint(FAINT, words));
     }
 }

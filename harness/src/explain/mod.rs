@@ -18,7 +18,6 @@ mod phrases;
 mod svg;
 mod text;
 
-use svclab_rules::ruleset::Unsupported;
 use crate::documents::{self, Document};
 use crate::infer::AdHocScenario;
 use crate::lab::{Backend, LabError, generate_for_lab, with_lab};
@@ -29,6 +28,7 @@ use crate::sources::{Context, FlowOutcome};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, nearest, send_traced};
+use svclab_rules::ruleset::Unsupported;
 
 pub use mermaid::mermaid;
 pub use model::{

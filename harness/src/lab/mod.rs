@@ -45,9 +45,9 @@ use crate::topology::{Netns, NetnsId, Role, Topology, UNDERLAY};
 use namespaces::Namespace;
 use netlink::Netlink;
 use settings::Stage;
-use svclab_rules::ruleset::Unsupported;
 use svclab_rules::cluster::Cluster;
 use svclab_rules::conntrack::{Cleanup, Flow};
+use svclab_rules::ruleset::Unsupported;
 use tokio::runtime::Runtime;
 
 /// A running lab. It belongs to the thread that it was made in.

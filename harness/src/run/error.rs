@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use svclab_rules::ruleset::Unsupported;
 use crate::lab::LabError;
 use crate::predict::PredictError;
 use crate::probe::ProbeError;
@@ -11,6 +10,7 @@ use crate::report::{Cause, Trouble};
 use crate::scenario::{MOST_FLOWS, Span};
 use crate::stats::{StatsError, grouped};
 use crate::text::{printable, reason};
+use svclab_rules::ruleset::Unsupported;
 
 /// What ends a scenario early.
 #[derive(Debug, thiserror::Error)]

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Instant;
 use std::{fs, io};
 
-use svclab_rules::ruleset::Unsupported;
 use svclab_rules::cluster::Cluster;
 use svclab_rules::conntrack::cleanup;
+use svclab_rules::ruleset::Unsupported;
 
 use super::diagnosis::Failure;
 use super::{Options, RunError, capture};

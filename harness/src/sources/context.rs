@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 
-use svclab_rules::ruleset::Unsupported;
 use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::promise::{Promise, Promises, Question, VantagePoint};
+use svclab_rules::ruleset::Unsupported;
 
 use super::compare::Comparison;
 use super::part::Sources;

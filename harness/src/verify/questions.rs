@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use svclab_rules::ruleset::Unsupported;
 use svclab_rules::cluster::Cluster;
 use svclab_rules::promise::{Question, VantagePoint, questions};
+use svclab_rules::ruleset::Unsupported;
 
 use crate::documents::Document;
 use crate::lab::{Backend, generate_for_lab};

@@ -93,8 +93,12 @@ fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expect
             place: Place::Node("worker".to_owned()),
             family: Family::Ipv4,
             rules: Arc::new(
-                ruleset::Rules::parse(ProxyMode::Iptables, Family::Ipv4, &format!("*filter\n-A FORWARD {condition} -j DROP\nCOMMIT\n"))
-                    .unwrap(),
+                ruleset::Rules::parse(
+                    ProxyMode::Iptables,
+                    Family::Ipv4,
+                    &format!("*filter\n-A FORWARD {condition} -j DROP\nCOMMIT\n"),
+                )
+                .unwrap(),
             ),
             origin: scenario.tests[0].span.clone(),
             install: Install::Before,

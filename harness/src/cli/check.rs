@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::console::Console;
 use super::inputs::InputArgs;
-use super::{Exit, Read, mistakes, read, warn};
+use super::{Exit, Read, diagnostics, read, warn};
 use crate::input::{IGNORED, read_file};
 use crate::run;
 use crate::scenario::{Diagnostics, Scenario};
 use crate::stats::Goal;
 use crate::text::{counted, json_line, path_text, printable};
 
-/// Find the mistakes of scenarios, without running them.
+/// Find the errors of scenarios, without running them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Scenario files, or folders to look for them in.
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Print the mistakes and notes as JSON.
+    /// Print the errors and notes as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -48,9 +48,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 /// Refuses balance tests that need more flows than can be sent, where all scenarios are run together.
 fn refuse_endless_tests(results: &mut [Read]) {
     let sound: Vec<&Scenario> = results.iter().filter_map(|(_, result)| result.as_ref().ok()).collect();
-    let mut mistakes = run::mistakes(&sound, &Goal::default()).into_iter();
+    let mut found = run::mistakes(&sound, &Goal::default()).into_iter();
     for (file, result) in results.iter_mut().filter(|(_, result)| result.is_ok()) {
-        let errors = mistakes.next().unwrap_or_default();
+        let errors = found.next().unwrap_or_default();
         if !errors.is_empty() {
             let text = read_file(file).map(|text| (file.clone(), text.into()));
             *result = Err(Diagnostics { errors, sources: text.into_iter().collect() });
@@ -59,7 +59,7 @@ fn refuse_endless_tests(results: &mut [Read]) {
 }
 
 fn print(results: &[Read], console: &Console) {
-    let mut mistakes = 0;
+    let mut errors = 0;
     let mut broken = 0;
     let mut tests = 0;
     for (file, result) in results {
@@ -75,17 +75,15 @@ fn print(results: &[Read], console: &Console) {
             }
             Err(diagnostics) => {
                 broken += 1;
-                mistakes += diagnostics.errors.len();
-                mistakes::show(diagnostics, console);
+                errors += diagnostics.errors.len();
+                diagnostics::show(diagnostics, console);
             }
         }
     }
     match (results.len(), broken) {
-        (all, 0) => {
-            console.inform(format!("{} with {} without mistakes", counted(all, "scenario"), counted(tests, "test")))
-        }
+        (all, 0) => console.inform(format!("{} with {}, no errors", counted(all, "scenario"), counted(tests, "test"))),
         (all, broken) => {
-            console.complain(format!("{} in {broken} of {}", counted(mistakes, "mistake"), counted(all, "scenario")))
+            console.complain(format!("{} in {broken} of {}", counted(errors, "error"), counted(all, "scenario")))
         }
     }
 }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::console::Console;
 use super::inputs::InputArgs;
 use super::labs::{BackendName, prepare};
-use super::{Exit, mistakes, text_of};
+use super::{Exit, diagnostics, text_of};
 use crate::explain::{self, ExplainError, Explanation, Style};
 use crate::infer::{AdHocProbe, AdHocScenario, aim_at};
 use crate::input::unreadable;
@@ -86,7 +86,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let (path, text) = text_of(&args.scenario);
     let text = text.map_err(|error| unreadable(&path, &error));
     let aimed = text.and_then(|text| aim_at(&text, &path, &aim, args.inputs.reach())).map_err(|diagnostics| {
-        mistakes::show(&diagnostics, console);
+        diagnostics::show(&diagnostics, console);
         Exit::Input
     })?;
     let told = aimed.assumptions.iter().filter(|_| !console.quiet);

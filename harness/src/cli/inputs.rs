@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::console::Console;
-use super::{Exit, load, mistakes, text_of, warn};
+use super::{Exit, diagnostics, load, text_of, warn};
 use crate::infer::{self, Assumed};
 use crate::input::{Form, form, is_manifest};
 use crate::scenario::{self, Diagnostics, Reach, Scenario};
@@ -26,7 +26,7 @@ impl InputArgs {
 }
 
 /// Loads scenarios, and files with plain objects or saved rules that are named themselves; `-` is standard input for each of them.
-/// Mistakes of all are told before anything is done, and so is what was assumed of what is no scenario.
+/// Errors of all are told before anything is done, and so is what was assumed of what is no scenario.
 pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<Vec<Scenario>, Exit> {
     let read: Vec<_> = paths.iter().map(|path| read(path, reach, console)).collect();
     let others = paths.iter().zip(&read).filter(|(_, read)| read.is_none());
@@ -39,8 +39,8 @@ pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Re
                 told.for_each(|words| console.complain(format!("{}: assumed: {}", printable(&file), one_line(words))));
                 scenarios.iter_mut().for_each(|all| all.push(scenario.clone()));
             }
-            Err(mistakes) => {
-                mistakes::show(&mistakes, console);
+            Err(errors) => {
+                diagnostics::show(&errors, console);
                 scenarios = Err(Exit::Input);
             }
         }

@@ -5,12 +5,12 @@ mod check;
 mod closed;
 mod completions;
 mod console;
+mod diagnostics;
 mod doctor;
 mod explain;
 mod inputs;
 mod interrupt;
 mod labs;
-mod mistakes;
 mod mutate;
 mod progress;
 mod refusal;
@@ -120,7 +120,10 @@ fn read(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<(Vec<Read>
 fn load(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<Vec<Scenario>, Exit> {
     let (read, _) = read(paths, reach, console)?;
     let (sound, broken): (Vec<_>, Vec<_>) = read.into_iter().map(|(_, result)| result).partition(Result::is_ok);
-    broken.iter().filter_map(|result| result.as_ref().err()).for_each(|mistakes| mistakes::show(mistakes, console));
+    broken
+        .iter()
+        .filter_map(|result| result.as_ref().err())
+        .for_each(|diagnostics| diagnostics::show(diagnostics, console));
     if !broken.is_empty() {
         return Err(Exit::Input);
     }

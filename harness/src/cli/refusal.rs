@@ -1,15 +1,15 @@
 //! Why a command has nothing to print.
 
 use super::console::Console;
-use super::{Exit, mistakes};
+use super::{Exit, diagnostics};
 use crate::scenario::Diagnostics;
 use crate::text::one_line;
 
 /// Why there is nothing to print.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    #[error("the input has mistakes")]
-    Mistakes(Box<Diagnostics>),
+    #[error("the input is invalid")]
+    Input(Box<Diagnostics>),
     #[error("{message}\nhelp: {help}")]
     Other { message: String, help: String },
     #[error("what it is has been told")]
@@ -25,7 +25,7 @@ impl Refusal {
     /// Shows what is wrong, and says how the command ends by that.
     pub(super) fn tell(self, console: &Console) -> Exit {
         match self {
-            Self::Mistakes(diagnostics) => mistakes::show(&diagnostics, console),
+            Self::Input(found) => diagnostics::show(&found, console),
             Self::Other { .. } => console.complain(self),
             Self::Told(exit) => return exit,
         }
@@ -35,7 +35,7 @@ impl Refusal {
 
 impl From<Diagnostics> for Refusal {
     fn from(diagnostics: Diagnostics) -> Self {
-        Self::Mistakes(Box::new(diagnostics))
+        Self::Input(Box::new(diagnostics))
     }
 }
 

@@ -8,7 +8,7 @@ use svclab_rules::promise::Promise;
 use svclab_rules::walk::{Assumptions, Direction, Hook, Packet, Share, State, Tracking};
 
 use super::call_tree::{CallTree, visits};
-use super::model::{Because, Change, Kernel, Part, Parting, Promised, Sent, Stop, Verdict, Way};
+use super::model::{Because, Change, FirstPacket, Kernel, Part, Parting, Promised, Stop, Verdict, Way};
 use crate::observation::FlowObservation;
 use crate::predict::{Network, Predicted, PredictedBranch, PredictedReply, Prediction, Stage};
 use crate::scenario::Probe;
@@ -16,8 +16,8 @@ use crate::sources::{Seen, promise_words};
 use crate::trace::{Comparison, Difference, Passage, Traced, TracedWhat};
 
 /// The packet that is explained.
-pub(super) fn packet(probe: &Probe, source: Option<SocketAddr>) -> Sent {
-    Sent {
+pub(super) fn packet(probe: &Probe, source: Option<SocketAddr>) -> FirstPacket {
+    FirstPacket {
         from: probe.from.to_string(),
         to: probe.to.label.clone(),
         protocol: probe.protocol.as_str(),

@@ -19,7 +19,7 @@ pub struct Explanation {
     /// After how many `apply` of the scenario's steps.
     pub step: usize,
     /// The packet that is explained.
-    pub packet: Sent,
+    pub packet: FirstPacket,
     /// What should become of it; `null` where its sender has no address to send from.
     pub promise: Option<Promised>,
     /// Why nothing is predicted, where that is so.
@@ -71,7 +71,7 @@ impl Kernel {
 
 /// A packet as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Sent {
+pub struct FirstPacket {
     /// Who sends, as scenarios name it.
     pub from: String,
     /// To where, as the user wrote it.

@@ -42,7 +42,7 @@ pub struct AdHocScenario {
     pub assumptions: Vec<String>,
 }
 
-/// What mistakes of an [`AdHocProbe`] call the place that it stands in.
+/// What errors of an [`AdHocProbe`] call the place that it stands in.
 const ARGUMENTS: &str = "the command line";
 
 /// Reads a scenario as [`load`](super::load) does, or makes one of plain objects as [`from_objects`](super::from_objects), and what a probe in its
@@ -50,7 +50,7 @@ const ARGUMENTS: &str = "the command line";
 ///
 /// # Errors
 ///
-/// All mistakes of both; those of the probe are shown as if it stood in a file of its own.
+/// All errors of both; those of the probe are shown as if it stood in a file of its own.
 pub fn load_with_ad_hoc_probe(path: &Path, aim: &AdHocProbe) -> Result<AdHocScenario, Diagnostics> {
     let text = read_argument(path).map_err(|error| unreadable(path, &error))?;
     aim_at(&text, path, aim, Reach::default())
@@ -71,16 +71,16 @@ pub(crate) fn aim_at(text: &str, path: &Path, aim: &AdHocProbe, reach: Reach) ->
     let (arguments, written) = (Path::new(ARGUMENTS), written(aim));
     let mut sources =
         BTreeMap::from([(path.to_owned(), Arc::from(text)), (arguments.to_owned(), Arc::from(written.as_str()))]);
-    let (trees, mistakes) = yaml::parse(&written, arguments);
-    mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    let (trees, errors) = yaml::parse(&written, arguments);
+    errors.into_iter().for_each(|error| findings.add(error));
     let decoded = trees.first().map(|tree| decode::<RawProbe>(arguments, tree));
-    let mistakes = decoded.as_ref().map(|decoded| decoded.mistakes.clone()).unwrap_or_default();
-    mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    let errors = decoded.as_ref().map(|decoded| decoded.errors.clone()).unwrap_or_default();
+    errors.into_iter().for_each(|error| findings.add(error));
     let extra = decoded.as_ref().and_then(|decoded| {
         Some(Extra { raw: decoded.value.as_ref()?, at: At::root(arguments, &decoded.tree), step: aim.step })
     });
     match parse_into(&scenario, path, &read, extra, !is_objects, &mut sources, &mut findings) {
-        Some((scenario, Some(ResolvedProbe { cluster, probes }))) if findings.mistakes.is_empty() => {
+        Some((scenario, Some(ResolvedProbe { cluster, probes }))) if findings.errors.is_empty() => {
             sources.remove(arguments);
             let scenario = Scenario { inputs: sources.into_keys().collect(), ..scenario };
             Ok(AdHocScenario { scenario, cluster, probes, assumptions })

@@ -38,7 +38,7 @@ pub struct Assumed {
 /// that lie outside of their node's range.
 pub fn from_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let (written, assumptions) = around(text, path)?;
-    // The objects' own mistakes are told with their place in the file; those of what was assumed have none.
+    // The objects' own errors are told with their place in the file; those of what was assumed have none.
     let itself = own_name(path);
     let read = |named: &Path| if named == itself { Ok(text.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) };
     let scenario = without_tests(&written, path, &read)?;

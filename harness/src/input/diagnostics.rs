@@ -36,7 +36,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// One mistake.
+/// One error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// Where it is.
@@ -64,10 +64,10 @@ pub struct Label {
     pub text: String,
 }
 
-/// All mistakes of an input, in the order of files and lines, with the texts that they stand in.
+/// All errors of an input, in the order of files and lines, with the texts that they stand in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Diagnostics {
-    /// The mistakes; never empty in an error.
+    /// The errors; never empty in an error.
     pub errors: Vec<Diagnostic>,
     /// The text of every file that was read.
     #[serde(skip)]
@@ -101,11 +101,9 @@ impl fmt::Display for Diagnostic {
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.errors.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            write!(f, "{error}")?;
+        for (index, group) in self.groups().iter().enumerate() {
+            let separator = if index > 0 { "\n" } else { "" };
+            write!(f, "{separator}{group}")?;
         }
         Ok(())
     }

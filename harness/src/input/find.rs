@@ -107,7 +107,7 @@ pub fn is_manifest(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("apiVersion:")) || json()
 }
 
-/// A file that cannot be read counts as a scenario, so that the mistake is told. What is no file is told here: it could
+/// A file that cannot be read counts as a scenario, so that the error is told. What is no file is told here: it could
 /// not even be opened without waiting.
 fn holds_objects(path: &Path) -> Result<bool, FindError> {
     match read_file(path) {

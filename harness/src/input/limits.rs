@@ -21,10 +21,10 @@ pub(crate) const SHARED_TEXTS: usize = 4096;
 /// Bytes of a value that is kept once.
 pub(crate) const SHORT: usize = 8;
 
-/// Mistakes of one document that are looked for before reading it is given up.
-pub(crate) const MISTAKES: usize = 50;
+/// Errors of one document that are looked for before reading it is given up.
+pub(crate) const ERRORS: usize = 1000;
 
-/// Values that may be looked at again and again to find further mistakes.
+/// Values that may be looked at again and again to find further errors.
 pub(crate) const RECOVERY_VALUES: u32 = 5_000_000;
 
 /// Pods that one `replicas:` may ask for.

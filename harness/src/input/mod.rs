@@ -10,6 +10,7 @@ mod diagnostics;
 mod files;
 mod find;
 mod form;
+mod groups;
 pub(crate) mod limits;
 
 pub use diagnostics::{Diagnostic, Diagnostics, Label, Span};
@@ -18,4 +19,5 @@ pub(crate) use files::{folder_of, is_outside, read_argument, read_limited};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};
 pub use form::{Form, form};
 pub(crate) use form::{both_families, family, is_input, is_rule, is_rules, is_yaml, other_family};
+pub use groups::Group;
 pub use limits::{FILE_BYTES, MOST_FLOWS};

@@ -4,11 +4,8 @@ use std::collections::BTreeMap;
 
 use svclab_rules::walk::Share;
 
-use crate::documents::Document;
-use crate::predict::{Network, Predicted, Sent};
-use crate::run::RunError;
+use crate::predict::{Network, NewFlow, Predicted};
 use crate::sources::outcome_words;
-use crate::verify::QuestionList;
 
 /// The source port of flows that are predicted and not sent.
 pub(super) const SOURCE_PORT: u16 = 40_000;
@@ -19,12 +16,12 @@ pub(super) struct Forecast(BTreeMap<String, Share>);
 
 impl Forecast {
     /// What a network does with a flow, in words that leave out why.
-    pub(super) fn of(network: &Network<'_>, flow: &Sent) -> Self {
+    pub(super) fn of(network: &Network<'_>, flow: &NewFlow) -> Self {
         Self::in_words(network, flow, &outcome_words)
     }
 
     /// The same in other words.
-    pub(super) fn in_words(network: &Network<'_>, flow: &Sent, words: &dyn Fn(&Predicted) -> String) -> Self {
+    pub(super) fn in_words(network: &Network<'_>, flow: &NewFlow, words: &dyn Fn(&Predicted) -> String) -> Self {
         let mut forecast = Self::default();
         for branch in network.predict(flow).into_iter().flat_map(|prediction| prediction.branches) {
             let share = forecast.0.entry(words(&branch.outcome)).or_insert(Share::ZERO);
@@ -37,9 +34,4 @@ impl Forecast {
     pub(super) fn words(&self) -> String {
         self.0.iter().map(|(outcome, share)| format!("{share}: {outcome}")).collect::<Vec<_>>().join("; ")
     }
-}
-
-/// The network of an inquiry with other documents.
-pub(super) fn network<'a>(inquiry: &'a QuestionList<'a>, documents: &[Document]) -> Result<Network<'a>, RunError> {
-    Ok(Network::of(&inquiry.topology, documents, inquiry.cluster)?)
 }

@@ -6,15 +6,15 @@ use svclab_rules::mutate::Holder;
 
 use super::Options;
 use super::candidate::{Candidate, Originals};
-use super::forecast::{Forecast, SOURCE_PORT, network};
+use super::forecast::{Forecast, SOURCE_PORT};
 use super::mutant::{Baseline, Fate, Mutant, Tried};
 use crate::documents::Document;
 use crate::lab::{LabError, with_lab};
-use crate::predict::{Network, Sent};
+use crate::predict::{Network, NewFlow};
 use crate::probe::ProbeError;
 use crate::run::{RunError, Session};
 use crate::scenario::{Probe, Scenario, Step, Test};
-use crate::sources::sent;
+use crate::sources::Context;
 use crate::stats::Goal;
 use crate::verify::{Disagreement, QuestionList};
 
@@ -27,20 +27,19 @@ const SHARE_OFF_BY: f64 = 0.2;
 /// Tries a scenario's mutants, after its tests and what `verify` asks without any mistake.
 pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, RunError> {
     let inquiry = QuestionList::of(scenario, options.backend)?;
-    let originals = Originals::read(&inquiry.documents)?;
+    let originals = Originals(&inquiry.documents);
     let candidates = originals.candidates(&scenario.rules, options);
-    let in_order = network(&inquiry, &inquiry.documents)?;
-    let released = network(&inquiry, &inquiry.released)?;
+    let (unmodified, released) = (inquiry.context(&inquiry.documents)?, inquiry.released()?);
     let goal = Goal { relative_bias: SHARE_OFF_BY, ..Goal::default() };
     with_lab(&inquiry.topology, &inquiry.documents, options.backend, |lab| {
         let session = Session::open(scenario, lab, inquiry.documents.clone(), goal)?;
-        let of = |flow: Sent| Forecast::of(&in_order, &flow);
+        let of = |flow: NewFlow| Forecast::of(&unmodified.network, &flow);
         let mut trial = Trial {
             inquiry: &inquiry,
             originals: &originals,
-            in_order: &in_order,
+            unmodified: &unmodified,
             released: &released,
-            before: inquiry.probes.iter().map(|probe| of(sent(probe, SOURCE_PORT))).collect(),
+            before: inquiry.probes.iter().map(|probe| of(NewFlow::of(probe, SOURCE_PORT))).collect(),
             tested: probes_of_tests(scenario).map(|probe| (flow_of_test(probe), of(flow_of_test(probe)))).collect(),
             session,
             parted: Vec::new(),
@@ -72,19 +71,19 @@ fn probes_of_tests(scenario: &Scenario) -> impl Iterator<Item = &Probe> {
 }
 
 /// The first flow of a test's probe.
-fn flow_of_test(probe: &Probe) -> Sent {
-    sent(probe, probe.source_port.unwrap_or(SOURCE_PORT))
+fn flow_of_test(probe: &Probe) -> NewFlow {
+    NewFlow::of(probe, probe.source_port.unwrap_or(SOURCE_PORT))
 }
 
 struct Trial<'t, 'lab, 'scenario> {
     inquiry: &'t QuestionList<'scenario>,
     originals: &'t Originals<'t>,
-    /// The network without any mistake.
-    in_order: &'t Network<'t>,
+    /// The context of the unmodified rules.
+    unmodified: &'t Context<'t>,
     /// What is predicted of every question, without any mistake.
     before: Vec<Forecast>,
     /// The same of what the scenario's own tests send.
-    tested: Vec<(Sent, Forecast)>,
+    tested: Vec<(NewFlow, Forecast)>,
     session: Session<'lab, 'scenario>,
     /// The network with the rules that the release writes.
     released: &'t Network<'t>,
@@ -105,7 +104,7 @@ impl Trial<'_, '_, '_> {
             failures.set(failures.get() + usize::from(disagreement.fails(false)));
             true
         };
-        self.parted = self.parted(self.in_order, &all, &counts, true)?;
+        self.parted = self.parted(self.unmodified, &all, &counts, true)?;
         self.session.lab().forget()?;
         let failing = self.session.failing(&|_| true, true)?.into_iter().map(str::to_owned).collect();
         self.baseline = Baseline { tests, failing, parted: failures.get() };
@@ -118,11 +117,11 @@ impl Trial<'_, '_, '_> {
         let mutated = self.originals.mutated(candidate);
         let mut documents = inquiry.documents.clone();
         documents[candidate.document] = mutated.clone();
-        let mutant = network(inquiry, &documents)?;
-        let probes = inquiry.probes.iter().map(|probe| sent(probe, SOURCE_PORT));
-        let after: Vec<Forecast> = probes.map(|flow| Forecast::of(&mutant, &flow)).collect();
+        let mutant = inquiry.context(&documents)?;
+        let probes = inquiry.probes.iter().map(|probe| NewFlow::of(probe, SOURCE_PORT));
+        let after: Vec<Forecast> = probes.map(|flow| Forecast::of(&mutant.network, &flow)).collect();
         let differing: Vec<usize> = (0..after.len()).filter(|at| after[*at] != self.before[*at]).collect();
-        let changes_tests = self.tested.iter().any(|(flow, before)| Forecast::of(&mutant, flow) != *before);
+        let changes_tests = self.tested.iter().any(|(flow, before)| Forecast::of(&mutant.network, flow) != *before);
         let (mut fate, mut tests_fail) = (Fate::Equivalent, false);
         if !differing.is_empty() || changes_tests {
             match self.install(candidate.document, mutated) {
@@ -131,7 +130,7 @@ impl Trial<'_, '_, '_> {
                 Err(error) => return Err(error.into()),
             }
             fate = self.fate(&mutant, &differing)?;
-            tests_fail = changes_tests && self.tests_fail(&mutant)?;
+            tests_fail = changes_tests && self.tests_fail(&mutant.network)?;
         }
         let Candidate { change, document } = candidate;
         let Document { netns, family, .. } = &inquiry.documents[*document];
@@ -154,7 +153,7 @@ impl Trial<'_, '_, '_> {
             example: None,
         };
         if mutated.fate == Fate::Survived || mutated.is_missed() {
-            mutated.example = self.example(&mutant, &differing, &after);
+            mutated.example = self.example(&mutant.network, &differing, &after);
         }
         Ok(Some(mutated))
     }
@@ -169,7 +168,7 @@ impl Trial<'_, '_, '_> {
     }
 
     /// What `verify` makes of the mutant that is installed.
-    fn fate(&mut self, mutant: &Network<'_>, differing: &[usize]) -> Result<Fate, RunError> {
+    fn fate(&mut self, mutant: &Context<'_>, differing: &[usize]) -> Result<Fate, RunError> {
         if differing.is_empty() {
             return Ok(Fate::Equivalent);
         }
@@ -179,16 +178,16 @@ impl Trial<'_, '_, '_> {
         if differing.iter().any(|at| self.parted.contains(at)) {
             return Ok(Fate::Mended);
         }
-        let is_open = differing.iter().all(|at| !self.matters(mutant, *at));
+        let is_open = differing.iter().all(|at| !self.matters(&mutant.network, *at));
         Ok(if is_open { Fate::Open } else { Fate::Survived })
     }
 
     /// Whether a flow differs by more than what the documents leave open.
     fn matters(&self, mutant: &Network<'_>, at: usize) -> bool {
-        let flow = sent(&self.inquiry.probes[at], SOURCE_PORT);
-        let words = self.inquiry.words_of_what_is_promised(at);
+        let flow = NewFlow::of(&self.inquiry.probes[at], SOURCE_PORT);
+        let words = self.unmodified.words_of_what_is_promised(&self.inquiry.asked[at]);
         let of = |network| Forecast::in_words(network, &flow, &words);
-        of(mutant) != of(self.in_order)
+        of(mutant) != of(&self.unmodified.network)
     }
 
     /// Whether a test of the scenario fails that holds without the mistake, of those that send a flow of which something else is
@@ -211,7 +210,7 @@ impl Trial<'_, '_, '_> {
     /// enough: what comes behind those that are sent together with it is not asked.
     fn parted(
         &mut self,
-        rules: &Network<'_>,
+        context: &Context<'_>,
         questions: &[usize],
         counts: &dyn Fn(Disagreement) -> bool,
         all: bool,
@@ -227,10 +226,9 @@ impl Trial<'_, '_, '_> {
                 Err(error) => return Err(RunError::Prober(error)),
             };
             for (at, observed) in together.iter().zip(&flows) {
-                let flow = sent(&inquiry.probes[*at], observed.source.port());
-                let sources = inquiry.sources(*at, rules.predict(&flow), observed);
-                // Whether the network is to blame is not looked into.
-                let disagreement = sources.part_beside(&|| None, &|| self.released.predict(&flow));
+                let flow = NewFlow::of(&inquiry.probes[*at], observed.source.port());
+                let sources = context.sources(&inquiry.asked[*at], &flow, observed);
+                let disagreement = sources.disagreement_with(self.released);
                 if disagreement.is_some_and(|(disagreement, _)| counts(disagreement)) {
                     parted.push(*at);
                 }
@@ -245,7 +243,7 @@ impl Trial<'_, '_, '_> {
     /// The first flow that differs by more than what is left open, with what was and what is predicted.
     fn example(&self, mutant: &Network<'_>, differing: &[usize], after: &[Forecast]) -> Option<String> {
         let at = *differing.iter().find(|at| self.matters(mutant, **at))?;
-        let flow = sent(&self.inquiry.probes[at], SOURCE_PORT);
+        let flow = NewFlow::of(&self.inquiry.probes[at], SOURCE_PORT);
         Some(format!("{flow}: was {}; is {}", self.before[at].words(), after[at].words()))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Family, Protocol};
 use svclab_rules::walk::{Environment, Interface, RuleId};
@@ -13,12 +14,13 @@ use crate::scenario::served_on;
 use crate::topology::{Hop, LOOPBACK, Netns, Route};
 
 /// A namespace: its plan, its rules, and what they ask of it.
+#[derive(Clone)]
 pub(super) struct Machine {
     pub(super) netns: Netns,
     pub(super) environment: Environment,
     /// The longest prefixes first.
     pub(super) routes: Vec<Route>,
-    rules: [Option<Rules>; 2],
+    rules: [Option<Arc<Rules>>; 2],
     /// Who listens where.
     listeners: HashMap<(Protocol, SocketAddr), String>,
 }
@@ -27,7 +29,7 @@ impl Machine {
     pub(super) fn of(netns: &Netns, documents: &[Document], cluster: &Cluster) -> Result<Self, PredictError> {
         let of_family = |family: Family| {
             let own = documents.iter().filter(|one| one.netns == netns.name && one.is_met_by(family));
-            Rules::of(&own.collect::<Vec<_>>(), family)
+            Rules::of(&own.collect::<Vec<_>>(), family).map(|rules| rules.map(Arc::new))
         };
         let rules = [of_family(Family::ALL[0])?, of_family(Family::ALL[1])?];
         let mut environment = Environment::default();
@@ -45,9 +47,14 @@ impl Machine {
         Ok(Self { netns: netns.clone(), environment, routes, rules, listeners })
     }
 
+    /// The same machine by another plan that differs only in its settings.
+    pub(super) fn with_settings_of(&self, netns: &Netns) -> Self {
+        Self { netns: netns.clone(), ..self.clone() }
+    }
+
     /// The rules for packets of a family, where there are any.
     pub(super) fn rules(&self, family: Family) -> Option<&Rules> {
-        self.rules[family as usize].as_ref()
+        self.rules[family as usize].as_deref()
     }
 
     /// Whose listener is at an address.

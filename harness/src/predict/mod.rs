@@ -27,6 +27,7 @@ mod source_address;
 mod traversal;
 mod tunnel;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -35,7 +36,7 @@ use svclab_rules::cluster::{Cluster, Family, Protocol};
 use svclab_rules::walk::{Packet, Transport};
 
 use crate::documents::Document;
-use crate::scenario::Vantage;
+use crate::scenario::{Probe, Vantage};
 use crate::topology::{NetnsId, Sender, Topology};
 use crate::wire::Mac;
 use machine::Machine;
@@ -45,9 +46,9 @@ use traversal::Traversal;
 pub use matched_rule::{AnyRule, Decisive, MatchedRule, NextHook};
 pub use prediction::{Cause, Predicted, PredictedBranch, PredictedReply, Prediction, RulePlace, Stage};
 
-/// A flow, as its sender sends it.
+/// A new flow, as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Sent {
+pub struct NewFlow {
     /// Who sends.
     pub from: Vantage,
     /// The port that it sends from.
@@ -60,7 +61,20 @@ pub struct Sent {
     pub via: Option<String>,
 }
 
-impl fmt::Display for Sent {
+impl NewFlow {
+    /// The flow of a probe that is sent from a port.
+    pub fn of(probe: &Probe, source_port: u16) -> Self {
+        Self {
+            from: probe.from.clone(),
+            source_port,
+            to: SocketAddr::new(probe.to.address, probe.to.port),
+            protocol: probe.protocol,
+            via: probe.to.via.clone(),
+        }
+    }
+}
+
+impl fmt::Display for NewFlow {
     /// `host/outside > 192.0.2.1:80 tcp by way of node/worker`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} > {} {}", self.from, self.to, self.protocol)?;
@@ -74,14 +88,6 @@ pub enum PredictError {
     /// Rules of nftables where only those of iptables can be changed.
     #[error("the rules of {0} are in nftables' language, in which no mistakes can be made yet")]
     Nftables(String),
-    /// Rules that cannot be read.
-    #[error("the rules of {netns} cannot be read: {}", .errors.join("; "))]
-    Unreadable {
-        /// The namespace.
-        netns: String,
-        /// What is wrong, at least one mistake.
-        errors: Vec<String>,
-    },
     /// Rules that the kernel would not take.
     #[error("the rules of {netns} cannot be walked: {}", .errors.join("; "))]
     Unsound {
@@ -93,10 +99,6 @@ pub enum PredictError {
 }
 
 impl PredictError {
-    pub(crate) fn unreadable(netns: String, errors: &[impl ToString]) -> Self {
-        Self::Unreadable { netns, errors: errors.iter().map(ToString::to_string).collect() }
-    }
-
     fn unsound(netns: String, errors: &[impl ToString]) -> Self {
         Self::Unsound { netns, errors: errors.iter().map(ToString::to_string).collect() }
     }
@@ -107,7 +109,7 @@ pub(crate) const NO_ADDRESS: &str = "the sender has no address to reach it from"
 
 /// A lab's plan with its rules, ready for walking.
 pub struct Network<'a> {
-    topology: &'a Topology,
+    topology: Cow<'a, Topology>,
     cluster: &'a Cluster,
     machines: Vec<Machine>,
     by_mac: HashMap<Mac, (NetnsId, u32)>,
@@ -127,18 +129,26 @@ impl<'a> Network<'a> {
             netns.interfaces.iter().map(move |interface| (interface.mac, (id, interface.index)))
         });
         let by_mac = by_mac.collect();
-        Ok(Self { topology, cluster, machines, by_mac })
+        Ok(Self { topology: Cow::Borrowed(topology), cluster, machines, by_mac })
+    }
+
+    /// The same rules with the settings and bridges that Kubernetes expects: see [`Topology::with_default_settings`].
+    pub(crate) fn with_default_settings(&self) -> Self {
+        let topology = self.topology.with_default_settings();
+        let machines = self.machines.iter().zip(&topology.namespaces);
+        let machines = machines.map(|(machine, netns)| machine.with_settings_of(netns)).collect();
+        Self { topology: Cow::Owned(topology), cluster: self.cluster, machines, by_mac: self.by_mac.clone() }
     }
 
     /// What becomes of a flow's first packet. `None` where the sender is not in the lab, or has no address to reach the
     /// destination from.
-    pub fn predict(&self, sent: &Sent) -> Option<Prediction> {
+    pub fn predict(&self, sent: &NewFlow) -> Option<Prediction> {
         self.predict_where(sent, &HashMap::new())
     }
 
     /// The same where it is known which source ports namespaces chose when rules left that to chance.
-    pub fn predict_where(&self, sent: &Sent, chosen: &HashMap<NetnsId, u16>) -> Option<Prediction> {
-        let sender = Sender::find(&sent.from, self.topology, self.cluster)?;
+    pub fn predict_where(&self, sent: &NewFlow, chosen: &HashMap<NetnsId, u16>) -> Option<Prediction> {
+        let sender = Sender::find(&sent.from, &self.topology, self.cluster)?;
         let source = self.source_of(sender, sent.to)?;
         let transport = Transport::opening(sent.protocol, sent.source_port, sent.to.port());
         let leg = PacketState::new(Packet::new(source.ip(), sent.to.ip(), transport));
@@ -166,7 +176,7 @@ impl<'a> Network<'a> {
 
     /// The plan that is walked.
     pub fn topology(&self) -> &Topology {
-        self.topology
+        &self.topology
     }
 
     /// The address that a sender's packets start with; its port means nothing.

@@ -4,16 +4,16 @@
 //! failed is told where it made a difference.
 
 use svclab_rules::cluster::Cluster;
-use svclab_rules::promise::{Outcome, Promises};
+use svclab_rules::promise::Outcome;
 
 use super::RunError;
-use crate::documents::{Document, DocumentError};
+use crate::documents::Document;
 use crate::observation::Observation;
-use crate::predict::{NO_ADDRESS, Network, PredictedBranch, Prediction};
+use crate::predict::{NO_ADDRESS, Network, NewFlow, PredictedBranch, Prediction};
 use crate::probe::Prober;
 use crate::report::{Diagnosis, KernelWay, RuleExcerpt};
 use crate::scenario::{Flows, Probe, Scenario};
-use crate::sources::{Comparison, Elsewhere, Seen, Sources, in_order, promise_words, question, sent};
+use crate::sources::{Context, Seen, Sources, promise_words};
 use crate::trace::{Difference, Passage, Traced, TracedWhat, nearest, send_traced};
 
 /// Rules that are shown at most: a failure fits on a screen.
@@ -53,29 +53,19 @@ impl Failure<'_> {
                 (flows.swap_remove(0), Err(error.to_string()))
             }
         };
-        let topology = prober.lab().topology();
-        let comparison = Comparison::of(topology, cluster).map_err(DocumentError::from)?;
-        let network = Network::of(topology, documents, cluster)?;
-        let sent = sent(probe, flow.source.port());
-        let prediction = network.predict(&sent);
-        let in_order_topology = in_order(topology);
-        let predicted_in_order =
-            || Network::of(&in_order_topology, documents, cluster).ok().and_then(|network| network.predict(&sent));
-        let promises = Promises::of(cluster).map_err(DocumentError::from)?;
-        let asked = question(&scenario.hosts, topology, probe);
-        let promise = asked.as_ref().map(|question| promises.about(question));
+        let context = Context::of::<RunError>(&scenario.hosts, prober.lab().topology(), documents, cluster)?;
+        let sent = NewFlow::of(probe, flow.source.port());
+        let question = context.question(probe);
+        let sources = question.as_ref().map(|question| context.sources(question, &sent, &flow));
+        let prediction = sources.as_ref().and_then(|sources| sources.prediction.as_ref());
         let seen = Seen::observed(&flow);
-        let meaning = asked.as_ref().zip(promise.as_ref()).map(|(question, promise)| {
-            let sources = Sources::about(&comparison, question, promise.clone(), prediction.clone(), &flow);
-            meaning(&sources, &predicted_in_order, first)
-        });
-        let way = prediction.as_ref().map(|prediction| Way::of(&network, prediction, &seen, traced.as_deref().ok()));
+        let way = prediction.map(|prediction| Way::of(&context.network, prediction, &seen, traced.as_deref().ok()));
         let diagnosis = Diagnosis {
-            promise: promise.as_ref().map(promise_words),
-            prediction: prediction.as_ref().map(branches).unwrap_or_default(),
+            promise: sources.as_ref().map(|sources| promise_words(&sources.promise)),
+            prediction: prediction.map(branches).unwrap_or_default(),
             unpredicted: prediction.is_none().then(|| NO_ADDRESS.to_owned()),
             observation: seen.to_string(),
-            meaning: meaning.unwrap_or_default(),
+            meaning: sources.as_ref().map(|sources| meaning(sources, first)).unwrap_or_default(),
             kernel: way.as_ref().and_then(|way| way.kernel.clone()),
             untraced: match traced {
                 Ok(traced) if traced.is_empty() => Some("it told of no rule that it met".to_owned()),
@@ -88,10 +78,10 @@ impl Failure<'_> {
 }
 
 /// What the sources say together, in a sentence or two.
-fn meaning(sources: &Sources<'_>, in_order: Elsewhere<'_>, first: &Observation) -> String {
+fn meaning(sources: &Sources<'_, '_>, first: &Observation) -> String {
     let was_led_elsewhere = was_led_elsewhere(sources, first);
     let before = if was_led_elsewhere { LED_ELSEWHERE } else { "" };
-    if let Some((disagreement, what)) = sources.part(in_order) {
+    if let Some((disagreement, what)) = sources.disagreement() {
         return format!("{before}{} ({what})", disagreement.sentence());
     }
     let agree = match &sources.promise.outcome {
@@ -107,7 +97,7 @@ const LED_ELSEWHERE: &str = "What nodes remembered of earlier flows, connections
                              nothing is remembered: ";
 
 /// Whether a flow became what no first flow can become, and this time did.
-fn was_led_elsewhere(sources: &Sources<'_>, first: &Observation) -> bool {
+fn was_led_elsewhere(sources: &Sources<'_, '_>, first: &Observation) -> bool {
     let Observation::Flow(first) = first else { return false };
     let branches = sources.prediction.as_ref().map(|prediction| prediction.branches.iter());
     let outcomes: Option<Vec<Seen>> =

@@ -11,7 +11,7 @@ use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol, ProxyMode};
 use crate::input::Span;
 pub use crate::wire::RejectKind;
 
-/// Something worth knowing that is no mistake: an object that was left out, and why.
+/// Something worth knowing that is no error: an object that was left out, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// Where the object stands.

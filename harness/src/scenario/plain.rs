@@ -1,5 +1,5 @@
 //! Plain Kubernetes objects → facts, as kube-proxy gets them from the API: nothing is filled in, and a reference that
-//! leads nowhere is no mistake.
+//! leads nowhere is no error.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub struct PlainCluster {
 pub fn cluster(text: &str, path: &Path, proxy: ProxyConfig) -> Result<PlainCluster, Diagnostics> {
     let mut findings = Findings::default();
     let mut manifests = Manifests::default();
-    manifests.add(path, text).into_iter().for_each(|mistake| findings.add(mistake));
+    manifests.add(path, text).into_iter().for_each(|error| findings.add(error));
     let (objects, _) = manifests.objects(path, &mut findings);
     let places: HashMap<String, Located<'_, ()>> =
         objects.iter().map(|object| (full_name(object.at), object.with(()))).collect();
@@ -48,13 +48,13 @@ pub fn cluster(text: &str, path: &Path, proxy: ProxyConfig) -> Result<PlainClust
     for note in assembly.notes.iter().chain(ignored.iter().flatten()) {
         findings.note(place(&note.object).at, note.to_string());
     }
-    if findings.mistakes.is_empty() {
+    if findings.errors.is_empty() {
         return Ok(PlainCluster { cluster: assembly.cluster, notes: findings.notes });
     }
     Err(findings.into_diagnostics(sources(text, path)))
 }
 
-/// kind, namespace and name as mistakes of objects have them: `Service default/web`, `Node worker`.
+/// kind, namespace and name as errors of objects have them: `Service default/web`, `Node worker`.
 fn full_name(at: At<'_>) -> String {
     let text = |at: At<'_>, field: &str| at.node().get(field)?.value.text().map(str::to_owned);
     let metadata = at.field("metadata");
@@ -93,7 +93,7 @@ pub fn proxy_config(
 ) -> Result<(ProxyConfig, Vec<Note>), Diagnostics> {
     let mut findings = Findings::default();
     match read_config(text, path, version, mode, &mut findings) {
-        Some(config) if findings.mistakes.is_empty() => Ok((config, findings.notes)),
+        Some(config) if findings.errors.is_empty() => Ok((config, findings.notes)),
         _ => Err(findings.into_diagnostics(sources(text, path))),
     }
 }
@@ -105,11 +105,11 @@ fn read_config(
     mode: Option<ProxyMode>,
     findings: &mut Findings,
 ) -> Option<ProxyConfig> {
-    let (documents, mistakes) = yaml::parse(text, path);
-    mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    let (documents, errors) = yaml::parse(text, path);
+    errors.into_iter().for_each(|error| findings.add(error));
     let tree = configuration(&documents, path, findings)?;
     let decoded = decode::<KubeProxyConfiguration>(path, tree);
-    decoded.mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    decoded.errors.into_iter().for_each(|error| findings.add(error));
     let mut given = decoded.value?;
     if let Some(mode) = mode {
         choose_mode(&mut given, mode);
@@ -128,10 +128,10 @@ fn configuration<'d>(documents: &'d [Arc<Node>], path: &Path, findings: &mut Fin
         return Some(tree);
     }
     let Some(first) = documents.first() else {
-        if findings.mistakes.is_empty() {
+        if findings.errors.is_empty() {
             let empty = Node::empty();
-            let mistake = At::root(path, &empty).mistake("the file is empty");
-            findings.add(mistake.help("Write a KubeProxyConfiguration, or leave the option out."));
+            let error = At::root(path, &empty).error("the file is empty");
+            findings.add(error.help("Write a KubeProxyConfiguration, or leave the option out."));
         }
         return None;
     };

@@ -20,7 +20,7 @@ use crate::yaml::{At, Node, Place, decode};
 ///
 /// # Errors
 ///
-/// All mistakes of the scenario and its manifests, or the reason why it could not be read.
+/// All errors of the scenario and its manifests, or the reason why it could not be read.
 pub fn load(path: &Path) -> Result<Scenario, Diagnostics> {
     load_within(path, Reach::default())
 }
@@ -42,7 +42,7 @@ pub fn load_within(path: &Path, reach: Reach) -> Result<Scenario, Diagnostics> {
 ///
 /// # Errors
 ///
-/// All mistakes of the scenario and its manifests.
+/// All errors of the scenario and its manifests.
 pub fn parse(text: &str, path: &Path, read: &dyn Fn(&Path) -> io::Result<String>) -> Result<Scenario, Diagnostics> {
     sound(text, path, read, true)
 }
@@ -70,14 +70,14 @@ fn sound(
     let mut sources = BTreeMap::from([(path.to_owned(), Arc::from(text))]);
     let scenario = parse_into(text, path, read, None, needs_tests, &mut sources, &mut findings);
     match scenario {
-        Some((scenario, _)) if findings.mistakes.is_empty() => {
+        Some((scenario, _)) if findings.errors.is_empty() => {
             Ok(Scenario { inputs: sources.into_keys().collect(), ..scenario })
         }
         _ => Err(findings.into_diagnostics(sources)),
     }
 }
 
-/// Reads a scenario's text, and all that it names, into `sources`; mistakes go to `findings`.
+/// Reads a scenario's text, and all that it names, into `sources`; errors go to `findings`.
 pub(crate) fn parse_into(
     text: &str,
     path: &Path,
@@ -87,12 +87,12 @@ pub(crate) fn parse_into(
     sources: &mut BTreeMap<PathBuf, Arc<str>>,
     findings: &mut Findings,
 ) -> Option<(Scenario, Option<ResolvedProbe>)> {
-    let (documents, mistakes) = yaml::parse(text, path);
-    let readable = mistakes.is_empty();
+    let (documents, errors) = yaml::parse(text, path);
+    let readable = errors.is_empty();
     if refuse_rules(text, path, &documents, findings) {
         return None;
     }
-    mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    errors.into_iter().for_each(|error| findings.add(error));
     if !text.trim().is_empty() && !is_yaml(text) {
         // What stands in it is not repeated, nor what YAML has to say of it.
         *findings = Findings::default();
@@ -111,7 +111,7 @@ pub(crate) fn parse_into(
         return None;
     }
     let decoded = decode::<RawScenario>(path, tree);
-    decoded.mistakes.into_iter().for_each(|mistake| findings.add(mistake));
+    decoded.errors.into_iter().for_each(|error| findings.add(error));
     let raw = decoded.value?;
     let folder = &*folder_of(path);
     let mut files = Files { folder, read, sources, findings };
@@ -153,7 +153,7 @@ const LISTS: [&str; 4] = ["nodes", "pods", "services", "endpoints"];
 
 /// Refuses whole Kubernetes objects in lists of short entries, each in one sentence: their levels would be as many unknown fields.
 fn refuse_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
-    let known = findings.mistakes.len();
+    let known = findings.errors.len();
     for list in LISTS.into_iter().filter(|list| at.has(list)) {
         let entries = at.field(list);
         for entry in (0..entries.node().items().len()).map(|index| entries.item(index)) {
@@ -166,7 +166,7 @@ fn refuse_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
             }
         }
     }
-    findings.mistakes.len() > known
+    findings.errors.len() > known
 }
 
 /// The document of a scenario: there must be exactly one.
@@ -186,9 +186,9 @@ fn only_document<'a>(
         return None;
     };
     if let Some(second) = rest.first() {
-        let mistake = At::root(path, second).mistake("a second document starts here");
+        let error = At::root(path, second).error("a second document starts here");
         findings.add(
-            mistake.help(
+            error.help(
                 "Write one scenario a file; Kubernetes objects go into files of their own, named in `manifests:`.",
             ),
         );
@@ -239,8 +239,8 @@ impl Files<'_> {
     fn manifests(&mut self, named: &[String], at: At<'_>, manifests: &mut Manifests) {
         for (index, file) in named.iter().enumerate() {
             if let Some((path, text)) = self.text(file, at.item(index), (is_yaml, OBJECTS)) {
-                let mistakes = manifests.add(&path, &text);
-                mistakes.into_iter().for_each(|mistake| self.findings.add(mistake));
+                let errors = manifests.add(&path, &text);
+                errors.into_iter().for_each(|error| self.findings.add(error));
             }
         }
     }

@@ -3,20 +3,19 @@
 //! - `seen`: what came of a flow, in one form for prediction and observation;
 //! - `compare`: whether a promise admits it, and whether two of the sources say the same;
 //! - `part`: who disagrees with whom;
-//! - `question`: how a probe is put to promise and prediction;
+//! - `context`: promise, prediction and observation of any flow in one state of a cluster;
 //! - `words`: a promise in a line.
 
 mod compare;
+mod context;
 mod disagreement;
 mod part;
-mod question;
 mod seen;
 mod words;
 
 pub use disagreement::Disagreement;
 
-pub(crate) use compare::Comparison;
-pub(crate) use part::{Elsewhere, Sources};
-pub(crate) use question::{in_order, question, sent};
+pub(crate) use context::Context;
+pub(crate) use part::Sources;
 pub(crate) use seen::{Seen, outcome_words};
 pub(crate) use words::promise_words;

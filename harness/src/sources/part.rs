@@ -4,58 +4,53 @@ use std::collections::BTreeSet;
 
 use svclab_rules::promise::{Outcome, Promise, Question};
 
-use super::compare::{Comparison, Flow};
+use super::compare::Flow;
+use super::context::Context;
 use super::disagreement::Disagreement;
 use super::seen::{Seen, kind_words, outcome_words};
 use crate::observation::FlowObservation;
-use crate::predict::{Predicted, PredictedBranch, PredictedReply, Prediction};
+use crate::predict::{Network, NewFlow, Predicted, PredictedBranch, PredictedReply, Prediction};
 
 /// What three sources say of a flow.
-pub(crate) struct Sources<'a> {
-    comparison: &'a Comparison,
-    flow: Flow<'a>,
+pub(crate) struct Sources<'c, 'a> {
+    context: &'c Context<'a>,
+    flow: Flow<'c>,
+    sent: &'c NewFlow,
     pub(crate) promise: Promise,
     pub(crate) prediction: Option<Prediction>,
     pub(crate) seen: Seen,
 }
 
-/// A prediction of the same flow in another network, where it is needed.
-pub(crate) type Elsewhere<'a> = &'a dyn Fn() -> Option<Prediction>;
-
-impl<'a> Sources<'a> {
+impl<'c, 'a> Sources<'c, 'a> {
     /// What all say of one flow of a question.
-    pub(crate) fn about(
-        comparison: &'a Comparison,
-        question: &'a Question,
-        promise: Promise,
-        prediction: Option<Prediction>,
+    pub(super) fn about(
+        context: &'c Context<'a>,
+        question: &'c Question,
+        sent: &'c NewFlow,
         observed: &FlowObservation,
     ) -> Self {
         let flow = Flow { question, source: observed.source.ip() };
+        let (promise, prediction) = (context.promise(question), context.network.predict(sent));
         let mut seen = Seen::observed(observed);
         prediction.iter().flat_map(|prediction| &prediction.branches).for_each(|branch| seen.explain(&branch.outcome));
-        Self { comparison, flow, promise, prediction, seen }
+        Self { context, flow, sent, promise, prediction, seen }
     }
 
-    /// Who disagrees with whom, and about what, where a known fault of a release is one only if the release's own rules do the
-    /// same as those that are predicted.
-    pub(crate) fn part_beside(
-        &self,
-        in_order: Elsewhere<'_>,
-        released: Elsewhere<'_>,
-    ) -> Option<(Disagreement, String)> {
-        let (disagreement, what) = self.part(in_order)?;
+    /// The disagreement between the sources and what it is about, as [`Self::disagreement`]; a known bug of a release counts as
+    /// one only where the rules that the release itself writes have the same outcomes.
+    pub(crate) fn disagreement_with(&self, released: &Network<'_>) -> Option<(Disagreement, String)> {
+        let (disagreement, what) = self.disagreement()?;
         let outcomes = |prediction: &Prediction| -> BTreeSet<String> {
             prediction.branches.iter().map(|branch| outcome_words(&branch.outcome)).collect()
         };
-        let is_of_release = || self.prediction.as_ref().map(outcomes) == released().as_ref().map(outcomes);
+        let is_of_release =
+            || self.prediction.as_ref().map(outcomes) == released.predict(self.sent).as_ref().map(outcomes);
         let is_own = disagreement == Disagreement::Known && !is_of_release();
         Some((if is_own { Disagreement::Rules } else { disagreement }, what))
     }
 
-    /// Who disagrees with whom, and about what; nothing where all agree. `in_order` predicts for the same rules in a network that
-    /// is in order.
-    pub(crate) fn part(&self, in_order: Elsewhere<'_>) -> Option<(Disagreement, String)> {
+    /// The disagreement between the sources and what it is about; `None` where all agree.
+    pub(crate) fn disagreement(&self) -> Option<(Disagreement, String)> {
         let keeps = self.admits(&self.seen);
         let Some(prediction) = &self.prediction else {
             return Some((Disagreement::Model, "nothing is predicted".to_owned()));
@@ -65,10 +60,10 @@ impl<'a> Sources<'a> {
         }
         let predicted = self.predicted(prediction);
         let broken = self.broken(prediction);
-        let is_even = self.comparison.has_shares(&self.promise, prediction);
+        let is_even = self.context.comparison.has_shares(&self.promise, prediction);
         let disagreement = match (broken.is_none() && is_even, keeps, predicted) {
             (true, true, true) => return None,
-            (false, _, true) => return Some(self.unkept(broken, in_order)),
+            (false, _, true) => return Some(self.unkept(broken)),
             // What was seen is among what is predicted, all of which is promised.
             (true, false, true) | (true, true, false) => Disagreement::Model,
             (true, false, false) => Disagreement::Kernel,
@@ -85,20 +80,21 @@ impl<'a> Sources<'a> {
     }
 
     /// The promise is not kept, and the kernel does what was predicted.
-    fn unkept(&self, broken: Option<&PredictedBranch>, in_order: Elsewhere<'_>) -> (Disagreement, String) {
+    fn unkept(&self, broken: Option<&PredictedBranch>) -> (Disagreement, String) {
         if let Some(known_bug) = self.promise.known_bug {
             return (Disagreement::Known, known_bug.to_string());
         }
         let Some(branch) = broken else {
             return (Disagreement::Rules, "endpoints do not get the shares that are promised".to_owned());
         };
-        let would_keep = in_order().is_some_and(|prediction| self.broken(&prediction).is_none());
+        let with_defaults = self.context.with_defaults().predict(self.sent);
+        let would_keep = with_defaults.is_some_and(|prediction| self.broken(&prediction).is_none());
         let disagreement = if would_keep { Disagreement::Network } else { Disagreement::Rules };
         (disagreement, self.branch_in_short(branch))
     }
 
     fn admits(&self, seen: &Seen) -> bool {
-        self.comparison.admits(&self.promise, self.flow, seen)
+        self.context.comparison.admits(&self.promise, self.flow, seen)
     }
 
     /// Whether what was seen is among what is predicted.

@@ -254,6 +254,20 @@ impl Topology {
         neighbour.map(|owner| mac_of(*owner, ETH0)).or(netns.gateway)
     }
 
+    /// The same network as Kubernetes expects it: without the settings that a scenario asks for, and with bridges that send packets
+    /// back to the port they came from and hand them to iptables.
+    pub fn with_default_settings(&self) -> Self {
+        let mut topology = self.clone();
+        for netns in topology.namespaces.iter_mut().filter(|netns| netns.role == Role::Node) {
+            netns.sysctls.retain(|sysctl| sysctl.asked_for.is_none());
+            netns.interfaces.iter_mut().for_each(|interface| interface.hairpin = true);
+            for table in ["iptables", "ip6tables"] {
+                netns.set(format!("bridge.bridge-nf-call-{table}"), 1);
+            }
+        }
+        topology
+    }
+
     /// The node that the network between nodes leads packets for a service's address to, which no machine on it has.
     pub fn entry_node(&self, destination: IpAddr) -> Option<&Netns> {
         let mut routes = self.namespaces[UNDERLAY].routes.iter();

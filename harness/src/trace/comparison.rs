@@ -187,8 +187,7 @@ mod tests {
     use super::*;
     use crate::documents;
     use crate::infer::{AdHocProbe, load_with_ad_hoc_probe};
-    use crate::predict::Prediction;
-    use crate::sources::sent;
+    use crate::predict::{NewFlow, Prediction};
     use crate::topology;
 
     /// A packet to a service with three endpoints, with what a kernel tells that takes the second way.
@@ -199,7 +198,7 @@ mod tests {
         let documents = documents::generate(&aimed.scenario, &aimed.cluster).unwrap();
         let topology = topology::plan(&aimed.scenario);
         let network = Network::of(&topology, &documents, &aimed.cluster).unwrap();
-        let prediction = network.predict(&sent(&aimed.probes[0], 33_000)).unwrap();
+        let prediction = network.predict(&NewFlow::of(&aimed.probes[0], 33_000)).unwrap();
         let told = passages(&prediction.branches[1]).flat_map(|(passage, stage)| {
             let rules = network.met(stage).into_iter().filter(|met| matches!(met.did, Evaluated::Match(_)));
             rules.map(move |met| Traced {

@@ -7,11 +7,11 @@ use svclab_rules::walk::Assumptions;
 use crate::documents::Document;
 use crate::lab::{Backend, with_lab};
 use crate::observation::{Direction, FlowObservation};
-use crate::predict::{Network, Predicted, Prediction};
+use crate::predict::{Network, NewFlow, Predicted, Prediction};
 use crate::probe::{ProbeError, Prober};
 use crate::run::{RunError, guarded};
 use crate::scenario::{Probe, Scenario, Span};
-use crate::sources::{Seen, sent};
+use crate::sources::Seen;
 use crate::topology::{self, NetnsId};
 
 /// How prediction and kernel get on with each other about some flows.
@@ -66,7 +66,7 @@ pub fn compare_with_kernel(
             for (number, (probe, observed)) in probes.iter().zip(&flows).enumerate() {
                 agreement.add(&network, number, probe, observed);
             }
-            if documents.iter().any(Document::remembers) {
+            if documents.iter().any(|document| document.rules.remembers()) {
                 agreement.try_alone(&network, probes, &mut prober)?;
             }
             Ok(agreement)
@@ -102,7 +102,7 @@ impl Agreement {
 
     fn add(&mut self, network: &Network<'_>, number: usize, probe: &Probe, observed: &FlowObservation) {
         let seen = Seen::observed(observed);
-        let Some(prediction) = network.predict(&sent(probe, observed.source.port())) else {
+        let Some(prediction) = network.predict(&NewFlow::of(probe, observed.source.port())) else {
             let predicted = vec!["nothing: nobody can send this".to_owned()];
             self.contradictions.push(Contradiction { probe: number, predicted, observed: seen.to_string() });
             return;
@@ -138,7 +138,7 @@ fn outcomes_with_ports(network: &Network<'_>, probe: &Probe, observed: &FlowObse
     let of_answer: HashMap<NetnsId, u16> = leaving.iter().copied().collect();
     let predicted = [of_packet, of_answer]
         .into_iter()
-        .filter_map(|chosen| network.predict_where(&sent(probe, observed.source.port()), &chosen));
+        .filter_map(|chosen| network.predict_where(&NewFlow::of(probe, observed.source.port()), &chosen));
     let branches = predicted.flat_map(|prediction| prediction.branches);
     branches.filter_map(|branch| Seen::predicted(&branch.outcome)).collect()
 }

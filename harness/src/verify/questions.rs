@@ -3,29 +3,27 @@
 use std::collections::HashMap;
 
 use svclab_rules::cluster::Cluster;
-use svclab_rules::promise::{Promises, Question, VantagePoint, questions};
+use svclab_rules::promise::{Question, VantagePoint, questions};
 
 use crate::documents::{Document, DocumentError};
 use crate::lab::{Backend, generate_for_lab};
-use crate::observation::FlowObservation;
-use crate::predict::{Predicted, Prediction};
+use crate::predict::Network;
 use crate::run::RunError;
-use crate::scenario::{Destination, Flows, Probe, Scenario, Span, Vantage};
-use crate::sources::{Comparison, Sources};
+use crate::scenario::{Destination, Flows, Host, Probe, Scenario, Span, Vantage};
+use crate::sources::Context;
 use crate::topology::{self, Topology};
 
 /// What is asked of a scenario, and what is known beforehand.
 pub(crate) struct QuestionList<'a> {
+    hosts: &'a [Host],
     pub(crate) cluster: &'a Cluster,
     pub(crate) documents: Vec<Document>,
     /// What the cluster's release writes, without other rules.
-    pub(crate) released: Vec<Document>,
+    released: Vec<Document>,
     pub(crate) topology: Topology,
-    pub(super) asked: Vec<Question>,
+    pub(crate) asked: Vec<Question>,
     /// The questions as packets to send, in the same order.
     pub(crate) probes: Vec<Probe>,
-    promises: Promises<'a>,
-    comparison: Comparison,
 }
 
 impl<'a> QuestionList<'a> {
@@ -45,26 +43,17 @@ impl<'a> QuestionList<'a> {
         let by_point: HashMap<&VantagePoint, &Vantage> =
             vantages.iter().map(|(point, vantage)| (point, vantage)).collect();
         let probes = asked.iter().map(|question| probe(scenario, question, by_point[&question.from])).collect();
-        let comparison = Comparison::of(&topology, cluster).map_err(DocumentError::from)?;
-        let promises = Promises::of(cluster).map_err(DocumentError::from)?;
-        Ok(Self { cluster, documents, released, topology, asked, probes, promises, comparison })
+        Ok(Self { hosts: &scenario.hosts, cluster, documents, released, topology, asked, probes })
     }
 
-    /// What all sources say of a question, where `prediction` is that of the flow that was sent.
-    pub(crate) fn sources(
-        &self,
-        number: usize,
-        prediction: Option<Prediction>,
-        observed: &FlowObservation,
-    ) -> Sources<'_> {
-        let question = &self.asked[number];
-        Sources::about(&self.comparison, question, self.promises.about(question), prediction, observed)
+    /// The context of the questions where `documents` are installed.
+    pub(crate) fn context(&self, documents: &[Document]) -> Result<Context<'_>, RunError> {
+        Context::of(self.hosts, &self.topology, documents, self.cluster)
     }
 
-    /// How outcomes of a question are told so that two have the same words where the promise does not tell them apart.
-    pub(crate) fn words_of_what_is_promised(&self, number: usize) -> impl Fn(&Predicted) -> String {
-        let promise = self.promises.about(&self.asked[number]);
-        move |outcome| self.comparison.words(&promise, outcome)
+    /// The network with the rules that the cluster's release writes.
+    pub(crate) fn released(&self) -> Result<Network<'_>, RunError> {
+        Ok(Network::of(&self.topology, &self.released, self.cluster)?)
     }
 }
 

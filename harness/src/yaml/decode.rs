@@ -1,6 +1,6 @@
-//! Tree → typed values, with all mistakes at once.
+//! Tree → typed values, with all errors at once.
 //!
-//! serde ends at the first mistake. So a mistake is reported at its place, the value there is taken out of the tree,
+//! serde ends at the first error. So an error is reported at its place, the value there is taken out of the tree,
 //! and what remains is decoded again, until nothing is wrong or a bound is reached.
 
 use std::sync::Arc;
@@ -19,19 +19,19 @@ pub(crate) struct Decoded<T> {
     /// The tree without the values that were wrong: its lists are as long as those of the value.
     pub(crate) tree: Arc<Node>,
     /// What was wrong.
-    pub(crate) mistakes: Vec<Diagnostic>,
+    pub(crate) errors: Vec<Diagnostic>,
 }
 
 /// Decodes a tree.
 pub(crate) fn decode<T: DeserializeOwned>(file: &std::path::Path, tree: &Arc<Node>) -> Decoded<T> {
     let written = tree;
     let mut tree = tree.clone();
-    let mut mistakes = Vec::new();
+    let mut errors = Vec::new();
     // Nearly all trees are right: only of others the size matters.
     let mut budget = None;
     loop {
         let error = match serde_path_to_error::deserialize(Reader(&tree)) {
-            Ok(value) => return Decoded { value: Some(value), tree, mistakes },
+            Ok(value) => return Decoded { value: Some(value), tree, errors },
             Err(error) => error,
         };
         let path = hops(error.path());
@@ -40,13 +40,18 @@ pub(crate) fn decode<T: DeserializeOwned>(file: &std::path::Path, tree: &Arc<Nod
         // What was taken away is missing now, and has been reported already.
         let taken = missing_field(&message).is_some_and(|field| follow(At::root(file, written), &path).has(field));
         if !taken {
-            mistakes.push(explain(at, &path, &message));
+            errors.push(explain(at, &path, &message));
         }
         let size = tree.size();
         let left = budget.unwrap_or(limits::RECOVERY_VALUES.max(size.saturating_mul(2))).saturating_sub(size);
         budget = Some(left);
-        if path.is_empty() || mistakes.len() >= limits::MISTAKES || left < size {
-            return Decoded { value: None, tree, mistakes };
+        if path.is_empty() {
+            return Decoded { value: None, tree, errors };
+        }
+        if errors.len() >= limits::ERRORS || left < size {
+            let help = "Correct the errors above and check the file again.";
+            errors.push(At::root(file, written).error("too many errors: the rest was not checked").help(help));
+            return Decoded { value: None, tree, errors };
         }
         Node::prune(&mut tree, &path);
     }
@@ -84,17 +89,17 @@ fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
             None if known.is_empty() => "No fields are known here.".to_owned(),
             None => format!("The fields known here are {}.", listed(known)),
         };
-        return at.key().mistake(format!("unknown field `{field}`")).help(help);
+        return at.key().error(format!("unknown field `{field}`")).help(help);
     }
     if let Some(rest) = message.strip_prefix("unknown variant ") {
         let names = quoted(rest);
         let (found, known) = names.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
         let question = did_you_mean(found, known).map(|question| question + " ").unwrap_or_default();
         let help = format!("{question}Write one of {}.", listed(known));
-        return at.mistake(format!("`{found}` is not known here")).help(help);
+        return at.error(format!("`{found}` is not known here")).help(help);
     }
     if let Some(field) = missing_field(message) {
-        return at.mistake(format!("`{field}` is missing")).help(format!("Add `{field}: ...` here."));
+        return at.error(format!("`{field}` is missing")).help(format!("Add `{field}: ...` here."));
     }
     let place = match path.last() {
         Some(Hop::Field(name)) => format!("`{name}`: "),
@@ -108,9 +113,9 @@ fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
             "a map" => "Write fields with their values here, as `{name: value}`.".to_owned(),
             _ => format!("Write {expected} here."),
         };
-        return at.mistake(format!("{place}expected {expected}, found {found}")).help(help);
+        return at.error(format!("{place}expected {expected}, found {found}")).help(help);
     }
-    at.mistake(format!("{place}{message}"))
+    at.error(format!("{place}{message}"))
 }
 
 /// A number that is too large for the reader, which takes it for text then.

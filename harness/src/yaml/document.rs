@@ -12,17 +12,17 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as Range, Tag};
 use super::tree::{Entry, Kind, Mark, Node};
 use crate::input::{Diagnostic, Label, Span, limits};
 
-/// Reads all documents of a text. With the documents come the mistakes; a syntax error ends the reading, so it is
+/// Reads all documents of a text. With the documents come the errors; a syntax error ends the reading, so it is
 /// the last, and the document that it stands in is missing.
 pub(crate) fn parse(text: &str, file: &Path) -> (Vec<Arc<Node>>, Vec<Diagnostic>) {
     let mut builder = Builder::new(text, file);
     if text.len() > limits::FILE_BYTES {
-        builder.mistake(
+        builder.error(
             Mark { line: 1, column: 1, length: 1 },
             format!("the file has {} MiB; at most {} are read", text.len() >> 20, limits::FILE_BYTES >> 20),
             "Split it, or keep only the objects that the scenario needs.",
         );
-        return (Vec::new(), builder.mistakes);
+        return (Vec::new(), builder.errors);
     }
     for event in Parser::new_from_str(text) {
         let result = match event {
@@ -32,11 +32,11 @@ pub(crate) fn parse(text: &str, file: &Path) -> (Vec<Arc<Node>>, Vec<Diagnostic>
                 Err(Stop)
             }
         };
-        if result.is_err() || builder.mistakes.len() >= limits::MISTAKES {
+        if result.is_err() || builder.errors.len() >= limits::ERRORS {
             break;
         }
     }
-    (builder.documents, builder.mistakes)
+    (builder.documents, builder.errors)
 }
 
 /// The reading cannot go on.
@@ -77,7 +77,7 @@ struct Builder<'a> {
     aliased: Extent,
     names: HashSet<Arc<str>>,
     documents: Vec<Arc<Node>>,
-    mistakes: Vec<Diagnostic>,
+    errors: Vec<Diagnostic>,
 }
 
 impl<'a> Builder<'a> {
@@ -91,7 +91,7 @@ impl<'a> Builder<'a> {
             aliased: Extent::default(),
             names: HashSet::new(),
             documents: Vec::new(),
-            mistakes: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
@@ -127,7 +127,7 @@ impl<'a> Builder<'a> {
         let mark = self.mark(range);
         self.is_text(tag, range);
         if self.open.len() >= limits::DEPTH {
-            self.mistake(
+            self.error(
                 mark,
                 format!("more than {} lists and maps inside of each other", limits::DEPTH),
                 "No Kubernetes object is that deep: look for brackets that are not closed.",
@@ -135,7 +135,7 @@ impl<'a> Builder<'a> {
             return Err(Stop);
         }
         if self.open.last().is_some_and(|open| open.entries.is_some() && open.key.is_none()) {
-            self.mistake(mark, "a list or map stands where a key must be".into(), "Write the key as plain text.");
+            self.error(mark, "a list or map stands where a key must be".into(), "Write the key as plain text.");
             return Err(Stop);
         }
         self.open.push(Open {
@@ -152,7 +152,7 @@ impl<'a> Builder<'a> {
     fn alias(&mut self, anchor: usize, range: Range) -> Result<(), Stop> {
         let mark = self.mark(range);
         let Some((node, extent)) = self.anchors.get(&anchor).cloned() else {
-            self.mistake(mark, "the alias stands inside of the value that it names".into(), "Write the value out.");
+            self.error(mark, "the alias stands inside of the value that it names".into(), "Write the value out.");
             return Err(Stop);
         };
         self.aliased = self.aliased.and(extent);
@@ -165,7 +165,7 @@ impl<'a> Builder<'a> {
             return Ok(());
         };
         let help = "Write the values out, or use `replicas:` for many pods of one kind.";
-        self.mistake(mark, format!("aliases expand the file by more than {too_much}"), help);
+        self.error(mark, format!("aliases expand the file by more than {too_much}"), help);
         Err(Stop)
     }
 
@@ -179,7 +179,7 @@ impl<'a> Builder<'a> {
         self.values += 1;
         if self.values > limits::VALUES {
             let help = "Split it, or keep only the objects that the scenario needs.";
-            self.mistake(mark, format!("the file has more than {} values", limits::VALUES), help);
+            self.error(mark, format!("the file has more than {} values", limits::VALUES), help);
             return Err(Stop);
         }
         let node = Arc::new(Node { mark, kind, pruned: false });
@@ -225,26 +225,26 @@ impl<'a> Builder<'a> {
                 false
             }
         });
-        repeated.into_iter().take(limits::MISTAKES).for_each(|(name, mark, first)| self.duplicate(&name, mark, first));
+        repeated.into_iter().take(limits::ERRORS).for_each(|(name, mark, first)| self.duplicate(&name, mark, first));
         entries
     }
 
     fn duplicate(&mut self, name: &str, mark: Mark, first: Mark) {
         let also =
             Label { span: self.span(first), length: first.length as usize, text: "it stands here already".into() };
-        self.mistake(mark, format!("the key `{name}` stands twice in the same map"), "Remove one of the two.");
-        if let Some(mistake) = self.mistakes.last_mut() {
-            mistake.also = Some(also);
+        self.error(mark, format!("the key `{name}` stands twice in the same map"), "Remove one of the two.");
+        if let Some(error) = self.errors.last_mut() {
+            error.also = Some(also);
         }
     }
 
-    /// True for the tag `!!str`. Tags that are not YAML's own are mistakes.
+    /// True for the tag `!!str`. Tags that are not YAML's own are errors.
     fn is_text(&mut self, tag: Option<&Tag>, range: Range) -> bool {
         match tag {
             Some(tag) if tag.is_yaml_core_schema() => tag.suffix == "str",
             Some(tag) => {
                 let mark = self.mark(range);
-                self.mistake(mark, format!("the tag `{tag}` means nothing here"), "Remove it.");
+                self.error(mark, format!("the tag `{tag}` means nothing here"), "Remove it.");
                 false
             }
             None => false,
@@ -261,13 +261,13 @@ impl<'a> Builder<'a> {
         } else {
             "Look at this line and the one above: indentation, a missing colon or quote, brackets that are not closed."
         };
-        self.mistake(Mark { line: line as u32, column, length: 1 }, format!("no valid YAML: {}", error.info()), help);
+        self.error(Mark { line: line as u32, column, length: 1 }, format!("no valid YAML: {}", error.info()), help);
     }
 
-    fn mistake(&mut self, mark: Mark, message: String, help: &str) {
+    fn error(&mut self, mark: Mark, message: String, help: &str) {
         let span = self.span(mark);
         let length = mark.length as usize;
-        self.mistakes.push(Diagnostic { span, length, message, help: Some(help.to_owned()), also: None });
+        self.errors.push(Diagnostic { span, length, message, help: Some(help.to_owned()), also: None });
     }
 
     fn span(&self, mark: Mark) -> Span {

@@ -260,20 +260,20 @@ impl<'a> At<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key<'a>(At<'a>);
 
-/// What a mistake can be reported at.
+/// What an error can be reported at.
 pub(crate) trait Place {
-    /// A mistake here.
-    fn mistake(self, message: impl Into<String>) -> Diagnostic;
+    /// An error here.
+    fn error(self, message: impl Into<String>) -> Diagnostic;
 }
 
 impl Place for At<'_> {
-    fn mistake(self, message: impl Into<String>) -> Diagnostic {
+    fn error(self, message: impl Into<String>) -> Diagnostic {
         diagnostic(self.span(), self.node.mark, message.into())
     }
 }
 
 impl Place for Key<'_> {
-    fn mistake(self, message: impl Into<String>) -> Diagnostic {
+    fn error(self, message: impl Into<String>) -> Diagnostic {
         let mark = self.0.key.unwrap_or(self.0.node.mark);
         diagnostic(self.0.span_of(mark), mark, message.into())
     }

@@ -60,7 +60,7 @@ fn what_is_ignored_is_told_with_its_place() {
             "objects.yaml:7:1: EndpointSlice default/names has no rules: its addresses are host names (addressType FQDN)",
         ]
     );
-    assert_eq!(check(&[]), "1 scenario with 1 test without mistakes\n");
+    assert_eq!(check(&[]), "1 scenario with 1 test, no errors\n");
 }
 
 /// However it is named, a scenario is checked once; a link to the folder that it is in is no way round in circles.
@@ -78,7 +78,7 @@ fn a_scenario_is_found_once() {
     let paths = ["one.yaml", "./one.yaml", "loop/one.yaml", ".", "loop"];
     let output = command.current_dir(&folder).args(["check", "-v"]).args(paths).output().expect("svclab starts");
     let told = String::from_utf8_lossy(&output.stdout);
-    let expected = "one.yaml: 1 node, 2 pods, 0 services, 1 test\n1 scenario with 1 test without mistakes\n";
+    let expected = "one.yaml: 1 node, 2 pods, 0 services, 1 test\n1 scenario with 1 test, no errors\n";
     assert_eq!(told, expected, "{output:?}");
 }
 
@@ -149,4 +149,25 @@ typos.yaml:8:28: warning: no pod matches the selector of default/shop, so it has
     told = lines.join("\n") + "\n";
     assert_eq!((status, told.as_str()), (Some(0), warnings));
     assert_eq!(check(&["--quiet"]), (Some(0), String::new()));
+}
+
+/// The same error at 500 places is one message, with the first three places and the number of the others.
+#[test]
+fn a_repeated_error_is_one_message() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("repeated-errors");
+    fs::create_dir_all(&folder).expect("a folder");
+    let pods: String = (1..=500).map(|number| format!("  - {{name: web-{number}, node: worker-9}}\n")).collect();
+    let fields = pods.replace("node: worker-9", "nodde: worker");
+    let text =
+        |pods: &str| SCENARIO.replace("pods:\n", &format!("pods:\n{pods}")).replace("manifests: [objects.yaml]\n", "");
+    fs::write(folder.join("nodes.yaml"), text(&pods)).expect("a scenario");
+    fs::write(folder.join("fields.yaml"), text(&fields)).expect("a scenario");
+    let check = |file: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+        let output =
+            command.current_dir(&folder).args(["check", "--color", "never", file]).output().expect("svclab starts");
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).expect("UTF-8")
+    };
+    insta::assert_snapshot!(check("nodes.yaml") + &check("fields.yaml"));
 }

@@ -328,7 +328,7 @@ fn a_cascade_ends_as_its_shares_are(#[case] arguments: &[&str], #[case] code: i3
 
 /// `-` is standard input wherever one scenario is read.
 #[rstest]
-#[case::check(&["check", "-"], "tests without mistakes\n")]
+#[case::check(&["check", "-"], "tests, no errors\n")]
 #[case::rules(&["rules", "-", "--quiet"], "*nat\n")]
 #[case::explain(&["explain", "-", "--from=pod/client", "--to=service/web:80"], "pod/client > service/web:80 tcp  standard input\n")]
 fn a_scenario_is_read_from_standard_input(#[case] arguments: &[&str], #[case] begins: &str) {

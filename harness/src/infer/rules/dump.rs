@@ -20,8 +20,8 @@ pub(super) enum Dump {
     Nftables(nftables::Ruleset),
 }
 
-/// A mistake: its line and column, what is wrong, and how to put it right.
-type Mistake = ((usize, usize), String, &'static str);
+/// An error: its line and column, what is wrong, and how to put it right.
+type Error = ((usize, usize), String, &'static str);
 
 const WHOLE: &str = "Give all that `iptables-save` writes, from the first `*TABLE` to the last `COMMIT`, or `nft list ruleset`; \
     of parts and listings, `svclab cascade` tells the shares.";
@@ -29,8 +29,8 @@ const WHOLE: &str = "Give all that `iptables-save` writes, from the first `*TABL
 impl Dump {
     /// Reads rules that show at least one service port.
     pub(super) fn read(text: &str, path: &Path) -> Result<Self, Diagnostics> {
-        Self::of(text).map_err(|mistakes| {
-            let diagnostic = |((line, column), message, help): Mistake| Diagnostic {
+        Self::of(text).map_err(|errors| {
+            let diagnostic = |((line, column), message, help): Error| Diagnostic {
                 span: Span { file: path.to_owned(), line, column },
                 length: 1,
                 message,
@@ -38,11 +38,11 @@ impl Dump {
                 also: None,
             };
             let sources = BTreeMap::from([(path.to_owned(), Arc::from(text))]);
-            Diagnostics { errors: mistakes.into_iter().map(diagnostic).collect(), sources }
+            Diagnostics { errors: errors.into_iter().map(diagnostic).collect(), sources }
         })
     }
 
-    fn of(text: &str) -> Result<Self, Vec<Mistake>> {
+    fn of(text: &str) -> Result<Self, Vec<Error>> {
         let whole = |message: &str| vec![((1, 1), message.to_owned(), WHOLE)];
         let dump = match form(text) {
             Ok(Form::Saved) if !text.lines().any(|line| line.trim_start().starts_with('*')) => {
@@ -115,7 +115,7 @@ impl Dump {
 }
 
 /// Rules of the family in whose language more of them can be read.
-fn saved(text: &str) -> Result<Dump, Vec<Mistake>> {
+fn saved(text: &str) -> Result<Dump, Vec<Error>> {
     let read = Family::ALL.map(|family| iptables::parse(text, family));
     let mut fewest: Option<Vec<iptables::ParseError>> = None;
     for read in read {
@@ -134,14 +134,14 @@ fn saved(text: &str) -> Result<Dump, Vec<Mistake>> {
     Err(errors.map(|error| ((error.line, error.column), error.message, HELP)).collect())
 }
 
-fn nft(text: &str) -> Result<Dump, Vec<Mistake>> {
+fn nft(text: &str) -> Result<Dump, Vec<Error>> {
     const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
     let parsed = nftables::parse(text).map_err(|errors| {
-        let mistake = |error: nftables::ParseError| match error.place {
+        let error = |error: nftables::ParseError| match error.place {
             ErrorPlace::At { line, column } => ((line, column), error.message, HELP),
             ErrorPlace::Object(_) => ((1, 1), error.to_string(), HELP),
         };
-        errors.into_iter().map(mistake).collect::<Vec<_>>()
+        errors.into_iter().map(error).collect::<Vec<_>>()
     })?;
     if parsed.rules.tables.is_empty() && parsed.others.iter().any(|other| other.name == "nat") {
         let help = "nft shows rules of iptables-nft in its own words, and some of them not at all. Save them with iptables-save.";

@@ -108,8 +108,8 @@ fn claim<'a>(
         let help = "Use an address that a packet can be sent to from other machines, or leave it out.";
         findings.wrong(at, format!("`{ip}` of {owner} is a {kind} address"), help);
     } else if let Some((other, first)) = used.get(&ip) {
-        let mistake = at.mistake(format!("{ip} of {owner} is already the address of {other}"));
-        findings.add(mistake.help("Give every machine an address of its own.").also(first.label("used here first")));
+        let error = at.error(format!("{ip} of {owner} is already the address of {other}"));
+        findings.add(error.help("Give every machine an address of its own.").also(first.label("used here first")));
     } else {
         used.insert(ip, (owner, at));
     }

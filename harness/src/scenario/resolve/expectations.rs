@@ -66,7 +66,7 @@ pub(crate) fn expectation(
     }
 }
 
-/// Finds the mistakes of an expectation whose probe is wrong itself, so that it is not known where that goes.
+/// Finds the errors of an expectation whose probe is wrong itself, so that it is not known where that goes.
 pub(crate) fn words(raw: &RawExpect, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) {
     let sent = Sent { family: Family::Ipv4, protocol: None };
     contradictions(raw, at, findings);
@@ -161,7 +161,7 @@ fn outcome(
         let at = at.field("delivered");
         let of = |(index, text): (usize, &String)| targets(text, sent, at.item(index), scene, findings);
         let known = listed.0.iter().enumerate().flat_map(of).collect::<Vec<Target>>();
-        if known.is_empty() && findings.mistakes.is_empty() {
+        if known.is_empty() && findings.errors.is_empty() {
             let family = sent.family;
             let message = format!("none of these places has an {family} address, and the probe is sent with {family}");
             findings.wrong(at, message, "Set `family` in the probe, or give the place such an address.");
@@ -285,8 +285,8 @@ fn endpoints(
     findings: &mut Findings,
 ) -> Vec<Target> {
     let Some((service, port)) = &aimed.service else {
-        let mistake = at.field("balance").mistake("it is not known among which places the flows must be balanced");
-        findings.add(mistake.help("List them with `delivered: [...]`, or give each its share."));
+        let error = at.field("balance").error("it is not known among which places the flows must be balanced");
+        findings.add(error.help("List them with `delivered: [...]`, or give each its share."));
         return Vec::new();
     };
     let mut targets: Vec<Target> = Vec::new();

@@ -9,36 +9,36 @@ use crate::scenario::model::Note;
 use crate::text::{is_obeyed, one_line};
 use crate::yaml::{At, Place, did_you_mean};
 
-/// Mistakes and notes, in the order in which they were found.
+/// Errors and notes, in the order in which they were found.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     known: HashSet<(Span, String)>,
     /// What is wrong.
-    pub(crate) mistakes: Vec<Diagnostic>,
+    pub(crate) errors: Vec<Diagnostic>,
     /// What was left out.
     pub(crate) notes: Vec<Note>,
 }
 
 impl Findings {
-    /// The mistakes in the order of files and lines, with the texts that they stand in.
+    /// The errors in the order of files and lines, with the texts that they stand in.
     pub(crate) fn into_diagnostics(self, sources: BTreeMap<PathBuf, Arc<str>>) -> Diagnostics {
-        let mut errors = self.mistakes;
+        let mut errors = self.errors;
         errors.sort_by(|a, b| (&a.span, &a.message).cmp(&(&b.span, &b.message)));
         Diagnostics { errors, sources }
     }
 
-    /// Records a mistake. The same one again, as a later step may find it, is kept once.
-    pub(crate) fn add(&mut self, mut mistake: Diagnostic) {
-        mistake.message = one_line(&mistake.message).into_owned();
-        mistake.help = mistake.help.map(|help| one_line(&help).into_owned());
-        if self.known.insert((mistake.span.clone(), mistake.message.clone())) {
-            self.mistakes.push(mistake);
+    /// Records an error. The same one again, as a later step may find it, is kept once.
+    pub(crate) fn add(&mut self, mut error: Diagnostic) {
+        error.message = one_line(&error.message).into_owned();
+        error.help = error.help.map(|help| one_line(&help).into_owned());
+        if self.known.insert((error.span.clone(), error.message.clone())) {
+            self.errors.push(error);
         }
     }
 
-    /// Records a mistake with the way out.
+    /// Records an error with the way out.
     pub(crate) fn wrong(&mut self, place: impl Place, message: impl Into<String>, help: impl Into<String>) {
-        self.add(place.mistake(message).help(help));
+        self.add(place.error(message).help(help));
     }
 
     /// Records that something is missing at a place, unless something there could not be read: that may be it.
@@ -87,7 +87,7 @@ impl Findings {
         self.remark(at, message.into(), false);
     }
 
-    /// Records what is no mistake, but hardly meant.
+    /// Records what is no error, but hardly meant.
     pub(crate) fn doubt(&mut self, at: At<'_>, message: impl Into<String>) {
         self.remark(at, message.into(), true);
     }

@@ -82,8 +82,8 @@ impl<'a> Objects<'a> {
             let at = source.at.field("services").item(index);
             let name = services::name_of(raw);
             if let Some(first) = seen.get(&name) {
-                let mistake = at.field("name").mistake(format!("there are two services `{}`", short_name(&name)));
-                findings.add(mistake.help("Rename one of the two.").also(first.field("name").label("the first one")));
+                let error = at.field("name").error(format!("there are two services `{}`", short_name(&name)));
+                findings.add(error.help("Rename one of the two.").also(first.field("name").label("the first one")));
                 continue;
             }
             seen.insert(name.clone(), at);

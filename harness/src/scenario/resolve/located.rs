@@ -3,7 +3,7 @@
 use svclab_rules::cluster::objects::FieldError;
 
 use super::findings::Findings;
-use crate::yaml::{At, Place};
+use crate::yaml::At;
 
 /// An object and where it was written.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl<'a, T> Located<'a, T> {
     }
 }
 
-/// Records the mistakes of an object at its fields; gives the value where there are none.
+/// Records the errors of an object at its fields; gives the value where there are none.
 pub(crate) fn sound<U, T>(
     source: &Located<'_, T>,
     result: Result<U, Vec<FieldError>>,
@@ -84,7 +84,7 @@ pub(crate) fn sound<U, T>(
     }
 }
 
-/// Records mistakes of an object at its fields.
+/// Records errors of an object at its fields.
 pub(crate) fn report<T>(source: &Located<'_, T>, errors: Vec<FieldError>, findings: &mut Findings) {
     for error in errors {
         let place = source.field(&error.path);
@@ -94,8 +94,7 @@ pub(crate) fn report<T>(source: &Located<'_, T>, errors: Vec<FieldError>, findin
         let path = source.written(&error.path);
         let verb = ["is ", "are ", "has "].iter().any(|verb| error.message.starts_with(verb));
         let colon = if verb { "" } else { ":" };
-        let mistake = place.mistake(format!("`{path}`{colon} {}", error.message));
-        findings.add(mistake.help(error.help));
+        findings.wrong(place, format!("`{path}`{colon} {}", error.message), error.help);
     }
 }
 

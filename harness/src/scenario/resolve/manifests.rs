@@ -39,9 +39,9 @@ pub(crate) struct Manifests(BTreeMap<PathBuf, Vec<Arc<Node>>>);
 impl Manifests {
     /// Parses a file.
     pub(crate) fn add(&mut self, file: &Path, text: &str) -> Vec<Diagnostic> {
-        let (documents, mistakes) = yaml::parse(text, file);
+        let (documents, errors) = yaml::parse(text, file);
         self.0.insert(file.to_owned(), documents);
-        mistakes
+        errors
     }
 
     /// The objects of a file. Kinds that have no effect are left out with a note; false where an object could not
@@ -105,8 +105,8 @@ impl<'a> Reader<'_, 'a> {
 
     fn take<T: DeserializeOwned>(&mut self, at: At<'a>, tree: &Arc<Node>, wrap: fn(Box<T>) -> Object) {
         let decoded = decode::<T>(at.file(), tree);
-        let sound = decoded.mistakes.is_empty();
-        decoded.mistakes.into_iter().for_each(|mistake| self.findings.add(mistake));
+        let sound = decoded.errors.is_empty();
+        decoded.errors.into_iter().for_each(|error| self.findings.add(error));
         match decoded.value {
             Some(value) if sound => self.objects.push(Located::manifest(wrap(Box::new(value)), at)),
             _ => self.sound = false,
@@ -115,6 +115,6 @@ impl<'a> Reader<'_, 'a> {
 
     fn wrong(&mut self, at: At<'_>, message: &str, help: &str) {
         self.sound = false;
-        self.findings.add(at.mistake(message).help(help));
+        self.findings.add(at.error(message).help(help));
     }
 }

@@ -1,6 +1,6 @@
 //! What was written → the model: references are looked up, defaults filled in, steps made whole.
 //!
-//! Every stage records its mistakes and goes on with what is right, so that all of them come out in one go.
+//! Every stage records its errors and goes on with what is right, so that all of them come out in one go.
 
 mod addresses;
 mod changes;
@@ -60,11 +60,11 @@ pub(crate) struct Input<'a> {
     pub(crate) folder: &'a Path,
     /// A probe beside those of the tests.
     pub(crate) extra: Option<Extra<'a>>,
-    /// Whether it is a mistake that it has no tests.
+    /// Whether it is an error that it has no tests.
     pub(crate) needs_tests: bool,
 }
 
-/// Resolves a scenario, and the extra probe where there is one. Both can be used only where `findings` has no mistakes
+/// Resolves a scenario, and the extra probe where there is one. Both can be used only where `findings` has no errors
 /// afterwards.
 pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, Option<ResolvedProbe>) {
     let Input { raw, at, .. } = *input;

@@ -101,7 +101,7 @@ fn ranges(nodes: &[Located<'_, Node>], network: &Network, findings: &mut Finding
         }
     }
     let ranges: Vec<IpNet> = all.iter().map(|(_, range)| **range).collect();
-    let (pairs, more) = overlaps(&ranges, limits::MISTAKES);
+    let (pairs, more) = overlaps(&ranges, limits::ERRORS);
     let count = pairs.len();
     for (number, (one, other)) in pairs.into_iter().enumerate() {
         let ((first, common), (node, range)) = (all[one.min(other)], all[one.max(other)]);
@@ -110,7 +110,7 @@ fn ranges(nodes: &[Located<'_, Node>], network: &Network, findings: &mut Finding
             _ => String::new(),
         };
         let message = format!("the range {range} overlaps with {common} of node {}{more}", first.value.name);
-        let mistake = written(node, range).mistake(message).help("Give every node a range of its own.");
-        findings.add(mistake.also(written(first, common).label("the other range")));
+        let error = written(node, range).error(message).help("Give every node a range of its own.");
+        findings.add(error.also(written(first, common).label("the other range")));
     }
 }

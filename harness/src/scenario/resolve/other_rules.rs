@@ -27,11 +27,11 @@ impl Written<'_> {
         self.rules.install == Install::Instead || matches!(self.rules.place, Namespace::Pod(_))
     }
 
-    /// A mistake in a line, from 1, at the word that begins at a column, from 1.
-    fn mistake(&self, line: usize, column: usize, message: impl Into<String>) -> Diagnostic {
+    /// An error in a line, from 1, at the word that begins at a column, from 1.
+    fn error(&self, line: usize, column: usize, message: impl Into<String>) -> Diagnostic {
         let message = message.into();
         let Some(start) = self.start else {
-            return self.at.field("text").mistake(format!("line {line}: {message}"));
+            return self.at.field("text").error(format!("line {line}: {message}"));
         };
         let origin = &self.rules.origin;
         let span = Span { line: origin.line + line - 1, column: start + column - 1, file: origin.file.clone() };
@@ -48,8 +48,8 @@ pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
         return tables::check(written, before, findings);
     }
     chain_names(written, findings);
-    if let Some(mistake) = no_rules(written) {
-        return findings.add(mistake);
+    if let Some(error) = no_rules(written) {
+        return findings.add(error);
     }
     let help = if written.alone() {
         "svclab reads every rule before it installs any: write them as iptables-save does."
@@ -60,8 +60,8 @@ pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
     match iptables::parse(&written.rules.text, written.rules.family) {
         Ok(parsed) => targets(written, &parsed, findings),
         Err(errors) => {
-            for error in errors.into_iter().take(limits::MISTAKES) {
-                findings.add(written.mistake(error.line, error.column, error.message).help(help));
+            for error in errors.into_iter().take(limits::ERRORS) {
+                findings.add(written.error(error.line, error.column, error.message).help(help));
             }
         }
     }
@@ -86,10 +86,10 @@ fn targets(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
             }
         }
     }
-    for (line, name) in found.into_iter().take(limits::MISTAKES) {
+    for (line, name) in found.into_iter().take(limits::ERRORS) {
         let message = format!("the target {name} acts on the whole machine, not on packets of a network namespace");
         findings
-            .add(written.mistake(line, 1, message).help("Leave the rule out: no packet goes another way without it."));
+            .add(written.error(line, 1, message).help("Leave the rule out: no packet goes another way without it."));
     }
 }
 
@@ -106,9 +106,9 @@ fn chain_names(written: &Written<'_>, findings: &mut Findings) {
         let name = rest.split_whitespace().next()?;
         (name.len() > CHAIN_NAME).then_some((index + 1, column, name))
     });
-    for (line, column, name) in declared.take(limits::MISTAKES) {
+    for (line, column, name) in declared.take(limits::ERRORS) {
         let message = format!("the name of chain `{name}` has {} bytes", name.len());
-        findings.add(written.mistake(line, column, message).help(format!("Give it one of at most {CHAIN_NAME}.")));
+        findings.add(written.error(line, column, message).help(format!("Give it one of at most {CHAIN_NAME}.")));
     }
 }
 
@@ -145,7 +145,7 @@ fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
         let control = |letter: char| letter.is_control() && letter != '\t';
         if let Some((column, letter)) = line.chars().enumerate().find(|(_, letter)| control(*letter)) {
             let message = format!("the control character {letter:?} stands in a rule");
-            return Some(written.mistake(index + 1, column + 1, message).help(HELP));
+            return Some(written.error(index + 1, column + 1, message).help(HELP));
         }
     }
     None
@@ -165,7 +165,7 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
         let Some(merged) = merged else { continue };
         let errors = Program::compile(&merged).err().unwrap_or_default();
         let found = errors.iter().filter_map(|error| Some((line(error, &merged, &own)?, &error.mistake)));
-        for (line, mistake) in found.take(limits::MISTAKES) {
+        for (line, mistake) in found.take(limits::ERRORS) {
             let help = match mistake {
                 // The first depends on the kind of iptables; the second is of no use, but can be loaded.
                 Mistake::TooDeep | Mistake::NoHook => continue,
@@ -174,7 +174,7 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
                 }
                 _ => "The kernel refuses such rules: iptables-restore would load none of them.".to_owned(),
             };
-            findings.add(written.mistake(line, 1, format!("this rule {}", verb(mistake))).help(help));
+            findings.add(written.error(line, 1, format!("this rule {}", verb(mistake))).help(help));
         }
     }
 }
@@ -205,7 +205,7 @@ fn merged(written: &Written<'_>, all: &[Written<'_>], cluster: &Cluster) -> Opti
     Some(rules)
 }
 
-/// The line of the rule that a mistake is in, where it is one of these.
+/// The line of the rule that an error is in, where it is one of these.
 fn line(error: &CompileError, merged: &RuleSet, own: &Parsed) -> Option<usize> {
     let name = error.chain.as_deref()?;
     let wrong = merged.rules(error.table, name).get(error.rule?.checked_sub(1)?)?;

@@ -43,8 +43,8 @@ pub(super) fn service_ports<'s>(
                     if port.name.is_empty() { port.port.to_string() } else { format!("{} ({})", port.port, port.name) }
                 })
                 .collect();
-        let mistake = at.mistake(format!("service `{}` has no port `{text}`", short_name(&service.name)));
-        findings.add(mistake.help(format!("Its ports are {}.", known.join(", "))));
+        let error = at.error(format!("service `{}` has no port `{text}`", short_name(&service.name)));
+        findings.add(error.help(format!("Its ports are {}.", known.join(", "))));
         return None;
     }
     Some(ports)

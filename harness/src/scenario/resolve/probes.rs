@@ -127,8 +127,8 @@ fn flows(raw: &RawProbe, at: At<'_>, findings: &mut Findings) -> Flows {
 /// Only a process on a node can send to its loopback address; the pods with `hostNetwork` are such processes.
 fn check_loopback(from: &Vantage, to: &Ends, scene: &Scene<'_, '_>, at: At<'_>, findings: &mut Findings) {
     if to.loopback && node_of(from, scene).is_none() {
-        let mistake = at.field("to").mistake("only a process on a node can reach its loopback address");
-        findings.add(mistake.help("Send from `node/NAME` or `localhost@NODE`."));
+        let error = at.field("to").error("only a process on a node can reach its loopback address");
+        findings.add(error.help("Send from `node/NAME` or `localhost@NODE`."));
     }
 }
 

@@ -47,7 +47,7 @@ impl Objects<'_> {
         let items = self.written.node().get(list).map(|entry| entry.value.items()).unwrap_or_default();
         let written = items.iter().any(|item| written_name(item).is_some_and(|written| written == name));
         let may_be_refused = written || !self.complete;
-        if findings.mistakes.is_empty() || !may_be_refused {
+        if findings.errors.is_empty() || !may_be_refused {
             findings.dangling(at, what, name, known);
         }
     }

@@ -205,8 +205,8 @@ impl<'a> Run<'_, '_, 'a> {
         };
         if aimed.is_empty() {
             expectations::words(expect, at.field("expect"), &scene, self.findings);
-            // Every way to have nothing to send is a mistake that is told. This one is for a way that nobody thought of.
-            if self.findings.mistakes.is_empty() {
+            // Every way to have nothing to send is an error that is told. This one is for a way that nobody thought of.
+            if self.findings.errors.is_empty() {
                 let help = "Write both ends in another way, as addresses for instance.";
                 self.findings.wrong(at.field("probe"), "the probe cannot be sent: nothing is known of its ends", help);
             }

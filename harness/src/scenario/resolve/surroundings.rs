@@ -108,7 +108,7 @@ pub(crate) fn rules(
             all.push(written);
         }
     }
-    if findings.mistakes.is_empty() {
+    if findings.errors.is_empty() {
         other_rules::programs(&all, cluster, findings);
     }
     all.into_iter().map(|written| written.rules).collect()

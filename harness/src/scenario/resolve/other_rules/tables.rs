@@ -17,7 +17,7 @@ pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
     if let Place::Pod(_) = written.rules.place {
         let help = "Write rules as iptables-save does: a line `*TABLE`, chains, rules, a line `COMMIT`.";
         let message = "this is nftables' language: such rules can only stand on a node";
-        findings.add(written.mistake(first_line(written), 1, message).help(help));
+        findings.add(written.error(first_line(written), 1, message).help(help));
     } else if written.rules.install == Install::Instead {
         instead(written, findings);
     } else {
@@ -43,7 +43,7 @@ fn instead(written: &Written<'_>, findings: &mut Findings) {
             } else {
                 "Choose the other `family`, or give all that `nft list ruleset` shows."
             };
-            findings.add(written.mistake(first_line(written), 1, message).help(help));
+            findings.add(written.error(first_line(written), 1, message).help(help));
         }
         Err(errors) => refuse(written, errors, HELP, findings),
     }
@@ -66,7 +66,7 @@ fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Finding
             if let Some(json) = condition.or(statement) {
                 let message =
                     format!("rule {number} of chain {} has an expression that is not supported: {json}", chain.name);
-                findings.add(written.mistake(first_line(written), 1, message).help(HELP));
+                findings.add(written.error(first_line(written), 1, message).help(HELP));
             }
         }
     }
@@ -86,15 +86,15 @@ fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
 /// Checks tables that stand beside kube-proxy's rules.
 fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     const HELP: &str = "Tables beside kube-proxy's are written as `nft list ruleset` shows them, without `-j`: `table inet filter { ... }`.";
-    if let Some(mistake) = removal(written) {
-        return findings.add(mistake);
+    if let Some(error) = removal(written) {
+        return findings.add(error);
     }
     let parsed = match nftables::parse_all(&written.rules.text) {
         Ok(parsed) => parsed,
         Err(errors) => return refuse(written, errors, HELP, findings),
     };
     let mut refuse = |message: String, help: &str| {
-        findings.add(written.mistake(first_line(written), 1, message).help(help));
+        findings.add(written.error(first_line(written), 1, message).help(help));
     };
     if parsed.names.is_empty() {
         refuse("there is no table in it".to_owned(), HELP);
@@ -130,16 +130,16 @@ fn removal(written: &Written<'_>) -> Option<Diagnostic> {
     let line = written.rules.text.lines().position(is_removal)? + 1;
     let message = "this would take away rules that are there already";
     let help = "Leave it out: svclab installs the tables in an empty namespace, and empties them itself where it does so again.";
-    Some(written.mistake(line, column(written, line), message).help(help))
+    Some(written.error(line, column(written, line), message).help(help))
 }
 
 fn refuse(written: &Written<'_>, errors: Vec<ParseError>, help: &str, findings: &mut Findings) {
-    for error in errors.into_iter().take(limits::MISTAKES) {
-        let mistake = match &error.place {
-            ErrorPlace::At { line, column } => written.mistake(*line, *column, error.message),
-            ErrorPlace::Object(_) => written.mistake(1, 1, error.to_string()),
+    for error in errors.into_iter().take(limits::ERRORS) {
+        let located = match &error.place {
+            ErrorPlace::At { line, column } => written.error(*line, *column, error.message),
+            ErrorPlace::Object(_) => written.error(1, 1, error.to_string()),
         };
-        findings.add(mistake.help(help));
+        findings.add(located.help(help));
     }
 }
 
@@ -166,7 +166,7 @@ pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
     for error in errors {
         // A table of inet is one of each family.
         let place = (line(&parsed, &error), error.mistake.clone());
-        if told.contains(&place) || told.len() == limits::MISTAKES {
+        if told.contains(&place) || told.len() == limits::ERRORS {
             continue;
         }
         let help = match error.mistake {
@@ -174,12 +174,12 @@ pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
             _ => "The kernel refuses such tables: nft would load none of them.",
         };
         let line = place.0.unwrap_or(1);
-        findings.add(written.mistake(line, column(written, line), error.to_string()).help(help));
+        findings.add(written.error(line, column(written, line), error.to_string()).help(help));
         told.push(place);
     }
 }
 
-/// The line of a mistake, from 1; JSON has none.
+/// The line of an error, from 1; JSON has none.
 fn line(Parsed { rules, lines, .. }: &Parsed, error: &CompileError) -> Option<usize> {
     let table = rules.tables.iter().position(|one| one.family == error.family && one.name == error.table)?;
     let nftables::Table { chains, sets, .. } = &rules.tables[table];

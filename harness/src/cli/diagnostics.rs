@@ -1,4 +1,4 @@
-//! Mistakes of an input, shown with the lines that they are in.
+//! Errors of an input, shown with the lines that they are in.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use miette::{LabeledSpan, MietteHandler, MietteHandlerOpts, NamedSource, ReportHandler, SourceCode};
 
 use super::console::Console;
-use crate::input::is_input;
+use crate::input::{Group, is_input};
 use crate::scenario::{Diagnostic, Diagnostics, Span};
 use crate::text::{counted, is_obeyed, one_line, printable};
 
-/// Shows all mistakes on standard error.
+/// Shows all errors on standard error.
 pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
     let handler = MietteHandlerOpts::new()
         .color(console.error_color)
@@ -18,29 +18,28 @@ pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
         .terminal_links(false)
         .context_lines(1)
         .build();
-    for error in diagnostics.errors.iter().take(SHOWN) {
-        match diagnostics.sources.get(&error.span.file).filter(|text| can_be_shown(error, text)) {
-            Some(text) => console.complain(Shown { handler: &handler, mistake: Mistake::new(error, text) }),
-            None => console.complain(format!("{error}\n")),
+    let groups = diagnostics.groups();
+    for group in groups.iter().take(PRINTED) {
+        let first = group.first;
+        match diagnostics.sources.get(&first.span.file).filter(|text| can_be_shown(first, text)) {
+            Some(text) => console.complain(Shown { handler: &handler, error: Error::new(group, text) }),
+            None => console.complain(format!("{group}\n")),
         }
     }
-    let more = diagnostics.errors.len().saturating_sub(SHOWN);
+    let more: usize = groups.iter().skip(PRINTED).map(|group| 1 + group.others.len()).sum();
     if more > 0 {
-        console.complain(format!(
-            "{} in {}",
-            counted(more, "more mistake"),
-            printable(&diagnostics.errors[0].span.file)
-        ));
+        let file = &diagnostics.errors[0].span.file;
+        console.complain(format!("{} in {}", counted(more, "more error"), printable(file)));
     }
 }
 
-/// How many mistakes of a scenario are shown; the rest is counted.
-const SHOWN: usize = 50;
+/// The largest number of errors that are printed for one input; the rest is counted.
+const PRINTED: usize = 50;
 
-/// The longest line, in bytes, that is shown with a mistake.
+/// The longest line, in bytes, that is printed with an error.
 const LINE_BYTES: usize = 400;
 
-/// Whether the lines around a mistake are readable. Nothing is shown of a file that is not input for svclab: it may hold
+/// Whether the lines around an error are readable. Nothing is shown of a file that is not input for svclab: it may hold
 /// secrets, and a scenario from someone else may have named it.
 fn can_be_shown(error: &Diagnostic, text: &str) -> bool {
     if !is_input(text) {
@@ -55,16 +54,17 @@ fn can_be_shown(error: &Diagnostic, text: &str) -> bool {
     })
 }
 
-/// A mistake as miette wants it.
+/// An error as miette wants it.
 #[derive(Debug)]
-struct Mistake<'d> {
-    error: &'d Diagnostic,
+struct Error<'d> {
+    group: &'d Group<'d>,
     source: NamedSource<Arc<str>>,
     labels: Vec<LabeledSpan>,
 }
 
-impl<'d> Mistake<'d> {
-    fn new(error: &'d Diagnostic, text: &Arc<str>) -> Self {
+impl<'d> Error<'d> {
+    fn new(group: &'d Group<'d>, text: &Arc<str>) -> Self {
+        let error = group.first;
         let mut labels = vec![LabeledSpan::new_primary_with_span(None, range(&error.span, error.length, text))];
         if let Some(also) = error.also.as_ref().filter(|also| also.span.file == error.span.file) {
             labels.push(LabeledSpan::new_with_span(
@@ -73,24 +73,26 @@ impl<'d> Mistake<'d> {
             ));
         }
         let source = NamedSource::new(printable(&error.span.file).to_string(), text.clone());
-        Self { error, source, labels }
+        Self { group, source, labels }
     }
 }
 
-impl fmt::Display for Mistake<'_> {
+impl fmt::Display for Error<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&one_line(&self.error.message))
+        f.write_str(&one_line(&self.group.first.message))?;
+        self.group.elsewhere().map_or(Ok(()), |elsewhere| write!(f, "\n{elsewhere}"))
     }
 }
 
-impl std::error::Error for Mistake<'_> {}
+impl std::error::Error for Error<'_> {}
 
-impl miette::Diagnostic for Mistake<'_> {
+impl miette::Diagnostic for Error<'_> {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        let elsewhere = self.error.also.as_ref().filter(|also| also.span.file != self.error.span.file);
+        let error = self.group.first;
+        let elsewhere = error.also.as_ref().filter(|also| also.span.file != error.span.file);
         let elsewhere = elsewhere.map(|also| format!("{}: {}", also.span, one_line(&also.text)));
-        let lines: Vec<String> =
-            elsewhere.into_iter().chain(self.error.help.as_deref().map(|help| one_line(help).into_owned())).collect();
+        let help = error.help.as_deref().map(|help| one_line(help).into_owned());
+        let lines: Vec<String> = elsewhere.into_iter().chain(help).collect();
         (!lines.is_empty()).then(|| Box::new(lines.join("\n")) as Box<dyn fmt::Display>)
     }
 
@@ -118,12 +120,12 @@ fn range(span: &Span, length: usize, text: &str) -> (usize, usize) {
 
 struct Shown<'h, 'd> {
     handler: &'h MietteHandler,
-    mistake: Mistake<'d>,
+    error: Error<'d>,
 }
 
 impl fmt::Display for Shown<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.handler.debug(&self.mistake, f)
+        self.handler.debug(&self.error, f)
     }
 }
 
@@ -144,7 +146,8 @@ mod tests {
         let message = "there are two".to_owned();
         let error =
             Diagnostic { span: span("a.yaml", 1), length: 1, message, help: help.map(str::to_owned), also: Some(also) };
-        let told = miette::Diagnostic::help(&Mistake::new(&error, &"name: x".into())).map(|help| help.to_string());
+        let group = Group { first: &error, others: Vec::new() };
+        let told = miette::Diagnostic::help(&Error::new(&group, &"name: x".into())).map(|help| help.to_string());
         assert_eq!(told.as_deref(), Some(expected));
     }
 

@@ -1,0 +1,69 @@
+//! The same error in many places, reported once.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::diagnostics::{Diagnostic, Diagnostics};
+use crate::text::counted;
+
+/// The largest number of places at which the same error is printed each time.
+const SEPARATE: usize = 3;
+
+/// Errors whose messages are the same, numbers and generated names aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group<'d> {
+    /// The first of them.
+    pub first: &'d Diagnostic,
+    /// The others, in order.
+    pub others: Vec<&'d Diagnostic>,
+}
+
+impl Diagnostics {
+    /// The errors as they are to be printed, in the order of the first of each group. An error at no more than three places is a
+    /// group of its own at each.
+    pub fn groups(&self) -> Vec<Group<'_>> {
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for error in &self.errors {
+            *places.entry(pattern(&error.message)).or_default() += 1;
+        }
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for error in &self.errors {
+            let pattern = pattern(&error.message);
+            let is_repeated = places[&pattern] > SEPARATE;
+            match known.get(&pattern).filter(|_| is_repeated) {
+                Some(group) => groups[*group].others.push(error),
+                None => {
+                    known.insert(pattern, groups.len());
+                    groups.push(Group { first: error, others: Vec::new() });
+                }
+            }
+        }
+        groups
+    }
+}
+
+impl fmt::Display for Group<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.first)?;
+        self.elsewhere().map_or(Ok(()), |elsewhere| write!(f, "\n  {elsewhere}"))
+    }
+}
+
+impl Group<'_> {
+    /// Where else the error is: `the same at a.yaml:10:5, a.yaml:11:5 and 497 more places`.
+    pub fn elsewhere(&self) -> Option<String> {
+        let named: Vec<String> = self.others.iter().take(SEPARATE - 1).map(|error| error.span.to_string()).collect();
+        let more = self.others.len() - named.len();
+        let is_same = self.others.iter().all(|error| error.message == self.first.message);
+        let what = if is_same { "the same" } else { "similar errors" };
+        let rest = if more == 0 { String::new() } else { format!(" and {}", counted(more, "more place")) };
+        (!named.is_empty()).then(|| format!("{what} at {}{rest}", named.join(", ")))
+    }
+}
+
+/// A message without what differs between the objects of a kind: words with digits, as addresses and the names of pods have.
+fn pattern(message: &str) -> String {
+    let words = message.split_inclusive(' ');
+    words.map(|word| if word.contains(|letter: char| letter.is_ascii_digit()) { "# " } else { word }).collect()
+}

@@ -1,0 +1,95 @@
+//! Promise, prediction and observation of any flow in one state of a cluster.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+
+use svclab_rules::cluster::{Cluster, Family};
+use svclab_rules::promise::{Promise, Promises, Question, VantagePoint};
+
+use super::compare::Comparison;
+use super::part::Sources;
+use crate::documents::{Document, DocumentError};
+use crate::observation::FlowObservation;
+use crate::predict::{Network, NewFlow, PredictError, Predicted};
+use crate::scenario::{Host, Probe, Vantage};
+use crate::topology::{Netns, Topology};
+
+/// A state of a cluster with everything that promise and prediction need to answer for its flows.
+pub(crate) struct Context<'a> {
+    hosts: &'a [Host],
+    /// The plan with its rules.
+    pub(crate) network: Network<'a>,
+    /// The same rules with default settings: only needed where a promise is not kept.
+    with_defaults: OnceLock<Network<'a>>,
+    promises: Promises<'a>,
+    pub(super) comparison: Comparison,
+}
+
+impl<'a> Context<'a> {
+    /// The context of a plan, of the documents installed in it, and of the cluster that both were made for.
+    ///
+    /// # Errors
+    ///
+    /// Documents that cannot be walked, and an unknown release of kube-proxy.
+    pub(crate) fn of<E>(
+        hosts: &'a [Host],
+        topology: &'a Topology,
+        documents: &[Document],
+        cluster: &'a Cluster,
+    ) -> Result<Self, E>
+    where
+        E: From<PredictError> + From<DocumentError>,
+    {
+        let promises = Promises::of(cluster).map_err(DocumentError::from)?;
+        let comparison = Comparison::of(topology, cluster).map_err(DocumentError::from)?;
+        let network = Network::of(topology, documents, cluster)?;
+        Ok(Self { hosts, network, with_defaults: OnceLock::new(), promises, comparison })
+    }
+
+    /// The question that a probe puts to the promise: an outside host's packet to a service address enters at the node that the
+    /// network routes it to, unless the probe names one. `None` for an outside host without an address of the destination's
+    /// family.
+    pub(crate) fn question(&self, probe: &Probe) -> Option<Question> {
+        let from = match &probe.from {
+            Vantage::Pod(name) => VantagePoint::Pod(name.clone()),
+            Vantage::Node(name) => VantagePoint::Node(name.clone()),
+            Vantage::Localhost(name) => VantagePoint::Localhost(name.clone()),
+            Vantage::Host(name) => {
+                let host = self.hosts.iter().find(|host| host.name == *name)?;
+                let own = host.ips.iter().find(|ip| Family::of(**ip) == Family::of(probe.to.address))?;
+                VantagePoint::Outside(*own)
+            }
+        };
+        let to = SocketAddr::new(probe.to.address, probe.to.port);
+        let is_outside = matches!(from, VantagePoint::Outside(_));
+        let entry = || self.network.topology().entry_node(to.ip()).filter(|_| is_outside);
+        let entry = || entry().and_then(Netns::node_name).map(str::to_owned);
+        Some(Question { from, to, protocol: probe.protocol, via: probe.to.via.clone().or_else(entry) })
+    }
+
+    /// The Service API's answer to a question.
+    pub(crate) fn promise(&self, question: &Question) -> Promise {
+        self.promises.about(question)
+    }
+
+    /// The three sources about a question, where `flow` was sent for it and `observed`.
+    pub(crate) fn sources<'c>(
+        &'c self,
+        question: &'c Question,
+        flow: &'c NewFlow,
+        observed: &FlowObservation,
+    ) -> Sources<'c, 'a> {
+        Sources::about(self, question, flow, observed)
+    }
+
+    /// Predicted outcomes of a question in words that are equal where its promise does not distinguish them.
+    pub(crate) fn words_of_what_is_promised(&self, question: &Question) -> impl Fn(&Predicted) -> String {
+        let promise = self.promise(question);
+        move |outcome| self.comparison.words(&promise, outcome)
+    }
+
+    /// The same rules in a network with default settings.
+    pub(super) fn with_defaults(&self) -> &Network<'a> {
+        self.with_defaults.get_or_init(|| self.network.with_default_settings())
+    }
+}

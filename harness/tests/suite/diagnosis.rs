@@ -7,7 +7,7 @@ use rstest::rstest;
 use svclab::lab::Backend;
 use svclab::report::{Diagnosis, ProbeReport, RunReport, console};
 use svclab::run::{Options, run};
-use svclab::scenario::{self, DropPlace, OutcomeExpectation, Scenario, Step};
+use svclab::scenario::{self, DropPlace, ExpectedOutcome, Scenario, Step};
 use svclab::testing;
 
 /// The lines of a screen, on which a failure is told.
@@ -22,9 +22,9 @@ fn spoil(scenario: &mut Scenario, test: &str) {
     let test = scenario.tests.iter_mut().find(|one| one.name == test).expect("a test of this name");
     for step in &mut test.steps {
         if let Step::Probe(_, expectation) = step {
-            let is_dropped = matches!(expectation.outcome, Some(OutcomeExpectation::Dropped(_)));
-            let dropped = OutcomeExpectation::Dropped(DropPlace::InCluster);
-            let other = if is_dropped { OutcomeExpectation::Delivered(Vec::new()) } else { dropped };
+            let is_dropped = matches!(expectation.outcome, Some(ExpectedOutcome::Dropped(_)));
+            let dropped = ExpectedOutcome::Dropped(DropPlace::InCluster);
+            let other = if is_dropped { ExpectedOutcome::Delivered(Vec::new()) } else { dropped };
             (expectation.outcome, expectation.source, expectation.reply) = (Some(other), None, None);
         }
     }

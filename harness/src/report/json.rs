@@ -194,16 +194,16 @@ struct Sources<'a> {
 
 #[derive(Serialize, JsonSchema)]
 struct Kernel<'a> {
-    alike: usize,
-    met: usize,
+    as_predicted: usize,
+    matched: usize,
     difference: Option<&'a [String]>,
 }
 
 impl<'a> From<&'a Diagnosis> for Sources<'a> {
     fn from(diagnosis: &'a Diagnosis) -> Self {
         let kernel = diagnosis.kernel.as_ref().map(|way| Kernel {
-            alike: way.alike,
-            met: way.met,
+            as_predicted: way.as_predicted,
+            matched: way.matched,
             difference: way.difference.as_deref(),
         });
         Self {

@@ -6,10 +6,10 @@ use insta::assert_snapshot;
 use rstest::rstest;
 use svclab_rules::cluster::{ObjectName, Protocol};
 
-use super::console::{Detail, Options};
 use super::*;
 use crate::judge::{Context, expected_parts, judge};
 use crate::observation::{Delivery, Direction, FlowObservation, ObservedOutcome, Sighting, Tally};
+use crate::page::{Detail, Settings};
 use crate::scenario::{
     Balance, Destination, Expectation, ExpectedOutcome, Flows, Probe, RejectKind, ReplyExpectation, SourceExpectation,
     Target, Vantage,
@@ -127,9 +127,9 @@ fn rejected() -> ProbeReport {
         prediction: vec!["1: rejected on node/worker: by table filter: -A KUBE-SERVICES -j REJECT".to_owned()],
         observation: outcome_words.to_owned(),
         meaning: "The rules do not do what is promised, and the kernel does what the rules say.".to_owned(),
-        kernel: Some(KernelWay {
-            alike: 2,
-            met: 3,
+        kernel: Some(KernelMatch {
+            as_predicted: 2,
+            matched: 3,
             difference: Some(
                 ["the packet on node/worker", "predicted  -A ONE", "kernel     -A OTHER"].map(str::to_owned).to_vec(),
             ),
@@ -229,8 +229,8 @@ fn failing() -> RunReport {
     RunReport { scenarios: vec![first, second], filtered: 0, duration: ms(62_400) }
 }
 
-fn plain(detail: Detail) -> Options {
-    Options { colours: false, detail }
+fn plain(detail: Detail) -> Settings {
+    Settings { detail, ..Settings::default() }
 }
 
 #[test]
@@ -260,13 +260,13 @@ fn console_quiet() {
 fn colours_add_nothing_but_colours() {
     for detail in [Detail::Quiet, Detail::Normal, Detail::Verbose] {
         for run in [passing(), failing()] {
-            let coloured = console::render(&run, Options { colours: true, detail });
+            let coloured = console::render(&run, Settings { colours: true, ..plain(detail) });
             let lines = coloured.lines().map(|line| strip_colours(line).trim_end().to_owned() + "\n");
             assert_eq!(lines.collect::<String>(), console::render(&run, plain(detail)));
         }
     }
     assert!(
-        console::render(&passing(), Options { colours: true, detail: Detail::Normal }).contains("\x1b[32mok   \x1b[0m")
+        console::render(&passing(), Settings { colours: true, ..Settings::default() }).contains("\x1b[32mok   \x1b[0m")
     );
 }
 

@@ -11,7 +11,7 @@ use crate::documents::Document;
 use crate::observation::Observation;
 use crate::predict::{NO_ADDRESS, Network, NewFlow, PredictedBranch, Prediction};
 use crate::probe::Prober;
-use crate::report::{Diagnosis, KernelWay, RuleExcerpt};
+use crate::report::{Diagnosis, KernelMatch, RuleExcerpt};
 use crate::scenario::{Flows, Probe, Scenario};
 use crate::sources::{Context, FlowOutcome, Sources, promise_words};
 use crate::trace::{Difference, Passage, Traced, TracedWhat, nearest, send_traced};
@@ -123,7 +123,7 @@ fn branches(prediction: &Prediction) -> Vec<String> {
 /// The way that matters: the one that the kernel went, as far as it went a predicted one.
 struct Way {
     rules: Vec<RuleExcerpt>,
-    kernel: Option<KernelWay>,
+    kernel: Option<KernelMatch>,
 }
 
 impl Way {
@@ -134,10 +134,10 @@ impl Way {
             |branch: &&PredictedBranch| FlowOutcome::predicted(&branch.outcome).is_some_and(|one| one.is_like(seen));
         let likely = || all.iter().find(is_it).or_else(|| all.first());
         let branch = found.as_ref().map(|(way, _)| &all[*way]).or_else(likely);
-        let met = traced.unwrap_or_default().iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).count();
-        let kernel = found.map(|(_, comparison)| KernelWay {
-            alike: comparison.alike,
-            met,
+        let matched = traced.unwrap_or_default().iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).count();
+        let kernel = found.map(|(_, comparison)| KernelMatch {
+            as_predicted: comparison.alike,
+            matched,
             difference: comparison.difference.as_ref().map(difference_words),
         });
         Self { rules: branch.map(|branch| excerpts(network, branch)).unwrap_or_default(), kernel }

@@ -1,11 +1,12 @@
 //! The rules that a packet met at a hook, each behind the jump that led to it.
 
+use svclab_rules::ruleset::Rule;
 use svclab_rules::walk::{Evaluated, Share};
 
 use super::model::{Line, Matched, Part};
 use super::phrases::Words;
 use super::{iptables, nftables};
-use crate::predict::{AnyRule, MatchedRule, NextHook};
+use crate::predict::{MatchedRule, NextHook};
 
 /// The rules that matter at a hook, and how many others were asked.
 pub(super) struct CallTree {
@@ -70,7 +71,7 @@ impl<'m> Builder<'m> {
         }
         if self.open.last().is_none_or(|open| open.chain != chain) {
             self.close_all();
-            self.open.push(Open { chain, last: 0, len: met.rule.of(), jump: None });
+            self.open.push(Open { chain, last: 0, len: met.rule.chain_len(), jump: None });
         }
         let depth = self.open.len() - 1;
         let Some(here) = self.open.last_mut() else { return };
@@ -123,8 +124,8 @@ impl<'m> Builder<'m> {
 /// What is said of a rule that was met; `share` is that of the packets that it takes, of all.
 fn words(met: &MatchedRule<'_>, share: Share) -> Words {
     match met.rule {
-        AnyRule::Iptables { rule, chain } => iptables::words(rule, chain, met.place.number, share),
-        AnyRule::Nftables { rule, table, .. } => nftables::words(met, rule, table, share),
+        Rule::Iptables { rule, chain } => iptables::words(rule, chain, met.place.number, share),
+        Rule::Nftables { rule, table, .. } => nftables::words(met, rule, table, share),
     }
 }
 
@@ -134,13 +135,13 @@ fn line(met: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) -> Lin
     Line {
         depth,
         language: match met.rule {
-            AnyRule::Iptables { .. } => "iptables",
-            AnyRule::Nftables { .. } => "nftables",
+            Rule::Iptables { .. } => "iptables",
+            Rule::Nftables { .. } => "nftables",
         },
         table: place.table.clone(),
         chain: place.chain.clone(),
         number: place.number,
-        of: met.rule.of(),
+        of: met.rule.chain_len(),
         passed,
         text: place.text.clone(),
         matched: match did {

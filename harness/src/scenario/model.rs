@@ -25,8 +25,7 @@ pub struct Note {
 }
 
 /// The start of the note of tables that are not installed; which these are comes behind it, with commas between them.
-pub(crate) const TABLES_LEFT_OUT: &str =
-    "tables of others than kube-proxy are left out, give them with `install: before`: ";
+pub(crate) const TABLES_LEFT_OUT: &str = "other tables are not installed, `install: before` adds them: ";
 
 impl Note {
     /// The tables that are not installed, where it is about that.

@@ -8,6 +8,7 @@
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use svclab::documents::{self, Document};
 use svclab::lab::{self, Backend, with_lab};
@@ -16,6 +17,7 @@ use svclab::probe::{ProbeError, Prober};
 use svclab::scenario::{self, Probe, Scenario, Step};
 use svclab::stats::{FalseAlarmRate, Fit, Goal, Interval, StatsError, conclude, fit, interval, is_clear, most_flows};
 use svclab::topology;
+use svclab_rules::ruleset::Rules;
 
 /// Three endpoints, as in the question that started it: 0.33333333349, 0.5, and always.
 const SCENARIO: &str = "name: calibration
@@ -143,9 +145,11 @@ fn counts(
 
 fn biased(document: Document, bias: Option<f64>) -> Document {
     let Some(bias) = bias else { return document };
-    assert!(document.text.contains(FIRST), "the rules have no cascade of three:\n{}", document.text);
-    let text = document.text.replace(FIRST, &format!("--probability {:.11}", (1.0 + bias) / 3.0));
-    Document { text, ..document }
+    let text = document.rules.print();
+    assert!(text.contains(FIRST), "the rules have no cascade of three:\n{text}");
+    let text = text.replace(FIRST, &format!("--probability {:.11}", (1.0 + bias) / 3.0));
+    let rules = Rules::parse(document.rules.mode(), document.family, &text);
+    Document { rules: Arc::new(rules.unwrap_or_else(|errors| panic!("{errors:?}"))), ..document }
 }
 
 fn probe(scenario: &Scenario) -> Probe {

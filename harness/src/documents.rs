@@ -1,49 +1,36 @@
 //! What is installed where: generated rules, other rules, and both in one document a namespace and family.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
 use svclab_rules::iptables::{self, Order, RuleSet};
 use svclab_rules::nftables::{self, Ruleset, Unsupported};
 use svclab_rules::profile::UnknownVersion;
+use svclab_rules::ruleset::{OtherTables, Rules};
 
 use crate::scenario::{Install, OtherRules, Place, Scenario, Span, pod_label};
 
-/// One document of rules for one namespace.
+/// The rules that are installed together in one namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     /// The namespace's name: `node/worker`.
     pub netns: String,
     /// The family; of other tables of nftables the node's first, whatever theirs.
     pub family: Family,
-    /// Whether these are other tables of nftables, which stand beside others and may be of both families.
-    pub beside: bool,
-    /// The language that the text is in.
-    pub mode: ProxyMode,
-    /// The whole text, as `iptables-restore` or `nft -f` reads it.
-    pub text: String,
+    /// The rules.
+    pub rules: Arc<Rules>,
 }
 
 impl Document {
-    /// Whether packets of a family may meet these rules.
+    /// Whether packets of a family may meet these rules: other tables of nftables may be of both families.
     pub(crate) fn is_met_by(&self, family: Family) -> bool {
-        self.beside || self.family == family
+        self.is_other_tables() || self.family == family
     }
 
-    /// Whether rules remember clients: by `recent`, or by sets that rules add to.
-    pub(crate) fn remembers(&self) -> bool {
-        let words = match self.mode {
-            ProxyMode::Iptables => "-m recent",
-            ProxyMode::Nftables => "dynamic",
-        };
-        self.text.contains(words)
-    }
-}
-
-impl Document {
-    /// Whether it can be installed only where interfaces are: nftables' `iif` and `oif` stand for an interface's index.
-    pub(crate) fn needs_interfaces(&self) -> bool {
-        self.mode == ProxyMode::Nftables && self.text.split_whitespace().any(|word| matches!(word, "iif" | "oif"))
+    /// Whether these are tables of nftables alongside kube-proxy's rules.
+    pub(crate) fn is_other_tables(&self) -> bool {
+        matches!(*self.rules, Rules::OtherTables(_))
     }
 }
 
@@ -103,13 +90,7 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
     }
     for rules in &scenario.rules {
         if let Place::Pod(pod) = &rules.place {
-            documents.push(Document {
-                netns: pod_label(pod),
-                family: rules.family,
-                beside: false,
-                mode: ProxyMode::Iptables,
-                text: installed(rules)?,
-            });
+            documents.push(Document { netns: pod_label(pod), family: rules.family, rules: Arc::new(alone(rules)?) });
         }
     }
     Ok(documents)
@@ -119,7 +100,7 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
 /// nftables do not.
 pub fn keep_counters(documents: &[Document], address: IpAddr) -> bool {
     let of_family = |document: &&Document| document.is_met_by(Family::of(address));
-    let mut modes = documents.iter().filter(of_family).map(|document| document.mode).peekable();
+    let mut modes = documents.iter().filter(of_family).map(|document| document.rules.mode()).peekable();
     modes.peek().is_some() && modes.all(|mode| mode == ProxyMode::Iptables)
 }
 
@@ -135,21 +116,18 @@ fn with_tables_beside(
     node: &Node,
     mut documents: Vec<Document>,
 ) -> Result<Vec<Document>, DocumentError> {
-    let Some(first) = documents.first().cloned() else { return Ok(documents) };
+    let Some(family) = documents.first().map(|document| document.family) else { return Ok(documents) };
     for rules in of_node(scenario, node).filter(|rules| rules.is_beside()) {
-        let document =
-            Document { beside: true, mode: ProxyMode::Nftables, text: emptied_first(rules)?, ..first.clone() };
-        documents.insert(if rules.install == Install::After { 0 } else { documents.len() }, document);
+        let tables = OtherTables::parse(&rules.text);
+        let tables = tables.map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
+        let at = if rules.install == Install::After { 0 } else { documents.len() };
+        documents.insert(at, document(node, family, Rules::OtherTables(tables)));
     }
     Ok(documents)
 }
 
-/// Tables as they are written, behind what takes all rules out of those that are there already: `nft -f` adds to them.
-fn emptied_first(rules: &OtherRules) -> Result<String, DocumentError> {
-    let parsed =
-        nftables::parse_all(&rules.text).map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
-    let emptied = parsed.names.iter().map(|name| format!("table {name} {{\n}}\nflush table {name}\n"));
-    Ok(emptied.collect::<String>() + &rules.text)
+fn document(node: &Node, family: Family, rules: impl Into<Rules>) -> Document {
+    Document { netns: format!("node/{}", node.name), family, rules: Arc::new(rules.into()) }
 }
 
 fn node_documents(
@@ -160,39 +138,33 @@ fn node_documents(
 ) -> Result<Vec<Document>, DocumentError> {
     let is_met = |rules: &&OtherRules| rules.family == family && !rules.is_beside();
     let foreign: Vec<&OtherRules> = of_node(scenario, node).filter(is_met).collect();
-    let document = |mode, text| Document { netns: format!("node/{}", node.name), family, beside: false, mode, text };
     if let Some(instead) = foreign.iter().find(|rules| rules.install == Install::Instead) {
-        return Ok(vec![document(instead.mode, installed(instead)?)]);
+        return Ok(vec![document(node, family, alone(instead)?)]);
     }
-    if cluster.proxy.mode == ProxyMode::Nftables {
-        let rules = nftables::generate(cluster, node, family)?;
-        let mut documents = vec![document(ProxyMode::Nftables, nftables::print_sync(&rules))];
-        if let Some(first) = foreign.first() {
-            let beside = foreign.iter().try_fold(RuleSet::new(family), |rules, more| merge(rules, more, family))?;
-            let at = usize::from(first.install == Install::Before);
-            documents.insert(at, document(ProxyMode::Iptables, iptables::print(&beside)));
+    let order = foreign.first().map(|first| first.install);
+    let merged = |rules| foreign.iter().try_fold(rules, |rules, more| merge(rules, more, family));
+    Ok(match (Rules::generate(cluster, node, family)?, order) {
+        (Rules::Iptables(generated), _) => vec![document(node, family, merged(generated.rules)?)],
+        (generated, None) => vec![document(node, family, generated)],
+        (generated, Some(order)) => {
+            let alongside = document(node, family, merged(RuleSet::new(family))?);
+            let generated = document(node, family, generated);
+            if order == Install::Before { vec![generated, alongside] } else { vec![alongside, generated] }
         }
-        return Ok(documents);
-    }
-    let mut rules = iptables::generate(cluster, node, family)?;
-    for addition in foreign {
-        rules = merge(rules, addition, family)?;
-    }
-    Ok(vec![document(ProxyMode::Iptables, iptables::print(&rules))])
+    })
 }
 
-/// The text that installs rules which stand alone, written anew: what was read is what is installed, and nothing that a program may
-/// read otherwise. Of nftables it is kube-proxy's table of the family, in place of one that is there.
-fn installed(rules: &OtherRules) -> Result<String, DocumentError> {
-    if rules.mode == ProxyMode::Iptables {
-        let parsed = iptables::parse(&rules.text, rules.family)
-            .map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
-        return Ok(iptables::print(&parsed.rules));
-    }
-    let parsed =
-        nftables::parse(&rules.text).map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
-    let tables = parsed.rules.tables.into_iter().filter(|table| table.family == rules.family);
-    Ok(nftables::print_sync(&Ruleset { tables: tables.collect() }))
+/// Rules that stand alone. Of nftables it is kube-proxy's table of the family.
+fn alone(rules: &OtherRules) -> Result<Rules, DocumentError> {
+    let parsed = Rules::parse(rules.mode, rules.family, &rules.text);
+    let parsed = parsed.map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
+    Ok(match parsed {
+        Rules::Nftables(nftables::Parsed { rules: Ruleset { mut tables }, .. }) => {
+            tables.retain(|table| table.family == rules.family);
+            Ruleset { tables }.into()
+        }
+        other => other,
+    })
 }
 
 fn merge(generated: RuleSet, foreign: &OtherRules, family: Family) -> Result<RuleSet, DocumentError> {

@@ -5,7 +5,8 @@
 //! 1. [`cluster`]: Kubernetes facts, from the API's objects;
 //! 2. [`profile`]: which kube-proxy release's rules are meant;
 //! 3. [`selection`]: service ports of one family, and which endpoints serve them;
-//! 4. [`iptables`]: rules: generated, printed, parsed, merged; [`nftables`]: generated, printed, parsed;
+//! 4. [`iptables`]: rules: generated, printed, parsed, merged; [`nftables`]: generated, printed, parsed; [`ruleset`]: rules of a
+//!    namespace in either language;
 //! 5. [`walk`]: a packet, its connection, and the branches that rules make of it; a `Program` of [`iptables::evaluate`] or
 //!    [`nftables::evaluate`] takes it through a hook;
 //! 6. [`conntrack`]: which connections are forgotten when objects change;
@@ -28,5 +29,6 @@ pub mod mutate;
 pub mod nftables;
 pub mod profile;
 pub mod promise;
+pub mod ruleset;
 pub mod selection;
 pub mod walk;

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use svclab_rules::cascade::{Cascade, Extent, cascades, cascades_of, numgens};
-use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
+use svclab_rules::cluster::{Cluster, Family, Node};
 use svclab_rules::iptables::{self, ParseError};
 use svclab_rules::nftables;
+use svclab_rules::ruleset::Rules;
 
 use super::Report;
 use crate::documents::{self, DocumentError};
@@ -164,19 +165,11 @@ pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<
     let netns = format!("node/{}", node.name);
     let mut cascades = Vec::new();
     for document in documents::generate(scenario, state)?.into_iter().filter(|document| document.netns == netns) {
-        let foreign = || {
-            let own = scenario.rules.first().map(|rules| rules.origin.clone());
-            own.unwrap_or_else(|| Span::start_of(&scenario.file))
-        };
-        if document.mode == ProxyMode::Nftables {
-            let parsed = nftables::parse(&document.text);
-            let parsed = parsed.map_err(|errors| DocumentError::foreign(foreign(), &errors))?;
-            cascades.extend(parsed.rules.tables.iter().flat_map(numgens));
-            continue;
+        match &*document.rules {
+            Rules::Iptables(parsed) => cascades.extend(self::cascades(&parsed.rules)),
+            Rules::Nftables(parsed) => cascades.extend(parsed.rules.tables.iter().flat_map(numgens)),
+            Rules::OtherTables(_) => {}
         }
-        let parsed = iptables::parse(&document.text, document.family);
-        let parsed = parsed.map_err(|errors| DocumentError::foreign(foreign(), &errors))?;
-        cascades.extend(self::cascades(&parsed.rules));
     }
     let source = format!("node {} of {}, {}", node.name, printable(&scenario.file), Form::Scenario.words());
     Ok(Report { source, form: Form::Scenario, is_part: false, notes: Vec::new(), cascades, samples: Vec::new() })

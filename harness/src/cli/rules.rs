@@ -4,17 +4,19 @@ mod diff;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyConfig, ProxyMode, ServiceType};
+use svclab_rules::iptables::RuleSet;
 use svclab_rules::profile::Profile;
-use svclab_rules::{iptables, nftables};
+use svclab_rules::ruleset::Rules;
 
 use super::console::Console;
 use super::inputs::InputArgs;
 use super::refusal::Refusal;
 use super::{Exit, text_of, warn};
-use crate::documents;
+use crate::documents::{self, Document};
 use crate::input::{is_manifest, read_file, unreadable};
 use crate::scenario::{self, Note, PlainCluster, Scenario};
 use crate::yaml::did_you_mean;
@@ -59,18 +61,16 @@ pub(crate) struct Args {
 
 /// The rules of a node.
 struct Written {
-    /// As `iptables-save` or `nft list ruleset` shows them.
-    text: String,
-    mode: ProxyMode,
+    rules: Rules,
     family: Family,
     /// Whose they are: `node worker (kube-proxy 1.30, IPv4)`.
     whose: String,
 }
 
 impl Written {
-    fn new(text: String, mode: ProxyMode, family: Family, cluster: &Cluster, node: &Node) -> Self {
+    fn new(rules: Rules, family: Family, cluster: &Cluster, node: &Node) -> Self {
         let whose = format!("node {} (kube-proxy {}, {family})", node.name, cluster.proxy.version);
-        Self { text, mode, family, whose }
+        Self { rules, family, whose }
     }
 }
 
@@ -114,7 +114,7 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {
     let node = node(args.node.as_deref(), input.cluster(), console)?.name.clone();
     let family = family(args, &input, &node);
     let Some(file) = &args.diff else {
-        console.text(input.write(&node, family)?.text);
+        console.text(input.write(&node, family)?.rules.print());
         return Ok(Exit::Held);
     };
     let saved = diff::Saved::read(file)?;
@@ -139,7 +139,7 @@ fn differ(
 ) -> Result<Exit, Refusal> {
     let written = input.write(node, family)?;
     let found = saved.parse(&written)?;
-    let diff = found.diff(&written)?;
+    let diff = found.diff(&written);
     if args.version.is_none() && !console.quiet {
         let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(node, family).ok());
         likelier.iter().for_each(|hint| console.inform(format!("help: {hint}")));
@@ -212,28 +212,12 @@ impl Input {
         let Some(node) = cluster.node(node) else {
             return Err(Refusal::new(format!("there is no node `{node}`"), "Choose another one."));
         };
-        let (mode, text) = match self {
-            Self::Objects(_) => (cluster.proxy.mode, of_objects(cluster, node, family)?),
+        let rules = match self {
+            Self::Objects(_) => Rules::generate(cluster, node, family).map_err(|error| impossible(&error))?,
             Self::Scenario(scenario) => of_scenario(scenario, node, family)?,
         };
-        Ok(Written::new(text, mode, family, cluster, node))
+        Ok(Written::new(rules, family, cluster, node))
     }
-}
-
-/// The rules that kube-proxy writes for plain objects.
-fn of_objects(cluster: &Cluster, node: &Node, family: Family) -> Result<String, Refusal> {
-    match cluster.proxy.mode {
-        ProxyMode::Iptables => iptables::generate(cluster, node, family)
-            .map(|rules| iptables::print(&rules))
-            .map_err(|error| impossible(&error)),
-        ProxyMode::Nftables => nftables_table(cluster, node, family),
-    }
-}
-
-/// The table as `nft list ruleset` shows it.
-fn nftables_table(cluster: &Cluster, node: &Node, family: Family) -> Result<String, Refusal> {
-    let table = nftables::generate(cluster, node, family);
-    table.map(|table| nftables::print(&table)).map_err(|error| impossible(&error))
 }
 
 /// The refusal of rules that the release cannot write.
@@ -242,27 +226,18 @@ pub(super) fn impossible(error: &dyn Error) -> Refusal {
 }
 
 /// The rules that a lab installs on a node of a scenario.
-fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<(ProxyMode, String), Refusal> {
+fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<Rules, Refusal> {
     if node.internal_ip(family).is_none() {
         let message = format!("node {} has no {family} address, so a lab installs no {family} rules there", node.name);
         return Err(Refusal::new(message, "Choose the other `--family`, or give the node such an address."));
     }
     let documents = documents::generate(scenario, &scenario.cluster).map_err(|error| impossible(&error))?;
     let netns = format!("node/{}", node.name);
-    let of_node = documents.into_iter().filter(|one| one.netns == netns && one.family == family && !one.beside);
-    // Where other rules stand beside kube-proxy's in another language, those are not asked for.
-    let of_node = of_node.max_by_key(|document| document.mode == scenario.cluster.proxy.mode);
-    Ok(match of_node {
-        Some(document) if document.mode == ProxyMode::Nftables => {
-            let parsed = nftables::parse(&document.text).map_err(|errors| {
-                let help = "This is a fault of svclab: what it writes can be read.";
-                Refusal::new(errors.first().map(ToString::to_string).unwrap_or_default(), help)
-            })?;
-            (document.mode, nftables::print(&parsed.rules))
-        }
-        Some(document) => (document.mode, document.text),
-        None => (scenario.cluster.proxy.mode, String::new()),
-    })
+    let is_meant = |one: &Document| one.netns == netns && one.family == family && !one.is_other_tables();
+    // Where other rules in another language are installed alongside kube-proxy's, those are not asked for.
+    let of_node = documents.into_iter().filter(is_meant);
+    let of_node = of_node.max_by_key(|document| document.rules.mode() == scenario.cluster.proxy.mode);
+    Ok(of_node.map_or_else(|| RuleSet::new(family).into(), |document| Arc::unwrap_or_clone(document.rules)))
 }
 
 /// kube-proxy's configuration: the file's, or kube-proxy's defaults; options go before it. What in it is hardly meant is

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::cluster::Family;
 
 use super::programs::{Implementation, system};
 use super::{Check, read, read_number, rules};
@@ -135,7 +135,7 @@ fn rps_mask(mask: &str) -> Check {
 fn large_rule_sets() -> Check {
     const NAME: &str = "large rule sets";
     let text = format!("*nat\n{}COMMIT\n", "-A POSTROUTING -s 192.0.2.1/32 -j ACCEPT\n".repeat(MANY_RULES));
-    match rules::install(Backend::System, ProxyMode::Iptables, Family::Ipv4, text) {
+    match rules::install(Backend::System, Family::Ipv4, rules::iptables_rules(Family::Ipv4, &text)) {
         Ok(()) => Check::ok(NAME, format!("{MANY_RULES} rules in one transaction")),
         Err(error) => {
             let buffer = shown(read_number("/proc/sys/net/core/wmem_default"));

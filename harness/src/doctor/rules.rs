@@ -1,9 +1,11 @@
 //! What rules the kernel and the programs take: every match, target and table that a generator uses is installed in a
 //! throw-away lab, in both families and by both implementations of iptables.
 
+use std::sync::Arc;
 use std::thread;
 
 use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::ruleset::{OtherTables, Rules};
 
 use super::programs::{Implementation, system};
 use super::{Check, families, kernel, listed};
@@ -132,16 +134,21 @@ impl Way {
     /// Why rules with these features are refused, if they are.
     fn refusal(self, features: &[&Feature]) -> Option<String> {
         let text = document(features, self.family);
-        install(self.backend, ProxyMode::Iptables, self.family, text).err().map(|error| what_was_said(&error))
+        install(self.backend, self.family, iptables_rules(self.family, &text)).err().map(|error| what_was_said(&error))
     }
 }
 
 /// Installs a document in a throw-away lab.
-pub(super) fn install(backend: Backend, mode: ProxyMode, family: Family, text: String) -> Result<(), LabError> {
+pub(super) fn install(backend: Backend, family: Family, rules: Rules) -> Result<(), LabError> {
     let mut topology = Topology::default();
     topology.add(Netns::new("alone".to_owned(), Role::Underlay));
-    let document = Document { netns: "alone".to_owned(), family, beside: false, mode, text };
+    let document = Document { netns: "alone".to_owned(), family, rules: Arc::new(rules) };
     with_lab(&topology, &[document], backend, |_| ())
+}
+
+/// Rules of iptables that this module has written.
+pub(super) fn iptables_rules(family: Family, text: &str) -> Rules {
+    Rules::parse(ProxyMode::Iptables, family, text).expect("doctor installs only rules that svclab parses")
 }
 
 /// The features' rules, table by table.
@@ -213,7 +220,8 @@ fn nftables() -> Option<Check> {
             };
             let text = NFT.replace("ADDRESS_ALONE", address).replace("ADDRESS", port);
             let text = text.replace("FAMILY", word).replace("TYPE", kind);
-            let error = install(Backend::System, ProxyMode::Nftables, family, text).err()?;
+            let tables = OtherTables::parse(&text).expect("doctor installs only tables that svclab parses");
+            let error = install(Backend::System, family, Rules::OtherTables(tables)).err()?;
             Some(format!("{family}: {}", what_was_said(&error)))
         })
         .collect();

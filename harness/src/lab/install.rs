@@ -66,31 +66,45 @@ pub(super) fn install_all<T>(
 ///
 /// As [`install_all`].
 pub(super) fn install(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
-    let program = backend.program(document.mode, document.family);
-    if let Some(line) = too_long(document) {
-        let message = format!("it cuts a line of {} bytes apart: one may have {LONGEST_LINE}", line.len());
+    let text = document.rules.print_sync();
+    nfacct::create(namespace, &document.rules)?;
+    load(namespace, document, &text, backend)?;
+    installed::check(namespace, document, &text, backend)
+}
+
+/// Has the program that installs a document run a text, which may be another one.
+///
+/// # Errors
+///
+/// As [`install_all`].
+pub(super) fn load(namespace: &Namespace, document: &Document, text: &str, backend: Backend) -> Result<(), LabError> {
+    let mode = document.rules.mode();
+    let program = backend.program(mode, document.family);
+    let refused = |message, rule| {
         let (program, netns) = (program.to_owned(), document.netns.clone());
-        return Err(LabError::Rules { program, netns, message, rule: Some(shortened(line).into_owned()) });
+        LabError::Rules { program, netns, message, rule }
+    };
+    if let Some(line) = too_long(mode, text) {
+        let message = format!("it cuts a line of {} bytes apart: one may have {LONGEST_LINE}", line.len());
+        return Err(refused(message, Some(shortened(line).into_owned())));
     }
-    nfacct::create(namespace, document)?;
-    let arguments: &[&str] = if document.mode == ProxyMode::Nftables { &["-f", "-"] } else { &[] };
-    let output = programs::run(namespace, program, arguments, &document.text)?;
+    let arguments: &[&str] = if mode == ProxyMode::Nftables { &["-f", "-"] } else { &[] };
+    let output = programs::run(namespace, program, arguments, text)?;
     if output.status.success() {
-        return installed::check(namespace, document, backend);
+        return Ok(());
     }
     let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if message.is_empty() {
-        // Whoever refuses a rule says why.
         return Err(programs::failed(namespace, program, &format!("it said nothing ({})", output.status)));
     }
-    let rule = line_number(&message).and_then(|number| document.text.lines().nth(number - 1)).map(str::to_owned);
+    let rule = line_number(&message).and_then(|number| text.lines().nth(number - 1)).map(str::to_owned);
     let rule = rule.filter(|line| line.trim() != "COMMIT");
-    Err(LabError::Rules { program: program.to_owned(), netns: document.netns.clone(), message, rule })
+    Err(refused(message, rule))
 }
 
 /// The first line that iptables-restore would take for two. A rule can be longer printed than it was written.
-fn too_long(document: &Document) -> Option<&str> {
-    let lines = (document.mode == ProxyMode::Iptables).then(|| document.text.lines());
+fn too_long(mode: ProxyMode, text: &str) -> Option<&str> {
+    let lines = (mode == ProxyMode::Iptables).then(|| text.lines());
     lines.into_iter().flatten().find(|line| line.len() > LONGEST_LINE)
 }
 
@@ -105,12 +119,16 @@ fn line_number(message: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use svclab_rules::iptables::RuleSet;
+
     use super::*;
 
     #[test]
     fn rules_for_an_unknown_namespace_are_an_error() {
-        let (family, mode) = (Family::Ipv4, ProxyMode::Iptables);
-        let document = Document { netns: "node/nowhere".to_owned(), family, beside: false, mode, text: String::new() };
+        let rules = Arc::new(RuleSet::new(Family::Ipv4).into());
+        let document = Document { netns: "node/nowhere".to_owned(), family: Family::Ipv4, rules };
         let installed = install_all(&[], &[document], Backend::System, || Ok(()));
         let error = installed.expect_err("there is no such namespace");
         assert_eq!(error.to_string(), "the lab has no network namespace node/nowhere");

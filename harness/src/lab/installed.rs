@@ -5,30 +5,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use svclab_rules::cluster::{Family, ProxyMode};
-use svclab_rules::nftables::{self, Table};
+use svclab_rules::nftables;
 
 use super::namespaces::Namespace;
 use super::{Backend, LabError, programs};
 use crate::documents::Document;
 
-/// Reads back what a document installs.
+/// Reads back what a document installs; `text` is the document's rules as they were loaded.
 ///
 /// # Errors
 ///
 /// [`LabError::NotInstalled`] with the first thing that is missing, and where the program that lists rules fails.
-pub(super) fn check(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
-    let missing = match document.mode {
-        ProxyMode::Iptables => {
-            let wanted = Chains::read(&document.text);
+pub(super) fn check(namespace: &Namespace, document: &Document, text: &str, backend: Backend) -> Result<(), LabError> {
+    let missing = match document.rules.nftables() {
+        None => {
+            let wanted = Chains::read(text);
             if wanted.0.is_empty() {
                 return Ok(());
             }
             let listed = programs::listing(namespace, backend.saver(document.family), &[])?;
             wanted.first_missing(&Chains::read(&listed))
         }
-        ProxyMode::Nftables => {
-            let wanted = nft_wanted(&document.text);
+        Some(tables) => {
+            let wanted = nft_wanted(tables);
             if wanted.is_empty() {
                 return Ok(());
             }
@@ -37,7 +36,7 @@ pub(super) fn check(namespace: &Namespace, document: &Document, backend: Backend
         }
     };
     missing.map_or(Ok(()), |(table, what)| {
-        let program = backend.program(document.mode, document.family).to_owned();
+        let program = backend.program(document.rules.mode(), document.family).to_owned();
         Err(LabError::NotInstalled { program, netns: document.netns.clone(), table, what })
     })
 }
@@ -111,26 +110,14 @@ impl Chain<'_> {
 type NftChain = (String, String);
 
 /// The tables and chains that a document of nft installs.
-fn nft_wanted(text: &str) -> BTreeSet<NftChain> {
-    // What svclab cannot read it cannot look for. Rules of scenarios have been read before.
-    let Ok(parsed) = nftables::parse_all(text) else { return BTreeSet::new() };
+fn nft_wanted(parsed: &nftables::Parsed) -> BTreeSet<NftChain> {
     let mut chains = BTreeSet::new();
     for name in &parsed.names {
-        let is_own =
-            |table: &&Table| *table.name == *name.name && (name.family == "inet" || name.family == word(table));
-        let of_table = parsed.rules.tables.iter().filter(is_own).flat_map(|table| &table.chains);
+        let of_table = parsed.rules.tables.iter().filter(|table| name.is_of(table)).flat_map(|table| &table.chains);
         chains.extend(of_table.map(|chain| (name.to_string(), chain.name.to_string())));
         chains.insert((name.to_string(), String::new()));
     }
     chains
-}
-
-/// A table's family, as nft writes it.
-fn word(table: &Table) -> &'static str {
-    match table.family {
-        Family::Ipv4 => "ip",
-        Family::Ipv6 => "ip6",
-    }
 }
 
 /// The tables and chains that `nft list chains` shows.
@@ -196,7 +183,7 @@ mod tests {
     #[case::chain_in_a_line("table ip a {\n chain b { type filter hook input priority 0; policy drop; }\n}\n", &["ip a|", "ip a|b"])]
     #[case::no_chain("table netdev a {\n}\n", &["netdev a|"])]
     fn chains_of_nft_documents(#[case] text: &str, #[case] expected: &[&str]) {
-        assert_eq!(in_words(nft_wanted(text)), expected);
+        assert_eq!(in_words(nft_wanted(&nftables::parse_all(text).unwrap())), expected);
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 
-use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::nftables;
 
 use super::namespaces::{Namespace, find};
@@ -34,18 +33,19 @@ impl Lab {
 
 /// Those of some documents whose rules remember clients.
 pub(super) fn remembering(documents: &[Document]) -> Vec<Document> {
-    documents.iter().filter(|document| document.remembers()).cloned().collect()
+    documents.iter().filter(|document| document.rules.remembers()).cloned().collect()
 }
 
 fn forget_clients(namespace: &Namespace, document: &Document, backend: Backend) -> Result<(), LabError> {
-    let instead = |text| Document { text, ..document.clone() };
-    if document.mode == ProxyMode::Nftables {
-        return install::install(namespace, &instead(emptied_sets(&document.text)), backend);
+    if let Some(tables) = document.rules.nftables() {
+        return install::load(namespace, document, &emptied_sets(tables), backend);
     }
     match namespace.run(empty_lists)? {
         // The lists belong to the host's root, in user namespaces too; but they go with the last rule that names them.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            install::install(namespace, &instead(emptied_tables(&document.text)), backend)?;
+            let tables = document.rules.iptables().into_iter().flat_map(|rules| &rules.tables);
+            let emptied: String = tables.map(|table| format!("*{}\nCOMMIT\n", table.name)).collect();
+            install::load(namespace, document, &emptied, backend)?;
             install::install(namespace, document, backend)
         }
         emptied => emptied.map_err(|source| LabError::Sandbox { what: "emptying the lists of recent", source }),
@@ -58,18 +58,9 @@ fn empty_lists() -> io::Result<()> {
     lists.into_iter().try_for_each(|list| fs::write(list?.path(), "/\n"))
 }
 
-/// What takes all rules out of a document's tables.
-fn emptied_tables(text: &str) -> String {
-    text.lines().filter(|line| line.starts_with('*')).map(|table| format!("{table}\nCOMMIT\n")).collect()
-}
-
-/// What empties the dynamic sets of a document. Text that cannot be read has none.
-fn emptied_sets(text: &str) -> String {
-    let Ok(parsed) = nftables::parse_all(text) else { return String::new() };
-    let named = |table: &nftables::Table| {
-        let word = if table.family == Family::Ipv4 { "ip" } else { "ip6" };
-        parsed.names.iter().find(|one| one.name == *table.name && (one.family == word || one.family == "inet"))
-    };
+/// The commands that empty the dynamic sets of tables.
+fn emptied_sets(parsed: &nftables::Parsed) -> String {
+    let named = |table: &nftables::Table| parsed.names.iter().find(|name| name.is_of(table));
     let tables = parsed.rules.tables.iter().filter_map(|table| Some((named(table)?, table)));
     let sets = tables.flat_map(|(name, table)| table.sets.iter().map(move |set| (name, set)));
     sets.filter(|(_, set)| set.dynamic.is_some())
@@ -79,34 +70,15 @@ fn emptied_sets(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use svclab_rules::cluster::Family::Ipv4;
-
     use super::*;
-
-    fn document(mode: ProxyMode, text: &str) -> Document {
-        Document { netns: "node/worker".to_owned(), family: Ipv4, beside: false, mode, text: text.to_owned() }
-    }
-
-    #[test]
-    fn tables_are_emptied_one_by_one() {
-        let text = "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n*nat\n-A PREROUTING -m recent --set --name a\nCOMMIT\n";
-        assert_eq!(remembering(&[document(ProxyMode::Iptables, text)]).len(), 1);
-        assert_eq!(emptied_tables(text), "*filter\nCOMMIT\n*nat\nCOMMIT\n");
-    }
 
     #[test]
     fn only_sets_that_rules_add_to_are_emptied() {
         let text = "table ip kube-proxy {\n\tset cluster-ips {\n\t\ttype ipv4_addr\n\t}\n\n\tset affinity-a {\n\t\t\
                     type ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout 3h\n\t}\n}\n";
-        assert_eq!(remembering(&[document(ProxyMode::Nftables, text)]).len(), 1);
-        assert_eq!(emptied_sets(text), "flush set ip kube-proxy affinity-a\n");
+        let emptied = |text: &str| emptied_sets(&nftables::parse_all(text).expect("tables"));
+        assert_eq!(emptied(text), "flush set ip kube-proxy affinity-a\n");
         let once = "flush set inet kube-proxy affinity-a\n";
-        assert_eq!(emptied_sets(&text.replace("table ip ", "table inet ")), once.repeat(2), "a table of each family");
-    }
-
-    #[test]
-    fn rules_without_memory_are_left_alone() {
-        let text = "*nat\n-A PREROUTING -p tcp -j RETURN\nCOMMIT\n";
-        assert_eq!(remembering(&[document(ProxyMode::Iptables, text)]), Vec::new());
+        assert_eq!(emptied(&text.replace("table ip ", "table inet ")), once.repeat(2), "a table of each family");
     }
 }

@@ -109,7 +109,7 @@ impl Lab {
             }
             Ok(others)
         };
-        let others = if documents.iter().any(Document::needs_interfaces) {
+        let others = if documents.iter().any(|document| document.rules.needs_interfaces()) {
             let others = join()?;
             install::install_all(&namespaces, documents, backend, || Ok(()))?;
             others
@@ -152,7 +152,7 @@ impl Lab {
     /// As [`LabError::Rules`] says; the other documents are installed all the same. [`LabError::Unknown`] where one is for no
     /// namespace of this lab; then none is installed.
     pub fn install(&mut self, documents: &[Document]) -> Result<(), LabError> {
-        let tables = |one: &Document| (one.netns.clone(), one.family, one.mode, one.beside);
+        let tables = |one: &Document| (one.netns.clone(), one.family, one.rules.mode(), one.is_other_tables());
         self.remembering.retain(|old| !documents.iter().any(|new| tables(old) == tables(new)));
         self.remembering.extend(memory::remembering(documents));
         install::install_all(&self.namespaces, documents, self.backend, || Ok(()))

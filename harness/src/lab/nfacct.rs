@@ -1,11 +1,13 @@
 //! The kernel's accounting objects, with which rules count by `-m nfacct`.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use nix::errno::Errno;
 use svclab_rules::cluster::{Cluster, Family, ProxyConfig, ProxyMode};
+use svclab_rules::iptables::{Chain, Match, Rule, RuleSet, TableName};
 use svclab_rules::profile::Profile;
+use svclab_rules::ruleset::Rules;
 
 use super::namespaces::Namespace;
 use super::netfilter::{Socket, encode};
@@ -21,15 +23,15 @@ const NAME: u16 = 1;
 /// `AF_UNSPEC`.
 const ALL_FAMILIES: u8 = 0;
 
-/// Makes the objects that a document's rules name, as kube-proxy does before it writes such rules. One that is there already
+/// Makes the objects that rules name, as kube-proxy does before it writes such rules. One that is there already
 /// stays.
 ///
 /// # Errors
 ///
 /// Where the kernel refuses it.
-pub(super) fn create(namespace: &Namespace, document: &Document) -> Result<(), LabError> {
-    let names = named(&document.text);
-    if document.mode != ProxyMode::Iptables || names.is_empty() {
+pub(super) fn create(namespace: &Namespace, rules: &Rules) -> Result<(), LabError> {
+    let names = named(rules);
+    if names.is_empty() {
         return Ok(());
     }
     let error = || LabError::socket(namespace.name(), "making nfacct objects");
@@ -45,8 +47,12 @@ pub(super) fn create(namespace: &Namespace, document: &Document) -> Result<(), L
 }
 
 /// The objects that rules name.
-fn named(rules: &str) -> BTreeSet<&str> {
-    rules.split("--nfacct-name ").skip(1).filter_map(|rest| rest.split_whitespace().next()).collect()
+fn named(rules: &Rules) -> BTreeSet<&str> {
+    let names = |one| match one {
+        &Match::Nfacct(ref name) => Some(&**name),
+        _ => None,
+    };
+    rules.iptables().into_iter().flat_map(RuleSet::matches).filter_map(names).collect()
 }
 
 /// Writes the documents that a lab is to have for a state of a scenario's cluster, with the rules that kube-proxy writes on this
@@ -86,13 +92,10 @@ fn is_there(backend: Backend) -> bool {
     *tried.get_or_init(|| {
         let mut topology = Topology::default();
         topology.add(Netns::new("alone".to_owned(), Role::Underlay));
-        let document = Document {
-            netns: "alone".to_owned(),
-            family: Family::Ipv4,
-            beside: false,
-            mode: ProxyMode::Iptables,
-            text: "*filter\n-A INPUT -m nfacct --nfacct-name svclab\nCOMMIT\n".to_owned(),
-        };
+        let mut rules = RuleSet::new(Family::Ipv4);
+        let counts = Rule { matches: [Match::Nfacct("svclab".into())].into_iter().collect(), ..Rule::default() };
+        rules.table_mut(TableName::Filter).chains.push(Chain { rules: vec![counts], ..Chain::builtin("INPUT") });
+        let document = Document { netns: "alone".to_owned(), family: Family::Ipv4, rules: Arc::new(rules.into()) };
         with_lab(&topology, &[document], backend, |_| ()).is_ok()
     })
 }
@@ -114,15 +117,16 @@ mod tests {
         let scenario = scenario::load(Path::new(&path)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         for backend in [Backend::Nft, Backend::Legacy] {
             let documents = generate_for_lab(&scenario, &scenario.cluster, backend).unwrap();
-            let counts = documents.iter().any(|document| !named(&document.text).is_empty());
+            let counts = documents.iter().any(|document| !named(&document.rules).is_empty());
             assert_eq!(counts, would && is_there(backend), "{backend:?}");
         }
     }
 
     #[test]
     fn objects_are_named_by_rules() {
-        let rules =
-            "-A A -m nfacct --nfacct-name  b -j DROP\n-A A -m nfacct --nfacct-name a\n-A B -m nfacct --nfacct-name b\n";
-        assert_eq!(Vec::from_iter(named(rules)), ["a", "b"]);
+        let text = "*filter\n:A - [0:0]\n:B - [0:0]\n-A A -m nfacct --nfacct-name  b -j DROP\n\
+                    -A A -m nfacct --nfacct-name a\n-A B -m nfacct --nfacct-name b\nCOMMIT\n";
+        let rules = Rules::parse(ProxyMode::Iptables, Family::Ipv4, text).unwrap();
+        assert_eq!(Vec::from_iter(named(&rules)), ["a", "b"]);
     }
 }

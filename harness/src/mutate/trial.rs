@@ -27,7 +27,7 @@ const SHARE_OFF_BY: f64 = 0.2;
 /// Tries a scenario's mutants, after its tests and what `verify` asks without any mistake.
 pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, RunError> {
     let inquiry = QuestionList::of(scenario, options.backend)?;
-    let originals = Originals::read(&inquiry.documents)?;
+    let originals = Originals(&inquiry.documents);
     let candidates = originals.candidates(&scenario.rules, options);
     let (unmodified, released) = (inquiry.context(&inquiry.documents)?, inquiry.released()?);
     let goal = Goal { relative_bias: SHARE_OFF_BY, ..Goal::default() };

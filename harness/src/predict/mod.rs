@@ -44,7 +44,7 @@ use packet_state::{Budget, Home, PacketState};
 use traversal::Traversal;
 
 pub use matched_rule::{AnyRule, Decisive, MatchedRule, NextHook};
-pub use prediction::{Cause, Predicted, PredictedBranch, PredictedReply, Prediction, RulePlace, Stage};
+pub use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
 
 /// A new flow, as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -88,14 +88,6 @@ pub enum PredictError {
     /// Rules of nftables where only those of iptables can be changed.
     #[error("the rules of {0} are in nftables' language, in which no mistakes can be made yet")]
     Nftables(String),
-    /// Rules that cannot be read.
-    #[error("the rules of {netns} cannot be read: {}", .errors.join("; "))]
-    Unreadable {
-        /// The namespace.
-        netns: String,
-        /// What is wrong, at least one mistake.
-        errors: Vec<String>,
-    },
     /// Rules that the kernel would not take.
     #[error("the rules of {netns} cannot be walked: {}", .errors.join("; "))]
     Unsound {
@@ -107,10 +99,6 @@ pub enum PredictError {
 }
 
 impl PredictError {
-    pub(crate) fn unreadable(netns: String, errors: &[impl ToString]) -> Self {
-        Self::Unreadable { netns, errors: errors.iter().map(ToString::to_string).collect() }
-    }
-
     fn unsound(netns: String, errors: &[impl ToString]) -> Self {
         Self::Unsound { netns, errors: errors.iter().map(ToString::to_string).collect() }
     }

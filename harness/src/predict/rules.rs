@@ -1,8 +1,11 @@
 //! The rules of a namespace for one family, in either language or both.
 
-use svclab_rules::cluster::{Family, ProxyMode};
+use std::sync::Arc;
+
+use svclab_rules::cluster::Family;
 use svclab_rules::iptables::{self, RuleSet};
 use svclab_rules::nftables::{self, Ruleset};
+use svclab_rules::ruleset;
 use svclab_rules::walk::{self, Alongside, Branch, ChainId, Environment, Hook, Packet, Path, RuleId, Then, Tracking};
 
 use super::matched_rule::{AnyRule, NextHook};
@@ -12,7 +15,8 @@ use crate::documents::Document;
 /// Rules, and the program that they make.
 pub(super) struct Rules {
     family: Family,
-    iptables: Option<RuleSet>,
+    /// Those of iptables.
+    iptables: Option<Arc<ruleset::Rules>>,
     nftables: Option<Ruleset>,
     program: Program,
 }
@@ -33,25 +37,19 @@ impl Rules {
         // How many tables were there before the rules of iptables.
         let mut older = 0;
         for document in documents {
-            match document.mode {
-                ProxyMode::Iptables => {
-                    let parsed = iptables::parse(&document.text, family);
-                    let parsed = parsed.map_err(|errors| PredictError::unreadable(netns.clone(), &errors))?;
-                    iptables = Some(parsed.rules);
+            match document.rules.nftables() {
+                None => {
+                    iptables = Some(Arc::clone(&document.rules));
                     older = nftables.as_ref().map_or(0, |rules| rules.tables.len());
                 }
-                ProxyMode::Nftables => {
-                    let parsed = nftables::parse_all(&document.text);
-                    let parsed = parsed.map_err(|errors| PredictError::unreadable(netns.clone(), &errors))?;
-                    nftables.get_or_insert_default().tables.extend(parsed.rules.tables);
-                }
+                Some(parsed) => nftables.get_or_insert_default().tables.extend(parsed.rules.tables.iter().cloned()),
             }
         }
         let of_iptables = |rules: &RuleSet| {
             let program = iptables::evaluate::Program::compile(rules);
             program.map_err(|errors| PredictError::unsound(netns.clone(), &errors))
         };
-        let program = match (&iptables, &nftables) {
+        let program = match (iptables.as_deref().and_then(ruleset::Rules::iptables), &nftables) {
             (None, None) => return Ok(None),
             (Some(rules), None) => Ok(Program::Iptables(of_iptables(rules)?)),
             (None, Some(rules)) => nftables::evaluate::Program::compile(rules, family).map(Program::Nftables),
@@ -110,7 +108,7 @@ impl Rules {
     pub(super) fn numbered(&self, table: &str, chain: &str, number: usize) -> Option<AnyRule<'_>> {
         let index = number.checked_sub(1)?;
         let of_iptables = || {
-            let table = self.iptables.as_ref()?.tables.iter().find(|one| one.name.as_str() == table)?;
+            let table = self.iptables.as_ref()?.iptables()?.tables.iter().find(|one| one.name.as_str() == table)?;
             let chain = table.chain(chain)?.rules.as_slice();
             Some(AnyRule::Iptables { rule: chain.get(index)?, chain })
         };

@@ -3,14 +3,16 @@
 //! A test crate needs `svclab`, `svclab-rules` and `rstest` as dependencies, and root or user namespaces to run.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rstest::rstest;
 use svclab::lab::{Backend, with_lab};
-use svclab::observation::{Observation, Observed};
+use svclab::observation::{Observation, ObservedOutcome};
 use svclab::probe::Prober;
 use svclab::scenario::{self, Scenario, Step};
 use svclab::{documents, testing, topology};
-use svclab_rules::iptables;
+use svclab_rules::cluster::ProxyMode;
+use svclab_rules::ruleset::Rules;
 
 /// Two nodes, a client, a server with a service, and a machine outside.
 const CLUSTER: &str = "
@@ -58,16 +60,17 @@ fn rules_can_be_replaced_before_they_are_installed() {
             scenario("tests: [{name: any, probe: {from: pod/client, to: 'service/web:80'}, expect: {dropped: true}}]");
         let mut documents = documents::generate(&scenario, &scenario.cluster).expect("rules");
         for document in &mut documents {
-            let without_endpoint = document.text.lines().filter(|line| !line.contains("--to-destination"));
-            document.text = without_endpoint.map(|line| format!("{line}\n")).collect();
-            assert!(iptables::parse(&document.text, document.family).is_ok());
+            let text = document.rules.print();
+            let without_endpoint = text.lines().filter(|line| !line.contains("--to-destination"));
+            let text: String = without_endpoint.map(|line| format!("{line}\n")).collect();
+            document.rules = Arc::new(Rules::parse(ProxyMode::Iptables, document.family, &text).expect("rules"));
         }
         let Some(Step::Probe(probe, _)) = scenario.tests[0].steps.first() else { panic!("the first step is a probe") };
         let observation = with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
             Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send(probe, 1))
         });
         let Observation::Flow(flow) = observation.expect("a lab").expect("a probe") else { panic!("one flow") };
-        let lost = Observed::Dropped { at: "underlay".to_owned(), has_left: true };
+        let lost = ObservedOutcome::Dropped { at: "underlay".to_owned(), has_left: true };
         assert_eq!(flow.outcome, lost, "nothing translates the address: {:#?}", flow.path);
     });
 }

@@ -102,7 +102,7 @@ fn of_a_scenario_they_are_what_a_lab_installs() {
     let documents = documents::generate(&scenario, &scenario.cluster).expect("rules");
     let installed = documents.iter().find(|document| document.netns == format!("node/{node}")).expect("a document");
     let output = svclab(&[SEED, "--node", node]);
-    assert_eq!((stdout(&output), stderr(&output)), (installed.text.as_str(), ""));
+    assert_eq!((stdout(&output), stderr(&output)), (installed.rules.print().as_str(), ""));
 }
 
 #[rstest]

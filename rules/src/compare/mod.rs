@@ -142,6 +142,25 @@ impl sealed::Rules for crate::nftables::Parsed {
     }
 }
 
+/// Rules of either language; those of different languages have nothing in common to compare.
+impl sealed::Rules for crate::ruleset::Rules {
+    fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
+        match (self, found) {
+            (Self::Iptables(expected), Self::Iptables(found)) => expected.findings(found, scope),
+            (Self::Nftables(expected), Self::Nftables(found)) => expected.findings(found, scope),
+            _ => Vec::new(),
+        }
+    }
+
+    fn others(&self, found: &Self) -> Others {
+        match (self, found) {
+            (Self::Iptables(expected), Self::Iptables(found)) => expected.others(found),
+            (Self::Nftables(expected), Self::Nftables(found)) => expected.others(found),
+            _ => Others::default(),
+        }
+    }
+}
+
 /// A table that is missing is one finding; the others are compared without it.
 fn of_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
     let own = (scope == Scope::Own).then(|| Own::of(expected.rules));

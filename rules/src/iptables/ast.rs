@@ -38,6 +38,12 @@ impl RuleSet {
         &mut self.tables[index]
     }
 
+    /// The matches of all rules.
+    pub fn matches(&self) -> impl Iterator<Item = &Match> {
+        let rules = self.tables.iter().flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);
+        rules.flat_map(|rule| &rule.matches)
+    }
+
     /// The rules of a chain; none where there is no such chain.
     pub fn rules(&self, table: TableName, chain: &str) -> &[Rule] {
         let chain = self.table(table).and_then(|table| table.chain(chain));

@@ -16,38 +16,9 @@ mod tests;
 
 use std::fmt;
 
-use crate::cluster::Family;
-use crate::iptables::RuleSet;
-use crate::nftables::Ruleset;
+use crate::ruleset::Rules;
 
 pub use operator::Operator;
-
-/// The rules of a namespace, in either language.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rules {
-    /// Those of iptables, of one family.
-    Iptables(RuleSet),
-    /// Tables of nftables.
-    Nftables(Ruleset),
-}
-
-impl Rules {
-    /// The text that installs them, as `iptables-restore` or `nft -f` reads it.
-    pub fn print(&self) -> String {
-        match self {
-            Self::Iptables(rules) => crate::iptables::print(rules),
-            Self::Nftables(rules) => crate::nftables::print_sync(rules),
-        }
-    }
-
-    /// Whether a kernel takes those of a family.
-    pub fn is_sound(&self, family: Family) -> bool {
-        match self {
-            Self::Iptables(rules) => crate::iptables::evaluate::Program::compile(rules).is_ok(),
-            Self::Nftables(rules) => crate::nftables::evaluate::Program::compile(rules, family).is_ok(),
-        }
-    }
-}
 
 /// One thing that goes wrong with rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,23 +103,26 @@ impl Change {
     /// The rules with this change; they must be those that the change was found in.
     #[must_use]
     pub fn apply(&self, rules: &Rules) -> Rules {
-        let mut mutant = rules.clone();
         let at = self.place.number - 1;
-        match (&self.edit, &mut mutant) {
-            (AnyEdit::Iptables([table, chain], edit), Rules::Iptables(rules)) => {
+        match (&self.edit, rules) {
+            (AnyEdit::Iptables([table, chain], edit), Rules::Iptables(parsed)) => {
+                let mut rules = parsed.rules.clone();
                 edit.apply(&mut rules.tables[*table].chains[*chain].rules, at);
+                rules.into()
             }
-            (AnyEdit::Nftables([table, chain], edit), Rules::Nftables(rules)) => {
+            (AnyEdit::Nftables([table, chain], edit), Rules::Nftables(parsed)) => {
+                let mut rules = parsed.rules.clone();
                 edit.apply(&mut rules.tables[*table].chains[*chain].rules, at);
+                rules.into()
             }
-            (AnyEdit::Element([table, set], edit), Rules::Nftables(rules)) => {
+            (AnyEdit::Element([table, set], edit), Rules::Nftables(parsed)) => {
+                let mut rules = parsed.rules.clone();
                 edit.apply(&mut rules.tables[*table].sets[*set].elements, at);
+                rules.into()
             }
-            // It was found in rules of the other language.
-            (AnyEdit::Iptables(..), Rules::Nftables(_))
-            | (AnyEdit::Nftables(..) | AnyEdit::Element(..), Rules::Iptables(_)) => {}
+            // It was found in other rules.
+            _ => rules.clone(),
         }
-        mutant
     }
 }
 
@@ -160,11 +134,12 @@ impl fmt::Display for Change {
     }
 }
 
-/// Everything that can go wrong with rules, in their order.
+/// Everything that can go wrong with rules, in their order; nothing for tables that are not kube-proxy's.
 pub fn changes(rules: &Rules) -> Vec<Change> {
     match rules {
-        Rules::Iptables(rules) => iptables::changes(rules),
-        Rules::Nftables(rules) => nftables::changes(rules),
+        Rules::Iptables(parsed) => iptables::changes(&parsed.rules),
+        Rules::Nftables(parsed) => nftables::changes(&parsed.rules),
+        Rules::OtherTables(_) => Vec::new(),
     }
 }
 

@@ -109,6 +109,15 @@ impl Condition {
     pub fn new_connection() -> Self {
         Self::State { negated: false, states: vec![ConnectionState::New] }
     }
+
+    /// Whether it compares an interface's index (`iif`, `oif`), so that the interface must exist when the rule is loaded.
+    pub(crate) fn needs_interface(&self) -> bool {
+        match self {
+            Self::InInterface { .. } | Self::Interfaces { by_name: false, .. } => true,
+            Self::Other(text) => text.split_whitespace().any(|word| matches!(word, "iif" | "oif")),
+            _ => false,
+        }
+    }
 }
 
 /// What the connection table says of a packet.

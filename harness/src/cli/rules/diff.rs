@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::compare::{Comparison, Others, Subject, compare_machines};
+use svclab_rules::nftables;
 use svclab_rules::profile::{Profile, releases};
-use svclab_rules::{iptables, nftables};
+use svclab_rules::ruleset::{ParseError, Rules};
 
 use super::Written;
 use crate::cli::refusal::Refusal;
@@ -21,12 +22,6 @@ pub(super) struct Found {
     /// The file, as a person calls it.
     file: PathBuf,
     rules: Rules,
-}
-
-/// Rules in the language of a mode.
-enum Rules {
-    Iptables(iptables::Parsed),
-    Nftables(nftables::Parsed),
 }
 
 /// How the rules of a file are different from those that svclab writes.
@@ -88,22 +83,9 @@ impl Diff {
 
 impl Found {
     /// How these rules are different from those written: what is missing is missing here.
-    pub(super) fn diff(&self, written: &Written) -> Result<Diff, Refusal> {
-        let unread = |error: String| {
-            let message = format!("the rules of {} cannot be read: {error}", written.whose);
-            Refusal::new(message, "Write other rules as iptables-save does.")
-        };
-        let comparison = match &self.rules {
-            Rules::Iptables(found) => {
-                let expected = iptables::parse(&written.text, written.family);
-                compare_machines(&expected.map_err(|errors| unread(errors[0].to_string()))?, found)
-            }
-            Rules::Nftables(found) => {
-                let expected = nftables::parse(&written.text);
-                compare_machines(&expected.map_err(|errors| unread(errors[0].to_string()))?, found)
-            }
-        };
-        Ok(Diff { file: self.file.clone(), written: written.whose.clone(), mode: written.mode, comparison })
+    pub(super) fn diff(&self, written: &Written) -> Diff {
+        let comparison = compare_machines(&written.rules, &self.rules);
+        Diff { file: self.file.clone(), written: written.whose.clone(), mode: written.rules.mode(), comparison }
     }
 }
 
@@ -112,14 +94,14 @@ pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Op
     let mut fewest = diff.comparison.own.len();
     let mut likeliest: Vec<Profile> = Vec::new();
     // Releases next to each other often write the same.
-    let mut before: Option<(String, usize)> = None;
+    let mut before: Option<(Rules, usize)> = None;
     for version in Profile::kinds().filter(|_| diff.comparison.own.len() > 1) {
-        let Some(written) = write(version).filter(|written| written.mode == diff.mode) else { continue };
-        let count = match before.take_if(|(text, _)| *text == written.text) {
+        let Some(written) = write(version).filter(|written| written.rules.mode() == diff.mode) else { continue };
+        let count = match before.take_if(|(rules, _)| *rules == written.rules) {
             Some((_, count)) => count,
-            None => found.diff(&written).ok()?.comparison.own.len(),
+            None => found.diff(&written).comparison.own.len(),
         };
-        before = Some((written.text, count));
+        before = Some((written.rules, count));
         if count < fewest {
             (fewest, likeliest) = (count, vec![version]);
         } else if count == fewest && !likeliest.is_empty() {
@@ -164,23 +146,18 @@ impl Saved {
     /// The rules, in the language of those that are written.
     pub(super) fn parse(&self, written: &Written) -> Result<Found, Refusal> {
         let Self { file, text } = self;
+        let mode = written.rules.mode();
         let refused =
             |errors| Diagnostics { errors, sources: BTreeMap::from([(file.clone(), Arc::from(text.as_str()))]) };
-        if let Some((line, message, help)) = foreign_form(text, written.mode) {
+        if let Some((line, message, help)) = foreign_form(text, mode) {
             return Err(refused(vec![mistake(file, (line, 1), 1, message, help)]).into());
         }
-        if let (ProxyMode::Iptables, Some((line, family))) = (written.mode, input::other_family(text)) {
+        if let (ProxyMode::Iptables, Some((line, family))) = (mode, input::other_family(text)) {
             let (message, help) = input::both_families(family);
             return Err(refused(vec![mistake(file, (line, 1), 1, &message, help)]).into());
         }
-        let rules = match written.mode {
-            ProxyMode::Iptables => iptables::parse(text, written.family)
-                .map(Rules::Iptables)
-                .map_err(|errors| refused(errors.iter().map(|one| of_line(one, file, written.family)).collect()))?,
-            ProxyMode::Nftables => nftables::parse(text)
-                .map(Rules::Nftables)
-                .map_err(|errors| refused(errors.iter().map(|one| of_nft(one, file)).collect()))?,
-        };
+        let rules = Rules::parse(mode, written.family, text)
+            .map_err(|errors| refused(errors.iter().map(|one| in_file(one, file, written.family)).collect()))?;
         Ok(Found { file: file.clone(), rules })
     }
 }
@@ -218,22 +195,21 @@ fn foreign_form(text: &str, mode: ProxyMode) -> Option<(usize, &'static str, &'s
     Some((index + 1, message, help))
 }
 
-/// A line that cannot be read.
-fn of_line(error: &iptables::ParseError, file: &Path, family: Family) -> Diagnostic {
-    let other = match family {
-        Family::Ipv4 => "With what `ip6tables-save` wrote, choose `--family ipv6`.",
-        Family::Ipv6 => "With what `iptables-save` wrote, choose `--family ipv4`.",
+/// A place of the file that cannot be read.
+fn in_file(error: &ParseError, file: &Path, family: Family) -> Diagnostic {
+    let help = match (error, family) {
+        (ParseError::Nftables(_), _) => "Give the text as `nft list ruleset` shows it, or `nft -j list ruleset`.",
+        (ParseError::Iptables(_), Family::Ipv4) => {
+            "Give the text as iptables-save writes it, or as iptables-restore takes it. With what `ip6tables-save` wrote, choose \
+             `--family ipv6`."
+        }
+        (ParseError::Iptables(_), Family::Ipv6) => {
+            "Give the text as iptables-save writes it, or as iptables-restore takes it. With what `iptables-save` wrote, choose \
+             `--family ipv4`."
+        }
     };
-    let help = format!("Give the text as iptables-save writes it, or as iptables-restore takes it. {other}");
-    let word = error.text.chars().skip(error.column - 1).take_while(|letter| !letter.is_whitespace()).count();
-    mistake(file, (error.line, error.column), word.max(1), &error.message, &help)
-}
-
-/// A place of nft's text or JSON that cannot be read.
-fn of_nft(error: &nftables::ParseError, file: &Path) -> Diagnostic {
-    let help = "Give the text as `nft list ruleset` shows it, or `nft -j list ruleset`.";
     let (place, message) = error.in_text();
-    mistake(file, place, 1, &message, help)
+    mistake(file, place, error.width(), &message, help)
 }
 
 fn mistake(file: &Path, (line, column): (usize, usize), length: usize, message: &str, help: &str) -> Diagnostic {

@@ -93,7 +93,7 @@ fn mutated(dice: &mut Dice, scenario: &Scenario) -> Value {
     let mut all = json!({});
     for document in &documents_of(scenario) {
         let Some(node) = document.netns.strip_prefix("node/") else { continue };
-        let text = mistakes::with_some(dice, document).1.text;
+        let text = mistakes::with_some(dice, document).1.rules.print_sync();
         let instead = json!({"install": "instead", "family": name_of(document.family), "text": text});
         match &mut all[node] {
             Value::Array(of_node) => of_node.push(instead),

@@ -1,9 +1,11 @@
 //! Mistakes that are made in rules.
 
+use std::sync::Arc;
+
 use svclab::documents::Document;
 use svclab_rules::cluster::{Family, ProxyMode};
-use svclab_rules::mutate::{Change, Rules, changes};
-use svclab_rules::{iptables, nftables};
+use svclab_rules::mutate::{Change, changes};
+use svclab_rules::ruleset::Rules;
 
 use super::dice::Dice;
 
@@ -17,7 +19,7 @@ pub(crate) struct Mistake {
 
 impl Mistake {
     fn is_of(&self, document: &Document) -> bool {
-        self.netns == document.netns && self.family == document.family && document.mode == ProxyMode::Nftables
+        self.netns == document.netns && self.family == document.family && document.rules.mode() == ProxyMode::Nftables
     }
 
     /// The same mistake in rules that may have others behind or before it.
@@ -45,7 +47,7 @@ pub(crate) fn listed(mistakes: &[Mistake]) -> String {
 
 /// Some mistakes in documents of nftables.
 pub(crate) fn some(dice: &mut Dice, documents: &[Document]) -> Vec<Mistake> {
-    let of_nftables = documents.iter().filter(|document| document.mode == ProxyMode::Nftables);
+    let of_nftables = documents.iter().filter(|document| document.rules.mode() == ProxyMode::Nftables);
     let mistakes = of_nftables.map(|document| {
         let changes = with_some(dice, document).0.into_iter();
         changes.map(|change| Mistake { netns: document.netns.clone(), family: document.family, change }).collect()
@@ -55,7 +57,7 @@ pub(crate) fn some(dice: &mut Dice, documents: &[Document]) -> Vec<Mistake> {
 
 /// A document with up to four mistakes, and these.
 pub(crate) fn with_some(dice: &mut Dice, document: &Document) -> (Vec<Change>, Document) {
-    let mut rules = read(document);
+    let mut rules = Arc::clone(&document.rules);
     let mut made = Vec::new();
     for _ in 0..dice.within(1..5) {
         let all = changes(&rules);
@@ -65,11 +67,11 @@ pub(crate) fn with_some(dice: &mut Dice, document: &Document) -> (Vec<Change>, D
         let change = dice.pick(&all);
         let mutant = change.apply(&rules);
         if mutant.is_sound(document.family) {
-            rules = mutant;
+            rules = Arc::new(mutant);
             made.push(change.clone());
         }
     }
-    (made, Document { text: rules.print(), ..document.clone() })
+    (made, Document { rules, ..document.clone() })
 }
 
 /// Documents with these mistakes, as far as there is something to be done wrong.
@@ -79,26 +81,12 @@ pub(crate) fn made(mistakes: &[Mistake], mut documents: Vec<Document>) -> Vec<Do
         if own.peek().is_none() {
             continue;
         }
-        let mut rules = read(document);
+        let mut rules = Arc::clone(&document.rules);
         for mistake in own {
             let mutant = mistake.found_in(&rules).map(|change| change.apply(&rules));
-            rules = mutant.filter(|mutant| mutant.is_sound(document.family)).unwrap_or(rules);
+            rules = mutant.filter(|mutant| mutant.is_sound(document.family)).map_or(rules, Arc::new);
         }
-        document.text = rules.print();
+        document.rules = rules;
     }
     documents
-}
-
-fn read(document: &Document) -> Rules {
-    let Document { text, family, mode, .. } = document;
-    match mode {
-        ProxyMode::Iptables => {
-            let parsed = iptables::parse(text, *family).unwrap_or_else(|errors| panic!("{errors:?}\n{text}"));
-            Rules::Iptables(parsed.rules)
-        }
-        ProxyMode::Nftables => {
-            let parsed = nftables::parse(text).unwrap_or_else(|errors| panic!("{errors:?}\n{text}"));
-            Rules::Nftables(parsed.rules)
-        }
-    }
 }

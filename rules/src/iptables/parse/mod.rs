@@ -42,6 +42,13 @@ pub struct Parsed {
     pub lines: SourceLines,
 }
 
+/// Rules that were not read from text, and so have no lines.
+impl From<RuleSet> for Parsed {
+    fn from(rules: RuleSet) -> Self {
+        Self { rules, lines: SourceLines::default() }
+    }
+}
+
 /// The lines that rules were read from, laid out as their rule set is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceLines(Vec<Vec<Vec<usize>>>);

@@ -41,6 +41,17 @@ pub struct Parsed {
     pub lines: SourceLines,
 }
 
+/// Tables that were not read from text, and so have no lines.
+impl From<Ruleset> for Parsed {
+    fn from(rules: Ruleset) -> Self {
+        let names = rules.tables.iter().map(|table| TableName {
+            family: super::print::family(table.family).to_owned(),
+            name: table.name.to_string(),
+        });
+        Self { names: names.collect(), rules, ..Self::default() }
+    }
+}
+
 /// The lines that rules and elements were read from, laid out as their rule set is. JSON has none: it is one line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceLines(Vec<Lines>);
@@ -86,6 +97,13 @@ pub struct TableName {
 impl fmt::Display for TableName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.family, self.name)
+    }
+}
+
+impl TableName {
+    /// Whether a table was read from this one: one of `inet` becomes one of each family.
+    pub fn is_of(&self, table: &Table) -> bool {
+        *self.name == *table.name && (self.family == "inet" || self.family == super::print::family(table.family))
     }
 }
 

@@ -1,0 +1,125 @@
+//! The rules of one network namespace, in either language.
+//!
+//! The generators and parsers make [`Rules`] once. From there on rules stay typed values: they become text again only where they
+//! are installed ([`Rules::print_sync`]) or shown ([`Rules::print`]).
+
+mod other_tables;
+mod parse;
+
+use crate::cluster::{Cluster, Family, Node, ProxyMode};
+use crate::iptables::{self, Match, RuleSet};
+use crate::nftables::{self, Condition, Ruleset, Unsupported};
+
+pub use other_tables::OtherTables;
+pub use parse::ParseError;
+
+/// Rules of iptables or nftables, with the line of each where they were parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rules {
+    /// Tables of iptables, of one family.
+    Iptables(iptables::Parsed),
+    /// kube-proxy's tables of nftables.
+    Nftables(nftables::Parsed),
+    /// Other tables of nftables, alongside kube-proxy's rules.
+    OtherTables(OtherTables),
+}
+
+impl From<RuleSet> for Rules {
+    fn from(rules: RuleSet) -> Self {
+        Self::Iptables(rules.into())
+    }
+}
+
+impl From<Ruleset> for Rules {
+    fn from(rules: Ruleset) -> Self {
+        Self::Nftables(rules.into())
+    }
+}
+
+impl Rules {
+    /// Generates the rules that a node's kube-proxy writes for a family, in the mode and release that its configuration has.
+    ///
+    /// # Errors
+    ///
+    /// An unknown release, or objects for which a kube-proxy of this release in nftables mode cannot write its table.
+    pub fn generate(cluster: &Cluster, node: &Node, family: Family) -> Result<Self, Unsupported> {
+        Ok(match cluster.proxy.mode {
+            ProxyMode::Iptables => iptables::generate(cluster, node, family)?.into(),
+            ProxyMode::Nftables => nftables::generate(cluster, node, family)?.into(),
+        })
+    }
+
+    /// The mode of kube-proxy that writes rules in this language.
+    pub fn mode(&self) -> ProxyMode {
+        match self {
+            Self::Iptables(_) => ProxyMode::Iptables,
+            Self::Nftables(_) | Self::OtherTables(_) => ProxyMode::Nftables,
+        }
+    }
+
+    /// The tables of iptables, where it is this language.
+    pub fn iptables(&self) -> Option<&RuleSet> {
+        match self {
+            Self::Iptables(parsed) => Some(&parsed.rules),
+            Self::Nftables(_) | Self::OtherTables(_) => None,
+        }
+    }
+
+    /// The tables of nftables, where it is this language: kube-proxy's or others.
+    pub fn nftables(&self) -> Option<&nftables::Parsed> {
+        match self {
+            Self::Iptables(_) => None,
+            Self::Nftables(parsed) => Some(parsed),
+            Self::OtherTables(tables) => Some(tables.parsed()),
+        }
+    }
+
+    /// The text that `iptables-save` or `nft list ruleset` shows for these rules.
+    pub fn print(&self) -> String {
+        match self {
+            Self::Iptables(parsed) => iptables::print(&parsed.rules),
+            Self::Nftables(parsed) => nftables::print(&parsed.rules),
+            Self::OtherTables(tables) => tables.text().to_owned(),
+        }
+    }
+
+    /// The text with which `iptables-restore` or `nft -f` installs these rules in place of those that their tables have.
+    pub fn print_sync(&self) -> String {
+        match self {
+            Self::Iptables(parsed) => iptables::print(&parsed.rules),
+            Self::Nftables(parsed) => nftables::print_sync(&parsed.rules),
+            Self::OtherTables(tables) => tables.print_sync(),
+        }
+    }
+
+    /// Whether a kernel accepts those of a family.
+    pub fn is_sound(&self, family: Family) -> bool {
+        match self {
+            Self::Iptables(parsed) => iptables::evaluate::Program::compile(&parsed.rules).is_ok(),
+            Self::Nftables(parsed) => nftables::evaluate::Program::compile(&parsed.rules, family).is_ok(),
+            Self::OtherTables(tables) => nftables::evaluate::Program::compile(&tables.parsed().rules, family).is_ok(),
+        }
+    }
+
+    /// Whether rules keep state between packets of a client: lists of `recent`, or sets that rules add to.
+    pub fn remembers(&self) -> bool {
+        let is_recent = |one: &Match| match one {
+            Match::Recent(_) => true,
+            Match::Other(other) => &*other.name == "recent",
+            _ => false,
+        };
+        let is_dynamic = |table: &nftables::Table| table.sets.iter().any(|set| set.dynamic.is_some());
+        self.iptables().is_some_and(|rules| rules.matches().any(is_recent))
+            || self.nftables().is_some_and(|parsed| parsed.rules.tables.iter().any(is_dynamic))
+    }
+
+    /// Whether rules name interfaces that must exist when they are installed: `iif` and `oif` of nftables stand for an index.
+    pub fn needs_interfaces(&self) -> bool {
+        let tables = self.nftables().into_iter().flat_map(|parsed| &parsed.rules.tables);
+        let rules = tables.flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);
+        rules.flat_map(|rule| &rule.conditions).any(Condition::needs_interface)
+    }
+}
+
+#[cfg(test)]
+mod tests;

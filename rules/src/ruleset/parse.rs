@@ -1,0 +1,54 @@
+//! Rules from text, in the language of a mode.
+
+use super::Rules;
+use crate::cluster::{Family, ProxyMode};
+use crate::{iptables, nftables};
+
+/// Something that cannot be parsed, in either language.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+pub enum ParseError {
+    /// In rules of iptables.
+    Iptables(#[from] iptables::ParseError),
+    /// In tables of nftables.
+    Nftables(#[from] nftables::ParseError),
+}
+
+impl ParseError {
+    /// The line and column in the text, from 1, and what is wrong; see [`nftables::ParseError::in_text`].
+    pub fn in_text(&self) -> ((usize, usize), String) {
+        match self {
+            Self::Iptables(error) => ((error.line, error.column), error.message.clone()),
+            Self::Nftables(error) => error.in_text(),
+        }
+    }
+
+    /// How many characters of the line it is about: a word of iptables, a single character of nftables.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Iptables(error) => {
+                let rest = error.text.chars().skip(error.column - 1);
+                rest.take_while(|letter| !letter.is_whitespace()).count().max(1)
+            }
+            Self::Nftables(_) => 1,
+        }
+    }
+}
+
+impl Rules {
+    /// Parses what `iptables-save` or `nft list ruleset` shows, in the language of a mode; of nftables, kube-proxy's tables.
+    ///
+    /// # Errors
+    ///
+    /// As [`iptables::parse`] and [`nftables::parse()`].
+    pub fn parse(mode: ProxyMode, family: Family, text: &str) -> Result<Self, Vec<ParseError>> {
+        match mode {
+            ProxyMode::Iptables => iptables::parse(text, family).map(Self::Iptables).map_err(either),
+            ProxyMode::Nftables => nftables::parse(text).map(Self::Nftables).map_err(either),
+        }
+    }
+}
+
+fn either<E: Into<ParseError>>(errors: Vec<E>) -> Vec<ParseError> {
+    errors.into_iter().map(Into::into).collect()
+}

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rstest::rstest;
 use svclab::page::Settings;
@@ -10,6 +11,7 @@ use svclab::scenario::{Install, OtherRules, Place};
 use svclab::verify::{Disagreement, Finding, Options, json, page, verify};
 use svclab::{infer, scenario, testing};
 use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::ruleset;
 
 use Disagreement::{Network, Rules};
 
@@ -90,8 +92,14 @@ fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expect
         scenario.rules.push(OtherRules {
             place: Place::Node("worker".to_owned()),
             family: Family::Ipv4,
-            mode: ProxyMode::Iptables,
-            text: format!("*filter\n-A FORWARD {condition} -j DROP\nCOMMIT\n"),
+            rules: Arc::new(
+                ruleset::Rules::parse(
+                    ProxyMode::Iptables,
+                    Family::Ipv4,
+                    &format!("*filter\n-A FORWARD {condition} -j DROP\nCOMMIT\n"),
+                )
+                .unwrap(),
+            ),
             origin: scenario.tests[0].span.clone(),
             install: Install::Before,
         });
@@ -119,8 +127,7 @@ fn a_missing_drop_is_no_agreement() {
         scenario.rules.push(OtherRules {
             place: Place::Node("worker".to_owned()),
             family: table.family,
-            mode: ProxyMode::Nftables,
-            text: kept.join("\n"),
+            rules: Arc::new(ruleset::Rules::parse(ProxyMode::Nftables, table.family, &kept.join("\n")).unwrap()),
             origin: scenario.tests[0].span.clone(),
             install: Install::Instead,
         });

@@ -106,8 +106,8 @@ pub(crate) fn rules(
             };
             let text = text.replace("\r\n", "\n");
             let (family, mode) = (family(raw.family), other_rules::language(&text));
-            let rules = OtherRules { place: place.clone(), family, mode, text, origin, install };
-            let written = Written { rules, at, start };
+            let parsed = other_rules::parse(&text, mode, family, install);
+            let written = Written { place: place.clone(), family, mode, text, origin, install, parsed, at, start };
             other_rules::check(&written, &all, findings);
             all.push(written);
         }
@@ -115,7 +115,7 @@ pub(crate) fn rules(
     if findings.errors.is_empty() {
         other_rules::programs(&all, cluster, findings);
     }
-    all.into_iter().map(|written| written.rules).collect()
+    all.into_iter().map(Written::into_rules).collect()
 }
 
 /// The family that a word means.

@@ -2,10 +2,11 @@
 
 use svclab_rules::cluster::Family;
 use svclab_rules::nftables::evaluate::{CompileError, Mistake, Part, Program};
-use svclab_rules::nftables::{self, Condition, ErrorPlace, Name, OtherTable, ParseError, Parsed, Statement};
+use svclab_rules::nftables::{self, Condition, Name, OtherTable, Parsed, Statement};
+use svclab_rules::ruleset::ParseError;
 
 use super::super::findings::Findings;
-use super::Written;
+use super::{Written, refuse};
 use crate::input::{Diagnostic, limits};
 use crate::scenario::model::{Install, Place, TABLES_LEFT_OUT};
 
@@ -14,11 +15,11 @@ const PROXY: &str = "kube-proxy";
 
 /// Checks whether tables can be read and stand where they are meant to be, given the rules that were written before them.
 pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
-    if let Place::Pod(_) = written.rules.place {
+    if let Place::Pod(_) = written.place {
         let help = "Use the format of iptables-save: `*TABLE`, chains, rules, `COMMIT`.";
         let message = "nftables rules are supported on nodes only";
         findings.add(written.error(first_line(written), 1, message).help(help));
-    } else if written.rules.install == Install::Instead {
+    } else if written.install == Install::Instead {
         instead(written, findings);
     } else {
         beside(written, before, findings);
@@ -28,12 +29,12 @@ pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
 /// Checks that kube-proxy's table of the family is there.
 fn instead(written: &Written<'_>, findings: &mut Findings) {
     const HELP: &str = "Use the unmodified output of `nft list ruleset`, with or without `-j`.";
-    let family = written.rules.family;
-    match nftables::parse(&written.rules.text) {
+    let family = written.family;
+    match tables_of(written) {
         Ok(parsed) if parsed.rules.table(family).is_some() => {
-            left_out(written, &parsed, findings);
-            if written.rules.text.trim_start().starts_with('{') {
-                untranslatable(written, &parsed, findings);
+            left_out(written, parsed, findings);
+            if written.text.trim_start().starts_with('{') {
+                untranslatable(written, parsed, findings);
             }
         }
         Ok(parsed) => {
@@ -53,7 +54,7 @@ fn instead(written: &Written<'_>, findings: &mut Findings) {
 fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
     const HELP: &str =
         "Use the output of `nft list ruleset` without `-j`: unknown expressions are kept verbatim in text.";
-    let Some(table) = parsed.rules.table(written.rules.family) else { return };
+    let Some(table) = parsed.rules.table(written.family) else { return };
     for chain in &table.chains {
         for (number, rule) in (1..).zip(&chain.rules) {
             let condition = rule.conditions.iter().find_map(|one| match one {
@@ -89,7 +90,7 @@ fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings
     if let Some(error) = removal(written) {
         return findings.add(error);
     }
-    let parsed = match nftables::parse_all(&written.rules.text) {
+    let parsed = match tables_of(written) {
         Ok(parsed) => parsed,
         Err(errors) => return refuse(written, errors, HELP, findings),
     };
@@ -107,17 +108,23 @@ fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings
         let help = "Use `install: instead` for kube-proxy's tables, and a separate entry for other tables.";
         refuse(format!("table {own} belongs to kube-proxy"), help);
     }
-    let same = |other: &&Written<'_>| other.rules.place == written.rules.place && other.rules.is_beside();
-    let known = before.iter().filter(same).filter_map(|other| nftables::parse_all(&other.rules.text).ok());
-    let known: Vec<(Family, Name)> = known.flat_map(names).collect();
+    let same = |other: &&Written<'_>| other.place == written.place && other.is_other_tables();
+    let known = before.iter().filter(same).filter_map(|other| tables_of(other).ok());
+    let known: Vec<(Family, &Name)> = known.flat_map(names).collect();
     if let Some((_, name)) = names(parsed).find(|name| known.contains(name)) {
         refuse(format!("duplicate table `{name}` on this node"), "Merge the two.");
     }
 }
 
 /// What packets of which family meet.
-fn names(parsed: Parsed) -> impl Iterator<Item = (Family, Name)> {
-    parsed.rules.tables.into_iter().map(|table| (table.family, table.name))
+fn names(parsed: &Parsed) -> impl Iterator<Item = (Family, &Name)> {
+    parsed.rules.tables.iter().map(|table| (table.family, &table.name))
+}
+
+/// The tables, or why they cannot be parsed.
+fn tables_of<'w>(written: &'w Written<'_>) -> Result<&'w Parsed, &'w [ParseError]> {
+    let rules = written.parsed.as_ref().map_err(Vec::as_slice)?;
+    rules.nftables().ok_or(&[])
 }
 
 /// A command that takes away what is there.
@@ -127,45 +134,33 @@ fn removal(written: &Written<'_>) -> Option<Diagnostic> {
         matches!(words.next(), Some("flush" | "delete" | "destroy"))
             && matches!(words.next(), Some("ruleset" | "table" | "chain" | "set" | "map"))
     };
-    let line = written.rules.text.lines().position(is_removal)? + 1;
+    let line = written.text.lines().position(is_removal)? + 1;
     let message = "this command deletes existing rules";
     let help = "Omit it: svclab loads the tables into an empty namespace and flushes them itself.";
     Some(written.error(line, column(written, line), message).help(help))
 }
 
-fn refuse(written: &Written<'_>, errors: Vec<ParseError>, help: &str, findings: &mut Findings) {
-    for error in errors.into_iter().take(limits::ERRORS) {
-        let located = match &error.place {
-            ErrorPlace::At { line, column } => written.error(*line, *column, error.message),
-            ErrorPlace::Object(_) => written.error(1, 1, error.to_string()),
-        };
-        findings.add(located.help(help));
-    }
-}
-
 /// The column of the first word of a line, both from 1.
 fn column(written: &Written<'_>, line: usize) -> usize {
-    let text = written.rules.text.lines().nth(line - 1).unwrap_or_default();
+    let text = written.text.lines().nth(line - 1).unwrap_or_default();
     text.chars().take_while(|letter| letter.is_whitespace()).count() + 1
 }
 
 /// The first line that says something, from 1.
 fn first_line(written: &Written<'_>) -> usize {
     let is_blank = |line: &&str| line.trim().is_empty() || line.trim().starts_with('#');
-    written.rules.text.lines().take_while(is_blank).count() + 1
+    written.text.lines().take_while(is_blank).count() + 1
 }
 
 /// Looks in tables for what the kernel refuses. What cannot be read has been reported.
 pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
-    let rules = &written.rules;
-    let read = if rules.is_beside() { nftables::parse_all(&rules.text) } else { nftables::parse(&rules.text) };
-    let Ok(parsed) = read else { return };
-    let families = Family::ALL.into_iter().filter(|family| rules.is_beside() || *family == rules.family);
+    let Ok(parsed) = tables_of(written) else { return };
+    let families = Family::ALL.into_iter().filter(|family| written.is_other_tables() || *family == written.family);
     let errors = families.filter_map(|family| Program::compile(&parsed.rules, family).err()).flatten();
     let mut told: Vec<(Option<usize>, Mistake)> = Vec::new();
     for error in errors {
         // A table of inet is one of each family.
-        let place = (line(&parsed, &error), error.mistake.clone());
+        let place = (line(parsed, &error), error.mistake.clone());
         if told.contains(&place) || told.len() == limits::ERRORS {
             continue;
         }

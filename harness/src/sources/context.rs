@@ -5,9 +5,10 @@ use std::sync::OnceLock;
 
 use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::promise::{Promise, Promises, Question, VantagePoint};
+use svclab_rules::ruleset::Unsupported;
 
 use super::compare::Comparison;
-use crate::documents::{Document, DocumentError};
+use crate::documents::Document;
 use crate::predict::{Network, PredictError, PredictedOutcome};
 use crate::scenario::{Host, Probe, Vantage};
 use crate::topology::{Netns, Topology};
@@ -36,10 +37,10 @@ impl<'a> Context<'a> {
         cluster: &'a Cluster,
     ) -> Result<Self, E>
     where
-        E: From<PredictError> + From<DocumentError>,
+        E: From<PredictError> + From<Unsupported>,
     {
-        let promises = Promises::of(cluster).map_err(DocumentError::from)?;
-        let comparison = Comparison::of(topology, cluster).map_err(DocumentError::from)?;
+        let promises = Promises::of(cluster).map_err(Unsupported::from)?;
+        let comparison = Comparison::of(topology, cluster).map_err(Unsupported::from)?;
         let network = Network::of(topology, documents, cluster)?;
         Ok(Self { hosts, network, with_defaults: OnceLock::new(), promises, comparison })
     }

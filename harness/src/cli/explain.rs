@@ -134,9 +134,7 @@ fn check_path(wanted: NonZeroUsize, explanation: &Explanation, console: &Console
 
 fn written(explanation: &Explanation, args: &Args, console: &Console) -> String {
     match args.format {
-        Format::Text => {
-            explain::page(explanation, console.settings(), args.path.get())
-        }
+        Format::Text => explain::page(explanation, console.settings(), args.path.get()),
         Format::Mermaid => explain::mermaid(explanation),
         Format::Svg => explain::svg(explanation, args.path.get()),
         Format::Json => crate::text::json(explanation).unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use svclab_rules::walk::{Evaluated, Share};
 
-use super::model::{RuleVisit, Matched, Proportion};
+use super::model::{Matched, Proportion, RuleVisit};
 use super::phrases::Words;
 use super::{iptables, nftables};
 use crate::predict::{AnyRule, MatchedRule, NextHook};
@@ -161,9 +161,7 @@ fn line(met: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) -> Rul
         kernel: None,
         note: match did {
             Evaluated::Match(_) => sharing,
-            Evaluated::Stop => Some(
-                "svclab does not model this rule, so the outcome is not known".to_owned(),
-            ),
+            Evaluated::Stop => Some("svclab does not model this rule, so the outcome is not known".to_owned()),
             _ => None,
         },
     }

@@ -8,7 +8,9 @@ use svclab_rules::promise::Promise;
 use svclab_rules::walk::{Assumptions, Direction, Hook, Packet, Share, State, Tracking};
 
 use super::call_tree::{CallTree, call_tree};
-use super::model::{Reason, Change, FirstPacket, Kernel, OutcomeKind, Proportion, Divergence, PromisedOutcome, HookVisit, Path};
+use super::model::{
+    Change, Divergence, FirstPacket, HookVisit, Kernel, OutcomeKind, Path, PromisedOutcome, Proportion, Reason,
+};
 use crate::observation::FlowObservation;
 use crate::predict::{Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Stage};
 use crate::scenario::Probe;
@@ -247,9 +249,7 @@ fn connection_words(stage: &Stage) -> Option<&'static str> {
     match stage.tracking {
         _ if !stage.hook.is_entry() => None,
         Tracking::Tracked(tracked) if tracked.state == State::New && tracked.direction == Direction::Original => None,
-        Tracking::Tracked(_) => {
-            Some("of a tracked connection: translated like its first packet, without nat rules")
-        }
+        Tracking::Tracked(_) => Some("of a tracked connection: translated like its first packet, without nat rules"),
         Tracking::Invalid => Some("invalid: of no tracked connection"),
         Tracking::Untracked => None,
     }

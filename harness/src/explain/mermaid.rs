@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::model::{Explanation, RuleVisit, Matched, OutcomeKind, Path};
+use super::model::{Explanation, Matched, OutcomeKind, Path, RuleVisit};
 use crate::text::markup;
 
 /// The number of paths drawn at most.

@@ -32,7 +32,8 @@ use svclab_rules::ruleset::Unsupported;
 
 pub use mermaid::mermaid;
 pub use model::{
-    Reason, Change, Explanation, FirstPacket, Kernel, RuleVisit, Matched, OutcomeKind, Proportion, Divergence, PromisedOutcome, HookVisit, Path,
+    Change, Divergence, Explanation, FirstPacket, HookVisit, Kernel, Matched, OutcomeKind, Path, PromisedOutcome,
+    Proportion, Reason, RuleVisit,
 };
 pub use svg::svg;
 pub use text::page;

@@ -41,7 +41,10 @@ fn a_service_in_nftables_mode() {
 fn a_node_port() {
     let aim = aim("host/outside", "nodeport/web:80@worker2");
     let explanation = explained("other-rules/forward-policy-drop.yaml", &aim);
-    insta::assert_snapshot!("node_port_text", page(&explanation, Settings { detail: Detail::Quiet, ..Settings::default() }, 1));
+    insta::assert_snapshot!(
+        "node_port_text",
+        page(&explanation, Settings { detail: Detail::Quiet, ..Settings::default() }, 1)
+    );
 }
 
 /// What ends the way of a packet is its verdict: a policy, a rule, nobody who listens.

@@ -2,7 +2,7 @@
 
 mod canvas;
 
-use super::model::{Explanation, RuleVisit, Matched, OutcomeKind, HookVisit, Path};
+use super::model::{Explanation, HookVisit, Matched, OutcomeKind, Path, RuleVisit};
 use crate::text::counted;
 use canvas::{Canvas, Text, width_of, wrapped};
 

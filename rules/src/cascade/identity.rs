@@ -22,7 +22,6 @@ pub(super) struct Own<'a> {
 
 /// The chain of kube-proxy that marks packets to be masqueraded.
 const MASQUERADE: &str = "KUBE-MARK-MASQ";
-const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
 /// The name of a service port as it is hashed, and the protocol, of which the name of a group's chain is the hash. Up to 1.19
 /// an unnamed port's name ends in a colon.
@@ -31,7 +30,7 @@ pub(super) fn verified(chain: &str, service: &str) -> Option<(String, Protocol)>
     let names = [service.to_owned(), format!("{service}:")];
     names.into_iter().find_map(|name| {
         let is = |protocol: &Protocol| ChainHash::of_service_port(&name, *protocol) == hash;
-        let protocol = PROTOCOLS.into_iter().find(is)?;
+        let protocol = Protocol::ALL.into_iter().find(is)?;
         Some((name, protocol))
     })
 }

@@ -344,8 +344,7 @@ fn named(chain: &str) -> (String, Option<Protocol>) {
         let base = CHAINS.of_group(chain)?;
         let mut parts = base.split_once('-')?.1.splitn(4, '/');
         let (namespace, name, protocol) = (parts.next()?, parts.next()?, parts.next()?);
-        let protocol =
-            [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|own| own.as_str() == protocol)?;
+        let protocol = protocol.parse().ok()?;
         let port = parts.next().filter(|port| !port.is_empty()).map(|port| format!(":{port}")).unwrap_or_default();
         Some((format!("{namespace}/{name}{port}"), Some(protocol)))
     };

@@ -11,7 +11,7 @@ use crate::{Target, corpus};
 pub const TARGET: Target = Target { name: "objects", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [infer("fuzz/corpus/objects"), infer("fuzz/regressions/objects")];
+    let folders = [rules_folder("fuzz/corpus/objects"), rules_folder("fuzz/regressions/objects")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".json"])
 }
 

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use super::chains::service_of;
-use crate::cluster::Protocol;
+use crate::cluster::{Protocol, ProtocolNumber};
 use crate::compare::finding::{Address, Fact};
 use crate::compare::kind::Kind;
-use crate::iptables::{Match, Network, Probability, ProtocolNumber, RecentAction, Rule, Statistic, Target};
+use crate::iptables::{Match, Network, Probability, RecentAction, Rule, Statistic, Target};
 
 /// The chains that mark packets.
 pub(crate) const MASQUERADE: &str = "KUBE-MARK-MASQ";

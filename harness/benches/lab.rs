@@ -13,7 +13,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use svclab::documents;
 use svclab::lab::{self, Backend, with_lab};
-use svclab::observation::{Observation, Observed};
+use svclab::observation::{Observation, ObservedOutcome};
 use svclab::probe::Prober;
 use svclab::scenario::{self, Flows, Probe, Scenario, Step};
 use svclab::topology;
@@ -114,7 +114,7 @@ fn live(scenario: &Scenario) {
 
 fn follow(prober: &mut Prober<'_>, probe: &Probe) {
     match prober.send(probe, 1) {
-        Ok(Observation::Flow(flow)) => assert!(matches!(flow.outcome, Observed::Delivered(_)), "{flow:?}"),
+        Ok(Observation::Flow(flow)) => assert!(matches!(flow.outcome, ObservedOutcome::Delivered(_)), "{flow:?}"),
         other => panic!("{other:?}"),
     }
 }

@@ -28,6 +28,7 @@ mod layers;
 pub mod mutate;
 pub mod observation;
 mod output;
+pub mod page;
 pub mod predict;
 pub mod probe;
 pub mod report;

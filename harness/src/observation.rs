@@ -33,7 +33,7 @@ pub struct FlowObservation {
     /// The destination as the sender sent it.
     pub destination: SocketAddr,
     /// What became of the packet.
-    pub outcome: Observed,
+    pub outcome: ObservedOutcome,
     /// What the sender was told although the packet came out, before any answer: it must not be told anything.
     pub contradiction: Option<Rejection>,
     /// The answer that reached the sender, with its source as the sender saw it.
@@ -44,7 +44,7 @@ pub struct FlowObservation {
 
 /// What became of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Observed {
+pub enum ObservedOutcome {
     /// It came out.
     Delivered(Delivery),
     /// It came out at several places, or more than once at one.

@@ -21,6 +21,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::lab::{self, Backend};
+use crate::page::Settings;
 use crate::report::{Status, console};
 use crate::run::{Options, run};
 use crate::scenario::{self, Scenario};
@@ -78,7 +79,7 @@ pub fn assert_holds(path: impl AsRef<Path>, backend: Backend) {
 pub fn assert_scenario_holds(scenario: &Scenario, backend: Backend) {
     let options = Options { backend, ..Options::default() };
     let report = run(std::slice::from_ref(scenario), &options, &|_| {});
-    let text = console::render(&report, console::Options::default());
+    let text = console::render(&report, Settings::default());
     assert!(report.status() == Status::Ok, "{text}");
     assert_eq!(report.counts().ok, scenario.tests.len(), "every test is carried out:\n{text}");
 }

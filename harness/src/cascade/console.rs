@@ -2,34 +2,24 @@
 
 use std::fmt::Write;
 
-use anstyle::{AnsiColor, Style as Ansi};
 use svclab_rules::cascade::{Cascade, Step, Verdict};
 
 use super::sample::Sample;
 use super::{Report, figures};
 use crate::input::Form;
+use crate::page::{BAD, DRAWN, GOOD, MARKED, Page, STRONG, Settings};
 use crate::text::counted;
 
 mod sampled;
 
-/// How the report is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Style {
-    /// Whether it has colours, as ANSI escape sequences.
-    pub colours: bool,
-    /// Whether only what is wrong is said.
-    pub quiet: bool,
-    /// Whether every endpoint is listed, however many there are.
-    pub whole: bool,
-}
-
-/// Endpoints up to which all are listed.
+/// The number of endpoints up to which all are listed.
 const MOST_ROWS: usize = 24;
-/// Endpoints up to which a bar shows its part of the whole, behind those before it.
+/// The number of endpoints up to which each bar starts where the one before it ends.
 const MOST_STAIRS: usize = 12;
-/// The width of a bar, in letters.
-const BAR: usize = 30;
-/// The headings of the table's columns, and whether numbers stand in them.
+/// The columns of a bar, at most and at least.
+const BAR: usize = 20;
+const LEAST_BAR: usize = 10;
+/// The headings of the table's columns, and whether they hold numbers.
 const HEADINGS: [(&str, bool); 8] = [
     ("rule", true),
     ("endpoint", false),
@@ -42,38 +32,39 @@ const HEADINGS: [(&str, bool); 8] = [
 ];
 
 /// Everything.
-pub fn render(report: &Report, style: Style) -> String {
-    let mut page = String::new();
+pub fn render(report: &Report, settings: Settings) -> String {
+    let mut page = Page::new(settings);
+    let quiet = settings.is_quiet();
     for (index, cascade) in report.cascades.iter().enumerate() {
         let sample = report.sample(index);
-        if !style.quiet || cascade.verdict() != Verdict::Even || sample.is_some_and(|sample| !sample.held()) {
-            block(&mut page, cascade, sample, style);
+        if !quiet || cascade.verdict() != Verdict::Even || sample.is_some_and(|sample| !sample.held()) {
+            block(&mut page, cascade, sample);
         }
     }
-    if !style.quiet && report.is_even() && report.form != Form::Scenario {
-        line(
-            &mut page,
-            "note: only the chains of services were looked at, not the rules that lead there: see `svclab verify`",
+    if !quiet && report.is_even() && report.form != Form::Scenario {
+        page.line(
+            0,
+            "note: only the chains of services were examined, not the rules that jump to them: see `svclab verify`",
         );
     }
-    for note in report.notes.iter().filter(|_| !style.quiet) {
-        line(&mut page, &format!("note: {note}"));
+    for note in report.notes.iter().filter(|_| !quiet) {
+        page.line(0, format!("note: {note}"));
     }
-    if !style.quiet || !report.is_even() || !report.samples_held() {
-        line(&mut page, &format!("{}: {}", report.source, summary(report, style)));
+    if !quiet || !report.is_even() || !report.samples_held() {
+        page.line(0, format!("{}: {}", report.source, summary(report, &page)));
     }
-    page
+    page.finish()
 }
 
-fn summary(report: &Report, style: Style) -> String {
+fn summary(report: &Report, page: &Page) -> String {
     let all = report.cascades.len();
     let endpoints: usize = report.cascades.iter().map(|cascade| cascade.endpoints).sum();
     let head = format!("{}, {}", counted(all, "cascade"), counted(endpoints, "endpoint"));
     let head = match report.samples.iter().flatten().filter(|sample| !sample.held()).count() {
         0 => head,
         failed => {
-            let words = format!("{} not as the rules have it", counted(failed, "sample"));
-            format!("{head}; {}", paint(style, AnsiColor::Red, &words))
+            let words = format!("{} unlike the shares of the rules", counted(failed, "sample"));
+            format!("{head}; {}", page.paint(BAD, words))
         }
     };
     let verdicts = |verdict: Verdict| report.cascades.iter().filter(|own| own.verdict() == verdict).count();
@@ -81,51 +72,49 @@ fn summary(report: &Report, style: Style) -> String {
         0 => None,
         defects => {
             let words = format!("{} in {}", counted(defects, "defect"), verdicts(Verdict::Defective));
-            Some(paint(style, AnsiColor::Red, &words))
+            Some(page.paint(BAD, words))
         }
     };
     let unknown = match verdicts(Verdict::Unknown) {
         0 => None,
         count => {
-            let words = format!("shares of {} unknown: these rules do not show all", counted(count, "cascade"));
-            Some(paint(style, AnsiColor::Yellow, &words))
+            let words = format!("shares of {} unknown: incomplete rules", counted(count, "cascade"));
+            Some(page.paint(MARKED, words))
         }
     };
     match [defects, unknown].into_iter().flatten().collect::<Vec<_>>() {
         none if none.is_empty() => {
-            let words =
-                if report.is_part { "shares are even as far as these lines show" } else { "every share is even" };
-            format!("{head}; {}", paint(style, AnsiColor::Green, words))
+            let words = if report.is_part { "shares are even as far as these lines go" } else { "every share is even" };
+            format!("{head}; {}", page.paint(GOOD, words))
         }
         words => format!("{head}; {}", words.join("; ")),
     }
 }
 
-fn block(page: &mut String, cascade: &Cascade, sample: Option<&Sample>, style: Style) {
-    let bold = if style.colours { Ansi::new().bold() } else { Ansi::new() };
-    let title = figures::title(cascade);
+fn block(page: &mut Page, cascade: &Cascade, sample: Option<&Sample>) {
+    let title = page.paint(STRONG, figures::title(cascade));
     let frontends = Some(figures::frontends(cascade)).filter(|frontends| !frontends.is_empty());
     let frontends = frontends.map(|frontends| format!("  {frontends}")).unwrap_or_default();
     let chain = if cascade.chain == cascade.service { String::new() } else { format!("  {}", cascade.chain) };
-    line(page, &format!("{bold}{title}{bold:#}{frontends}{chain}"));
-    table(page, cascade, style);
-    line(page, &format!("  {}.", cascade.sentence()));
+    page.line(0, format!("{title}{frontends}{chain}"));
+    table(page, cascade);
+    page.line(2, format!("{}.", cascade.sentence()));
     if cascade.steps.iter().any(|step| cascade.is_known(step)) {
-        line(page, &format!("  {}", accuracy(cascade)));
+        page.line(2, accuracy(cascade));
     }
     if cascade.has_affinity {
-        line(page, &format!("  {}", figures::affinity(cascade)));
+        page.line(2, figures::affinity(cascade));
     }
     for defect in &cascade.defects {
-        line(page, &format!("  {}  {defect}", paint(style, AnsiColor::Red, "DEFECT")));
+        page.labelled(2, format!("{}  ", page.paint(BAD, "DEFECT")), defect);
     }
     for unknown in &cascade.unknown {
-        line(page, &format!("  {}  {unknown}", paint(style, AnsiColor::Yellow, "UNKNOWN")));
+        page.labelled(2, format!("{}  ", page.paint(MARKED, "UNKNOWN")), unknown);
     }
     if let Some(sample) = sample {
-        sampled::block(page, sample, style);
+        sampled::block(page, sample);
     }
-    page.push('\n');
+    page.gap();
 }
 
 /// How exact the shares are.
@@ -135,9 +124,9 @@ fn accuracy(cascade: &Cascade) -> String {
     format!("Thresholds are of {draws}. Shares are exact to ±{bound:.1e} percentage points.")
 }
 
-/// The rows of the table, as wide as their columns need.
-fn table(page: &mut String, cascade: &Cascade, style: Style) {
-    let most = if style.whole { usize::MAX } else { MOST_ROWS };
+/// The rows of the table, as wide as their columns need; bars have what is left of the page.
+fn table(page: &mut Page, cascade: &Cascade) {
+    let most = if page.settings.is_verbose() { usize::MAX } else { MOST_ROWS };
     let (first, between, last) = figures::folded(cascade, most);
     let rows: Vec<[String; 8]> = first.iter().chain(last).map(|step| row(cascade, step)).collect();
     let width = |column: usize| {
@@ -145,14 +134,16 @@ fn table(page: &mut String, cascade: &Cascade, style: Style) {
         cells.chain([HEADINGS[column].0.chars().count()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
-    let headings: [String; 8] = HEADINGS.map(|(name, _)| name.to_owned());
-    line(page, &format!("  {}", aligned(&headings, &widths)));
+    let headings = aligned(&HEADINGS.map(|(name, _)| name.to_owned()), &widths);
+    let room = page.settings.width.saturating_sub(headings.chars().count() + 4).min(BAR);
+    page.row(2, headings);
     for (index, (row, step)) in rows.iter().zip(first.iter().chain(last)).enumerate() {
         if between > 0 && index == first.len() {
-            line(page, &format!("  ... {} more; -v lists them", counted(between, "endpoint")));
+            page.line(2, format!("... {} more; -v lists them", counted(between, "endpoint")));
         }
-        let bar = if cascade.is_known(step) { bar(cascade, step, style) } else { String::new() };
-        line(page, &format!("  {}  {bar}", aligned(row, &widths)));
+        let has_bar = cascade.is_known(step) && room >= LEAST_BAR;
+        let bar = if has_bar { bar(page, cascade, step, room) } else { String::new() };
+        page.row(2, format!("{}  {bar}", aligned(row, &widths)));
     }
 }
 
@@ -183,7 +174,7 @@ fn row(cascade: &Cascade, step: &Step) -> [String; 8] {
     ]
 }
 
-/// Cells side by side: numbers to the right, words to the left. A column in which nothing stands takes no room.
+/// A row of cells: numbers are aligned right, words left; empty columns are left out.
 fn aligned(cells: &[String; 8], widths: &[usize]) -> String {
     let mut text = String::new();
     for ((cell, (_, is_number)), width) in cells.iter().zip(HEADINGS).zip(widths).filter(|(_, width)| **width > 0) {
@@ -194,28 +185,17 @@ fn aligned(cells: &[String; 8], widths: &[usize]) -> String {
     text
 }
 
-/// A share as a bar: of few endpoints, each behind what those before it took; of many, as long as it is of the largest.
-fn bar(cascade: &Cascade, step: &Step, style: Style) -> String {
+/// A share as a bar: with few endpoints it starts where the one before it ends; with many, the largest share fills it.
+fn bar(page: &Page, cascade: &Cascade, step: &Step, width: usize) -> String {
     let share = step.share.to_f64();
-    let at = |part: f64| (part * BAR as f64).round() as usize;
+    let at = |part: f64| (part * width as f64).round() as usize;
     let (before, own, whole) = if cascade.steps.len() <= MOST_STAIRS {
         let end = step.cumulative.to_f64();
-        (at(end - share), at(end) - at(end - share), BAR)
+        (at(end - share), at(end) - at(end - share), width)
     } else {
         let largest = cascade.steps.iter().map(|step| step.share.to_f64()).fold(f64::MIN_POSITIVE, f64::max);
         (0, at(share / largest), 0)
     };
     let after = whole.saturating_sub(before + own);
-    format!("{}{}{}", "░".repeat(before), paint(style, AnsiColor::Cyan, &"█".repeat(own)), "·".repeat(after))
-}
-
-fn paint(style: Style, colour: AnsiColor, text: &str) -> String {
-    let colour = if style.colours { Ansi::new().fg_color(Some(colour.into())) } else { Ansi::new() };
-    format!("{colour}{text}{colour:#}")
-}
-
-/// Adds a line, without blanks at its end.
-fn line(page: &mut String, text: &str) {
-    page.push_str(text.trim_end());
-    page.push('\n');
+    format!("{}{}{}", "░".repeat(before), page.paint(DRAWN, "█".repeat(own)), "·".repeat(after))
 }

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use rstest::rstest;
 
-use super::console::{self, Style};
+use super::console;
 use super::input::read;
 use super::{Report, json, svg};
 use crate::input::{Form, form};
+use crate::page::{Detail, Settings};
 
 const SAVED: &str = r#"*nat
 :KUBE-SERVICES - [0:0]
@@ -28,26 +29,31 @@ const SAVED: &str = r#"*nat
 COMMIT
 "#;
 
+fn quiet() -> Settings {
+    Settings { detail: Detail::Quiet, ..Settings::default() }
+}
+
 fn report(text: &str) -> Report {
     read(text, Path::new("rules.txt")).unwrap_or_else(|mistakes| panic!("{:?}", mistakes.errors))
 }
 
 #[test]
 fn a_page_has_all_that_is_known_of_every_endpoint() {
-    let page = console::render(&report(SAVED), Style::default());
+    let page = console::render(&report(SAVED), Settings::default());
     let expected = "\
 default/foo:http tcp  10.96.0.1:80  KUBE-SVC-FOO
   rule  endpoint             written      threshold          share         off even       sum
-     1  10.244.1.2:8080  0.33333333349    715,827,883  33.33333335 %  +4.7e-8 %   33.33 %  ██████████····················
-     2  10.244.2.2:8080  0.50000000000  1,073,741,824  33.33333333 %  -2.3e-8 %   66.67 %  ░░░░░░░░░░██████████··········
-     3  10.244.3.2:8080         always  2,147,483,648  33.33333333 %  -2.3e-8 %  100.00 %  ░░░░░░░░░░░░░░░░░░░░██████████
-  0.33, 0.50, always is even: the second rule sees only the 2/3 that the first left and takes half of them, which is 1/3; the third takes the 1/3 that is left then.
+     1  10.244.1.2:8080  0.33333333349    715,827,883  33.33333335 %  +4.7e-8 %   33.33 %  ███████·············
+     2  10.244.2.2:8080  0.50000000000  1,073,741,824  33.33333333 %  -2.3e-8 %   66.67 %  ░░░░░░░██████·······
+     3  10.244.3.2:8080         always  2,147,483,648  33.33333333 %  -2.3e-8 %  100.00 %  ░░░░░░░░░░░░░███████
+  0.33, 0.50, always is even: the second rule sees only the 2/3 that the first left and takes half of them, which is
+    1/3; the third takes the 1/3 that is left then.
   Thresholds are of 2^31. Shares are exact to ±5.0e-9 percentage points.
 
 other/bar tcp  KUBE-SVC-BAR
   rule  endpoint             written      threshold          share            off even        sum
-     1  10.244.1.2:8080         always  2,147,483,648  100.00000000 %  = 1  +100.0000 %  100.00 %  ██████████████████████████████
-     2  10.244.2.2:8080  0.50000000000  1,073,741,824    0.00000000 %  = 0  -100.0000 %  100.00 %  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
+     1  10.244.1.2:8080         always  2,147,483,648  100.00000000 %  = 1  +100.0000 %  100.00 %  ████████████████████
+     2  10.244.2.2:8080  0.50000000000  1,073,741,824    0.00000000 %  = 0  -100.0000 %  100.00 %  ░░░░░░░░░░░░░░░░░░░░
 ";
     let words =
         |text: &str| text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
@@ -58,11 +64,11 @@ other/bar tcp  KUBE-SVC-BAR
 
 #[test]
 fn quiet_tells_what_is_wrong_alone() {
-    let page = console::render(&report(SAVED), Style { quiet: true, ..Style::default() });
+    let page = console::render(&report(SAVED), quiet());
     assert!(page.starts_with("other/bar tcp"), "{page}");
     let mut even = report(SAVED);
     even.retain("default/foo").unwrap();
-    assert_eq!(console::render(&even, Style { quiet: true, ..Style::default() }), "");
+    assert_eq!(console::render(&even, quiet()), "");
 }
 
 #[rstest]
@@ -217,10 +223,10 @@ fn what_a_part_does_not_show_is_unknown() {
     let part: Vec<&str> = SAVED.lines().filter(|line| line.starts_with("-A KUBE-SVC-FOO")).collect();
     let report = report(&part.join("\n"));
     assert_eq!((report.defects(), report.unknown(), report.is_even()), (0, 3, false));
-    let page = console::render(&report, Style { quiet: true, ..Style::default() });
+    let page = console::render(&report, quiet());
     for said in [
         "  UNKNOWN  rule 2: what KUBE-SEP-B does is not in these rules: 33.333333 % of all new connections\n",
-        "1 cascade, 3 endpoints; shares of 1 cascade unknown: these rules do not show all\n",
+        "1 cascade, 3 endpoints; shares of 1 cascade unknown: incomplete rules\n",
     ] {
         assert!(page.contains(said), "{page}");
     }
@@ -273,15 +279,18 @@ const WITHOUT_FIRST: &str = "-A KUBE-SVC-A -m comment --comment \"default/web\" 
 
 #[test]
 fn of_some_lines_no_more_is_claimed_than_they_show() {
-    let page = console::render(&report(WITHOUT_FIRST), Style::default());
-    assert!(page.ends_with("1 cascade, 2 endpoints; shares are even as far as these lines show\n"), "{page}");
-    assert!(page.contains("note: only the chains of services were looked at, not the rules that lead there"), "{page}");
+    let page = console::render(&report(WITHOUT_FIRST), Settings::default());
+    assert!(page.ends_with("1 cascade, 2 endpoints; shares are even as far as these lines go\n"), "{page}");
+    assert!(
+        page.contains("note: only the chains of services were examined, not the rules that jump to them"),
+        "{page}"
+    );
     // The endpoint that the missing rule leads to is shown.
     let more =
         "-A KUBE-SEP-A -p tcp -m comment --comment \"default/web\" -m tcp -j DNAT --to-destination 10.0.0.1:80\n";
     let told = report(&(WITHOUT_FIRST.to_owned() + more));
     assert_eq!((told.is_even(), told.defects(), told.unknown()), (false, 0, 1));
-    let page = console::render(&told, Style::default());
+    let page = console::render(&told, Settings::default());
     assert!(
         page.contains("10.0.0.1:80 has a chain, KUBE-SEP-A, but the rule that leads there is not among these"),
         "{page}"
@@ -291,6 +300,6 @@ fn of_some_lines_no_more_is_claimed_than_they_show() {
 #[test]
 fn shares_that_are_not_known_are_no_zeros() {
     let text = "-A KUBE-SVC-A -m nobody --knows it -j ACCEPT\n".to_owned() + WITHOUT_FIRST;
-    let page = console::render(&report(&text), Style::default());
+    let page = console::render(&report(&text), Settings::default());
     assert!(page.contains(" ?") && !page.contains("0.00000000 %") && !page.contains("as they should be"), "{page}");
 }

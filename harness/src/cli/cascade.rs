@@ -12,7 +12,6 @@ use super::progress::Bars;
 use super::refusal::Refusal;
 use super::rules::{impossible, node};
 use super::{Exit, text_of};
-use crate::cascade::console::Style;
 use crate::cascade::{Report, console, input, json, svg};
 use crate::input::{Form, form, unreadable};
 use crate::report::Trouble;
@@ -77,10 +76,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn show(report: &Report, format: Format, console: &Console) {
     match format {
-        Format::Text => {
-            let style = Style { colours: console.color, quiet: console.quiet, whole: console.verbose > 0 };
-            console.text(console::render(report, style));
-        }
+        Format::Text => console.text(console::render(report, console.settings())),
         Format::Json => match json::render(report).and_then(|document| json_line(&document)) {
             Ok(document) => console.line(document),
             Err(error) => console.complain(format!("the report cannot be written: {error}")),

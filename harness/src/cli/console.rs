@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::closed::arrived;
 use crate::output;
+use crate::page::{Detail, Settings};
 use crate::text::{harmless, visible};
 
 /// Options of every command.
@@ -51,7 +52,7 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// As the options and the environment have it.
+    /// The console that the options and the environment ask for.
     pub(crate) fn new(args: &OutputArgs) -> Self {
         let color = |terminal: bool| match args.color {
             ColorChoice::Always => true,
@@ -66,6 +67,17 @@ impl Console {
             is_lent: AtomicBool::new(false),
             broken: Mutex::default(),
         }
+    }
+
+    /// How pages for standard output are written.
+    pub(crate) fn settings(&self) -> Settings {
+        let detail = match (self.quiet, self.verbose) {
+            (true, _) => Detail::Quiet,
+            (false, 0) => Detail::Normal,
+            (false, _) => Detail::Verbose,
+        };
+        let settings = Settings { colours: self.color, detail, ..Settings::default() };
+        settings.fitting(terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into()))
     }
 
     /// Writes a line of the result.

@@ -64,7 +64,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     }
     prepare(console)?;
     let report = run_with_progress(&scenarios, &options, console);
-    console.text(console::summary(&report, style(console)));
+    console.text(console::summary(&report, console.settings()));
     let written = reports.write(&report, console);
     match exit(&report) {
         Exit::Held => written.map(|()| Exit::Held),
@@ -96,22 +96,13 @@ fn part(scenarios: Vec<Scenario>, args: &Args, options: &Options, console: &Cons
     Ok(mine)
 }
 
-fn style(console: &Console) -> console::Options {
-    let detail = match (console.quiet, console.verbose) {
-        (true, _) => console::Detail::Quiet,
-        (false, 0) => console::Detail::Normal,
-        (false, _) => console::Detail::Verbose,
-    };
-    console::Options { colours: console.color, detail }
-}
-
 /// Runs scenarios, shows each as it ends, and on a terminal how far the run is.
 fn run_with_progress(scenarios: &[Scenario], options: &Options, console: &Console) -> RunReport {
-    let style = style(console);
+    let settings = console.settings();
     let chosen = scenarios.iter().filter(|scenario| options.runs(scenario)).count();
     let bars = Bars::new(Some(chosen), &options.progress, console);
     let finished = |report: &ScenarioReport| {
-        bars.suspend(|| console.text(console::scenario(report, style)));
+        bars.suspend(|| console.text(console::scenario(report, settings)));
         bars.scenario_ended();
     };
     run::run(scenarios, options, &finished)

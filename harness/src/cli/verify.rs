@@ -6,7 +6,7 @@ use super::Exit;
 use super::console::Console;
 use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
-use crate::verify::{self, Options, Style, Verified};
+use crate::verify::{self, Options, Verified};
 
 /// Hold what is promised, what the rules say and what the kernel does against each other, for every service address.
 #[derive(Debug, clap::Args)]
@@ -37,16 +37,16 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     prepare(console)?;
     let options =
         Options { jobs: args.labs.jobs, backend: args.labs.backend.into(), allow_unknown: args.allow_unknown };
-    let style = Style { colours: console.color, quiet: console.quiet };
+    let settings = console.settings();
     let is_text = args.format == Format::Text;
     let finished = |verified: &Verified| {
         if is_text {
-            console.text(verify::page(verified, &options, style));
+            console.text(verify::page(verified, &options, settings));
         }
     };
     let all = verify::verify(&scenarios, &options, &finished);
     if is_text {
-        console.text(verify::summary(&all, &options, style));
+        console.text(verify::summary(&all, &options, settings));
     } else {
         let text = verify::json(&all, &options).map_err(|error| {
             console.complain(error);

@@ -10,7 +10,7 @@ use svclab_rules::cluster::{Cluster, Family, Node, ObjectName, Pod, Protocol};
 
 use super::{Check, families, listed};
 use crate::lab::{Backend, Lab, LabError, with_lab};
-use crate::observation::{Observation, Observed};
+use crate::observation::{Observation, ObservedOutcome};
 use crate::probe::Prober;
 use crate::scenario::{Cni, CniKind, Destination, Flows, Overlay, Probe, Scenario, Span, Vantage};
 use crate::topology::{self, ETH0, Interface, InterfaceKind, Netns, Role, Topology};
@@ -114,7 +114,7 @@ fn packets() -> Check {
             let seen = prober.send(&probe, 1).map_err(|error| error.to_string())?;
             let Observation::Flow(flow) = seen else { return Err("no flow was followed".to_owned()) };
             match (flow.outcome, flow.reply) {
-                (Observed::Delivered(_), Some(_)) => {}
+                (ObservedOutcome::Delivered(_), Some(_)) => {}
                 (outcome, reply) => return Err(format!("a SYN to {address}: {outcome:?}, answer from {reply:?}")),
             }
         }

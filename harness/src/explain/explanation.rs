@@ -8,11 +8,11 @@ use svclab_rules::promise::Promise;
 use svclab_rules::walk::{Assumptions, Direction, Hook, Packet, Share, State, Tracking};
 
 use super::call_tree::{CallTree, visits};
-use super::model::{Because, Change, FirstPacket, Kernel, Part, Parting, Promised, Stop, Verdict, Way};
+use super::model::{Because, Change, FirstPacket, Kernel, OutcomeKind, Part, Parting, Promised, Stop, Way};
 use crate::observation::FlowObservation;
-use crate::predict::{Network, Predicted, PredictedBranch, PredictedReply, Prediction, Stage};
+use crate::predict::{Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Stage};
 use crate::scenario::Probe;
-use crate::sources::{Seen, promise_words};
+use crate::sources::{FlowOutcome, promise_words};
 use crate::trace::{Comparison, Difference, Passage, Traced, TracedWhat};
 
 /// The packet that is explained.
@@ -33,8 +33,9 @@ pub(super) fn kernel(
     branches: Option<&[PredictedBranch]>,
     nearest: Option<&(usize, Comparison)>,
 ) -> Kernel {
-    let seen = Seen::observed(flow);
-    let is_it = |branch: &PredictedBranch| Seen::predicted(&branch.outcome).is_some_and(|one| one.is_like(&seen));
+    let seen = FlowOutcome::observed(flow);
+    let is_it =
+        |branch: &PredictedBranch| FlowOutcome::predicted(&branch.outcome).is_some_and(|one| one.is_like(&seen));
     let parting = |difference: &Difference| Parting {
         place: difference.place.clone(),
         packet: match difference.passage {
@@ -103,21 +104,21 @@ pub(super) fn ways(
 fn way(network: &Network<'_>, branch: &PredictedBranch, told: &[Vec<Option<bool>>], is_brief: bool) -> Way {
     let PredictedBranch { share, outcome, assumptions, stages, back } = branch;
     let (verdict, at, source, destination, reply) = match outcome {
-        Predicted::Delivered { at, source, destination, reply } => {
-            (Verdict::Delivered, Some(at.clone()), Some(*source), Some(*destination), Some(reply))
+        PredictedOutcome::Delivered { at, source, destination, reply } => {
+            (OutcomeKind::Delivered, Some(at.clone()), Some(*source), Some(*destination), Some(reply))
         }
-        Predicted::Rejected { at, .. } => (Verdict::Rejected, Some(at.clone()), None, None, None),
-        Predicted::Dropped { at, .. } => (Verdict::Dropped, Some(at.clone()), None, None, None),
-        Predicted::Unknown { rule, .. } => (Verdict::Unknown, Some(rule.netns.clone()), None, None, None),
+        PredictedOutcome::Rejected { at, .. } => (OutcomeKind::Rejected, Some(at.clone()), None, None, None),
+        PredictedOutcome::Dropped { at, .. } => (OutcomeKind::Dropped, Some(at.clone()), None, None, None),
+        PredictedOutcome::Unknown { rule, .. } => (OutcomeKind::Unknown, Some(rule.netns.clone()), None, None, None),
     };
     let end = match outcome {
-        Predicted::Delivered { at, .. } => format!("{at} gets it"),
+        PredictedOutcome::Delivered { at, .. } => format!("{at} gets it"),
         other => other.to_string(),
     };
     let back_end = match (verdict, reply) {
         (_, Some(PredictedReply::From(address))) => format!("the sender gets the answer, from {address}"),
         (_, Some(reply)) => reply.to_string(),
-        (Verdict::Rejected, None) => "the sender is told".to_owned(),
+        (OutcomeKind::Rejected, None) => "the sender is told".to_owned(),
         (_, None) => String::new(),
     };
     let (stages, back): (&[_], &[_]) = if is_brief { (&[], &[]) } else { (stages, back) };

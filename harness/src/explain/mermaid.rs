@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::model::{Explanation, Line, Matched, Verdict, Way};
+use super::model::{Explanation, Line, Matched, OutcomeKind, Way};
 use crate::text::markup;
 
 /// Ways that are drawn at most.
@@ -79,7 +79,7 @@ impl Chart {
                 at = self.step(at, (heading, &stop.came), after, changes, Some(way.share.text.clone()));
             }
         }
-        let shape = if way.verdict == Verdict::Delivered { Shape::Good } else { Shape::Bad };
+        let shape = if way.verdict == OutcomeKind::Delivered { Shape::Good } else { Shape::Bad };
         let end = self.node(Some(at), way.outcome.clone(), shape, &way.outcome.replace(", ", ",\n"));
         self.edge(at, end, None);
     }

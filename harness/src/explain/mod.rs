@@ -24,14 +24,14 @@ use crate::lab::{Backend, LabError, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
 use crate::predict::{NO_ADDRESS, NewFlow, PredictError};
 use crate::probe::{FIRST_PORT, ProbeError, Prober};
-use crate::sources::{Context, Seen};
+use crate::sources::{Context, FlowOutcome};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, nearest, send_traced};
 
 pub use mermaid::mermaid;
 pub use model::{
-    Because, Change, Explanation, FirstPacket, Kernel, Line, Matched, Part, Parting, Promised, Stop, Verdict, Way,
+    Because, Change, Explanation, FirstPacket, Kernel, Line, Matched, OutcomeKind, Part, Parting, Promised, Stop, Way,
 };
 pub use svg::svg;
 pub use text::{Style, page};
@@ -100,7 +100,7 @@ fn explanation(
     let branches = prediction.as_ref().map(|prediction| prediction.branches.as_slice());
     let nearest = branches
         .zip(kernel)
-        .and_then(|(branches, (flow, traced))| nearest(network, branches, traced, &Seen::observed(flow)));
+        .and_then(|(branches, (flow, traced))| nearest(network, branches, traced, &FlowOutcome::observed(flow)));
     Ok(Explanation {
         version: 1,
         scenario: scenario.name.clone(),

@@ -112,7 +112,7 @@ pub struct Way {
     /// How much of all such packets goes this way.
     pub share: Part,
     /// How it ends.
-    pub verdict: Verdict,
+    pub verdict: OutcomeKind,
     /// The end in words.
     pub outcome: String,
     /// Where it ends: who gets the packet, or where it is lost.
@@ -136,7 +136,7 @@ pub struct Way {
 /// How a way ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum OutcomeKind {
     /// The packet comes out.
     Delivered,
     /// Its sender is told that it is refused.

@@ -2,7 +2,7 @@
 
 use anstyle::AnsiColor;
 
-use super::model::{Change, Explanation, Kernel, Line, Matched, Parting, Stop, Verdict, Way};
+use super::model::{Change, Explanation, Kernel, Line, Matched, OutcomeKind, Parting, Stop, Way};
 use crate::text::{counted, shortened};
 
 /// How the page is written.
@@ -104,7 +104,7 @@ impl Page {
                 (_, true) => self.paint(MARKED, "  < told below"),
                 (_, false) => self.paint(FAINT, format!("  --way {}", position + 1)),
             };
-            let style = if way.verdict == Verdict::Delivered { GOOD } else { BAD };
+            let style = if way.verdict == OutcomeKind::Delivered { GOOD } else { BAD };
             let outcome = self.paint(style, &way.outcome);
             self.line(0, format!("{start:<8}{:>width$}  {outcome}{told}", way.share.text));
         }
@@ -150,7 +150,7 @@ impl Page {
         self.stops(&way.there, 1);
         if !way.back.is_empty() {
             let heading =
-                if way.verdict == Verdict::Rejected { "the rejection's way back" } else { "the answer's way back" };
+                if way.verdict == OutcomeKind::Rejected { "the rejection's way back" } else { "the answer's way back" };
             self.gap();
             self.line(0, self.paint(STRONG, heading));
             self.stops(&way.back, way.there.len() + 1);

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use super::words::{expected_reply, expected_source, observed_outcome, outcome_words, refusal_words};
 use super::{Context, Field, Findings, check_source};
-use crate::observation::{Delivery, FlowObservation, Observed};
+use crate::observation::{Delivery, FlowObservation, ObservedOutcome};
 use crate::scenario::{
-    DropPlace, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, SourceExpectation,
+    DropPlace, Expectation, ExpectedOutcome, Probe, RejectKind, ReplyExpectation, SourceExpectation,
 };
 use crate::text::is_in_cluster;
 use crate::wire::Rejection;
@@ -19,7 +19,7 @@ pub(super) fn judge(
     context: &Context,
     findings: &mut Findings,
 ) {
-    if let Observed::Doubled(_) = &seen.outcome {
+    if let ObservedOutcome::Doubled(_) = &seen.outcome {
         let reason = "a flow must come out exactly once";
         findings.differ(Field::Flows, "one delivery", observed_outcome(&seen.outcome), reason);
     } else if let Some(expected) = &expectation.outcome
@@ -48,9 +48,9 @@ pub(super) fn judge(
     }
 }
 
-fn check_outcome(expected: &OutcomeExpectation, seen: &Observed) -> Result<(), String> {
+fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome) -> Result<(), String> {
     match (expected, seen) {
-        (OutcomeExpectation::Delivered(targets), Observed::Delivered(delivery)) => {
+        (ExpectedOutcome::Delivered(targets), ObservedOutcome::Delivered(delivery)) => {
             if targets.iter().any(|target| super::words::is_at(target, delivery.destination)) {
                 return Ok(());
             }
@@ -58,18 +58,18 @@ fn check_outcome(expected: &OutcomeExpectation, seen: &Observed) -> Result<(), S
             Err(if address { "it came out at the right place, but at another port" } else { "it came out elsewhere" }
                 .to_owned())
         }
-        (OutcomeExpectation::Rejected(kind), Observed::Rejected(Rejection { kind: seen, .. })) => {
+        (ExpectedOutcome::Rejected(kind), ObservedOutcome::Rejected(Rejection { kind: seen, .. })) => {
             let held = *kind == RejectKind::Any || kind == seen;
             if held { Ok(()) } else { Err("it was refused in another way".to_owned()) }
         }
-        (OutcomeExpectation::Dropped(place), Observed::Dropped { at, .. }) => check_place(place, at),
-        (_, Observed::Delivered(_)) => Err("it came out, although it should not".to_owned()),
-        (OutcomeExpectation::Dropped(_), Observed::Rejected(_)) => {
+        (ExpectedOutcome::Dropped(place), ObservedOutcome::Dropped { at, .. }) => check_place(place, at),
+        (_, ObservedOutcome::Delivered(_)) => Err("it came out, although it should not".to_owned()),
+        (ExpectedOutcome::Dropped(_), ObservedOutcome::Rejected(_)) => {
             Err("the sender was told, although it should not be".to_owned())
         }
-        (_, Observed::Rejected(_)) => Err("it was refused instead".to_owned()),
-        (_, Observed::Dropped { .. }) => Err("not delivered, and the sender got no error".to_owned()),
-        (_, Observed::Doubled(_)) => Err("it came out more than once".to_owned()),
+        (_, ObservedOutcome::Rejected(_)) => Err("it was refused instead".to_owned()),
+        (_, ObservedOutcome::Dropped { .. }) => Err("not delivered, and the sender got no error".to_owned()),
+        (_, ObservedOutcome::Doubled(_)) => Err("it came out more than once".to_owned()),
     }
 }
 
@@ -94,7 +94,7 @@ fn judge_source(expected: SourceExpectation, seen: &FlowObservation, context: &C
     let sender = [seen.source.ip()];
     let words = expected_source(expected, &sender);
     match &seen.outcome {
-        Observed::Delivered(Delivery { source, .. }) => {
+        ObservedOutcome::Delivered(Delivery { source, .. }) => {
             if let Err(reason) = check_source(expected, source.ip(), &sender, context) {
                 findings.differ(Field::Source, words, source.ip().to_string(), reason);
             }
@@ -116,9 +116,9 @@ fn judge_reply(expected: ReplyExpectation, probe: &Probe, seen: &FlowObservation
     }
     let observed = seen.reply.map_or("no answer".to_owned(), |reply| format!("an answer from {reply}"));
     let reason = match (seen.reply, &seen.outcome) {
-        (None, Observed::Delivered(_)) => "the packet came out, but its answer did not come back",
+        (None, ObservedOutcome::Delivered(_)) => "the packet came out, but its answer did not come back",
         (None, _) => "nothing came out that could be answered",
-        (Some(reply), Observed::Delivered(delivery)) if reply == delivery.destination && reply != vip => {
+        (Some(reply), ObservedOutcome::Delivered(delivery)) if reply == delivery.destination && reply != vip => {
             "the answer was not translated back: it bears the endpoint's own address"
         }
         (Some(_), _) if expected == ReplyExpectation::Nothing => "an answer came, although none should",

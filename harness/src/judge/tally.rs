@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use super::words::{self, expected_source, is_at, label};
 use super::{Context, Field, Findings, Shares, check_source};
 use crate::observation::{INDEPENDENT, Tally};
-use crate::scenario::{Balance, Expectation, OutcomeExpectation, SourceExpectation, Target};
+use crate::scenario::{Balance, Expectation, ExpectedOutcome, SourceExpectation, Target};
 use crate::stats::{FalseAlarmRate, conclude, fit, flows_to_tell, grouped};
 use crate::text::counted;
 
 pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context, findings: &mut Findings) {
     let targets: &[Target] = match &expectation.outcome {
-        Some(OutcomeExpectation::Delivered(targets)) => targets,
+        Some(ExpectedOutcome::Delivered(targets)) => targets,
         _ => &[],
     };
     judge_accounts(expectation.outcome.as_ref(), tally, findings);
@@ -37,12 +37,12 @@ pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context,
 }
 
 /// Every flow sent is delivered once, doubled or lost; nothing else came out.
-fn judge_accounts(outcome: Option<&OutcomeExpectation>, tally: &Tally, findings: &mut Findings) {
+fn judge_accounts(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mut Findings) {
     let sent = format!("{} sent", flows(tally.sent));
     if tally.sent == 0 {
         findings.differ(Field::Flows, "at least one flow", "none was sent", "nothing was tried");
     }
-    let may_be_lost = matches!(outcome, Some(OutcomeExpectation::Dropped(_) | OutcomeExpectation::Rejected(_)));
+    let may_be_lost = matches!(outcome, Some(ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_)));
     let delivered: u64 = tally.delivered.values().sum();
     // Where a delivery is expected, a lost flow has another outcome.
     let lost = if outcome.is_some() { Field::Outcome } else { Field::Flows };
@@ -66,25 +66,25 @@ fn judge_accounts(outcome: Option<&OutcomeExpectation>, tally: &Tally, findings:
     }
 }
 
-fn judge_outcome(outcome: Option<&OutcomeExpectation>, tally: &Tally, findings: &mut Findings) {
+fn judge_outcome(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mut Findings) {
     let Some(outcome) = outcome else { return };
     let expected = words::outcome_words(outcome);
     match outcome {
-        OutcomeExpectation::Delivered(targets) => {
+        ExpectedOutcome::Delivered(targets) => {
             let elsewhere = tally.delivered.iter().filter(|(at, _)| !targets.iter().any(|target| is_at(target, **at)));
             for (at, count) in elsewhere {
                 let observed = format!("{} delivered to {at}", flows(*count));
                 findings.differ(Field::Outcome, &expected, observed, "they came out elsewhere");
             }
         }
-        OutcomeExpectation::Dropped(_) | OutcomeExpectation::Rejected(_) => {
+        ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) => {
             for (at, count) in &tally.delivered {
                 let observed = format!("{} delivered to {at}", flows(*count));
                 findings.differ(Field::Outcome, &expected, observed, "they came out, although they should not");
             }
         }
     }
-    if let OutcomeExpectation::Rejected(_) = outcome {
+    if let ExpectedOutcome::Rejected(_) = outcome {
         let reason = "rejections are followed for single flows only: leave `flows` out";
         findings.differ(Field::Outcome, expected, "not recorded", reason);
     }
@@ -123,7 +123,7 @@ pub(crate) struct Cells {
 pub(crate) fn cells(expectation: &Expectation, tally: &Tally) -> Cells {
     let shares: Vec<(&Target, f64)> = match (&expectation.balance, &expectation.outcome) {
         (Some(Balance::Shares(shares)), _) => shares.iter().map(|(target, share)| (target, *share)).collect(),
-        (Some(Balance::Even), Some(OutcomeExpectation::Delivered(targets))) => {
+        (Some(Balance::Even), Some(ExpectedOutcome::Delivered(targets))) => {
             targets.iter().map(|target| (target, 1.0 / targets.len() as f64)).collect()
         }
         _ => return Cells::default(),
@@ -164,7 +164,7 @@ fn judge_balance(
     findings: &mut Findings,
 ) {
     let targets: &[Target] = match &expectation.outcome {
-        Some(OutcomeExpectation::Delivered(targets)) => targets,
+        Some(ExpectedOutcome::Delivered(targets)) => targets,
         _ => &[],
     };
     let expected = words::balance_words(balance, targets);

@@ -6,9 +6,9 @@ use rstest::rstest;
 use svclab_rules::cluster::{ObjectName, Protocol};
 
 use super::*;
-use crate::observation::{Delivery, FlowObservation, Observed, Tally, Translations};
+use crate::observation::{Delivery, FlowObservation, ObservedOutcome, Tally, Translations};
 use crate::scenario::{
-    Balance, Destination, DropPlace, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, Span, Target, Vantage,
+    Balance, Destination, DropPlace, ExpectedOutcome, Flows, RejectKind, ReplyExpectation, Span, Target, Vantage,
 };
 use crate::wire::Rejection;
 
@@ -36,8 +36,8 @@ fn probe() -> Probe {
     }
 }
 
-fn dropped_on(place: &str) -> Observed {
-    Observed::Dropped { at: place.to_owned(), has_left: place == "underlay" }
+fn dropped_on(place: &str) -> ObservedOutcome {
+    ObservedOutcome::Dropped { at: place.to_owned(), has_left: place == "underlay" }
 }
 
 fn context() -> Context {
@@ -51,10 +51,10 @@ fn target(number: u8) -> Target {
 
 fn delivered_to(numbers: impl IntoIterator<Item = u8>) -> Expectation {
     let targets = numbers.into_iter().map(target).collect();
-    Expectation { outcome: Some(OutcomeExpectation::Delivered(targets)), ..Expectation::default() }
+    Expectation { outcome: Some(ExpectedOutcome::Delivered(targets)), ..Expectation::default() }
 }
 
-fn outcome(outcome: OutcomeExpectation) -> Expectation {
+fn outcome(outcome: ExpectedOutcome) -> Expectation {
     Expectation { outcome: Some(outcome), ..Expectation::default() }
 }
 
@@ -62,7 +62,7 @@ fn delivery(source: &str, destination: &str) -> Delivery {
     Delivery { at: "pod/nginx-2".to_owned(), source: at(source), destination: at(destination) }
 }
 
-fn seen(outcome: Observed, reply: Option<&str>) -> Observation {
+fn seen(outcome: ObservedOutcome, reply: Option<&str>) -> Observation {
     Observation::Flow(Box::new(FlowObservation {
         protocol: Protocol::Tcp,
         source: at(CLIENT),
@@ -75,12 +75,12 @@ fn seen(outcome: Observed, reply: Option<&str>) -> Observation {
 }
 
 fn came_out(source: &str, destination: &str, reply: Option<&str>) -> Observation {
-    seen(Observed::Delivered(delivery(source, destination)), reply)
+    seen(ObservedOutcome::Delivered(delivery(source, destination)), reply)
 }
 
 fn rejected(kind: RejectKind) -> Observation {
     let what = "ICMP port unreachable (type 3, code 3)".to_owned();
-    seen(Observed::Rejected(Rejection { kind, what, by: ip(NODE) }), None)
+    seen(ObservedOutcome::Rejected(Rejection { kind, what, by: ip(NODE) }), None)
 }
 
 /// The same flow, but its sender was told that it is refused.
@@ -110,7 +110,7 @@ fn differences(expectation: &Expectation, observation: &Observation) -> Vec<Stri
 #[case::all_parts(all_parts(), came_out(CLIENT, POD, Some(VIP)))]
 #[case::one_of(delivered_to([1, 2, 3]), came_out(CLIENT, POD, None))]
 #[case::any_port(
-    outcome(OutcomeExpectation::Delivered(vec![Target { port: None, ..target(2) }])),
+    outcome(ExpectedOutcome::Delivered(vec![Target { port: None, ..target(2) }])),
     came_out(CLIENT, "10.244.2.2:8443", None)
 )]
 #[case::masqueraded(
@@ -130,16 +130,16 @@ fn differences(expectation: &Expectation, observation: &Observation) -> Vec<Stri
     seen(dropped_on("node/worker"), None)
 )]
 #[case::rejected(
-    outcome(OutcomeExpectation::Rejected(RejectKind::PortUnreachable)),
+    outcome(ExpectedOutcome::Rejected(RejectKind::PortUnreachable)),
     rejected(RejectKind::PortUnreachable)
 )]
-#[case::rejected_anyhow(outcome(OutcomeExpectation::Rejected(RejectKind::Any)), rejected(RejectKind::SctpAbort))]
-#[case::lost_outside(outcome(OutcomeExpectation::Dropped(DropPlace::Underlay)), seen(dropped_on("underlay"), None))]
+#[case::rejected_anyhow(outcome(ExpectedOutcome::Rejected(RejectKind::Any)), rejected(RejectKind::SctpAbort))]
+#[case::lost_outside(outcome(ExpectedOutcome::Dropped(DropPlace::Underlay)), seen(dropped_on("underlay"), None))]
 #[case::dropped_there(
-    outcome(OutcomeExpectation::Dropped(DropPlace::At("node/worker".to_owned()))),
+    outcome(ExpectedOutcome::Dropped(DropPlace::At("node/worker".to_owned()))),
     seen(dropped_on("node/worker"), None)
 )]
-#[case::dropped(outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)), seen(dropped_on("node/worker"), None))]
+#[case::dropped(outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)), seen(dropped_on("node/worker"), None))]
 fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observation: Observation) {
     assert_eq!(differences(&expectation, &observation), Vec::<String>::new());
 }
@@ -206,38 +206,38 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
     "reply: expected an answer from 10.96.34.82:80, observed an answer from 10.96.34.82:81: the answer bears another address"
 )]
 #[case::refused_otherwise(
-    outcome(OutcomeExpectation::Rejected(RejectKind::TcpReset)),
+    outcome(ExpectedOutcome::Rejected(RejectKind::TcpReset)),
     rejected(RejectKind::PortUnreachable),
     "outcome: expected rejected by TCP RST, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): it was refused in another way"
 )]
 #[case::told(
-    outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)),
+    outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     rejected(RejectKind::PortUnreachable),
     "outcome: expected dropped on a node, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the sender was told, although it should not be"
 )]
 #[case::lost_outside(
-    outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)),
+    outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     seen(dropped_on("underlay"), None),
     "outcome: expected dropped on a node, observed lost on the underlay: no node dropped it: it left the cluster, and no machine there took it"
 )]
 #[case::dropped_inside(
-    outcome(OutcomeExpectation::Dropped(DropPlace::Underlay)),
+    outcome(ExpectedOutcome::Dropped(DropPlace::Underlay)),
     seen(dropped_on("node/worker"), None),
     "outcome: expected lost on the underlay, observed dropped on node/worker: it never left the cluster"
 )]
 #[case::dropped_by_another(
-    outcome(OutcomeExpectation::Dropped(DropPlace::At("node/worker2".to_owned()))),
+    outcome(ExpectedOutcome::Dropped(DropPlace::At("node/worker2".to_owned()))),
     seen(dropped_on("node/worker"), None),
     "outcome: expected dropped on node/worker2, observed dropped on node/worker: it was dropped elsewhere"
 )]
 #[case::not_dropped(
-    outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)),
+    outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     came_out(CLIENT, POD, None),
     "outcome: expected dropped on a node, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328: it came out, although it should not"
 )]
 #[case::doubled_though_nothing_was_expected(
     Expectation::default(),
-    seen(Observed::Doubled(vec![delivery(CLIENT, POD), delivery(NODE, POD)]), None),
+    seen(ObservedOutcome::Doubled(vec![delivery(CLIENT, POD), delivery(NODE, POD)]), None),
     "flows: expected one delivery, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328, delivered to pod/nginx-2 at 10.244.2.2:80 from 172.18.0.2:37328: a flow must come out exactly once"
 )]
 #[case::refused_and_delivered(
@@ -295,7 +295,7 @@ fn shares(shares: &[(u8, f64)]) -> Balance {
 )]
 #[case::affinity(Expectation { affinity: Some(true), ..delivered_to([1, 2, 3]) }, counted(&[(2, 50)]))]
 #[case::no_affinity(Expectation { affinity: Some(false), ..delivered_to([1, 2, 3]) }, counted(&[(2, 40), (3, 10)]))]
-#[case::dropped(outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)), Tally { sent: 9, lost: 9, ..Tally::default() })]
+#[case::dropped(outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)), Tally { sent: 9, lost: 9, ..Tally::default() })]
 fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally: Tally) {
     assert_eq!(differences(&expectation, &Observation::Tally(tally)), Vec::<String>::new());
 }
@@ -312,7 +312,7 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
     "flows: expected all of 11 flows sent, observed 1 flow came out more than once: a flow must come out exactly once"
 )]
 #[case::unattributed(
-    outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)),
+    outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     Tally { sent: 5, lost: 5, unattributed: 1, ..Tally::default() },
     "flows: expected only what was sent, observed 1 packet that no flow explains: a packet that came out must belong to a flow"
 )]
@@ -332,12 +332,12 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
     "outcome: expected delivered to pod/nginx-1:80, observed 2 flows delivered to 10.244.2.9:80: they came out elsewhere"
 )]
 #[case::not_dropped(
-    outcome(OutcomeExpectation::Dropped(DropPlace::InCluster)),
+    outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     Tally { sent: 12, lost: 2, ..counted(&[(1, 10)]) },
     "outcome: expected dropped on a node, observed 10 flows delivered to 10.244.2.1:80: they came out, although they should not"
 )]
 #[case::rejected(
-    outcome(OutcomeExpectation::Rejected(RejectKind::Any)),
+    outcome(ExpectedOutcome::Rejected(RejectKind::Any)),
     Tally { sent: 2, lost: 2, ..Tally::default() },
     "outcome: expected rejected, observed not recorded: rejections are followed for single flows only: leave `flows` out"
 )]

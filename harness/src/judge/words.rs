@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::Field;
-use crate::observation::{Delivery, Observation, Observed, Tally};
+use crate::observation::{Delivery, Observation, ObservedOutcome, Tally};
 use crate::scenario::{
-    Balance, DropPlace, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, SourceExpectation, Target,
+    Balance, DropPlace, Expectation, ExpectedOutcome, Probe, RejectKind, ReplyExpectation, SourceExpectation, Target,
 };
 use crate::stats::{grouped, percent};
 use crate::text::{UNDERLAY, drop_words};
@@ -18,7 +18,7 @@ const LISTED: usize = 6;
 pub fn expected_parts(probe: &Probe, expectation: &Expectation, sender: &[IpAddr]) -> Vec<(Field, String)> {
     let vip = SocketAddr::new(probe.to.address, probe.to.port);
     let targets: &[Target] = match &expectation.outcome {
-        Some(OutcomeExpectation::Delivered(targets)) => targets,
+        Some(ExpectedOutcome::Delivered(targets)) => targets,
         _ => &[],
     };
     let outcome = expectation.outcome.as_ref().map(|outcome| (Field::Outcome, outcome_words(outcome)));
@@ -65,9 +65,9 @@ fn tally_words(tally: &Tally) -> String {
 }
 
 /// What becomes of a packet, in words.
-pub(super) fn outcome_words(outcome: &OutcomeExpectation) -> String {
+pub(super) fn outcome_words(outcome: &ExpectedOutcome) -> String {
     match outcome {
-        OutcomeExpectation::Delivered(targets) => {
+        ExpectedOutcome::Delivered(targets) => {
             let labels: Vec<String> = targets.iter().map(|target| target.label.clone()).collect();
             match labels.as_slice() {
                 [] => "delivered".to_owned(),
@@ -75,10 +75,10 @@ pub(super) fn outcome_words(outcome: &OutcomeExpectation) -> String {
                 _ => format!("delivered to one of {}", list(&labels)),
             }
         }
-        OutcomeExpectation::Rejected(kind) => reject_words(*kind).to_owned(),
-        OutcomeExpectation::Dropped(DropPlace::InCluster) => "dropped on a node".to_owned(),
-        OutcomeExpectation::Dropped(DropPlace::At(place)) => drop_words(place),
-        OutcomeExpectation::Dropped(DropPlace::Underlay) => drop_words(UNDERLAY),
+        ExpectedOutcome::Rejected(kind) => reject_words(*kind).to_owned(),
+        ExpectedOutcome::Dropped(DropPlace::InCluster) => "dropped on a node".to_owned(),
+        ExpectedOutcome::Dropped(DropPlace::At(place)) => drop_words(place),
+        ExpectedOutcome::Dropped(DropPlace::Underlay) => drop_words(UNDERLAY),
     }
 }
 
@@ -94,15 +94,15 @@ pub fn reject_words(kind: RejectKind) -> &'static str {
     }
 }
 
-pub(super) fn observed_outcome(outcome: &Observed) -> String {
+pub(super) fn observed_outcome(outcome: &ObservedOutcome) -> String {
     match outcome {
-        Observed::Delivered(delivery) => delivery_words(delivery),
-        Observed::Doubled(deliveries) => {
+        ObservedOutcome::Delivered(delivery) => delivery_words(delivery),
+        ObservedOutcome::Doubled(deliveries) => {
             let words: Vec<String> = deliveries.iter().map(delivery_words).collect();
             list(&words)
         }
-        Observed::Rejected(rejection) => refusal_words(rejection),
-        Observed::Dropped { at, .. } => drop_words(at),
+        ObservedOutcome::Rejected(rejection) => refusal_words(rejection),
+        ObservedOutcome::Dropped { at, .. } => drop_words(at),
     }
 }
 

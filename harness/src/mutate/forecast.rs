@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use svclab_rules::walk::Share;
 
-use crate::predict::{Network, NewFlow, Predicted};
+use crate::predict::{Network, NewFlow, PredictedOutcome};
 use crate::sources::outcome_words;
 
 /// The source port of flows that are predicted and not sent.
@@ -21,7 +21,7 @@ impl Forecast {
     }
 
     /// The same in other words.
-    pub(super) fn in_words(network: &Network<'_>, flow: &NewFlow, words: &dyn Fn(&Predicted) -> String) -> Self {
+    pub(super) fn in_words(network: &Network<'_>, flow: &NewFlow, words: &dyn Fn(&PredictedOutcome) -> String) -> Self {
         let mut forecast = Self::default();
         for branch in network.predict(flow).into_iter().flat_map(|prediction| prediction.branches) {
             let share = forecast.0.entry(words(&branch.outcome)).or_insert(Share::ZERO);

@@ -4,7 +4,7 @@ use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{Direction, Interface, Packet, RejectResponse, State, Tracked, Tracking, Transport, Tuple};
 
 use super::packet_state::{End, Ended, Home, PacketState};
-use super::prediction::{Cause, Predicted, PredictedBranch, PredictedReply, kind_of};
+use super::prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, kind_of};
 use super::routing::Out;
 use super::traversal::Traversal;
 use super::{NetnsId, Network};
@@ -33,7 +33,7 @@ impl Network<'_> {
             Ended::Received(netns, at) => {
                 let answers = self.answers(netns, &leg, home).into_iter();
                 let of = |answer: End| {
-                    let outcome = Predicted::Delivered {
+                    let outcome = PredictedOutcome::Delivered {
                         at: at.clone(),
                         source: leg.source(),
                         destination: leg.destination(),
@@ -58,13 +58,13 @@ impl Network<'_> {
                 let of = |answer: End| {
                     let (share, back) = (leg.share.within(answer.leg.share), answer.leg.stages());
                     let dropped =
-                        |at, cause| Predicted::Dropped { at: name(at), cause, rejected_at: Some(name(netns)) };
+                        |at, cause| PredictedOutcome::Dropped { at: name(at), cause, rejected_at: Some(name(netns)) };
                     let is_strange = kind == RejectKind::TcpReset && answer.leg.source() != home.asked();
                     let outcome = match answer.how {
                         // The sender knows nothing of who says this.
                         Ended::Returned if is_strange => dropped(home.netns, Cause::NoListener),
-                        Ended::Returned => Predicted::Rejected { kind, at: name(netns), cause: cause.clone() },
-                        Ended::Unknown(rule, why) => Predicted::Unknown { rule, why },
+                        Ended::Returned => PredictedOutcome::Rejected { kind, at: name(netns), cause: cause.clone() },
+                        Ended::Unknown(rule, why) => PredictedOutcome::Unknown { rule, why },
                         // The rejection is lost, so that the sender knows nothing.
                         Ended::Dropped(at, cause) | Ended::Unsent(at, cause) | Ended::Rejected(at, _, cause) => {
                             dropped(at, cause)
@@ -77,11 +77,13 @@ impl Network<'_> {
             }
             // Nobody is told of a tunnel's packet.
             Ended::Unsent(netns, cause) if leg.carried.is_some() => {
-                Predicted::Dropped { at: name(netns), cause, rejected_at: None }
+                PredictedOutcome::Dropped { at: name(netns), cause, rejected_at: None }
             }
-            Ended::Unsent(netns, cause) => Predicted::Rejected { kind: RejectKind::Unsent, at: name(netns), cause },
-            Ended::Dropped(netns, cause) => Predicted::Dropped { at: name(netns), cause, rejected_at: None },
-            Ended::Unknown(rule, why) => Predicted::Unknown { rule, why },
+            Ended::Unsent(netns, cause) => {
+                PredictedOutcome::Rejected { kind: RejectKind::Unsent, at: name(netns), cause }
+            }
+            Ended::Dropped(netns, cause) => PredictedOutcome::Dropped { at: name(netns), cause, rejected_at: None },
+            Ended::Unknown(rule, why) => PredictedOutcome::Unknown { rule, why },
         };
         vec![branch(&leg, outcome)]
     }

@@ -44,7 +44,7 @@ use packet_state::{Budget, Home, PacketState};
 use traversal::Traversal;
 
 pub use matched_rule::{AnyRule, Decisive, MatchedRule, NextHook};
-pub use prediction::{Cause, Predicted, PredictedBranch, PredictedReply, Prediction, RulePlace, Stage};
+pub use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
 
 /// A new flow, as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -26,7 +26,7 @@ pub struct PredictedBranch {
     /// How much of all flows like this goes this way.
     pub share: Share,
     /// How it ends.
-    pub outcome: Predicted,
+    pub outcome: PredictedOutcome,
     /// What had to be assumed.
     pub assumptions: Assumptions,
     /// The hooks on the way, in order.
@@ -37,7 +37,7 @@ pub struct PredictedBranch {
 
 /// How a packet's way ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Predicted {
+pub enum PredictedOutcome {
     /// It comes out.
     Delivered {
         /// Who gets it, as a scenario names it.
@@ -76,7 +76,7 @@ pub enum Predicted {
     },
 }
 
-impl fmt::Display for Predicted {
+impl fmt::Display for PredictedOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Delivered { at, source, destination, reply } => {

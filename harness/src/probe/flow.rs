@@ -233,7 +233,7 @@ mod tests {
     use nix::sys::socket::{setsockopt, sockopt};
 
     use crate::lab::{Backend, with_lab};
-    use crate::observation::{FlowObservation, Observed};
+    use crate::observation::{FlowObservation, ObservedOutcome};
     use crate::probe::flow::TOGETHER;
     use crate::probe::{ProbeError, Prober};
     use crate::scenario::{self, Probe, Scenario, Step};
@@ -243,7 +243,7 @@ mod tests {
     const FLOWS: usize = 32;
 
     /// Follows many flows that circle between router and node, with so many bytes of room for what each tap sees.
-    fn circle(room: usize) -> Result<Vec<Observed>, ProbeError> {
+    fn circle(room: usize) -> Result<Vec<ObservedOutcome>, ProbeError> {
         let path = Path::new("../scenarios/load-balancer/unserved-port.yaml");
         let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let documents = documents::generate(&scenario, &scenario.cluster).unwrap();
@@ -273,7 +273,7 @@ mod tests {
             // Enough for the few hundred sightings of one circling packet, not for those of all.
             let outcomes = circle(512 << 10).unwrap();
             assert_eq!(outcomes.len(), FLOWS);
-            assert!(outcomes.iter().all(|outcome| matches!(outcome, Observed::Dropped { .. })), "{outcomes:?}");
+            assert!(outcomes.iter().all(|outcome| matches!(outcome, ObservedOutcome::Dropped { .. })), "{outcomes:?}");
         });
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::tap::Passing;
-use crate::observation::{Delivery, FlowObservation, Observed, Sighting};
+use crate::observation::{Delivery, FlowObservation, ObservedOutcome, Sighting};
 use crate::text::is_in_cluster;
 use crate::topology::NetnsId;
 use crate::wire::{self, Content, Flow, Packet, Rejection, Tag, TcpFlags, Transport};
@@ -127,11 +127,14 @@ impl Watch {
     }
 
     /// What it is if the packet came out nowhere.
-    fn dropped(&self) -> Observed {
+    fn dropped(&self) -> ObservedOutcome {
         let passed = self.path.iter().filter(|(_, packet, _)| self.has_probe(packet));
         let last = passed.clone().max_by_key(|(time, ..)| *time);
         let at = last.map_or_else(|| self.from.clone(), |(.., sighting)| sighting.place.clone());
-        Observed::Dropped { at, has_left: passed.into_iter().any(|(.., sighting)| !is_in_cluster(&sighting.place)) }
+        ObservedOutcome::Dropped {
+            at,
+            has_left: passed.into_iter().any(|(.., sighting)| !is_in_cluster(&sighting.place)),
+        }
     }
 
     /// What was found out, when nothing is under way any more.
@@ -144,10 +147,10 @@ impl Watch {
         path.sort_by_key(|(time, ..)| *time);
         let told = if deliveries.is_empty() { self.rejection.or(self.unsent) } else { self.rejection };
         let (outcome, contradiction) = match (deliveries.len(), told) {
-            (0, Some(rejection)) => (Observed::Rejected(rejection), None),
+            (0, Some(rejection)) => (ObservedOutcome::Rejected(rejection), None),
             (0, None) => (dropped, None),
-            (1, rejection) => (Observed::Delivered(deliveries.remove(0)), rejection),
-            (_, rejection) => (Observed::Doubled(deliveries), rejection),
+            (1, rejection) => (ObservedOutcome::Delivered(deliveries.remove(0)), rejection),
+            (_, rejection) => (ObservedOutcome::Doubled(deliveries), rejection),
         };
         FlowObservation {
             protocol: self.flow.protocol,
@@ -211,7 +214,7 @@ mod tests {
         Packet { source, destination, ttl, transport: Transport::Tcp(wire::Tcp { flags, options, ..tcp }) }
     }
 
-    fn watch(packets: &[Packet]) -> Observed {
+    fn watch(packets: &[Packet]) -> ObservedOutcome {
         let mut watch = Watch::new(flow(), Tag::ZERO, "node/worker", None);
         packets.iter().for_each(|packet| watch.came_out("pod/web", packet));
         watch.finish().outcome
@@ -219,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_syn_that_a_kernel_repeats_is_one_delivery() {
-        let Observed::Delivered(delivery) = watch(&[kernel_syn(1000), kernel_syn(2024)]) else {
+        let ObservedOutcome::Delivered(delivery) = watch(&[kernel_syn(1000), kernel_syn(2024)]) else {
             panic!("a repeated SYN is taken for a doubled one");
         };
         assert_eq!((delivery.source, delivery.destination), (flow().source, flow().destination));
@@ -227,6 +230,8 @@ mod tests {
 
     #[test]
     fn a_syn_that_rules_double_is_two_deliveries() {
-        assert!(matches!(watch(&[kernel_syn(1000), kernel_syn(1000)]), Observed::Doubled(two) if two.len() == 2));
+        assert!(
+            matches!(watch(&[kernel_syn(1000), kernel_syn(1000)]), ObservedOutcome::Doubled(two) if two.len() == 2)
+        );
     }
 }

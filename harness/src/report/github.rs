@@ -1,4 +1,4 @@
-//! Annotations for GitHub Actions: a failure is shown at its line of the scenario, in the changed files of a pull request.
+//! Annotations for GitHub Actions: each failure at its line of the scenario, in the changed files of a pull request.
 //!
 //! The form is that of workflow commands: `::error file=F,line=L,col=C,title=T::MESSAGE`
 //! (docs.github.com, "Workflow commands for GitHub Actions", setting an error message).
@@ -8,13 +8,13 @@ use super::{RunReport, ScenarioReport, Status, TestReport};
 use crate::scenario::Span;
 use crate::text::{harmless, one_line, printable};
 
-/// One `::error` line for each probe that did not hold, each test that was cut short, and each lab that failed with all its tests; then
-/// a `::notice` with the counts.
+/// One `::error` line for each failed probe, each test that could not finish, and each lab that failed; then a `::notice` with the
+/// counts.
 pub fn render(run: &RunReport) -> String {
     let mut text = String::new();
     for scenario in &run.scenarios {
-        let told = |test: &TestReport| test.status() != Status::Ok && !scenario.is_told_by_lab(test);
-        for test in scenario.tests.iter().filter(|test| told(test)) {
+        let failed = |test: &TestReport| test.status() != Status::Ok && !scenario.is_explained_by_lab(test);
+        for test in scenario.tests.iter().filter(|test| failed(test)) {
             text += &test_annotations(scenario, test);
         }
         if scenario.error.is_some() || scenario.tests.is_empty() {
@@ -25,7 +25,7 @@ pub fn render(run: &RunReport) -> String {
     text + &format!("::notice title=svclab::{}\n", message(&words))
 }
 
-/// An annotation for each probe that did not hold, and one for what kept the test from being carried out.
+/// An annotation for each failed probe, and one for the test's error.
 fn test_annotations(scenario: &ScenarioReport, test: &TestReport) -> String {
     let title = title(scenario, Some(test));
     let failed = test.probes.iter().filter(|probe| !probe.verdict.held).map(|probe| {
@@ -33,11 +33,11 @@ fn test_annotations(scenario: &ScenarioReport, test: &TestReport) -> String {
         let lines = [probe.title.clone()].into_iter().chain(differences).chain(probe.look.clone());
         annotation(&probe.span, &title, &lines.collect::<Vec<_>>().join("\n"))
     });
-    let ended = trouble(test).map(|trouble| {
+    let error = trouble(test).map(|trouble| {
         let help = trouble.help.map(|help| format!("\n{help}")).unwrap_or_default();
         annotation(trouble.span.as_ref().unwrap_or(&test.span), &title, &format!("{}{help}", trouble.message))
     });
-    failed.chain(ended).collect()
+    failed.chain(error).collect()
 }
 
 fn scenario_annotation(scenario: &ScenarioReport) -> String {
@@ -47,7 +47,7 @@ fn scenario_annotation(scenario: &ScenarioReport) -> String {
             let help = error.help.as_ref().map(|help| format!("\n{help}")).unwrap_or_default();
             (error.span.as_ref().unwrap_or(&start), format!("{}{help}", error.message))
         }
-        None => (&start, "there is no test".to_owned()),
+        None => (&start, "no tests".to_owned()),
     };
     annotation(span, &title(scenario, None), &words)
 }
@@ -63,7 +63,7 @@ fn annotation(span: &Span, title: &str, words: &str) -> String {
     format!("::error file={file},line={line},col={column},title={}::{}\n", property(title), message(words))
 }
 
-/// A message is one line: what would end it is escaped (`@actions/core`, command.ts).
+/// A message is one line: line ends are escaped (`@actions/core`, command.ts).
 fn message(text: &str) -> String {
     harmless(text, false).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -30,7 +30,7 @@ use serde::Serialize;
 use super::words::{direction, trouble};
 use super::{Counts, Diagnosis, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
 use crate::judge::{Difference, Shares, observed_words};
-use crate::observation::{Delivery, FlowObservation, Observation, Observed, Tally, Translations};
+use crate::observation::{Delivery, FlowObservation, Observation, ObservedOutcome, Tally, Translations};
 use crate::scenario::Span;
 use crate::text::{self, path_text};
 
@@ -194,16 +194,16 @@ struct Sources<'a> {
 
 #[derive(Serialize, JsonSchema)]
 struct Kernel<'a> {
-    alike: usize,
-    met: usize,
+    as_predicted: usize,
+    matched: usize,
     difference: Option<&'a [String]>,
 }
 
 impl<'a> From<&'a Diagnosis> for Sources<'a> {
     fn from(diagnosis: &'a Diagnosis) -> Self {
         let kernel = diagnosis.kernel.as_ref().map(|way| Kernel {
-            alike: way.alike,
-            met: way.met,
+            as_predicted: way.as_predicted,
+            matched: way.matched,
             difference: way.difference.as_deref(),
         });
         Self {
@@ -277,10 +277,10 @@ struct Sighting<'a> {
 impl<'a> From<&'a FlowObservation> for Flow<'a> {
     fn from(flow: &'a FlowObservation) -> Self {
         let (outcome, deliveries, rejection): (_, &[Delivery], _) = match &flow.outcome {
-            Observed::Delivered(delivery) => ("delivered", std::slice::from_ref(delivery), None),
-            Observed::Doubled(deliveries) => ("doubled", deliveries, None),
-            Observed::Rejected(rejection) => ("rejected", &[], Some(rejection)),
-            Observed::Dropped { .. } => ("dropped", &[], None),
+            ObservedOutcome::Delivered(delivery) => ("delivered", std::slice::from_ref(delivery), None),
+            ObservedOutcome::Doubled(deliveries) => ("doubled", deliveries, None),
+            ObservedOutcome::Rejected(rejection) => ("rejected", &[], Some(rejection)),
+            ObservedOutcome::Dropped { .. } => ("dropped", &[], None),
         };
         let place = |to: &'a Delivery| Place { at: &to.at, source: to.source, destination: to.destination };
         let sighting = |seen: &'a crate::observation::Sighting| Sighting {
@@ -296,7 +296,7 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
             outcome,
             deliveries: deliveries.iter().map(place).collect(),
             dropped_at: match &flow.outcome {
-                Observed::Dropped { at, .. } => Some(at),
+                ObservedOutcome::Dropped { at, .. } => Some(at),
                 _ => None,
             },
             rejection: rejection

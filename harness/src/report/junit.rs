@@ -1,15 +1,15 @@
 //! JUnit XML, which CI systems show as a table of tests.
 //!
-//! A scenario is a test suite, a test is a test case with the scenario's file as class. What the console says of a failure
-//! is the failure's text.
+//! A scenario is a test suite, a test is a test case with the scenario's file as class. A failure's text is the console's.
 
 use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
-use super::console::{self, Options};
+use super::console;
 use super::words::headline;
 use super::{RunReport, ScenarioReport, Status, TestReport};
+use crate::page::Settings;
 use crate::text::{harmless, printable};
 
 /// The report as an XML document.
@@ -31,7 +31,7 @@ fn suite(scenario: &ScenarioReport) -> TestSuite {
         suite.add_test_case(test_case(scenario, test));
     }
     if scenario.is_wrong_by_itself() {
-        let message = scenario.error.as_ref().map_or("there is no test", |error| error.message.as_str());
+        let message = scenario.error.as_ref().map_or("no tests", |error| error.message.as_str());
         suite.add_test_case(case(scenario, "the lab", Duration::ZERO, not_ok(Status::Error, message, scenario)));
     }
     if !scenario.notes.is_empty() {
@@ -44,7 +44,7 @@ fn test_case(scenario: &ScenarioReport, test: &TestReport) -> TestCase {
     let status = match test.status() {
         Status::Ok => TestCaseStatus::success(),
         status => {
-            // What went wrong with the lab is told with each test that was not carried out for it.
+            // Each test that the lab's error kept from running reports that error.
             let error = scenario.error.clone().filter(|_| status == Status::Error);
             let alone = ScenarioReport { tests: vec![test.clone()], error, ..scenario.clone() };
             not_ok(status, &headline(test).unwrap_or_default(), &alone)
@@ -52,9 +52,9 @@ fn test_case(scenario: &ScenarioReport, test: &TestReport) -> TestCase {
     };
     let mut case = case(scenario, &test.name, test.duration, status);
     case.set_assertions(test.probes.len());
-    let told: Vec<&str> = test.probes.iter().flat_map(|probe| &probe.verdict.shown).map(String::as_str).collect();
-    if !told.is_empty() {
-        case.set_system_out(xml(&told.join("\n")));
+    let figures: Vec<&str> = test.probes.iter().flat_map(|probe| &probe.verdict.shown).map(String::as_str).collect();
+    if !figures.is_empty() {
+        case.set_system_out(xml(&figures.join("\n")));
     }
     case
 }
@@ -66,16 +66,16 @@ fn case(scenario: &ScenarioReport, name: &str, time: Duration, status: TestCaseS
     case
 }
 
-/// A test that did not hold, with the console's diagnosis of it.
+/// A failed test, with the console's diagnosis.
 fn not_ok(status: Status, message: &str, diagnosis: &ScenarioReport) -> TestCaseStatus {
     let kind = if status == Status::Error { NonSuccessKind::Error } else { NonSuccessKind::Failure };
     let mut status = TestCaseStatus::non_success(kind);
     status.set_message(xml(message));
-    status.set_description(xml(&console::scenario(diagnosis, Options::default())));
+    status.set_description(xml(&console::scenario(diagnosis, Settings::default())));
     status
 }
 
-/// A text that XML can hold: of control characters it has line ends and tabs alone. The XML writer escapes markup.
+/// Text that XML can hold: its only control characters are line ends and tabs. The XML writer escapes markup.
 fn xml(text: &str) -> String {
     harmless(text, false)
 }

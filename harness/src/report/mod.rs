@@ -1,4 +1,4 @@
-//! What a run says: a tree of plain values, and renderers that turn it into text.
+//! Results of a run: a tree of plain values, and renderers that turn it into text.
 //!
 //! ```text
 //! RunReport ── ScenarioReport ── TestReport ── ProbeReport (verdict, observation)
@@ -9,16 +9,15 @@
 //!     └─ github    annotations at the lines of the scenarios
 //! ```
 //!
-//! Alongside it stands `pcapng`: what the taps saw, as Wireshark reads it.
+//! `pcapng` writes what the taps captured, for Wireshark.
 //!
-//! Renderers are pure: what they need to know of terminal and environment the caller tells them.
+//! Renderers are pure: the caller passes what they need to know of the terminal and the environment.
 
 pub mod console;
 pub mod github;
 pub mod json;
 pub mod junit;
 pub mod pcapng;
-mod way;
 mod words;
 
 #[cfg(test)]
@@ -47,15 +46,15 @@ pub struct RunReport {
 /// One scenario.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScenarioReport {
-    /// What the scenario shows, in a sentence.
+    /// Its name: a sentence.
     pub name: String,
     /// The file it was read from, as the user named it.
     pub file: PathBuf,
     /// Its tests, in order.
     pub tests: Vec<TestReport>,
-    /// What went wrong with the lab, so that tests were not carried out.
+    /// Why the lab failed, so that tests were not run.
     pub error: Option<Trouble>,
-    /// What must be known of the results: fragments in lower case.
+    /// What to know about the results: fragments in lower case.
     pub notes: Vec<String>,
     /// Wall-clock time, lab included.
     pub duration: Duration,
@@ -66,11 +65,11 @@ pub struct ScenarioReport {
 pub struct TestReport {
     /// Its name.
     pub name: String,
-    /// Where it stands.
+    /// Its place in the scenario.
     pub span: Span,
-    /// What was probed, in order.
+    /// Its probes, in order.
     pub probes: Vec<ProbeReport>,
-    /// Why not all of it was probed.
+    /// Why not all probes were sent.
     pub error: Option<Trouble>,
     /// Wall-clock time.
     pub duration: Duration,
@@ -79,79 +78,79 @@ pub struct TestReport {
 /// One probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbeReport {
-    /// Where the step stands.
+    /// The place of its step in the scenario.
     pub span: Span,
-    /// Who sent what where: `pod/client > service/nginx:80 tcp`, see [`probe_words`].
+    /// The flow in words: `pod/client > service/nginx:80 tcp`, see [`probe_words`].
     pub title: String,
-    /// What was expected, in words: see [`expected_parts`](crate::judge::expected_parts).
+    /// The expectation in words: see [`expected_parts`](crate::judge::expected_parts).
     pub expected: Vec<(Field, String)>,
-    /// What was seen.
+    /// The observation.
     pub observation: Observation,
-    /// What that means.
+    /// How the observation compares with the expectation.
     pub verdict: Verdict,
-    /// What promise, prediction and kernel say of it, for a probe that failed.
+    /// Promise, prediction and observation of the flow, for a probe that failed.
     pub diagnosis: Option<Diagnosis>,
-    /// For a probe that failed, the rules that decided.
+    /// The rules that decided, for a probe that failed.
     pub rules: Vec<RuleExcerpt>,
-    /// The command that looks further, for a probe that failed.
+    /// The command that explains the flow rule by rule, for a probe that failed.
     pub look: Option<String>,
     /// Wall-clock time.
     pub duration: Duration,
 }
 
-/// Three sources about one flow of a probe that failed, which was sent once more for it.
+/// The three sources on one flow of a failed probe, which was sent once more for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Diagnosis {
-    /// What is promised; `None` where the sender has no address to be promised anything.
+    /// The promise; `None` if the sender has no address.
     pub promise: Option<String>,
-    /// What is predicted: each branch with its share.
+    /// The prediction: each branch with its share.
     pub prediction: Vec<String>,
-    /// Why nothing is predicted, where that is so.
+    /// Why there is no prediction.
     pub unpredicted: Option<String>,
-    /// What was observed this time.
+    /// The observation of the repeated flow.
     pub observation: String,
-    /// Who disagrees with whom, and what that means.
+    /// Which sources disagree, and what follows from that.
     pub meaning: String,
-    /// How far the kernel met the rules that are predicted.
-    pub kernel: Option<KernelWay>,
-    /// Why the kernel was not asked for the rules that it met, where that is so.
+    /// How far the rules that the kernel matched are the predicted ones.
+    pub kernel: Option<KernelMatch>,
+    /// Why the kernel was not traced.
     pub untraced: Option<String>,
 }
 
-/// How far the kernel went a predicted way.
+/// How far the rules that the kernel matched are those of a predicted path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct KernelWay {
-    /// How many rules it met as predicted, one after the other.
-    pub alike: usize,
-    /// How many it met altogether.
-    pub met: usize,
-    /// Where it first left that way, in lines: where, what was predicted, what the kernel met.
+pub struct KernelMatch {
+    /// The number of rules matched as predicted, one after the other.
+    pub as_predicted: usize,
+    /// The number of rules matched in total.
+    pub matched: usize,
+    /// The first difference, in lines: its place, the rule predicted, the rule matched.
     pub difference: Option<Vec<String>>,
 }
 
 /// Some rules of one namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleExcerpt {
-    /// Whose: `node/worker`.
+    /// The machine: `node/worker`.
     pub place: String,
     /// The rules, one a line.
     pub lines: Vec<String>,
 }
 
-/// Something went wrong, so that there is nothing to judge.
+/// An error that left nothing to judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
-    /// Whose fault it is.
+    /// What kind of error it is.
     pub cause: Cause,
-    /// What: a fragment in lower case; may have several lines.
+    /// The message: a fragment in lower case; may have several lines.
     pub message: String,
     /// A sentence that names the fix.
     pub help: Option<String>,
-    /// Where in the input.
+    /// The place in the input.
     pub span: Option<Span>,
 }
 
-/// Whose fault a trouble is. The order is that of gravity.
+/// The kind of an error, in the order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     /// The input is wrong.
@@ -173,7 +172,7 @@ impl Cause {
     }
 }
 
-/// What came of a test, a scenario or a run. The order is that of gravity.
+/// The result of a test, a scenario or a run, in the order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
     /// Everything was as expected.
@@ -195,25 +194,25 @@ impl Status {
     }
 }
 
-/// How many tests came out how.
+/// The numbers of tests by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Scenarios.
     pub scenarios: usize,
-    /// Tests that held.
+    /// Tests that passed.
     pub ok: usize,
-    /// Tests that did not hold.
+    /// Tests that failed.
     pub failed: usize,
-    /// Tests that could not be tried.
+    /// Tests that could not be run.
     pub errors: usize,
-    /// Scenarios with which something went wrong beside their tests: a capture that could not be written, or no test at all.
+    /// Scenarios with an error that is none of a test: a capture that could not be written, or no tests at all.
     pub scenario_errors: usize,
 }
 
 impl Trouble {
-    /// What is said of a test that comes after what went wrong with its lab.
+    /// The error of a test that was not run because of this error of its lab.
     pub(crate) fn of_what_follows(&self) -> Self {
-        let message = "not carried out, because the lab failed".to_owned();
+        let message = "not run, because the lab failed".to_owned();
         Self { cause: self.cause, message, help: None, span: None }
     }
 }
@@ -225,7 +224,7 @@ impl TestReport {
         Self { name, span, probes: Vec::new(), error, duration: Duration::ZERO }
     }
 
-    /// What came of it. A test that probed nothing has shown nothing: that is an error too.
+    /// Its result. A test without probes is an error.
     pub fn status(&self) -> Status {
         if self.error.is_some() || self.probes.is_empty() {
             Status::Error
@@ -238,18 +237,18 @@ impl TestReport {
 }
 
 impl ScenarioReport {
-    /// True where all that is wrong with a test is that its lab failed.
-    pub(crate) fn is_told_by_lab(&self, test: &TestReport) -> bool {
+    /// Whether the only error of a test is that its lab failed.
+    pub(crate) fn is_explained_by_lab(&self, test: &TestReport) -> bool {
         self.error.as_ref().is_some_and(|lab| test.error.as_ref() == Some(&lab.of_what_follows()))
     }
 
-    /// True where what is wrong with it is told by none of its tests.
+    /// Whether none of its tests reports its error.
     pub(crate) fn is_wrong_by_itself(&self) -> bool {
-        let told = self.tests.iter().any(|test| test.status() == Status::Error);
-        (self.error.is_some() || self.tests.is_empty()) && !told
+        let is_reported = self.tests.iter().any(|test| test.status() == Status::Error);
+        (self.error.is_some() || self.tests.is_empty()) && !is_reported
     }
 
-    /// What came of it: the worst of its tests. A scenario without tests is an error.
+    /// Its result: the worst of its tests. A scenario without tests is an error.
     pub fn status(&self) -> Status {
         if self.error.is_some() {
             return Status::Error;
@@ -259,19 +258,19 @@ impl ScenarioReport {
 }
 
 impl RunReport {
-    /// What came of it: the worst of its scenarios; ok where there are none.
+    /// Its result: the worst of its scenarios; ok if there are none.
     pub fn status(&self) -> Status {
         self.scenarios.iter().map(ScenarioReport::status).max().unwrap_or(Status::Ok)
     }
 
-    /// The gravest cause of what could not be tried.
+    /// The most severe cause of what could not be run.
     pub fn cause(&self) -> Option<Cause> {
         let tests = self.scenarios.iter().flat_map(|scenario| &scenario.tests).filter_map(|test| test.error.as_ref());
         let scenarios = self.scenarios.iter().filter_map(|scenario| scenario.error.as_ref());
         tests.chain(scenarios).map(|trouble| trouble.cause).max()
     }
 
-    /// How many tests came out how.
+    /// The numbers of tests by result.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts { scenarios: self.scenarios.len(), ..Counts::default() };
         for scenario in &self.scenarios {

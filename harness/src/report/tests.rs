@@ -6,13 +6,13 @@ use insta::assert_snapshot;
 use rstest::rstest;
 use svclab_rules::cluster::{ObjectName, Protocol};
 
-use super::console::{Detail, Options};
 use super::*;
 use crate::judge::{Context, expected_parts, judge};
-use crate::observation::{Delivery, Direction, FlowObservation, Observed, Sighting, Tally};
+use crate::observation::{Delivery, Direction, FlowObservation, ObservedOutcome, Sighting, Tally};
+use crate::page::{Detail, Settings};
 use crate::scenario::{
-    Balance, Destination, Expectation, Flows, OutcomeExpectation, Probe, RejectKind, ReplyExpectation,
-    SourceExpectation, Target, Vantage,
+    Balance, Destination, Expectation, ExpectedOutcome, Flows, Probe, RejectKind, ReplyExpectation, SourceExpectation,
+    Target, Vantage,
 };
 use crate::wire::Rejection;
 
@@ -75,14 +75,14 @@ fn judged(line: usize, expectation: &Expectation, observation: Observation) -> P
 
 fn all_parts() -> Expectation {
     Expectation {
-        outcome: Some(OutcomeExpectation::Delivered(vec![target(2)])),
+        outcome: Some(ExpectedOutcome::Delivered(vec![target(2)])),
         source: Some(SourceExpectation::Preserved),
         reply: Some(ReplyExpectation::FromVip),
         ..Expectation::default()
     }
 }
 
-fn flow(outcome: Observed, reply: Option<&str>, path: Vec<Sighting>) -> Observation {
+fn flow(outcome: ObservedOutcome, reply: Option<&str>, path: Vec<Sighting>) -> Observation {
     Observation::Flow(Box::new(FlowObservation {
         protocol: Protocol::Tcp,
         source: at(CLIENT),
@@ -104,7 +104,7 @@ fn delivered() -> ProbeReport {
         sighting("pod/client", "eth0", Direction::In, "10.96.34.82:80 > 10.244.1.3:37328 tcp [S.]"),
     ];
     let delivery = Delivery { at: "pod/nginx-2".to_owned(), source: at(CLIENT), destination: at("10.244.2.2:80") };
-    judged(24, &all_parts(), flow(Observed::Delivered(delivery), Some(VIP), path))
+    judged(24, &all_parts(), flow(ObservedOutcome::Delivered(delivery), Some(VIP), path))
 }
 
 fn rejected() -> ProbeReport {
@@ -116,7 +116,7 @@ fn rejected() -> ProbeReport {
     ];
     let what = "ICMP port unreachable (type 3, code 3)".to_owned();
     let by = "172.18.0.2".parse().unwrap();
-    let outcome = Observed::Rejected(Rejection { kind: RejectKind::PortUnreachable, what, by });
+    let outcome = ObservedOutcome::Rejected(Rejection { kind: RejectKind::PortUnreachable, what, by });
     let rules = [
         "-A FORWARD -m conntrack --ctstate NEW -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES",
         "-A KUBE-SERVICES -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx has no endpoints\" -m tcp --dport 80 -j REJECT",
@@ -127,9 +127,9 @@ fn rejected() -> ProbeReport {
         prediction: vec!["1: rejected on node/worker: by table filter: -A KUBE-SERVICES -j REJECT".to_owned()],
         observation: outcome_words.to_owned(),
         meaning: "The rules do not do what is promised, and the kernel does what the rules say.".to_owned(),
-        kernel: Some(KernelWay {
-            alike: 2,
-            met: 3,
+        kernel: Some(KernelMatch {
+            as_predicted: 2,
+            matched: 3,
             difference: Some(
                 ["the packet on node/worker", "predicted  -A ONE", "kernel     -A OTHER"].map(str::to_owned).to_vec(),
             ),
@@ -150,7 +150,7 @@ fn rejected() -> ProbeReport {
 fn masqueraded() -> ProbeReport {
     let delivery =
         Delivery { at: "pod/nginx-2".to_owned(), source: at("172.18.0.2:1031"), destination: at("10.244.2.2:80") };
-    judged(30, &all_parts(), flow(Observed::Delivered(delivery), None, Vec::new()))
+    judged(30, &all_parts(), flow(ObservedOutcome::Delivered(delivery), None, Vec::new()))
 }
 
 fn spread(counts: [u64; 3], lost: u64) -> ProbeReport {
@@ -166,7 +166,7 @@ fn spread(counts: [u64; 3], lost: u64) -> ProbeReport {
     };
     let targets = [2, 3, 4].map(target).to_vec();
     let expectation = Expectation {
-        outcome: Some(OutcomeExpectation::Delivered(targets)),
+        outcome: Some(ExpectedOutcome::Delivered(targets)),
         balance: Some(Balance::Even),
         ..Expectation::default()
     };
@@ -229,8 +229,8 @@ fn failing() -> RunReport {
     RunReport { scenarios: vec![first, second], filtered: 0, duration: ms(62_400) }
 }
 
-fn plain(detail: Detail) -> Options {
-    Options { colours: false, detail }
+fn plain(detail: Detail) -> Settings {
+    Settings { detail, ..Settings::default() }
 }
 
 #[test]
@@ -260,13 +260,13 @@ fn console_quiet() {
 fn colours_add_nothing_but_colours() {
     for detail in [Detail::Quiet, Detail::Normal, Detail::Verbose] {
         for run in [passing(), failing()] {
-            let coloured = console::render(&run, Options { colours: true, detail });
+            let coloured = console::render(&run, Settings { colours: true, ..plain(detail) });
             let lines = coloured.lines().map(|line| strip_colours(line).trim_end().to_owned() + "\n");
             assert_eq!(lines.collect::<String>(), console::render(&run, plain(detail)));
         }
     }
     assert!(
-        console::render(&passing(), Options { colours: true, detail: Detail::Normal }).contains("\x1b[32mok   \x1b[0m")
+        console::render(&passing(), Settings { colours: true, ..Settings::default() }).contains("\x1b[32mok   \x1b[0m")
     );
 }
 

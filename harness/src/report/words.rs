@@ -1,4 +1,4 @@
-//! Words that several renderers use.
+//! Wording that the renderers share.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub fn probe_words(probe: &Probe) -> String {
 }
 
 /// The probes of a test in order, each in a line: see [`probe_words`]. Where there are several, the number of the step comes
-/// first; where a step has one for each address family, the family is told.
+/// first; where a step has one for each address family, the family follows.
 pub fn probe_titles(test: &Test) -> Vec<String> {
     let span_of = |step: &Step| match step {
         Step::Probe(probe, _) => Some(probe.span.clone()),
@@ -45,7 +45,7 @@ pub fn duration(duration: Duration) -> String {
     match millis {
         0 => "< 1 ms".to_owned(),
         1..1_000 => format!("{millis} ms"),
-        // Rounded like the text, so that no 60.00 s comes out.
+        // Rounded like the text, so that it is never 60.00 s.
         1_000..59_995 => format!("{:.2} s", duration.as_secs_f64()),
         _ => {
             let seconds = duration.as_secs_f64().round() as u64;
@@ -77,13 +77,13 @@ pub(super) fn counts(counts: Counts) -> String {
     words
 }
 
-/// What to say of a test that probed nothing and does not say why.
+/// The error of a test; one without probes has an error of its own.
 pub(super) fn trouble(test: &TestReport) -> Option<Trouble> {
-    let nothing = || Trouble { cause: Cause::Input, message: "nothing was probed".to_owned(), help: None, span: None };
+    let nothing = || Trouble { cause: Cause::Input, message: "no probe was sent".to_owned(), help: None, span: None };
     test.error.clone().or_else(|| test.probes.is_empty().then(nothing))
 }
 
-/// What went wrong with a test in one line, for reports that have room for no more.
+/// The first failure of a test, in one line.
 pub(super) fn headline(test: &TestReport) -> Option<String> {
     let differences: Vec<String> =
         test.probes.iter().flat_map(|probe| &probe.verdict.differences).map(ToString::to_string).collect();

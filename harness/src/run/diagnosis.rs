@@ -11,9 +11,9 @@ use crate::documents::Document;
 use crate::observation::Observation;
 use crate::predict::{NO_ADDRESS, Network, NewFlow, PredictedBranch, Prediction};
 use crate::probe::Prober;
-use crate::report::{Diagnosis, KernelWay, RuleExcerpt};
+use crate::report::{Diagnosis, KernelMatch, RuleExcerpt};
 use crate::scenario::{Flows, Probe, Scenario};
-use crate::sources::{Context, Seen, Sources, promise_words};
+use crate::sources::{Context, FlowOutcome, Sources, promise_words};
 use crate::trace::{Difference, Passage, Traced, TracedWhat, nearest, send_traced};
 
 /// Rules that are shown at most: a failure fits on a screen.
@@ -58,7 +58,7 @@ impl Failure<'_> {
         let question = context.question(probe);
         let sources = question.as_ref().map(|question| context.sources(question, &sent, &flow));
         let prediction = sources.as_ref().and_then(|sources| sources.prediction.as_ref());
-        let seen = Seen::observed(&flow);
+        let seen = FlowOutcome::observed(&flow);
         let way = prediction.map(|prediction| Way::of(&context.network, prediction, &seen, traced.as_deref().ok()));
         let diagnosis = Diagnosis {
             promise: sources.as_ref().map(|sources| promise_words(&sources.promise)),
@@ -100,10 +100,10 @@ const LED_ELSEWHERE: &str = "What nodes remembered of earlier flows, connections
 fn was_led_elsewhere(sources: &Sources<'_, '_>, first: &Observation) -> bool {
     let Observation::Flow(first) = first else { return false };
     let branches = sources.prediction.as_ref().map(|prediction| prediction.branches.iter());
-    let outcomes: Option<Vec<Seen>> =
-        branches.and_then(|branches| branches.map(|branch| Seen::predicted(&branch.outcome)).collect());
-    let can_become = |seen: &Seen| outcomes.iter().flatten().any(|outcome| outcome.is_like(seen));
-    outcomes.is_some() && can_become(&sources.seen) && !can_become(&Seen::observed(first))
+    let outcomes: Option<Vec<FlowOutcome>> =
+        branches.and_then(|branches| branches.map(|branch| FlowOutcome::predicted(&branch.outcome)).collect());
+    let can_become = |seen: &FlowOutcome| outcomes.iter().flatten().any(|outcome| outcome.is_like(seen));
+    outcomes.is_some() && can_become(&sources.seen) && !can_become(&FlowOutcome::observed(first))
 }
 
 /// The branches of a prediction in lines, with their shares where there are several.
@@ -123,20 +123,21 @@ fn branches(prediction: &Prediction) -> Vec<String> {
 /// The way that matters: the one that the kernel went, as far as it went a predicted one.
 struct Way {
     rules: Vec<RuleExcerpt>,
-    kernel: Option<KernelWay>,
+    kernel: Option<KernelMatch>,
 }
 
 impl Way {
-    fn of(network: &Network<'_>, prediction: &Prediction, seen: &Seen, traced: Option<&[Traced]>) -> Self {
+    fn of(network: &Network<'_>, prediction: &Prediction, seen: &FlowOutcome, traced: Option<&[Traced]>) -> Self {
         let all = &prediction.branches;
         let found = traced.and_then(|traced| nearest(network, all, traced, seen));
-        let is_it = |branch: &&PredictedBranch| Seen::predicted(&branch.outcome).is_some_and(|one| one.is_like(seen));
+        let is_it =
+            |branch: &&PredictedBranch| FlowOutcome::predicted(&branch.outcome).is_some_and(|one| one.is_like(seen));
         let likely = || all.iter().find(is_it).or_else(|| all.first());
         let branch = found.as_ref().map(|(way, _)| &all[*way]).or_else(likely);
-        let met = traced.unwrap_or_default().iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).count();
-        let kernel = found.map(|(_, comparison)| KernelWay {
-            alike: comparison.alike,
-            met,
+        let matched = traced.unwrap_or_default().iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).count();
+        let kernel = found.map(|(_, comparison)| KernelMatch {
+            as_predicted: comparison.alike,
+            matched,
             difference: comparison.difference.as_ref().map(difference_words),
         });
         Self { rules: branch.map(|branch| excerpts(network, branch)).unwrap_or_default(), kernel }

@@ -16,7 +16,7 @@ use crate::lab::{Lab, generate_for_lab, with_lab};
 use crate::observation::{Observation, Tally};
 use crate::probe::Prober;
 use crate::report::{Diagnosis, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
-use crate::scenario::{Balance, Expectation, Flows, MOST_FLOWS, OutcomeExpectation, Probe, Scenario, Step, Test};
+use crate::scenario::{Balance, Expectation, ExpectedOutcome, Flows, MOST_FLOWS, Probe, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal, is_clear, most_flows, sample_size};
 use crate::text::printable;
 use crate::{output, topology};
@@ -354,7 +354,7 @@ pub(super) fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Re
     let shares = match (probe.flows, &expectation.balance, &expectation.outcome) {
         (Flows::Exactly(number), ..) => return Ok(number),
         (Flows::Auto, Some(Balance::Shares(shares)), _) => shares.iter().map(|(_, share)| *share).collect(),
-        (Flows::Auto, _, Some(OutcomeExpectation::Delivered(targets))) => {
+        (Flows::Auto, _, Some(ExpectedOutcome::Delivered(targets))) => {
             vec![1.0 / targets.len().max(1) as f64; targets.len()]
         }
         (Flows::Auto, ..) => vec![1.0],

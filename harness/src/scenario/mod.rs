@@ -18,9 +18,9 @@ mod tests;
 pub use crate::input::{Diagnostic, Diagnostics, Label, MOST_FLOWS, Reach, Span};
 pub(crate) use model::pod_label;
 pub use model::{
-    Balance, Cni, CniKind, Destination, DropPlace, Expectation, Flows, Host, Install, Note, OtherRules,
-    OutcomeExpectation, Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, Setting, SourceExpectation,
-    Step, Target, Test, Vantage,
+    Balance, Cni, CniKind, Destination, DropPlace, Expectation, ExpectedOutcome, Flows, Host, Install, Note,
+    OtherRules, Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, Setting, SourceExpectation, Step,
+    Target, Test, Vantage,
 };
 pub use plain::{PlainCluster, cluster, proxy_config};
 pub use read::{load, load_within, parse};

@@ -265,7 +265,7 @@ pub enum Flows {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Expectation {
     /// What becomes of the packet.
-    pub outcome: Option<OutcomeExpectation>,
+    pub outcome: Option<ExpectedOutcome>,
     /// The source that the receiver sees.
     pub source: Option<SourceExpectation>,
     /// What the sender sees of the answer.
@@ -278,7 +278,7 @@ pub struct Expectation {
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OutcomeExpectation {
+pub enum ExpectedOutcome {
     /// It comes out at one of these.
     Delivered(Vec<Target>),
     /// The sender is told that it is refused.

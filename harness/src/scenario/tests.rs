@@ -99,7 +99,7 @@ fn the_example_becomes_a_model() {
     assert_eq!(
         probes[0].1,
         &Expectation {
-            outcome: Some(OutcomeExpectation::Delivered(vec![nginx("nginx", "10.244.2.2")])),
+            outcome: Some(ExpectedOutcome::Delivered(vec![nginx("nginx", "10.244.2.2")])),
             source: Some(SourceExpectation::Preserved),
             reply: Some(ReplyExpectation::FromVip),
             balance: None,
@@ -110,7 +110,7 @@ fn the_example_becomes_a_model() {
     assert_eq!(probes[1].1.outcome, probes[0].1.outcome);
     let Step::Apply(after) = steps[2] else { panic!("the third step is a change") };
     assert_eq!(after.slices[0].endpoints[0].addresses, [ip("10.244.2.3")]);
-    assert_eq!(probes[2].1.outcome, Some(OutcomeExpectation::Delivered(vec![nginx("nginx-new", "10.244.2.3")])));
+    assert_eq!(probes[2].1.outcome, Some(ExpectedOutcome::Delivered(vec![nginx("nginx-new", "10.244.2.3")])));
 }
 
 /// Lines may end as they do in Windows, whatever becomes of the rules.

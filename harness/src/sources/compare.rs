@@ -8,8 +8,8 @@ use svclab_rules::cluster::{Cluster, Protocol, ProxyMode};
 use svclab_rules::profile::{Profile, UnknownVersion};
 use svclab_rules::promise::{Eligible, Outcome, Owner, Promise, Question, Rejection, Reply, Source};
 
-use super::seen::{Seen, outcome_words};
-use crate::predict::{Predicted, Prediction};
+use super::outcome::{FlowOutcome, outcome_words};
+use crate::predict::{PredictedOutcome, Prediction};
 use crate::scenario::RejectKind;
 use crate::topology::{Role, Topology};
 
@@ -50,44 +50,46 @@ pub(crate) struct Flow<'a> {
 
 impl Comparison {
     /// Whether a promise admits what came of a flow.
-    pub(crate) fn admits(&self, promise: &Promise, flow: Flow<'_>, seen: &Seen) -> bool {
+    pub(crate) fn admits(&self, promise: &Promise, flow: Flow<'_>, seen: &FlowOutcome) -> bool {
         let Question { to, protocol, .. } = flow.question;
         match (&promise.outcome, seen) {
             (Outcome::NotPromised, _) => true,
-            (Outcome::Delivered { endpoints, .. }, Seen::Delivered { source, destination, reply, .. }) => {
+            (Outcome::Delivered { endpoints, .. }, FlowOutcome::Delivered { source, destination, reply, .. }) => {
                 endpoints.iter().any(|endpoint| {
                     endpoint.address == *destination
                         && self.admits_source(&endpoint.source, flow, source.ip(), *destination)
                         && admits_reply(endpoint, *to, *reply)
                 })
             }
-            (Outcome::Rejected(rejection), Seen::Rejected(kind)) => is_kind(*rejection, *protocol, *kind),
-            (Outcome::Dropped | Outcome::Refused, Seen::Dropped { at, .. }) => is_on(promise.node.as_deref(), at),
-            (Outcome::Refused, Seen::Rejected(_)) => true,
+            (Outcome::Rejected(rejection), FlowOutcome::Rejected(kind)) => is_kind(*rejection, *protocol, *kind),
+            (Outcome::Dropped | Outcome::Refused, FlowOutcome::Dropped { at, .. }) => {
+                is_on(promise.node.as_deref(), at)
+            }
+            (Outcome::Refused, FlowOutcome::Rejected(_)) => true,
             (Outcome::NotAService(owner), seen) => self.admits_of_owner(owner, flow, seen),
             _ => false,
         }
     }
 
     /// Whether a packet goes where its address leads.
-    fn admits_of_owner(&self, owner: &Owner, flow: Flow<'_>, seen: &Seen) -> bool {
+    fn admits_of_owner(&self, owner: &Owner, flow: Flow<'_>, seen: &FlowOutcome) -> bool {
         let Question { to, protocol, .. } = flow.question;
         match (owner, seen) {
-            (Owner::Node(_), Seen::Rejected(kind)) => is_kind(Rejection::NoListener, *protocol, *kind),
-            (Owner::Node(node), Seen::Dropped { at, is_unheard: true, .. }) => {
+            (Owner::Node(_), FlowOutcome::Rejected(kind)) => is_kind(Rejection::NoListener, *protocol, *kind),
+            (Owner::Node(node), FlowOutcome::Dropped { at, is_unheard: true, .. }) => {
                 *protocol == Protocol::Sctp && is_on(Some(node), at)
             }
-            (Owner::Node(_) | Owner::Nobody, Seen::Delivered { destination, .. }) => destination == to,
-            (Owner::Pod(_, promised), Seen::Delivered { source, destination, .. }) => {
+            (Owner::Node(_) | Owner::Nobody, FlowOutcome::Delivered { destination, .. }) => destination == to,
+            (Owner::Pod(_, promised), FlowOutcome::Delivered { source, destination, .. }) => {
                 destination == to && self.admits_source(promised, flow, source.ip(), *destination)
             }
             // Where a machine outside of the cluster has the address, it leads there.
-            (Owner::Nobody, Seen::Dropped { is_astray, .. }) => {
+            (Owner::Nobody, FlowOutcome::Dropped { is_astray, .. }) => {
                 let leads_into_cluster = || self.pod_ranges.iter().any(|range| range.contains(&to.ip()));
                 !self.outside.contains(&to.ip()) && (*is_astray || leads_into_cluster())
             }
             // A router may know no way; that a port is closed could only be said by somebody who has the address.
-            (Owner::Nobody, Seen::Rejected(kind)) => {
+            (Owner::Nobody, FlowOutcome::Rejected(kind)) => {
                 !matches!(kind, RejectKind::PortUnreachable | RejectKind::TcpReset | RejectKind::SctpAbort)
             }
             _ => false,
@@ -107,11 +109,11 @@ impl Comparison {
     }
 
     /// What a branch of a prediction comes to, in words that are the same for what a promise does not tell apart.
-    pub(crate) fn words(&self, promise: &Promise, outcome: &Predicted) -> String {
-        match (&promise.outcome, Seen::predicted(outcome)) {
+    pub(crate) fn words(&self, promise: &Promise, outcome: &PredictedOutcome) -> String {
+        match (&promise.outcome, FlowOutcome::predicted(outcome)) {
             (Outcome::NotPromised, _) => "nothing is promised".to_owned(),
-            (Outcome::Refused, Some(Seen::Rejected(_) | Seen::Dropped { .. })) => "refused".to_owned(),
-            (promised, Some(Seen::Delivered { at, source, destination, reply })) => {
+            (Outcome::Refused, Some(FlowOutcome::Rejected(_) | FlowOutcome::Dropped { .. })) => "refused".to_owned(),
+            (promised, Some(FlowOutcome::Delivered { at, source, destination, reply })) => {
                 let (promised_source, promised_reply) = promised_ends(promised, destination);
                 let source = match promised_source {
                     Some(Source::PreservedOrNode(_)) => "anybody".to_owned(),
@@ -145,7 +147,7 @@ impl Comparison {
         let Outcome::Delivered { endpoints, .. } = &promise.outcome else { return true };
         let mut shares: BTreeMap<SocketAddr, f64> = BTreeMap::new();
         for branch in &prediction.branches {
-            if let Predicted::Delivered { destination, .. } = &branch.outcome {
+            if let PredictedOutcome::Delivered { destination, .. } = &branch.outcome {
                 *shares.entry(*destination).or_default() += branch.share.to_f64();
             }
         }

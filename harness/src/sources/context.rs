@@ -10,7 +10,7 @@ use super::compare::Comparison;
 use super::part::Sources;
 use crate::documents::{Document, DocumentError};
 use crate::observation::FlowObservation;
-use crate::predict::{Network, NewFlow, PredictError, Predicted};
+use crate::predict::{Network, NewFlow, PredictError, PredictedOutcome};
 use crate::scenario::{Host, Probe, Vantage};
 use crate::topology::{Netns, Topology};
 
@@ -83,7 +83,7 @@ impl<'a> Context<'a> {
     }
 
     /// Predicted outcomes of a question in words that are equal where its promise does not distinguish them.
-    pub(crate) fn words_of_what_is_promised(&self, question: &Question) -> impl Fn(&Predicted) -> String {
+    pub(crate) fn words_of_what_is_promised(&self, question: &Question) -> impl Fn(&PredictedOutcome) -> String {
         let promise = self.promise(question);
         move |outcome| self.comparison.words(&promise, outcome)
     }

@@ -1,6 +1,6 @@
 //! Three sources about one flow: what is promised, what the rules say, what was seen.
 //!
-//! - `seen`: what came of a flow, in one form for prediction and observation;
+//! - `outcome`: what came of a flow, in one form for prediction and observation;
 //! - `compare`: whether a promise admits it, and whether two of the sources say the same;
 //! - `part`: who disagrees with whom;
 //! - `context`: promise, prediction and observation of any flow in one state of a cluster;
@@ -9,13 +9,13 @@
 mod compare;
 mod context;
 mod disagreement;
+mod outcome;
 mod part;
-mod seen;
 mod words;
 
 pub use disagreement::Disagreement;
 
 pub(crate) use context::Context;
+pub(crate) use outcome::{FlowOutcome, outcome_words};
 pub(crate) use part::Sources;
-pub(crate) use seen::{Seen, outcome_words};
 pub(crate) use words::promise_words;

@@ -7,9 +7,9 @@ use svclab_rules::promise::{Outcome, Promise, Question};
 use super::compare::Flow;
 use super::context::Context;
 use super::disagreement::Disagreement;
-use super::seen::{Seen, kind_words, outcome_words};
+use super::outcome::{FlowOutcome, kind_words, outcome_words};
 use crate::observation::FlowObservation;
-use crate::predict::{Network, NewFlow, Predicted, PredictedBranch, PredictedReply, Prediction};
+use crate::predict::{Network, NewFlow, PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
 
 /// What three sources say of a flow.
 pub(crate) struct Sources<'c, 'a> {
@@ -18,7 +18,7 @@ pub(crate) struct Sources<'c, 'a> {
     sent: &'c NewFlow,
     pub(crate) promise: Promise,
     pub(crate) prediction: Option<Prediction>,
-    pub(crate) seen: Seen,
+    pub(crate) seen: FlowOutcome,
 }
 
 impl<'c, 'a> Sources<'c, 'a> {
@@ -31,7 +31,7 @@ impl<'c, 'a> Sources<'c, 'a> {
     ) -> Self {
         let flow = Flow { question, source: observed.source.ip() };
         let (promise, prediction) = (context.promise(question), context.network.predict(sent));
-        let mut seen = Seen::observed(observed);
+        let mut seen = FlowOutcome::observed(observed);
         prediction.iter().flat_map(|prediction| &prediction.branches).for_each(|branch| seen.explain(&branch.outcome));
         Self { context, flow, sent, promise, prediction, seen }
     }
@@ -93,14 +93,14 @@ impl<'c, 'a> Sources<'c, 'a> {
         (disagreement, self.branch_in_short(branch))
     }
 
-    fn admits(&self, seen: &Seen) -> bool {
+    fn admits(&self, seen: &FlowOutcome) -> bool {
         self.context.comparison.admits(&self.promise, self.flow, seen)
     }
 
     /// Whether what was seen is among what is predicted.
     fn predicted(&self, prediction: &Prediction) -> bool {
         let same_source = prediction.source.ip() == self.flow.source;
-        let outcomes = prediction.branches.iter().filter_map(|branch| Seen::predicted(&branch.outcome));
+        let outcomes = prediction.branches.iter().filter_map(|branch| FlowOutcome::predicted(&branch.outcome));
         same_source && outcomes.into_iter().any(|one| one.is_like(&self.seen))
     }
 
@@ -109,7 +109,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         prediction
             .branches
             .iter()
-            .find(|branch| Seen::predicted(&branch.outcome).is_none_or(|seen| !self.admits(&seen)))
+            .find(|branch| FlowOutcome::predicted(&branch.outcome).is_none_or(|seen| !self.admits(&seen)))
     }
 
     /// The branch to show: one that is not promised, else the first.
@@ -127,21 +127,23 @@ impl<'c, 'a> Sources<'c, 'a> {
 
     fn branch_in_short(&self, branch: &PredictedBranch) -> String {
         match &branch.outcome {
-            dropped @ Predicted::Dropped { .. } => dropped.to_string(),
-            Predicted::Rejected { kind, at, cause } => format!("rejected on {at} ({}): {cause}", kind_words(*kind)),
-            Predicted::Unknown { rule, .. } => format!("unknown because of {rule}"),
-            Predicted::Delivered { reply: PredictedReply::Lost { at, cause }, .. } => {
+            dropped @ PredictedOutcome::Dropped { .. } => dropped.to_string(),
+            PredictedOutcome::Rejected { kind, at, cause } => {
+                format!("rejected on {at} ({}): {cause}", kind_words(*kind))
+            }
+            PredictedOutcome::Unknown { rule, .. } => format!("unknown because of {rule}"),
+            PredictedOutcome::Delivered { reply: PredictedReply::Lost { at, cause }, .. } => {
                 format!("delivered, and the answer is lost on {at}: {cause}")
             }
-            Predicted::Delivered { .. } => {
-                Seen::predicted(&branch.outcome).map(|seen| self.short(&seen)).unwrap_or_default()
+            PredictedOutcome::Delivered { .. } => {
+                FlowOutcome::predicted(&branch.outcome).map(|seen| self.short(&seen)).unwrap_or_default()
             }
         }
     }
 
     /// What came of the flow, without what differs from flow to flow.
-    fn short(&self, seen: &Seen) -> String {
-        let Seen::Delivered { source, destination, reply, .. } = seen else { return seen.to_string() };
+    fn short(&self, seen: &FlowOutcome) -> String {
+        let FlowOutcome::Delivered { source, destination, reply, .. } = seen else { return seen.to_string() };
         let Outcome::Delivered { endpoints, .. } = &self.promise.outcome else {
             return "delivered".to_owned();
         };
@@ -161,10 +163,12 @@ impl<'c, 'a> Sources<'c, 'a> {
     }
 }
 
-fn unknown(outcome: &Predicted) -> Option<String> {
+fn unknown(outcome: &PredictedOutcome) -> Option<String> {
     match outcome {
-        Predicted::Unknown { rule, why } => Some(format!("{why}; {rule}")),
-        Predicted::Delivered { reply: PredictedReply::Unknown(rule), .. } => Some(format!("of the answer; {rule}")),
+        PredictedOutcome::Unknown { rule, why } => Some(format!("{why}; {rule}")),
+        PredictedOutcome::Delivered { reply: PredictedReply::Unknown(rule), .. } => {
+            Some(format!("of the answer; {rule}"))
+        }
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use svclab_rules::walk::{Evaluated, Transport};
 
 use super::{Passage, TraceSource, Traced, TracedWhat};
 use crate::predict::{AnyRule, MatchedRule, Network, PredictedBranch, Stage};
-use crate::sources::Seen;
+use crate::sources::FlowOutcome;
 use crate::topology::NetnsId;
 
 /// The port of a tunnel's packets, which are not traced (VXLAN as Linux has it).
@@ -50,7 +50,7 @@ pub(crate) fn nearest(
     network: &Network<'_>,
     branches: &[PredictedBranch],
     traced: &[Traced],
-    seen: &Seen,
+    seen: &FlowOutcome,
 ) -> Option<(usize, Comparison)> {
     if traced.is_empty() {
         return None;
@@ -58,7 +58,7 @@ pub(crate) fn nearest(
     let compared = branches.iter().map(|branch| compare(network, branch, traced)).enumerate();
     // Of equals the first.
     compared.reduce(|best, next| {
-        let ends_so = |way: usize| Seen::predicted(&branches[way].outcome).is_some_and(|end| end.is_like(seen));
+        let ends_so = |way: usize| FlowOutcome::predicted(&branches[way].outcome).is_some_and(|end| end.is_like(seen));
         let rank = |(way, one): &(usize, Comparison)| (one.difference.is_none(), one.alike, ends_so(*way));
         if rank(&next) > rank(&best) { next } else { best }
     })
@@ -221,7 +221,7 @@ mod tests {
                 network,
                 &prediction.branches,
                 &told,
-                &Seen::Dropped { at: "node/worker".to_owned(), is_astray: false, is_unheard: false },
+                &FlowOutcome::Dropped { at: "node/worker".to_owned(), is_astray: false, is_unheard: false },
             )
             .unwrap();
             assert_eq!((way, comparison.alike, &comparison.difference), (1, told.len(), &None));
@@ -268,7 +268,7 @@ mod tests {
                 network,
                 &prediction.branches,
                 &told,
-                &Seen::Dropped { at: "node/worker".to_owned(), is_astray: false, is_unheard: false },
+                &FlowOutcome::Dropped { at: "node/worker".to_owned(), is_astray: false, is_unheard: false },
             )
             .unwrap();
             let difference = comparison.difference.unwrap();

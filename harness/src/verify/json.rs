@@ -113,7 +113,7 @@ struct Row<'a> {
     from: &'a str,
     kind: &'static str,
     flows: usize,
-    parted: usize,
+    disagreeing: usize,
 }
 
 impl<'a> Row<'a> {
@@ -125,7 +125,7 @@ impl<'a> Row<'a> {
             AddressKind::NodePort => "node-port",
             AddressKind::Loopback => "loopback",
         };
-        Self { from: &asked.from, kind, flows: asked.flows, parted: asked.parted }
+        Self { from: &asked.from, kind, flows: asked.flows, disagreeing: asked.disagreeing }
     }
 }
 

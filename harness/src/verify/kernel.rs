@@ -7,11 +7,11 @@ use svclab_rules::walk::Assumptions;
 use crate::documents::Document;
 use crate::lab::{Backend, with_lab};
 use crate::observation::{Direction, FlowObservation};
-use crate::predict::{Network, NewFlow, Predicted, Prediction};
+use crate::predict::{Network, NewFlow, PredictedOutcome, Prediction};
 use crate::probe::{ProbeError, Prober};
 use crate::run::{RunError, guarded};
 use crate::scenario::{Probe, Scenario, Span};
-use crate::sources::Seen;
+use crate::sources::FlowOutcome;
 use crate::topology::{self, NetnsId};
 
 /// How prediction and kernel get on with each other about some flows.
@@ -101,19 +101,20 @@ impl Agreement {
     }
 
     fn add(&mut self, network: &Network<'_>, number: usize, probe: &Probe, observed: &FlowObservation) {
-        let seen = Seen::observed(observed);
+        let seen = FlowOutcome::observed(observed);
         let Some(prediction) = network.predict(&NewFlow::of(probe, observed.source.port())) else {
             let predicted = vec!["nothing: nobody can send this".to_owned()];
             self.contradictions.push(Contradiction { probe: number, predicted, observed: seen.to_string() });
             return;
         };
-        let outcomes = prediction.branches.iter().map(|branch| Seen::predicted(&branch.outcome).ok_or(&branch.outcome));
-        let outcomes = match outcomes.collect::<Result<Vec<Seen>, &Predicted>>() {
+        let outcomes =
+            prediction.branches.iter().map(|branch| FlowOutcome::predicted(&branch.outcome).ok_or(&branch.outcome));
+        let outcomes = match outcomes.collect::<Result<Vec<FlowOutcome>, &PredictedOutcome>>() {
             Ok(outcomes) => outcomes,
-            Err(Predicted::Unknown { why, .. }) => return self.unknown.push(why.to_string()),
+            Err(PredictedOutcome::Unknown { why, .. }) => return self.unknown.push(why.to_string()),
             Err(_) => return self.unknown.push("the answer's way".to_owned()),
         };
-        let predicts = |outcomes: &[Seen]| outcomes.iter().any(|outcome| outcome.is_like(&seen));
+        let predicts = |outcomes: &[FlowOutcome]| outcomes.iter().any(|outcome| outcome.is_like(&seen));
         if prediction.source.ip() == observed.source.ip() && predicts(&outcomes) {
             self.agreed += 1;
             self.by_chance += usize::from(outcomes.len() > 1);
@@ -129,7 +130,7 @@ impl Agreement {
 }
 
 /// What is predicted of a flow where the kernel chose the source ports that it was seen with: for its packet, or for the answer.
-fn outcomes_with_ports(network: &Network<'_>, probe: &Probe, observed: &FlowObservation) -> Vec<Seen> {
+fn outcomes_with_ports(network: &Network<'_>, probe: &Probe, observed: &FlowObservation) -> Vec<FlowOutcome> {
     let leaving = observed.path.iter().filter(|sighting| sighting.direction == Direction::Out);
     let leaving = leaving.filter_map(|one| Some((network.topology().find(&one.place)?, one.flow?.source.port())));
     let leaving: Vec<(NetnsId, u16)> = leaving.collect();
@@ -140,7 +141,7 @@ fn outcomes_with_ports(network: &Network<'_>, probe: &Probe, observed: &FlowObse
         .into_iter()
         .filter_map(|chosen| network.predict_where(&NewFlow::of(probe, observed.source.port()), &chosen));
     let branches = predicted.flat_map(|prediction| prediction.branches);
-    branches.filter_map(|branch| Seen::predicted(&branch.outcome)).collect()
+    branches.filter_map(|branch| FlowOutcome::predicted(&branch.outcome)).collect()
 }
 
 /// Each branch with its share, and behind it the rules that it met.

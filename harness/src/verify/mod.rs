@@ -32,7 +32,7 @@ pub use finding::{Example, Finding};
 pub use json::json;
 pub use kernel::{Agreement, Contradiction, compare_with_kernel};
 pub(crate) use questions::QuestionList;
-pub use render::{Style, page, summary};
+pub use render::{page, summary};
 pub use verification::{AddressKind, Asked, Verification};
 
 pub use crate::sources::Disagreement;

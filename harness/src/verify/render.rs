@@ -3,103 +3,98 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use anstyle::AnsiColor;
-
 use super::finding::{Example, Finding};
 use super::verification::{AddressKind, Verification};
 use super::{Options, Verified};
+use crate::page::{BAD, GOOD, MARKED, Page, Settings};
 use crate::report::Trouble;
-use crate::text::printable;
+use crate::text::{counted, printable};
 
-/// Vantage points up to which each has a row of its own.
+/// The number of vantage points up to which each has its own row.
 const MOST_ROWS: usize = 24;
-/// Rules of an example that are shown at most.
+/// The number of rules of an example at most.
 const MOST_RULES: usize = 30;
-/// Branches of an example that are shown at most.
+/// The number of predicted branches of an example at most.
 const MOST_BRANCHES: usize = 6;
+/// As wide as the labels of an example.
+const NO_LABEL: &str = "           ";
 
-/// How the page is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Style {
-    /// Whether it has colours, as ANSI escape sequences.
-    pub colours: bool,
-    /// Whether only what is wrong is said.
-    pub quiet: bool,
-}
-
-/// What came of one scenario.
-pub fn page(verified: &Verified, options: &Options, style: Style) -> String {
-    if style.quiet && verified.holds(options) {
-        return not_verified(verified)
-            .map(|told| format!("{}: {told}\n", printable(&verified.file)))
-            .unwrap_or_default();
+/// The page of one scenario.
+pub fn page(verified: &Verified, options: &Options, settings: Settings) -> String {
+    let mut page = Page::new(settings);
+    if settings.is_quiet() && verified.holds(options) {
+        if let Some(words) = not_verified(verified) {
+            page.line(0, format!("{}: {words}", printable(&verified.file)));
+        }
+        return page.finish();
     }
-    let mut page = format!("{}  {}\n", verified.name, printable(&verified.file));
+    page.line(0, format!("{}  {}", verified.name, printable(&verified.file)));
     match &verified.result {
         Ok(verification) => {
             table(&mut page, verification);
             for finding in &verification.findings {
-                show(&mut page, finding, finding.disagreement.fails(options.allow_unknown), style);
+                show(&mut page, finding, finding.disagreement.fails(options.allow_unknown));
             }
-            line(&mut page, &format!("  {}", closing(verification, options, style)));
-            not_verified(verified).iter().for_each(|told| line(&mut page, &format!("  {told}")));
+            page.line(2, closing(&page, verification, options));
+            if let Some(words) = not_verified(verified) {
+                page.line(2, words);
+            }
         }
-        Err(trouble) => show_trouble(&mut page, trouble, style),
+        Err(trouble) => show_trouble(&mut page, trouble),
     }
-    page.push('\n');
-    page
+    page.gap();
+    page.finish()
 }
 
-/// Which tables nobody looked at: their rules may drop or change the same traffic.
+/// The tables that are not part of the lab: their rules may drop or change the same traffic.
 fn not_verified(verified: &Verified) -> Option<String> {
     let tables = &verified.left_out;
-    let number = count(tables.len(), "table");
-    (!tables.is_empty()).then(|| format!("not verified: {number} beside kube-proxy's: {}", tables.join(", ")))
+    let number = counted(tables.len(), "table");
+    (!tables.is_empty()).then(|| format!("not verified: {number} other than kube-proxy's: {}", tables.join(", ")))
 }
 
-/// The end, over all scenarios.
-pub fn summary(all: &[Verified], options: &Options, style: Style) -> String {
+/// The summary of several scenarios.
+pub fn summary(all: &[Verified], options: &Options, settings: Settings) -> String {
     let held = all.iter().filter(|verified| verified.holds(options)).count();
     let flows: usize = all.iter().flat_map(|one| &one.result).map(Verification::flows).sum();
-    if (style.quiet && held == all.len()) || all.len() == 1 {
-        return String::new();
+    let mut page = Page::new(settings);
+    if (settings.is_quiet() && held == all.len()) || all.len() == 1 {
+        return page.finish();
     }
-    let mut text = String::new();
     for verified in all.iter().filter(|verified| !verified.holds(options)) {
-        line(&mut text, &format!("{}  {}", paint(style, AnsiColor::Red, "FAIL"), printable(&verified.file)));
+        page.line(0, format!("{}  {}", page.paint(BAD, "FAIL"), printable(&verified.file)));
     }
-    let scenarios = count(all.len(), "scenario");
-    let words = format!("{scenarios}: {held} agree, {} do not; {}", all.len() - held, count(flows, "flow"));
-    line(&mut text, &words);
-    text
+    let scenarios = counted(all.len(), "scenario");
+    page.line(0, format!("{scenarios}: {held} ok, {} failed; {}", all.len() - held, counted(flows, "flow")));
+    page.finish()
 }
 
-fn closing(verification: &Verification, options: &Options, style: Style) -> String {
+fn closing(page: &Page, verification: &Verification, options: &Options) -> String {
     let Verification { nodes, services, .. } = verification;
     let all = verification.flows();
-    let head = format!("{}, {}: {}", count(*nodes, "node"), count(*services, "service"), count(all, "flow"));
-    let parted: usize = verification.failures(options).map(|finding| finding.flows).sum();
-    let allowed: usize = verification.findings.iter().map(|finding| finding.flows).sum::<usize>() - parted;
+    let head = format!("{}, {}: {}", counted(*nodes, "node"), counted(*services, "service"), counted(all, "flow"));
+    let failed: usize = verification.failures(options).map(|finding| finding.flows).sum();
+    let allowed: usize = verification.findings.iter().map(|finding| finding.flows).sum::<usize>() - failed;
     let sources = "promise, prediction and observation";
-    let mut text = match parted {
-        0 => format!("{head}; {}", paint(style, AnsiColor::Green, &format!("{sources} agree"))),
-        parted => {
-            let words = format!("{sources} part about {}", count(parted, "flow"));
-            format!("{head}; {}", paint(style, AnsiColor::Red, &words))
+    let mut text = match failed {
+        0 => format!("{head}; {}", page.paint(GOOD, format!("{sources} agree"))),
+        failed => {
+            let words = format!("{sources} disagree on {}", counted(failed, "flow"));
+            format!("{head}; {}", page.paint(BAD, words))
         }
     };
     if allowed > 0 {
-        let _ = write!(text, ", but for {} as told above", count(allowed, "flow"));
+        let _ = write!(text, ", except for {} noted above", counted(allowed, "flow"));
     }
     if verification.not_promised > 0 {
-        let _ = write!(text, "; of {} nothing is promised", verification.not_promised);
+        let _ = write!(text, "; nothing is promised for {}", counted(verification.not_promised, "flow"));
     }
     let _ = write!(text, " ({:.1} s)", verification.duration.as_secs_f64());
     text
 }
 
-/// Vantage points in rows, kinds of addresses in columns: how many flows, and of these how many the sources agree about.
-fn table(page: &mut String, verification: &Verification) {
+/// Vantage points in rows, kinds of addresses in columns: the number of flows, or how many of them all sources agree on.
+fn table(page: &mut Page, verification: &Verification) {
     let mut points: Vec<&str> = Vec::new();
     for asked in &verification.asked {
         if !points.contains(&asked.from.as_str()) {
@@ -116,88 +111,60 @@ fn table(page: &mut String, verification: &Verification) {
             rows.len() - 1
         });
         let cell = cells.entry((row, asked.kind)).or_default();
-        *cell = (cell.0 + asked.flows, cell.1 + asked.parted);
+        *cell = (cell.0 + asked.flows, cell.1 + asked.disagreeing);
     }
     let columns = AddressKind::ALL.into_iter().filter(|kind| cells.keys().any(|(_, of)| of == kind));
     let columns: Vec<AddressKind> = columns.collect();
     let width = rows.iter().map(|row| row.chars().count()).max().unwrap_or(0);
     let heading: String = columns.iter().map(|kind| format!("  {:>13}", kind.heading())).collect();
-    line(page, &format!("  {:width$}{heading}", ""));
+    page.row(2, format!("{:width$}{heading}", ""));
     for (index, row) in rows.iter().enumerate() {
         let cell = |kind: &AddressKind| match cells.get(&(index, *kind)) {
             None => String::new(),
             Some((flows, 0)) => flows.to_string(),
-            Some((flows, parted)) => format!("{} of {flows}", flows - parted),
+            Some((flows, disagreeing)) => format!("{} of {flows}", flows - disagreeing),
         };
         let values: String = columns.iter().map(|kind| format!("  {:>13}", cell(kind))).collect();
-        line(page, &format!("  {row:width$}{values}"));
+        page.row(2, format!("{row:width$}{values}"));
     }
 }
 
-/// The row of a vantage point where there are too many for one each: `12 pods`.
+/// The row that a vantage point shares with others of its kind: `12 pods`.
 fn group(from: &str, all: &[&str]) -> String {
     let kind = |name: &str| name.split(['/', '@']).next().unwrap_or_default().to_owned();
     let own = kind(from);
     let number = all.iter().filter(|name| kind(name) == own).count();
-    if own == "localhost" { format!("localhost of {}", count(number, "node")) } else { count(number, &own) }
+    if own == "localhost" { format!("localhost of {}", counted(number, "node")) } else { counted(number, &own) }
 }
 
-fn show(page: &mut String, finding: &Finding, fails: bool, style: Style) {
+fn show(page: &mut Page, finding: &Finding, fails: bool) {
     let Finding { disagreement, what, flows, example } = finding;
-    let mark = if fails { paint(style, AnsiColor::Red, "FAIL") } else { paint(style, AnsiColor::Yellow, "note") };
-    line(page, "");
-    line(page, &format!("  {mark}  {}: {what}", count(*flows, "flow")));
-    line(page, &format!("        {}", disagreement.sentence()));
+    let mark = if fails { page.paint(BAD, "FAIL") } else { page.paint(MARKED, "note") };
+    page.gap();
+    page.labelled(2, format!("{mark}  "), format!("{}: {what}", counted(*flows, "flow")));
+    page.line(8, disagreement.sentence());
     if !fails {
         return;
     }
     let Example { flow, service, promise, prediction, observation, rules } = example;
     let service = service.as_ref().map(|service| format!("  ({service})")).unwrap_or_default();
-    line(page, &format!("        for example  {flow}{service}"));
-    line(page, &format!("          should     {promise}"));
+    page.labelled(8, "for example  ", format!("{flow}{service}"));
+    page.labelled(10, "promised   ", promise);
     for (position, branch) in prediction.iter().take(MOST_BRANCHES).enumerate() {
-        line(page, &format!("          {}{branch}", if position == 0 { "would      " } else { "           " }));
+        page.labelled(10, if position == 0 { "predicted  " } else { NO_LABEL }, branch);
     }
     if let Some(more) = prediction.len().checked_sub(MOST_BRANCHES + 1) {
-        line(page, &format!("                     and {}", count(more + 1, "branch")));
+        page.line(21, format!("and {} more", more + 1));
     }
-    line(page, &format!("          did        {observation}"));
+    page.labelled(10, "observed   ", observation);
     for (position, rule) in rules.iter().take(MOST_RULES).enumerate() {
-        line(page, &format!("          {}{rule}", if position == 0 { "by rules   " } else { "           " }));
+        page.labelled(10, if position == 0 { "rules      " } else { NO_LABEL }, rule);
     }
 }
 
-fn show_trouble(page: &mut String, trouble: &Trouble, style: Style) {
-    line(page, &format!("  {}  {}", paint(style, AnsiColor::Red, "ERROR"), trouble.message));
+fn show_trouble(page: &mut Page, trouble: &Trouble) {
+    page.labelled(2, format!("{}  ", page.paint(BAD, "ERROR")), &trouble.message);
     if let Some(help) = &trouble.help {
-        line(page, &format!("         {help}"));
+        page.line(9, help);
     }
-}
-
-fn line(page: &mut String, text: &str) {
-    page.push_str(text.trim_end());
-    page.push('\n');
-}
-
-fn paint(style: Style, colour: AnsiColor, text: &str) -> String {
-    let paint = anstyle::Style::new().fg_color(Some(colour.into())).bold();
-    if style.colours { format!("{paint}{text}{paint:#}") } else { text.to_owned() }
-}
-
-/// A number with its noun, thousands apart.
-fn count(number: usize, noun: &str) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    let plural = match (number, noun) {
-        (1, _) => "",
-        (_, "branch") => "es",
-        _ => "s",
-    };
-    format!("{text} {noun}{plural}")
 }

@@ -35,7 +35,7 @@ pub struct Asked {
     /// How many flows.
     pub flows: usize,
     /// Those that the sources part about; of these also what is no failure.
-    pub parted: usize,
+    pub disagreeing: usize,
 }
 
 /// What an address is to the cluster.
@@ -87,14 +87,14 @@ impl AddressKind {
 
 impl Verification {
     /// Counts a flow.
-    pub(super) fn count(&mut self, from: String, kind: AddressKind, parted: bool) {
-        let parted = usize::from(parted);
+    pub(super) fn count(&mut self, from: String, kind: AddressKind, disagrees: bool) {
+        let disagreeing = usize::from(disagrees);
         match self.asked.iter_mut().rev().find(|asked| asked.from == from && asked.kind == kind) {
             Some(asked) => {
                 asked.flows += 1;
-                asked.parted += parted;
+                asked.disagreeing += disagreeing;
             }
-            None => self.asked.push(Asked { from, kind, flows: 1, parted }),
+            None => self.asked.push(Asked { from, kind, flows: 1, disagreeing }),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rstest::rstest;
 use svclab::lab::{Backend, with_lab};
-use svclab::observation::Observed;
+use svclab::observation::ObservedOutcome;
 use svclab::probe::Prober;
 use svclab::scenario::{self, Probe, Scenario, Step};
 use svclab::{documents, testing, topology};
@@ -52,7 +52,7 @@ fn probes(scenario: &Scenario) -> Vec<Probe> {
 fn endpoints(prober: &mut Prober<'_>, probes: &[Probe]) -> Vec<SocketAddr> {
     let flows = prober.send_together(probes).unwrap_or_else(|error| panic!("{error}"));
     let reached = flows.into_iter().map(|flow| match flow.outcome {
-        Observed::Delivered(delivery) => delivery.destination,
+        ObservedOutcome::Delivered(delivery) => delivery.destination,
         other => panic!("{other:?}"),
     });
     reached.collect()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rstest::rstest;
 use svclab::lab::{Backend, with_lab};
-use svclab::observation::{Observation, Observed};
+use svclab::observation::{Observation, ObservedOutcome};
 use svclab::probe::Prober;
 use svclab::scenario::{self, Scenario, Step};
 use svclab::{documents, testing, topology};
@@ -70,7 +70,7 @@ fn rules_can_be_replaced_before_they_are_installed() {
             Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send(probe, 1))
         });
         let Observation::Flow(flow) = observation.expect("a lab").expect("a probe") else { panic!("one flow") };
-        let lost = Observed::Dropped { at: "underlay".to_owned(), has_left: true };
+        let lost = ObservedOutcome::Dropped { at: "underlay".to_owned(), has_left: true };
         assert_eq!(flow.outcome, lost, "nothing translates the address: {:#?}", flow.path);
     });
 }

@@ -345,7 +345,7 @@ fn a_scenario_is_read_from_standard_input(#[case] arguments: &[&str], #[case] be
 #[case::rules(&["verify", "-"], SAVED, 0, "standard input: assumed: the rules, with")]
 #[case::shares(&["cascade", "-"], "../scenarios/seeds/000-foo-three-replicas.yaml", 0, "kube-system/coredns:metrics tcp  100.96.128.2:9153")]
 #[case::edited_shares(&["cascade", "-"], "tests/texts/returned.txt", 1, "DEFECT  rule 1: 1/2 of new connections leave the chain untranslated")]
-#[case::unknown_shares(&["cascade", "-"], "tests/texts/part.txt", 1, "shares of 1 cascade unknown: these rules do not show all")]
+#[case::unknown_shares(&["cascade", "-"], "tests/texts/part.txt", 1, "shares of 1 cascade unknown: incomplete rules")]
 #[case::no_objects(&["check", "-"], OBJECTS, 2, "this is a Kubernetes object (Node), no scenario")]
 #[case::no_rules(
     &["explain", "-", "--from=pod/client", "--to=service/web:80"],

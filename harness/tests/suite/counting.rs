@@ -8,7 +8,7 @@ use std::process::Command;
 
 use rstest::rstest;
 use svclab::lab::{Backend, Lab, with_lab};
-use svclab::observation::{Observation, Observed, Tally};
+use svclab::observation::{Observation, ObservedOutcome, Tally};
 use svclab::probe::Prober;
 use svclab::scenario::{self, Flows, Probe, Scenario, Step};
 use svclab::{documents, testing, topology};
@@ -101,7 +101,7 @@ fn single_flows_are_followed_after_many_were_counted() {
                 let Observation::Flow(flow) = prober.send(&probe(&scenario, 1), 1).expect("a flow") else {
                     panic!("one flow is followed");
                 };
-                assert!(matches!(flow.outcome, Observed::Delivered(_)), "{flow:?}");
+                assert!(matches!(flow.outcome, ObservedOutcome::Delivered(_)), "{flow:?}");
                 assert!(flow.path.len() > 2, "every tap sees again: {flow:?}");
             }
         });

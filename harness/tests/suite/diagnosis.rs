@@ -5,9 +5,10 @@ use std::path::Path;
 
 use rstest::rstest;
 use svclab::lab::Backend;
+use svclab::page::Settings;
 use svclab::report::{Diagnosis, ProbeReport, RunReport, console};
 use svclab::run::{Options, run};
-use svclab::scenario::{self, DropPlace, OutcomeExpectation, Scenario, Step};
+use svclab::scenario::{self, DropPlace, ExpectedOutcome, Scenario, Step};
 use svclab::testing;
 
 /// The lines of a screen, on which a failure is told.
@@ -22,9 +23,9 @@ fn spoil(scenario: &mut Scenario, test: &str) {
     let test = scenario.tests.iter_mut().find(|one| one.name == test).expect("a test of this name");
     for step in &mut test.steps {
         if let Step::Probe(_, expectation) = step {
-            let is_dropped = matches!(expectation.outcome, Some(OutcomeExpectation::Dropped(_)));
-            let dropped = OutcomeExpectation::Dropped(DropPlace::InCluster);
-            let other = if is_dropped { OutcomeExpectation::Delivered(Vec::new()) } else { dropped };
+            let is_dropped = matches!(expectation.outcome, Some(ExpectedOutcome::Dropped(_)));
+            let dropped = ExpectedOutcome::Dropped(DropPlace::InCluster);
+            let other = if is_dropped { ExpectedOutcome::Delivered(Vec::new()) } else { dropped };
             (expectation.outcome, expectation.source, expectation.reply) = (Some(other), None, None);
         }
     }
@@ -33,7 +34,7 @@ fn spoil(scenario: &mut Scenario, test: &str) {
 fn failed(report: &RunReport) -> (&ProbeReport, &Diagnosis) {
     let probes = report.scenarios.iter().flat_map(|scenario| &scenario.tests).flat_map(|test| &test.probes);
     let probe = probes.into_iter().find(|probe| !probe.verdict.held);
-    let probe = probe.unwrap_or_else(|| panic!("{}", console::render(report, console::Options::default())));
+    let probe = probe.unwrap_or_else(|| panic!("{}", console::render(report, Settings::default())));
     (probe, probe.diagnosis.as_ref().expect("an diagnosis of a probe that failed"))
 }
 
@@ -85,12 +86,12 @@ fn a_failure_says_who_is_wrong(
         assert!(diagnosis.prediction.iter().any(|branch| branch.contains(prediction)), "{diagnosis:?}");
         assert!(probe.rules.iter().flat_map(|excerpt| &excerpt.lines).any(|line| line.contains(rule)), "{probe:?}");
         let kernel = diagnosis.kernel.as_ref().expect("the kernel was traced");
-        assert!(kernel.alike > 0 && kernel.difference.is_none(), "{diagnosis:?}");
+        assert!(kernel.as_predicted > 0 && kernel.difference.is_none(), "{diagnosis:?}");
         assert_eq!(diagnosis.untraced, None);
         assert!(probe.look.as_ref().is_some_and(|look| look.starts_with("svclab explain --from=")), "{probe:?}");
-        let page = console::render(&report, console::Options::default());
+        let page = console::render(&report, Settings::default());
         assert!(page.lines().count() <= SCREEN, "{page}");
-        assert!(page.find(meaning) < page.find("should    "), "what it means is told first: {page}");
+        assert!(page.find(meaning) < page.find("promised   "), "what it means is told first: {page}");
     });
 }
 
@@ -124,7 +125,7 @@ tests:
         for diagnosis in diagnoses {
             assert_eq!(diagnosis.meaning, "Promise, prediction and kernel agree: the expectation differs.");
             let kernel = diagnosis.kernel.as_ref().expect("the kernel was traced");
-            assert!(kernel.alike > 0 && kernel.difference.is_none(), "{diagnosis:?}");
+            assert!(kernel.as_predicted > 0 && kernel.difference.is_none(), "{diagnosis:?}");
         }
     });
 }
@@ -155,7 +156,7 @@ tests:
         let report = run(&[scenario], &Options::default(), &|_| {});
         let probes = &report.scenarios[0].tests[0].probes;
         let held: Vec<bool> = probes.iter().map(|probe| probe.verdict.held).collect();
-        assert_eq!(held, [true, false, true], "{}", console::render(&report, console::Options::default()));
+        assert_eq!(held, [true, false, true], "{}", console::render(&report, Settings::default()));
         let diagnosis = probes[1].diagnosis.as_ref().expect("an diagnosis of a probe that failed");
         let words = "What nodes remembered of earlier flows, connections or clients, changed its way. Sent again where nothing is \
                      remembered: Promise, prediction and kernel agree.";

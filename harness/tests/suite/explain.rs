@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rstest::rstest;
-use svclab::explain::{Explanation, Style, Verdict, explain, explain_live, mermaid, page, svg};
+use svclab::explain::{Explanation, OutcomeKind, Style, explain, explain_live, mermaid, page, svg};
 use svclab::infer::{AdHocProbe, load_with_ad_hoc_probe};
 use svclab::lab::Backend;
 use svclab::testing;
@@ -49,22 +49,22 @@ fn a_node_port() {
     "other-rules/forward-policy-drop.yaml",
     "pod/client",
     "service/web:80",
-    Verdict::Dropped,
+    OutcomeKind::Dropped,
     "by the policy of FORWARD"
 )]
-#[case::no_endpoint("no-endpoints/reject.yaml", "pod/client", "service/web:80", Verdict::Rejected, "-j REJECT")]
+#[case::no_endpoint("no-endpoints/reject.yaml", "pod/client", "service/web:80", OutcomeKind::Rejected, "-j REJECT")]
 #[case::nftables(
     "nftables/no-endpoints.yaml",
     "pod/client",
     "service/web:http",
-    Verdict::Rejected,
+    OutcomeKind::Rejected,
     "by table kube-proxy: reject-chain reject"
 )]
 fn the_end_is_told(
     #[case] file: &str,
     #[case] from: &str,
     #[case] to: &str,
-    #[case] verdict: Verdict,
+    #[case] verdict: OutcomeKind,
     #[case] words: &str,
 ) {
     let explanation = explained(file, &aim(from, to));

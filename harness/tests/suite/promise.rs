@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rstest::rstest;
 use svclab::scenario::{
-    self, Balance, DropPlace, Expectation, OutcomeExpectation, Probe, RejectKind, ReplyExpectation, Scenario,
+    self, Balance, DropPlace, Expectation, ExpectedOutcome, Probe, RejectKind, ReplyExpectation, Scenario,
     SourceExpectation, Step, Target, Vantage,
 };
 use svclab::topology::{self, Topology};
@@ -236,37 +236,36 @@ impl View<'_> {
         Ok(())
     }
 
-    fn compare_outcome(&self, expected: &OutcomeExpectation, promise: &Promise) -> Result<(), String> {
+    fn compare_outcome(&self, expected: &ExpectedOutcome, promise: &Promise) -> Result<(), String> {
         let agreed = match (expected, &promise.outcome) {
-            (OutcomeExpectation::Delivered(targets), Outcome::Delivered { endpoints, affinity_seconds }) => {
+            (ExpectedOutcome::Delivered(targets), Outcome::Delivered { endpoints, affinity_seconds }) => {
                 let is_promised = |target: &Target| endpoints.iter().any(|endpoint| is_at(target, endpoint.address));
                 let is_expected = |endpoint: &Eligible| targets.iter().any(|target| is_at(target, endpoint.address));
                 // With affinity an author may know which of the endpoints the client has met before.
                 targets.iter().all(is_promised) && (affinity_seconds.is_some() || endpoints.iter().all(is_expected))
             }
-            (OutcomeExpectation::Delivered(targets), Outcome::NotAService(_)) => {
+            (ExpectedOutcome::Delivered(targets), Outcome::NotAService(_)) => {
                 targets.iter().all(|target| is_at(target, self.destination()))
             }
-            (OutcomeExpectation::Rejected(kind), Outcome::Rejected(rejection)) => self.is_kind(*kind, *rejection),
-            (OutcomeExpectation::Rejected(kind), Outcome::NotAService(Owner::Node(_))) => {
+            (ExpectedOutcome::Rejected(kind), Outcome::Rejected(rejection)) => self.is_kind(*kind, *rejection),
+            (ExpectedOutcome::Rejected(kind), Outcome::NotAService(Owner::Node(_))) => {
                 self.is_kind(*kind, Rejection::NoListener)
             }
             (
-                OutcomeExpectation::Dropped(DropPlace::Underlay)
-                | OutcomeExpectation::Rejected(RejectKind::OtherUnreachable),
+                ExpectedOutcome::Dropped(DropPlace::Underlay) | ExpectedOutcome::Rejected(RejectKind::OtherUnreachable),
                 Outcome::NotAService(Owner::Nobody),
             ) => !self.scenario.hosts.iter().any(|host| host.ips.contains(&self.probe.to.address)),
             // The network hands a load balancer's address back to a node, until the packet's time to live is over.
-            (OutcomeExpectation::Dropped(DropPlace::InCluster), Outcome::NotAService(Owner::Nobody)) => {
+            (ExpectedOutcome::Dropped(DropPlace::InCluster), Outcome::NotAService(Owner::Nobody)) => {
                 let balanced = self.scenario.cluster.services.iter().flat_map(|service| &service.load_balancer);
                 balanced.into_iter().any(|entry| entry.ip == self.probe.to.address)
             }
-            (OutcomeExpectation::Dropped(place), Outcome::Dropped | Outcome::Refused) => match place {
+            (ExpectedOutcome::Dropped(place), Outcome::Dropped | Outcome::Refused) => match place {
                 DropPlace::InCluster => true,
                 DropPlace::At(place) => promise.node.as_ref().is_some_and(|node| *place == format!("node/{node}")),
                 DropPlace::Underlay => false,
             },
-            (OutcomeExpectation::Rejected(_), Outcome::Refused) => true,
+            (ExpectedOutcome::Rejected(_), Outcome::Refused) => true,
             _ => false,
         };
         if agreed { Ok(()) } else { Err(format!("the author expects {expected:?}")) }

@@ -7,7 +7,8 @@ use std::process::Command;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rstest::rstest;
-use svclab::verify::{Options, Style, page, verify};
+use svclab::page::Settings;
+use svclab::verify::{Options, page, verify};
 use svclab::{infer, input, testing};
 use svclab_rules::cluster::{
     Cluster, DetectLocal, Endpoint, EndpointPort, EndpointSlice, ExternalTrafficPolicy, Family, InternalTrafficPolicy,
@@ -152,7 +153,7 @@ fn an_unmodified_recording_is_found_in_order(#[case] recording: &str) {
     testing::privileged(|| {
         let options = Options::default();
         let verified = verify(&[assumed.scenario], &options, &|_| {}).remove(0);
-        assert!(verified.holds(&options), "{}", page(&verified, &options, Style::default()));
+        assert!(verified.holds(&options), "{}", page(&verified, &options, Settings::default()));
     });
 }
 
@@ -168,7 +169,10 @@ fn tables_that_were_not_verified_are_told_with_the_result() {
     for options in [&["verify"][..], &["verify", "-q"]] {
         let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(options).arg(&file).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(text.contains("not verified: 1 table beside kube-proxy's: inet fw (rules: 1)"), "{options:?}: {text}");
+        assert!(
+            text.contains("not verified: 1 table other than kube-proxy's: inet fw (rules: 1)"),
+            "{options:?}: {text}"
+        );
         assert_eq!(output.status.code(), Some(0), "{text}");
     }
 }

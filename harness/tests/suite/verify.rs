@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rstest::rstest;
+use svclab::page::Settings;
 use svclab::scenario::{Install, OtherRules, Place};
-use svclab::verify::{Disagreement, Finding, Options, Style, json, page, verify};
+use svclab::verify::{Disagreement, Finding, Options, json, page, verify};
 use svclab::{infer, scenario, testing};
 use svclab_rules::cluster::{Family, ProxyMode};
 
@@ -61,7 +62,7 @@ fn sources_agree(
         let scenario = scenario::load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let options = Options::default();
         let verified = verify(std::slice::from_ref(&scenario), &options, &|_| {}).remove(0);
-        let page = page(&verified, &options, Style::default());
+        let page = page(&verified, &options, Settings::default());
         let verification = verified.result.unwrap_or_else(|_| panic!("{page}"));
         assert!(verification.flows() > 0, "{page}");
         let faults: Vec<_> = FAULTS.iter().filter(|(file, ..)| path.ends_with(file)).collect();
@@ -98,7 +99,7 @@ fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expect
         let lenient = Options { allow_unknown: true, ..Options::default() };
         let verified = verify(std::slice::from_ref(&scenario), &strict, &|_| {}).remove(0);
         let found = verified.result.as_ref().unwrap().failures(&strict).any(|finding| finding.disagreement == expected);
-        assert!(found, "{}", page(&verified, &strict, Style::default()));
+        assert!(found, "{}", page(&verified, &strict, Settings::default()));
         assert!(!verified.holds(&strict));
         assert_eq!(verified.holds(&lenient), expected == Disagreement::Unknown);
     });
@@ -128,7 +129,7 @@ fn a_missing_drop_is_no_agreement() {
         let failures: Vec<&Finding> = verified.result.as_ref().unwrap().failures(&options).collect();
         let is_lost =
             |finding: &&Finding| finding.disagreement == Rules && finding.what.contains("lost on the underlay");
-        assert!(failures.iter().any(is_lost), "{}", page(&verified, &options, Style::default()));
+        assert!(failures.iter().any(is_lost), "{}", page(&verified, &options, Settings::default()));
     });
 }
 
@@ -185,7 +186,7 @@ fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
     testing::privileged(|| {
         let options = Options::default();
         let verified = verify(&[assumed.scenario], &options, &|_| {}).remove(0);
-        assert!(verified.holds(&options), "{}", page(&verified, &options, Style::default()));
+        assert!(verified.holds(&options), "{}", page(&verified, &options, Settings::default()));
         let verification = verified.result.unwrap();
         assert_eq!((verification.nodes, verification.services), (2, 1));
         for from in ["pod/client-of-worker", "pod/shop/web-1", "node/node-2", "host/outside"] {

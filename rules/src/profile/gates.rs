@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::Profile;
+use super::version::Profile;
 use crate::cluster::ProxyConfig;
 
 /// A feature gate.

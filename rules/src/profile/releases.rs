@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{KNOWN, Profile, backports};
+use super::backports;
+use super::version::{KNOWN, Profile};
 
 impl Profile {
     /// A release of every kind that is known, the oldest first: of each minor release the last patch before every backport,

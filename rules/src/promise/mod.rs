@@ -36,9 +36,11 @@ mod endpoints;
 mod handling;
 mod known_bug;
 mod node_ports;
+mod outcome;
 mod policy;
 mod question;
 mod questions;
+mod release;
 mod setting;
 mod source;
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Rules of two languages at the same hooks.
 
-use super::machine::{Next, Pass};
-use super::program::{Code, Program, Span};
+use super::code::Code;
+use super::pass::{Next, Pass};
+use super::program::{Program, Span};
 use super::trace::Trace;
 use super::walker::Walker;
 

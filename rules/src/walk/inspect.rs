@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use smallvec::SmallVec;
 
-use super::program::{Code, Program};
+use super::code::Code;
+use super::program::Program;
 use super::translation::Destination;
 
 /// What a rule does where all of its conditions hold.

@@ -1,14 +1,8 @@
 //! Rules of a family made ready for walking, whatever language they are written in.
 
-use super::branch::Branch;
-use super::connection::Tracking;
-use super::environment::Environment;
 use super::hook::Hook;
-use super::machine::{Next, Pass, Stop, walk};
-use super::packet::Packet;
-use super::stops::{Hooked, stops};
-use super::trace::{ChainId, NoTrace, Path, Place, RuleId, Trace};
-use super::walker::Walker;
+use super::stops::{Hooked, Stop, stops};
+use super::trace::{ChainId, Place, RuleId};
 use crate::cluster::Family;
 
 /// Rules in which names are numbers. Immutable: any number of packets may walk through them.
@@ -44,56 +38,6 @@ pub(crate) struct Span {
 pub(crate) struct Names {
     pub(crate) table: Box<str>,
     pub(crate) chain: Box<str>,
-}
-
-/// What rules of a language ask and do. They are numbered through all chains, chain after chain.
-pub(crate) trait Code {
-    /// The first rule of a chain, at or behind a rule of it, that a packet may match.
-    fn next_rule<T: Trace>(&self, span: Span, from: u32, _: &Walker<T>) -> Option<u32> {
-        (from < span.end).then_some(from)
-    }
-
-    /// Asks a rule for its conditions, and carries it out where they hold.
-    fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next;
-}
-
-#[expect(private_bounds, reason = "languages are this crate's own")]
-impl<C: Code> Program<C> {
-    /// Takes a packet through a hook.
-    ///
-    /// The branches come in the order of what chance decides; none has a share of zero, and the shares add up to one.
-    /// `tracking` is what the connection table has for the packet: at PREROUTING and OUTPUT [`Tracking::first`] for the first
-    /// packet of a connection; at later hooks what the branch before ended with.
-    pub fn walk(&self, environment: &Environment, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
-        let mut branches = Vec::new();
-        self.walk_into::<NoTrace>(environment, hook, packet, tracking, &mut branches);
-        branches
-    }
-
-    /// The same, with the rules met on the way.
-    pub fn walk_traced(
-        &self,
-        environment: &Environment,
-        hook: Hook,
-        packet: &Packet,
-        tracking: Tracking,
-    ) -> Vec<Branch<Path>> {
-        let mut branches = Vec::new();
-        self.walk_into(environment, hook, packet, tracking, &mut branches);
-        branches
-    }
-
-    /// The same; the branches are put behind those that are in `branches` already.
-    pub fn walk_into<T: Trace>(
-        &self,
-        environment: &Environment,
-        hook: Hook,
-        packet: &Packet,
-        tracking: Tracking,
-        branches: &mut Vec<Branch<T>>,
-    ) {
-        walk(self, environment, hook, packet, tracking, branches);
-    }
 }
 
 impl<C> Program<C> {

@@ -6,13 +6,15 @@
 use std::net::IpAddr;
 
 use super::branch::{Assumptions, By, Effects, Outcome, Unknown};
+use super::code::Code;
 use super::connection::Tracking;
 use super::environment::Environment;
 use super::hook::Hook;
-use super::machine::{Next, meet_alone};
+use super::machine::meet_alone;
 use super::nesting::DEEPEST;
 use super::packet::Packet;
-use super::program::{Code, Program};
+use super::pass::Next;
+use super::program::Program;
 use super::share::Share;
 use super::trace::{NoTrace, RuleId};
 use super::walker::Walker;

@@ -3,13 +3,30 @@
 use std::cmp::Reverse;
 
 use super::hook::Hook;
-use super::machine::Stop;
 
 /// When the connection table is asked (`NF_IP_PRI_CONNTRACK`).
 const CONNECTIONS: i32 = -200;
 /// When destinations are translated, and when sources are (`NF_IP_PRI_NAT_DST`, `NF_IP_PRI_NAT_SRC`).
 pub(crate) const DESTINATIONS: i32 = -100;
 pub(crate) const SOURCES: i32 = 100;
+
+/// A stop on the way through a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The connection table is asked.
+    Lookup,
+    /// A chain that every packet meets.
+    Chain {
+        /// Its position.
+        chain: u32,
+        /// Whether a packet of the machine itself is routed again where the chain changes its mark.
+        reroutes: bool,
+    },
+    /// A chain that the first packet of a connection meets, if no chain before bound a translation.
+    Nat(u32),
+    /// The packet is rewritten as its connection's translation says.
+    Translation,
+}
 
 /// A chain that a hook has.
 #[derive(Debug, Clone, Copy)]

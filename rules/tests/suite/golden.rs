@@ -119,7 +119,7 @@ fn the_table_of_features_is_true() {
         (&LATER, "nftables"),
     ];
     const LATER: [&str; 5] = ["1.32", "1.33", "1.34", "1.35", "1.36"];
-    let rows = include_str!("../../src/profile.rs").lines().filter_map(|line| line.strip_prefix("//! | "));
+    let rows = include_str!("../../src/profile/mod.rs").lines().filter_map(|line| line.strip_prefix("//! | "));
     let rows: Vec<Vec<&str>> = rows.map(|row| row.split('|').map(str::trim).collect()).collect();
     let rows: Vec<(&str, &[&str])> = rows
         .iter()

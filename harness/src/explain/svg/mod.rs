@@ -2,7 +2,7 @@
 
 mod canvas;
 
-use super::model::{Explanation, Line, Matched, Stop, Verdict, Way};
+use super::model::{Explanation, Line, Matched, OutcomeKind, Stop, Way};
 use crate::text::counted;
 use canvas::{Canvas, Text, width_of, wrapped};
 
@@ -120,7 +120,7 @@ impl Picture {
         for (position, way) in explanation.ways.iter().enumerate().take(MOST_WAYS) {
             self.y += LINE;
             let mark = if position == chosen && explanation.ways.len() > 1 { " · drawn below" } else { "" };
-            let class = if way.verdict == Verdict::Delivered { "" } else { "bad" };
+            let class = if way.verdict == OutcomeKind::Delivered { "" } else { "bad" };
             let start =
                 if explanation.ways.len() == 1 { "would: ".to_owned() } else { format!("{} · ", way.share.text) };
             let words = format!("{start}{}{mark}", way.outcome);
@@ -157,10 +157,10 @@ impl Picture {
             self.card(stop, "there");
         }
         let end = match way.verdict {
-            Verdict::Delivered => ("gets it", "pill-good"),
-            Verdict::Rejected => ("is refused here", "pill-bad"),
-            Verdict::Dropped => ("is lost here", "pill-bad"),
-            Verdict::Unknown => ("nobody can say what follows", "pill-bad"),
+            OutcomeKind::Delivered => ("gets it", "pill-good"),
+            OutcomeKind::Rejected => ("is refused here", "pill-bad"),
+            OutcomeKind::Dropped => ("is lost here", "pill-bad"),
+            OutcomeKind::Unknown => ("nobody can say what follows", "pill-bad"),
         };
         if let Some(at) = &way.at {
             let from = way.source.map(|source| format!("from {source}")).unwrap_or_default();
@@ -177,7 +177,7 @@ impl Picture {
             };
             let from = reply.strip_prefix("answered ").unwrap_or_default().to_owned();
             self.pill(&packet.from, word, &from, class, "back");
-        } else if way.verdict == Verdict::Rejected {
+        } else if way.verdict == OutcomeKind::Rejected {
             self.pill(&packet.from, "is told that it is refused", "", "pill-bad", "back");
         }
         self.lanes_behind(head, top);

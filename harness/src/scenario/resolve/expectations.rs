@@ -9,8 +9,8 @@ use super::probes::ResolvedProbe;
 use super::promised::promised;
 use super::scene::Scene;
 use crate::scenario::model::{
-    Balance, DropPlace, Expectation, Flows, OutcomeExpectation, RejectKind, ReplyExpectation, SourceExpectation,
-    Target, pod_label,
+    Balance, DropPlace, Expectation, ExpectedOutcome, Flows, RejectKind, ReplyExpectation, SourceExpectation, Target,
+    pod_label,
 };
 use crate::scenario::schema::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
 use crate::stats::flows_to_tell;
@@ -25,7 +25,7 @@ const EVEN: &str = "even";
 
 /// What is known of the packets that an expectation is about.
 #[derive(Debug, Clone, Copy)]
-struct Sent {
+struct ProbeKind {
     family: Family,
     /// None where the probe is wrong itself.
     protocol: Option<Protocol>,
@@ -40,18 +40,18 @@ pub(crate) fn expectation(
     findings: &mut Findings,
 ) -> Expectation {
     let family = Family::of(aimed.probe.to.address);
-    let sent = Sent { family, protocol: Some(aimed.probe.protocol) };
+    let kind = ProbeKind { family, protocol: Some(aimed.probe.protocol) };
     contradictions(raw, at, findings);
     many_flows(raw, at, aimed.probe.flows, findings);
-    let mut outcome = outcome(raw, at, sent, scene, findings);
+    let mut outcome = outcome(raw, at, kind, scene, findings);
     let balance = match &raw.balance {
         Some(RawBalance::Word(word)) if word == PROMISED => {
             promised(&aimed.probe, at.field("balance"), scene, findings)
         }
-        _ => balance(raw, at, sent, scene, findings),
+        _ => balance(raw, at, kind, scene, findings),
     };
     if balance.is_some() && outcome.is_none() {
-        outcome = Some(OutcomeExpectation::Delivered(match &balance {
+        outcome = Some(ExpectedOutcome::Delivered(match &balance {
             Some(Balance::Shares(shares)) => shares.iter().map(|(target, _)| target.clone()).collect(),
             _ => endpoints(aimed, family, at, scene, findings),
         }));
@@ -68,10 +68,10 @@ pub(crate) fn expectation(
 
 /// Finds the errors of an expectation whose probe is wrong itself, so that it is not known where that goes.
 pub(crate) fn words(raw: &RawExpect, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) {
-    let sent = Sent { family: Family::Ipv4, protocol: None };
+    let kind = ProbeKind { family: Family::Ipv4, protocol: None };
     contradictions(raw, at, findings);
-    outcome(raw, at, sent, scene, findings);
-    balance(raw, at, sent, scene, findings);
+    outcome(raw, at, kind, scene, findings);
+    balance(raw, at, kind, scene, findings);
     raw.source.as_deref().map(|text| source(text, at.field("source"), findings));
     raw.reply.as_deref().map(|text| reply(text, at.field("reply"), findings));
 }
@@ -135,9 +135,9 @@ fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings
 }
 
 /// Few flows come to one endpoint by chance too, so they show nothing of affinity.
-fn enough_for_affinity(outcome: Option<&OutcomeExpectation>, at: At<'_>, flows: Flows, findings: &mut Findings) {
+fn enough_for_affinity(outcome: Option<&ExpectedOutcome>, at: At<'_>, flows: Flows, findings: &mut Findings) {
     let endpoints = match outcome {
-        Some(OutcomeExpectation::Delivered(targets)) => targets.len(),
+        Some(ExpectedOutcome::Delivered(targets)) => targets.len(),
         _ => 0,
     };
     let needed = flows_to_tell(endpoints);
@@ -153,24 +153,24 @@ fn enough_for_affinity(outcome: Option<&OutcomeExpectation>, at: At<'_>, flows: 
 fn outcome(
     raw: &RawExpect,
     at: At<'_>,
-    sent: Sent,
+    kind: ProbeKind,
     scene: &Scene<'_, '_>,
     findings: &mut Findings,
-) -> Option<OutcomeExpectation> {
+) -> Option<ExpectedOutcome> {
     if let Some(listed) = &raw.delivered {
         let at = at.field("delivered");
-        let of = |(index, text): (usize, &String)| targets(text, sent, at.item(index), scene, findings);
+        let of = |(index, text): (usize, &String)| targets(text, kind, at.item(index), scene, findings);
         let known = listed.0.iter().enumerate().flat_map(of).collect::<Vec<Target>>();
         if known.is_empty() && findings.errors.is_empty() {
-            let family = sent.family;
+            let family = kind.family;
             let message = format!("none of these places has an {family} address, and the probe is sent with {family}");
             findings.wrong(at, message, "Set `family` in the probe, or give the place such an address.");
         }
-        return Some(OutcomeExpectation::Delivered(known));
+        return Some(ExpectedOutcome::Delivered(known));
     }
     match raw.rejected {
         Some(RawRejected::Any(_) | RawRejected::How(RawRejectKind::Any)) => {
-            return Some(OutcomeExpectation::Rejected(RejectKind::Any));
+            return Some(ExpectedOutcome::Rejected(RejectKind::Any));
         }
         Some(RawRejected::How(kind)) => {
             let kind = match kind {
@@ -180,7 +180,7 @@ fn outcome(
                 RawRejectKind::IcmpOtherUnreachable => RejectKind::OtherUnreachable,
                 RawRejectKind::Any => RejectKind::Any,
             };
-            return Some(OutcomeExpectation::Rejected(kind));
+            return Some(ExpectedOutcome::Rejected(kind));
         }
         None => {}
     }
@@ -188,7 +188,7 @@ fn outcome(
         RawDropped::Any(is_dropped) => is_dropped.then_some(DropPlace::InCluster),
         RawDropped::At(place) => drop_place(place, at.field("dropped"), scene, findings),
     };
-    dropped.map(OutcomeExpectation::Dropped)
+    dropped.map(ExpectedOutcome::Dropped)
 }
 
 /// Where a packet must be lost, in an author's words.
@@ -206,10 +206,10 @@ fn drop_place(text: &str, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Find
 }
 
 /// The places that a name stands for, each one where such packets can come out.
-fn targets(text: &str, sent: Sent, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<Target> {
-    let targets = scene.targets(text, sent.family, at, findings);
+fn targets(text: &str, kind: ProbeKind, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<Target> {
+    let targets = scene.targets(text, kind.family, at, findings);
     for target in &targets {
-        if let Some(protocol) = sent.protocol {
+        if let Some(protocol) = kind.protocol {
             scene.takes(target, protocol, at, findings);
         }
     }
@@ -243,7 +243,13 @@ fn word_or_address(text: &str, words: [&str; 2], at: At<'_>, findings: &mut Find
     address
 }
 
-fn balance(raw: &RawExpect, at: At<'_>, sent: Sent, scene: &Scene<'_, '_>, findings: &mut Findings) -> Option<Balance> {
+fn balance(
+    raw: &RawExpect,
+    at: At<'_>,
+    kind: ProbeKind,
+    scene: &Scene<'_, '_>,
+    findings: &mut Findings,
+) -> Option<Balance> {
     let at = at.field("balance");
     match raw.balance.as_ref()? {
         RawBalance::Word(word) if word == EVEN => Some(Balance::Even),
@@ -261,7 +267,7 @@ fn balance(raw: &RawExpect, at: At<'_>, sent: Sent, scene: &Scene<'_, '_>, findi
                 if !(0.0..=1.0).contains(share) {
                     findings.wrong(at, format!("{share} is no share"), "Write a number from 0 to 1.");
                 }
-                let targets = targets(name, sent, at, scene, findings);
+                let targets = targets(name, kind, at, scene, findings);
                 let each = *share / targets.len().max(1) as f64;
                 known.extend(targets.into_iter().map(|target| (target, each)));
             }

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use crate::observation::{Delivery, FlowObservation, Observed};
-use crate::predict::{Cause, Predicted, PredictedReply};
+use crate::observation::{Delivery, FlowObservation, ObservedOutcome};
+use crate::predict::{Cause, PredictedOutcome, PredictedReply};
 use crate::scenario::RejectKind;
 use crate::text::{drop_words, is_in_cluster};
 
 /// What came of a flow, or can come of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum FlowOutcome {
     /// It came out, once.
     Delivered {
         /// Who got it.
@@ -38,11 +38,11 @@ pub(crate) enum Seen {
     Odd(String),
 }
 
-impl Seen {
+impl FlowOutcome {
     /// What a branch of a prediction says. `None` where it says nothing.
-    pub(crate) fn predicted(outcome: &Predicted) -> Option<Self> {
+    pub(crate) fn predicted(outcome: &PredictedOutcome) -> Option<Self> {
         Some(match outcome {
-            Predicted::Delivered { at, source, destination, reply } => {
+            PredictedOutcome::Delivered { at, source, destination, reply } => {
                 let reply = match reply {
                     PredictedReply::From(address) => Some(*address),
                     PredictedReply::Lost { .. } => None,
@@ -50,13 +50,13 @@ impl Seen {
                 };
                 Self::Delivered { at: at.clone(), source: *source, destination: *destination, reply }
             }
-            Predicted::Rejected { kind, .. } => Self::Rejected(*kind),
-            Predicted::Dropped { at, cause, rejected_at } => {
+            PredictedOutcome::Rejected { kind, .. } => Self::Rejected(*kind),
+            PredictedOutcome::Dropped { at, cause, rejected_at } => {
                 let at = rejected_at.as_ref().unwrap_or(at).clone();
                 let is_astray = !is_in_cluster(&at) || !cause.is_of_a_rule();
                 Self::Dropped { at, is_astray, is_unheard: *cause == Cause::NoListener }
             }
-            Predicted::Unknown { .. } => return None,
+            PredictedOutcome::Unknown { .. } => return None,
         })
     }
 
@@ -66,22 +66,22 @@ impl Seen {
             return Self::Odd(format!("delivered, and refused all the same by {}: {}", rejection.by, rejection.what));
         }
         match &flow.outcome {
-            Observed::Delivered(Delivery { at, source, destination }) => {
+            ObservedOutcome::Delivered(Delivery { at, source, destination }) => {
                 Self::Delivered { at: at.clone(), source: *source, destination: *destination, reply: flow.reply }
             }
-            Observed::Doubled(deliveries) => {
+            ObservedOutcome::Doubled(deliveries) => {
                 let places: Vec<&str> = deliveries.iter().map(|delivery| delivery.at.as_str()).collect();
                 Self::Odd(format!("delivered more than once, to {}", places.join(" and ")))
             }
-            Observed::Rejected(rejection) => Self::Rejected(rejection.kind),
-            Observed::Dropped { at, has_left } => {
+            ObservedOutcome::Rejected(rejection) => Self::Rejected(rejection.kind),
+            ObservedOutcome::Dropped { at, has_left } => {
                 Self::Dropped { at: at.clone(), is_astray: *has_left, is_unheard: false }
             }
         }
     }
 
     /// Takes over what a branch of a prediction says of why the packet was lost, where it is what was seen: taps do not see that.
-    pub(crate) fn explain(&mut self, outcome: &Predicted) {
+    pub(crate) fn explain(&mut self, outcome: &PredictedOutcome) {
         let predicted = Self::predicted(outcome).filter(|predicted| predicted.is_like(self));
         if let (
             Self::Dropped { is_astray, is_unheard, .. },
@@ -116,7 +116,7 @@ impl Seen {
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for FlowOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Delivered { at, source, destination, reply } => {
@@ -135,9 +135,9 @@ impl fmt::Display for Seen {
 
 /// What a branch of a prediction comes to for its flow, in words that leave out why, and the source's port: the kernel may choose
 /// another than was predicted.
-pub(crate) fn outcome_words(outcome: &Predicted) -> String {
-    match Seen::predicted(outcome) {
-        Some(Seen::Delivered { at, source, destination, reply }) => {
+pub(crate) fn outcome_words(outcome: &PredictedOutcome) -> String {
+    match FlowOutcome::predicted(outcome) {
+        Some(FlowOutcome::Delivered { at, source, destination, reply }) => {
             let reply = reply.map_or("no answer arrives".to_owned(), |reply| format!("answered from {reply}"));
             format!("delivered to {at} at {destination}, from {}, {reply}", source.ip())
         }

@@ -1,0 +1,218 @@
+//! Pages for a terminal: styles, indents, and lines that are wrapped to its width.
+
+use std::fmt::Display;
+
+use anstyle::{AnsiColor, Style};
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm, core::display_width};
+
+/// What holds.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// What fails.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What a reader should look at.
+pub(crate) const MARKED: Style = AnsiColor::Yellow.on_default();
+/// Quantities that are drawn.
+pub(crate) const DRAWN: Style = AnsiColor::Cyan.on_default();
+/// Headings.
+pub(crate) const STRONG: Style = Style::new().bold();
+/// What matters less.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+/// Columns of a page where there is no terminal, and at most.
+pub const WIDEST: usize = 120;
+/// Columns of a page at least: narrower terminals wrap by themselves.
+const NARROWEST: usize = 40;
+/// How much further continuation lines are indented.
+const HANG: usize = 2;
+
+/// How a page is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether it has colours, as ANSI escape sequences.
+    pub colours: bool,
+    /// How much it says.
+    pub detail: Detail,
+    /// Its columns: longer lines are wrapped between words.
+    pub width: usize,
+}
+
+/// How much is said. Failures are always reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// Only what is wrong.
+    Quiet,
+    /// What most readers need.
+    #[default]
+    Normal,
+    /// Everything: each endpoint, each interface on a packet's path.
+    Verbose,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { colours: false, detail: Detail::default(), width: WIDEST }
+    }
+}
+
+impl Settings {
+    /// These settings for a terminal with so many columns, if there is one.
+    pub fn fitting(self, columns: Option<usize>) -> Self {
+        Self { width: columns.unwrap_or(WIDEST).clamp(NARROWEST, WIDEST), ..self }
+    }
+
+    /// Whether only what is wrong is said.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.detail == Detail::Quiet
+    }
+
+    /// Whether everything is said.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.detail == Detail::Verbose
+    }
+}
+
+/// Text under construction.
+#[derive(Debug)]
+pub(crate) struct Page {
+    text: String,
+    pub(crate) settings: Settings,
+}
+
+impl Page {
+    /// An empty page.
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self { text: String::new(), settings }
+    }
+
+    /// Adds text with this indent; where it is wrapped, the rest is indented a little further.
+    pub(crate) fn line(&mut self, indent: usize, text: impl Display) {
+        self.wrap(&" ".repeat(indent), indent + HANG, &text.to_string());
+    }
+
+    /// Adds a label and a text behind it; where the text is wrapped, the rest is aligned with its start.
+    pub(crate) fn labelled(&mut self, indent: usize, label: impl Display, text: impl Display) {
+        let label = format!("{:indent$}{label}", "");
+        self.wrap(&label, display_width(&label), &text.to_string());
+    }
+
+    /// Adds the row of a table, which is not wrapped.
+    pub(crate) fn row(&mut self, indent: usize, text: impl Display) {
+        self.push(&format!("{:indent$}{text}", ""));
+    }
+
+    /// Adds a shell command behind a label: where it is wrapped, lines end with a backslash, so that it can still be copied.
+    pub(crate) fn command(&mut self, indent: usize, label: &str, command: &str) {
+        let hang = indent + display_width(label);
+        let label = format!("{:indent$}{}", "", self.paint(FAINT, label));
+        let lines = self.wrapped(&label, hang, command, 2);
+        self.push(&lines.join(" \\\n"));
+    }
+
+    /// One empty line, never two, and none at the start.
+    pub(crate) fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// Text with a style. It has to be padded before: escape sequences have no width.
+    pub(crate) fn paint(&self, style: Style, text: impl Display) -> String {
+        if self.settings.colours { format!("{style}{text}{style:#}") } else { text.to_string() }
+    }
+
+    /// All of it.
+    pub(crate) fn finish(self) -> String {
+        self.text
+    }
+
+    fn wrap(&mut self, first: &str, hang: usize, text: &str) {
+        let lines = self.wrapped(first, hang, text, 0);
+        styled_alone(&lines).iter().for_each(|line| self.push(line));
+    }
+
+    /// The lines of a text, which leave so many columns free at their ends.
+    fn wrapped(&self, first: &str, hang: usize, text: &str, free: usize) -> Vec<String> {
+        let width = self.settings.width;
+        // Text that starts far to the right still gets half of the width.
+        let indent = " ".repeat(hang.min(width / 2));
+        let options = Options::new(width - free)
+            .initial_indent(first)
+            .subsequent_indent(&indent)
+            .break_words(false)
+            .wrap_algorithm(WrapAlgorithm::FirstFit)
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation);
+        textwrap::wrap(text, options).into_iter().map(Into::into).collect()
+    }
+
+    fn push(&mut self, line: &str) {
+        self.text += line.trim_end();
+        self.text.push('\n');
+    }
+}
+
+/// Lines of which each has the colours that it is shown in: pagers and the logs of CI systems forget them at a line's end.
+fn styled_alone(lines: &[String]) -> Vec<String> {
+    const RESET: &str = "\x1b[0m";
+    let mut open = String::new();
+    let mut styled = Vec::with_capacity(lines.len());
+    for line in lines {
+        let before = open.clone();
+        for (at, _) in line.match_indices('\x1b') {
+            let end = line[at..].find('m').map_or(line.len(), |end| at + end + 1);
+            match &line[at..end] {
+                RESET => open.clear(),
+                sequence => open += sequence,
+            }
+        }
+        styled.push(format!("{before}{line}{}", if open.is_empty() { "" } else { RESET }));
+    }
+    styled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(width: usize, colours: bool) -> Page {
+        Page::new(Settings { colours, width, ..Settings::default() })
+    }
+
+    #[test]
+    fn long_lines_are_wrapped_and_aligned() {
+        let mut page = page(40, false);
+        page.line(2, "a line that is longer than forty columns can hold");
+        page.labelled(2, "promised  ", "delivered to 10.244.2.2:80, with its source preserved");
+        page.row(0, "a row of a table that has more than forty columns");
+        page.command(2, "next  ", "svclab explain scenario.yaml --from pod/client --live");
+        let expected = "  a line that is longer than forty
+    columns can hold
+  promised  delivered to 10.244.2.2:80,
+            with its source preserved
+a row of a table that has more than forty columns
+  next  svclab explain scenario.yaml \\
+        --from pod/client --live
+";
+        assert_eq!(page.finish(), expected);
+    }
+
+    #[test]
+    fn every_line_has_its_own_colours() {
+        let mut page = page(40, true);
+        let words = page.paint(FAINT, "a line that is longer than forty columns can hold");
+        page.line(0, words);
+        let expected = "\x1b[2ma line that is longer than forty columns\x1b[0m\n\x1b[2m  can hold\x1b[0m\n";
+        assert_eq!(page.finish(), expected);
+    }
+
+    #[test]
+    fn gaps_are_single() {
+        let mut page = page(40, false);
+        page.gap();
+        page.line(0, "a");
+        page.gap();
+        page.gap();
+        page.line(0, "b");
+        assert_eq!(page.finish(), "a\n\nb\n");
+    }
+}

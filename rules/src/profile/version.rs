@@ -1,0 +1,98 @@
+//! A release, read from its version.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use super::backports::Backport;
+
+/// The minor releases of Kubernetes 1 that are known.
+pub(super) const KNOWN: RangeInclusive<u8> = 10..=37;
+
+/// A kube-proxy release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Profile {
+    pub(super) minor: u8,
+    pub(super) patch: Option<u8>,
+}
+
+/// A version that is no kube-proxy release, or none that is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown kube-proxy version `{0}`: known are 1.{first} to 1.{last}", first = KNOWN.start(), last = KNOWN.end())]
+pub struct UnknownVersion(pub String);
+
+impl FromStr for Profile {
+    type Err = UnknownVersion;
+
+    /// Reads `1.30`, `v1.30` or `1.30.2`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || UnknownVersion(text.to_owned());
+        let mut parts = text.trim_start_matches('v').split('.');
+        let (major, minor, patch) = (parts.next(), parts.next(), parts.next());
+        let minor = minor.and_then(|part| part.parse().ok()).filter(|minor| KNOWN.contains(minor));
+        let patch = patch.map(|part| part.parse().map_err(|_| unknown())).transpose()?;
+        match (major, minor, parts.next()) {
+            (Some("1"), Some(minor), None) => Ok(Self { minor, patch }),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1.{}", self.minor)?;
+        self.patch.map_or(Ok(()), |patch| write!(f, ".{patch}"))
+    }
+}
+
+impl Profile {
+    /// The newest patch release of every minor one that is known, the oldest first.
+    pub fn all() -> impl DoubleEndedIterator<Item = Self> {
+        KNOWN.map(|minor| Self { minor, patch: None })
+    }
+
+    /// Whether this is a patch release, of one of these minor ones, that is not older.
+    pub(super) fn has_backport(self, since: &[Backport]) -> bool {
+        let patch = self.patch.unwrap_or(u8::MAX);
+        since.iter().any(|(minor, first)| self.minor == *minor && patch >= *first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("1.30", "1.30")]
+    #[case("v1.18", "1.18")]
+    #[case("1.18.3", "1.18.3")]
+    fn versions_are_read(#[case] text: &str, #[case] shown: &str) {
+        assert_eq!(text.parse::<Profile>().unwrap().to_string(), shown);
+    }
+
+    #[rstest]
+    #[case("1.9")]
+    #[case("1.99")]
+    #[case("2.0")]
+    #[case("1")]
+    #[case("1.30.x")]
+    #[case("1.30.1.1")]
+    #[case("latest")]
+    fn unknown_versions_name_the_known_ones(#[case] text: &str) {
+        let error = text.parse::<Profile>().unwrap_err().to_string();
+        assert_eq!(error, format!("unknown kube-proxy version `{text}`: known are 1.10 to 1.37"));
+    }
+
+    #[rstest]
+    #[case("1.18.3", false)]
+    #[case("1.18.4", true)]
+    #[case("1.18", true)]
+    #[case("1.17.6", false)]
+    #[case("1.15.12", false)]
+    #[case("1.19.0", true)]
+    fn backports_count_from_their_patch_release(#[case] version: &str, #[case] drops: bool) {
+        assert_eq!(version.parse::<Profile>().unwrap().drops_foreign_localnet(), drops);
+    }
+}

@@ -1,0 +1,71 @@
+//! The outcome of a connection at the node that handles it.
+
+use super::answer::{Eligible, Outcome, Promise, Rejection, Share};
+use super::candidate::Candidate;
+use super::clause::Clause;
+use super::endpoints::Candidates;
+use super::handling::Handling;
+use super::policy::Scope;
+use crate::cluster::{EndpointSlice, Family};
+
+impl Handling<'_, '_> {
+    /// What becomes of the connection, with the slices of the service.
+    pub(super) fn promise(&self, slices: &[&EndpointSlice]) -> Promise {
+        let mut because = vec![self.claim.kind.clause()];
+        if self.client.node().is_some() && !self.client.is_on(self.node) {
+            because.push(Clause::AnotherNodesPort);
+        }
+        let candidates = Candidates::of(slices, self.claim.port, Family::of(self.to.ip()), self.setting);
+        let outcome = if self.is_admitted(&mut because) {
+            self.chosen(&candidates, &mut because)
+        } else if candidates.any_usable() {
+            Outcome::Dropped
+        } else {
+            Outcome::Refused
+        };
+        let known_bug = self.known_bug(&outcome, &candidates);
+        Promise { outcome, node: None, service: Some(self.claim.name()), because, known_bug }
+    }
+
+    /// What becomes of it once the client is admitted. A service without any endpoint refuses; a node that only lacks
+    /// one of its own drops.
+    ///
+    /// Virtual IPs and Service Proxies, "Internal traffic policy", "External traffic policy"; KEP-3866, "Dropping or
+    /// rejecting packets for services with no endpoints".
+    fn chosen(&self, candidates: &Candidates<'_>, because: &mut Vec<Clause>) -> Outcome {
+        let endpoints = match self.scope(because) {
+            Scope::Anywhere => candidates.anywhere(self.claim.service, self.node, self.setting, because),
+            Scope::OnNode => candidates.on_node(self.node, because),
+        };
+        if !endpoints.is_empty() {
+            return self.delivered(&endpoints, because);
+        }
+        if candidates.any_usable() {
+            because.push(Clause::NoLocalEndpoint);
+            return Outcome::Dropped;
+        }
+        because.push(Clause::NoEndpoint);
+        Outcome::Rejected(Rejection::PortUnreachable)
+    }
+
+    /// How connections spread over endpoints, and what these see. Endpoints are served evenly; with session affinity, a
+    /// client stays with the first that it got.
+    ///
+    /// ServiceSpec `externalTrafficPolicy`, `sessionAffinity`; Virtual IPs and Service Proxies, "Session affinity".
+    fn delivered(&self, endpoints: &[Candidate<'_>], because: &mut Vec<Clause>) -> Outcome {
+        let service = self.claim.service;
+        let notes = [
+            (service.publish_not_ready_addresses, Clause::PublishNotReady),
+            (endpoints.len() > 1, Clause::EvenShares),
+            (service.affinity_seconds.is_some(), Clause::Affinity),
+        ];
+        because.extend(notes.into_iter().filter(|(holds, _)| *holds).map(|(_, clause)| clause));
+        let masquerade = self.masquerade(because);
+        let share = Share { one_in: endpoints.len() };
+        let endpoints = endpoints.iter().map(|candidate| {
+            let (source, reply) = self.seen_by(candidate.address, masquerade, because);
+            Eligible { address: candidate.address, share, source, reply }
+        });
+        Outcome::Delivered { endpoints: endpoints.collect(), affinity_seconds: service.affinity_seconds }
+    }
+}

@@ -1,0 +1,58 @@
+//! Which known bug of the release a connection meets.
+
+use super::answer::Outcome;
+use super::claims::AddressKind;
+use super::endpoints::Candidates;
+use super::handling::Handling;
+use super::known_bug::KnownBug;
+use super::policy::{is_external_local, is_internal_local};
+use super::source::Masquerade;
+use super::way::has_address;
+use crate::cluster::ProxyMode;
+
+impl Handling<'_, '_> {
+    /// The fault that the release may show in the connection.
+    pub(super) fn known_bug(&self, outcome: &Outcome, candidates: &Candidates<'_>) -> Option<KnownBug> {
+        let local = candidates.on_node(self.node, &mut Vec::new());
+        let is_own = local.iter().any(|candidate| candidate.address.ip() == self.client.address);
+        let (profile, service, kind) = (self.setting.profile, self.claim.service, self.claim.kind);
+        let of_the_node = self.client.is_process_of(self.node);
+        let short_cut = kind != AddressKind::ClusterIp && is_external_local(service, profile) && of_the_node;
+        let passes_on = !of_the_node && !has_address(self.node, self.to.ip());
+        if kind == AddressKind::ExternalIp && profile.guards_external_ips() && self.client.node().is_some() {
+            Some(KnownBug::ExternalIpsFromInside)
+        } else if is_internal_local(service, profile) && !profile.external_chains() {
+            Some(KnownBug::InternalPolicyMixed)
+        } else if *outcome == Outcome::Dropped && !profile.drops_local_in_filter() && passes_on {
+            Some(KnownBug::DropIsForwarded)
+        } else if short_cut && !profile.local_chains_serve_the_node() {
+            Some(KnownBug::NoShortCutForNodes)
+        } else if short_cut && kind != AddressKind::NodePort && local.is_empty() && self.drops_before_translation() {
+            Some(KnownBug::ShortCutDropped)
+        } else if matches!(outcome, Outcome::Rejected(_)) && of_the_node && self.refuses_only_what_comes_in() {
+            Some(KnownBug::NodeNotRefused)
+        } else if !is_own && self.sends_back_as_it_is(outcome) {
+            Some(KnownBug::HairpinOfAnotherNode)
+        } else {
+            None
+        }
+    }
+
+    fn refuses_only_what_comes_in(&self) -> bool {
+        let is_external = matches!(self.claim.kind, AddressKind::ExternalIp | AddressKind::LoadBalancerIp);
+        self.setting.config().mode == ProxyMode::Iptables && is_external
+    }
+
+    /// Whether the client may be the endpoint, where only the node's own endpoints are masqueraded for that.
+    fn sends_back_as_it_is(&self, outcome: &Outcome) -> bool {
+        let Outcome::Delivered { endpoints, .. } = outcome else { return false };
+        self.setting.config().mode == ProxyMode::Nftables
+            && self.setting.profile.nftables_marks_inline()
+            && endpoints.iter().any(|endpoint| endpoint.address.ip() == self.client.address)
+            && self.masquerade(&mut Vec::new()) != Masquerade::Yes
+    }
+
+    fn drops_before_translation(&self) -> bool {
+        self.setting.config().mode == ProxyMode::Nftables && !self.setting.profile.nftables_filters_translated()
+    }
+}

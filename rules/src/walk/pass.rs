@@ -1,0 +1,132 @@
+//! A packet in the chains of one stop of a hook: where it is, and the branches left for later.
+
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+use smallvec::SmallVec;
+
+use super::branch::{Outcome, Unknown};
+use super::environment::Environment;
+use super::hook::Hook;
+use super::nesting::DEEPEST;
+use super::share::Share;
+use super::trace::{ChainId, Evaluated, RuleId, Step, Then, Trace};
+use super::walker::Walker;
+
+/// What a rule leads to.
+pub(crate) enum Next {
+    /// The rule behind it.
+    Rule,
+    /// Another chain, then back.
+    Jump(u32),
+    /// Another chain, then back to where this one was called.
+    Goto(u32),
+    /// Back to where this chain was called.
+    Return,
+    /// The next stop.
+    Accept,
+    /// Nothing more. In a box, so that what every rule leads to is handed on in two words.
+    End(Box<Outcome>),
+}
+
+impl Next {
+    /// Nothing more: the packet ends so.
+    pub(crate) fn end(outcome: Outcome) -> Self {
+        Self::End(Box::new(outcome))
+    }
+
+    /// Records it in the walker's trace, where it is not the rule behind.
+    pub(super) fn record<T: Trace>(&self, walker: &mut Walker<T>) {
+        walker.trace.then(match self {
+            Self::Rule => return,
+            Self::Jump(chain) => Then::Jump(ChainId(*chain)),
+            Self::Goto(chain) => Then::Goto(ChainId(*chain)),
+            Self::Return => Then::Return,
+            Self::Accept => Then::Accept,
+            Self::End(_) => Then::End,
+        });
+    }
+}
+
+/// Where a packet is in the chains of a stop.
+#[derive(Debug, Clone)]
+pub(super) struct Cursor {
+    pub(super) chain: u32,
+    /// The rule that is next.
+    pub(super) rule: u32,
+    /// Chains to come back to, with the rules to go on with.
+    pub(super) callers: ArrayVec<(u32, u32), DEEPEST>,
+}
+
+/// A packet that is yet to be taken to the end of the hook.
+pub(super) struct Work<T> {
+    pub(super) walker: Walker<T>,
+    /// The position of the stop where it is.
+    pub(super) stop: usize,
+    /// Where it is in the stop's chains, and what comes next; not yet in them where this is missing.
+    pub(super) place: Option<(Cursor, Next)>,
+}
+
+pub(super) type Todo<T> = SmallVec<[Work<T>; 2]>;
+
+/// One way of a packet through the chains of one stop.
+pub(crate) struct Pass<'a, T> {
+    /// The machine's state.
+    pub(crate) environment: &'a Environment,
+    /// The hook.
+    pub(crate) hook: Hook,
+    pub(super) stop: usize,
+    pub(super) cursor: Cursor,
+    pub(super) todo: &'a mut Todo<T>,
+    pub(super) draws: Draws,
+}
+
+/// How the numbers that a kernel draws fall to choices that are meant to be equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Draws {
+    /// To all alike.
+    Alike,
+    /// As 32 random bits, multiplied and cut, have it (`reciprocal_scale`): some choices have one draw of 2^32 more.
+    Counted,
+}
+
+/// How many of 2^32 draws give one of so many numbers: those numbers r with r * n / 2^32 from i to i + 1.
+pub(crate) fn draws_of(number: u32, of: u32) -> u64 {
+    let start = |number: u64| (number << 32).div_ceil(u64::from(of.max(1)));
+    start(u64::from(number) + 1) - start(u64::from(number))
+}
+
+impl<T: Trace> Pass<'_, T> {
+    /// The part of the packets that one of several equal choices gets.
+    pub(crate) fn choice(&self, number: u32, of: u32) -> (u32, u64) {
+        match self.draws {
+            Draws::Counted if of > 1 => (draws_of(number, of) as u32, 1 << 32),
+            Draws::Counted | Draws::Alike => (1, u64::from(of.max(1))),
+        }
+    }
+
+    /// Goes on with the part of the packets for which a condition of a rule holds by chance; leaves the others, which do not
+    /// meet the rule, for later.
+    pub(crate) fn split(&mut self, walker: &mut Walker<T>, rule: RuleId, part: u32, whole: u64) {
+        let rest = whole as u32 - part;
+        let mut missed = walker.clone();
+        missed.share = missed.share.times(rest, whole);
+        missed.trace.step(|| Step::met(rule, Evaluated::PassByChance(Share::ONE.times(rest, whole))));
+        self.leave(missed, Next::Rule);
+        walker.share = walker.share.times(part, whole);
+    }
+
+    /// Leaves a part of the packets for later, for which the present rule leads to something else than for the others. What
+    /// is left last is taken up first.
+    pub(crate) fn leave(&mut self, mut walker: Walker<T>, next: Next) {
+        next.record(&mut walker);
+        self.todo.push(Work { walker, stop: self.stop, place: Some((self.cursor.clone(), next)) });
+    }
+}
+
+/// Ends a packet's way at a rule of which nobody can say what it does.
+pub(crate) fn stop<T: Trace>(walker: &mut Walker<T>, rule: u32, why: Arc<str>) -> Next {
+    let rule = RuleId(rule);
+    walker.trace.step(|| Step::met(rule, Evaluated::Stop));
+    Next::end(Outcome::Unknown(Unknown { rule, why }))
+}

@@ -95,7 +95,8 @@ pub(super) fn packets(family: Family, protocol: Protocol, frontends: &[Frontend]
 }
 
 fn opening(number: u8, source: u16, destination: u16) -> Transport {
-    Protocol::of_number(number).map_or(Transport::Other(number), |protocol| Transport::opening(protocol, source, destination))
+    Protocol::of_number(number)
+        .map_or(Transport::Other(number), |protocol| Transport::opening(protocol, source, destination))
 }
 
 /// The interface whose name is this number, as [`Edges`] has it.

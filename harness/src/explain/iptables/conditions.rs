@@ -1,5 +1,6 @@
 //! What a rule asks for, in words.
 
+use svclab_rules::cluster::ProtocolNumber;
 use svclab_rules::iptables::{
     AddressType, Masked, Match, Negatable, Network, PortRange, Recent, RecentAction, RouteType, Rule, Side, States,
     Statistic,
@@ -119,7 +120,7 @@ fn recent_words(recent: &Recent) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use svclab_rules::cluster::{Family, ProtocolNumber};
+    use svclab_rules::cluster::Family;
     use svclab_rules::iptables::{TableName, parse};
 
     use super::*;

@@ -4,7 +4,7 @@ use svclab_rules::cluster::objects::{Object, assemble};
 use svclab_rules::cluster::{Cluster, Family, ProxyConfig};
 use svclab_rules::{iptables, nftables};
 
-use super::{infer, nft_text};
+use super::{nft_text, rules_folder};
 use crate::{Target, corpus};
 
 /// The target.

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cascade;
+mod chains;
 pub mod cluster;
 pub mod compare;
 pub mod conntrack;

@@ -3,80 +3,79 @@
 //! kube-proxy notes a client in a list of the endpoint's own when it sends it there, and asks for these lists before
 //! any chance decides. That only works where both rules mean the same list, the same part of a packet and the same time.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::collections::{HashMap, HashSet};
 
 use super::defect::{Defect, Kind};
+use super::read::label;
+use crate::chains::{Group, Key, Note, Reading, Recall};
 
-/// Which part of a packet is remembered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    /// Whether it is the destination, which all clients have in common.
-    pub(super) destination: bool,
-    /// The bits of the address that count; `None` for all.
-    pub(super) mask: Option<IpAddr>,
-}
-
-/// A rule of the group's chain that leads remembered clients to an endpoint.
-#[derive(Debug, Clone)]
-pub(super) struct Recall<'a> {
-    pub(super) rule: usize,
-    pub(super) list: &'a str,
-    pub(super) key: Key,
-    /// For how long clients are remembered; for ever where there is none.
-    pub(super) seconds: Option<u32>,
+/// A rule of the group's chain that leads clients to the endpoint that they had before.
+struct Back<'a> {
+    rule: usize,
     /// The endpoint's chain.
-    pub(super) endpoint: &'a str,
-    /// Whether it asks for anything else.
-    pub(super) is_plain: bool,
-}
-
-/// A rule of an endpoint's chain that notes clients.
-#[derive(Debug, Clone)]
-pub(super) struct Note<'a> {
-    pub(super) list: &'a str,
-    pub(super) key: Key,
-    pub(super) is_plain: bool,
+    endpoint: &'a str,
+    recall: &'a Recall<'a>,
 }
 
 /// An endpoint that new clients are led to.
-pub(super) struct Endpoint<'a> {
+struct New<'a> {
     /// The number of the first rule that leads there.
-    pub(super) rule: usize,
-    pub(super) chain: &'a str,
+    rule: usize,
+    chain: &'a str,
     /// What notes its clients; `None` where the chain is not in the text.
-    pub(super) notes: Option<Vec<Note<'a>>>,
+    notes: Option<Vec<Note<'a>>>,
 }
 
-/// What is wrong with the affinity of a group. `label` says what an endpoint's chain is called.
-pub(super) fn affinity(
-    recalls: &[Recall<'_>],
-    endpoints: &[Endpoint<'_>],
-    label: impl Fn(&str) -> String,
-) -> Vec<Defect> {
+/// What is wrong with the affinity of a group.
+pub(super) fn affinity<'a>(reading: &impl Reading<'a>, group: &Group<'a>) -> Vec<Defect> {
+    let mut known = HashSet::new();
+    let (mut recalls, mut endpoints) = (Vec::new(), Vec::new());
+    for lead in &group.leads {
+        let chain = lead.chain().unwrap_or_default();
+        if let Some(recall) = &lead.recall {
+            recalls.push(Back { rule: lead.rule, endpoint: chain, recall });
+        } else if !chain.is_empty() && known.insert(chain) {
+            let notes = reading.endpoint(chain).map(|own| own.notes);
+            endpoints.push(New { rule: lead.rule, chain, notes });
+        }
+    }
+    let label = |chain: &str| label(reading, chain);
+    let mut found = check(&recalls, &endpoints, label);
+    // Clients that a rule of the group notes are not those of an endpoint.
+    for (rule, note) in &group.notes {
+        if let Some(back) = recalls.iter().find(|back| back.recall.list == note.list) {
+            let kind = Kind::NotedByAll { list: note.list.to_owned(), endpoint: label(back.endpoint) };
+            found.push(Defect { rule: *rule, kind });
+        }
+    }
+    found
+}
+
+/// What is wrong with recalls and notes. `label` says what an endpoint's chain is called.
+fn check(recalls: &[Back<'_>], endpoints: &[New<'_>], label: impl Fn(&str) -> String) -> Vec<Defect> {
     let any_notes = endpoints.iter().any(|own| own.notes.as_ref().is_some_and(|notes| !notes.is_empty()));
     if recalls.is_empty() && !any_notes {
         return Vec::new();
     }
     let mut found = Vec::new();
     let first_new = endpoints.iter().map(|own| own.rule).min().unwrap_or(usize::MAX);
-    let by_chain: HashMap<&str, &Endpoint<'_>> = endpoints.iter().map(|own| (own.chain, own)).collect();
-    let mut by_endpoint: HashMap<&str, Vec<&Recall<'_>>> = HashMap::new();
-    let mut by_list: HashMap<&str, Vec<&Recall<'_>>> = HashMap::new();
-    for recall in recalls {
-        by_list.entry(recall.list).or_default().push(recall);
-        by_endpoint.entry(recall.endpoint).or_default().push(recall);
-        if !by_chain.contains_key(recall.endpoint) {
-            let kind = Kind::OldClientsOnly { endpoint: label(recall.endpoint) };
-            found.push(Defect { rule: recall.rule, kind });
+    let by_chain: HashMap<&str, &New<'_>> = endpoints.iter().map(|own| (own.chain, own)).collect();
+    let mut by_endpoint: HashMap<&str, Vec<&Back<'_>>> = HashMap::new();
+    let mut by_list: HashMap<&str, Vec<&Back<'_>>> = HashMap::new();
+    for back in recalls {
+        by_list.entry(back.recall.list).or_default().push(back);
+        by_endpoint.entry(back.endpoint).or_default().push(back);
+        if !by_chain.contains_key(back.endpoint) {
+            let kind = Kind::OldClientsOnly { endpoint: label(back.endpoint) };
+            found.push(Defect { rule: back.rule, kind });
         }
     }
     // Behind a rule that takes new clients, only some of the old ones come.
-    let is_asked = |recall: &Recall<'_>| recall.is_plain && recall.rule < first_new;
+    let is_asked = |back: &Back<'_>| back.recall.is_plain && back.rule < first_new;
     let any_asked = recalls.iter().any(is_asked);
     for endpoint in endpoints {
         let own = by_endpoint.get(endpoint.chain).map(Vec::as_slice).unwrap_or_default();
-        let asked = own.iter().any(|recall| is_asked(recall));
+        let asked = own.iter().any(|back| is_asked(back));
         if !asked {
             let kind = Kind::NoAffinity { endpoint: label(endpoint.chain), is_of_all: !any_asked };
             found.push(Defect { rule: endpoint.rule, kind });
@@ -85,17 +84,17 @@ pub(super) fn affinity(
             found.extend(noted(endpoint, notes, own, &by_list, &label));
         }
     }
-    found.extend(recalls.iter().flat_map(|recall| keys(recall, &label)));
+    found.extend(recalls.iter().flat_map(|back| keys(back, &label)));
     found.extend(times(recalls, label));
     found
 }
 
 /// Whether an endpoint's clients are noted where they are looked for.
 fn noted(
-    endpoint: &Endpoint<'_>,
+    endpoint: &New<'_>,
     notes: &[Note<'_>],
-    own: &[&Recall<'_>],
-    by_list: &HashMap<&str, Vec<&Recall<'_>>>,
+    own: &[&Back<'_>],
+    by_list: &HashMap<&str, Vec<&Back<'_>>>,
     label: impl Fn(&str) -> String,
 ) -> Vec<Defect> {
     let name = || label(endpoint.chain);
@@ -106,19 +105,19 @@ fn noted(
     let mut found = Vec::new();
     for note in notes {
         let same_list = by_list.get(note.list).map(Vec::as_slice).unwrap_or_default();
-        if let Some(recall) = same_list.iter().find(|recall| recall.endpoint != endpoint.chain) {
-            let (list, other) = (note.list.to_owned(), label(recall.endpoint));
-            found.push(Defect { rule: recall.rule, kind: Kind::Crossed { endpoint: name(), list, other } });
+        if let Some(back) = same_list.iter().find(|back| back.endpoint != endpoint.chain) {
+            let (list, other) = (note.list.to_owned(), label(back.endpoint));
+            found.push(Defect { rule: back.rule, kind: Kind::Crossed { endpoint: name(), list, other } });
         }
     }
-    let Some(recall) = own.first() else { return found };
-    match notes.iter().find(|note| own.iter().any(|recall| recall.list == note.list)) {
+    let Some(back) = own.first() else { return found };
+    match notes.iter().find(|note| own.iter().any(|back| back.recall.list == note.list)) {
         None if found.is_empty() => {
-            let (noted, asked) = (notes[0].list.to_owned(), recall.list.to_owned());
-            found.push(Defect { rule: recall.rule, kind: Kind::OtherList { endpoint: name(), noted, asked } });
+            let (noted, asked) = (notes[0].list.to_owned(), back.recall.list.to_owned());
+            found.push(Defect { rule: back.rule, kind: Kind::OtherList { endpoint: name(), noted, asked } });
         }
-        Some(note) if own.iter().all(|recall| recall.list != note.list || recall.key != note.key) => {
-            found.push(Defect { rule: recall.rule, kind: Kind::OtherKey { endpoint: name() } });
+        Some(note) if own.iter().all(|back| back.recall.list != note.list || back.recall.key != note.key) => {
+            found.push(Defect { rule: back.rule, kind: Kind::OtherKey { endpoint: name() } });
         }
         _ => {}
     }
@@ -126,29 +125,29 @@ fn noted(
 }
 
 /// What is wrong with the part of a packet that a rule asks for.
-fn keys(recall: &Recall<'_>, label: impl Fn(&str) -> String) -> Option<Defect> {
-    let endpoint = || label(recall.endpoint);
-    let kind = match recall.key {
+fn keys(back: &Back<'_>, label: impl Fn(&str) -> String) -> Option<Defect> {
+    let endpoint = || label(back.endpoint);
+    let kind = match back.recall.key {
         Key { destination: true, .. } => Kind::Destination { endpoint: endpoint() },
         Key { mask: Some(mask), .. } => Kind::Mask { endpoint: endpoint(), mask },
         Key { .. } => return None,
     };
-    Some(Defect { rule: recall.rule, kind })
+    Some(Defect { rule: back.rule, kind })
 }
 
 /// Rules that remember clients for another time than most do.
-fn times(recalls: &[Recall<'_>], label: impl Fn(&str) -> String) -> Vec<Defect> {
+fn times(recalls: &[Back<'_>], label: impl Fn(&str) -> String) -> Vec<Defect> {
     let mut counts: HashMap<Option<u32>, (usize, usize)> = HashMap::new();
-    for (recall, place) in recalls.iter().zip(0..) {
-        counts.entry(recall.seconds).or_insert((0, place)).0 += 1;
+    for (back, place) in recalls.iter().zip(0..) {
+        counts.entry(back.recall.seconds).or_insert((0, place)).0 += 1;
     }
     // Of times that are as frequent, the first one.
     let usual = counts.iter().max_by_key(|(_, (count, first))| (*count, std::cmp::Reverse(*first)));
     let Some((usual, _)) = usual else { return Vec::new() };
-    let others = recalls.iter().filter(|recall| recall.seconds != *usual);
-    let defect = |recall: &Recall<'_>| {
-        let kind = Kind::Time { endpoint: label(recall.endpoint), seconds: recall.seconds, usual: *usual };
-        Defect { rule: recall.rule, kind }
+    let others = recalls.iter().filter(|back| back.recall.seconds != *usual);
+    let defect = |back: &Back<'_>| {
+        let kind = Kind::Time { endpoint: label(back.endpoint), seconds: back.recall.seconds, usual: *usual };
+        Defect { rule: back.rule, kind }
     };
     others.map(defect).collect()
 }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::defect::{Defect, Kind};
-use super::even::{FIVE_DIGITS, TEN_DIGITS, is_even};
 use super::{Chance, Step};
+use crate::chains::{FIVE_DIGITS, TEN_DIGITS, is_even};
 use crate::iptables::Probability;
 use crate::walk::Share;
 

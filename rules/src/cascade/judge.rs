@@ -3,9 +3,9 @@
 use super::Cascade;
 use super::check::check;
 use super::defect::{Defect, Kind};
-use super::frontend::Frontend;
 use super::outcome::Unknown;
 use super::walked::Walked;
+use crate::chains::Frontend;
 use crate::cluster::Protocol;
 use crate::walk::Share;
 

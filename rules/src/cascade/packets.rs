@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::frontend::Frontend;
+use crate::chains::Frontend;
 use crate::cluster::{Family, Protocol};
 use crate::walk::{Edges, Environment, Interface, Packet, Transport, of_bits};
 

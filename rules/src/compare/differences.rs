@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Display;
 
-use super::finding::{Difference, Fact, Finding, Policy, Subject};
+use super::finding::{Difference, Fact, Finding, Subject};
 use super::model::{Group, Line, Order, Part, Place, Said, Service, Shares};
+use crate::chains::Policy;
 
 /// A difference, and where what is different stands.
 type At = (Difference, Line);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use crate::cluster::Protocol;
+use crate::chains::{Frontend, Policy};
 use crate::nftables::SetKind;
 
 /// A difference between the rules that should be there and those that were found.
@@ -72,17 +72,17 @@ pub enum Fact {
     /// What a chain or set of nftables is: where packets enter it, of what type its keys are.
     Kind,
     /// An address that leads to the service.
-    Entry(Address),
+    Entry(Frontend),
     /// An address that kube-proxy of nftables mode knows for a cluster IP.
     ClusterIp(IpAddr),
     /// An address before which sources are checked.
-    Firewall(Address),
+    Firewall(Frontend),
     /// Traffic that is rejected or dropped: that to an address, or what is left at the end of a chain.
-    RejectResponse(Option<Address>),
+    RejectResponse(Option<Frontend>),
     /// The port that a load balancer asks for the service's health.
     HealthCheck(u16),
     /// Traffic that is masqueraded: that to an address, or what comes to a chain.
-    Masquerade(Option<Address>),
+    Masquerade(Option<Frontend>),
     /// A range of sources that a load balancer's firewall lets in.
     SourceRange(String),
     /// An endpoint that gets traffic.
@@ -105,26 +105,6 @@ pub enum Fact {
     Rule(String),
     /// An element of a set that is none of these, as text.
     Element(String),
-}
-
-/// Which traffic endpoints serve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Policy {
-    /// Traffic with policy Cluster.
-    Cluster,
-    /// Traffic with policy Local.
-    Local,
-}
-
-/// An address and port that rules look for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Address {
-    /// The address; a node port has none.
-    pub ip: Option<IpAddr>,
-    /// The port.
-    pub port: u16,
-    /// The protocol.
-    pub protocol: Protocol,
 }
 
 impl fmt::Display for Finding {
@@ -168,13 +148,13 @@ impl fmt::Display for Fact {
             Self::Whole => f.write_str("all of it"),
             Self::Policy => f.write_str("the policy"),
             Self::Kind => f.write_str("it"),
-            Self::Entry(address) => write!(f, "the way from {address}"),
+            Self::Entry(address) => write!(f, "the way from {address:#}"),
             Self::ClusterIp(ip) => write!(f, "the cluster IP {ip}"),
-            Self::Firewall(address) => write!(f, "the check of sources before {address}"),
-            Self::RejectResponse(Some(address)) => write!(f, "the rejection of traffic to {address}"),
+            Self::Firewall(address) => write!(f, "the check of sources before {address:#}"),
+            Self::RejectResponse(Some(address)) => write!(f, "the rejection of traffic to {address:#}"),
             Self::RejectResponse(None) => f.write_str("the rejection of other traffic"),
             Self::HealthCheck(port) => write!(f, "the health check on port {port}"),
-            Self::Masquerade(Some(address)) => write!(f, "the masquerading of traffic to {address}"),
+            Self::Masquerade(Some(address)) => write!(f, "the masquerading of traffic to {address:#}"),
             Self::Masquerade(None) => f.write_str("the masquerading of external traffic"),
             Self::SourceRange(range) => write!(f, "the source range {range}"),
             Self::Endpoint(policy, endpoint) => write!(f, "endpoint {endpoint}{policy}"),
@@ -188,25 +168,5 @@ impl fmt::Display for Fact {
             Self::Rule(text) => write!(f, "rule `{text}`"),
             Self::Element(text) => write!(f, "element `{text}`"),
         }
-    }
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cluster => "",
-            Self::Local => " for policy Local",
-        })
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.ip {
-            None => write!(f, "node port {}", self.port)?,
-            Some(IpAddr::V4(ip)) => write!(f, "{ip}:{}", self.port)?,
-            Some(IpAddr::V6(ip)) => write!(f, "[{ip}]:{}", self.port)?,
-        }
-        write!(f, "/{}", self.protocol)
     }
 }

@@ -10,10 +10,9 @@
 
 mod differences;
 mod finding;
-pub(crate) mod iptables;
-pub(crate) mod kind;
+mod iptables;
 mod model;
-pub(crate) mod nftables;
+mod nftables;
 mod others;
 #[cfg(test)]
 mod tests;
@@ -21,9 +20,11 @@ mod tests;
 use std::collections::HashSet;
 
 use self::differences::differences;
-pub use self::finding::{Address, Difference, Fact, Finding, Policy, Subject};
+pub use self::finding::{Difference, Fact, Finding, Subject};
 pub use self::others::Others;
 use self::others::Own;
+use crate::chains;
+pub use crate::chains::{Frontend, Policy};
 use crate::cluster::Family;
 use crate::iptables::{RuleSet, TableName};
 use crate::nftables::Ruleset;
@@ -175,7 +176,7 @@ fn of_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) -> Ve
     let there = |name: TableName| found.rules.tables.iter().any(|table| table.name == name);
     let (missing, rest): (Vec<TableName>, Vec<TableName>) =
         TableName::ALL.into_iter().partition(|name| has(expected.rules, *name) && !there(*name));
-    let names = [expected, found].map(|source| iptables::Names::of(source.rules));
+    let names = [expected, found].map(|source| chains::iptables::Names::of(source.rules));
     let [of_expected, of_found] = &names;
     let mut findings: Vec<Finding> = missing.iter().map(|table| missing_table(table.as_str())).collect();
     findings.extend(differences(
@@ -192,7 +193,7 @@ fn of_nftables([expected, found]: [nftables::Source<'_>; 2], scope: Scope) -> Ve
         let name = nftables::table_name(family);
         match (expected.table(family), found.table(family)) {
             (Some(expected), Some(found)) => {
-                let names = [expected, found].map(|one| nftables::Names::of(one.table));
+                let names = [expected, found].map(|one| chains::nftables::Names::of(one.table));
                 let [of_expected, of_found] = &names;
                 findings.extend(differences(
                     &nftables::read(expected, [of_expected, of_found]),

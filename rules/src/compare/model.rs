@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::{Fact, Policy, Subject};
-use crate::cascade::{FIVE_DIGITS, TEN_DIGITS, is_even};
+use super::finding::{Fact, Subject};
+use crate::chains::{FIVE_DIGITS, Policy, TEN_DIGITS, is_even};
 
 /// The line of the text that was read, where one is known.
 pub(super) type Line = Option<usize>;

@@ -6,10 +6,9 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::model::{Inferred, InferredPort, InferredProxy, Marked, bit};
+use crate::chains::iptables::{Known, MASQUERADE, NODE_PORTS, Names, frontend, host, kind_of, service_in, transport};
+use crate::chains::{Kind, Policy};
 use crate::cluster::{Family, Protocol};
-use crate::compare::Policy;
-use crate::compare::iptables::{Known, MASQUERADE, NODE_PORTS, Names, address, host, kind_of, name_in, transport};
-use crate::compare::kind::Kind;
 use crate::iptables::{
     Chain, ChainHash, ChainName, Match, Negatable, Network, RouteType, Rule, RuleSet, TableName, Target,
 };
@@ -103,7 +102,9 @@ impl<'a> Reader<'a> {
         self.marks(rule);
         let Some(kind) = rule.next_chain().and_then(|next| kind_of(next)).map(|(kind, _)| kind) else { return };
         let says = |words| rule.comment().is_some_and(|comment| comment.contains(words));
-        let Some((ip, number)) = address(rule).and_then(|address| Some((address.ip?, address.port))) else { return };
+        let Some((ip, number)) = frontend(rule).and_then(|frontend| Some((frontend.address?, frontend.port))) else {
+            return;
+        };
         let Some(port) = self.owner(rule) else { return };
         port.port = Some(number);
         if kind == Kind::Firewall || says("loadbalancer IP") {
@@ -118,7 +119,7 @@ impl<'a> Reader<'a> {
 
     /// Notes which packets a rule marks for masquerading.
     fn marks(&mut self, rule: &'a Rule) {
-        let Some(ip) = address(rule).and_then(|address| address.ip) else { return };
+        let Some(ip) = frontend(rule).and_then(|frontend| frontend.address) else { return };
         if !leads_to(rule, MASQUERADE) {
             return;
         }
@@ -135,21 +136,21 @@ impl<'a> Reader<'a> {
     }
 
     fn node_port(&mut self, rule: &Rule) {
-        let Some(address) = address(rule).filter(|address| address.ip.is_none()) else { return };
+        let Some(frontend) = frontend(rule).filter(|frontend| frontend.address.is_none()) else { return };
         if rule.next_chain().is_some_and(|next| kind_of(next).is_some())
             && let Some(port) = self.owner(rule)
         {
-            port.node_port = Some(address.port);
+            port.node_port = Some(frontend.port);
         }
     }
 
     fn health_check(&mut self, rule: &Rule) {
-        let Some(address) = address(rule).filter(|_| rule.target == Some(Target::Accept)) else { return };
+        let Some(frontend) = frontend(rule).filter(|_| rule.target == Some(Target::Accept)) else { return };
         // The port is a TCP one whatever the service's is: the name has to say whose it is.
-        let name = name_in(rule);
+        let name = service_in(rule);
         let hash = name.and_then(|name| self.names.iter().find(|(_, known)| *known == name)).map(|(hash, _)| *hash);
         if let Some(hash) = hash {
-            self.port(hash, None).health_check = Some(address.port);
+            self.port(hash, None).health_check = Some(frontend.port);
         }
     }
 
@@ -160,18 +161,18 @@ impl<'a> Reader<'a> {
             Some(Target::Reject(_)) => false,
             _ => return,
         };
-        let Some(address) = address(rule) else { return };
+        let Some(frontend) = frontend(rule) else { return };
         let Some(port) = self.owner(rule) else { return };
-        match address.ip {
+        match frontend.address {
             Some(ip) => {
-                port.port = Some(address.port);
+                port.port = Some(frontend.port);
                 if is_internal {
                     port.cluster_ips.insert(ip);
                 } else {
                     port.external_ips.push(ip);
                 }
             }
-            None => port.node_port = Some(address.port),
+            None => port.node_port = Some(frontend.port),
         }
         port.has_endpoints_elsewhere |= is_dropped;
         port.is_internal_local |= is_dropped && is_internal;

@@ -6,12 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 
 use super::model::{Inferred, InferredPort, InferredProxy, Marked, bit};
-use crate::cluster::Protocol;
-use crate::compare::Policy;
-use crate::compare::kind::Kind;
-use crate::compare::nftables::{
-    Balance, Known, Names, address, address_of_key, balance, kind_of, marks, name_of, protocol_of, source_ranges,
+use crate::chains::nftables::{
+    Balance, Known, Names, address, balance, frontend_of_key, kind_of, marks, name_of, protocol_of, source_ranges,
 };
+use crate::chains::{Kind, Policy};
+use crate::cluster::Protocol;
 use crate::nftables::{
     Addresses, Chain, Condition, Element, Key, MarkChange, Rule, Set, Side, Statement, Table, Verdict,
 };
@@ -62,7 +61,7 @@ impl<'a> Reader<'a> {
     fn port(&mut self, service: &str) -> &mut InferredPort {
         self.ports.entry(service.to_owned()).or_insert_with(|| {
             let protocol = protocol_of(service).parse().unwrap_or(Protocol::Tcp);
-            InferredPort::named(&name_of(&service.to_owned()), protocol)
+            InferredPort::named(&name_of(service), protocol)
         })
     }
 
@@ -84,28 +83,28 @@ impl<'a> Reader<'a> {
 
     /// An element of a map of services.
     fn element(&mut self, element: &Element) {
-        let (Some(service), Some(address)) = (self.known.service_of(element), address_of_key(&element.key)) else {
+        let (Some(service), Some(frontend)) = (self.known.service_of(element), frontend_of_key(&element.key)) else {
             return;
         };
         let kind = match &element.verdict {
             Some(Verdict::Goto(chain) | Verdict::Jump(chain)) => kind_of(chain).map(|(kind, _)| kind),
             _ => None,
         };
-        let is_cluster_ip = address.ip.is_some_and(|ip| self.cluster_ips.contains([Key::Address(ip)].as_slice()));
+        let is_cluster_ip = frontend.address.is_some_and(|ip| self.cluster_ips.contains([Key::Address(ip)].as_slice()));
         let is_checked = self.checked.contains(&element.key);
         let is_dropped = element.verdict == Some(Verdict::Drop);
         let is_local = is_dropped || kind == Some(Kind::Group(Policy::Local));
         let port = self.port(&service);
-        match address.ip {
+        match frontend.address {
             Some(ip) => {
-                port.port = Some(address.port);
+                port.port = Some(frontend.port);
                 match (is_cluster_ip, is_checked) {
                     (true, _) => drop(port.cluster_ips.insert(ip)),
                     (false, true) => port.load_balancer.push(ip),
                     (false, false) => port.external_ips.push(ip),
                 }
             }
-            None => port.node_port = Some(address.port),
+            None => port.node_port = Some(frontend.port),
         }
         port.has_endpoints_elsewhere |= is_dropped;
         port.is_internal_local |= is_local && is_cluster_ip;
@@ -170,11 +169,7 @@ impl<'a> Reader<'a> {
 
     /// Notes which packets a rule marks for masquerading.
     fn marks(&mut self, rule: &'a Rule) {
-        let only = rule.conditions.iter().find_map(|condition| match condition {
-            Condition::Address { side: Side::Destination, negated: false, value: Addresses::One(ip) } => Some(*ip),
-            _ => None,
-        });
-        let Some(ip) = address(rule).and_then(|address| address.ip).or(only) else { return };
+        let Some(ip) = address(rule, Side::Destination) else { return };
         if !rule.statements.iter().any(marks) {
             return;
         }

@@ -1,28 +1,21 @@
 //! Rules of iptables in terms of services.
 
-mod chains;
 mod facts;
-mod names;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-pub(crate) use self::chains::kind_of;
-pub(crate) use self::facts::{MASQUERADE, address, host, transport};
-use self::facts::{chance, checks_recent, in_chain, listed};
-pub(crate) use self::names::{Known, Names, name_in};
+use self::facts::{chance, in_chain, listed};
 use super::finding::{Fact, Subject};
-use super::kind::Kind;
 use super::model::{Chance, Line, Part, Place, Said, Service};
 use super::others::Own;
+use crate::chains::Kind;
+use crate::chains::iptables::{Known, MASQUERADE, NODE_PORTS, Names, kind_of, recall};
 use crate::cluster::Family;
 use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, TableName, Target, print_rule};
 
 /// Chains in which rules of services stand, in whatever order of services.
 const LISTS: [&str; 4] = ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
-
-/// The chain of all node ports.
-pub(crate) const NODE_PORTS: &str = "KUBE-NODEPORTS";
 
 /// Rules, and where they stood, if that is known.
 #[derive(Debug, Clone, Copy)]
@@ -217,7 +210,7 @@ impl<'a> Reading<'a> {
                     rest *= 1.0 - chance.share();
                     service.order.entry(of.chain.name.to_string()).or_default().push(Place::Balance, line);
                 }
-                (Kind::Group(policy), Some(endpoint), None) if checks_recent(rule) => {
+                (Kind::Group(policy), Some(endpoint), None) if recall(rule, self.source.rules.family).is_some() => {
                     service.tell(Fact::Affinity(policy, endpoint), text, line);
                     service.order.entry(of.chain.name.to_string()).or_default().push(Place::Affinity, line);
                 }

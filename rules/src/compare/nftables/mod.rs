@@ -1,15 +1,14 @@
 //! A table of nftables in terms of services.
 
 mod facts;
-mod names;
 
-pub(crate) use self::facts::{Balance, address, address_of_key, balance, marks, source_ranges};
 use self::facts::{affinity, hairpin, in_chain, in_endpoint};
-pub(crate) use self::names::{Known, Names, kind_of, name_of};
-use self::names::{ServiceKey, is_base};
 use super::finding::{Fact, Subject};
-use super::kind::Kind;
 use super::model::{Chance, Line, Model, Part, Place};
+use crate::chains::Kind;
+use crate::chains::nftables::{
+    Balance, Known, Names, ServiceKey, balance, frontend_of_key, is_base, kind_of, name_of, protocol_of, source_ranges,
+};
 use crate::cluster::Family;
 use crate::nftables::{
     Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, SourceLines, Table, print_key, print_rule,
@@ -104,7 +103,7 @@ impl<'a> Reader<'a> {
                 (services, Fact::Hairpin(endpoint))
             }
             (name, key) => {
-                let Some(address) = address_of_key(key) else { return false };
+                let Some(address) = frontend_of_key(key) else { return false };
                 let fact = match name {
                     "service-ips" | "service-nodeports" => Fact::Entry(address),
                     "no-endpoint-services" | "no-endpoint-nodeports" => Fact::RejectResponse(Some(address)),
@@ -222,10 +221,6 @@ fn refusal_without_ranges(rule: &Rule, text: &str) -> String {
 }
 
 /// The protocol in the names of a service port's chains: `tcp` of `ULMVA6XW-ns1/svc1/tcp/p80`.
-pub(crate) fn protocol_of(service: &str) -> &str {
-    service.split('/').nth(2).unwrap_or_default()
-}
-
 /// The type of keys, and what else there is to know of a set.
 fn kind_of_set(set: &Set) -> String {
     let types: Vec<&str> = set.key.iter().copied().map(Datatype::as_str).collect();

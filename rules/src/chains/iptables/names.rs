@@ -1,18 +1,11 @@
 //! What services and endpoints are called by the rules that know of them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
 
-use super::chains::{kind_of, service_of};
-use super::facts::transport;
-use crate::compare::kind::Kind;
+use super::{destination, kind_of, service_in, service_of, transport};
+use crate::chains::Kind;
 use crate::digits;
-use crate::iptables::{self, ChainHash, Nat, Rule, RuleSet, Target};
-
-/// `namespace/name:port` in a rule's comment.
-pub(crate) fn name_in(rule: &Rule) -> Option<&str> {
-    rule.comment()?.split(' ').find(|word| word.contains('/'))
-}
+use crate::iptables::{self, ChainHash, Rule, RuleSet};
 
 /// What the rules of a rule set say of names: those of services, and the addresses behind endpoints' chains.
 #[derive(Debug, Default)]
@@ -41,11 +34,8 @@ impl<'a> Names<'a> {
             let target = rule.next_chain().and_then(|next| kind_of(next).map(|(kind, hash)| (next, kind, hash)));
             match (here, target) {
                 (Some((Kind::Endpoint, _)), _) => {
-                    if let Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) =
-                        &rule.target
-                    {
-                        let text = digits::socket(SocketAddr::new(*address, ports.first));
-                        self.endpoints.entry(&chain.name).or_insert_with(|| text.to_string());
+                    if let Some(to) = destination(rule) {
+                        self.endpoints.entry(&chain.name).or_insert_with(|| digits::socket(to).to_string());
                     }
                 }
                 (Some((_, hash)), Some((endpoint, Kind::Endpoint, _))) => {
@@ -58,7 +48,7 @@ impl<'a> Names<'a> {
     }
 
     fn name(&mut self, hash: ChainHash, rule: &'a Rule) {
-        if let Some(name) = name_in(rule).filter(|_| !self.services.contains_key(&hash)) {
+        if let Some(name) = service_in(rule).filter(|_| !self.services.contains_key(&hash)) {
             self.services.insert(hash, name);
             self.hashes.insert(name, hash);
         }
@@ -87,15 +77,15 @@ impl Known<'_> {
     }
 
     /// The service whose chain leads to an endpoint; for one that none leads to, by its comment.
-    pub(super) fn owner_of_endpoint(&self, chain: &iptables::Chain) -> Option<ChainHash> {
-        let name = || chain.rules.iter().find_map(name_in);
+    pub(crate) fn owner_of_endpoint(&self, chain: &iptables::Chain) -> Option<ChainHash> {
+        let name = || chain.rules.iter().find_map(service_in);
         let by_name = || name().and_then(|name| self.first(|names| names.hashes.get(name).copied()));
         self.first(|names| names.owners.get(&*chain.name).copied()).or_else(by_name)
     }
 
     /// Whose a rule of a list is, and its name where the rule says it: by the chain that it leads to, else by its comment.
     pub(crate) fn owner<'r>(&self, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
-        let name = name_in(rule);
+        let name = service_in(rule);
         if let Some(hash) = rule.next_chain().and_then(|chain| service_of(chain)) {
             return Some((hash, name));
         }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
-use crate::compare::finding::Policy;
-use crate::compare::kind::Kind;
+use super::NAMING;
+use crate::chains::Kind;
 use crate::digits;
 use crate::nftables::{
     Chain, Element, Key, LONGEST_COMMENT, Statement, Table, Verdict, base_of_comment, base_of_endpoint, comment_of_base,
@@ -15,19 +15,12 @@ pub(crate) type ServiceKey = String;
 
 /// What a chain is for, and its name behind the prefix. Other chains of kube-proxy's have no hash there.
 pub(crate) fn kind_of(chain: &str) -> Option<(Kind, &str)> {
-    const KINDS: [(&str, Kind); 5] = [
-        ("service-", Kind::Group(Policy::Cluster)),
-        ("local-", Kind::Group(Policy::Local)),
-        ("external-", Kind::External),
-        ("firewall-", Kind::Firewall),
-        ("endpoint-", Kind::Endpoint),
-    ];
-    let (kind, base) = KINDS.iter().find_map(|(prefix, kind)| Some((*kind, chain.strip_prefix(prefix)?)))?;
+    let (kind, base) = NAMING.of(chain)?;
     is_base(base).then_some((kind, base))
 }
 
 /// Whether a name goes on with a hash: eight letters and digits, before a namespace.
-pub(super) fn is_base(base: &str) -> bool {
+pub(crate) fn is_base(base: &str) -> bool {
     let is_hash =
         |hash: &str| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     base.split_once('-').is_some_and(|(hash, rest)| is_hash(hash) && rest.contains('/'))
@@ -117,8 +110,13 @@ impl<'a> Names<'a> {
 }
 
 /// What people call a service port.
-pub(crate) fn name_of(service: &ServiceKey) -> String {
-    comment_of_base(service).unwrap_or_else(|| service.clone())
+pub(crate) fn name_of(service: &str) -> String {
+    comment_of_base(service).unwrap_or_else(|| service.to_owned())
+}
+
+/// The protocol of a service port.
+pub(crate) fn protocol_of(service: &str) -> &str {
+    service.split('/').nth(2).unwrap_or_default()
 }
 
 /// The names that a table itself knows, and those of the one that it is compared with.
@@ -144,12 +142,12 @@ impl Known<'_> {
     }
 
     /// The services that are reached at an address.
-    pub(super) fn at_address(&self, ip: IpAddr) -> BTreeSet<ServiceKey> {
+    pub(crate) fn at_address(&self, ip: IpAddr) -> BTreeSet<ServiceKey> {
         self.0.iter().filter_map(|names| names.at_address.get(&ip)).flatten().cloned().collect()
     }
 
     /// The services that have an endpoint.
-    pub(super) fn with_endpoint(&self, endpoint: &str) -> BTreeSet<ServiceKey> {
+    pub(crate) fn with_endpoint(&self, endpoint: &str) -> BTreeSet<ServiceKey> {
         self.0.iter().filter_map(|names| names.with_endpoint.get(endpoint)).flatten().cloned().collect()
     }
 }

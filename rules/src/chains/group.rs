@@ -1,0 +1,129 @@
+//! The rules that lead to a service port's endpoints, in the terms of either mode.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, SocketAddr};
+
+use super::{Chance, Frontend, Naming};
+use crate::cluster::Protocol;
+
+/// A chain that shares connections out among endpoints.
+pub(crate) struct Group<'a> {
+    pub(crate) chain: &'a str,
+    /// The service port, as comments call it: `default/web:http`; else the chain's name.
+    pub(crate) service: Cow<'a, str>,
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) frontends: Vec<Frontend>,
+    /// The rules that lead to endpoints, in order. A rule that leads to several is there for each of them.
+    pub(crate) leads: Vec<Lead<'a>>,
+    /// The lists in which rules of the chain itself note clients, by the rules' numbers.
+    pub(crate) notes: Vec<(usize, Note<'a>)>,
+    /// Rules of the chain itself that translate to a port without asking for a protocol that has ports.
+    pub(crate) without_protocol: Vec<usize>,
+}
+
+/// A rule of a group that leads to an endpoint.
+pub(crate) struct Lead<'a> {
+    /// Its number in the chain, from 1.
+    pub(crate) rule: usize,
+    pub(crate) to: To<'a>,
+    /// What it asks of a list of clients; `None` for a rule of new connections.
+    pub(crate) recall: Option<Recall<'a>>,
+    /// The endpoint that its comment names.
+    pub(crate) named: Option<SocketAddr>,
+}
+
+/// Where a rule leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum To<'a> {
+    /// An endpoint's chain.
+    Chain(&'a str),
+    /// The endpoint itself: the rule translates.
+    Address(SocketAddr),
+}
+
+impl<'a> Lead<'a> {
+    /// The endpoint's chain.
+    pub(crate) fn chain(&self) -> Option<&'a str> {
+        match self.to {
+            To::Chain(chain) => Some(chain),
+            To::Address(_) => None,
+        }
+    }
+}
+
+/// What a rule of a group's chain asks of the list by which clients are known again.
+#[derive(Debug, Clone)]
+pub(crate) struct Recall<'a> {
+    pub(crate) list: &'a str,
+    pub(crate) key: Key,
+    /// For how long clients are remembered; for ever where there is none.
+    pub(crate) seconds: Option<u32>,
+    /// Whether the rule asks for nothing else.
+    pub(crate) is_plain: bool,
+}
+
+/// A rule that notes clients in a list.
+#[derive(Debug, Clone)]
+pub(crate) struct Note<'a> {
+    pub(crate) list: &'a str,
+    pub(crate) key: Key,
+    /// Whether the rule asks for nothing else.
+    pub(crate) is_plain: bool,
+}
+
+/// Which part of a packet is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    /// Whether it is the destination, which all clients have in common.
+    pub(crate) destination: bool,
+    /// The bits of the address that count; `None` for all.
+    pub(crate) mask: Option<IpAddr>,
+}
+
+/// An endpoint's chain.
+pub(crate) struct Endpoint<'a> {
+    pub(crate) chain: &'a str,
+    /// Where it translates to.
+    pub(crate) destination: Option<SocketAddr>,
+    /// The protocol that each of its translating rules asks for.
+    pub(crate) protocols: Vec<Option<Protocol>>,
+    /// The source whose packets it marks for masquerading: the endpoint itself.
+    pub(crate) masqueraded: Option<IpAddr>,
+    /// The lists in which it notes clients.
+    pub(crate) notes: Vec<Note<'a>>,
+    /// Whether it translates to a port without asking for a protocol that has ports.
+    pub(crate) lacks_protocol: bool,
+}
+
+/// Another address than the one that an endpoint's chain translates to.
+pub(crate) struct Mismatch {
+    /// What the chain is for.
+    pub(crate) named: String,
+    /// What says so: `its masquerade rule`.
+    pub(crate) by: &'static str,
+}
+
+/// A table's chains, read in the terms of its mode.
+pub(crate) trait Reading<'a> {
+    /// How chains are named.
+    fn naming(&self) -> &'static Naming;
+
+    /// The chains that share connections out, in the table's order.
+    fn groups(&self) -> Vec<&'a str>;
+
+    /// A chain that shares connections out.
+    fn group(&self, chain: &str) -> Option<Group<'a>>;
+
+    /// An endpoint's chain, or whatever chain has this name; `None` where the text does not have it.
+    fn endpoint(&self, chain: &str) -> Option<Endpoint<'a>>;
+
+    /// Which other endpoint the names and comments of a group's endpoints say, one for each; `None` where they agree with the destination.
+    fn misnamed(&self, group: &Group<'a>, endpoints: &[(&Lead<'a>, Endpoint<'a>)]) -> Vec<Option<Mismatch>>;
+
+    /// The chance that is written at a rule of a group, given from 1, for one of several choices; `None` where the rule leads
+    /// clients to an endpoint again.
+    fn chance(&self, group: &Group<'a>, rule: usize, choice: u32, of: u32) -> Option<Chance>;
+
+    /// The chain that a rule leads to and that the text does not have.
+    fn missing(&self, chain: &str, rule: usize) -> Option<&'a str>;
+}

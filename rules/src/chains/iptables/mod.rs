@@ -1,0 +1,36 @@
+//! kube-proxy's chains of iptables.
+
+mod names;
+mod reading;
+mod rule;
+
+use super::{Kind, Naming, Policy};
+use crate::iptables::ChainHash;
+
+pub(crate) use self::names::{Known, Names};
+pub(crate) use self::reading::Table;
+pub(crate) use self::rule::{MASQUERADE, destination, frontend, host, recall, service_in, transport};
+
+/// The chain of all node ports.
+pub(crate) const NODE_PORTS: &str = "KUBE-NODEPORTS";
+
+/// The chains of every release.
+pub(crate) const NAMING: Naming = Naming(&[
+    ("KUBE-SVC-", Kind::Group(Policy::Cluster)),
+    ("KUBE-SVL-", Kind::Group(Policy::Local)),
+    ("KUBE-XLB-", Kind::Group(Policy::Local)),
+    ("KUBE-EXT-", Kind::External),
+    ("KUBE-FW-", Kind::Firewall),
+    ("KUBE-SEP-", Kind::Endpoint),
+]);
+
+/// What a chain is for, and the hash in its name: of the service port, or of `KUBE-SEP` of the endpoint.
+pub(crate) fn kind_of(chain: &str) -> Option<(Kind, ChainHash)> {
+    let (kind, base) = NAMING.of(chain)?;
+    Some((kind, ChainHash::parse(base)?))
+}
+
+/// The service port of a chain, unless it is an endpoint's.
+pub(crate) fn service_of(chain: &str) -> Option<ChainHash> {
+    kind_of(chain).filter(|(kind, _)| *kind != Kind::Endpoint).map(|(_, hash)| hash)
+}

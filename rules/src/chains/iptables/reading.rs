@@ -1,0 +1,179 @@
+//! The chains of the `nat` table that share connections out.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use super::rule::{chance, destination, endpoint_in, frontend, host, lacks_protocol, notes, recall};
+use super::{MASQUERADE, NAMING, service_in, transport};
+use crate::chains::group::To;
+use crate::chains::{Chance, Endpoint, Frontend, Group, Lead, Mismatch, Naming, Reading, Routes};
+use crate::cluster::{Family, Protocol};
+use crate::iptables::{self, Chain, ChainHash, Match, Rule, Statistic, Target};
+
+/// The `nat` table with its chains by name, and what leads to them.
+pub(crate) struct Table<'a> {
+    table: &'a iptables::Table,
+    chains: HashMap<&'a str, &'a Chain>,
+    routes: Routes<'a>,
+    family: Family,
+}
+
+impl<'a> Table<'a> {
+    pub(crate) fn new(table: &'a iptables::Table, family: Family) -> Self {
+        let chains = table.chains.iter().map(|chain| (&*chain.name, chain)).collect();
+        let mut routes = Routes::default();
+        for chain in &table.chains {
+            for rule in &chain.rules {
+                let next = rule.next_chain().filter(|next| !NAMING.is_endpoint(next));
+                match next.map(|next| (next, frontend(rule))) {
+                    Some((next, Some(frontend))) => routes.add_frontend(next, frontend),
+                    Some((next, None)) => routes.add_chain(next, &chain.name),
+                    None => {}
+                }
+            }
+        }
+        Self { table, chains, routes, family }
+    }
+
+    /// The frontends of a chain: of the rules that lead there, else of its own rules that translate.
+    fn frontends(&self, chain: &'a Chain) -> Vec<Frontend> {
+        let mut frontends = self.routes.frontends(&chain.name);
+        if frontends.is_empty() {
+            for frontend in chain.rules.iter().filter(|rule| destination(rule).is_some()).filter_map(frontend) {
+                if !frontends.contains(&frontend) {
+                    frontends.push(frontend);
+                }
+            }
+        }
+        frontends
+    }
+
+    fn lead(&self, rule: &'a Rule, number: usize) -> Option<Lead<'a>> {
+        let chain = || rule.next_chain().filter(|next| NAMING.is_endpoint(next)).map(|next| To::Chain(next));
+        let to = destination(rule).map(To::Address).or_else(chain)?;
+        Some(Lead { rule: number, to, recall: recall(rule, self.family), named: endpoint_in(rule) })
+    }
+}
+
+impl<'a> Reading<'a> for Table<'a> {
+    fn naming(&self) -> &'static Naming {
+        &NAMING
+    }
+
+    fn groups(&self) -> Vec<&'a str> {
+        let is_group = |chain: &&Chain| NAMING.of_group(&chain.name).is_some() || translates_by_chance(chain);
+        self.table.chains.iter().filter(is_group).map(|chain| &*chain.name).collect()
+    }
+
+    fn group(&self, chain: &str) -> Option<Group<'a>> {
+        let chain = *self.chains.get(chain)?;
+        let frontends = self.frontends(chain);
+        let numbered = || chain.rules.iter().zip(1..);
+        let leads: Vec<Lead<'a>> = numbered().filter_map(|(rule, number)| self.lead(rule, number)).collect();
+        let own = leads.iter().filter_map(|lead| self.chains.get(lead.chain()?));
+        let rules: Vec<&'a Rule> = chain.rules.iter().chain(own.flat_map(|own| &own.rules)).collect();
+        let service = rules.iter().find_map(|rule| service_in(rule)).unwrap_or(&chain.name);
+        Some(Group {
+            chain: &chain.name,
+            service: Cow::Borrowed(service),
+            protocol: protocol(&chain.name, service, &frontends, chain, &rules),
+            frontends,
+            leads,
+            notes: numbered()
+                .flat_map(|(rule, number)| notes(rule, self.family).into_iter().map(move |note| (number, note)))
+                .collect(),
+            without_protocol: numbered().filter(|(rule, _)| lacks_protocol(rule)).map(|(_, number)| number).collect(),
+        })
+    }
+
+    fn endpoint(&self, chain: &str) -> Option<Endpoint<'a>> {
+        let chain = *self.chains.get(chain)?;
+        let rules = || chain.rules.iter();
+        let translating = rules().filter(|rule| matches!(rule.target, Some(Target::Dnat(_))));
+        let masquerading = rules().filter(|rule| rule.next_chain().is_some_and(|next| **next == *MASQUERADE));
+        let source = |rule: &Rule| host(&rule.source.as_ref().filter(|source| !source.negated)?.value);
+        Some(Endpoint {
+            chain: &chain.name,
+            destination: rules().find_map(destination),
+            protocols: translating.map(transport).collect(),
+            masqueraded: masquerading.into_iter().find_map(source),
+            notes: rules().flat_map(|rule| notes(rule, self.family)).collect(),
+            lacks_protocol: rules().any(lacks_protocol),
+        })
+    }
+
+    /// The comment of a rule names the endpoint that it leads to, from 1.24 on; the name of an endpoint's chain is the hash of the service port
+    /// and the endpoint.
+    fn misnamed(&self, group: &Group<'a>, endpoints: &[(&Lead<'a>, Endpoint<'a>)]) -> Vec<Option<Mismatch>> {
+        let verified = verified(group.chain, &group.service);
+        let mut by_hash: Option<HashMap<ChainHash, SocketAddr>> = None;
+        let mut misnamed = |lead: &Lead<'a>, endpoint: &Endpoint<'a>| {
+            let to = endpoint.destination?;
+            if let Some(named) = lead.named.filter(|named| *named != to) {
+                return Some(Mismatch { named: named.to_string(), by: "the comment of the rule that leads there" });
+            }
+            let (service, protocol) = verified.as_ref()?;
+            let hash = ChainHash::parse(NAMING.of_endpoint(endpoint.chain)?)?;
+            let of = |to: SocketAddr| ChainHash::of_endpoint(service, *protocol, &to.to_string());
+            let all = || endpoints.iter().filter_map(|(_, own)| own.destination).map(|to| (of(to), to)).collect();
+            if of(to) == hash {
+                return None;
+            }
+            let named = by_hash.get_or_insert_with(all).get(&hash);
+            let named = named.map_or_else(|| "another endpoint".to_owned(), ToString::to_string);
+            Some(Mismatch { named, by: "the hash in its name" })
+        };
+        endpoints.iter().map(|(lead, endpoint)| misnamed(lead, endpoint)).collect()
+    }
+
+    fn chance(&self, group: &Group<'a>, rule: usize, _: u32, _: u32) -> Option<Chance> {
+        let written = self.chains.get(group.chain)?.rules.get(rule - 1)?;
+        let leads_back = group.leads.binary_search_by_key(&rule, |lead| lead.rule);
+        let leads_back = leads_back.is_ok_and(|at| group.leads[at].recall.is_some());
+        (!leads_back).then(|| chance(written, &group.frontends))
+    }
+
+    fn missing(&self, chain: &str, rule: usize) -> Option<&'a str> {
+        let next = self.chains.get(chain)?.rules.get(rule - 1)?.next_chain()?;
+        (!self.chains.contains_key(&**next)).then_some(&**next)
+    }
+}
+
+/// Whether a rule of a chain translates by chance, as people write cascades by hand.
+fn translates_by_chance(chain: &Chain) -> bool {
+    let by_chance = |rule: &Rule| rule.matches.iter().any(|one| matches!(one, Match::Statistic(Statistic::Random(_))));
+    chain.rules.iter().any(|rule| destination(rule).is_some() && by_chance(rule))
+}
+
+/// The name of a service port as it is hashed, and the protocol, of which the name of a group's chain is the hash. Up to 1.19
+/// an unnamed port's name ends in a colon.
+fn verified(chain: &str, service: &str) -> Option<(String, Protocol)> {
+    let hash = NAMING.of_group(chain).and_then(ChainHash::parse)?;
+    let names = [service.to_owned(), format!("{service}:")];
+    names.into_iter().find_map(|name| {
+        let is = |protocol: &Protocol| ChainHash::of_service_port(&name, *protocol) == hash;
+        let protocol = Protocol::ALL.into_iter().find(is)?;
+        Some((name, protocol))
+    })
+}
+
+/// The protocol of a service: that of which its chain's name is the hash, that of its frontends, else that which most of its
+/// translating rules have.
+fn protocol(chain: &str, service: &str, frontends: &[Frontend], group: &Chain, rules: &[&Rule]) -> Option<Protocol> {
+    let by_name = || verified(chain, service).map(|(_, protocol)| protocol);
+    let most = || {
+        let mut counts: Vec<(Protocol, usize)> = Vec::new();
+        let translating = rules.iter().filter(|rule| matches!(rule.target, Some(Target::Dnat(_))));
+        for protocol in translating.filter_map(|rule| transport(rule)) {
+            match counts.iter_mut().find(|(known, _)| *known == protocol) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((protocol, 1)),
+            }
+        }
+        // Of those that are as frequent, the first one.
+        let usual = counts.iter().rev().max_by_key(|(_, count)| *count).map(|(protocol, _)| *protocol);
+        usual.or_else(|| group.rules.iter().find_map(transport))
+    };
+    by_name().or_else(|| frontends.first().map(|frontend| frontend.protocol)).or_else(most)
+}

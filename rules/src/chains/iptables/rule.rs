@@ -1,0 +1,150 @@
+//! What single rules say.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::chains::{Chance, Frontend, Key, Note, Recall};
+use crate::cluster::{Family, Protocol};
+use crate::iptables::{
+    Match, Nat, Network, Ports, Probability, ProtocolNumber, Recent, RecentAction, Rule, Statistic, Target,
+};
+
+/// The chain that marks packets for masquerading.
+pub(crate) const MASQUERADE: &str = "KUBE-MARK-MASQ";
+
+/// `namespace/name:port` in a rule's comment.
+pub(crate) fn service_in(rule: &Rule) -> Option<&str> {
+    rule.comment()?.split(' ').find(|word| word.contains('/'))
+}
+
+/// The endpoint in a comment as `default/web:http -> 10.244.1.2:8080`.
+pub(super) fn endpoint_in(rule: &Rule) -> Option<SocketAddr> {
+    rule.comment()?.rsplit_once(" -> ")?.1.trim().parse().ok()
+}
+
+/// The protocol that a rule asks for, where it has ports.
+pub(crate) fn transport(rule: &Rule) -> Option<Protocol> {
+    let asked = rule.protocol.filter(|protocol| !protocol.negated).map(|protocol| protocol.value);
+    asked.and_then(ProtocolNumber::transport)
+}
+
+/// The address of a network that is one.
+pub(crate) fn host(network: &Network) -> Option<IpAddr> {
+    match network {
+        Network::Prefix(range) => (range.prefix_len() == range.max_prefix_len()).then(|| range.addr()),
+        Network::Masked(_) => None,
+    }
+}
+
+/// The address and port that a rule asks for. Releases that serve node ports on the addresses of an interface, or on loopback,
+/// ask for a range: that has no single address either.
+pub(crate) fn frontend(rule: &Rule) -> Option<Frontend> {
+    let (protocol, port) = rule.matches.iter().find_map(|one| match one {
+        Match::Ports(ports) => {
+            let port = ports.destination.filter(|port| !port.negated && port.value.first == port.value.last)?;
+            Some((ports.protocol, port.value.first))
+        }
+        _ => None,
+    })?;
+    let address = match &rule.destination {
+        Some(destination) if destination.negated => return None,
+        destination => destination.as_ref().and_then(|destination| host(&destination.value)),
+    };
+    Some(Frontend { address, port, protocol })
+}
+
+/// Where a rule translates to.
+pub(crate) fn destination(rule: &Rule) -> Option<SocketAddr> {
+    match &rule.target {
+        Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) => {
+            Some(SocketAddr::new(*address, ports.first))
+        }
+        _ => None,
+    }
+}
+
+/// Whether the kernel refuses a rule because it gives a port to packets that may have none ("Need TCP, UDP, SCTP or DCCP with port
+/// specification", `libxt_NAT.c`).
+pub(super) fn lacks_protocol(rule: &Rule) -> bool {
+    /// Those of which iptables takes a port; of ICMP, it is the identifier.
+    const WITH_PORTS: [u8; 5] = [1, 6, 17, 33, 132];
+    let has_ports = rule.protocol.is_some_and(|asked| !asked.negated && WITH_PORTS.contains(&asked.value.0));
+    matches!(rule.target, Some(Target::Dnat(Nat { ports: Some(_), .. }))) && !has_ports
+}
+
+/// The chance that is written at a rule, apart from what all rules of a service have in common: a protocol, one of its frontends.
+pub(super) fn chance(rule: &Rule, frontends: &[Frontend]) -> Chance {
+    let mut chance = Chance::Always;
+    let is_frontend = frontend(rule).is_some_and(|frontend| frontends.contains(&frontend));
+    let is_target = |ports: &Ports| is_frontend && ports.source.is_none() && ports.flags.is_none();
+    for one in &rule.matches {
+        chance = match (one, chance) {
+            (Match::Comment(_) | Match::Nfacct(_), chance) => chance,
+            (Match::Ports(ports), chance) if *ports == Ports::any(ports.protocol) || is_target(ports) => chance,
+            (Match::Recent(recent), chance) if recent.action.value == RecentAction::Set => chance,
+            (Match::Statistic(statistic), Chance::Always) => drawn(*statistic),
+            _ => Chance::Condition,
+        };
+    }
+    let asks = rule.source.is_some() || (rule.destination.is_some() && !is_frontend) || asks_interface(rule);
+    if asks { Chance::Condition } else { chance }
+}
+
+fn asks_interface(rule: &Rule) -> bool {
+    rule.in_interface.is_some() || rule.out_interface.is_some()
+}
+
+fn drawn(statistic: Statistic) -> Chance {
+    match statistic {
+        Statistic::Random(random) if !random.negated => Chance::Below(random.value),
+        Statistic::Random(random) => Probability::from_threshold(Probability::ONE - random.value.threshold())
+            .map_or(Chance::Condition, Chance::Below),
+        Statistic::Nth { every, .. } => match (every.value, every.negated) {
+            (0 | 1, false) => Chance::Always,
+            (0 | 1, true) => Chance::Condition,
+            (every, negated) => Chance::Nth { part: if negated { every - 1 } else { 1 }, every },
+        },
+    }
+}
+
+/// What a rule asks of the list by which clients are known again.
+pub(crate) fn recall(rule: &Rule, family: Family) -> Option<Recall<'_>> {
+    let recent = recents(rule).find(|recent| recent.action.value != RecentAction::Set)?;
+    let others = rule.matches.iter().filter(|one| !matches!(one, Match::Comment(_) | Match::Recent(_))).count();
+    let is_plain = others == 0
+        && !recent.action.negated
+        && !recent.same_ttl
+        && recent.hit_count.unwrap_or(1) <= 1
+        && rule.source.is_none()
+        && rule.destination.is_none()
+        && !asks_interface(rule);
+    Some(Recall { list: &recent.name, key: key(recent, family), seconds: recent.seconds, is_plain })
+}
+
+/// The lists that a rule notes clients in.
+pub(super) fn notes(rule: &Rule, family: Family) -> Vec<Note<'_>> {
+    let conditions = rule.matches.iter().filter(|one| match one {
+        Match::Comment(_) | Match::Recent(_) => false,
+        Match::Ports(ports) => *ports != Ports::any(ports.protocol),
+        _ => true,
+    });
+    let is_plain = rule.source.is_none() && rule.destination.is_none() && conditions.count() == 0;
+    let noting = recents(rule).filter(|recent| recent.action.value == RecentAction::Set);
+    noting.map(|recent| Note { list: &recent.name, key: key(recent, family), is_plain }).collect()
+}
+
+fn recents(rule: &Rule) -> impl Iterator<Item = &Recent> {
+    rule.matches.iter().filter_map(|one| match one {
+        Match::Recent(recent) => Some(&**recent),
+        _ => None,
+    })
+}
+
+/// The key by which a list has clients; a mask of all bits counts as none.
+fn key(recent: &Recent, family: Family) -> Key {
+    let whole = match recent.mask {
+        IpAddr::V4(mask) => mask.to_bits() == u32::MAX,
+        IpAddr::V6(mask) => mask.to_bits() == u128::MAX,
+    };
+    let fits = Family::of(recent.mask) == family;
+    Key { destination: recent.destination, mask: Some(recent.mask).filter(|_| fits && !whole) }
+}

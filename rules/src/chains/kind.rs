@@ -1,0 +1,58 @@
+//! What kube-proxy's chains are for, by their names.
+
+use std::fmt;
+
+/// What a chain of a service port or an endpoint is for, in either mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `KUBE-SVC`, `KUBE-SVL` and `KUBE-XLB`, `service-` and `local-`: shares connections out among endpoints.
+    Group(Policy),
+    /// `KUBE-EXT`, `external-`: external traffic.
+    External,
+    /// `KUBE-FW`, `firewall-`: the source ranges of a load balancer.
+    Firewall,
+    /// `KUBE-SEP`, `endpoint-`: translates to one endpoint.
+    Endpoint,
+}
+
+/// The traffic policy that a group of endpoints serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Policy {
+    /// Cluster: the endpoints of all nodes.
+    Cluster,
+    /// Local: those of the rules' own node.
+    Local,
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cluster => "",
+            Self::Local => " for policy Local",
+        })
+    }
+}
+
+/// The prefixes of a mode's chain names.
+pub(crate) struct Naming(pub(super) &'static [(&'static str, Kind)]);
+
+impl Naming {
+    /// What a chain is for, and its name behind the prefix.
+    pub(crate) fn of<'n>(&self, chain: &'n str) -> Option<(Kind, &'n str)> {
+        self.0.iter().find_map(|(prefix, kind)| Some((*kind, chain.strip_prefix(prefix)?)))
+    }
+
+    /// The service port's part of a group's name, which all groups of that port have in common.
+    pub(crate) fn of_group<'n>(&self, chain: &'n str) -> Option<&'n str> {
+        self.of(chain).filter(|(kind, _)| matches!(kind, Kind::Group(_))).map(|(_, base)| base)
+    }
+
+    /// The endpoint's part of the name of its chain.
+    pub(crate) fn of_endpoint<'n>(&self, chain: &'n str) -> Option<&'n str> {
+        self.of(chain).filter(|(kind, _)| *kind == Kind::Endpoint).map(|(_, base)| base)
+    }
+
+    pub(crate) fn is_endpoint(&self, chain: &str) -> bool {
+        self.of_endpoint(chain).is_some()
+    }
+}

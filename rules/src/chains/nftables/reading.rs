@@ -1,0 +1,225 @@
+//! The chains of a table that share connections out.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+
+use super::NAMING;
+use super::names::name_of;
+use super::rule::{address, chains_of, destinations_of, frontend_of_key, marks, next_chain, notes, protocol, recalled};
+use crate::chains::group::To;
+use crate::chains::{Chance, Endpoint, Group, Key, Lead, Mismatch, Naming, Reading, Recall, Routes};
+use crate::cluster::Protocol;
+use crate::nftables::{
+    self, Addresses, Chain, Condition, Datatype, Dynamic, Name, Rule, Set, SetKind, Side, Statement, Verdict,
+};
+use crate::walk::draws_of;
+
+/// A table with its chains and sets by name, and what leads to chains.
+pub(crate) struct Table<'a> {
+    /// The chains that the text has, in order.
+    shown: &'a [Chain],
+    chains: HashMap<&'a str, &'a Chain>,
+    /// The chains that rules name and the text does not have.
+    missing: HashSet<&'a str>,
+    sets: HashMap<&'a str, &'a Set>,
+    routes: Routes<'a>,
+}
+
+impl<'a> Table<'a> {
+    /// A [`completed`] table, of whose chains so many are in the text.
+    pub(crate) fn new(table: &'a nftables::Table, shown: usize) -> Self {
+        let (shown, missing) = table.chains.split_at(shown);
+        let mut routes = Routes::default();
+        for element in table.sets.iter().flat_map(|set| &set.elements) {
+            let chain = element.verdict.as_ref().and_then(next_chain);
+            if let Some((chain, frontend)) = chain.zip(frontend_of_key(&element.key)) {
+                routes.add_frontend(chain, frontend);
+            }
+        }
+        for chain in &table.chains {
+            for statement in chain.rules.iter().flat_map(|rule| &rule.statements) {
+                if let Statement::Verdict(verdict) = statement
+                    && let Some(next) = next_chain(verdict).filter(|next| !NAMING.is_endpoint(next))
+                {
+                    routes.add_chain(next, &chain.name);
+                }
+            }
+        }
+        Self {
+            shown,
+            chains: shown.iter().map(|chain| (&*chain.name, chain)).collect(),
+            missing: missing.iter().map(|chain| &*chain.name).collect(),
+            sets: table.sets.iter().map(|set| (&*set.name, set)).collect(),
+            routes,
+        }
+    }
+
+    /// What a rule asks of a set of clients that it leads to an endpoint.
+    fn recall(&self, rule: &'a Rule) -> Option<Recall<'a>> {
+        let (side, list) = recalled(rule)?;
+        let [Statement::Verdict(Verdict::Goto(endpoint) | Verdict::Jump(endpoint))] = rule.statements.as_slice() else {
+            return None;
+        };
+        let dynamic = self.sets.get(list).and_then(|set| set.dynamic);
+        let seconds = dynamic.map(|dynamic| dynamic.timeout).filter(|timeout| *timeout > 0);
+        let key = Key { destination: side == Side::Destination, mask: None };
+        NAMING.is_endpoint(endpoint).then(|| Recall { list, key, seconds, is_plain: rule.conditions.len() == 1 })
+    }
+
+    fn leads(&self, rule: &'a Rule, number: usize) -> Vec<Lead<'a>> {
+        let recall = self.recall(rule);
+        let chains = rule.statements.iter().flat_map(chains_of).filter(|chain| NAMING.is_endpoint(chain));
+        let addresses = rule.statements.iter().flat_map(destinations_of);
+        let all = chains.map(|chain| To::Chain(chain)).chain(addresses.map(To::Address));
+        all.map(|to| Lead { rule: number, to, recall: recall.clone(), named: None }).collect()
+    }
+}
+
+impl<'a> Reading<'a> for Table<'a> {
+    fn naming(&self) -> &'static Naming {
+        &NAMING
+    }
+
+    fn groups(&self) -> Vec<&'a str> {
+        self.shown.iter().map(|chain| &*chain.name).filter(|name| NAMING.of_group(name).is_some()).collect()
+    }
+
+    fn group(&self, chain: &str) -> Option<Group<'a>> {
+        let chain = *self.chains.get(chain)?;
+        let frontends = self.routes.frontends(&chain.name);
+        let (service, protocol) = named(&chain.name);
+        Some(Group {
+            chain: &chain.name,
+            service,
+            protocol: protocol.or_else(|| frontends.first().map(|frontend| frontend.protocol)),
+            frontends,
+            leads: chain.rules.iter().zip(1..).flat_map(|(rule, number)| self.leads(rule, number)).collect(),
+            notes: chain
+                .rules
+                .iter()
+                .zip(1..)
+                .flat_map(|(rule, number)| notes(rule).into_iter().map(move |note| (number, note)))
+                .collect(),
+            // nft itself refuses them.
+            without_protocol: Vec::new(),
+        })
+    }
+
+    fn endpoint(&self, chain: &str) -> Option<Endpoint<'a>> {
+        let chain = *self.chains.get(chain)?;
+        let translates = |rule: &&Rule| rule.statements.iter().any(|one| matches!(one, Statement::Dnat(_)));
+        let masquerades = |rule: &&Rule| rule.statements.iter().any(marks);
+        Some(Endpoint {
+            chain: &chain.name,
+            destination: chain.rules.iter().filter(translates).flat_map(|rule| &rule.statements).find_map(dnat),
+            protocols: chain.rules.iter().filter(translates).map(protocol).collect(),
+            masqueraded: chain.rules.iter().filter(masquerades).find_map(|rule| address(rule, Side::Source)),
+            notes: chain.rules.iter().flat_map(notes).collect(),
+            lacks_protocol: false,
+        })
+    }
+
+    /// The name of an endpoint's chain has the service port and the endpoint.
+    fn misnamed(&self, group: &Group<'a>, endpoints: &[(&Lead<'a>, Endpoint<'a>)]) -> Vec<Option<Mismatch>> {
+        let misnamed = |endpoint: &Endpoint<'a>| {
+            let (service, named) = named_endpoint(endpoint.chain)?;
+            if named != written(endpoint.destination?) {
+                return Some(Mismatch { named: named.to_owned(), by: "its name" });
+            }
+            let group = NAMING.of_group(group.chain)?.split_once('-')?.1;
+            let is_other = service != group && !group.ends_with("...");
+            is_other.then(|| Mismatch { named: format!("an endpoint of {service}"), by: "its name" })
+        };
+        endpoints.iter().map(|(_, endpoint)| misnamed(endpoint)).collect()
+    }
+
+    fn chance(&self, group: &Group<'a>, rule: usize, choice: u32, of: u32) -> Option<Chance> {
+        let rule = self.chains.get(group.chain)?.rules.get(rule - 1)?;
+        if self.recall(rule).is_some() {
+            return None;
+        }
+        let asks = rule.conditions.iter().any(|condition| !matches!(condition, Condition::Protocol(_)));
+        Some(match of {
+            _ if asks => Chance::Condition,
+            0 | 1 => Chance::Always,
+            of => Chance::Drawn { draws: u32::try_from(draws_of(choice, of)).unwrap_or(u32::MAX), of },
+        })
+    }
+
+    fn missing(&self, chain: &str, _: usize) -> Option<&'a str> {
+        self.missing.get(chain).copied()
+    }
+}
+
+fn dnat(statement: &Statement) -> Option<SocketAddr> {
+    if let Statement::Dnat(address) = statement { Some(*address) } else { None }
+}
+
+/// The service port and the endpoint in the name of a chain: `default/web/tcp/http` and `10.244.1.10/8080` of
+/// `endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080`. Nothing where the name was cut.
+fn named_endpoint(chain: &str) -> Option<(&str, &str)> {
+    let base = NAMING.of_endpoint(chain)?.split_once('-')?.1;
+    base.rsplit_once("__").filter(|_| !chain.ends_with("..."))
+}
+
+/// An endpoint as names have it.
+fn written(to: SocketAddr) -> String {
+    format!("{}/{}", to.ip().to_string().replace(':', "."), to.port())
+}
+
+/// The service port and protocol in the name of a chain: `default/web:http` and TCP of `service-XXXXXXXX-default/web/tcp/http`.
+fn named(chain: &str) -> (Cow<'_, str>, Option<Protocol>) {
+    let base = NAMING.of_group(chain);
+    let protocol = base.and_then(|base| super::protocol_of(base).parse().ok());
+    match (base, protocol) {
+        (Some(base), Some(protocol)) => (Cow::Owned(name_of(base)), Some(protocol)),
+        _ => (Cow::Borrowed(chain), None),
+    }
+}
+
+/// A table with all chains and sets that its rules name. Those that were not there come last: nothing is known of the chains, and no
+/// client is in the sets.
+pub(crate) fn completed(table: &nftables::Table) -> Cow<'_, nftables::Table> {
+    let rules = || table.chains.iter().flat_map(|chain| &chain.rules);
+    let elements = table.sets.iter().flat_map(|set| &set.elements).filter_map(|element| element.verdict.as_ref());
+    let named = rules().flat_map(|rule| &rule.statements).flat_map(chains_of).chain(elements.filter_map(next_chain));
+    let mut known: HashSet<&str> = table.chains.iter().map(|chain| &*chain.name).collect();
+    let chains: Vec<Chain> = named.filter(|name| known.insert(name)).map(stub).collect();
+    let mut known: HashSet<&str> = table.sets.iter().map(|set| &*set.name).collect();
+    let sets: Vec<&Name> = rules().flat_map(sets_of).filter(|name| known.insert(name)).collect();
+    if chains.is_empty() && sets.is_empty() {
+        return Cow::Borrowed(table);
+    }
+    let mut whole = table.clone();
+    whole.chains.extend(chains);
+    whole.sets.extend(sets.into_iter().map(|name| {
+        let dynamic = Some(Dynamic { size: 0, timeout: 0 });
+        let key = vec![Datatype::Address(table.family)];
+        Set { name: name.clone(), kind: SetKind::Set, key, comment: None, dynamic, elements: Vec::new() }
+    }));
+    Cow::Owned(whole)
+}
+
+/// A chain in the place of one that the text does not have. Of the one that only marks packets it is known what it does.
+fn stub(name: &Name) -> Chain {
+    let mut chain = Chain::regular(name.clone());
+    if **name != *super::rule::MASQUERADE {
+        let statements = vec![Statement::Other("not shown".into())];
+        chain.rules.push(Rule { statements, ..Rule::default() });
+    }
+    chain
+}
+
+/// The sets of clients that a rule names.
+fn sets_of(rule: &Rule) -> impl Iterator<Item = &Name> {
+    let asked = rule.conditions.iter().filter_map(|condition| match condition {
+        Condition::Address { value: Addresses::Set(set), .. } | Condition::InSet(_, set) => Some(set),
+        _ => None,
+    });
+    let noted = rule.statements.iter().filter_map(|statement| match statement {
+        Statement::Remember(_, set) => Some(set),
+        _ => None,
+    });
+    asked.chain(noted)
+}

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::chains::{Chance, Frontend, Key, Note, Recall};
-use crate::cluster::{Family, Protocol};
+use crate::cluster::{Family, Protocol, ProtocolNumber};
 use crate::iptables::{
-    Match, Nat, Network, Ports, Probability, ProtocolNumber, Recent, RecentAction, Rule, Statistic, Target,
+    Match, Nat, Network, Ports, Probability, Recent, RecentAction, Rule, Statistic, Target,
 };
 
 /// The chain that marks packets for masquerading.

@@ -9,7 +9,7 @@ use super::inputs::InputArgs;
 use super::{Exit, Read, diagnostics, read, warn};
 use crate::input::{IGNORED, read_file};
 use crate::run;
-use crate::scenario::{Diagnostics, Scenario};
+use crate::scenario::{Diagnostics, Scenario, Tests};
 use crate::stats::Goal;
 use crate::text::{counted, json_line, path_text, printable};
 
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    let (mut results, left_out) = match read(&args.paths, args.inputs.reach(), console) {
+    let (mut results, left_out) = match read(&args.paths, args.inputs.reach(), Tests::Required, console) {
         Ok(read) => read,
         Err(exit) => return exit,
     };
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     } else {
         print(&results, console);
         if console.verbose > 0 {
-            let note = |folder: &PathBuf| format!("{}: left out, because it has a file {IGNORED}", printable(folder));
+            let note = |folder: &PathBuf| format!("{}: skipped, it contains a file {IGNORED}", printable(folder));
             left_out.iter().for_each(|folder| console.line(note(folder)));
         }
     }

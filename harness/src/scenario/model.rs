@@ -27,8 +27,7 @@ pub struct Note {
 }
 
 /// The start of the note of tables that are not installed; which these are comes behind it, with commas between them.
-pub(crate) const TABLES_LEFT_OUT: &str =
-    "tables of others than kube-proxy are left out, give them with `install: before`: ";
+pub(crate) const TABLES_LEFT_OUT: &str = "other tables are not installed, `install: before` adds them: ";
 
 impl Note {
     /// The tables that are not installed, where it is about that.
@@ -71,6 +70,15 @@ impl Scenario {
         });
         std::iter::once(&self.cluster).chain(applied)
     }
+}
+
+/// Whether a scenario must have tests: what runs them needs some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tests {
+    /// A scenario without tests is an error.
+    Required,
+    /// A scenario without tests describes a cluster.
+    Optional,
 }
 
 /// What a kernel setting is to be.

@@ -47,23 +47,23 @@ impl Dump {
         let whole = |message: &str| vec![((1, 1), message.to_owned(), WHOLE)];
         let rules = match form(text) {
             Ok(Form::Saved) if !text.lines().any(|line| line.trim_start().starts_with('*')) => {
-                return Err(whole("these are some rules of a table that is not named"));
+                return Err(whole("the rules name no table"));
             }
             Ok(Form::Saved) => saved(text)?,
             Ok(Form::Nft) => nft(text)?,
             Ok(Form::Listed) => {
-                return Err(whole("this is what `iptables -L` shows, which leaves out half of each rule"));
+                return Err(whole("this is the output of `iptables -L`, which omits parts of each rule"));
             }
             Ok(Form::Scenario) => return Err(whole("this is a scenario")),
             Err((message, help)) => return Err(vec![((1, 1), message.to_owned(), help)]),
         };
         if rules.iptables().is_some_and(|rules| rules.table(TableName::Nat).is_none()) {
-            return Err(whole("the table `nat` is missing, in which kube-proxy translates addresses"));
+            return Err(whole("table `nat`, where kube-proxy translates addresses, is missing"));
         }
         if rules.show().ports.is_empty() {
             let help = "Save the rules of a node on which kube-proxy runs in this mode, as root: those of a Service are in the table \
                 `nat`, in KUBE-SERVICES and KUBE-SVC-..., or in nft's table `kube-proxy`.";
-            return Err(vec![((1, 1), "no rule is about a Service".to_owned(), help)]);
+            return Err(vec![((1, 1), "no rules for a Service found".to_owned(), help)]);
         }
         Ok(Self { families: families(&rules), rules })
     }
@@ -97,7 +97,7 @@ fn families(rules: &Rules) -> Vec<Family> {
 
 /// Rules of the family in whose language more of them can be read.
 fn saved(text: &str) -> Result<Rules, Vec<Error>> {
-    const HELP: &str = "Give the text as iptables-save writes it, or as iptables-restore takes it.";
+    const HELP: &str = "Use the format of iptables-save.";
     iptables::parse_either_family(text).map(Rules::Iptables).map_err(|errors| {
         if let Some((line, family)) = other_family(text) {
             let (message, help) = both_families(family);
@@ -108,14 +108,14 @@ fn saved(text: &str) -> Result<Rules, Vec<Error>> {
 }
 
 fn nft(text: &str) -> Result<Rules, Vec<Error>> {
-    const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
+    const HELP: &str = "Use the unmodified output of `nft list ruleset`, with or without `-j`.";
     let parsed = nftables::parse(text).map_err(|errors| {
         let in_text = errors.iter().map(nftables::ParseError::in_text);
         in_text.map(|(place, message)| (place, message, HELP)).collect::<Vec<_>>()
     })?;
     if parsed.rules.tables.is_empty() && parsed.others.iter().any(|other| other.name == "nat") {
-        let help = "nft shows rules of iptables-nft in its own words, and some of them not at all. Save them with iptables-save.";
-        let message = "there is no table of kube-proxy, but one of iptables-nft".to_owned();
+        let help = "nft does not print all rules of iptables-nft. Save them with iptables-save.";
+        let message = "the only table is one of iptables-nft, not kube-proxy's".to_owned();
         return Err(vec![((1, 1), message, help)]);
     }
     Ok(Rules::Nftables(parsed))

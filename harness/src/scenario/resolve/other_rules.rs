@@ -88,7 +88,7 @@ pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
         return findings.add(error);
     }
     let help = if written.alone() {
-        "svclab reads every rule before it installs any: write them as iptables-save does."
+        "svclab parses all rules before it installs any: use the format of iptables-save."
     } else {
         "Rules that stand before or after kube-proxy's are merged with them, so svclab must understand them: write them as \
          iptables-save does."
@@ -128,9 +128,8 @@ fn targets(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
         }
     }
     for (line, name) in found.into_iter().take(limits::ERRORS) {
-        let message = format!("the target {name} acts on the whole machine, not on packets of a network namespace");
-        findings
-            .add(written.error(line, 1, message).help("Leave the rule out: no packet goes another way without it."));
+        let message = format!("target {name} acts on the whole machine, not on packets of a network namespace");
+        findings.add(written.error(line, 1, message).help("Omit the rule: it does not affect packets."));
     }
 }
 
@@ -148,8 +147,8 @@ fn chain_names(written: &Written<'_>, findings: &mut Findings) {
         (name.len() > CHAIN_NAME).then_some((index + 1, column, name))
     });
     for (line, column, name) in declared.take(limits::ERRORS) {
-        let message = format!("the name of chain `{name}` has {} bytes", name.len());
-        findings.add(written.error(line, column, message).help(format!("Give it one of at most {CHAIN_NAME}.")));
+        let message = format!("chain name `{name}` is too long: {} bytes", name.len());
+        findings.add(written.error(line, column, message).help(format!("Use at most {CHAIN_NAME} bytes.")));
     }
 }
 
@@ -162,11 +161,11 @@ fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings
     let same = |other: &&Written<'_>| other.place == *place && other.family == *family && !other.is_other_tables();
     let Some(other) = before.iter().find(same) else { return };
     if let Namespace::Pod(_) = place {
-        let message = format!("a second set of {family} rules for the same pod");
-        findings.wrong(written.at, message, "Write all of them in one: the second would replace the first.");
+        let message = format!("duplicate {family} rules for the same pod");
+        findings.wrong(written.at, message, "Merge the two: the second would replace the first.");
     } else if [*install, other.install].contains(&Install::Instead) {
-        let message = format!("`instead` leaves no room for other {family} rules on the same node");
-        findings.wrong(written.at, message, "Write all of them in one, or use `before` and `after`.");
+        let message = format!("`install: instead` excludes other {family} rules on the same node");
+        findings.wrong(written.at, message, "Merge them into one entry, or use `before` and `after`.");
     }
 }
 
@@ -180,11 +179,11 @@ pub(crate) fn language(text: &str) -> ProxyMode {
 
 /// What shows that a text is no rules of iptables at all: a character that no rule has.
 fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
-    const HELP: &str = "Write them as iptables-save does: a line `*TABLE`, chains, rules, a line `COMMIT`.";
+    const HELP: &str = "Use the format of iptables-save: `*TABLE`, chains, rules, `COMMIT`.";
     for (index, line) in written.text.lines().enumerate() {
         let control = |letter: char| letter.is_control() && letter != '\t';
         if let Some((column, letter)) = line.chars().enumerate().find(|(_, letter)| control(*letter)) {
-            let message = format!("the control character {letter:?} stands in a rule");
+            let message = format!("control character {letter:?} in a rule");
             return Some(written.error(index + 1, column + 1, message).help(HELP));
         }
     }
@@ -212,7 +211,7 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
                 Mistake::MissingChain(name) => {
                     format!("Declare it in the same table, as `:{name} - [0:0]`, or check the name.")
                 }
-                _ => "The kernel refuses such rules: iptables-restore would load none of them.".to_owned(),
+                _ => "The kernel rejects this: iptables-restore would load nothing.".to_owned(),
             };
             findings.add(written.error(line, 1, format!("this rule {}", verb(mistake))).help(help));
         }
@@ -222,7 +221,7 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
 /// What is wrong with a rule, as the rest of a sentence about it.
 fn verb(mistake: &Mistake) -> String {
     match mistake {
-        Mistake::Misplaced { target, place } => format!("has the target {target}, which cannot stand {place}"),
+        Mistake::Misplaced { target, place } => format!("has target {target}, which is not valid {place}"),
         other => other.to_string(),
     }
 }

@@ -16,8 +16,8 @@ const PROXY: &str = "kube-proxy";
 /// Checks whether tables can be read and stand where they are meant to be, given the rules that were written before them.
 pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     if let Place::Pod(_) = written.place {
-        let help = "Write rules as iptables-save does: a line `*TABLE`, chains, rules, a line `COMMIT`.";
-        let message = "this is nftables' language: such rules can only stand on a node";
+        let help = "Use the format of iptables-save: `*TABLE`, chains, rules, `COMMIT`.";
+        let message = "nftables rules are supported on nodes only";
         findings.add(written.error(first_line(written), 1, message).help(help));
     } else if written.install == Install::Instead {
         instead(written, findings);
@@ -28,7 +28,7 @@ pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
 
 /// Checks that kube-proxy's table of the family is there.
 fn instead(written: &Written<'_>, findings: &mut Findings) {
-    const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
+    const HELP: &str = "Use the unmodified output of `nft list ruleset`, with or without `-j`.";
     let family = written.family;
     match tables_of(written) {
         Ok(parsed) if parsed.rules.table(family).is_some() => {
@@ -38,11 +38,11 @@ fn instead(written: &Written<'_>, findings: &mut Findings) {
             }
         }
         Ok(parsed) => {
-            let message = format!("there is no {family} table of kube-proxy in it");
+            let message = format!("kube-proxy's {family} table is missing");
             let help = if parsed.rules.tables.is_empty() {
-                "Give all that `nft list ruleset` shows; tables beside kube-proxy's go with `install: before` or `after`."
+                "Use the whole output of `nft list ruleset`; other tables need `install: before` or `after`."
             } else {
-                "Choose the other `family`, or give all that `nft list ruleset` shows."
+                "Set the other `family`, or use the whole output of `nft list ruleset`."
             };
             findings.add(written.error(first_line(written), 1, message).help(help));
         }
@@ -52,7 +52,8 @@ fn instead(written: &Written<'_>, findings: &mut Findings) {
 
 /// Refuses expressions of nft's JSON that are not modelled: rules are installed as text, which these have none for.
 fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
-    const HELP: &str = "Give what `nft list ruleset` shows without `-j`: there such parts are kept as they stand.";
+    const HELP: &str =
+        "Use the output of `nft list ruleset` without `-j`: unknown expressions are kept verbatim in text.";
     let Some(table) = parsed.rules.table(written.family) else { return };
     for chain in &table.chains {
         for (number, rule) in (1..).zip(&chain.rules) {
@@ -65,8 +66,7 @@ fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Finding
                 _ => None,
             });
             if let Some(json) = condition.or(statement) {
-                let message =
-                    format!("rule {number} of chain {} has an expression that is not supported: {json}", chain.name);
+                let message = format!("chain {}, rule {number}: unsupported expression: {json}", chain.name);
                 findings.add(written.error(first_line(written), 1, message).help(HELP));
             }
         }
@@ -86,7 +86,7 @@ fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
 
 /// Checks tables that stand beside kube-proxy's rules.
 fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
-    const HELP: &str = "Tables beside kube-proxy's are written as `nft list ruleset` shows them, without `-j`: `table inet filter { ... }`.";
+    const HELP: &str = "Use the format of `nft list ruleset` without `-j`: `table inet filter { ... }`.";
     if let Some(error) = removal(written) {
         return findings.add(error);
     }
@@ -98,21 +98,21 @@ fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings
         findings.add(written.error(first_line(written), 1, message).help(help));
     };
     if parsed.names.is_empty() {
-        refuse("there is no table in it".to_owned(), HELP);
+        refuse("no table found".to_owned(), HELP);
     }
     for other in &parsed.others {
-        let message = format!("table {} {} is of a family that svclab does not know", other.family, other.name);
-        refuse(message, "Leave it out: only tables of `ip`, `ip6` and `inet` are predicted.");
+        let message = format!("table {} {}: unsupported family", other.family, other.name);
+        refuse(message, "Omit it: svclab supports tables of `ip`, `ip6` and `inet`.");
     }
     if let Some(own) = parsed.names.iter().find(|table| table.name == PROXY) {
-        let help = "Give kube-proxy's tables with `install: instead`, and those of others by themselves.";
-        refuse(format!("table {own} is kube-proxy's own"), help);
+        let help = "Use `install: instead` for kube-proxy's tables, and a separate entry for other tables.";
+        refuse(format!("table {own} belongs to kube-proxy"), help);
     }
     let same = |other: &&Written<'_>| other.place == written.place && other.is_other_tables();
     let known = before.iter().filter(same).filter_map(|other| tables_of(other).ok());
     let known: Vec<(Family, &Name)> = known.flat_map(names).collect();
     if let Some((_, name)) = names(parsed).find(|name| known.contains(name)) {
-        refuse(format!("a second table `{name}` for the same node"), "Write all of its chains in one.");
+        refuse(format!("duplicate table `{name}` on this node"), "Merge the two.");
     }
 }
 
@@ -135,8 +135,8 @@ fn removal(written: &Written<'_>) -> Option<Diagnostic> {
             && matches!(words.next(), Some("ruleset" | "table" | "chain" | "set" | "map"))
     };
     let line = written.text.lines().position(is_removal)? + 1;
-    let message = "this would take away rules that are there already";
-    let help = "Leave it out: svclab installs the tables in an empty namespace, and empties them itself where it does so again.";
+    let message = "this command deletes existing rules";
+    let help = "Omit it: svclab loads the tables into an empty namespace and flushes them itself.";
     Some(written.error(line, column(written, line), message).help(help))
 }
 
@@ -165,8 +165,8 @@ pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
             continue;
         }
         let help = match error.mistake {
-            Mistake::NoHook => "Give one of its chains a line `type filter hook forward priority 0;`, or leave it out.",
-            _ => "The kernel refuses such tables: nft would load none of them.",
+            Mistake::NoHook => "Add `type filter hook forward priority 0;` to one of its chains, or omit the table.",
+            _ => "The kernel rejects this: nft would load nothing.",
         };
         let line = place.0.unwrap_or(1);
         findings.add(written.error(line, column(written, line), error.to_string()).help(help));

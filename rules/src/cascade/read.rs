@@ -11,7 +11,7 @@ use super::judge::{About, Extent, judge};
 use super::outcome::Unknown;
 use super::walked::{Walk, walk};
 use crate::chains::iptables::{MASQUERADE, NAMING, destination, service_in};
-use crate::chains::{Endpoint, Group, Kind as Role, Lead, Policy, Reading};
+use crate::chains::{Endpoint, FrameDefect, Group, Kind as Role, Lead, Policy, Reading};
 use crate::cluster::Protocol;
 use crate::iptables::{Chain, Rule, RuleSet, Table, TableName};
 use crate::walk::{Inspect, Program};
@@ -34,6 +34,17 @@ pub fn cascades_of(rules: &RuleSet, extent: Extent) -> Vec<Cascade> {
     let mut cascades = all(&chains::iptables::Table::new(&nat, rules.family), &program, extent);
     orphans(nat.chains.as_slice(), extent, &mut cascades);
     cascades
+}
+
+/// What is wrong with a rule set as a whole, whatever the service: missing jumps from built-in chains, and rules that chains have several
+/// times.
+pub fn frame_defects(rules: &RuleSet) -> Vec<FrameDefect> {
+    chains::iptables::frame_defects(rules)
+}
+
+/// The same of a table of nftables.
+pub fn frame_defects_of(table: &nftables::Table) -> Vec<FrameDefect> {
+    chains::nftables::frame_defects(table)
 }
 
 /// Every chain of a table that shares connections out among endpoints, in the table's order.

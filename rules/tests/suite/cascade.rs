@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use svclab_rules::cascade::{Cascade, Fate, Verdict, cascades, numgens};
+use svclab_rules::cascade::{Cascade, Fate, FrameDefect, Verdict, cascades, frame_defects, frame_defects_of, numgens};
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::walk::{Environment, Hook, Outcome, Packet, Share, Tracking, Transport};
@@ -51,6 +51,19 @@ fn every_cascade_of_a_real_kube_proxy_is_even() {
     }
     assert!(seen > 600, "only {seen} cascades were read");
     assert!(wrong.is_empty(), "{} of {seen}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn no_rules_of_a_real_kube_proxy_have_a_frame_defect() {
+    for path in recordings() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let found: Vec<FrameDefect> = match path.file_name().and_then(|name| name.to_str()).unwrap() {
+            "iptables-save.txt" => frame_defects(&iptables::parse(&text, Family::Ipv4).unwrap().rules),
+            "ip6tables-save.txt" => frame_defects(&iptables::parse(&text, Family::Ipv6).unwrap().rules),
+            _ => nftables::parse(&text).unwrap().rules.tables.iter().flat_map(frame_defects_of).collect(),
+        };
+        assert_eq!(found, [], "{}", path.display());
+    }
 }
 
 /// Conditions of an edit, and what chance it has.

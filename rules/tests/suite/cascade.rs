@@ -55,6 +55,7 @@ fn every_cascade_of_a_real_kube_proxy_is_even() {
 
 #[test]
 fn no_rules_of_a_real_kube_proxy_have_a_frame_defect() {
+    let mut wrong = Vec::new();
     for path in recordings() {
         let text = std::fs::read_to_string(&path).unwrap();
         let found: Vec<FrameDefect> = match path.file_name().and_then(|name| name.to_str()).unwrap() {
@@ -62,8 +63,9 @@ fn no_rules_of_a_real_kube_proxy_have_a_frame_defect() {
             "ip6tables-save.txt" => frame_defects(&iptables::parse(&text, Family::Ipv6).unwrap().rules),
             _ => nftables::parse(&text).unwrap().rules.tables.iter().flat_map(frame_defects_of).collect(),
         };
-        assert_eq!(found, [], "{}", path.display());
+        wrong.extend(found.iter().map(|defect| format!("{}: {defect}", path.display())));
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Conditions of an edit, and what chance it has.

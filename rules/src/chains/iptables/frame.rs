@@ -4,7 +4,7 @@ use super::NAMING;
 use super::rule::{destination, frontend, recall};
 use crate::chains::copies::{Copies, copies};
 use crate::chains::frame::leads;
-use crate::chains::{FrameDefect, Frontend};
+use crate::chains::{FrameDefect, Frontend, Kind};
 use crate::cluster::Family;
 use crate::iptables::{Chain, Negatable, Network, Rule, RuleSet, Table, TableName, print_rule};
 
@@ -59,7 +59,9 @@ pub(crate) fn frame_defects(rules: &RuleSet) -> Vec<FrameDefect> {
         effect: jump.effect,
     });
     let chains = rules.tables.iter().flat_map(|table| table.chains.iter().map(move |chain| (table.name, chain)));
-    let repeated = chains.flat_map(|(table, chain)| {
+    // Older releases write the rules of KUBE-FW once for each address of the load balancer.
+    let is_firewall = |name: &str| NAMING.of(name).is_some_and(|(kind, _)| kind == Kind::Firewall);
+    let repeated = chains.filter(|(_, chain)| !is_firewall(&chain.name)).flat_map(|(table, chain)| {
         // What leads to an endpoint twice is a defect of its service.
         let is_of_frame = |copies: &Copies| {
             let rule = &chain.rules[copies.numbers[0] - 1];

@@ -3,13 +3,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
+use svclab_rules::cluster::{Cluster, Family, Node};
 use svclab_rules::iptables::{self, Order, RuleSet};
-use svclab_rules::nftables::{self, Ruleset, Unsupported};
-use svclab_rules::profile::UnknownVersion;
-use svclab_rules::ruleset::{OtherTables, Rules};
+use svclab_rules::ruleset::{Rules, Unsupported};
 
-use crate::scenario::{Install, OtherRules, Place, Scenario, Span, pod_label};
+use crate::scenario::{Install, OtherRules, Place, Scenario, pod_label};
 
 /// The rules that are installed together in one namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,40 +32,6 @@ impl Document {
     }
 }
 
-/// Why a scenario's rules cannot be written.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum DocumentError {
-    /// kube-proxy's release is not known.
-    #[error(transparent)]
-    Version(#[from] UnknownVersion),
-    /// There are no nftables rules for the cluster.
-    #[error(transparent)]
-    Nftables(#[from] Unsupported),
-    /// Other rules that are to be merged, or tables of nftables, cannot be read.
-    #[error("{}", .errors.join("; "))]
-    Foreign {
-        /// Where they begin.
-        origin: Span,
-        /// What is wrong with them, by their own lines.
-        errors: Vec<String>,
-    },
-}
-
-impl DocumentError {
-    /// Where in the input the mistake is.
-    pub fn origin(&self) -> Option<&Span> {
-        match self {
-            Self::Version(_) | Self::Nftables(_) => None,
-            Self::Foreign { origin, .. } => Some(origin),
-        }
-    }
-
-    /// That other rules cannot be read.
-    pub(crate) fn foreign(origin: Span, errors: &[impl ToString]) -> Self {
-        Self::Foreign { origin, errors: errors.iter().map(ToString::to_string).collect() }
-    }
-}
-
 /// Writes the documents of all namespaces for a state of a scenario's cluster.
 ///
 /// A node has a document for each family of its addresses; where other rules of iptables stand beside generated ones of
@@ -76,21 +40,18 @@ impl DocumentError {
 ///
 /// # Errors
 ///
-/// The first that is found: an unknown release, other rules that cannot be read, or objects for which a kube-proxy of
-/// this release in nftables mode cannot write its table.
-pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>, DocumentError> {
+/// The first that is found: see [`Rules::generate`].
+pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>, Unsupported> {
     let mut documents = Vec::new();
     for node in &cluster.nodes {
         let families = Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some());
-        let mut of_node = Vec::new();
-        for family in families {
-            of_node.extend(node_documents(scenario, cluster, node, family)?);
-        }
-        documents.extend(with_tables_beside(scenario, node, of_node)?);
+        let of_family = families.map(|family| node_documents(scenario, cluster, node, family));
+        let of_node = of_family.collect::<Result<Vec<_>, _>>()?.concat();
+        documents.extend(with_other_tables(scenario, node, of_node));
     }
-    for rules in &scenario.rules {
-        if let Place::Pod(pod) = &rules.place {
-            documents.push(Document { netns: pod_label(pod), family: rules.family, rules: Arc::new(alone(rules)?) });
+    for OtherRules { place, family, rules, .. } in &scenario.rules {
+        if let Place::Pod(pod) = place {
+            documents.push(Document { netns: pod_label(pod), family: *family, rules: Arc::clone(rules) });
         }
     }
     Ok(documents)
@@ -99,9 +60,8 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
 /// Whether all rules of these documents that translate to an address have counters: those of iptables do, kube-proxy's of
 /// nftables do not.
 pub fn keep_counters(documents: &[Document], address: IpAddr) -> bool {
-    let of_family = |document: &&Document| document.is_met_by(Family::of(address));
-    let mut modes = documents.iter().filter(of_family).map(|document| document.rules.mode()).peekable();
-    modes.peek().is_some() && modes.all(|mode| mode == ProxyMode::Iptables)
+    let mut met = documents.iter().filter(|document| document.is_met_by(Family::of(address))).peekable();
+    met.peek().is_some() && met.all(|document| document.rules.iptables().is_some())
 }
 
 /// The other rules of a node.
@@ -110,70 +70,53 @@ fn of_node<'s>(scenario: &'s Scenario, node: &Node) -> impl Iterator<Item = &'s 
     scenario.rules.iter().filter(move |rules| rules.place == place)
 }
 
-/// The documents of a node together with its other tables of nftables: those that are to be asked before others are installed last.
-fn with_tables_beside(
-    scenario: &Scenario,
-    node: &Node,
-    mut documents: Vec<Document>,
-) -> Result<Vec<Document>, DocumentError> {
-    let Some(family) = documents.first().map(|document| document.family) else { return Ok(documents) };
-    for rules in of_node(scenario, node).filter(|rules| rules.is_beside()) {
-        let tables = OtherTables::parse(&rules.text);
-        let tables = tables.map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
-        let at = if rules.install == Install::After { 0 } else { documents.len() };
-        documents.insert(at, document(node, family, Rules::OtherTables(tables)));
+/// The documents of a node together with its other tables of nftables: of chains at the same priority, those that are to run before
+/// others are installed last.
+fn with_other_tables(scenario: &Scenario, node: &Node, mut documents: Vec<Document>) -> Vec<Document> {
+    let Some(family) = documents.first().map(|document| document.family) else { return documents };
+    for OtherRules { rules, install, .. } in of_node(scenario, node).filter(|rules| rules.is_other_tables()) {
+        let at = if *install == Install::After { 0 } else { documents.len() };
+        documents.insert(at, document(node, family, Arc::clone(rules)));
     }
-    Ok(documents)
+    documents
 }
 
-fn document(node: &Node, family: Family, rules: impl Into<Rules>) -> Document {
-    Document { netns: format!("node/{}", node.name), family, rules: Arc::new(rules.into()) }
+fn document(node: &Node, family: Family, rules: Arc<Rules>) -> Document {
+    Document { netns: format!("node/{}", node.name), family, rules }
 }
 
+/// A node's documents of a family, but for other tables of nftables.
 fn node_documents(
     scenario: &Scenario,
     cluster: &Cluster,
     node: &Node,
     family: Family,
-) -> Result<Vec<Document>, DocumentError> {
-    let is_met = |rules: &&OtherRules| rules.family == family && !rules.is_beside();
-    let foreign: Vec<&OtherRules> = of_node(scenario, node).filter(is_met).collect();
-    if let Some(instead) = foreign.iter().find(|rules| rules.install == Install::Instead) {
-        return Ok(vec![document(node, family, alone(instead)?)]);
+) -> Result<Vec<Document>, Unsupported> {
+    let is_met = |rules: &&OtherRules| rules.family == family && !rules.is_other_tables();
+    let other: Vec<&OtherRules> = of_node(scenario, node).filter(is_met).collect();
+    if let Some(instead) = other.iter().find(|rules| rules.install == Install::Instead) {
+        return Ok(vec![document(node, family, Arc::clone(&instead.rules))]);
     }
-    let order = foreign.first().map(|first| first.install);
-    let merged = |rules| foreign.iter().try_fold(rules, |rules, more| merge(rules, more, family));
-    Ok(match (Rules::generate(cluster, node, family)?, order) {
-        (Rules::Iptables(generated), _) => vec![document(node, family, merged(generated.rules)?)],
-        (generated, None) => vec![document(node, family, generated)],
-        (generated, Some(order)) => {
-            let alongside = document(node, family, merged(RuleSet::new(family))?);
-            let generated = document(node, family, generated);
-            if order == Install::Before { vec![generated, alongside] } else { vec![alongside, generated] }
+    let document = |rules: Rules| document(node, family, Arc::new(rules));
+    Ok(match (Rules::generate(cluster, node, family)?, other.first()) {
+        (Rules::Iptables(generated), _) => vec![document(merged(generated.rules, &other).into())],
+        (generated, None) => vec![document(generated)],
+        (generated, Some(first)) => {
+            let mut documents = vec![document(generated)];
+            let at = usize::from(first.install == Install::Before);
+            documents.insert(at, document(merged(RuleSet::new(family), &other).into()));
+            documents
         }
     })
 }
 
-/// Rules that stand alone. Of nftables it is kube-proxy's table of the family.
-fn alone(rules: &OtherRules) -> Result<Rules, DocumentError> {
-    let parsed = Rules::parse(rules.mode, rules.family, &rules.text);
-    let parsed = parsed.map_err(|errors| DocumentError::foreign(rules.origin.clone(), &errors))?;
-    Ok(match parsed {
-        Rules::Nftables(nftables::Parsed { rules: Ruleset { mut tables }, .. }) => {
-            tables.retain(|table| table.family == rules.family);
-            Ruleset { tables }.into()
+/// Generated rules of iptables with others before and after them.
+fn merged(generated: RuleSet, others: &[&OtherRules]) -> RuleSet {
+    others.iter().fold(generated, |rules, other| {
+        let order = if other.install == Install::Before { Order::Before } else { Order::After };
+        match other.rules.iptables() {
+            Some(more) => iptables::merge(rules, more, order),
+            None => rules,
         }
-        other => other,
     })
-}
-
-fn merge(generated: RuleSet, foreign: &OtherRules, family: Family) -> Result<RuleSet, DocumentError> {
-    let order = match foreign.install {
-        Install::Before => Order::Before,
-        Install::After | Install::Instead => Order::After,
-    };
-    match iptables::parse(&foreign.text, family) {
-        Ok(parsed) => Ok(iptables::merge(generated, &parsed.rules, order)),
-        Err(errors) => Err(DocumentError::foreign(foreign.origin.clone(), &errors)),
-    }
 }

@@ -8,10 +8,10 @@ use svclab_rules::cascade::{Cascade, Extent, cascades, cascades_of, numgens};
 use svclab_rules::cluster::{Cluster, Family, Node};
 use svclab_rules::iptables::{self, ParseError};
 use svclab_rules::nftables;
-use svclab_rules::ruleset::Rules;
+use svclab_rules::ruleset::{Rules, Unsupported};
 
 use super::Report;
-use crate::documents::{self, DocumentError};
+use crate::documents;
 use crate::input::{Form, both_families, form, is_rule, other_family};
 use crate::scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use crate::text::printable;
@@ -161,7 +161,7 @@ fn nft(text: &str, file: &Path) -> Result<Vec<Cascade>, Vec<Diagnostic>> {
 /// # Errors
 ///
 /// Where rules cannot be written, or other rules cannot be read.
-pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<Report, DocumentError> {
+pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<Report, Unsupported> {
     let netns = format!("node/{}", node.name);
     let mut cascades = Vec::new();
     for document in documents::generate(scenario, state)?.into_iter().filter(|document| document.netns == netns) {

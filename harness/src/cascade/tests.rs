@@ -58,7 +58,7 @@ other/bar tcp  KUBE-SVC-BAR
     let words =
         |text: &str| text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
     assert_eq!(words(&page)[..words(expected).len()], words(expected), "{page}");
-    let end = "rules.txt, as iptables-save shows them: 2 cascades, 5 endpoints; 2 defects in 1\n";
+    let end = "rules.txt, in the format of iptables-save: 2 cascades, 5 endpoints; 2 defects in 1\n";
     assert!(page.ends_with(end), "{page}");
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     } else {
         print(&results, console);
         if console.verbose > 0 {
-            let note = |folder: &PathBuf| format!("{}: left out, because it has a file {IGNORED}", printable(folder));
+            let note = |folder: &PathBuf| format!("{}: skipped, it contains a file {IGNORED}", printable(folder));
             left_out.iter().for_each(|folder| console.line(note(folder)));
         }
     }

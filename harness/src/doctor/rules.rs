@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use svclab_rules::cluster::{Family, ProxyMode};
-use svclab_rules::ruleset::{OtherTables, Rules};
+use svclab_rules::ruleset::Rules;
 
 use super::programs::{Implementation, system};
 use super::{Check, families, kernel, listed};
@@ -220,8 +220,8 @@ fn nftables() -> Option<Check> {
             };
             let text = NFT.replace("ADDRESS_ALONE", address).replace("ADDRESS", port);
             let text = text.replace("FAMILY", word).replace("TYPE", kind);
-            let tables = OtherTables::parse(&text).expect("doctor installs only tables that svclab parses");
-            let error = install(Backend::System, family, Rules::OtherTables(tables)).err()?;
+            let tables = Rules::parse_other_tables(&text).expect("doctor installs only tables that svclab parses");
+            let error = install(Backend::System, family, tables).err()?;
             Some(format!("{family}: {}", what_was_said(&error)))
         })
         .collect();

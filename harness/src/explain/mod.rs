@@ -18,7 +18,7 @@ mod phrases;
 mod svg;
 mod text;
 
-use crate::documents::{self, Document, DocumentError};
+use crate::documents::{self, Document};
 use crate::infer::AdHocScenario;
 use crate::lab::{Backend, LabError, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
@@ -28,6 +28,7 @@ use crate::sources::{Context, FlowOutcome};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, nearest, send_traced};
+use svclab_rules::ruleset::Unsupported;
 
 pub use mermaid::mermaid;
 pub use model::{
@@ -41,7 +42,7 @@ pub use text::{Style, page};
 pub enum ExplainError {
     /// The rules cannot be written.
     #[error(transparent)]
-    Documents(#[from] DocumentError),
+    Documents(#[from] Unsupported),
     /// They cannot be walked.
     #[error(transparent)]
     Unwalkable(#[from] PredictError),

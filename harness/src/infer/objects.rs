@@ -72,7 +72,7 @@ fn without_endpoints(cluster: &Cluster) -> Vec<String> {
     let services = cluster.services.iter().filter(|service| service.kind != ServiceType::ExternalName);
     let without = services.filter(|service| !has_some(&service.name));
     without
-        .map(|service| format!("{} has no endpoints: no EndpointSlice or Endpoints names any", service.name))
+        .map(|service| format!("{} has no endpoints: no EndpointSlice or Endpoints lists any", service.name))
         .collect()
 }
 
@@ -127,7 +127,7 @@ impl<'a> Around<'a> {
             match home {
                 Home::Pod(node) => pods.push(self.pod(stray, node)),
                 Home::Node(node) => {
-                    let told = format!("node {node} itself has the endpoint's address {}", stray.address);
+                    let told = format!("node {node} has the endpoint's address {}", stray.address);
                     self.assumptions.push(told);
                 }
                 Home::Outside => hosts.push(self.host(stray)),
@@ -135,7 +135,7 @@ impl<'a> Around<'a> {
         }
         let clients = self.ranges.keys().map(|node| json!({"name": format!("client-of-{node}"), "node": node}));
         pods.extend(clients);
-        self.assumptions.push("a pod client-of-NODE on every node sends, and a host `outside`".to_owned());
+        self.assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".to_owned());
         let ranges = self.pod_ranges();
         let mut scenario = json!({
             "name": format!("the objects of {}", one_line(file)),
@@ -149,8 +149,7 @@ impl<'a> Around<'a> {
         if ranges.iter().any(|range| range.ends_with("/0")) {
             let some: Vec<&str> = ranges.iter().map(String::as_str).filter(|range| !range.ends_with("/0")).collect();
             scenario["cluster"]["proxy"] = json!({"clusterCIDR": some.join(",")});
-            let told =
-                "no clusterCIDR where the nodes' ranges of pods have no range in common but that of all addresses";
+            let told = "no clusterCIDR for a family whose pod ranges have only the whole address space in common";
             self.assumptions.push(told.to_owned());
         }
         scenario
@@ -182,7 +181,7 @@ impl<'a> Around<'a> {
         let added: Vec<&String> = self.ranges.keys().filter(|name| !given.contains(*name)).collect();
         if !added.is_empty() {
             let names: Vec<&str> = added.iter().map(|name| name.as_str()).collect();
-            self.assumptions.push(format!("nodes that are not among the objects: {}", names.join(", ")));
+            self.assumptions.push(format!("nodes without a Node object: {}", names.join(", ")));
         }
         let node = |name: &String| {
             let ranges: Vec<String> = self.ranges[name].iter().map(ToString::to_string).collect();
@@ -256,8 +255,7 @@ impl<'a> Around<'a> {
 
     fn host(&mut self, stray: &Stray<'_>) -> Value {
         let name = address_name(stray.address);
-        self.assumptions
-            .push(format!("host {name} outside of the cluster has the endpoint's address {}", stray.address));
+        self.assumptions.push(format!("host {name} outside the cluster has the endpoint's address {}", stray.address));
         json!({"name": name, "ips": [stray.address]})
     }
 

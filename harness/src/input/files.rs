@@ -19,11 +19,11 @@ use crate::text::{printable, reason};
 /// The report of a file that cannot be read.
 pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
     let span = Span::start_of(path);
-    let message = format!("the file cannot be read: {}", reason(error));
+    let message = format!("cannot read the file: {}", reason(error));
     let help = match error.kind() {
-        io::ErrorKind::InvalidData => "Save it as UTF-8 text, at most 64 MiB of it.",
-        io::ErrorKind::InvalidInput => "Name a file, or hand the text over as /dev/stdin.",
-        io::ErrorKind::NotFound => "Check the path: it is relative to the folder in which svclab was started.",
+        io::ErrorKind::InvalidData => "Save it as UTF-8 text of at most 64 MiB.",
+        io::ErrorKind::InvalidInput => "Pass a regular file, or pipe the text to /dev/stdin.",
+        io::ErrorKind::NotFound => "Check the path: it is relative to the current directory.",
         _ => "Check the path and its permissions.",
     };
     let error = Diagnostic { span, length: 1, message, help: Some(help.to_owned()), also: None };
@@ -39,7 +39,10 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
 pub fn read_file(path: &Path) -> io::Result<String> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_dir() && !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, a socket or a device, and no file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a pipe, a socket or a device, not a regular file",
+        ));
     }
     read_argument(path)
 }
@@ -72,7 +75,7 @@ fn not_of_kernel(path: &Path) -> io::Result<()> {
 pub(crate) fn read_argument(path: &Path) -> io::Result<String> {
     // The link of an open pipe leads to no file.
     if fs::metadata(path)?.file_type().is_fifo() && fs::canonicalize(path).is_ok() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a named pipe (a FIFO), and no file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a named pipe (FIFO), not a regular file"));
     }
     not_of_kernel(path)?;
     read_limited(File::open(path)?)
@@ -135,7 +138,7 @@ fn read_below(root: &Path, path: &Path) -> io::Result<String> {
 
 /// That a file lies where none may be read from.
 #[derive(Debug, thiserror::Error)]
-#[error("it lies outside of {}", printable(.0))]
+#[error("it is outside {}", printable(.0))]
 struct Outside(PathBuf);
 
 /// Whether a file was not read because of where it lies.

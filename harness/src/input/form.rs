@@ -21,12 +21,12 @@ pub enum Form {
 }
 
 impl Form {
-    /// In words: `as iptables-save shows them`.
+    /// In words: `in the format of iptables-save`.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Saved => "as iptables-save shows them",
-            Self::Listed => "as iptables -L shows them",
-            Self::Nft => "as nft shows them",
+            Self::Saved => "in the format of iptables-save",
+            Self::Listed => "in the format of iptables -L",
+            Self::Nft => "in the format of nft",
             Self::Scenario => "as a lab installs them",
         }
     }
@@ -39,16 +39,16 @@ impl Form {
 /// The message and help for a text that is of no known form.
 pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
     const FORMS: &str =
-        "Give what `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset` shows, or a scenario.";
+        "Pass the output of `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset`, or a scenario.";
     if text.trim().is_empty() {
-        return Err(("there is nothing in it", FORMS));
+        return Err(("the input is empty", FORMS));
     }
     if text.trim_start().starts_with('{') && text.contains("\"nftables\"") {
         return Ok(Form::Nft);
     }
     if is_manifest(text) {
-        let help = "Let `svclab rules FILE` write their rules, and pipe these to `svclab cascade -`.";
-        return Err(("these are Kubernetes objects, and no rules", help));
+        let help = "Generate their rules with `svclab rules FILE`, and pipe them to `svclab cascade -`.";
+        return Err(("these are Kubernetes objects, not rules", help));
     }
     if text.lines().any(|line| ["nodes:", "cluster:", "tests:"].iter().any(|key| line.starts_with(key))) {
         return Ok(Form::Scenario);
@@ -61,7 +61,7 @@ pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
     }
     match iptables::parse_listing(text) {
         Some(_) => Ok(Form::Listed),
-        None => Err(("this is no form of rules that is known", FORMS)),
+        None => Err(("unrecognised rule format", FORMS)),
     }
 }
 
@@ -117,9 +117,8 @@ pub(crate) fn family(line: &str) -> Option<Family> {
 
 /// The message and help for a text in which rules of another family begin.
 pub(crate) fn both_families(family: Family) -> (String, &'static str) {
-    let help =
-        "Give them in a file of their own: what `iptables-save` and `ip6tables-save` write is read each by itself.";
-    (format!("rules of {family} begin here, and those before are not"), help)
+    let help = "Put the output of `iptables-save` and `ip6tables-save` into separate files.";
+    (format!("{family} rules start here, after rules of the other family"), help)
 }
 
 /// Whether a line appends a rule, with counters before it or without.

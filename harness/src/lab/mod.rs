@@ -39,7 +39,7 @@ pub(crate) use nfacct::generate_for_lab;
 pub(crate) use settings::has_ipv6;
 pub(crate) use tracing::TRACING_TABLE;
 
-use crate::documents::{Document, DocumentError};
+use crate::documents::Document;
 use crate::scenario::Scenario;
 use crate::topology::{Netns, NetnsId, Role, Topology, UNDERLAY};
 use namespaces::Namespace;
@@ -47,6 +47,7 @@ use netlink::Netlink;
 use settings::Stage;
 use svclab_rules::cluster::Cluster;
 use svclab_rules::conntrack::{Cleanup, Flow};
+use svclab_rules::ruleset::Unsupported;
 use tokio::runtime::Runtime;
 
 /// A running lab. It belongs to the thread that it was made in.
@@ -141,7 +142,7 @@ impl Lab {
     }
 
     /// Writes the documents that this lab is to have for a state of a scenario's cluster: see [`generate_for_lab`].
-    pub(crate) fn generate(&self, scenario: &Scenario, state: &Cluster) -> Result<Vec<Document>, DocumentError> {
+    pub(crate) fn generate(&self, scenario: &Scenario, state: &Cluster) -> Result<Vec<Document>, Unsupported> {
         generate_for_lab(scenario, state, self.backend)
     }
 

@@ -7,12 +7,12 @@ use nix::errno::Errno;
 use svclab_rules::cluster::{Cluster, Family, ProxyConfig, ProxyMode};
 use svclab_rules::iptables::{Chain, Match, Rule, RuleSet, TableName};
 use svclab_rules::profile::Profile;
-use svclab_rules::ruleset::Rules;
+use svclab_rules::ruleset::{Rules, Unsupported};
 
 use super::namespaces::Namespace;
 use super::netfilter::{Socket, encode};
 use super::{Backend, LabError, with_lab};
-use crate::documents::{self, Document, DocumentError};
+use crate::documents::{self, Document};
 use crate::scenario::Scenario;
 use crate::topology::{Netns, Role, Topology};
 
@@ -66,7 +66,7 @@ pub(crate) fn generate_for_lab(
     scenario: &Scenario,
     state: &Cluster,
     backend: Backend,
-) -> Result<Vec<Document>, DocumentError> {
+) -> Result<Vec<Document>, Unsupported> {
     if !(would_count(&state.proxy) && is_there(backend)) {
         return documents::generate(scenario, state);
     }

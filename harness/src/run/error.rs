@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::documents::DocumentError;
 use crate::lab::LabError;
 use crate::predict::PredictError;
 use crate::probe::ProbeError;
@@ -11,13 +10,14 @@ use crate::report::{Cause, Trouble};
 use crate::scenario::{MOST_FLOWS, Span};
 use crate::stats::{StatsError, grouped};
 use crate::text::{printable, reason};
+use svclab_rules::ruleset::Unsupported;
 
 /// What ends a scenario early.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The rules cannot be written.
     #[error(transparent)]
-    Documents(#[from] DocumentError),
+    Documents(#[from] Unsupported),
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] LabError),
@@ -83,7 +83,7 @@ impl RunError {
             _ => self.to_string(),
         };
         let (cause, help, span) = match self {
-            Self::Documents(error) => (Cause::Input, None, error.origin().cloned()),
+            Self::Documents(_) => (Cause::Input, None, None),
             Self::Lab(error) => (lab_cause(&error), Some(error.help().to_owned()), error.span().cloned()),
             Self::Prober(source) => {
                 let (cause, help) = probe_cause(&source);

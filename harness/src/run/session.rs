@@ -7,10 +7,11 @@ use std::{fs, io};
 
 use svclab_rules::cluster::Cluster;
 use svclab_rules::conntrack::cleanup;
+use svclab_rules::ruleset::Unsupported;
 
 use super::diagnosis::Failure;
 use super::{Options, RunError, capture};
-use crate::documents::{self, Document, DocumentError};
+use crate::documents::{self, Document};
 use crate::judge::{Context, Verdict, cells, expected_parts, judge};
 use crate::lab::{Lab, generate_for_lab, with_lab};
 use crate::observation::{Observation, Tally};
@@ -188,7 +189,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         self.prober.lab().install(&changed)?;
         self.prober.lab().reroute(topology::plan_at(self.scenario, cluster))?;
         for node in &cluster.nodes {
-            let cleanup = cleanup(&self.cluster, cluster, node).map_err(DocumentError::from)?;
+            let cleanup = cleanup(&self.cluster, cluster, node).map_err(Unsupported::from)?;
             self.prober.lab().clean_up(&format!("node/{}", node.name), &cleanup)?;
         }
         self.prober.follow(cluster).map_err(RunError::Prober)?;

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Serialize;
-use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol, ProxyMode};
+use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
+use svclab_rules::ruleset::Rules;
 
 use crate::input::Span;
 pub use crate::wire::RejectKind;
@@ -25,8 +27,7 @@ pub struct Note {
 }
 
 /// The start of the note of tables that are not installed; which these are comes behind it, with commas between them.
-pub(crate) const TABLES_LEFT_OUT: &str =
-    "tables of others than kube-proxy are left out, give them with `install: before`: ";
+pub(crate) const TABLES_LEFT_OUT: &str = "other tables are not installed, `install: before` adds them: ";
 
 impl Note {
     /// The tables that are not installed, where it is about that.
@@ -130,20 +131,18 @@ pub struct OtherRules {
     pub place: Place,
     /// The family that the rules are for; tables of nftables beside kube-proxy's rules have theirs with them.
     pub family: Family,
-    /// The language that they are in.
-    pub mode: ProxyMode,
-    /// In iptables-save form, or as `nft list ruleset` shows them, with `-j` or without.
-    pub text: String,
-    /// Where the text stands: its first line is this line.
+    /// The rules.
+    pub rules: Arc<Rules>,
+    /// Where their text starts.
     pub origin: Span,
     /// Their order relative to the generated rules.
     pub install: Install,
 }
 
 impl OtherRules {
-    /// Whether they are tables of nftables beside kube-proxy's rules.
-    pub fn is_beside(&self) -> bool {
-        self.mode == ProxyMode::Nftables && self.install != Install::Instead
+    /// Whether they are tables of nftables alongside kube-proxy's rules.
+    pub fn is_other_tables(&self) -> bool {
+        matches!(*self.rules, Rules::OtherTables(_))
     }
 }
 

@@ -131,15 +131,15 @@ fn configuration<'d>(documents: &'d [Arc<Node>], path: &Path, findings: &mut Fin
         if findings.errors.is_empty() {
             let empty = Node::empty();
             let error = At::root(path, &empty).error("the file is empty");
-            findings.add(error.help("Write a KubeProxyConfiguration, or leave the option out."));
+            findings.add(error.help("Write a KubeProxyConfiguration, or omit the option."));
         }
         return None;
     };
     let help = match kind(first).as_deref() {
-        Some("ConfigMap") => "Save what stands under its key `config.conf` as a file of its own.",
+        Some("ConfigMap") => "Save the value of its key `config.conf` to a file and pass that.",
         _ => "Start it with `apiVersion: kubeproxy.config.k8s.io/v1alpha1` and `kind: KubeProxyConfiguration`.",
     };
-    findings.wrong(At::root(path, first).field("kind"), format!("this is no {KIND}"), help);
+    findings.wrong(At::root(path, first).field("kind"), format!("this is not a {KIND}"), help);
     None
 }
 

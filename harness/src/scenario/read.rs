@@ -96,15 +96,15 @@ pub(crate) fn parse_into(
     if !text.trim().is_empty() && !is_yaml(text) {
         // What stands in it is not repeated, nor what YAML has to say of it.
         *findings = Findings::default();
-        let help = "Give a scenario: YAML that starts with `name:`, a sentence that says what it shows.";
+        let help = "Pass a scenario: YAML that starts with `name:`, a sentence that says what it shows.";
         findings.wrong(At::root(path, &Node::empty()), "this is neither a scenario nor rules", help);
         return None;
     }
     let tree = only_document(&documents, path, readable, findings)?;
     if let (Some(_), Some(kind)) = (tree.get("apiVersion"), tree.get("kind")) {
         let kind = kind.value.text().unwrap_or_default();
-        let help = "Name the file in `manifests:` of a scenario. `svclab verify`, `mutate`, `explain` and `rules` read it by itself, too.";
-        findings.wrong(At::root(path, tree), format!("this is a Kubernetes object ({kind}), no scenario"), help);
+        let help = "List the file in `manifests:` of a scenario, or pass it to `svclab verify`, `mutate`, `explain` or `rules`.";
+        findings.wrong(At::root(path, tree), format!("this is a Kubernetes object ({kind}), not a scenario"), help);
         return None;
     }
     if refuse_whole_objects(At::root(path, tree), findings) {
@@ -137,7 +137,7 @@ fn refuse_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut
     let Ok(form @ (Form::Saved | Form::Listed | Form::Nft)) = form(text) else { return false };
     let help = "`svclab verify`, `mutate` and `cascade` take rules by themselves, and `svclab rules SCENARIO --diff RULES`. Or name \
                 their file under `rules:` of a scenario.";
-    let message = format!("these are rules {}, and no scenario", form.words());
+    let message = format!("these are rules {}, not a scenario", form.words());
     findings.add(Diagnostic {
         span: Span::start_of(path),
         length: 1,
@@ -159,7 +159,7 @@ fn refuse_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
         for entry in (0..entries.node().items().len()).map(|index| entries.item(index)) {
             if entry.has("apiVersion") && entry.has("kind") {
                 let kind = entry.field("kind").node().text().unwrap_or_default();
-                let message = format!("this is a whole Kubernetes object ({kind}); `{list}:` has short entries");
+                let message = format!("this is a complete Kubernetes object ({kind}); `{list}:` takes short entries");
                 let help = "Save the object as a file and name that in `manifests:`, as scenarios/kubernetes-objects does. Or \
                             write its name and the fields of its `spec` without these levels: `{name: web, ports: [{port: 80}]}`.";
                 findings.wrong(entry, message, help);
@@ -186,12 +186,8 @@ fn only_document<'a>(
         return None;
     };
     if let Some(second) = rest.first() {
-        let error = At::root(path, second).error("a second document starts here");
-        findings.add(
-            error.help(
-                "Write one scenario a file; Kubernetes objects go into files of their own, named in `manifests:`.",
-            ),
-        );
+        let error = At::root(path, second).error("a second YAML document starts here");
+        findings.add(error.help("Use one file per scenario; list files with Kubernetes objects in `manifests:`."));
     }
     Some(first)
 }
@@ -200,9 +196,9 @@ fn only_document<'a>(
 type Wanted = (&'static str, &'static str);
 
 const OBJECTS: Wanted =
-    ("Kubernetes objects", "Name a file of objects in YAML or JSON, each with `apiVersion` and `kind`.");
+    ("Kubernetes objects", "Use a YAML or JSON file of objects, each with `apiVersion` and `kind`.");
 const RULES: Wanted =
-    ("rules of a known form", "Name a file with what `iptables-save` or `nft list ruleset` prints, unchanged.");
+    ("rules in a known format", "Use the unmodified output of `iptables-save` or `nft list ruleset`.");
 
 /// Reads the files that a scenario names.
 struct Files<'f> {
@@ -256,7 +252,7 @@ impl Files<'_> {
         let path = self.folder.join(file);
         match (self.read)(&path) {
             Ok(text) if !is_wanted(&text) => {
-                self.findings.wrong(at, format!("`{file}` has no {}", wanted.0), wanted.1);
+                self.findings.wrong(at, format!("`{file}` contains no {}", wanted.0), wanted.1);
                 None
             }
             Ok(text) => {
@@ -264,13 +260,13 @@ impl Files<'_> {
                 Some((path, text))
             }
             Err(error) if is_outside(&error) => {
-                let help = "Move the file there, or pass `--allow-outside` if you know the scenario's author.";
-                self.findings.wrong(at, format!("`{file}` is not read: {error}"), help);
+                let help = "Move the file there, or pass `--allow-outside` if you trust the scenario.";
+                self.findings.wrong(at, format!("cannot read `{file}`: {error}"), help);
                 None
             }
             Err(error) => {
-                let help = format!("The path is relative to the scenario: {} was tried.", printable(&path));
-                self.findings.wrong(at, format!("`{file}` cannot be read: {}", reason(error)), help);
+                let help = format!("Paths are relative to the scenario file; tried {}.", printable(&path));
+                self.findings.wrong(at, format!("cannot read `{file}`: {}", reason(error)), help);
                 None
             }
         }

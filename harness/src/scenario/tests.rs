@@ -79,7 +79,7 @@ fn probe<'s>(step: &&'s Step) -> Option<(&'s Probe, &'s Expectation)> {
 fn the_example_becomes_a_model() {
     let scenario = scenario(EXAMPLE);
     assert_eq!(scenario.cluster.pod(&ObjectName::new("default", "nginx-new")).unwrap().ips, [ip("10.244.2.3")]);
-    assert_eq!(scenario.rules[0].text, "*filter\nCOMMIT\n");
+    assert_eq!(scenario.rules[0].rules.print(), "*filter\nCOMMIT\n");
     assert_eq!(scenario.rules[0].origin.to_string(), "test.yaml:22:1");
     let nginx =
         |name: &str, ip_of: &str| Target { label: format!("pod/{name}:80"), address: ip(ip_of), port: Some(80) };
@@ -123,6 +123,7 @@ fn rules_from_windows_are_the_same_rules() {
         );
         let read = |_: &Path| Ok("*filter\r\n-A FORWARD -j DROP\r\nCOMMIT\r\n".to_owned());
         let scenario = parse(&text, Path::new("test.yaml"), &read).unwrap_or_else(|errors| panic!("{errors}"));
-        assert_eq!(scenario.rules[0].text, "*filter\n-A FORWARD -j DROP\nCOMMIT\n");
+        let expected = "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j DROP\nCOMMIT\n";
+        assert_eq!(scenario.rules[0].rules.print(), expected);
     }
 }

@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 
 use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::promise::{Promise, Promises, Question, VantagePoint};
+use svclab_rules::ruleset::Unsupported;
 
 use super::compare::Comparison;
 use super::part::Sources;
-use crate::documents::{Document, DocumentError};
+use crate::documents::Document;
 use crate::observation::FlowObservation;
 use crate::predict::{Network, NewFlow, PredictError, PredictedOutcome};
 use crate::scenario::{Host, Probe, Vantage};
@@ -38,10 +39,10 @@ impl<'a> Context<'a> {
         cluster: &'a Cluster,
     ) -> Result<Self, E>
     where
-        E: From<PredictError> + From<DocumentError>,
+        E: From<PredictError> + From<Unsupported>,
     {
-        let promises = Promises::of(cluster).map_err(DocumentError::from)?;
-        let comparison = Comparison::of(topology, cluster).map_err(DocumentError::from)?;
+        let promises = Promises::of(cluster).map_err(Unsupported::from)?;
+        let comparison = Comparison::of(topology, cluster).map_err(Unsupported::from)?;
         let network = Network::of(topology, documents, cluster)?;
         Ok(Self { hosts, network, with_defaults: OnceLock::new(), promises, comparison })
     }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use rstest::rstest;
 use svclab_rules::cluster::{
     Cluster, Endpoint, EndpointSlice, ExternalTrafficPolicy, InternalTrafficPolicy, IpMode, LoadBalancerIngress, Node,
-    ObjectName, Pod, ProxyMode, Service, ServiceType,
+    ObjectName, Pod, Service, ServiceType,
 };
+use svclab_rules::iptables::RuleSet;
 
 use super::*;
 use crate::scenario::{Cni, CniKind, Install, OtherRules, Overlay, Setting, Span};
@@ -260,10 +262,9 @@ fn settings_of_interfaces_are_known() {
 fn a_pod_with_rules_has_a_stack() {
     let mut scenario = scenario(CniKind::Ptp, Overlay::None);
     scenario.rules.push(OtherRules {
-        mode: ProxyMode::Iptables,
+        rules: Arc::new(RuleSet::new(Family::Ipv4).into()),
         place: Place::Pod(ObjectName::new("default", "client")),
         family: Family::Ipv4,
-        text: String::new(),
         origin: Span { file: "plan.yaml".into(), line: 1, column: 1 },
         install: Install::Instead,
     });

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use svclab_rules::cluster::Cluster;
 use svclab_rules::promise::{Question, VantagePoint, questions};
+use svclab_rules::ruleset::Unsupported;
 
-use crate::documents::{Document, DocumentError};
+use crate::documents::Document;
 use crate::lab::{Backend, generate_for_lab};
 use crate::predict::Network;
 use crate::run::RunError;
@@ -39,7 +40,7 @@ impl<'a> QuestionList<'a> {
         let topology = topology::plan(scenario);
         let vantages = vantages(scenario);
         let points: Vec<VantagePoint> = vantages.iter().map(|(point, _)| point.clone()).collect();
-        let asked = questions(cluster, &points).map_err(DocumentError::from)?;
+        let asked = questions(cluster, &points).map_err(Unsupported::from)?;
         let by_point: HashMap<&VantagePoint, &Vantage> =
             vantages.iter().map(|(point, vantage)| (point, vantage)).collect();
         let probes = asked.iter().map(|question| probe(scenario, question, by_point[&question.from])).collect();

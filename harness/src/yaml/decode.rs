@@ -86,8 +86,8 @@ fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
         let (field, known) = names.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
         let help = match did_you_mean(field, known) {
             Some(question) => question,
-            None if known.is_empty() => "No fields are known here.".to_owned(),
-            None => format!("The fields known here are {}.", listed(known)),
+            None if known.is_empty() => "No fields are allowed here.".to_owned(),
+            None => format!("Known fields: {}.", listed(known)),
         };
         return at.key().error(format!("unknown field `{field}`")).help(help);
     }
@@ -95,11 +95,11 @@ fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
         let names = quoted(rest);
         let (found, known) = names.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
         let question = did_you_mean(found, known).map(|question| question + " ").unwrap_or_default();
-        let help = format!("{question}Write one of {}.", listed(known));
-        return at.error(format!("`{found}` is not known here")).help(help);
+        let help = format!("{question}Known values: {}.", listed(known));
+        return at.error(format!("unknown value `{found}`")).help(help);
     }
     if let Some(field) = missing_field(message) {
-        return at.error(format!("`{field}` is missing")).help(format!("Add `{field}: ...` here."));
+        return at.error(format!("missing field `{field}`")).help(format!("Add `{field}: ...`."));
     }
     let place = match path.last() {
         Some(Hop::Field(name)) => format!("`{name}`: "),
@@ -110,8 +110,8 @@ fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
         let expected = in_words(expected);
         let found = written_number(at.node()).unwrap_or_else(|| in_words(found));
         let help = match expected.as_str() {
-            "a map" => "Write fields with their values here, as `{name: value}`.".to_owned(),
-            _ => format!("Write {expected} here."),
+            "a map" => "Write fields and their values: `{name: value}`.".to_owned(),
+            _ => format!("Use {expected}."),
         };
         return at.error(format!("{place}expected {expected}, found {found}")).help(help);
     }
@@ -173,15 +173,15 @@ pub(crate) fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<Str
 /// serde's names of types, as YAML writers know them.
 fn in_words(serde: &str) -> String {
     let fixed = match serde {
-        "u8" => "a whole number from 0 to 255",
-        "u16" => "a whole number from 0 to 65535",
-        "u32" | "u64" | "usize" => "a whole number, not negative",
-        "i32" | "i64" => "a whole number",
+        "u8" => "an integer from 0 to 255",
+        "u16" => "an integer from 0 to 65535",
+        "u32" | "u64" | "usize" => "a non-negative integer",
+        "i32" | "i64" => "an integer",
         "f64" => "a number",
-        "a string" => "text",
+        "a string" => "a string",
         "a sequence" => "a list",
-        "a boolean" => "true or false",
-        "unit value" => "nothing",
+        "a boolean" => "a boolean",
+        "unit value" => "null",
         "sequence" => "a list",
         "map" => "a map",
         other if other.starts_with("struct ") => "a map",
@@ -191,7 +191,7 @@ fn in_words(serde: &str) -> String {
         return fixed.to_owned();
     }
     if let Some(text) = serde.strip_prefix("string ") {
-        return format!("the text {text}");
+        return format!("the string {text}");
     }
     for kind in ["integer ", "floating point ", "boolean "] {
         if let Some(literal) = serde.strip_prefix(kind) {

@@ -129,13 +129,13 @@ impl<'a> Builder<'a> {
         if self.open.len() >= limits::DEPTH {
             self.error(
                 mark,
-                format!("more than {} lists and maps inside of each other", limits::DEPTH),
-                "No Kubernetes object is that deep: look for brackets that are not closed.",
+                format!("lists and maps are nested more than {} levels deep", limits::DEPTH),
+                "Look for unclosed brackets: no Kubernetes object is nested that deep.",
             );
             return Err(Stop);
         }
         if self.open.last().is_some_and(|open| open.entries.is_some() && open.key.is_none()) {
-            self.error(mark, "a list or map stands where a key must be".into(), "Write the key as plain text.");
+            self.error(mark, "a list or map cannot be a key".into(), "Use plain text as the key.");
             return Err(Stop);
         }
         self.open.push(Open {
@@ -152,7 +152,7 @@ impl<'a> Builder<'a> {
     fn alias(&mut self, anchor: usize, range: Range) -> Result<(), Stop> {
         let mark = self.mark(range);
         let Some((node, extent)) = self.anchors.get(&anchor).cloned() else {
-            self.error(mark, "the alias stands inside of the value that it names".into(), "Write the value out.");
+            self.error(mark, "the alias is inside the value that it refers to".into(), "Write the value in full.");
             return Err(Stop);
         };
         self.aliased = self.aliased.and(extent);
@@ -164,7 +164,7 @@ impl<'a> Builder<'a> {
             self.place(node, extent);
             return Ok(());
         };
-        let help = "Write the values out, or use `replicas:` for many pods of one kind.";
+        let help = "Write the values in full, or use `replicas:` for many similar pods.";
         self.error(mark, format!("aliases expand the file by more than {too_much}"), help);
         Err(Stop)
     }
@@ -230,9 +230,8 @@ impl<'a> Builder<'a> {
     }
 
     fn duplicate(&mut self, name: &str, mark: Mark, first: Mark) {
-        let also =
-            Label { span: self.span(first), length: first.length as usize, text: "it stands here already".into() };
-        self.error(mark, format!("the key `{name}` stands twice in the same map"), "Remove one of the two.");
+        let also = Label { span: self.span(first), length: first.length as usize, text: "first defined here".into() };
+        self.error(mark, format!("duplicate key `{name}`"), "Remove one of them.");
         if let Some(error) = self.errors.last_mut() {
             error.also = Some(also);
         }
@@ -244,7 +243,7 @@ impl<'a> Builder<'a> {
             Some(tag) if tag.is_yaml_core_schema() => tag.suffix == "str",
             Some(tag) => {
                 let mark = self.mark(range);
-                self.error(mark, format!("the tag `{tag}` means nothing here"), "Remove it.");
+                self.error(mark, format!("unsupported tag `{tag}`"), "Remove it.");
                 false
             }
             None => false,
@@ -259,9 +258,9 @@ impl<'a> Builder<'a> {
         let help = if tab {
             "YAML does not allow tabs as indentation: use spaces."
         } else {
-            "Look at this line and the one above: indentation, a missing colon or quote, brackets that are not closed."
+            "Check this line and the one above for indentation, a missing colon or quote, and unclosed brackets."
         };
-        self.error(Mark { line: line as u32, column, length: 1 }, format!("no valid YAML: {}", error.info()), help);
+        self.error(Mark { line: line as u32, column, length: 1 }, format!("invalid YAML: {}", error.info()), help);
     }
 
     fn error(&mut self, mark: Mark, message: String, help: &str) {

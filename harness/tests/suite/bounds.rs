@@ -127,7 +127,7 @@ fn states_of_many_changes_are_refused() {
     let text = format!("{start}{}", "  - apply: {}\n".repeat(5_000));
     let (code, said) = within_bounds("changes", &text, &["check"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("lead to states of more than 200000 objects together"), "{said}");
+    assert!(said.contains("have more than 200000 objects in total"), "{said}");
 }
 
 /// A file on a kernel file system looks like any other, and may have no end.
@@ -142,7 +142,7 @@ fn files_of_the_kernel_are_not_read(#[case] naming: &str) {
         .expect("a file");
     let (code, said) = ended(svclab(&["check"]).arg(&file));
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("is not read") || said.contains("cannot be read"), "{said}");
+    assert!(said.contains("cannot read"), "{said}");
 }
 
 /// svclab with a program of the test's own in place of `iptables-restore`.

@@ -277,7 +277,7 @@ fn a_folder_is_left_out_where_it_says_so() {
     assert_eq!(checked(&folder), [true, false]);
     fs::write(folder.join("sound.yaml"), fs::read_to_string(SEED).expect("a scenario")).expect("a file");
     let (_, told, _) = ended(&svclab(&["check", "-v"]).arg(&folder).output().expect("svclab starts"));
-    assert!(told.contains("left-out/hidden: left out, because it has a file .svclabignore\n"), "{told}");
+    assert!(told.contains("left-out/hidden: skipped, it contains a file .svclabignore\n"), "{told}");
     assert_eq!(checked(&folder.join("hidden")), [false, true], "named itself");
 }
 
@@ -302,7 +302,7 @@ fn what_is_no_file_is_refused_without_opening_it() {
 #[case::too_late(&["cascade", SEED, "--step", "9"], 2, "the scenario has no step 9")]
 #[case::no_service(&["cascade", SEED, "--service", "nobody"], 2, "no service `nobody`")]
 #[case::no_node(&["cascade", SEED, "--node", "nobody"], 2, "there is no node `nobody`")]
-#[case::no_rules(&["cascade", "Cargo.toml"], 2, "this is no form of rules that is known")]
+#[case::no_rules(&["cascade", "Cargo.toml"], 2, "unrecognised rule format")]
 #[case::sampled(
     &["cascade", "../scenarios/seeds/000-foo-three-replicas.yaml", "--sample", "20000"],
     0,
@@ -341,19 +341,19 @@ fn a_scenario_is_read_from_standard_input(#[case] arguments: &[&str], #[case] be
 
 /// Plain objects and saved rules come on standard input too; the commands that take neither say what they are.
 #[rstest]
-#[case::objects(&["verify", "-"], OBJECTS, 0, "standard input: assumed: a pod client-of-NODE on every node sends")]
+#[case::objects(&["verify", "-"], OBJECTS, 0, "standard input: assumed: a client pod `client-of-NODE` on every node")]
 #[case::rules(&["verify", "-"], SAVED, 0, "standard input: assumed: the rules, with")]
 #[case::shares(&["cascade", "-"], "../scenarios/seeds/000-foo-three-replicas.yaml", 0, "kube-system/coredns:metrics tcp  100.96.128.2:9153")]
 #[case::edited_shares(&["cascade", "-"], "tests/texts/returned.txt", 1, "DEFECT  rule 1: 1/2 of new connections leave the chain untranslated")]
 #[case::unknown_shares(&["cascade", "-"], "tests/texts/part.txt", 1, "shares of 1 cascade unknown: incomplete rules")]
-#[case::no_objects(&["check", "-"], OBJECTS, 2, "this is a Kubernetes object (Node), no scenario")]
+#[case::no_objects(&["check", "-"], OBJECTS, 2, "this is a Kubernetes object (Node), not a scenario")]
 #[case::no_rules(
     &["explain", "-", "--from=pod/client", "--to=service/web:80"],
     SAVED,
     2,
-    "these are rules as iptables-save shows them, and no scenario"
+    "these are rules in the format of iptables-save, not a scenario"
 )]
-#[case::no_rules_to_run(&["run", "-"], SAVED, 2, "these are rules as iptables-save shows them, and no scenario")]
+#[case::no_rules_to_run(&["run", "-"], SAVED, 2, "these are rules in the format of iptables-save, not a scenario")]
 fn what_comes_on_standard_input_is_known(
     #[case] arguments: &[&str],
     #[case] file: &str,
@@ -388,7 +388,7 @@ ports: [{port: 8080, protocol: TCP, name: ''}]
     let output = svclab(&["explain", &file, "--from=pod/client-of-worker", "--to=service/web:80"]).output();
     let (status, told, assumed) = ended(&output.expect("svclab starts"));
     assert_eq!(status, Some(0), "{told}{assumed}");
-    assert!(assumed.contains("web.yaml: assumed: nodes that are not among the objects: worker\n"), "{assumed}");
+    assert!(assumed.contains("web.yaml: assumed: nodes without a Node object: worker\n"), "{assumed}");
     assert!(told.contains("translates the destination to 10.244.1.5:8080"), "{told}");
 }
 

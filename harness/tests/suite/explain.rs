@@ -120,7 +120,7 @@ fn a_picture_stands_alone() {
 #[rstest]
 #[case::sender(&["--from", "pod/nobody", "--to", "service/web:80"], "there is no pod `nobody`")]
 #[case::destination(&["--from", "pod/client", "--to", "service/wep:80"], "Did you mean `web`?")]
-#[case::protocol(&["--from", "pod/client", "--to", "service/web:80", "--protocol", "tpc"], "`tpc` is no protocol")]
+#[case::protocol(&["--from", "pod/client", "--to", "service/web:80", "--protocol", "tpc"], "invalid protocol `tpc`")]
 #[case::family(&["--from", "pod/client", "--to", "service/web:80", "--family", "ipv6"], "have no IPv6 address")]
 #[case::step(&["--from", "pod/client", "--to", "service/web:80", "--step", "9"], "there is no step 9")]
 fn mistakes_of_the_arguments_are_told_as_those_of_a_scenario(#[case] arguments: &[&str], #[case] told: &str) {

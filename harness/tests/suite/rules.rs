@@ -121,10 +121,10 @@ fn without_a_name_the_first_node_is_chosen_and_that_is_said(#[case] path: &str) 
 #[case::mistyped_node(&[SEED, "--node", "worker-22"], "there is no node `worker-22`\nhelp: Did you mean")]
 #[case::no_such_family(&[SEED, "--family", "ipv6"], "has no IPv6 address")]
 #[case::unknown_version(&[SEED, "--version", "2.0"], "unknown kube-proxy version `2.0`: known are 1.10 to")]
-#[case::nothing_there(&["missing.yaml"], "missing.yaml:1:1: the file cannot be read")]
-#[case::a_folder(&["../scenarios"], "../scenarios:1:1: the file cannot be read")]
+#[case::nothing_there(&["missing.yaml"], "missing.yaml:1:1: cannot read the file")]
+#[case::a_folder(&["../scenarios"], "../scenarios:1:1: cannot read the file")]
 #[case::configuration_of_a_scenario(&[SEED, "--proxy-config", SEED], "--proxy-config is for plain Kubernetes objects")]
-#[case::no_configuration(&[OBJECTS, "--proxy-config", OBJECTS], "this is no KubeProxyConfiguration")]
+#[case::no_configuration(&[OBJECTS, "--proxy-config", OBJECTS], "this is not a KubeProxyConfiguration")]
 fn what_is_wrong_is_told(#[case] arguments: &[&str], #[case] message: &str) {
     let output = svclab(arguments);
     assert_eq!(output.status.code(), Some(2));
@@ -309,5 +309,5 @@ fn what_is_no_rules_of_nftables_is_refused(#[case] text: &str, #[case] message: 
 fn a_diff_needs_a_file() {
     let output = svclab(&[SEED, "--quiet", "--diff", "missing.txt"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("missing.txt:1:1: the file cannot be read"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("missing.txt:1:1: cannot read the file"), "{}", stderr(&output));
 }

@@ -79,11 +79,11 @@ fn the_same_rules_are_written_for_what_is_assumed(
     match assumed(&file) {
         Ok(told) => {
             assert!(!is_without_services, "a Service is found: {told:#?}");
-            let is_same = told.iter().any(|words| words.contains("which writes the same rules"));
+            let is_same = told.iter().any(|words| words.contains("which generates the same rules"));
             assert_eq!(is_same, !is_untold, "{told:#?}");
         }
         Err(mistakes) => {
-            assert!(mistakes.contains("no rule is about a Service"), "{mistakes}");
+            assert!(mistakes.contains("no rules for a Service found"), "{mistakes}");
             assert!(is_without_services, "{}: {mistakes}", file.display());
         }
     }
@@ -93,31 +93,35 @@ fn the_same_rules_are_written_for_what_is_assumed(
 #[rstest]
 #[case::no_service(
     "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n",
-    "no rule is about a Service",
+    "no rules for a Service found",
     "on which kube-proxy runs"
 )]
-#[case::part("-A KUBE-SVC-X -j KUBE-SEP-Y\n", "some rules of a table", "svclab cascade")]
+#[case::part("-A KUBE-SVC-X -j KUBE-SEP-Y\n", "the rules name no table", "svclab cascade")]
 #[case::listing(
     "Chain KUBE-SVC-FOO (1 references)\ntarget prot opt source destination\n",
     "iptables -L",
     "iptables-save"
 )]
-#[case::of_iptables_nft("table ip nat {\n}\n", "one of iptables-nft", "Save them with iptables-save")]
+#[case::of_iptables_nft("table ip nat {\n}\n", "one of iptables-nft, not kube-proxy's", "Save them with iptables-save")]
 #[case::without_nat(
     "*filter\n:KUBE-SERVICES - [0:0]\nCOMMIT\n",
-    "the table `nat` is missing",
+    "table `nat`, where kube-proxy translates addresses, is missing",
     "all that `iptables-save`"
 )]
 #[case::twice(
     "*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n*nat\nCOMMIT\n",
     "table `nat` stands here twice",
-    "as iptables-save writes it"
+    "the format of iptables-save"
 )]
-#[case::broken("*nat\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES --dport\nCOMMIT\n", ":3:", "as iptables-save writes it")]
+#[case::broken(
+    "*nat\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES --dport\nCOMMIT\n",
+    ":3:",
+    "the format of iptables-save"
+)]
 #[case::of_both_families(
     "*nat\n:K - [0:0]\n-A K -d 10.96.0.1/32 -j RETURN\nCOMMIT\n*nat\n:K - [0:0]\n-A K -d fd00::1/128 -j RETURN\nCOMMIT\n",
-    "rules.txt:5:1: rules of IPv6 begin here",
-    "in a file of their own"
+    "rules.txt:5:1: IPv6 rules start here",
+    "into separate files"
 )]
 fn what_shows_no_service_is_refused(#[case] text: &str, #[case] message: &str, #[case] help: &str) {
     let refused = infer::from_rules(text, Path::new("rules.txt")).map(|assumed| assumed.assumptions);
@@ -131,7 +135,7 @@ fn a_file_of_rules_is_verified_by_itself() {
     let file = "../rules/tests/golden/nodeport-local/v1.25-iptables/iptables-save.txt";
     let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(["verify", file]).output().expect("svclab starts");
     let (text, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains("assumed: kube-proxy 1.25 or 1.26, which writes the same rules"), "{told}");
+    assert!(told.contains("assumed: kube-proxy 1.25 or 1.26, which generates the same rules"), "{told}");
     assert!(told.contains("assumed: nodes: node-1 (pods in 10.244.1.0/24)"), "{told}");
     assert_eq!(output.status.code(), Some(0), "{text}{told}");
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rstest::rstest;
 use svclab::page::Settings;
@@ -10,6 +11,7 @@ use svclab::scenario::{Install, OtherRules, Place};
 use svclab::verify::{Disagreement, Finding, Options, json, page, verify};
 use svclab::{infer, scenario, testing};
 use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::ruleset;
 
 use Disagreement::{Network, Rules};
 
@@ -90,8 +92,14 @@ fn what_no_rule_can_tell_is_no_agreement(#[case] condition: &str, #[case] expect
         scenario.rules.push(OtherRules {
             place: Place::Node("worker".to_owned()),
             family: Family::Ipv4,
-            mode: ProxyMode::Iptables,
-            text: format!("*filter\n-A FORWARD {condition} -j DROP\nCOMMIT\n"),
+            rules: Arc::new(
+                ruleset::Rules::parse(
+                    ProxyMode::Iptables,
+                    Family::Ipv4,
+                    &format!("*filter\n-A FORWARD {condition} -j DROP\nCOMMIT\n"),
+                )
+                .unwrap(),
+            ),
             origin: scenario.tests[0].span.clone(),
             install: Install::Before,
         });
@@ -119,8 +127,7 @@ fn a_missing_drop_is_no_agreement() {
         scenario.rules.push(OtherRules {
             place: Place::Node("worker".to_owned()),
             family: table.family,
-            mode: ProxyMode::Nftables,
-            text: kept.join("\n"),
+            rules: Arc::new(ruleset::Rules::parse(ProxyMode::Nftables, table.family, &kept.join("\n")).unwrap()),
             origin: scenario.tests[0].span.clone(),
             install: Install::Instead,
         });
@@ -177,10 +184,10 @@ fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
     assert_eq!(
         assumed.assumptions,
         [
-            "nodes that are not among the objects: node-2, worker",
+            "nodes without a Node object: node-2, worker",
             "pod shop/web-1 on node worker has the endpoint's address 10.42.1.7",
             "pod default/at-10-42-2-7 on node node-2 has the endpoint's address 10.42.2.7",
-            "a pod client-of-NODE on every node sends, and a host `outside`",
+            "a client pod `client-of-NODE` on every node and an outside host `outside`",
         ]
     );
     testing::privileged(|| {
@@ -198,9 +205,9 @@ fn plain_objects_are_verified_with_what_they_do_not_tell_assumed() {
 
 /// The API server of a managed cluster is no node, and no pod: its address does not widen the range of pods.
 #[rstest]
-#[case::api_server("192.168.10.100", "", "host at-192-168-10-100 outside of the cluster has the endpoint's address")]
-#[case::services_between("10.100.0.9", "", "host at-10-100-0-9 outside of the cluster has the endpoint's address")]
-#[case::another_node("192.168.10.100", ", nodeName: away", "node away itself has the endpoint's address")]
+#[case::api_server("192.168.10.100", "", "host at-192-168-10-100 outside the cluster has the endpoint's address")]
+#[case::services_between("10.100.0.9", "", "host at-10-100-0-9 outside the cluster has the endpoint's address")]
+#[case::another_node("192.168.10.100", ", nodeName: away", "node away has the endpoint's address")]
 fn endpoints_that_cannot_be_pods_do_not_widen_the_range_of_pods(
     #[case] address: &str,
     #[case] node_name: &str,
@@ -240,8 +247,8 @@ fn a_service_without_endpoints_is_told() {
     let text = format!("{service}---\n{deployment}");
     let assumed = infer::from_objects(&text, Path::new("objects.yaml")).unwrap();
     let told = [
-        "shop/web has no endpoints: no EndpointSlice or Endpoints names any",
-        "Deployment web is left out: it changes no rule: list its pods instead",
+        "shop/web has no endpoints: no EndpointSlice or Endpoints lists any",
+        "Deployment web is ignored: it does not affect rules: list its pods instead",
     ];
     assert_eq!(assumed.assumptions[2..], told, "{:#?}", assumed.assumptions);
 }

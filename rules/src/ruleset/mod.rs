@@ -8,8 +8,9 @@ mod parse;
 
 use crate::cluster::{Cluster, Family, Node, ProxyMode};
 use crate::iptables::{self, Match, RuleSet};
-use crate::nftables::{self, Condition, Ruleset, Unsupported};
+use crate::nftables::{self, Condition, Ruleset};
 
+pub use crate::nftables::Unsupported;
 pub use other_tables::OtherTables;
 pub use parse::ParseError;
 
@@ -71,6 +72,18 @@ impl Rules {
             Self::Iptables(_) => None,
             Self::Nftables(parsed) => Some(parsed),
             Self::OtherTables(tables) => Some(tables.parsed()),
+        }
+    }
+
+    /// These rules as they are for one family: of kube-proxy's tables, only that of the family.
+    #[must_use]
+    pub fn of_family(self, family: Family) -> Self {
+        match self {
+            Self::Nftables(parsed) => {
+                let tables = parsed.rules.tables.into_iter().filter(|table| table.family == family);
+                Ruleset { tables: tables.collect() }.into()
+            }
+            other => other,
         }
     }
 

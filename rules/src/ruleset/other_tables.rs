@@ -13,12 +13,7 @@ pub struct OtherTables {
 }
 
 impl OtherTables {
-    /// Parses tables: see [`parse_all`].
-    ///
-    /// # Errors
-    ///
-    /// As [`parse_all`].
-    pub fn parse(text: &str) -> Result<Self, Vec<ParseError>> {
+    pub(super) fn parse(text: &str) -> Result<Self, Vec<ParseError>> {
         Ok(Self { parsed: parse_all(text)?, text: text.into() })
     }
 

@@ -1,6 +1,6 @@
 //! Rules from text, in the language of a mode.
 
-use super::Rules;
+use super::{OtherTables, Rules};
 use crate::cluster::{Family, ProxyMode};
 use crate::{iptables, nftables};
 
@@ -46,6 +46,15 @@ impl Rules {
             ProxyMode::Iptables => iptables::parse(text, family).map(Self::Iptables).map_err(either),
             ProxyMode::Nftables => nftables::parse(text).map(Self::Nftables).map_err(either),
         }
+    }
+
+    /// Parses tables of nftables that are not kube-proxy's, as `nft list ruleset` shows them without `-j`.
+    ///
+    /// # Errors
+    ///
+    /// As [`nftables::parse_all`].
+    pub fn parse_other_tables(text: &str) -> Result<Self, Vec<ParseError>> {
+        OtherTables::parse(text).map(Self::OtherTables).map_err(either)
     }
 }
 

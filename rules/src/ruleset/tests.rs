@@ -11,7 +11,7 @@ fn other_tables(family: &str, chain: &str) -> Rules {
     let set = "set s {\n type ipv4_addr\n size 65535\n flags dynamic,timeout\n timeout 3h\n }";
     let text =
         format!("table {family} a {{\n {} chain c {{\n {chain}\n }}\n}}\n", if chain == "SET" { set } else { "" });
-    Rules::OtherTables(OtherTables::parse(&text.replace("SET", "accept")).expect("tables"))
+    Rules::parse_other_tables(&text.replace("SET", "accept")).expect("tables")
 }
 
 #[rstest]
@@ -36,7 +36,7 @@ fn an_index_needs_its_interface(#[case] rule: &str, #[case] expected: bool) {
 #[test]
 fn other_tables_are_installed_as_written_behind_what_empties_them() {
     let text = "table inet a {\n chain c {\n  log prefix \"x\"\n }\n}\n";
-    let rules = Rules::OtherTables(OtherTables::parse(text).expect("tables"));
+    let rules = Rules::parse_other_tables(text).expect("tables");
     assert_eq!(rules.print_sync(), format!("table inet a {{\n}}\nflush table inet a\n{text}"));
     assert_eq!(rules.print(), text);
 }

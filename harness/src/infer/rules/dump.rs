@@ -46,12 +46,12 @@ impl Dump {
         let whole = |message: &str| vec![((1, 1), message.to_owned(), WHOLE)];
         let dump = match form(text) {
             Ok(Form::Saved) if !text.lines().any(|line| line.trim_start().starts_with('*')) => {
-                return Err(whole("these are some rules of a table that is not named"));
+                return Err(whole("the rules name no table"));
             }
             Ok(Form::Saved) => saved(text)?,
             Ok(Form::Nft) => nft(text)?,
             Ok(Form::Listed) => {
-                return Err(whole("this is what `iptables -L` shows, which leaves out half of each rule"));
+                return Err(whole("this is the output of `iptables -L`, which omits parts of each rule"));
             }
             Ok(Form::Scenario) => return Err(whole("this is a scenario")),
             Err((message, help)) => return Err(vec![((1, 1), message.to_owned(), help)]),
@@ -59,12 +59,12 @@ impl Dump {
         if let Self::Iptables(rules) = &dump
             && rules.table(TableName::Nat).is_none()
         {
-            return Err(whole("the table `nat` is missing, in which kube-proxy translates addresses"));
+            return Err(whole("table `nat`, where kube-proxy translates addresses, is missing"));
         }
         if dump.shown().ports.is_empty() {
             let help = "Save the rules of a node on which kube-proxy runs in this mode, as root: those of a Service are in the table \
                 `nat`, in KUBE-SERVICES and KUBE-SVC-..., or in nft's table `kube-proxy`.";
-            return Err(vec![((1, 1), "no rule is about a Service".to_owned(), help)]);
+            return Err(vec![((1, 1), "no rules for a Service found".to_owned(), help)]);
         }
         Ok(dump)
     }
@@ -125,7 +125,7 @@ fn saved(text: &str) -> Result<Dump, Vec<Error>> {
             Err(_) => {}
         }
     }
-    const HELP: &str = "Give the text as iptables-save writes it, or as iptables-restore takes it.";
+    const HELP: &str = "Use the format of iptables-save.";
     if let Some((line, family)) = other_family(text) {
         let (message, help) = both_families(family);
         return Err(vec![((line, 1), message, help)]);
@@ -135,7 +135,7 @@ fn saved(text: &str) -> Result<Dump, Vec<Error>> {
 }
 
 fn nft(text: &str) -> Result<Dump, Vec<Error>> {
-    const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
+    const HELP: &str = "Use the unmodified output of `nft list ruleset`, with or without `-j`.";
     let parsed = nftables::parse(text).map_err(|errors| {
         let error = |error: nftables::ParseError| match error.place {
             ErrorPlace::At { line, column } => ((line, column), error.message, HELP),
@@ -144,8 +144,8 @@ fn nft(text: &str) -> Result<Dump, Vec<Error>> {
         errors.into_iter().map(error).collect::<Vec<_>>()
     })?;
     if parsed.rules.tables.is_empty() && parsed.others.iter().any(|other| other.name == "nat") {
-        let help = "nft shows rules of iptables-nft in its own words, and some of them not at all. Save them with iptables-save.";
-        let message = "there is no table of kube-proxy, but one of iptables-nft".to_owned();
+        let help = "nft does not print all rules of iptables-nft. Save them with iptables-save.";
+        let message = "the only table is one of iptables-nft, not kube-proxy's".to_owned();
         return Err(vec![((1, 1), message, help)]);
     }
     Ok(Dump::Nftables(parsed.rules))

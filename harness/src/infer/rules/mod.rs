@@ -73,8 +73,8 @@ pub fn from_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     assumptions.extend(surroundings.told());
     assumptions.extend(objects::told(&shown, dump.mode()));
     assumptions.extend(settings);
-    assumptions.extend(bridge.map(|name| format!("pods are at the ports of a bridge {name}")));
+    assumptions.extend(bridge.map(|name| format!("pods are connected to a bridge {name}")));
     assumptions.extend(doubts.into_keys());
-    assumptions.push("a pod client-of-NODE on every node sends, and a host `outside`".to_owned());
+    assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".to_owned());
     Ok(Assumed { scenario, assumptions })
 }

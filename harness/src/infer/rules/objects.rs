@@ -24,10 +24,11 @@ pub(super) fn told(shown: &Inferred, mode: ProxyMode) -> Vec<String> {
     let unnamed = shown.ports.iter().filter(|port| port.service.name.starts_with("unnamed-")).count();
     let mut told = Vec::new();
     if unnamed > 0 {
-        told.push(format!("names of {unnamed} service ports that no comment names, from the hashes of their chains"));
+        told.push(format!("names of {unnamed} service ports without a comment, from the hashes of their chains"));
     }
     if mode == ProxyMode::Nftables && shown.ports.iter().any(|port| !port.external_ips.is_empty()) {
-        let words = "addresses that are no cluster IPs are those of load balancers where there is a node port, else external IPs";
+        let words =
+            "addresses other than cluster IPs are load-balancer addresses if there is a node port, else external IPs";
         told.push(words.to_owned());
     }
     told

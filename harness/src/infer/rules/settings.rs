@@ -23,13 +23,13 @@ pub(super) fn assume(shown: &Inferred, around: &Surroundings, dump: &Dump, clust
     choose(dump, cluster, &mut closest, &|proxy| proxy.tcp_be_liberal = !proxy.tcp_be_liberal);
     let versions = as_close(dump, cluster, closest.as_ref());
     let differs = match closest.as_deref() {
-        None => "whose rules cannot be written for this".to_owned(),
-        Some([]) => "which writes the same rules".to_owned(),
+        None => "whose rules cannot be generated for this cluster".to_owned(),
+        Some([]) => "which generates the same rules".to_owned(),
         Some(findings) => {
             let first: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
             let more = if findings.len() > first.len() { "; ..." } else { "" };
             let count = counted(findings.len(), "difference");
-            format!("whose rules are closest, with {count}: {}{more}", first.join("; "))
+            format!("whose rules are the closest, with {count}: {}{more}", first.join("; "))
         }
     };
     vec![format!("kube-proxy {versions}, {differs}"), local_sources(&cluster.proxy)]
@@ -118,9 +118,7 @@ fn read(shown: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> ProxyC
 fn local_sources(proxy: &ProxyConfig) -> String {
     let ranges: Vec<String> = proxy.cluster_cidrs.iter().map(ToString::to_string).collect();
     match &proxy.detect_local {
-        DetectLocal::ClusterCidr if ranges.is_empty() => {
-            "no clusterCIDR: no rule tells local pods from others".to_owned()
-        }
+        DetectLocal::ClusterCidr if ranges.is_empty() => "no clusterCIDR: no rule distinguishes local pods".to_owned(),
         DetectLocal::ClusterCidr => format!("clusterCIDR {}", ranges.join(",")),
         DetectLocal::NodeCidr => "detectLocalMode NodeCIDR".to_owned(),
         DetectLocal::BridgeInterface(name) => format!("detectLocalMode BridgeInterface, {name}"),

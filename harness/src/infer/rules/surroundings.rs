@@ -102,12 +102,12 @@ impl Surroundings {
         let mut told = vec![format!("nodes: {}", nodes.join(", "))];
         if self.pods > 0 {
             told.push(format!(
-                "{} in pods, ready, each on the node whose range it is in",
+                "{}: ready pods, each on the node whose pod range contains it",
                 counted(self.pods, "endpoint")
             ));
         }
         for ip in self.elsewhere.values() {
-            told.push(format!("endpoint {ip} on another node, for services that have none here and some elsewhere"));
+            told.push(format!("endpoint {ip} on another node, for services whose endpoints are all on other nodes"));
         }
         told
     }

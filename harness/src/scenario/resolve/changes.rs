@@ -64,6 +64,6 @@ pub(crate) fn pod_object(objects: &mut Objects<'_>, draft: &Located<'_, Draft>, 
 fn fixed_fields(at: At<'_>, fields: &[&str], what: &str, findings: &mut Findings) {
     for field in fields.iter().filter(|field| at.has(field)) {
         let message = format!("a step cannot change `{field}` of a {what}");
-        findings.wrong(at.field(field).key(), message, format!("Set it where the {what} stands, before the tests."));
+        findings.wrong(at.field(field).key(), message, format!("Set it in the scenario's list of {what}s."));
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn addresses(
         for ip in &service.cluster_ips {
             if let Some((owner, at)) = used.get(ip) {
                 let message = format!("{ip} of {owner} is also the cluster IP of service {}", service.name);
-                findings.wrong(*at, message, "Give one of the two another address.");
+                findings.wrong(*at, message, "Change one of the two addresses.");
             }
         }
     }
@@ -64,8 +64,8 @@ pub(crate) fn names(objects: &Objects<'_>, hosts: &[Located<'_, Host>], findings
         // An underscore is escaped there.
         let bytes = name.len() + 2 * name.matches('_').count();
         if bytes > NAME_BYTES {
-            let message = format!("the name is too long for a namespace: {bytes} bytes, its kind included");
-            findings.wrong(at, message, format!("Write a shorter one: at most {NAME_BYTES} bytes have room."));
+            let message = format!("the name is too long for a network namespace: {bytes} bytes including the kind");
+            findings.wrong(at, message, format!("Use at most {NAME_BYTES} bytes."));
         }
     }
 }
@@ -81,11 +81,7 @@ pub(crate) fn nftables(scenario: &Scenario, at: At<'_>, findings: &mut Findings)
         for node in &state.nodes {
             for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
                 if let Err(error) = nftables::generate(state, node, family) {
-                    findings.wrong(
-                        at,
-                        error.to_string(),
-                        "Change what it names, or write another `version` or `mode`.",
-                    );
+                    findings.wrong(at, error.to_string(), "Change the scenario, or set another `version` or `mode`.");
                 }
             }
         }
@@ -105,11 +101,11 @@ fn claim<'a>(
     findings: &mut Findings,
 ) {
     if let Some(kind) = unusable(ip) {
-        let help = "Use an address that a packet can be sent to from other machines, or leave it out.";
+        let help = "Use a unicast address that other machines can reach, or omit it.";
         findings.wrong(at, format!("`{ip}` of {owner} is a {kind} address"), help);
     } else if let Some((other, first)) = used.get(&ip) {
         let error = at.error(format!("{ip} of {owner} is already the address of {other}"));
-        findings.add(error.help("Give every machine an address of its own.").also(first.label("used here first")));
+        findings.add(error.help("Give each machine its own address.").also(first.label("first used here")));
     } else {
         used.insert(ip, (owner, at));
     }
@@ -122,7 +118,7 @@ fn families(ips: &[IpAddr], node: At<'_>, findings: &mut Findings) {
             findings.wrong(
                 written(node, *third),
                 format!("more than two {family} addresses"),
-                "Give at most two of each family.",
+                "Use at most two of each family.",
             );
         }
     }
@@ -136,8 +132,8 @@ fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, fin
         let at = written(machine, *ip);
         if pod.host_network {
             if !node.internal_ips.contains(ip) {
-                let message = format!("{ip} is no address of node {}, whose network the pod uses", node.name);
-                findings.wrong(at, message, "Leave the address out: with hostNetwork it is the node's.");
+                let message = format!("{ip} is not an address of node {}, whose network the pod uses", node.name);
+                findings.wrong(at, message, "Omit the address: with `hostNetwork` it is the node's.");
             }
             continue;
         }
@@ -151,15 +147,15 @@ fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, fin
                     "Add one to the node's `podCIDR`.".to_owned(),
                 )
             } else {
-                let message = format!("{ip} is outside of the range of node {}, {ranges}", node.name);
-                (message, format!("Use an address of {ranges}, leave it out, or move the pod to another node."))
+                let message = format!("{ip} is outside the pod range of node {}, {ranges}", node.name);
+                (message, format!("Use an address in {ranges}, omit it, or move the pod to another node."))
             };
             findings.wrong(at, message, help);
             continue;
         };
         if range.hosts().next() == Some(*ip) {
-            let message = format!("{ip} is the node's own address in its range {range}");
-            findings.wrong(at, message, "Use the address after it, or a later one.");
+            let message = format!("{ip} is the node's own address in its pod range {range}");
+            findings.wrong(at, message, "Use a higher address.");
         }
     }
 }

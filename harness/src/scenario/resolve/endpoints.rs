@@ -122,7 +122,7 @@ impl Lookup<'_, '_> {
             match (&own.pod, &own.addresses) {
                 (Some(pod), None) => members.extend(self.pod(pod, own, at.field("pod"), findings)),
                 (None, Some(list)) => members.extend(self.addresses(list, own, at.field("addresses"), findings)),
-                _ => findings.wrong(at, "an endpoint needs either `addresses` or `pod`", "Write one of the two."),
+                _ => findings.wrong(at, "an endpoint needs either `addresses` or `pod`", "Set exactly one of them."),
             }
         }
         if let Some(ports) = &raw.ports {
@@ -131,8 +131,12 @@ impl Lookup<'_, '_> {
         } else {
             let unnamed = members.iter().position(|member| member.ports.len() < self.service.value.ports.len());
             if let Some(port) = unnamed.and_then(|index| self.unresolved(&members[index])) {
-                let message = format!("the targetPort `{port}` is a name that not every endpoint here has as a port");
-                findings.wrong(at, message, "Give the pods a port of this name, or list the `ports` of the endpoints.");
+                let message = format!("not every endpoint has a port named `{port}`, the targetPort");
+                findings.wrong(
+                    at,
+                    message,
+                    "Add a port with this name to the pods, or list the `ports` of the endpoints.",
+                );
             }
         }
         members
@@ -181,7 +185,12 @@ impl Lookup<'_, '_> {
     /// One endpoint with these addresses; it is a pod's where the first address is.
     fn addresses(&self, texts: &[String], own: &RawEndpoint, at: At<'_>, findings: &mut Findings) -> Option<Member> {
         let parse = |(index, text): (usize, &String)| {
-            findings.parsed::<IpAddr>(at.item(index), text, "IP address", "10.244.1.5 or fd00:244::5")
+            findings.parsed::<IpAddr>(
+                at.item(index),
+                text,
+                "IP address",
+                "an address, for example 10.244.1.5 or fd00:244::5",
+            )
         };
         let addresses: Vec<IpAddr> = texts.iter().enumerate().filter_map(parse).collect();
         let first = *addresses.first()?;

@@ -26,7 +26,7 @@ pub(crate) struct Ends {
     pub(crate) loopback: bool,
 }
 
-const FROM: &str = "Write `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.";
+const FROM: &str = "Use `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.";
 const TO: &str = "Write `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `loadbalancer/NAME:PORT`, \
     `externalip/NAME:PORT`, `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT`, `ADDRESS:PORT` or `[IPV6]:PORT`.";
 
@@ -52,7 +52,7 @@ impl Scene<'_, '_> {
                 Some((Vantage::Host(name.to_owned()), host.ips.clone()))
             }
             _ => {
-                findings.wrong(at, format!("`{text}` names no sender"), FROM);
+                findings.wrong(at, format!("invalid sender `{text}`"), FROM);
                 None
             }
         }
@@ -66,7 +66,7 @@ impl Scene<'_, '_> {
         };
         let Some((rest, port)) = text.rsplit_once(':').filter(|(rest, port)| !rest.is_empty() && !port.is_empty())
         else {
-            findings.wrong(at, format!("`{text}` has no port"), "Write the port after a colon, as `service/web:80`.");
+            findings.wrong(at, format!("`{text}` has no port"), "Append the port, for example `service/web:80`.");
             return None;
         };
         let localhost = via == Some("localhost");
@@ -75,7 +75,7 @@ impl Scene<'_, '_> {
         }
         let kind = rest.split_once('/').map(|(kind, _)| kind);
         if localhost && kind != Some("nodeport") {
-            findings.wrong(at, "only node ports can be reached at localhost", "Write `nodeport/NAME:PORT@localhost`.");
+            findings.wrong(at, "`@localhost` is only valid for node ports", "Use `nodeport/NAME:PORT@localhost`.");
             return None;
         }
         let ends = match rest.split_once('/') {
@@ -90,7 +90,7 @@ impl Scene<'_, '_> {
             Some((kind, _)) => {
                 let kinds = ["service", "nodeport", "loadbalancer", "externalip", "pod", "node", "host"];
                 let help = did_you_mean(kind, &kinds).unwrap_or_else(|| TO.to_owned());
-                findings.wrong(at, format!("`{kind}/...` is no destination"), help);
+                findings.wrong(at, format!("invalid destination `{kind}/...`"), help);
                 return None;
             }
         };
@@ -108,7 +108,11 @@ impl Scene<'_, '_> {
         let service = self.service(name, at, findings)?;
         let (addresses, nothing) = addresses(service);
         if addresses.is_empty() {
-            findings.wrong(at, format!("service `{name}` {nothing}"), "Send the probe to an address that it has.");
+            findings.wrong(
+                at,
+                format!("service `{name}` {nothing}"),
+                "Send the probe to another address of the service.",
+            );
             return None;
         }
         let ports = service_ports(service, port, at, findings)?;
@@ -126,7 +130,7 @@ impl Scene<'_, '_> {
         let service = self.service(name, at, findings)?;
         let Some(via) = via else {
             let message = "a node port needs a node";
-            findings.wrong(at, message, format!("Write `nodeport/{name}:{port}@NODE`, or `@localhost`."));
+            findings.wrong(at, message, format!("Use `nodeport/{name}:{port}@NODE` or `@localhost`."));
             return None;
         };
         let ports = service_ports(service, port, at, findings)?;
@@ -155,7 +159,7 @@ impl Scene<'_, '_> {
     /// An address with a port. Where it is one of a Service's, its protocol is known.
     fn literal(&self, text: &str, at: At<'_>, findings: &mut Findings) -> Option<Ends> {
         let Ok(address) = text.parse::<SocketAddr>() else {
-            findings.wrong(at, format!("`{text}` is no destination"), TO);
+            findings.wrong(at, format!("invalid destination `{text}`"), TO);
             return None;
         };
         if address.port() == 0 {
@@ -163,7 +167,7 @@ impl Scene<'_, '_> {
             return None;
         }
         if let Some(kind) = unreachable(address.ip()) {
-            let help = "Write an address that one machine can have, or that of a Service.";
+            let help = "Use a unicast address, or the address of a Service.";
             findings.wrong(at, format!("`{}` is a {kind} address", address.ip()), help);
             return None;
         }

@@ -81,29 +81,29 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
     let given: Vec<&str> = outcomes.into_iter().filter(|outcome| at.has(outcome)).collect();
     if let [first, second, ..] = given.as_slice() {
         let message = format!("a packet cannot be both {first} and {second}");
-        findings.wrong(at.field(second).key(), message, "Keep the one that must happen.");
+        findings.wrong(at.field(second).key(), message, "Keep one of them.");
     }
     for outcome in ["rejected", "dropped"] {
         let no = outcome == "dropped" && raw.dropped == Some(RawDropped::Any(false))
             || outcome == "rejected" && raw.rejected == Some(RawRejected::Any(false));
         if no {
-            let message = format!("`{outcome}: false` does not say what must happen");
-            findings.wrong(at.field(outcome), message, "Write `delivered: pod/NAME:PORT` with the place instead.");
+            let message = format!("`{outcome}: false` does not say what to expect");
+            findings.wrong(at.field(outcome), message, "Use `delivered: pod/NAME:PORT` instead.");
         }
     }
     let nothing_arrives = raw.dropped.is_some() || raw.rejected.is_some();
     for field in ["source", "balance", "affinity"].into_iter().filter(|field| nothing_arrives && at.has(field)) {
-        let message = format!("`{field}` is about packets that arrive, but none must");
-        findings.wrong(at.field(field).key(), message, "Leave it out, or expect `delivered`.");
+        let message = format!("`{field}` applies to delivered packets, but none is expected");
+        findings.wrong(at.field(field).key(), message, "Omit it, or expect `delivered`.");
     }
     let is_even = matches!(&raw.balance, Some(RawBalance::Word(word)) if word == EVEN);
     if raw.affinity == Some(true) && is_even {
-        let message = "flows of one client cannot stay with one endpoint and be balanced over all";
-        findings.wrong(at.field("affinity").key(), message, "Keep `affinity: true`, or `balance: even`.");
+        let message = "one client's flows cannot both stay on one endpoint and be balanced";
+        findings.wrong(at.field("affinity").key(), message, "Keep `affinity: true` or `balance: even`.");
     }
     let fields = ["delivered", "rejected", "dropped", "source", "reply", "balance", "affinity"];
     if !fields.iter().any(|field| at.has(field)) {
-        findings.missing(at, "nothing is expected", "Write at least one of `delivered`, `rejected` and `dropped`.");
+        findings.missing(at, "`expect` is empty", "Add at least one of `delivered`, `rejected` and `dropped`.");
     }
 }
 
@@ -111,26 +111,26 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
 fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings) {
     if flows == Flows::Exactly(1) {
         for field in ["balance", "affinity"].into_iter().filter(|field| at.has(field)) {
-            let message = format!("`{field}` cannot be seen from one flow");
+            let message = format!("`{field}` needs more than one flow");
             let help = match field {
-                "affinity" => "Add a number of flows to the probe: `flows: 100`.",
-                _ => "Add `flows: auto`, or a number, to the probe.",
+                "affinity" => "Add a number of flows to the probe, for example `flows: 100`.",
+                _ => "Add `flows: auto` or a number of flows to the probe.",
             };
             findings.wrong(at.field(field).key(), message, help);
         }
         return;
     }
     if flows == Flows::Auto && raw.balance.is_none() {
-        let message = "`flows: auto` is as many as a balance test needs, but no `balance` is expected";
-        findings.wrong(at, message, "Write the number of flows, or expect a `balance`.");
+        let message = "`flows: auto` needs an expected `balance`";
+        findings.wrong(at, message, "Set a number of flows, or expect a `balance`.");
     }
     for field in ["reply", "rejected"].into_iter().filter(|field| at.has(field)) {
-        let message = format!("`{field}` is judged of a single flow, not of many");
-        findings.wrong(at.field(field).key(), message, "Put it into a test of its own, without `flows`.");
+        let message = format!("`{field}` is checked for single flows only");
+        findings.wrong(at.field(field).key(), message, "Move it to a test without `flows`.");
     }
     if let Some(RawDropped::At(_)) = raw.dropped {
-        let message = "where packets are dropped is known of a single flow, not of many";
-        findings.wrong(at.field("dropped"), message, "Write `dropped: true`, or leave `flows` out.");
+        let message = "the place of a drop is known for single flows only";
+        findings.wrong(at.field("dropped"), message, "Use `dropped: true`, or omit `flows`.");
     }
 }
 
@@ -145,8 +145,8 @@ fn enough_for_affinity(outcome: Option<&ExpectedOutcome>, at: At<'_>, flows: Flo
         && at.has("affinity")
         && flows < needed
     {
-        let message = format!("{flows} flows may come to one endpoint by chance, so they show nothing of affinity");
-        findings.wrong(at.field("affinity").key(), message, format!("Write `flows: {needed}` or more in the probe."));
+        let message = format!("{flows} flows can all reach one endpoint by chance, so they do not prove affinity");
+        findings.wrong(at.field("affinity").key(), message, format!("Set `flows: {needed}` or more in the probe."));
     }
 }
 
@@ -163,8 +163,9 @@ fn outcome(
         let known = listed.0.iter().enumerate().flat_map(of).collect::<Vec<Target>>();
         if known.is_empty() && findings.errors.is_empty() {
             let family = kind.family;
-            let message = format!("none of these places has an {family} address, and the probe is sent with {family}");
-            findings.wrong(at, message, "Set `family` in the probe, or give the place such an address.");
+            let message =
+                format!("the probe is sent over {family}, but none of these destinations has an {family} address");
+            findings.wrong(at, message, "Set `family` in the probe, or add an address of this family.");
         }
         return Some(ExpectedOutcome::Delivered(known));
     }
@@ -198,7 +199,7 @@ fn drop_place(text: &str, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Find
         Some(("node", name)) => scene.node(name, at, findings).map(|node| DropPlace::At(format!("node/{}", node.name))),
         Some(("pod", name)) => scene.one_pod(name, at, findings).map(|pod| DropPlace::At(pod_label(&pod.name))),
         _ => {
-            let help = "Write `true` for any node, `node/NAME`, `pod/NAME` or `underlay`.";
+            let help = "Use `true` for any node, `node/NAME`, `pod/NAME` or `underlay`.";
             findings.wrong(at, format!("`{text}` is not a place where a packet can be dropped"), help);
             None
         }
@@ -236,9 +237,9 @@ fn reply(text: &str, at: At<'_>, findings: &mut Findings) -> Option<ReplyExpecta
 fn word_or_address(text: &str, words: [&str; 2], at: At<'_>, findings: &mut Findings) -> Option<IpAddr> {
     let address = text.parse().ok();
     if address.is_none() {
-        let choose = || format!("Write `{}`, `{}` or an address.", words[0], words[1]);
+        let choose = || format!("Use `{}`, `{}` or an address.", words[0], words[1]);
         let help = did_you_mean(text, &words).unwrap_or_else(choose);
-        findings.wrong(at, format!("`{text}` is not known here"), help);
+        findings.wrong(at, format!("unknown value `{text}`"), help);
     }
     address
 }
@@ -256,8 +257,8 @@ fn balance(
         // What is promised is not known where the probe is wrong itself.
         RawBalance::Word(word) if word == PROMISED => None,
         RawBalance::Word(word) => {
-            let help = "Write `even`, `promised`, or a map of targets and their shares.";
-            findings.wrong(at, format!("the balance `{word}` is not known"), help);
+            let help = "Use `even`, `promised`, or a map of destinations to shares.";
+            findings.wrong(at, format!("unknown balance `{word}`"), help);
             None
         }
         RawBalance::Shares(shares) => {
@@ -265,7 +266,7 @@ fn balance(
             for (name, share) in shares {
                 let at = at.field(name);
                 if !(0.0..=1.0).contains(share) {
-                    findings.wrong(at, format!("{share} is no share"), "Write a number from 0 to 1.");
+                    findings.wrong(at, format!("invalid share {share}"), "Use a number from 0 to 1.");
                 }
                 let targets = targets(name, kind, at, scene, findings);
                 let each = *share / targets.len().max(1) as f64;
@@ -275,7 +276,7 @@ fn balance(
             let sum: f64 = shares.values().sum::<f64>() + 0.0;
             if (sum - 1.0).abs() > 1e-6 {
                 let message = format!("the shares add up to {sum}");
-                findings.wrong(at.key(), message, "Shares are parts of 1: make them add up to it.");
+                findings.wrong(at.key(), message, "Make the shares add up to 1.");
             }
             Some(Balance::Shares(known))
         }
@@ -291,8 +292,8 @@ fn endpoints(
     findings: &mut Findings,
 ) -> Vec<Target> {
     let Some((service, port)) = &aimed.service else {
-        let error = at.field("balance").error("it is not known among which places the flows must be balanced");
-        findings.add(error.help("List them with `delivered: [...]`, or give each its share."));
+        let error = at.field("balance").error("the destinations to balance over are unknown");
+        findings.add(error.help("List them in `delivered: [...]`, or give each a share."));
         return Vec::new();
     };
     let mut targets: Vec<Target> = Vec::new();
@@ -314,7 +315,7 @@ fn endpoints(
     }
     if targets.is_empty() {
         let message = format!("service `{}` has no ready {family} endpoint to balance over", service.name);
-        findings.wrong(at.field("balance"), message, "Give it endpoints, or expect `rejected` or `dropped`.");
+        findings.wrong(at.field("balance"), message, "Add endpoints, or expect `rejected` or `dropped`.");
     }
     targets
 }

@@ -52,11 +52,11 @@ impl Findings {
     pub(crate) fn dangling<S: AsRef<str>>(&mut self, at: At<'_>, what: &str, name: &str, known: &[S]) {
         let help = match did_you_mean(name, known) {
             Some(question) => question,
-            None if known.is_empty() => format!("Add a {what} of this name: there is none at all."),
+            None if known.is_empty() => format!("Add a {what} with this name: the scenario has none."),
             None => {
                 let some: Vec<&str> = known.iter().map(AsRef::as_ref).take(8).collect();
                 let more = if known.len() > some.len() { ", ..." } else { "" };
-                format!("Add a {what} of this name, or use one of these: {}{more}.", some.join(", "))
+                format!("Add a {what} with this name, or use one of: {}{more}.", some.join(", "))
             }
         };
         self.wrong(at, format!("there is no {what} `{name}`"), help);
@@ -66,7 +66,7 @@ impl Findings {
     pub(crate) fn parsed<T: std::str::FromStr>(&mut self, at: At<'_>, text: &str, what: &str, like: &str) -> Option<T> {
         let value = text.trim().parse().ok();
         if value.is_none() {
-            self.wrong(at, format!("`{text}` is no {what}"), format!("Write it like {like}."));
+            self.wrong(at, format!("invalid {what} `{text}`"), format!("Use {like}."));
         }
         value
     }
@@ -77,7 +77,7 @@ impl Findings {
         if line.is_empty() {
             self.wrong(at, "the name is empty", "Write a sentence that says what must hold.");
         } else if line.contains(is_obeyed) {
-            self.wrong(at, "the name has a line end or another control character", "Write it in one line.");
+            self.wrong(at, "the name contains a line break or another control character", "Write it on one line.");
         }
         line.to_owned()
     }

@@ -41,8 +41,8 @@ impl<'a> Objects<'a> {
                     }
                     Object::ServiceCidr(ranges) => {
                         self.complete &= sound(&place, objects::service_cidr(&ranges), findings).is_some();
-                        let reason = "a scenario's cluster has one, of its `cluster.serviceCIDR`";
-                        findings.note(place.at, format!("a ServiceCIDR is left out: {reason}"));
+                        let reason = "a scenario sets `cluster.serviceCIDR` instead";
+                        findings.note(place.at, format!("ServiceCIDR ignored: {reason}"));
                     }
                     Object::EndpointSlice(slice) => match sound(&place, objects::endpoint_slice(&slice), findings) {
                         Some(Reading::Kept(slice)) => {
@@ -69,7 +69,7 @@ impl<'a> Objects<'a> {
     fn put_mirrored(&mut self, place: Located<'a, ()>, slices: Vec<EndpointSlice>, findings: &mut Findings) {
         let Some(service) = slices.first().map(|slice| slice.service.clone()) else { return };
         if self.slices.iter().any(|slice| slice.value.service == service) {
-            findings.note(place.at, format!("Endpoints {service} is left out: its service has EndpointSlices"));
+            findings.note(place.at, format!("Endpoints {service} ignored: its service has EndpointSlices"));
         } else {
             self.slices.extend(slices.into_iter().map(|slice| place.with(slice)));
         }
@@ -82,8 +82,8 @@ impl<'a> Objects<'a> {
             let at = source.at.field("services").item(index);
             let name = services::name_of(raw);
             if let Some(first) = seen.get(&name) {
-                let error = at.field("name").error(format!("there are two services `{}`", short_name(&name)));
-                findings.add(error.help("Rename one of the two.").also(first.field("name").label("the first one")));
+                let error = at.field("name").error(format!("duplicate service `{}`", short_name(&name)));
+                findings.add(error.help("Rename one of them.").also(first.field("name").label("first defined here")));
                 continue;
             }
             seen.insert(name.clone(), at);
@@ -100,8 +100,8 @@ impl<'a> Objects<'a> {
             let at = source.at.field("endpoints").item(index);
             let name = service_of(raw);
             if raw.delete == Some(true) && (raw.pods.is_some() || raw.addresses.is_some() || raw.endpoints.is_some()) {
-                let help = "Leave `delete` out: the endpoints that are listed replace those of before.";
-                findings.wrong(at.field("delete").key(), "an entry either lists endpoints or deletes them", help);
+                let help = "Omit `delete`: the listed endpoints replace the previous ones.";
+                findings.wrong(at.field("delete").key(), "an entry can either list endpoints or delete them", help);
             }
             if self.services.get(&name).is_some() {
                 self.entries.push(Located::short(raw, at));

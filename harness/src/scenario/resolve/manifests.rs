@@ -58,7 +58,7 @@ impl Manifests {
 }
 
 /// What a note says of an object of a kind that has no effect, after its kind and name.
-pub(crate) const LEFT_OUT: &str = "is left out: it changes no rule";
+pub(crate) const LEFT_OUT: &str = "is ignored: it does not affect rules";
 
 struct Reader<'f, 'a> {
     objects: Vec<Located<'a, Object>>,
@@ -72,11 +72,11 @@ impl<'a> Reader<'_, 'a> {
             return;
         }
         let Kind::Map(_) = tree.kind else {
-            self.wrong(at, "this is no Kubernetes object", "Write a map with `apiVersion`, `kind` and `metadata`.");
+            self.wrong(at, "this is not a Kubernetes object", "Use a map with `apiVersion`, `kind` and `metadata`.");
             return;
         };
         let Some(kind) = tree.get("kind").and_then(|entry| entry.value.text()) else {
-            self.wrong(at, "`kind` is missing", "Add the kind of the object, as `kind: Service`.");
+            self.wrong(at, "missing field `kind`", "Add the kind of the object, for example `kind: Service`.");
             return;
         };
         match kind {

@@ -62,13 +62,9 @@ pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> 
     let mut service_cidrs = ranges(&raw.service_cidr, at.field("serviceCIDR"), "10.96.0.0/12", findings);
     for (pods, services) in pod_cidrs.iter().flat_map(|pods| service_cidrs.iter().map(move |other| (pods, other))) {
         if overlap(*pods, *services) {
-            let message = format!("the range of pods {pods} and the range of cluster IPs {services} overlap");
+            let message = format!("podCIDR {pods} and serviceCIDR {services} overlap");
             let place = at.field("podCIDR");
-            findings.wrong(
-                place.reading(pods).unwrap_or(place),
-                message,
-                "Choose another `podCIDR` or another `serviceCIDR`.",
-            );
+            findings.wrong(place.reading(pods).unwrap_or(place), message, "Change `podCIDR` or `serviceCIDR`.");
         }
     }
     for default in parsed(&SERVICES) {
@@ -94,14 +90,17 @@ fn ranges(raw: &OneOrMany<String>, at: At<'_>, like: &str, findings: &mut Findin
     let mut ranges: Vec<IpNet> = Vec::new();
     for (index, text) in raw.0.iter().enumerate() {
         let at = at.item(index);
-        let Some(range) = findings.parsed::<IpNet>(at, text, "range of addresses", like) else { continue };
+        let Some(range) = findings.parsed::<IpNet>(at, text, "CIDR range", &format!("a range, for example {like}"))
+        else {
+            continue;
+        };
         if range != range.trunc() {
-            let message = format!("`{range}` has bits set beyond its prefix");
+            let message = format!("`{range}` has host bits set");
             findings.wrong(at, message, format!("Write {}.", range.trunc()));
         }
         if ranges.iter().any(|other| family(*other) == family(range)) {
             let message = format!("a second {} range", family(range));
-            findings.wrong(at, message, "Give at most one range of each family.");
+            findings.wrong(at, message, "Use at most one range of each family.");
         } else {
             ranges.push(range.trunc());
         }
@@ -121,8 +120,8 @@ fn cni(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> Cni {
         RawCniName::Ptp => {
             for (given, field) in [(hairpin, "hairpinMode"), (nf_call, "bridgeNfCallIptables")] {
                 if given.is_some() {
-                    let message = format!("`{field}` is given for a network without a bridge");
-                    findings.wrong(at.field(field).key(), message, "Set `kind: bridge`, or leave it out.");
+                    let message = format!("`{field}` needs a bridge network");
+                    findings.wrong(at.field(field).key(), message, "Set `kind: bridge`, or omit it.");
                 }
             }
             CniKind::Ptp
@@ -162,7 +161,7 @@ pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &
     };
     let version = raw.version.as_ref().map_or(VERSION, |version| version.0.as_str());
     if let Err(error) = version.parse::<Profile>() {
-        findings.wrong(at.field("version"), error.to_string(), "Write one of these in quotes, as \"1.30\".");
+        findings.wrong(at.field("version"), error.to_string(), "Use one of these in quotes, for example \"1.30\".");
     }
     gates(&raw.feature_gates, version, at.field("featureGates"), findings);
     let place = Located::manifest((), at);
@@ -197,7 +196,7 @@ pub(crate) fn gates<'g>(
         let (place, message) = (at.field(name).key(), format!("feature gate `{name}` {oddity}"));
         match oddity {
             Oddity::Unknown => match did_you_mean(name, &names()) {
-                Some(question) => findings.wrong(place, format!("there is no feature gate `{name}`"), question),
+                Some(question) => findings.wrong(place, format!("unknown feature gate `{name}`"), question),
                 None => findings.doubt(at.field(name), message),
             },
             Oddity::NotYet(_) | Oddity::Locked(_) | Oddity::NoEffect => findings.doubt(at.field(name), message),

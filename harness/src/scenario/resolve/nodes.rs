@@ -42,8 +42,8 @@ pub(crate) fn one_of(lists: [&Option<OneOrMany<String>>; 2]) -> Vec<String> {
 /// Records where a value is given in two ways.
 pub(crate) fn only_one(at: At<'_>, fields: [&str; 2], findings: &mut Findings) {
     if fields.iter().all(|field| at.has(field)) {
-        let message = format!("both `{}` and `{}` are given", fields[0], fields[1]);
-        findings.wrong(at.field(fields[1]).key(), message, "Keep one of the two.");
+        let message = format!("`{}` and `{}` are mutually exclusive", fields[0], fields[1]);
+        findings.wrong(at.field(fields[1]).key(), message, "Remove one of them.");
     }
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn complete(nodes: &mut [Located<'_, Node>], network: &Network, pool:
     for node in nodes.iter_mut().filter(|node| node.value.pod_cidrs.is_empty()) {
         for range in &network.pod_cidrs {
             let Some(part) = taken.next(*range) else {
-                let message = format!("the cluster's podCIDR {range} has no room for the range of this node");
-                findings.wrong(node.at, message, "Make `cluster.podCIDR` larger, or give the node a `podCIDR`.");
+                let message = format!("the cluster's podCIDR {range} has no room for another node");
+                findings.wrong(node.at, message, "Set a larger `cluster.podCIDR`, or set `podCIDR` on the node.");
                 continue;
             };
             node.value.pod_cidrs.push(part);
@@ -95,8 +95,8 @@ fn ranges(nodes: &[Located<'_, Node>], network: &Network, findings: &mut Finding
         let same_family = network.pod_cidrs.iter().find(|cluster| family(**cluster) == family(**range));
         if same_family.is_none_or(|cluster| !cluster.contains(*range)) {
             let cluster = network.pod_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let message = format!("the node's range {range} is outside of the cluster's podCIDR {cluster}");
-            let help = "Set `cluster.podCIDR` to a range that holds those of all nodes.";
+            let message = format!("the node's range {range} is outside the cluster's podCIDR {cluster}");
+            let help = "Set `cluster.podCIDR` to a range that contains those of all nodes.";
             findings.wrong(written(node, range), message, help);
         }
     }
@@ -110,7 +110,7 @@ fn ranges(nodes: &[Located<'_, Node>], network: &Network, findings: &mut Finding
             _ => String::new(),
         };
         let message = format!("the range {range} overlaps with {common} of node {}{more}", first.value.name);
-        let error = written(node, range).error(message).help("Give every node a range of its own.");
+        let error = written(node, range).error(message).help("Give each node its own range.");
         findings.add(error.also(written(first, common).label("the other range")));
     }
 }

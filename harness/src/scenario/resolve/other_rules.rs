@@ -1,8 +1,11 @@
 //! Other rules: whether they can be installed where they are meant to be.
 
-use svclab_rules::cluster::{Cluster, ProxyMode};
+use std::sync::Arc;
+
+use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::iptables::evaluate::{CompileError, Mistake, Program};
 use svclab_rules::iptables::{self, Order, Parsed, RuleSet, Target};
+use svclab_rules::ruleset::{ParseError, Rules};
 
 use super::findings::Findings;
 use crate::input::{Diagnostic, Span, limits};
@@ -13,8 +16,20 @@ mod tables;
 
 /// Rules, and where they were written.
 pub(crate) struct Written<'a> {
-    /// The rules.
-    pub(crate) rules: OtherRules,
+    /// Whose namespace they are for.
+    pub(crate) place: Namespace,
+    /// The family that they are for.
+    pub(crate) family: Family,
+    /// The language that they are in.
+    pub(crate) mode: ProxyMode,
+    /// The text.
+    pub(crate) text: String,
+    /// Where the text starts.
+    pub(crate) origin: Span,
+    /// Their order relative to the generated rules.
+    pub(crate) install: Install,
+    /// The rules, parsed.
+    pub(crate) parsed: Result<Rules, Vec<ParseError>>,
     /// Their entry.
     pub(crate) at: At<'a>,
     /// The column that their lines start at, where these are lines of a file.
@@ -22,9 +37,22 @@ pub(crate) struct Written<'a> {
 }
 
 impl Written<'_> {
+    /// The rules as they are installed. Where they could not be parsed, the namespace still counts as one with rules, so that tests
+    /// are checked against that.
+    pub(crate) fn into_rules(self) -> OtherRules {
+        let Self { place, family, origin, install, parsed, .. } = self;
+        let rules = parsed.unwrap_or_else(|_| RuleSet::new(family).into());
+        OtherRules { place, family, rules: Arc::new(rules.of_family(family)), origin, install }
+    }
+
+    /// Whether they are tables of nftables alongside kube-proxy's rules.
+    fn is_other_tables(&self) -> bool {
+        self.mode == ProxyMode::Nftables && self.install != Install::Instead
+    }
+
     /// True where nothing else stands in the namespace. Other rules are merged.
     fn alone(&self) -> bool {
-        self.rules.install == Install::Instead || matches!(self.rules.place, Namespace::Pod(_))
+        self.install == Install::Instead || matches!(self.place, Namespace::Pod(_))
     }
 
     /// An error in a line, from 1, at the word that begins at a column, from 1.
@@ -33,18 +61,26 @@ impl Written<'_> {
         let Some(start) = self.start else {
             return self.at.field("text").error(format!("line {line}: {message}"));
         };
-        let origin = &self.rules.origin;
+        let origin = &self.origin;
         let span = Span { line: origin.line + line - 1, column: start + column - 1, file: origin.file.clone() };
-        let text = self.rules.text.lines().nth(line - 1).unwrap_or_default();
+        let text = self.text.lines().nth(line - 1).unwrap_or_default();
         let word = text.chars().skip(column - 1).take_while(|letter| !letter.is_whitespace()).count();
         Diagnostic { span, length: word.max(1), message, help: None, also: None }
+    }
+}
+
+/// Parses rules as they are to be installed: tables of nftables are kube-proxy's where they replace the generated ones.
+pub(crate) fn parse(text: &str, mode: ProxyMode, family: Family, install: Install) -> Result<Rules, Vec<ParseError>> {
+    match (mode, install) {
+        (ProxyMode::Nftables, Install::Before | Install::After) => Rules::parse_other_tables(text),
+        _ => Rules::parse(mode, family, text),
     }
 }
 
 /// Checks rules by themselves, given those that were written before them.
 pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     beside(written, before, findings);
-    if written.rules.mode == ProxyMode::Nftables {
+    if written.mode == ProxyMode::Nftables {
         return tables::check(written, before, findings);
     }
     chain_names(written, findings);
@@ -52,18 +88,23 @@ pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
         return findings.add(error);
     }
     let help = if written.alone() {
-        "svclab reads every rule before it installs any: write them as iptables-save does."
+        "svclab parses all rules before it installs any: use the format of iptables-save."
     } else {
         "Rules that stand before or after kube-proxy's are merged with them, so svclab must understand them: write them as \
          iptables-save does."
     };
-    match iptables::parse(&written.rules.text, written.rules.family) {
-        Ok(parsed) => targets(written, &parsed, findings),
-        Err(errors) => {
-            for error in errors.into_iter().take(limits::ERRORS) {
-                findings.add(written.error(error.line, error.column, error.message).help(help));
-            }
-        }
+    match &written.parsed {
+        Ok(Rules::Iptables(parsed)) => targets(written, parsed, findings),
+        Ok(_) => {}
+        Err(errors) => refuse(written, errors, help, findings),
+    }
+}
+
+/// Reports what cannot be parsed.
+fn refuse(written: &Written<'_>, errors: &[ParseError], help: &str, findings: &mut Findings) {
+    for error in errors.iter().take(limits::ERRORS) {
+        let ((line, column), message) = error.in_text();
+        findings.add(written.error(line, column, message).help(help));
     }
 }
 
@@ -87,9 +128,8 @@ fn targets(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
         }
     }
     for (line, name) in found.into_iter().take(limits::ERRORS) {
-        let message = format!("the target {name} acts on the whole machine, not on packets of a network namespace");
-        findings
-            .add(written.error(line, 1, message).help("Leave the rule out: no packet goes another way without it."));
+        let message = format!("target {name} acts on the whole machine, not on packets of a network namespace");
+        findings.add(written.error(line, 1, message).help("Omit the rule: it does not affect packets."));
     }
 }
 
@@ -98,7 +138,7 @@ const CHAIN_NAME: usize = 28;
 
 /// Refuses chains whose names have no room.
 fn chain_names(written: &Written<'_>, findings: &mut Findings) {
-    let declared = written.rules.text.lines().enumerate().filter_map(|(index, line)| {
+    let declared = written.text.lines().enumerate().filter_map(|(index, line)| {
         let (column, rest) = [":", "-N ", "--new-chain "].iter().find_map(|start| {
             let name = line.trim_start().strip_prefix(start)?.trim_start();
             Some((line.chars().count() - name.chars().count() + 1, name))
@@ -107,26 +147,25 @@ fn chain_names(written: &Written<'_>, findings: &mut Findings) {
         (name.len() > CHAIN_NAME).then_some((index + 1, column, name))
     });
     for (line, column, name) in declared.take(limits::ERRORS) {
-        let message = format!("the name of chain `{name}` has {} bytes", name.len());
-        findings.add(written.error(line, column, message).help(format!("Give it one of at most {CHAIN_NAME}.")));
+        let message = format!("chain name `{name}` is too long: {} bytes", name.len());
+        findings.add(written.error(line, column, message).help(format!("Use at most {CHAIN_NAME} bytes.")));
     }
 }
 
 /// Checks that there is room for rules beside those of the same namespace and family. Tables of nftables need none.
 fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
-    let rules = &written.rules;
-    if rules.is_beside() {
+    if written.is_other_tables() {
         return;
     }
-    let same = |other: &&OtherRules| other.place == rules.place && other.family == rules.family && !other.is_beside();
-    let Some(other) = before.iter().map(|other| &other.rules).find(same) else { return };
-    let family = rules.family;
-    if let Namespace::Pod(_) = rules.place {
-        let message = format!("a second set of {family} rules for the same pod");
-        findings.wrong(written.at, message, "Write all of them in one: the second would replace the first.");
-    } else if [rules.install, other.install].contains(&Install::Instead) {
-        let message = format!("`instead` leaves no room for other {family} rules on the same node");
-        findings.wrong(written.at, message, "Write all of them in one, or use `before` and `after`.");
+    let Written { place, family, install, .. } = written;
+    let same = |other: &&Written<'_>| other.place == *place && other.family == *family && !other.is_other_tables();
+    let Some(other) = before.iter().find(same) else { return };
+    if let Namespace::Pod(_) = place {
+        let message = format!("duplicate {family} rules for the same pod");
+        findings.wrong(written.at, message, "Merge the two: the second would replace the first.");
+    } else if [*install, other.install].contains(&Install::Instead) {
+        let message = format!("`install: instead` excludes other {family} rules on the same node");
+        findings.wrong(written.at, message, "Merge them into one entry, or use `before` and `after`.");
     }
 }
 
@@ -140,11 +179,11 @@ pub(crate) fn language(text: &str) -> ProxyMode {
 
 /// What shows that a text is no rules of iptables at all: a character that no rule has.
 fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
-    const HELP: &str = "Write them as iptables-save does: a line `*TABLE`, chains, rules, a line `COMMIT`.";
-    for (index, line) in written.rules.text.lines().enumerate() {
+    const HELP: &str = "Use the format of iptables-save: `*TABLE`, chains, rules, `COMMIT`.";
+    for (index, line) in written.text.lines().enumerate() {
         let control = |letter: char| letter.is_control() && letter != '\t';
         if let Some((column, letter)) = line.chars().enumerate().find(|(_, letter)| control(*letter)) {
-            let message = format!("the control character {letter:?} stands in a rule");
+            let message = format!("control character {letter:?} in a rule");
             return Some(written.error(index + 1, column + 1, message).help(HELP));
         }
     }
@@ -155,16 +194,16 @@ fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
 /// place. Rules that are merged are judged with what they are merged with.
 pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Findings) {
     for written in all {
-        if written.rules.mode == ProxyMode::Nftables {
+        if written.mode == ProxyMode::Nftables {
             tables::programs(written, findings);
             continue;
         }
-        // What cannot be read has been reported, or is for iptables-restore to judge.
-        let Ok(own) = iptables::parse(&written.rules.text, written.rules.family) else { continue };
+        // What cannot be parsed has been reported.
+        let Ok(Rules::Iptables(own)) = &written.parsed else { continue };
         let merged = if written.alone() { Some(own.rules.clone()) } else { merged(written, all, cluster) };
         let Some(merged) = merged else { continue };
         let errors = Program::compile(&merged).err().unwrap_or_default();
-        let found = errors.iter().filter_map(|error| Some((line(error, &merged, &own)?, &error.mistake)));
+        let found = errors.iter().filter_map(|error| Some((line(error, &merged, own)?, &error.mistake)));
         for (line, mistake) in found.take(limits::ERRORS) {
             let help = match mistake {
                 // The first depends on the kind of iptables; the second is of no use, but can be loaded.
@@ -172,7 +211,7 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
                 Mistake::MissingChain(name) => {
                     format!("Declare it in the same table, as `:{name} - [0:0]`, or check the name.")
                 }
-                _ => "The kernel refuses such rules: iptables-restore would load none of them.".to_owned(),
+                _ => "The kernel rejects this: iptables-restore would load nothing.".to_owned(),
             };
             findings.add(written.error(line, 1, format!("this rule {}", verb(mistake))).help(help));
         }
@@ -182,25 +221,23 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
 /// What is wrong with a rule, as the rest of a sentence about it.
 fn verb(mistake: &Mistake) -> String {
     match mistake {
-        Mistake::Misplaced { target, place } => format!("has the target {target}, which cannot stand {place}"),
+        Mistake::Misplaced { target, place } => format!("has target {target}, which is not valid {place}"),
         other => other.to_string(),
     }
 }
 
 /// The rules of a node as they would be installed, as far as they can be read.
 fn merged(written: &Written<'_>, all: &[Written<'_>], cluster: &Cluster) -> Option<RuleSet> {
-    let OtherRules { place, family, .. } = &written.rules;
+    let Written { place, family, .. } = written;
     let Namespace::Node(node) = place else { return None };
     let mut rules = match cluster.proxy.mode {
         ProxyMode::Iptables => iptables::generate(cluster, cluster.node(node)?, *family).ok()?,
         // kube-proxy's are in tables of their own.
         ProxyMode::Nftables => RuleSet::new(*family),
     };
-    for other in all.iter().map(|other| &other.rules) {
-        if other.place == *place && other.family == *family {
-            let order = if other.install == Install::Before { Order::Before } else { Order::After };
-            rules = iptables::merge(rules, &iptables::parse(&other.text, *family).ok()?.rules, order);
-        }
+    for other in all.iter().filter(|other| other.place == *place && other.family == *family) {
+        let order = if other.install == Install::Before { Order::Before } else { Order::After };
+        rules = iptables::merge(rules, other.parsed.as_ref().ok()?.iptables()?, order);
     }
     Some(rules)
 }

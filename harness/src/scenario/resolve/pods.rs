@@ -47,13 +47,13 @@ pub(crate) fn short<'a>(
     let replicas = raw.replicas.unwrap_or(1);
     if !(1..=limits::REPLICAS).contains(&replicas) {
         let message = format!("`replicas`: {replicas} is out of range");
-        findings.wrong(at.field("replicas"), message, format!("Ask for 1 to {} pods.", limits::REPLICAS));
+        findings.wrong(at.field("replicas"), message, format!("Use a number from 1 to {}.", limits::REPLICAS));
         return Vec::new();
     }
     let addresses = one_of([&raw.ips, &raw.ip]);
     if replicas > 1 && !addresses.is_empty() {
         let message = "several pods cannot have the same address";
-        findings.wrong(at.first_of(&["ip", "ips"]), message, "Leave `ip` out: each pod gets the next free one.");
+        findings.wrong(at.first_of(&["ip", "ips"]), message, "Omit `ip`: each pod gets the next free address.");
     }
     let hosts = hosts(raw, at, nodes, findings);
     let group = (replicas > 1).then(|| raw.name.clone());
@@ -76,7 +76,7 @@ fn hosts(raw: &RawPod, at: At<'_>, nodes: &[Located<'_, Node>], findings: &mut F
         return nodes.clone();
     }
     if raw.replicas.unwrap_or(1) == 1 && nodes.len() > 1 {
-        findings.missing(at, format!("pod `{}` is on no node", raw.name), "Add `node: ...` with the name of a node.");
+        findings.missing(at, format!("pod `{}` has no node", raw.name), "Add `node: NAME`.");
         return Vec::new();
     }
     nodes.iter().map(|node| node.value.name.clone()).collect()
@@ -202,8 +202,8 @@ fn fill(draft: &mut Located<'_, Draft>, node: &Node, pool: &mut Pool, findings: 
         node.pod_cidrs.iter().filter_map(|range| pool.address(*range, 2)).collect()
     };
     if addresses.len() < node.pod_cidrs.len() && !on_host {
-        let message = format!("the range of node {} has no address left for this pod", node.name);
-        findings.wrong(draft.at, message, "Give the node a larger `podCIDR`, or spread the pods over more nodes.");
+        let message = format!("the pod range of node {} has no free address for this pod", node.name);
+        findings.wrong(draft.at, message, "Set a larger `podCIDR` on the node, or use more nodes.");
     }
     let status = draft.value.object.status.get_or_insert_default();
     status.pod_ips = Some(addresses.iter().map(|ip| core::PodIP { ip: ip.to_string() }).collect());

@@ -9,7 +9,7 @@ use crate::yaml::{At, Place};
 /// A port by number.
 pub(super) fn port_number(text: &str, at: At<'_>, findings: &mut Findings) -> Option<u16> {
     if !is_number(text) {
-        findings.wrong(at, format!("`{text}` is no port number"), "Write a number from 1 to 65535.");
+        findings.wrong(at, format!("invalid port `{text}`"), "Use a number from 1 to 65535.");
         return None;
     }
     let number = text.parse().ok().filter(|number| *number != 0);
@@ -58,7 +58,7 @@ pub(super) fn container_port(pod: &Pod, text: &str, at: At<'_>, findings: &mut F
     let found = pod.ports.iter().find(|port| port.name.as_deref() == Some(text)).map(|port| port.port);
     if found.is_none() {
         let message = format!("pod `{}` has no port `{text}`", short_name(&pod.name));
-        findings.wrong(at, message, "Write the port's number, or give the pod a port of this name.");
+        findings.wrong(at, message, "Use the port's number, or add a port with this name to the pod.");
     }
     found
 }

@@ -75,7 +75,7 @@ fn choose(raw: &RawProbe, sources: &[Family], to: &Ends, at: At<'_>, findings: &
                 .collect();
                 let verb = if lacking.len() == 1 { "has" } else { "have" };
                 let message = format!("{} {verb} no {wanted} address", listed(&lacking));
-                (message, format!("Give both ends an {wanted} address, or leave `family` out."))
+                (message, format!("Give both ends an {wanted} address, or omit `family`."))
             }
             None => (
                 format!("`{}` has {sender}, `{}` has {destination}", raw.from, raw.to),
@@ -95,8 +95,8 @@ fn protocol(raw: &RawProbe, to: &Ends, at: At<'_>, findings: &mut Findings) -> O
     offered.dedup();
     if offered.len() > 1 {
         let names = offered.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
-        let message = format!("`{}` is offered for {names}", raw.to);
-        findings.wrong(at.field("to"), message, "Choose one with `protocol:`, or write the name of the port.");
+        let message = format!("`{}` is ambiguous: {names}", raw.to);
+        findings.wrong(at.field("to"), message, "Set `protocol:`, or use the name of the port.");
         return None;
     }
     Some(offered.first().copied().unwrap_or_default())
@@ -108,8 +108,8 @@ fn flows(raw: &RawProbe, at: At<'_>, findings: &mut Findings) -> Flows {
         Some(RawFlows::Auto(_)) => Flows::Auto,
         Some(RawFlows::Count(count)) => {
             if !(1..=limits::MOST_FLOWS).contains(&count) {
-                let help = format!("Write 1 to {}, or `auto`.", limits::MOST_FLOWS);
-                findings.wrong(at.field("flows"), format!("{count} flows cannot be sent"), help);
+                let help = format!("Use a number from 1 to {}, or `auto`.", limits::MOST_FLOWS);
+                findings.wrong(at.field("flows"), format!("`flows`: {count} is out of range"), help);
             }
             Flows::Exactly(count)
         }
@@ -118,8 +118,8 @@ fn flows(raw: &RawProbe, at: At<'_>, findings: &mut Findings) -> Flows {
         findings.wrong(at.field("sourcePort"), "port 0 is out of range", "Ports are numbers from 1 to 65535.");
     }
     if raw.source_port.is_some() && flows != Flows::Exactly(1) {
-        let message = "many flows cannot all have the same source port";
-        findings.wrong(at.field("sourcePort").key(), message, "Leave out `sourcePort`, or `flows`.");
+        let message = "several flows cannot share one source port";
+        findings.wrong(at.field("sourcePort").key(), message, "Omit `sourcePort` or `flows`.");
     }
     flows
 }
@@ -127,7 +127,7 @@ fn flows(raw: &RawProbe, at: At<'_>, findings: &mut Findings) -> Flows {
 /// Only a process on a node can send to its loopback address; the pods with `hostNetwork` are such processes.
 fn check_loopback(from: &Vantage, to: &Ends, scene: &Scene<'_, '_>, at: At<'_>, findings: &mut Findings) {
     if to.loopback && node_of(from, scene).is_none() {
-        let error = at.field("to").error("only a process on a node can reach its loopback address");
+        let error = at.field("to").error("only a process on the node can reach its loopback address");
         findings.add(error.help("Send from `node/NAME` or `localhost@NODE`."));
     }
 }
@@ -135,8 +135,8 @@ fn check_loopback(from: &Vantage, to: &Ends, scene: &Scene<'_, '_>, at: At<'_>, 
 /// Only from outside can a packet come to a node that routes would not have led it to.
 fn check_handed(from: &Vantage, to: &Ends, at: At<'_>, findings: &mut Findings) {
     if let Some(node) = to.via.as_ref().filter(|_| !matches!(from, Vantage::Host(_))) {
-        let message = format!("only an outside host's packet can be handed to a node: `@{node}`");
-        let help = format!("Leave `@{node}` out, or send from `host/NAME`.");
+        let message = format!("`@{node}` is only valid for probes from an outside host");
+        let help = format!("Omit `@{node}`, or send from `host/NAME`.");
         findings.wrong(at.field("to"), message, help);
     }
 }
@@ -151,8 +151,8 @@ fn check_source_port(
 ) {
     let Some(node) = node_of(from, scene) else { return };
     if node.addresses().any(|ip| served_at(scene.now.1, ip).contains_key(&port)) {
-        let message = format!("port {} is taken: something on node {} listens there", port.1, node.name);
-        findings.wrong(at.field("sourcePort"), message, "Write another port, or leave `sourcePort` out.");
+        let message = format!("port {} is in use by a listener on node {}", port.1, node.name);
+        findings.wrong(at.field("sourcePort"), message, "Use another port, or omit `sourcePort`.");
     }
 }
 

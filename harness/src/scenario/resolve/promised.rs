@@ -17,8 +17,8 @@ pub(crate) fn promised(probe: &Probe, at: At<'_>, scene: &Scene<'_, '_>, finding
     let to = SocketAddr::new(probe.to.address, probe.to.port);
     let is_of_node = cluster.nodes.iter().any(|node| node.addresses().any(|own| own == probe.to.address));
     if matches!(probe.from, Vantage::Host(_)) && probe.to.via.is_none() && !is_of_node {
-        let message = "what is promised depends on the node that the packets are handed to";
-        findings.wrong(at, message, "Put `@NODE` behind the destination.");
+        let message = "the promise depends on the node that receives the packets";
+        findings.wrong(at, message, "Append `@NODE` to the destination.");
         return None;
     }
     let from = vantage_point(probe, scene)?;
@@ -26,7 +26,7 @@ pub(crate) fn promised(probe: &Probe, at: At<'_>, scene: &Scene<'_, '_>, finding
     let promise = match Promises::of(cluster) {
         Ok(promises) => promises.about(&question),
         Err(unknown) => {
-            findings.wrong(at, unknown.to_string(), "Write a known release into `cluster:`, `proxy:`, `version:`.");
+            findings.wrong(at, unknown.to_string(), "Set `cluster.proxy.version` to a known release.");
             return None;
         }
     };
@@ -40,15 +40,14 @@ pub(crate) fn promised(probe: &Probe, at: At<'_>, scene: &Scene<'_, '_>, finding
 fn shares(promise: &Promise) -> Result<Vec<(SocketAddr, f64)>, (String, &'static str)> {
     match &promise.outcome {
         Outcome::Delivered { affinity_seconds: Some(seconds), .. } => {
-            let message = format!(
-                "a client stays with its endpoint for {seconds} s, so that no shares are promised to its flows"
-            );
-            Err((message, "Expect `affinity: true`, or leave `sessionAffinity` out."))
+            let message =
+                format!("no shares are promised: with `sessionAffinity` a client keeps its endpoint for {seconds} s");
+            Err((message, "Expect `affinity: true`, or omit `sessionAffinity`."))
         }
         Outcome::Delivered { endpoints, .. } => {
             Ok(endpoints.iter().map(|own| (own.address, 1.0 / own.share.one_in as f64)).collect())
         }
-        other => Err((format!("no shares are promised, but this: {other}"), "Expect that instead of a balance.")),
+        other => Err((format!("no shares are promised, but: {other}"), "Expect that instead of `balance`.")),
     }
 }
 

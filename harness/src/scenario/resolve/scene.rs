@@ -57,8 +57,8 @@ impl Scene<'_, '_> {
     pub(super) fn one_pod(&self, name: &str, at: At<'_>, findings: &mut Findings) -> Option<&Pod> {
         let pods = self.pods(name, at, findings);
         if let [first, _, ..] = pods.as_slice() {
-            let message = format!("`{name}` means {} pods", pods.len());
-            findings.wrong(at, message, format!("Name one of them, as `pod/{}`.", short_name(&first.name)));
+            let message = format!("`{name}` matches {} pods", pods.len());
+            findings.wrong(at, message, format!("Name one of them, for example `pod/{}`.", short_name(&first.name)));
             return None;
         }
         pods.first().copied()

@@ -154,17 +154,17 @@ fn cluster_ips(
         families.extend(cluster.iter().filter(|family| !families.contains(family)).copied().collect::<Vec<_>>());
     }
     for wanted in families.iter().filter(|family| !cluster.contains(family)) {
-        let message = format!("the service asks for {wanted}, but the cluster has no {wanted} range");
+        let message = format!("the service requests {wanted}, but the cluster has no {wanted} range");
         let list = place.field("spec.ipFamilies");
-        findings.wrong(
-            list.reading(&wanted.to_string()).unwrap_or(list),
-            message,
-            "Add such a range to `cluster.podCIDR`.",
-        );
+        findings.wrong(list.reading(&wanted.to_string()).unwrap_or(list), message, "Add one to `cluster.podCIDR`.");
     }
     if policy == Some("RequireDualStack") && cluster.len() < 2 {
         let message = "the service requires dual-stack, but the cluster has one family";
-        findings.wrong(place.field("spec.ipFamilyPolicy"), message, "Give `cluster.podCIDR` a list of two ranges.");
+        findings.wrong(
+            place.field("spec.ipFamilyPolicy"),
+            message,
+            "Set `cluster.podCIDR` to a list of an IPv4 and an IPv6 range.",
+        );
     }
     let range = |wanted: Family| network.service_cidrs.iter().copied().find(|range| family(*range) == wanted);
     let drawn: Vec<String> = families
@@ -173,7 +173,7 @@ fn cluster_ips(
         .map(|address| address.to_string())
         .collect();
     if drawn.len() < families.len() {
-        findings.wrong(place.at, "no cluster IP is left for this service", "Set a larger `cluster.serviceCIDR`.");
+        findings.wrong(place.at, "no free cluster IP for this service", "Set a larger `cluster.serviceCIDR`.");
     }
     spec.cluster_ip = drawn.first().cloned();
     spec.cluster_ips = Some(drawn);

@@ -160,8 +160,8 @@ fn unique<T>(list: &mut Vec<Located<'_, T>>, what: &str, name: impl Fn(&T) -> St
         let name = name(&object.value);
         let Some(first) = seen.insert(name.clone(), object.at) else { return true };
         let short = name.strip_prefix("default/").unwrap_or(&name);
-        let error = object.field("metadata.name").error(format!("there are two {what}s `{short}`"));
-        findings.add(error.help("Rename one of the two.").also(first.field("name").label("the first one")));
+        let error = object.field("metadata.name").error(format!("duplicate {what} `{short}`"));
+        findings.add(error.help("Rename one of them.").also(first.field("name").label("first defined here")));
         seen.insert(name, first);
         false
     });

@@ -73,8 +73,8 @@ pub(crate) fn tests<'a>(
     for (index, raw) in raw.iter().enumerate() {
         let at = at.item(index);
         if !names.insert(&raw.name) {
-            let message = format!("there are two tests `{}`", raw.name);
-            findings.wrong(at.field("name"), message, "Give every test a name of its own.");
+            let message = format!("duplicate test name `{}`", raw.name);
+            findings.wrong(at.field("name"), message, "Give each test its own name.");
         }
         let mut run = Run { stage, now: &mut now, steps: Vec::new(), findings, extra: &mut extra };
         run.test(raw, at);
@@ -83,8 +83,8 @@ pub(crate) fn tests<'a>(
     }
     let ExtraProbe { applied, aimed, .. } = extra;
     if let (Some(wanted), None) = (stage.extra, &aimed) {
-        let message = format!("there is no step {}: the scenario changes {} times", wanted.step, applied);
-        findings.wrong(wanted.at, message, "Steps are counted by `apply`; 0 is the cluster as it is at first.");
+        let message = format!("there is no step {}: the scenario has {} `apply` steps", wanted.step, applied);
+        findings.wrong(wanted.at, message, "Steps count `apply`; 0 is the initial cluster.");
     }
     (tests, aimed)
 }
@@ -131,8 +131,8 @@ impl<'a> Run<'_, '_, 'a> {
             (Some(probe), None) => self.probe(probe, raw.expect.as_ref(), at),
             (None, Some(steps)) => {
                 if raw.expect.is_some() {
-                    let message = "`expect` stands beside `steps`";
-                    self.findings.wrong(at.field("expect").key(), message, "Put it into the step with the probe.");
+                    let message = "`expect` and `steps` are mutually exclusive";
+                    self.findings.wrong(at.field("expect").key(), message, "Move it into the step with the probe.");
                 }
                 for (index, step) in steps.iter().enumerate() {
                     let at = at.field("steps").item(index);
@@ -140,20 +140,20 @@ impl<'a> Run<'_, '_, 'a> {
                         (Some(apply), None) => self.apply(apply, at.field("apply")),
                         (None, Some(probe)) => self.probe(probe, step.expect.as_ref(), at),
                         _ => {
-                            let help = "Write each as a step of its own.";
-                            self.findings.missing(at, "a step is either an `apply` or a `probe`", help);
+                            let help = "Use one step for each.";
+                            self.findings.missing(at, "a step needs either `apply` or `probe`", help);
                         }
                     }
                 }
                 if !steps.iter().any(|step| step.probe.is_some()) {
                     let help = "Add a step with `probe` and `expect`.";
                     if !at.field("steps").is_pruned() {
-                        self.findings.wrong(at.field("steps").key(), "no step sends a packet", help);
+                        self.findings.wrong(at.field("steps").key(), "no step has a probe", help);
                     }
                 }
             }
             _ => {
-                let help = "Write `probe` and `expect` for one probe, or `steps` for several.";
+                let help = "Use `probe` and `expect` for one probe, or `steps` for several.";
                 self.findings.missing(at, "a test needs either a `probe` or `steps`", help);
             }
         }
@@ -164,16 +164,14 @@ impl<'a> Run<'_, '_, 'a> {
         let endpoints: usize = slices.iter().map(|slice| slice.endpoints.len()).sum();
         self.extra.objects += nodes.len() + pods.len() + services.len() + slices.len() + endpoints;
         if self.extra.objects > limits::OBJECTS_OF_CHANGES {
-            let message = format!(
-                "the changes up to here lead to states of more than {} objects together",
-                limits::OBJECTS_OF_CHANGES
-            );
+            let message =
+                format!("the states up to this step have more than {} objects in total", limits::OBJECTS_OF_CHANGES);
             // Said once: the same of every later change would help nobody.
             if !std::mem::replace(&mut self.extra.is_too_large, true) {
                 self.findings.wrong(
                     at,
                     message,
-                    "Write fewer changes, or a smaller cluster: each state has all of its objects.",
+                    "Use fewer `apply` steps or a smaller cluster: each state has all of its objects.",
                 );
             }
             return;
@@ -199,7 +197,7 @@ impl<'a> Run<'_, '_, 'a> {
         let Some(expect) = expect else {
             let help = "Add `expect:` with at least one of `delivered`, `rejected` and `dropped`.";
             if !at.is_pruned() {
-                self.findings.wrong(at.field("probe").key(), "the probe has no expectation", help);
+                self.findings.wrong(at.field("probe").key(), "the probe has no `expect`", help);
             }
             return;
         };
@@ -207,8 +205,8 @@ impl<'a> Run<'_, '_, 'a> {
             expectations::words(expect, at.field("expect"), &scene, self.findings);
             // Every way to have nothing to send is an error that is told. This one is for a way that nobody thought of.
             if self.findings.errors.is_empty() {
-                let help = "Write both ends in another way, as addresses for instance.";
-                self.findings.wrong(at.field("probe"), "the probe cannot be sent: nothing is known of its ends", help);
+                let help = "Use another form for both ends, for example addresses.";
+                self.findings.wrong(at.field("probe"), "the probe cannot be sent: both ends are unknown", help);
             }
         }
         for aimed in aimed {

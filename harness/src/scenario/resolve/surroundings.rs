@@ -39,19 +39,23 @@ pub(crate) fn hosts<'a>(
         let mut ips: Vec<IpAddr> = Vec::new();
         let place = at.first_of(&["ip", "ips"]);
         for (index, text) in one_of([&raw.ips, &raw.ip]).iter().enumerate() {
-            let Some(ip) = findings.parsed(place.item(index), text, "IP address", "203.0.113.10") else { continue };
+            let Some(ip) =
+                findings.parsed(place.item(index), text, "IP address", "an address, for example 203.0.113.10")
+            else {
+                continue;
+            };
             if ips.iter().any(|other| Family::of(*other) == Family::of(ip)) {
                 let message = format!("a second {} address", Family::of(ip));
-                findings.wrong(place.item(index), message, "Give a host at most one address of each family.");
+                findings.wrong(place.item(index), message, "Use at most one address of each family.");
             } else {
                 ips.push(ip);
             }
         }
         if raw.name.is_empty() || !raw.name.chars().all(|letter| letter.is_alphanumeric() || "-_.".contains(letter)) {
-            let help = "Write letters, digits, `-`, `_` and `.` only.";
-            findings.wrong(at.field("name"), format!("`{}` cannot be the name of a host", raw.name), help);
+            let help = "Use only letters, digits, `-`, `_` and `.`.";
+            findings.wrong(at.field("name"), format!("invalid host name `{}`", raw.name), help);
         } else if hosts.iter().any(|other| other.value.name == raw.name) {
-            findings.wrong(at.field("name"), format!("there are two hosts `{}`", raw.name), "Rename one of the two.");
+            findings.wrong(at.field("name"), format!("duplicate host `{}`", raw.name), "Rename one of them.");
         } else {
             hosts.push(Located::short(Host { name: raw.name.clone(), ips }, at));
         }
@@ -91,7 +95,7 @@ pub(crate) fn rules(
                 }
                 (None, Some(text)) => (text.clone(), at.field("text").text_span()),
                 _ => {
-                    findings.wrong(at, "rules need either `file` or `text`", "Write one of the two.");
+                    findings.wrong(at, "rules need either `file` or `text`", "Set exactly one of them.");
                     continue;
                 }
             };
@@ -102,8 +106,8 @@ pub(crate) fn rules(
             };
             let text = text.replace("\r\n", "\n");
             let (family, mode) = (family(raw.family), other_rules::language(&text));
-            let rules = OtherRules { place: place.clone(), family, mode, text, origin, install };
-            let written = Written { rules, at, start };
+            let parsed = other_rules::parse(&text, mode, family, install);
+            let written = Written { place: place.clone(), family, mode, text, origin, install, parsed, at, start };
             other_rules::check(&written, &all, findings);
             all.push(written);
         }
@@ -111,7 +115,7 @@ pub(crate) fn rules(
     if findings.errors.is_empty() {
         other_rules::programs(&all, cluster, findings);
     }
-    all.into_iter().map(|written| written.rules).collect()
+    all.into_iter().map(Written::into_rules).collect()
 }
 
 /// The family that a word means.
@@ -130,13 +134,17 @@ fn namespace(owner: &str, at: At<'_>, objects: &Objects<'_>, findings: &mut Find
             [] => objects.missing_pod(&name, at, findings),
             [pod] if pod.value.pod.host_network => {
                 let node = &pod.value.pod.node;
-                let message = format!("pod `{name}` has no rules of its own: it uses the network of node {node}");
-                findings.wrong(at.key(), message, format!("Write `{node}` instead."));
+                let message = format!("pod `{name}` has no network namespace of its own: it uses that of node {node}");
+                findings.wrong(at.key(), message, format!("Use `{node}` instead."));
             }
             [pod] => return Some(Namespace::Pod(pod.value.pod.name.clone())),
             [first, ..] => {
-                let message = format!("`{owner}` means {} pods", pods.len());
-                findings.wrong(at.key(), message, format!("Name one of them, as `pod/{}`.", first.value.pod.name.name));
+                let message = format!("`{owner}` matches {} pods", pods.len());
+                findings.wrong(
+                    at.key(),
+                    message,
+                    format!("Name one of them, for example `pod/{}`.", first.value.pod.name.name),
+                );
             }
         }
         return None;

@@ -85,26 +85,24 @@ fn check(name: &str, at: At<'_>, findings: &mut Findings) {
             && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-/".contains(c))
     };
     let Some(below) = name.strip_prefix("net.").filter(|name| name.split('.').all(is_word)) else {
-        let message = format!("`{name}` is no setting of a network namespace");
-        let help = "Write its dotted name, which begins with `net.`, as `net.ipv4.ip_forward`.";
+        let message = format!("`{name}` is not a sysctl of a network namespace");
+        let help = "Use its dotted name, which starts with `net.`, for example `net.ipv4.ip_forward`.";
         return findings.wrong(at.key(), message, help);
     };
     if OF_THE_MACHINE.contains(&below) {
-        let message = format!("`{name}` is a setting of the whole machine, which no node of a lab has for itself");
-        let help = format!("Leave it out, or set it where svclab runs: `sudo sysctl {name}=...`.");
+        let message = format!("`{name}` applies to the whole machine, not to one network namespace");
+        let help = format!("Omit it, or set it on the machine that runs svclab: `sudo sysctl {name}=...`.");
         findings.wrong(at.key(), message, help);
     } else if is_folder(below) {
-        let message = format!("`{name}` is a folder of settings");
-        findings.wrong(at.key(), message, "Write the name of one that is in it, as `net.ipv4.conf.all.rp_filter`.");
+        let message = format!("`{name}` is a group of sysctls");
+        findings.wrong(at.key(), message, "Name one of them, for example `net.ipv4.conf.all.rp_filter`.");
     } else if READ_ONLY.contains(&below) || below.ends_with(".mc_forwarding") {
-        findings.wrong(at.key(), format!("`{name}` can only be read"), "Leave it out.");
+        findings.wrong(at.key(), format!("`{name}` is read-only"), "Omit it.");
     } else if !is_of_namespace(below) {
-        let message = format!("`{name}` is not known to be a network namespace's own: writing it may change the host");
+        let message = format!("`{name}` is not known to be per network namespace: setting it could change the host");
         let known: Vec<String> = known::SINGLE.iter().map(|below| format!("net.{below}")).collect();
-        let help = did_you_mean(name, &known).unwrap_or_else(|| {
-            "Leave it out: svclab writes only settings that Linux keeps for each network namespace by itself."
-                .to_owned()
-        });
+        let help = did_you_mean(name, &known)
+            .unwrap_or_else(|| "Omit it: svclab sets only sysctls that Linux keeps per network namespace.".to_owned());
         findings.wrong(at.key(), message, help);
     }
 }
@@ -144,14 +142,14 @@ fn greatest(below_net: &str) -> Option<u8> {
 fn check_value(name: &str, value: &str, at: At<'_>, findings: &mut Findings) {
     let greatest = name.strip_prefix("net.").and_then(greatest);
     if value.trim().is_empty() {
-        findings.wrong(at, format!("`{name}` has no value"), "Write one, or leave the setting out.");
+        findings.wrong(at, format!("`{name}` has no value"), "Set a value, or omit the sysctl.");
     } else if value.contains(|letter: char| letter.is_control() && letter != '\t') {
-        findings.wrong(at, format!("the value of `{name}` has a control character"), "Write it in one line.");
+        findings.wrong(at, format!("the value of `{name}` contains a control character"), "Write it on one line.");
     } else if let Some(greatest) =
         greatest.filter(|greatest| !(0..=*greatest).any(|number| number.to_string() == value))
     {
         let numbers = if greatest == 1 { "0 or 1" } else { "0, 1 or 2" };
-        findings.wrong(at, format!("`{name}` cannot be `{value}`"), format!("Write {numbers}, as one digit."));
+        findings.wrong(at, format!("invalid value `{value}` for `{name}`"), format!("Use {numbers}."));
     }
 }
 

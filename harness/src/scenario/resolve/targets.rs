@@ -60,8 +60,9 @@ impl Scene<'_, '_> {
                 target(text, &host.ips, port, family)
             }
             _ => {
-                let help = "Write `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT` or `ADDRESS:PORT`; the port can be left out.";
-                findings.wrong(at, format!("`{text}` is no place where a packet can come out"), help);
+                let help =
+                    "Use `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT` or `ADDRESS:PORT`; the port is optional.";
+                findings.wrong(at, format!("`{text}` is not a valid destination"), help);
                 Vec::new()
             }
         }
@@ -75,12 +76,12 @@ impl Scene<'_, '_> {
             let served = served_at(self.now.1, *address);
             let mut ports = served.keys().filter(|(served, _)| *served == protocol).map(|(_, number)| *number);
             if !ports.any(|number| port.is_none_or(|port| port == number)) {
-                let what = port.map(|port| format!(" at port {port}")).unwrap_or_default();
-                let message = format!("nothing on node {} takes {protocol} packets{what}", node.name);
+                let what = port.map(|port| format!(" port {port}")).unwrap_or_default();
+                let message = format!("nothing on node {} listens on {protocol}{what}", node.name);
                 let port = port.map_or("PORT".to_owned(), |port| port.to_string());
                 let protocol = protocol.to_string().to_uppercase();
                 let help = format!(
-                    "Add a pod with `hostNetwork: true` and `ports: [{{containerPort: {port}, protocol: {protocol}}}]` there, or expect `rejected: true`."
+                    "Add a pod with `hostNetwork: true` and `ports: [{{containerPort: {port}, protocol: {protocol}}}]` on that node, or expect `rejected: true`."
                 );
                 findings.wrong(at, message, help);
             }
@@ -89,17 +90,14 @@ impl Scene<'_, '_> {
         let pods = || self.now.0.pods.iter().chain(&self.start.0.pods).map(|pod| &pod.value.pod);
         if let Some(pod) = pods().find(|pod| pod.ips.contains(address)) {
             if self.rules.iter().any(|rules| rules.place == Namespace::Pod(pod.name.clone())) {
-                let message = format!(
-                    "pod `{}` has rules of its own and forwards: nothing in it takes packets",
-                    short_name(&pod.name)
-                );
-                findings.wrong(at, message, "Name the place that it forwards to.");
+                let message = format!("pod `{}` has its own rules and only forwards packets", short_name(&pod.name));
+                findings.wrong(at, message, "Name the destination that it forwards to.");
             }
             return;
         }
         if !self.hosts.iter().any(|host| host.value.ips.contains(address)) {
-            let message = format!("`{label}` is the address of no pod, node or host, so nothing comes out there");
-            findings.wrong(at, message, "Name the place that packets are translated to, as `pod/NAME:PORT`.");
+            let message = format!("no pod, node or host has the address `{label}`, so nothing is delivered there");
+            findings.wrong(at, message, "Name the destination after DNAT, for example `pod/NAME:PORT`.");
         }
     }
 }

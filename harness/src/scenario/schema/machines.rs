@@ -119,7 +119,7 @@ impl<'de> Deserialize<'de> for Scalar {
             type Value = Scalar;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number, a truth value or text in quotes")
+                f.write_str("an integer, a boolean or a quoted string")
             }
 
             fn visit_i64<E: Error>(self, number: i64) -> Result<Scalar, E> {

@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for RawFlows {
             type Value = RawFlows;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number or `auto`")
+                f.write_str("an integer or `auto`")
             }
 
             fn visit_u64<E: Error>(self, count: u64) -> Result<RawFlows, E> {
@@ -178,7 +178,7 @@ impl<'de> Deserialize<'de> for RawRejected {
             type Value = RawRejected;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true or a way of refusing")
+                f.write_str("`true` or a kind of rejection")
             }
 
             fn visit_bool<E: Error>(self, any: bool) -> Result<RawRejected, E> {
@@ -212,7 +212,7 @@ impl<'de> Deserialize<'de> for RawDropped {
             type Value = RawDropped;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true or a place like `node/NAME`")
+                f.write_str("`true` or a place, for example `node/NAME`")
             }
 
             fn visit_bool<E: Error>(self, any: bool) -> Result<RawDropped, E> {
@@ -246,7 +246,7 @@ impl<'de> Deserialize<'de> for RawBalance {
             type Value = RawBalance;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("`even`, `promised` or a map of targets and their shares")
+                f.write_str("`even`, `promised` or a map of destinations to shares")
             }
 
             fn visit_str<E: Error>(self, word: &str) -> Result<RawBalance, E> {

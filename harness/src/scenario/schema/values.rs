@@ -27,7 +27,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
             type Value = Vec<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("one value or a list")
+                f.write_str("a value or a list")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for Version {
             type Value = String;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a release in quotes, like \"1.30\"")
+                f.write_str("a release in quotes, for example \"1.30\"")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {

@@ -2,10 +2,11 @@
 
 use svclab_rules::cluster::Family;
 use svclab_rules::nftables::evaluate::{CompileError, Mistake, Part, Program};
-use svclab_rules::nftables::{self, Condition, ErrorPlace, Name, OtherTable, ParseError, Parsed, Statement};
+use svclab_rules::nftables::{self, Condition, Name, OtherTable, Parsed, Statement};
+use svclab_rules::ruleset::ParseError;
 
 use super::super::findings::Findings;
-use super::Written;
+use super::{Written, refuse};
 use crate::input::{Diagnostic, limits};
 use crate::scenario::model::{Install, Place, TABLES_LEFT_OUT};
 
@@ -14,11 +15,11 @@ const PROXY: &str = "kube-proxy";
 
 /// Checks whether tables can be read and stand where they are meant to be, given the rules that were written before them.
 pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
-    if let Place::Pod(_) = written.rules.place {
-        let help = "Write rules as iptables-save does: a line `*TABLE`, chains, rules, a line `COMMIT`.";
-        let message = "this is nftables' language: such rules can only stand on a node";
+    if let Place::Pod(_) = written.place {
+        let help = "Use the format of iptables-save: `*TABLE`, chains, rules, `COMMIT`.";
+        let message = "nftables rules are supported on nodes only";
         findings.add(written.error(first_line(written), 1, message).help(help));
-    } else if written.rules.install == Install::Instead {
+    } else if written.install == Install::Instead {
         instead(written, findings);
     } else {
         beside(written, before, findings);
@@ -27,21 +28,21 @@ pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
 
 /// Checks that kube-proxy's table of the family is there.
 fn instead(written: &Written<'_>, findings: &mut Findings) {
-    const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
-    let family = written.rules.family;
-    match nftables::parse(&written.rules.text) {
+    const HELP: &str = "Use the unmodified output of `nft list ruleset`, with or without `-j`.";
+    let family = written.family;
+    match tables_of(written) {
         Ok(parsed) if parsed.rules.table(family).is_some() => {
-            left_out(written, &parsed, findings);
-            if written.rules.text.trim_start().starts_with('{') {
-                untranslatable(written, &parsed, findings);
+            left_out(written, parsed, findings);
+            if written.text.trim_start().starts_with('{') {
+                untranslatable(written, parsed, findings);
             }
         }
         Ok(parsed) => {
-            let message = format!("there is no {family} table of kube-proxy in it");
+            let message = format!("kube-proxy's {family} table is missing");
             let help = if parsed.rules.tables.is_empty() {
-                "Give all that `nft list ruleset` shows; tables beside kube-proxy's go with `install: before` or `after`."
+                "Use the whole output of `nft list ruleset`; other tables need `install: before` or `after`."
             } else {
-                "Choose the other `family`, or give all that `nft list ruleset` shows."
+                "Set the other `family`, or use the whole output of `nft list ruleset`."
             };
             findings.add(written.error(first_line(written), 1, message).help(help));
         }
@@ -51,8 +52,9 @@ fn instead(written: &Written<'_>, findings: &mut Findings) {
 
 /// Refuses expressions of nft's JSON that are not modelled: rules are installed as text, which these have none for.
 fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
-    const HELP: &str = "Give what `nft list ruleset` shows without `-j`: there such parts are kept as they stand.";
-    let Some(table) = parsed.rules.table(written.rules.family) else { return };
+    const HELP: &str =
+        "Use the output of `nft list ruleset` without `-j`: unknown expressions are kept verbatim in text.";
+    let Some(table) = parsed.rules.table(written.family) else { return };
     for chain in &table.chains {
         for (number, rule) in (1..).zip(&chain.rules) {
             let condition = rule.conditions.iter().find_map(|one| match one {
@@ -64,8 +66,7 @@ fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Finding
                 _ => None,
             });
             if let Some(json) = condition.or(statement) {
-                let message =
-                    format!("rule {number} of chain {} has an expression that is not supported: {json}", chain.name);
+                let message = format!("chain {}, rule {number}: unsupported expression: {json}", chain.name);
                 findings.add(written.error(first_line(written), 1, message).help(HELP));
             }
         }
@@ -85,11 +86,11 @@ fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
 
 /// Checks tables that stand beside kube-proxy's rules.
 fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
-    const HELP: &str = "Tables beside kube-proxy's are written as `nft list ruleset` shows them, without `-j`: `table inet filter { ... }`.";
+    const HELP: &str = "Use the format of `nft list ruleset` without `-j`: `table inet filter { ... }`.";
     if let Some(error) = removal(written) {
         return findings.add(error);
     }
-    let parsed = match nftables::parse_all(&written.rules.text) {
+    let parsed = match tables_of(written) {
         Ok(parsed) => parsed,
         Err(errors) => return refuse(written, errors, HELP, findings),
     };
@@ -97,27 +98,33 @@ fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings
         findings.add(written.error(first_line(written), 1, message).help(help));
     };
     if parsed.names.is_empty() {
-        refuse("there is no table in it".to_owned(), HELP);
+        refuse("no table found".to_owned(), HELP);
     }
     for other in &parsed.others {
-        let message = format!("table {} {} is of a family that svclab does not know", other.family, other.name);
-        refuse(message, "Leave it out: only tables of `ip`, `ip6` and `inet` are predicted.");
+        let message = format!("table {} {}: unsupported family", other.family, other.name);
+        refuse(message, "Omit it: svclab supports tables of `ip`, `ip6` and `inet`.");
     }
     if let Some(own) = parsed.names.iter().find(|table| table.name == PROXY) {
-        let help = "Give kube-proxy's tables with `install: instead`, and those of others by themselves.";
-        refuse(format!("table {own} is kube-proxy's own"), help);
+        let help = "Use `install: instead` for kube-proxy's tables, and a separate entry for other tables.";
+        refuse(format!("table {own} belongs to kube-proxy"), help);
     }
-    let same = |other: &&Written<'_>| other.rules.place == written.rules.place && other.rules.is_beside();
-    let known = before.iter().filter(same).filter_map(|other| nftables::parse_all(&other.rules.text).ok());
-    let known: Vec<(Family, Name)> = known.flat_map(names).collect();
+    let same = |other: &&Written<'_>| other.place == written.place && other.is_other_tables();
+    let known = before.iter().filter(same).filter_map(|other| tables_of(other).ok());
+    let known: Vec<(Family, &Name)> = known.flat_map(names).collect();
     if let Some((_, name)) = names(parsed).find(|name| known.contains(name)) {
-        refuse(format!("a second table `{name}` for the same node"), "Write all of its chains in one.");
+        refuse(format!("duplicate table `{name}` on this node"), "Merge the two.");
     }
 }
 
 /// What packets of which family meet.
-fn names(parsed: Parsed) -> impl Iterator<Item = (Family, Name)> {
-    parsed.rules.tables.into_iter().map(|table| (table.family, table.name))
+fn names(parsed: &Parsed) -> impl Iterator<Item = (Family, &Name)> {
+    parsed.rules.tables.iter().map(|table| (table.family, &table.name))
+}
+
+/// The tables, or why they cannot be parsed.
+fn tables_of<'w>(written: &'w Written<'_>) -> Result<&'w Parsed, &'w [ParseError]> {
+    let rules = written.parsed.as_ref().map_err(Vec::as_slice)?;
+    rules.nftables().ok_or(&[])
 }
 
 /// A command that takes away what is there.
@@ -127,51 +134,39 @@ fn removal(written: &Written<'_>) -> Option<Diagnostic> {
         matches!(words.next(), Some("flush" | "delete" | "destroy"))
             && matches!(words.next(), Some("ruleset" | "table" | "chain" | "set" | "map"))
     };
-    let line = written.rules.text.lines().position(is_removal)? + 1;
-    let message = "this would take away rules that are there already";
-    let help = "Leave it out: svclab installs the tables in an empty namespace, and empties them itself where it does so again.";
+    let line = written.text.lines().position(is_removal)? + 1;
+    let message = "this command deletes existing rules";
+    let help = "Omit it: svclab loads the tables into an empty namespace and flushes them itself.";
     Some(written.error(line, column(written, line), message).help(help))
-}
-
-fn refuse(written: &Written<'_>, errors: Vec<ParseError>, help: &str, findings: &mut Findings) {
-    for error in errors.into_iter().take(limits::ERRORS) {
-        let located = match &error.place {
-            ErrorPlace::At { line, column } => written.error(*line, *column, error.message),
-            ErrorPlace::Object(_) => written.error(1, 1, error.to_string()),
-        };
-        findings.add(located.help(help));
-    }
 }
 
 /// The column of the first word of a line, both from 1.
 fn column(written: &Written<'_>, line: usize) -> usize {
-    let text = written.rules.text.lines().nth(line - 1).unwrap_or_default();
+    let text = written.text.lines().nth(line - 1).unwrap_or_default();
     text.chars().take_while(|letter| letter.is_whitespace()).count() + 1
 }
 
 /// The first line that says something, from 1.
 fn first_line(written: &Written<'_>) -> usize {
     let is_blank = |line: &&str| line.trim().is_empty() || line.trim().starts_with('#');
-    written.rules.text.lines().take_while(is_blank).count() + 1
+    written.text.lines().take_while(is_blank).count() + 1
 }
 
 /// Looks in tables for what the kernel refuses. What cannot be read has been reported.
 pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
-    let rules = &written.rules;
-    let read = if rules.is_beside() { nftables::parse_all(&rules.text) } else { nftables::parse(&rules.text) };
-    let Ok(parsed) = read else { return };
-    let families = Family::ALL.into_iter().filter(|family| rules.is_beside() || *family == rules.family);
+    let Ok(parsed) = tables_of(written) else { return };
+    let families = Family::ALL.into_iter().filter(|family| written.is_other_tables() || *family == written.family);
     let errors = families.filter_map(|family| Program::compile(&parsed.rules, family).err()).flatten();
     let mut told: Vec<(Option<usize>, Mistake)> = Vec::new();
     for error in errors {
         // A table of inet is one of each family.
-        let place = (line(&parsed, &error), error.mistake.clone());
+        let place = (line(parsed, &error), error.mistake.clone());
         if told.contains(&place) || told.len() == limits::ERRORS {
             continue;
         }
         let help = match error.mistake {
-            Mistake::NoHook => "Give one of its chains a line `type filter hook forward priority 0;`, or leave it out.",
-            _ => "The kernel refuses such tables: nft would load none of them.",
+            Mistake::NoHook => "Add `type filter hook forward priority 0;` to one of its chains, or omit the table.",
+            _ => "The kernel rejects this: nft would load nothing.",
         };
         let line = place.0.unwrap_or(1);
         findings.add(written.error(line, column(written, line), error.to_string()).help(help));

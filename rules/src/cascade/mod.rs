@@ -26,7 +26,7 @@ mod walked;
 pub use defect::{Defect, Kind};
 pub use judge::Extent;
 pub use outcome::{Case, Fallen, Fate, Unknown, Verdict};
-pub use read::{cascades, cascades_of, frame_defects, frame_defects_of, numgens, numgens_of};
+pub use read::{Shares, cascades, cascades_of, numgens, numgens_of, shares};
 
 use std::collections::HashMap;
 

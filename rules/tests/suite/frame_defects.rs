@@ -1,9 +1,10 @@
 //! Rules that chains have several times, and missing jumps: each is one defect, in `cascade` and in `compare`.
 
 use rstest::rstest;
-use svclab_rules::cascade::{FrameDefect, Verdict, cascades, frame_defects, frame_defects_of, numgens};
+use svclab_rules::cascade::{Extent, Verdict, cascades, numgens, shares};
 use svclab_rules::cluster::Family;
 use svclab_rules::compare::compare;
+use svclab_rules::ruleset::Rules;
 use svclab_rules::{iptables, nftables};
 
 const THREE: &str = include_str!("../golden/clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
@@ -33,15 +34,16 @@ fn tables(text: &str) -> nftables::Ruleset {
 }
 
 fn frame(text: &str) -> Vec<String> {
-    let defects: Vec<FrameDefect> = match text.starts_with('#') || text.starts_with('*') {
-        true => frame_defects(&rules(text)),
-        false => tables(text).tables.iter().flat_map(frame_defects_of).collect(),
+    let rules = match text.starts_with('*') {
+        true => Rules::from(rules(text)),
+        false => Rules::from(tables(text)),
     };
+    let defects = shares(&rules, Extent::Whole).frame_defects;
     defects.iter().map(ToString::to_string).collect()
 }
 
 fn differences(expected: &str, found: &str) -> Vec<String> {
-    let findings = match expected.starts_with('#') || expected.starts_with('*') {
+    let findings = match expected.starts_with('*') {
         true => compare(&rules(expected), &rules(found)),
         false => compare(&tables(expected), &tables(found)),
     };

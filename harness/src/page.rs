@@ -23,7 +23,7 @@ pub const WIDEST: usize = 120;
 /// Columns of a page at least: narrower terminals wrap by themselves.
 const NARROWEST: usize = 40;
 /// How much further continuation lines are indented.
-const HANG: usize = 2;
+const HANG: usize = 4;
 
 /// How a page is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +186,7 @@ mod tests {
         page.row(0, "a row of a table that has more than forty columns");
         page.command(2, "next  ", "svclab explain scenario.yaml --from pod/client --live");
         let expected = "  a line that is longer than forty
-    columns can hold
+      columns can hold
   promised  delivered to 10.244.2.2:80,
             with its source preserved
 a row of a table that has more than forty columns
@@ -201,7 +201,7 @@ a row of a table that has more than forty columns
         let mut page = page(40, true);
         let words = page.paint(FAINT, "a line that is longer than forty columns can hold");
         page.line(0, words);
-        let expected = "\x1b[2ma line that is longer than forty columns\x1b[0m\n\x1b[2m  can hold\x1b[0m\n";
+        let expected = "\x1b[2ma line that is longer than forty columns\x1b[0m\n\x1b[2m    can hold\x1b[0m\n";
         assert_eq!(page.finish(), expected);
     }
 

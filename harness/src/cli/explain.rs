@@ -9,7 +9,7 @@ use super::console::Console;
 use super::inputs::InputArgs;
 use super::labs::{BackendName, prepare};
 use super::{Exit, diagnostics, text_of};
-use crate::explain::{self, ExplainError, Explanation, Style};
+use crate::explain::{self, ExplainError, Explanation};
 use crate::infer::{AdHocProbe, AdHocScenario, aim_at};
 use crate::input::unreadable;
 use crate::report::Cause;
@@ -43,9 +43,9 @@ pub(crate) struct Args {
     /// Take the cluster as it is after so many `apply` of the scenario's steps.
     #[arg(long, value_name = "N", default_value_t = 0)]
     step: usize,
-    /// Tell the Nth way rule by rule, where chance leaves several open; with --live it is the one that the packet takes.
+    /// Explain the Nth path, where rules choose at random; with --live it is the path that the packet takes
     #[arg(long, value_name = "N", default_value = "1", conflicts_with = "live")]
-    way: NonZeroUsize,
+    path: NonZeroUsize,
     /// Send a real packet in a lab too, let the kernel trace the rules that it meets, and mark where it leaves the predicted way.
     #[arg(long)]
     live: bool,
@@ -93,13 +93,13 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     told.for_each(|words| console.complain(format!("{}: assumed: {}", printable(&path), one_line(words))));
     let explained = match args.live {
         true => live(&aimed, args, console)?,
-        false => explain::explain(&aimed, args.step, args.way.get()),
+        false => explain::explain(&aimed, args.step, args.path.get()),
     };
     let explanation = explained.map_err(|error| {
         console.complain(&error);
         refused(&error, console)
     })?;
-    check_way(args.way, &explanation, console)?;
+    check_path(args.path, &explanation, console)?;
     console.text(written(&explanation, args, console));
     Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
 }
@@ -120,25 +120,23 @@ fn refused(error: &ExplainError, console: &Console) -> Exit {
     cause.into()
 }
 
-/// That a way is told which there is.
-fn check_way(wanted: NonZeroUsize, explanation: &Explanation, console: &Console) -> Result<(), Exit> {
-    let ways = explanation.ways.len();
-    // Where nothing is predicted, that is told.
-    if wanted.get() <= ways.max(1) {
+/// Rejects the number of a path that does not exist.
+fn check_path(wanted: NonZeroUsize, explanation: &Explanation, console: &Console) -> Result<(), Exit> {
+    let paths = explanation.paths.len();
+    // The page says so if there is no prediction.
+    if wanted.get() <= paths.max(1) {
         return Ok(());
     }
-    console.complain(format!("the packet has no way {wanted}: chance leaves {} open", counted(ways, "way")));
-    console.complain("help: Choose a smaller `--way`; without it the first is told.");
+    console.complain(format!("there is no path {wanted}: rules leave {} open", counted(paths, "path")));
+    console.complain("help: Choose a smaller `--path`; without it the first path is explained.");
     Err(Exit::Input)
 }
 
 fn written(explanation: &Explanation, args: &Args, console: &Console) -> String {
     match args.format {
-        Format::Text => {
-            explain::page(explanation, Style { colours: console.color, brief: console.quiet, way: args.way.get() })
-        }
+        Format::Text => explain::page(explanation, console.settings(), args.path.get()),
         Format::Mermaid => explain::mermaid(explanation),
-        Format::Svg => explain::svg(explanation, args.way.get()),
+        Format::Svg => explain::svg(explanation, args.path.get()),
         Format::Json => crate::text::json(explanation).unwrap_or_default(),
     }
 }

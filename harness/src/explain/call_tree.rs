@@ -1,41 +1,41 @@
-//! The rules that a packet met at a hook, each behind the jump that led to it.
+//! The rules matched at a hook, each after the jump to its chain.
 
 use svclab_rules::walk::{Evaluated, Share};
 
-use super::model::{Line, Matched, Part};
+use super::model::{Matched, Proportion, RuleVisit};
 use super::phrases::Words;
 use super::{iptables, nftables};
 use crate::predict::{AnyRule, MatchedRule, NextHook};
 
-/// The rules that matter at a hook, and how many others were asked.
+/// The rules that match at a hook, and the number of those that do not.
 pub(super) struct CallTree {
-    pub(super) lines: Vec<Line>,
-    pub(super) passed: usize,
+    pub(super) lines: Vec<RuleVisit>,
+    pub(super) not_matched: usize,
 }
 
 /// A chain that the packet is in.
 struct Open<'m> {
     chain: &'m str,
-    /// The last of its rules that was met.
+    /// The last of its rules that was matched.
     last: usize,
-    /// How many it has.
+    /// The number of its rules.
     len: usize,
-    /// The line of the jump into it.
+    /// The line of the jump to it.
     jump: Option<usize>,
 }
 
-/// Lines under construction.
+/// A call tree under construction.
 struct Builder<'m> {
-    lines: Vec<Line>,
+    lines: Vec<RuleVisit>,
     open: Vec<Open<'m>>,
     passed: usize,
-    /// What is left of all such packets.
+    /// The share of all such packets that is left.
     share: Share,
 }
 
-/// Orders the rules met. `share` is that of the packets that come to the hook; it becomes that of those which leave. `told` is
-/// whether the kernel met each of them, as far as that is known.
-pub(super) fn visits(met: &[MatchedRule<'_>], told: &[Option<bool>], share: &mut Share) -> CallTree {
+/// Orders the rules matched. `share` is that of the packets that enter the hook; it becomes that of those which leave it. `kernel`
+/// says for each rule whether the kernel matched it too.
+pub(super) fn call_tree(met: &[MatchedRule<'_>], kernel: &[Option<bool>], share: &mut Share) -> CallTree {
     let mut builder = Builder { lines: Vec::new(), open: Vec::new(), passed: 0, share: *share };
     let mut table = "";
     for (position, one) in met.iter().enumerate() {
@@ -43,9 +43,9 @@ pub(super) fn visits(met: &[MatchedRule<'_>], told: &[Option<bool>], share: &mut
             table = &one.place.table;
             builder.close_all();
         }
-        builder.meet(one, told.get(position).copied().flatten());
+        builder.meet(one, kernel.get(position).copied().flatten());
     }
-    // What ends a packet's way through a table leaves the rest of its chains unasked.
+    // A verdict that ends a table leaves the rest of its chains unevaluated.
     let is_ended = met.last().is_some_and(|last| ends(last));
     if is_ended {
         builder.open.clear();
@@ -55,7 +55,7 @@ pub(super) fn visits(met: &[MatchedRule<'_>], told: &[Option<bool>], share: &mut
     builder.finish()
 }
 
-/// Whether a rule ends the way through the chains that it is in.
+/// Whether a rule ends the evaluation of its chain and the chains that called it.
 fn ends(met: &MatchedRule<'_>) -> bool {
     matches!(met.did, Evaluated::Stop) || met.next_hook.is_end()
 }
@@ -75,14 +75,14 @@ impl<'m> Builder<'m> {
         let depth = self.open.len() - 1;
         let Some(here) = self.open.last_mut() else { return };
         let passed = met.place.number.saturating_sub(here.last + 1);
-        // Behind what leads back no rule of the chain is asked.
+        // After a return, no rule of the chain is evaluated.
         here.last = if met.next_hook == NextHook::Return { here.len } else { met.place.number };
         self.passed += passed;
         self.share = match met.did {
             Evaluated::Match(share) | Evaluated::PassByChance(share) => share.within(self.share),
             Evaluated::Perhaps | Evaluated::Stop => self.share,
         };
-        self.lines.push(Line { kernel, ..line(met, depth, passed, self.share) });
+        self.lines.push(RuleVisit { kernel, ..line(met, depth, passed, self.share) });
         let jump = Some(self.lines.len() - 1);
         match met.next_hook {
             NextHook::Jump { chain, of } => self.open.push(Open { chain, last: 0, len: of, jump }),
@@ -97,11 +97,11 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// The end of a chain: the rest of its rules had nothing for the packet.
+    /// The end of a chain: the rest of its rules do not match.
     fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
         self.passed += open.len - open.last;
-        // A jump that led to nothing says nothing.
+        // A jump to a chain without a matching rule is left out.
         let is_idle = |jump: &usize| jump + 1 == self.lines.len() && self.lines[*jump].kernel != Some(false);
         if let Some(jump) = open.jump.filter(is_idle) {
             self.lines.truncate(jump);
@@ -116,11 +116,11 @@ impl<'m> Builder<'m> {
     }
 
     fn finish(self) -> CallTree {
-        CallTree { lines: self.lines, passed: self.passed }
+        CallTree { lines: self.lines, not_matched: self.passed }
     }
 }
 
-/// What is said of a rule that was met; `share` is that of the packets that it takes, of all.
+/// The wording for a rule; `share` is that of the packets that it takes, of all.
 fn words(met: &MatchedRule<'_>, share: Share) -> Words {
     match met.rule {
         AnyRule::Iptables { rule, chain } => iptables::words(rule, chain, met.place.number, share),
@@ -128,10 +128,10 @@ fn words(met: &MatchedRule<'_>, share: Share) -> Words {
     }
 }
 
-fn line(met: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) -> Line {
+fn line(met: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) -> RuleVisit {
     let MatchedRule { place, did, .. } = met;
     let Words { why, does, is_by_chance, sharing } = words(met, share);
-    Line {
+    RuleVisit {
         depth,
         language: match met.rule {
             AnyRule::Iptables { .. } => "iptables",
@@ -140,8 +140,8 @@ fn line(met: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) -> Lin
         table: place.table.clone(),
         chain: place.chain.clone(),
         number: place.number,
-        of: met.rule.of(),
-        passed,
+        chain_length: met.rule.of(),
+        not_matched: passed,
         text: place.text.clone(),
         matched: match did {
             Evaluated::Match(_) => Matched::Yes,
@@ -149,21 +149,19 @@ fn line(met: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) -> Lin
             Evaluated::Perhaps => Matched::Perhaps,
             Evaluated::Stop => Matched::Unknown,
         },
-        why,
-        does: match did {
-            Evaluated::PassByChance(_) => "not this one, which goes on with the next rule".to_owned(),
+        condition: why,
+        effect: match did {
+            Evaluated::PassByChance(_) => "not chosen: continues with the next rule".to_owned(),
             _ => does,
         },
         chance: match did {
-            Evaluated::Match(part) | Evaluated::PassByChance(part) if is_by_chance => Some(Part::from(*part)),
+            Evaluated::Match(part) | Evaluated::PassByChance(part) if is_by_chance => Some(Proportion::from(*part)),
             _ => None,
         },
         kernel: None,
         note: match did {
             Evaluated::Match(_) => sharing,
-            Evaluated::Stop => Some(
-                "svclab does not know what this rule does, so nobody can say what becomes of the packet".to_owned(),
-            ),
+            Evaluated::Stop => Some("svclab does not model this rule, so the outcome is not known".to_owned()),
             _ => None,
         },
     }

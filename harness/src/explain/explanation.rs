@@ -7,8 +7,10 @@ use svclab_rules::cluster::Family;
 use svclab_rules::promise::Promise;
 use svclab_rules::walk::{Assumptions, Direction, Hook, Packet, Share, State, Tracking};
 
-use super::call_tree::{CallTree, visits};
-use super::model::{Because, Change, FirstPacket, Kernel, OutcomeKind, Part, Parting, Promised, Stop, Way};
+use super::call_tree::{CallTree, call_tree};
+use super::model::{
+    Change, Divergence, FirstPacket, HookVisit, Kernel, OutcomeKind, Path, PromisedOutcome, Proportion, Reason,
+};
 use crate::observation::FlowObservation;
 use crate::predict::{Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Stage};
 use crate::scenario::Probe;
@@ -26,7 +28,7 @@ pub(super) fn packet(probe: &Probe, source: Option<SocketAddr>) -> FirstPacket {
     }
 }
 
-/// What the kernel did, beside what is predicted.
+/// What the kernel did, compared with the prediction.
 pub(super) fn kernel(
     flow: &FlowObservation,
     traced: &[Traced],
@@ -36,11 +38,11 @@ pub(super) fn kernel(
     let seen = FlowOutcome::observed(flow);
     let is_it =
         |branch: &PredictedBranch| FlowOutcome::predicted(&branch.outcome).is_some_and(|one| one.is_like(&seen));
-    let parting = |difference: &Difference| Parting {
+    let divergence = |difference: &Difference| Divergence {
         place: difference.place.clone(),
         packet: match difference.passage {
             Passage::There => "the packet",
-            Passage::Back => "the answer",
+            Passage::Back => "the reply",
         },
         predicted: difference.predicted.clone(),
         kernel: difference.kernel.clone(),
@@ -48,21 +50,21 @@ pub(super) fn kernel(
     Kernel {
         observed: seen.to_string(),
         predicted: branches.map(|branches| branches.iter().any(is_it)),
-        way: nearest.map(|(way, _)| way + 1),
-        alike: nearest.map_or(0, |(_, comparison)| comparison.alike),
-        met: traced.iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).count(),
-        difference: nearest.and_then(|(_, comparison)| comparison.difference.as_ref()).map(parting),
+        path: nearest.map(|(path, _)| path + 1),
+        as_predicted: nearest.map_or(0, |(_, comparison)| comparison.alike),
+        matched: traced.iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).count(),
+        divergence: nearest.and_then(|(_, comparison)| comparison.difference.as_ref()).map(divergence),
     }
 }
 
 /// A promise with its reasons.
-pub(super) fn promised(promise: &Promise) -> Promised {
-    let because =
-        |clause: &svclab_rules::promise::Clause| Because { sentence: clause.sentence(), citation: clause.citation() };
-    Promised {
+pub(super) fn promised(promise: &Promise) -> PromisedOutcome {
+    let reason =
+        |clause: &svclab_rules::promise::Clause| Reason { sentence: clause.sentence(), citation: clause.citation() };
+    PromisedOutcome {
         outcome: promise_words(promise),
         service: promise.service.clone(),
-        because: promise.because.iter().map(because).collect(),
+        reasons: promise.because.iter().map(reason).collect(),
         known_bug: promise.known_bug.map(|known_bug| known_bug.to_string()),
     }
 }
@@ -75,33 +77,33 @@ pub(super) fn family(address: IpAddr) -> &'static str {
     }
 }
 
-/// The most rules shown for all outcomes together, besides those of the chosen one. Where chance decides at one rule after the other, there
-/// are many thousand outcomes with many rules each.
+/// The number of rules of all paths together at most, besides those of the chosen path: several random rules in a row make many
+/// thousand paths.
 const MOST_RULES: usize = 1 << 15;
 
-/// The outcomes of a prediction, one of them with the rules that the kernel traced. That one and the one at the position `chosen` are explained
-/// in full, and as many others as there is room for; the rest only have their end.
-pub(super) fn ways(
+/// The paths of a prediction, one of them with the rules that the kernel traced. That path and the one at `chosen` are complete, and as
+/// many others as [`MOST_RULES`] allows; the rest have only their outcome.
+pub(super) fn paths(
     network: &Network<'_>,
     prediction: &Prediction,
     kernel: Option<&(usize, Comparison)>,
     chosen: usize,
-) -> Vec<Way> {
+) -> Vec<Path> {
     let mut room = MOST_RULES;
-    let told = |position: usize| {
-        let of_this = kernel.filter(|(way, _)| *way == position);
+    let traced = |position: usize| {
+        let of_this = kernel.filter(|(path, _)| *path == position);
         of_this.map(|(_, comparison)| comparison.told.as_slice()).unwrap_or_default()
     };
     let one = |(position, branch): (usize, &PredictedBranch)| {
-        let of_this = told(position);
+        let of_this = traced(position);
         let rules = branch.stages.iter().chain(&branch.back).map(|stage| stage.path.0.len() + 1).sum::<usize>();
         room = room.saturating_sub(rules);
-        way(network, branch, of_this, room == 0 && position != chosen && of_this.is_empty())
+        path(network, branch, of_this, room == 0 && position != chosen && of_this.is_empty())
     };
     prediction.branches.iter().enumerate().map(one).collect()
 }
 
-fn way(network: &Network<'_>, branch: &PredictedBranch, told: &[Vec<Option<bool>>], is_brief: bool) -> Way {
+fn path(network: &Network<'_>, branch: &PredictedBranch, traced: &[Vec<Option<bool>>], is_abridged: bool) -> Path {
     let PredictedBranch { share, outcome, assumptions, stages, back } = branch;
     let (verdict, at, source, destination, reply) = match outcome {
         PredictedOutcome::Delivered { at, source, destination, reply } => {
@@ -112,69 +114,69 @@ fn way(network: &Network<'_>, branch: &PredictedBranch, told: &[Vec<Option<bool>
         PredictedOutcome::Unknown { rule, .. } => (OutcomeKind::Unknown, Some(rule.netns.clone()), None, None, None),
     };
     let end = match outcome {
-        PredictedOutcome::Delivered { at, .. } => format!("{at} gets it"),
+        PredictedOutcome::Delivered { at, .. } => format!("delivered to {at}"),
         other => other.to_string(),
     };
     let back_end = match (verdict, reply) {
-        (_, Some(PredictedReply::From(address))) => format!("the sender gets the answer, from {address}"),
+        (_, Some(PredictedReply::From(address))) => format!("the sender receives the reply, from {address}"),
         (_, Some(reply)) => reply.to_string(),
-        (OutcomeKind::Rejected, None) => "the sender is told".to_owned(),
+        (OutcomeKind::Rejected, None) => "the sender receives the rejection".to_owned(),
         (_, None) => String::new(),
     };
-    let (stages, back): (&[_], &[_]) = if is_brief { (&[], &[]) } else { (stages, back) };
+    let (stages, back): (&[_], &[_]) = if is_abridged { (&[], &[]) } else { (stages, back) };
     let mut so_far = Share::ONE;
-    Way {
-        share: Part::from(*share),
+    Path {
+        share: Proportion::from(*share),
         verdict,
         outcome: outcome.to_string(),
         at,
         source,
         destination,
         assumed: (*assumptions != Assumptions::NONE).then(|| assumptions.to_string()),
-        there: stops(network, stages, told, &end, &mut so_far),
-        back: stops(network, back, told.get(stages.len()..).unwrap_or_default(), &back_end, &mut so_far),
-        reply: reply.map(ToString::to_string),
-        brief: is_brief,
+        original: visits_of(network, stages, traced, &end, &mut so_far),
+        reply: visits_of(network, back, traced.get(stages.len()..).unwrap_or_default(), &back_end, &mut so_far),
+        reply_outcome: reply.map(ToString::to_string),
+        abridged: is_abridged,
     }
 }
 
-/// The hooks of a way, and how it ends.
-fn stops(
+/// The hooks of a path, and its end.
+fn visits_of(
     network: &Network<'_>,
     stages: &[Arc<Stage>],
-    told: &[Vec<Option<bool>>],
+    traced: &[Vec<Option<bool>>],
     end: &str,
     share: &mut Share,
-) -> Vec<Stop> {
-    let stop = |(position, stage): (usize, &Arc<Stage>)| {
-        let told = told.get(position).map(Vec::as_slice).unwrap_or_default();
-        let then = match stages.get(position + 1) {
-            Some(next) => then(network, stage, next),
+) -> Vec<HookVisit> {
+    let visit = |(position, stage): (usize, &Arc<Stage>)| {
+        let traced = traced.get(position).map(Vec::as_slice).unwrap_or_default();
+        let next = match stages.get(position + 1) {
+            Some(next) => between(network, stage, next),
             None => last(stage, end),
         };
-        stop(network, stage, told, then, share)
+        visit(network, stage, traced, next, share)
     };
-    stages.iter().enumerate().map(stop).collect()
+    stages.iter().enumerate().map(visit).collect()
 }
 
-fn stop(network: &Network<'_>, stage: &Stage, told: &[Option<bool>], then: String, share: &mut Share) -> Stop {
-    let CallTree { lines, passed } = visits(&network.met(stage), told, share);
+fn visit(network: &Network<'_>, stage: &Stage, traced: &[Option<bool>], next: String, share: &mut Share) -> HookVisit {
+    let CallTree { lines, not_matched } = call_tree(&network.met(stage), traced, share);
     let name = |interface: Option<svclab_rules::walk::Interface>| interface.map(|one| one.name().to_owned());
-    Stop {
+    HookVisit {
         place: network.topology().namespaces[stage.netns].name.clone(),
         hook: stage.hook.as_str(),
         input: name(stage.came.input),
         output: name(stage.came.output),
-        came: packet_words(&stage.came),
+        packet: packet_words(&stage.came),
         connection: connection_words(stage),
         changes: changes(stage),
         rules: lines,
-        passed,
-        then,
+        not_matched,
+        next,
     }
 }
 
-/// A packet in a line.
+/// A packet in one line.
 fn packet_words(packet: &Packet) -> String {
     let tuple = packet.tuple();
     let kind = match packet.transport {
@@ -200,7 +202,7 @@ fn packet_words(packet: &Packet) -> String {
     format!("{source} > {destination} {kind}{mark}")
 }
 
-/// What is different behind a hook.
+/// What a hook changes.
 fn changes(stage: &Stage) -> Vec<Change> {
     let ends = |packet: &Packet| {
         let tuple = packet.tuple();
@@ -219,38 +221,36 @@ fn changes(stage: &Stage) -> Vec<Change> {
     all.into_iter().filter(|(_, from, to)| from != to).map(|(what, from, to)| Change { what, from, to }).collect()
 }
 
-/// What lies between two hooks.
-fn then(network: &Network<'_>, stage: &Stage, next: &Stage) -> String {
+/// What happens between two hooks.
+fn between(network: &Network<'_>, stage: &Stage, next: &Stage) -> String {
     let netns = |stage: &Stage| network.topology().namespaces[stage.netns].name.as_str();
     let output = next.came.output.map(|interface| interface.name().to_owned()).unwrap_or_default();
     match (stage.hook, next.hook, stage.netns == next.netns) {
-        (_, Hook::Input, true) => "routed: it is for this machine".to_owned(),
-        (_, Hook::Forward, true) => format!("routed: it is for another machine, out by {output}"),
-        (Hook::Output | Hook::Forward, Hook::Postrouting, true) => format!("about to leave by {output}"),
-        (Hook::Postrouting, Hook::Prerouting, true) => "comes back in to the same machine".to_owned(),
-        (_, Hook::Output, true) => "goes into a tunnel, as the load of another packet".to_owned(),
-        (_, Hook::Prerouting, true) => "comes out of the tunnel".to_owned(),
-        (.., false) => format!("leaves, and comes to {}", netns(next)),
-        (.., true) => "goes on".to_owned(),
+        (_, Hook::Input, true) => "routed: local delivery".to_owned(),
+        (_, Hook::Forward, true) => format!("routed: forwarded, out {output}"),
+        (Hook::Output | Hook::Forward, Hook::Postrouting, true) => format!("leaves through {output}"),
+        (Hook::Postrouting, Hook::Prerouting, true) => "loops back to the same machine".to_owned(),
+        (_, Hook::Output, true) => "encapsulated in a tunnel packet".to_owned(),
+        (_, Hook::Prerouting, true) => "decapsulated".to_owned(),
+        (.., false) => format!("sent to {}", netns(next)),
+        (.., true) => "continues".to_owned(),
     }
 }
 
-/// What follows the last hook.
+/// What happens after the last hook.
 fn last(stage: &Stage, end: &str) -> String {
-    let is_out = stage.hook == Hook::Postrouting && end.ends_with("gets it");
-    let way = stage.came.output.filter(|_| is_out).map(|interface| format!("leaves by {}: ", interface.name()));
-    format!("{}{end}", way.unwrap_or_default())
+    let is_out = stage.hook == Hook::Postrouting && end.starts_with("delivered to ");
+    let out = stage.came.output.filter(|_| is_out).map(|interface| format!("leaves through {}: ", interface.name()));
+    format!("{}{end}", out.unwrap_or_default())
 }
 
-/// What a connection table says of a packet.
+/// The conntrack state of a packet that enters a machine, in words.
 fn connection_words(stage: &Stage) -> Option<&'static str> {
     match stage.tracking {
         _ if !stage.hook.is_entry() => None,
         Tracking::Tracked(tracked) if tracked.state == State::New && tracked.direction == Direction::Original => None,
-        Tracking::Tracked(_) => {
-            Some("of a known connection: translated as its first packet was, and no rule of nat is asked")
-        }
-        Tracking::Invalid => Some("of no known connection"),
+        Tracking::Tracked(_) => Some("of a tracked connection: translated like its first packet, without nat rules"),
+        Tracking::Invalid => Some("invalid: of no tracked connection"),
         Tracking::Untracked => None,
     }
 }

@@ -1,25 +1,25 @@
-//! The ways of a packet as a Mermaid flowchart, which GitHub and others draw.
+//! The paths of a packet as a Mermaid flowchart, which GitHub and others draw.
 
 use std::fmt::Write;
 
-use super::model::{Explanation, Line, Matched, OutcomeKind, Way};
+use super::model::{Explanation, Matched, OutcomeKind, Path, RuleVisit};
 use crate::text::markup;
 
-/// Ways that are drawn at most.
-const MOST_WAYS: usize = 8;
+/// The number of paths drawn at most.
+const MOST_PATHS: usize = 8;
 
-/// A flowchart of all ways, from the sender to their ends; what they have in common is drawn once.
+/// A flowchart of all paths, from the sender to their outcomes; what they share is drawn once.
 pub fn mermaid(explanation: &Explanation) -> String {
     let packet = &explanation.packet;
     let mut chart = Chart::default();
     let words = format!("{}\nsends {} to {}", packet.from, packet.protocol, packet.to);
     let sender = chart.node(None, String::new(), Shape::End, &words);
-    for way in explanation.ways.iter().take(MOST_WAYS) {
-        chart.way(sender, way);
+    for path in explanation.paths.iter().take(MOST_PATHS) {
+        chart.path(sender, path);
     }
-    let left_out = explanation.ways.len().saturating_sub(MOST_WAYS);
+    let left_out = explanation.paths.len().saturating_sub(MOST_PATHS);
     if left_out > 0 {
-        let more = chart.node(Some(sender), "more".to_owned(), Shape::End, &format!("{left_out} more ways"));
+        let more = chart.node(Some(sender), "more".to_owned(), Shape::End, &format!("{left_out} more paths"));
         chart.edge(sender, more, None);
     }
     chart.render()
@@ -30,12 +30,12 @@ enum Shape {
     End,
     Good,
     Bad,
-    Stop,
+    HookVisit,
 }
 
 struct Node {
     parent: Option<usize>,
-    /// What tells it from other children of its parent.
+    /// The key among the children of its parent.
     key: String,
     shape: Shape,
     text: String,
@@ -63,40 +63,40 @@ impl Chart {
         }
     }
 
-    fn way(&mut self, sender: usize, way: &Way) {
+    fn path(&mut self, sender: usize, path: &Path) {
         let mut at = sender;
-        for stop in &way.there {
-            // Before chance decides, all ways are one.
-            let first_chance = stop.rules.iter().position(|line| line.chance.is_some());
-            let (before, after) = stop.rules.split_at(first_chance.unwrap_or(stop.rules.len()));
-            let heading = format!("{} {}", stop.place, stop.hook);
-            let changes = stop.changes.iter().map(|change| format!("{} becomes {}", change.what, change.to)).collect();
+        for visit in &path.original {
+            // All paths are one until the first random choice.
+            let first_chance = visit.rules.iter().position(|line| line.chance.is_some());
+            let (before, after) = visit.rules.split_at(first_chance.unwrap_or(visit.rules.len()));
+            let heading = format!("{} {}", visit.place, visit.hook);
+            let changes = visit.changes.iter().map(|change| format!("{} becomes {}", change.what, change.to)).collect();
             if first_chance.is_none() {
-                at = self.step(at, (heading, &stop.came), before, changes, None);
+                at = self.step(at, (heading, &visit.packet), before, changes, None);
             } else {
-                at = self.step(at, (heading, &stop.came), before, Vec::new(), None);
-                let heading = "by chance".to_owned();
-                at = self.step(at, (heading, &stop.came), after, changes, Some(way.share.text.clone()));
+                at = self.step(at, (heading, &visit.packet), before, Vec::new(), None);
+                let heading = "random choice".to_owned();
+                at = self.step(at, (heading, &visit.packet), after, changes, Some(path.share.text.clone()));
             }
         }
-        let shape = if way.verdict == OutcomeKind::Delivered { Shape::Good } else { Shape::Bad };
-        let end = self.node(Some(at), way.outcome.clone(), shape, &way.outcome.replace(", ", ",\n"));
+        let shape = if path.verdict == OutcomeKind::Delivered { Shape::Good } else { Shape::Bad };
+        let end = self.node(Some(at), path.outcome.clone(), shape, &path.outcome.replace(", ", ",\n"));
         self.edge(at, end, None);
     }
 
-    /// A box with rules and what they change, behind another one.
+    /// A box with rules and changes, after another one.
     fn step(
         &mut self,
         from: usize,
-        (heading, came): (String, &str),
-        rules: &[Line],
+        (heading, packet): (String, &str),
+        rules: &[RuleVisit],
         changes: Vec<String>,
         label: Option<String>,
     ) -> usize {
         let taken = rules.iter().filter(|line| line.matched != Matched::NotByChance);
         let words: Vec<String> = std::iter::once(heading).chain(taken.map(rule_words)).chain(changes).collect();
         let words = words.join("\n");
-        let to = self.node(Some(from), format!("{came} {words}"), Shape::Stop, &words);
+        let to = self.node(Some(from), format!("{packet} {words}"), Shape::HookVisit, &words);
         self.edge(from, to, label);
         to
     }
@@ -109,7 +109,7 @@ impl Chart {
                 Shape::End => writeln!(text, "    n{number}([\"{words}\"])"),
                 Shape::Good => writeln!(text, "    n{number}([\"{words}\"]):::good"),
                 Shape::Bad => writeln!(text, "    n{number}([\"{words}\"]):::bad"),
-                Shape::Stop => writeln!(text, "    n{number}[\"{words}\"]"),
+                Shape::HookVisit => writeln!(text, "    n{number}[\"{words}\"]"),
             };
         }
         for (from, to, label) in &self.edges {
@@ -124,8 +124,8 @@ impl Chart {
     }
 }
 
-fn rule_words(line: &Line) -> String {
-    let does = line.does.split([',', '(']).next().unwrap_or_default().trim();
+fn rule_words(line: &RuleVisit) -> String {
+    let does = line.effect.split([',', '(']).next().unwrap_or_default().trim();
     format!("{} {} {}: {does}", line.table, line.chain, line.number)
 }
 

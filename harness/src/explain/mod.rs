@@ -1,11 +1,11 @@
 //! The path of one packet, rule by rule, for a person who wants to understand it.
 //!
-//! [`explain`] asks two sources about a probe that was asked for: the promise, with the clauses that it rests on, and the
-//! prediction, with every rule that the packet met on its way there and the answer on its way back:
+//! [`explain`] takes two sources for an ad-hoc probe: the promise, with the clauses that it rests on, and the prediction, with every
+//! rule that matches the packet and its reply:
 //!
-//! - `story`: a prediction becomes an [`Explanation`], a tree of plain values;
-//! - `visits`: the rules met at a hook, each behind the jump that led to it; all others are counted;
-//! - `iptables`, `nftables`: what a rule asks for and what it does, in words; `phrases`: those that both languages share;
+//! - `explanation`: a prediction becomes an [`Explanation`], a tree of plain values;
+//! - `call_tree`: the rules matched at a hook, each after the jump to its chain; all others are counted;
+//! - `iptables`, `nftables`: conditions and effects of rules in words; `phrases`: those that both languages share;
 //! - `text`, `mermaid`, `svg`: the page for a person, a flowchart, a picture; the values themselves are the JSON form.
 
 mod call_tree;
@@ -32,10 +32,11 @@ use svclab_rules::ruleset::Unsupported;
 
 pub use mermaid::mermaid;
 pub use model::{
-    Because, Change, Explanation, FirstPacket, Kernel, Line, Matched, OutcomeKind, Part, Parting, Promised, Stop, Way,
+    Change, Divergence, Explanation, FirstPacket, HookVisit, Kernel, Matched, OutcomeKind, Path, PromisedOutcome,
+    Proportion, Reason, RuleVisit,
 };
 pub use svg::svg;
-pub use text::{Style, page};
+pub use text::page;
 
 /// Why nothing can be explained.
 #[derive(Debug, thiserror::Error)]
@@ -55,20 +56,20 @@ pub enum ExplainError {
 }
 
 /// Explains an ad-hoc probe. Without a source port of its own it has the first that a lab gives out; its family is the first that both
-/// ends have. The outcome with the number `way`, from 1, is explained in full, however many there are.
+/// ends have. The path with the number `path`, from 1, is complete, however many there are.
 ///
 /// # Errors
 ///
 /// Where the cluster's rules cannot be written, or cannot be read.
-pub fn explain(aimed: &AdHocScenario, step: usize, way: usize) -> Result<Explanation, ExplainError> {
+pub fn explain(aimed: &AdHocScenario, step: usize, path: usize) -> Result<Explanation, ExplainError> {
     let port = aimed.probes[0].source_port.unwrap_or(FIRST_PORT);
     let documents = documents::generate(&aimed.scenario, &aimed.cluster)?;
     let topology = topology::plan_at(&aimed.scenario, &aimed.cluster);
-    explanation(aimed, &topology, &documents, (step, way), port, None)
+    explanation(aimed, &topology, &documents, (step, path), port, None)
 }
 
-/// Explains a probe as [`explain`] does, sends it in a lab while the kernel traces the rules that it meets, and holds both ways
-/// against each other. The calling process must be privileged: see [`crate::lab::become_privileged`].
+/// Explains a probe as [`explain`] does, sends it in a lab while the kernel traces the rules that it meets, and compares
+/// both. The calling process must be privileged: see [`crate::lab::become_privileged`].
 ///
 /// # Errors
 ///
@@ -89,7 +90,7 @@ fn explanation(
     aimed: &AdHocScenario,
     topology: &Topology,
     documents: &[Document],
-    (step, way): (usize, usize),
+    (step, path): (usize, usize),
     source_port: u16,
     kernel: Option<(&FlowObservation, &[Traced])>,
 ) -> Result<Explanation, ExplainError> {
@@ -103,16 +104,15 @@ fn explanation(
         .zip(kernel)
         .and_then(|(branches, (flow, traced))| nearest(network, branches, traced, &FlowOutcome::observed(flow)));
     Ok(Explanation {
-        version: 1,
         scenario: scenario.name.clone(),
         file: path_text(&scenario.file),
         step,
         packet: explanation::packet(probe, prediction.as_ref().map(|prediction| prediction.source)),
         promise: promise.as_ref().map(explanation::promised),
         unpredicted: prediction.is_none().then(|| NO_ADDRESS.to_owned()),
-        ways: prediction
+        paths: prediction
             .as_ref()
-            .map(|prediction| explanation::ways(network, prediction, nearest.as_ref(), way.saturating_sub(1)))
+            .map(|prediction| explanation::paths(network, prediction, nearest.as_ref(), path.saturating_sub(1)))
             .unwrap_or_default(),
         kernel: kernel.map(|(flow, traced)| explanation::kernel(flow, traced, branches, nearest.as_ref())),
         families: probes.iter().skip(1).map(|probe| explanation::family(probe.to.address)).collect(),

@@ -1,4 +1,4 @@
-//! What an explanation says: plain values, which are its JSON form too.
+//! The values of an explanation, which are its JSON form too.
 
 use std::net::SocketAddr;
 
@@ -6,245 +6,252 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use svclab_rules::walk::Share;
 
-/// Everything there is to say of one packet's way.
+/// The explanation of one packet's path.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "svclab explain --format json")]
+#[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// The version of this form: 1. Fields may be added; none is renamed or removed without a new number.
-    pub version: u32,
     /// The scenario's name.
     pub scenario: String,
-    /// Its file, as the user named it.
+    /// The scenario's file, as given on the command line.
     pub file: String,
-    /// After how many `apply` of the scenario's steps.
+    /// The number of `apply` steps carried out before.
     pub step: usize,
     /// The packet that is explained.
     pub packet: FirstPacket,
-    /// What should become of it; `null` where its sender has no address to send from.
-    pub promise: Option<Promised>,
-    /// Why nothing is predicted, where that is so.
+    /// The outcome that the Service API promises; `null` if the sender has no address to send from.
+    pub promise: Option<PromisedOutcome>,
+    /// Why there is no prediction; `null` if there is one.
     pub unpredicted: Option<String>,
-    /// What can become of it: one way for each outcome of chance.
-    pub ways: Vec<Way>,
-    /// What the kernel did with a real packet, where one was sent.
+    /// The possible paths of the packet, one for each outcome of random choices.
+    pub paths: Vec<Path>,
+    /// What the kernel did with a real packet; `null` if none was sent.
     pub kernel: Option<Kernel>,
-    /// Other families that the same question could be asked for.
+    /// Other address families that both ends have: `ipv4`, `ipv6`.
     pub families: Vec<&'static str>,
 }
 
-/// What the kernel did with a real packet, and how far it went the predicted way.
+/// What the kernel did with a real packet, compared with the prediction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Kernel {
-    /// What was seen, in words.
+    /// The observed outcome, in words.
     pub observed: String,
-    /// Whether that is among what is predicted; `null` where nothing is.
+    /// Whether the outcome is one of those predicted; `null` if there is no prediction.
     pub predicted: Option<bool>,
-    /// The way that it went, from 1: the one whose rules it met farthest.
-    pub way: Option<usize>,
-    /// How many rules it met as predicted, one after the other.
-    pub alike: usize,
-    /// How many rules it met, on all machines.
-    pub met: usize,
-    /// Where it first left the predicted way.
-    pub difference: Option<Parting>,
+    /// The number of the predicted path that the kernel followed farthest, from 1.
+    pub path: Option<usize>,
+    /// The number of rules matched as predicted, one after the other.
+    pub as_predicted: usize,
+    /// The number of rules that the kernel matched, on all machines.
+    pub matched: usize,
+    /// The first difference from the predicted path.
+    pub divergence: Option<Divergence>,
 }
 
-/// Where the kernel leaves the predicted way.
+/// Where the kernel diverged from the predicted path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Parting {
+#[serde(rename_all = "camelCase")]
+pub struct Divergence {
     /// The machine.
     pub place: String,
-    /// Which packet: `the packet`, `the answer`.
+    /// The packet: `the packet` or `the reply`.
     pub packet: &'static str,
-    /// The rule that was predicted; `null` where no further one was.
+    /// The rule predicted next; `null` if none was.
     pub predicted: Option<String>,
-    /// What the kernel met instead.
+    /// What the kernel matched instead.
     pub kernel: String,
 }
 
 impl Kernel {
     /// Whether the kernel did what is predicted, where anything is.
     pub fn agrees(&self) -> bool {
-        self.predicted != Some(false) && self.difference.is_none()
+        self.predicted != Some(false) && self.divergence.is_none()
     }
 }
 
-/// A packet as its sender sends it.
+/// The packet as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct FirstPacket {
-    /// Who sends, as scenarios name it.
+    /// The sender, as in scenarios: `pod/client`.
     pub from: String,
-    /// To where, as the user wrote it.
+    /// The destination, as given on the command line.
     pub to: String,
-    /// The protocol.
+    /// The protocol: `tcp`, `udp` or `sctp`.
     pub protocol: &'static str,
-    /// The source on the wire; `null` where nobody can say.
+    /// The source address and port; `null` if the sender has no address.
     pub source: Option<SocketAddr>,
-    /// The destination on the wire.
+    /// The destination address and port.
     pub destination: SocketAddr,
 }
 
-/// What the Service API promises.
+/// The outcome that the Service API promises.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Promised {
-    /// What becomes of the packet, in words.
+#[serde(rename_all = "camelCase")]
+pub struct PromisedOutcome {
+    /// The outcome, in words.
     pub outcome: String,
-    /// The service and port that the address belongs to: `namespace/name:port`.
+    /// The service port of the destination: `namespace/name:port`.
     pub service: Option<String>,
-    /// Why.
-    pub because: Vec<Because>,
-    /// Why this release is known not to keep the promise, where that is so.
+    /// The clauses that the promise rests on.
+    pub reasons: Vec<Reason>,
+    /// The known bug by which this release does not keep the promise.
     pub known_bug: Option<String>,
 }
 
 /// A clause that a promise rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Because {
-    /// What it says.
+#[serde(rename_all = "camelCase")]
+pub struct Reason {
+    /// The clause, as a lower-case fragment.
     pub sentence: &'static str,
-    /// Where it stands.
+    /// The API field or documentation page that states it.
     pub citation: &'static str,
 }
 
-/// One of the things that can become of a packet.
+/// A possible path of a packet.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Way {
-    /// How much of all such packets goes this way.
-    pub share: Part,
-    /// How it ends.
+#[serde(rename_all = "camelCase")]
+pub struct Path {
+    /// The share of such packets that takes this path.
+    pub share: Proportion,
+    /// The kind of outcome.
     pub verdict: OutcomeKind,
-    /// The end in words.
+    /// The outcome, in words.
     pub outcome: String,
-    /// Where it ends: who gets the packet, or where it is lost.
+    /// The receiver of the packet, or the place where it is dropped.
     pub at: Option<String>,
     /// The source that the receiver sees.
     pub source: Option<SocketAddr>,
     /// The destination that the receiver sees.
     pub destination: Option<SocketAddr>,
-    /// What had to be assumed, in words.
+    /// The assumptions behind this path, in words.
     pub assumed: Option<String>,
-    /// The hooks on the way there.
-    pub there: Vec<Stop>,
-    /// The hooks on the way of the answer, or of the rejection.
-    pub back: Vec<Stop>,
-    /// What becomes of the answer, in words; nothing where none is sent.
-    pub reply: Option<String>,
-    /// True where the hooks are left out, because there are too many ways to tell all of each: `--way` chooses one that is told.
-    pub brief: bool,
+    /// The hooks in the original direction.
+    pub original: Vec<HookVisit>,
+    /// The hooks in the reply direction: those of the reply, or of the ICMP error or reset that rejects the packet.
+    pub reply: Vec<HookVisit>,
+    /// The outcome of the reply, in words; `null` if none is sent.
+    pub reply_outcome: Option<String>,
+    /// Whether the hooks are left out, because there are too many paths: `--path` chooses one that has them.
+    pub abridged: bool,
 }
 
-/// How a way ends.
+/// The kind of outcome of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "camelCase")]
 pub enum OutcomeKind {
-    /// The packet comes out.
+    /// The packet is delivered.
     Delivered,
-    /// Its sender is told that it is refused.
+    /// The packet is rejected: its sender gets a TCP reset or an ICMP error.
     Rejected,
-    /// It is lost.
+    /// The packet is dropped.
     Dropped,
-    /// Nobody can say.
+    /// The outcome depends on a rule that is not modelled.
     Unknown,
 }
 
 /// A share of packets.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Part {
-    /// As people write it: `1`, `1/3`, `33.333333 %`.
+#[serde(rename_all = "camelCase")]
+pub struct Proportion {
+    /// As text: `1`, `1/3`, `33.333333 %`.
     pub text: String,
     /// As a number from 0 to 1.
     pub number: f64,
-    /// As numerator and denominator, where they are exact and not above 2^64.
+    /// As numerator and denominator; `null` if it is not exact or they exceed 2^64.
     pub exact: Option<(u64, u64)>,
 }
 
-impl From<Share> for Part {
+impl From<Share> for Proportion {
     fn from(share: Share) -> Self {
         let narrow = |(part, whole): (u128, u128)| Some((u64::try_from(part).ok()?, u64::try_from(whole).ok()?));
         Self { text: share.to_string(), number: share.to_f64(), exact: share.fraction().and_then(narrow) }
     }
 }
 
-/// A packet at one of the places in a machine's kernel where rules are asked.
+/// A packet at a netfilter hook of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Stop {
+#[serde(rename_all = "camelCase")]
+pub struct HookVisit {
     /// The machine: `node/worker`.
     pub place: String,
-    /// The hook, as iptables calls its chains: `PREROUTING`.
+    /// The hook: `PREROUTING`, `INPUT`, `FORWARD`, `OUTPUT` or `POSTROUTING`.
     pub hook: &'static str,
-    /// The interface that it came in by.
+    /// The input interface.
     pub input: Option<String>,
-    /// The interface that it leaves by, where that is known already.
+    /// The output interface, if the packet is routed already.
     pub output: Option<String>,
-    /// The packet as it came: `10.244.1.3:33000 > 10.96.0.10:80 tcp`.
-    pub came: String,
-    /// What the machine's connection table says of it when it comes in or is sent, in words; nothing of the first packet of a
-    /// connection.
+    /// The packet as it enters the hook: `10.244.1.3:33000 > 10.96.0.10:80 tcp`.
+    pub packet: String,
+    /// Its conntrack state when it enters the machine, in words; `null` for the first packet of a connection.
     pub connection: Option<&'static str>,
-    /// What is different when it leaves.
+    /// What the hook changes in the packet.
     pub changes: Vec<Change>,
-    /// The rules that matter, in order, those inside of a chain behind the jump into it.
-    pub rules: Vec<Line>,
-    /// How many other rules of the chains on its way have nothing for this packet.
-    pub passed: usize,
-    /// What follows, as a lower-case fragment.
-    pub then: String,
+    /// The rules that match or may match, in order; those of a chain follow the jump to it.
+    pub rules: Vec<RuleVisit>,
+    /// The number of other rules evaluated, which do not match.
+    pub not_matched: usize,
+    /// What happens next, as a lower-case fragment.
+    pub next: String,
 }
 
-/// Something that is different when a packet leaves.
+/// A change that a hook makes to a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// What: `source`, `destination` or `mark`.
+    /// The field: `source`, `destination` or `mark`.
     pub what: &'static str,
-    /// Before.
+    /// The value before.
     pub from: String,
-    /// After.
+    /// The value after.
     pub to: String,
 }
 
-/// A rule on the way.
+/// A rule that a packet is evaluated against.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Line {
-    /// Through how many chains the packet came here: 0 in the kernel's own chain.
+#[serde(rename_all = "camelCase")]
+pub struct RuleVisit {
+    /// The depth of jumps: 0 in a base chain.
     pub depth: usize,
-    /// The language that the rule is in: `iptables` or `nftables`.
+    /// The language of the rule: `iptables` or `nftables`.
     pub language: &'static str,
     /// The table.
     pub table: String,
     /// The chain.
     pub chain: String,
-    /// The number of the rule in its chain, from 1.
+    /// The position of the rule in its chain, from 1.
     pub number: usize,
-    /// How many rules the chain has.
-    pub of: usize,
-    /// How many rules right before it, in its chain, have nothing for this packet.
-    pub passed: usize,
+    /// The number of rules in the chain.
+    pub chain_length: usize,
+    /// The number of rules right before it in its chain that do not match.
+    pub not_matched: usize,
     /// The rule itself.
     pub text: String,
-    /// Whether it is carried out.
+    /// Whether it matches.
     pub matched: Matched,
-    /// Why, as a lower-case fragment: what it asks for.
-    pub why: String,
-    /// What it does, as a lower-case fragment.
-    pub does: String,
-    /// How many of the packets that come to this rule it takes, where chance decides.
-    pub chance: Option<Part>,
-    /// Whether the kernel met it too, where a real packet was sent and the kernel tells.
+    /// Its conditions, as a lower-case fragment.
+    pub condition: String,
+    /// Its effect, as a lower-case fragment.
+    pub effect: String,
+    /// The share of the packets evaluated that it takes, if it chooses at random.
+    pub chance: Option<Proportion>,
+    /// Whether the kernel matched it too; `null` if no packet was traced this far.
     pub kernel: Option<bool>,
-    /// More about it, for a reader who meets such a rule for the first time.
+    /// More about such rules.
     pub note: Option<String>,
 }
 
-/// Whether a rule is carried out.
+/// Whether a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "camelCase")]
 pub enum Matched {
-    /// It is.
+    /// It matches.
     Yes,
-    /// Only chance keeps it from being.
+    /// Its random choice went against it on this path.
     NotByChance,
-    /// It may be, and nothing depends on it.
+    /// It may match, which makes no difference to the outcome.
     Perhaps,
-    /// Nobody can say, and the packet's fate depends on it.
+    /// It is not known whether it matches, and the outcome depends on it.
     Unknown,
 }

@@ -1,38 +1,38 @@
-//! What is said of rules of either language, and the words that both share.
+//! Rules in words: what both languages share.
 
-/// What is said of a rule.
+/// A rule in words.
 pub(super) struct Words {
-    /// What it asks for, as a fragment.
+    /// Its conditions, as a fragment.
     pub(super) why: String,
-    /// What it does, as a fragment.
+    /// Its effect, as a fragment.
     pub(super) does: String,
-    /// Whether it leaves something to chance.
+    /// Whether it chooses at random.
     pub(super) is_by_chance: bool,
-    /// How packets are shared out, for rules that do so or have a part in it.
+    /// Its part in load balancing, if it has one.
     pub(super) sharing: Option<String>,
 }
 
-pub(super) const DROPS: &str = "drops it, and nobody is told";
-pub(super) const RETURNS: &str = "returns to the chain that it came from, or to the policy";
-pub(super) const MASQUERADES: &str = "masquerades it, so that this machine's address becomes the source";
-pub(super) const RESETS: &str = "rejects it, and the sender gets a TCP reset";
-pub(super) const CLOSES_PORT: &str = "rejects it, and the sender is told that the port is unreachable";
-pub(super) const REJECTS: &str = "rejects it, and the sender is told by ICMP";
+pub(super) const DROPS: &str = "drops it";
+pub(super) const RETURNS: &str = "returns to the calling chain, or to the policy";
+pub(super) const MASQUERADES: &str = "masquerades it: this machine's address becomes the source";
+pub(super) const RESETS: &str = "rejects it with a TCP reset";
+pub(super) const CLOSES_PORT: &str = "rejects it with ICMP port unreachable";
+pub(super) const REJECTS: &str = "rejects it with an ICMP error";
 
-/// What a chain is for, by its name. A name that ends with `-` stands for all that begin with it; longer ones come first.
+/// The purpose of a chain, by its name. A name that ends with `-` is a prefix; longer ones come first.
 pub(super) fn role_of(chain: &str, roles: &[(&str, &'static str)]) -> Option<&'static str> {
     let is_it = |name: &str| chain == name || name.ends_with('-') && chain.starts_with(name);
     roles.iter().find(|(name, _)| is_it(name)).map(|(_, role)| *role)
 }
 
-/// Through a chain, and back; `role` is what the chain is for.
+/// A jump to a chain; `role` is the purpose of the chain.
 pub(super) fn jumps(chain: &str, role: Option<&str>) -> String {
-    format!("goes through {chain}{}", in_brackets(role))
+    format!("jumps to {chain}{}", in_brackets(role))
 }
 
-/// On with a chain, and not back.
+/// A goto to a chain.
 pub(super) fn goes(chain: &str, role: Option<&str>) -> String {
-    format!("goes on with {chain} and does not come back{}", in_brackets(role))
+    format!("goes to {chain}, without return{}", in_brackets(role))
 }
 
 pub(super) fn marks(mark: &str) -> String {

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use rstest::rstest;
-use svclab::explain::{Explanation, OutcomeKind, Style, explain, explain_live, mermaid, page, svg};
+use svclab::explain::{Explanation, OutcomeKind, explain, explain_live, mermaid, page, svg};
 use svclab::infer::{AdHocProbe, load_with_ad_hoc_probe};
 use svclab::lab::Backend;
+use svclab::page::{Detail, Settings};
 use svclab::testing;
 
 fn aim(from: &str, to: &str) -> AdHocProbe {
@@ -23,7 +24,7 @@ fn explained(file: &str, aim: &AdHocProbe) -> Explanation {
 #[test]
 fn a_service_with_three_endpoints() {
     let explanation = explained("distribution/three.yaml", &aim("pod/client", "service/web:80"));
-    insta::assert_snapshot!("three_text", page(&explanation, Style { way: 2, ..Style::default() }));
+    insta::assert_snapshot!("three_text", page(&explanation, Settings::default(), 2));
     insta::assert_snapshot!("three_mermaid", mermaid(&explanation));
 }
 
@@ -31,7 +32,7 @@ fn a_service_with_three_endpoints() {
 #[test]
 fn a_service_in_nftables_mode() {
     let explanation = explained("nftables/balance.yaml", &aim("pod/client", "service/web:80"));
-    insta::assert_snapshot!("nftables_text", page(&explanation, Style { way: 2, ..Style::default() }));
+    insta::assert_snapshot!("nftables_text", page(&explanation, Settings::default(), 2));
     insta::assert_snapshot!("nftables_mermaid", mermaid(&explanation));
 }
 
@@ -40,7 +41,10 @@ fn a_service_in_nftables_mode() {
 fn a_node_port() {
     let aim = aim("host/outside", "nodeport/web:80@worker2");
     let explanation = explained("other-rules/forward-policy-drop.yaml", &aim);
-    insta::assert_snapshot!("node_port_text", page(&explanation, Style { brief: true, ..Style::default() }));
+    insta::assert_snapshot!(
+        "node_port_text",
+        page(&explanation, Settings { detail: Detail::Quiet, ..Settings::default() }, 1)
+    );
 }
 
 /// What ends the way of a packet is its verdict: a policy, a rule, nobody who listens.
@@ -68,32 +72,31 @@ fn the_end_is_told(
     #[case] words: &str,
 ) {
     let explanation = explained(file, &aim(from, to));
-    let way = &explanation.ways[0];
-    assert_eq!(way.verdict, verdict, "{way:?}");
-    assert!(way.outcome.contains(words), "{way:?}");
-    let last = way.there.last().expect("a hook on the way");
-    assert!(last.then.contains(words), "{last:?}");
+    let path = &explanation.paths[0];
+    assert_eq!(path.verdict, verdict, "{path:?}");
+    assert!(path.outcome.contains(words), "{path:?}");
+    let last = path.original.last().expect("a hook on the way");
+    assert!(last.next.contains(words), "{last:?}");
 }
 
 #[test]
 fn values_have_a_stable_form() {
     let explanation = explained("distribution/three.yaml", &aim("pod/client", "service/web:80"));
     let json = serde_json::to_value(&explanation).expect("values");
-    assert_eq!(json["version"], 1);
     assert_eq!(json["packet"]["protocol"], "tcp");
-    let ways = json["ways"].as_array().expect("ways");
-    assert_eq!(ways.len(), 3);
-    let shares: f64 = ways.iter().filter_map(|way| way["share"]["number"].as_f64()).sum();
+    let paths = json["paths"].as_array().expect("paths");
+    assert_eq!(paths.len(), 3);
+    let shares: f64 = paths.iter().filter_map(|path| path["share"]["number"].as_f64()).sum();
     assert!((shares - 1.0).abs() < 1e-12, "{shares}");
-    for way in ways {
-        assert_eq!(way["verdict"], "delivered");
-        let first = &way["there"][0];
+    for path in paths {
+        assert_eq!(path["verdict"], "delivered");
+        let first = &path["original"][0];
         assert_eq!((&first["place"], &first["hook"]), (&"node/worker".into(), &"PREROUTING".into()));
         assert_eq!(first["changes"][0]["what"], "destination");
         let rules = first["rules"].as_array().expect("rules");
         assert!(rules.iter().any(|rule| rule["text"].as_str().is_some_and(|text| text.contains("-j DNAT"))), "{first}");
-        assert!(rules.iter().all(|rule| rule["number"].as_u64() <= rule["of"].as_u64()), "{first}");
-        assert!(way["back"].as_array().is_some_and(|back| !back.is_empty()));
+        assert!(rules.iter().all(|rule| rule["number"].as_u64() <= rule["chainLength"].as_u64()), "{first}");
+        assert!(path["reply"].as_array().is_some_and(|reply| !reply.is_empty()));
     }
 }
 
@@ -101,8 +104,8 @@ fn values_have_a_stable_form() {
 #[test]
 fn rules_of_others_are_counted() {
     let explanation = explained("distribution/two-hundred.yaml", &aim("pod/client", "service/web:80"));
-    assert_eq!(explanation.ways.len(), 200);
-    let page = page(&explanation, Style::default());
+    assert_eq!(explanation.paths.len(), 200);
+    let page = page(&explanation, Settings::default(), 1);
     assert!(page.lines().count() < 420, "{page}");
 }
 
@@ -173,9 +176,9 @@ fn goes_the_predicted_way(file: &str, aim: &AdHocProbe, backend: Backend) {
         let path = Path::new("../scenarios").join(file);
         let aimed = load_with_ad_hoc_probe(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let explanation = explain_live(&aimed, 0, backend).unwrap_or_else(|error| panic!("{error}"));
-        let page = page(&explanation, Style::default());
+        let page = page(&explanation, Settings::default(), 1);
         let kernel = explanation.kernel.as_ref().expect("a packet was sent");
         assert!(kernel.agrees(), "{page}");
-        assert!(kernel.alike > 0 && kernel.alike == kernel.met, "{page}");
+        assert!(kernel.as_predicted > 0 && kernel.as_predicted == kernel.matched, "{page}");
     });
 }

@@ -2,7 +2,7 @@
 
 mod canvas;
 
-use super::model::{Explanation, Line, Matched, OutcomeKind, Stop, Way};
+use super::model::{Explanation, HookVisit, Matched, OutcomeKind, Path, RuleVisit};
 use crate::text::counted;
 use canvas::{Canvas, Text, width_of, wrapped};
 
@@ -20,18 +20,18 @@ const LINE: f64 = 16.0;
 /// The height of a pill.
 const PILL: f64 = 46.0;
 /// Ways that have a line in the legend.
-const MOST_WAYS: usize = 8;
+const MOST_PATHS: usize = 8;
 
 /// A picture of one way, from 1; where there are fewer, of the last.
-pub fn svg(explanation: &Explanation, way: usize) -> String {
-    let chosen = way.clamp(1, explanation.ways.len().max(1)) - 1;
+pub fn svg(explanation: &Explanation, chosen: usize) -> String {
+    let chosen = chosen.clamp(1, explanation.paths.len().max(1)) - 1;
     let packet = &explanation.packet;
     let title = format!("{} > {} {}", packet.from, packet.to, packet.protocol);
-    let lanes = Lanes::of(explanation, explanation.ways.get(chosen));
+    let lanes = Lanes::of(explanation, explanation.paths.get(chosen));
     let mut picture = Picture { canvas: Canvas::default(), y: MARGIN, lanes, last: None };
     picture.head(explanation, &title, chosen);
-    if let Some(way) = explanation.ways.get(chosen) {
-        picture.way(explanation, way);
+    if let Some(path) = explanation.paths.get(chosen) {
+        picture.path(explanation, path);
     }
     picture.finish(&title)
 }
@@ -44,12 +44,12 @@ struct Lanes {
 }
 
 impl Lanes {
-    fn of(explanation: &Explanation, way: Option<&Way>) -> Self {
+    fn of(explanation: &Explanation, path: Option<&Path>) -> Self {
         let mut names: Vec<String> = vec![explanation.packet.from.clone()];
-        let stops = || way.into_iter().flat_map(|way| way.there.iter().chain(&way.back));
-        let there = way.into_iter().flat_map(|way| &way.there).map(|stop| stop.place.clone());
-        let end = way.and_then(|way| way.at.clone());
-        let back = way.into_iter().flat_map(|way| &way.back).map(|stop| stop.place.clone());
+        let visits_of = || path.into_iter().flat_map(|path| path.original.iter().chain(&path.reply));
+        let there = path.into_iter().flat_map(|path| &path.original).map(|visit| visit.place.clone());
+        let end = path.and_then(|path| path.at.clone());
+        let back = path.into_iter().flat_map(|path| &path.reply).map(|visit| visit.place.clone());
         for name in there.chain(end).chain(back) {
             if !names.contains(&name) {
                 names.push(name);
@@ -57,7 +57,7 @@ impl Lanes {
         }
         let mut x = MARGIN;
         let place = |name: &String| {
-            let is_wide = stops().any(|stop| stop.place == *name);
+            let is_wide = visits_of().any(|visit| visit.place == *name);
             let width = if is_wide { WIDE } else { NARROW.max(width_of(name, 14.0) + 2.0 * PADDING) };
             x += width + GAP;
             (x - width - GAP, width)
@@ -114,38 +114,38 @@ impl Picture {
             self.canvas.text(Text { x: MARGIN, y: self.y, class: "bad" }, &format!("no prediction: {reason}"));
         }
         self.y += 14.0;
-        if explanation.ways.len() > 1 {
-            self.shares(&explanation.ways, chosen, room);
+        if explanation.paths.len() > 1 {
+            self.shares(&explanation.paths, chosen, room);
         }
-        for (position, way) in explanation.ways.iter().enumerate().take(MOST_WAYS) {
+        for (position, path) in explanation.paths.iter().enumerate().take(MOST_PATHS) {
             self.y += LINE;
-            let mark = if position == chosen && explanation.ways.len() > 1 { " · drawn below" } else { "" };
-            let class = if way.verdict == OutcomeKind::Delivered { "" } else { "bad" };
+            let mark = if position == chosen && explanation.paths.len() > 1 { " · drawn below" } else { "" };
+            let class = if path.verdict == OutcomeKind::Delivered { "" } else { "bad" };
             let start =
-                if explanation.ways.len() == 1 { "would: ".to_owned() } else { format!("{} · ", way.share.text) };
-            let words = format!("{start}{}{mark}", way.outcome);
+                if explanation.paths.len() == 1 { "would: ".to_owned() } else { format!("{} · ", path.share.text) };
+            let words = format!("{start}{}{mark}", path.outcome);
             self.canvas.text(Text { x: MARGIN, y: self.y, class }, &words);
         }
         self.y += 26.0;
     }
 
     /// A bar of all ways, as wide as their shares.
-    fn shares(&mut self, ways: &[Way], chosen: usize, room: f64) {
+    fn shares(&mut self, paths: &[Path], chosen: usize, room: f64) {
         let mut x = MARGIN;
-        for (position, way) in ways.iter().enumerate() {
-            let width = room * way.share.number;
+        for (position, path) in paths.iter().enumerate() {
+            let width = room * path.share.number;
             let class = format!("share{}", position % 6);
             let height = if position == chosen { 24.0 } else { 18.0 };
             self.canvas.rectangle((x, self.y + 24.0 - height), ((width - 2.0).max(0.5), height), 3.0, &class);
-            if width > width_of(&way.share.text, 11.0) + 12.0 {
-                self.canvas.text(Text { x: x + 7.0, y: self.y + 17.0, class: "on" }, &way.share.text);
+            if width > width_of(&path.share.text, 11.0) + 12.0 {
+                self.canvas.text(Text { x: x + 7.0, y: self.y + 17.0, class: "on" }, &path.share.text);
             }
             x += width;
         }
         self.y += 30.0;
     }
 
-    fn way(&mut self, explanation: &Explanation, way: &Way) {
+    fn path(&mut self, explanation: &Explanation, path: &Path) {
         let top = self.y;
         // Lanes are as long as what stands in them, and lie behind it.
         let head = std::mem::take(&mut self.canvas);
@@ -153,23 +153,23 @@ impl Picture {
         let packet = &explanation.packet;
         let to = packet.destination.to_string();
         self.pill(&packet.from, &format!("sends {}", packet.protocol), &format!("to {to}"), "pill", "there");
-        for stop in &way.there {
-            self.card(stop, "there");
+        for visit in &path.original {
+            self.card(visit, "there");
         }
-        let end = match way.verdict {
+        let end = match path.verdict {
             OutcomeKind::Delivered => ("gets it", "pill-good"),
             OutcomeKind::Rejected => ("is refused here", "pill-bad"),
             OutcomeKind::Dropped => ("is lost here", "pill-bad"),
             OutcomeKind::Unknown => ("nobody can say what follows", "pill-bad"),
         };
-        if let Some(at) = &way.at {
-            let from = way.source.map(|source| format!("from {source}")).unwrap_or_default();
+        if let Some(at) = &path.at {
+            let from = path.source.map(|source| format!("from {source}")).unwrap_or_default();
             self.pill(at, end.0, &from, end.1, "there");
         }
-        for stop in &way.back {
-            self.card(stop, "back");
+        for visit in &path.reply {
+            self.card(visit, "back");
         }
-        if let Some(reply) = &way.reply {
+        if let Some(reply) = &path.reply_outcome {
             let (word, class) = if reply.starts_with("answered") {
                 ("is answered", "pill-good")
             } else {
@@ -177,7 +177,7 @@ impl Picture {
             };
             let from = reply.strip_prefix("answered ").unwrap_or_default().to_owned();
             self.pill(&packet.from, word, &from, class, "back");
-        } else if way.verdict == OutcomeKind::Rejected {
+        } else if path.verdict == OutcomeKind::Rejected {
             self.pill(&packet.from, "is told that it is refused", "", "pill-bad", "back");
         }
         self.lanes_behind(head, top);
@@ -226,10 +226,10 @@ impl Picture {
         self.y += height + BETWEEN;
     }
 
-    fn card(&mut self, stop: &Stop, way: &str) {
-        self.arrow(&stop.place, way);
-        let (x, width) = self.lanes.place(&stop.place);
-        let lines = lines(stop, width - 2.0 * PADDING);
+    fn card(&mut self, visit: &HookVisit, way: &str) {
+        self.arrow(&visit.place, way);
+        let (x, width) = self.lanes.place(&visit.place);
+        let lines = lines(visit, width - 2.0 * PADDING);
         let height = lines.len() as f64 * LINE + 2.0 * PADDING - 2.0;
         self.canvas.rectangle((x, self.y), (width, height), 8.0, "card");
         for (number, (class, indent, words)) in lines.iter().enumerate() {
@@ -239,7 +239,7 @@ impl Picture {
             }
             self.canvas.text(Text { x: x + PADDING + indent, y, class }, words);
         }
-        self.below(&stop.place, height);
+        self.below(&visit.place, height);
     }
 
     fn finish(self, title: &str) -> String {
@@ -249,35 +249,35 @@ impl Picture {
 }
 
 /// The lines of a card: how each looks, how far it is indented, what it says.
-fn lines(stop: &Stop, width: f64) -> Vec<(&'static str, f64, String)> {
+fn lines(visit: &HookVisit, width: f64) -> Vec<(&'static str, f64, String)> {
     let by =
         |word: &str, name: &Option<String>| name.as_ref().map(|name| format!(" · {word} {name}")).unwrap_or_default();
-    let heading = format!("{}{}{}", stop.hook, by("in by", &stop.input), by("out by", &stop.output));
+    let heading = format!("{}{}{}", visit.hook, by("in by", &visit.input), by("out by", &visit.output));
     let mut lines: Vec<_> = wrapped(&heading, 12.0, width).into_iter().map(|words| ("hook", 0.0, words)).collect();
-    lines.extend(wrapped(&stop.came, 11.0, width).into_iter().map(|words| ("small", 0.0, words)));
-    for rule in &stop.rules {
+    lines.extend(wrapped(&visit.packet, 11.0, width).into_iter().map(|words| ("small", 0.0, words)));
+    for rule in &visit.rules {
         add_rule(&mut lines, rule, width);
     }
-    if let Some(words) = stop.connection {
+    if let Some(words) = visit.connection {
         lines.extend(wrapped(words, 11.0, width).into_iter().map(|words| ("small", 0.0, words)));
     }
-    if stop.passed > 0 {
-        lines.push(("small", 0.0, format!("{}: nothing for it", counted(stop.passed, "other rule"))));
+    if visit.not_matched > 0 {
+        lines.push(("small", 0.0, format!("{}: nothing for it", counted(visit.not_matched, "other rule"))));
     }
-    for change in &stop.changes {
+    for change in &visit.changes {
         lines.extend(
             wrapped(&format!("{} becomes {}", change.what, change.to), 12.0, width)
                 .into_iter()
                 .map(|words| ("mark", 0.0, words)),
         );
     }
-    lines.extend(wrapped(&stop.then, 12.0, width).into_iter().map(|words| ("", 0.0, words)));
+    lines.extend(wrapped(&visit.next, 12.0, width).into_iter().map(|words| ("", 0.0, words)));
     lines
 }
 
-fn add_rule(lines: &mut Vec<(&'static str, f64, String)>, rule: &Line, width: f64) {
+fn add_rule(lines: &mut Vec<(&'static str, f64, String)>, rule: &RuleVisit, width: f64) {
     let indent = 10.0 * rule.depth.min(6) as f64;
-    let place = format!("{} · {} · rule {} of {}", rule.table, rule.chain, rule.number, rule.of);
+    let place = format!("{} · {} · rule {} of {}", rule.table, rule.chain, rule.number, rule.chain_length);
     let word = match rule.matched {
         Matched::Yes | Matched::NotByChance => "",
         Matched::Perhaps => "perhaps: ",
@@ -285,6 +285,6 @@ fn add_rule(lines: &mut Vec<(&'static str, f64, String)>, rule: &Line, width: f6
     };
     // Chains of nftables have long names.
     lines.extend(wrapped(&place, 11.0, width - indent).into_iter().map(|words| ("rule", indent, words)));
-    let words = format!("{word}{}: {}", rule.why, rule.does);
+    let words = format!("{word}{}: {}", rule.condition, rule.effect);
     lines.extend(wrapped(&words, 11.0, width - indent - 8.0).into_iter().map(|words| ("small", indent + 8.0, words)));
 }

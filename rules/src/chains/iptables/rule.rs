@@ -3,10 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::chains::{Chance, Frontend, Key, Note, Recall};
-use crate::cluster::{Family, Protocol};
+use crate::cluster::{Family, Protocol, ProtocolNumber};
 use crate::iptables::{
-    Chain, Match, Nat, Network, Ports, Probability, ProtocolNumber, Recent, RecentAction, Rule, Statistic, Target,
-    print_rule,
+    Chain, Match, Nat, Network, Ports, Probability, Recent, RecentAction, Rule, Statistic, Target, print_rule,
 };
 
 /// The chain that marks packets for masquerading.

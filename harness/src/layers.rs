@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules, the lowest first. Those of one line do not know of each other.
 const LAYERS: [&[&str]; 12] = [
-    &["wire", "stats", "output", "page", "input"],
+    &["wire", "stats", "output", "page", "svg", "input"],
     &["yaml"],
     &["scenario", "observation"],
     &["documents", "topology", "infer"],

@@ -38,6 +38,7 @@ pub mod scenario;
 mod sources;
 pub mod stats;
 pub mod testing;
+mod svg;
 mod text;
 pub mod topology;
 pub mod trace;

@@ -4,9 +4,8 @@ use svclab_rules::cascade::{Cascade, Step};
 
 use super::sample::Sample;
 use super::{Report, figures};
-use crate::stats::grouped;
 use crate::svg::{Canvas, Text, wrapped};
-use crate::text::counted;
+use crate::text::{counted, grouped};
 
 /// Lengths in pixels: of the picture, and of the columns in it.
 const WIDTH: f64 = 960.0;

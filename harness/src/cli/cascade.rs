@@ -16,7 +16,7 @@ use crate::cascade::{Report, console, input, json, svg};
 use crate::input::{Form, form, unreadable};
 use crate::report::Trouble;
 use crate::sampling;
-use crate::scenario::{self, Flows, MOST_FLOWS};
+use crate::scenario::{self, Flows, MOST_FLOWS, Tests};
 use crate::stats::Goal;
 use crate::text::json_line;
 
@@ -124,7 +124,7 @@ fn infer(args: &Args, text: &str, file: &Path) -> Result<Report, Refusal> {
 }
 
 fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Result<Report, Refusal> {
-    let scenario = scenario::parse(text, file, &args.inputs.reach().reader(file))?;
+    let scenario = scenario::parse_with(text, file, &args.inputs.reach().reader(file), Tests::Optional)?;
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
         let message = format!("the scenario has no step {}: its cluster changes {} times", args.step, states - 1);

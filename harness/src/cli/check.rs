@@ -9,7 +9,7 @@ use super::inputs::InputArgs;
 use super::{Exit, Read, diagnostics, read, warn};
 use crate::input::{IGNORED, read_file};
 use crate::run;
-use crate::scenario::{Diagnostics, Scenario};
+use crate::scenario::{Diagnostics, Scenario, Tests};
 use crate::stats::Goal;
 use crate::text::{counted, json_line, path_text, printable};
 
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    let (mut results, left_out) = match read(&args.paths, args.inputs.reach(), console) {
+    let (mut results, left_out) = match read(&args.paths, args.inputs.reach(), Tests::Required, console) {
         Ok(read) => read,
         Err(exit) => return exit,
     };

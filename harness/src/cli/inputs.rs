@@ -6,7 +6,7 @@ use super::console::Console;
 use super::{Exit, diagnostics, load, text_of, warn};
 use crate::infer::{self, Assumed};
 use crate::input::{Form, form, is_manifest};
-use crate::scenario::{self, Diagnostics, Reach, Scenario};
+use crate::scenario::{self, Diagnostics, Reach, Scenario, Tests};
 use crate::text::{one_line, printable};
 
 /// Options of commands that read scenarios.
@@ -31,7 +31,7 @@ pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Re
     let read: Vec<_> = paths.iter().map(|path| read(path, reach, console)).collect();
     let others = paths.iter().zip(&read).filter(|(_, read)| read.is_none());
     let others: Vec<PathBuf> = others.map(|(path, _)| path.clone()).collect();
-    let mut scenarios = if others.is_empty() { Ok(Vec::new()) } else { load(&others, reach, console) };
+    let mut scenarios = if others.is_empty() { Ok(Vec::new()) } else { load(&others, reach, Tests::Optional, console) };
     for (file, assumed) in read.into_iter().flatten() {
         match assumed {
             Ok(Assumed { scenario, assumptions }) => {
@@ -59,7 +59,7 @@ fn read(path: &Path, reach: Reach, console: &Console) -> Option<(PathBuf, Result
     } else if path.is_file() {
         return None;
     } else {
-        let scenario = scenario::parse(&text, &file, &reach.reader(&file));
+        let scenario = scenario::parse_with(&text, &file, &reach.reader(&file), Tests::Optional);
         scenario
             .inspect(|scenario| warn(&scenario.notes, console))
             .map(|scenario| Assumed { scenario, assumptions: Vec::new() })

@@ -30,7 +30,7 @@ use clap::{Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::input::{self, Found};
-use crate::scenario::{self, Diagnostics, Note, Reach, Scenario};
+use crate::scenario::{self, Diagnostics, Note, Reach, Scenario, Tests};
 use crate::text::{harmless, reason};
 pub use closed::look_at_standard_output;
 use console::{Console, OutputArgs, has_colours};
@@ -99,7 +99,7 @@ enum Command {
 type Read = (PathBuf, Result<Scenario, Diagnostics>);
 
 /// Reads all scenarios of files and folders; there is at least one. With them come the folders that were left out.
-fn read(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<(Vec<Read>, Vec<PathBuf>), Exit> {
+fn read(paths: &[PathBuf], reach: Reach, tests: Tests, console: &Console) -> Result<(Vec<Read>, Vec<PathBuf>), Exit> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| named(path)).collect();
     let Found { files, left_out } = input::find(&paths).map_err(|error| {
         console.complain(error);
@@ -110,15 +110,15 @@ fn read(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<(Vec<Read>
         return Err(Exit::Input);
     }
     let load = |file: PathBuf| {
-        let result = scenario::load_within(&file, reach);
+        let result = scenario::load_within(&file, reach, tests);
         (file, result)
     };
     Ok((files.into_iter().map(load).collect(), left_out))
 }
 
 /// Loads all scenarios of files and folders; where any has a mistake, shows all mistakes of all and nothing is run.
-fn load(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<Vec<Scenario>, Exit> {
-    let (read, _) = read(paths, reach, console)?;
+fn load(paths: &[PathBuf], reach: Reach, tests: Tests, console: &Console) -> Result<Vec<Scenario>, Exit> {
+    let (read, _) = read(paths, reach, tests, console)?;
     let (sound, broken): (Vec<_>, Vec<_>) = read.into_iter().map(|(_, result)| result).partition(Result::is_ok);
     broken
         .iter()

@@ -18,7 +18,7 @@ use super::refusal::Refusal;
 use super::{Exit, text_of, warn};
 use crate::documents::{self, Document};
 use crate::input::{is_manifest, read_file, unreadable};
-use crate::scenario::{self, Note, PlainCluster, Scenario};
+use crate::scenario::{self, Note, PlainCluster, Scenario, Tests};
 use crate::yaml::did_you_mean;
 
 /// Print the rules of a node, as `iptables-save` or `nft list ruleset` shows them, or compare them with saved ones.
@@ -179,7 +179,7 @@ impl Input {
             let help = "Paste the configuration into the scenario, under `cluster:`, `proxy:`.";
             return Err(Refusal::new("--proxy-config is for plain Kubernetes objects, and this is a scenario", help));
         }
-        let mut scenario = scenario::parse(&text, &path, &args.inputs.reach().reader(&path))?;
+        let mut scenario = scenario::parse_with(&text, &path, &args.inputs.reach().reader(&path), Tests::Optional)?;
         show(&scenario.notes, console);
         let proxy = &mut scenario.cluster.proxy;
         proxy.version = args.version.map_or(std::mem::take(&mut proxy.version), |version| version.to_string());

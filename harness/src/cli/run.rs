@@ -12,7 +12,7 @@ use super::shard::Shard;
 use super::{Exit, load};
 use crate::report::{RunReport, ScenarioReport, Status, console};
 use crate::run::{self, Options};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Tests};
 use crate::text::{one_line, reason};
 
 /// Build scenarios as network namespaces, send packets, and judge what comes of them.
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let scenarios = load(&args.paths, args.inputs.reach(), console)?;
+    let scenarios = load(&args.paths, args.inputs.reach(), Tests::Required, console)?;
     let options = Options {
         jobs: args.labs.jobs,
         filter: args.filter.clone(),

@@ -8,7 +8,7 @@ use svclab_rules::cluster::Cluster;
 
 use super::objects::{around, own_name};
 use crate::input::{Diagnostics, Reach, is_manifest, read_argument, unreadable};
-use crate::scenario::{Extra, Findings, Probe, RawProbe, ResolvedProbe, Scenario, parse_into};
+use crate::scenario::{Extra, Findings, Probe, RawProbe, ResolvedProbe, Scenario, Tests, parse_into};
 use crate::yaml;
 use crate::yaml::{At, decode};
 
@@ -79,7 +79,7 @@ pub(crate) fn aim_at(text: &str, path: &Path, aim: &AdHocProbe, reach: Reach) ->
     let extra = decoded.as_ref().and_then(|decoded| {
         Some(Extra { raw: decoded.value.as_ref()?, at: At::root(arguments, &decoded.tree), step: aim.step })
     });
-    match parse_into(&scenario, path, &read, extra, !is_objects, &mut sources, &mut findings) {
+    match parse_into(&scenario, path, &read, extra, Tests::Optional, &mut sources, &mut findings) {
         Some((scenario, Some(ResolvedProbe { cluster, probes }))) if findings.errors.is_empty() => {
             sources.remove(arguments);
             let scenario = Scenario { inputs: sources.into_keys().collect(), ..scenario };

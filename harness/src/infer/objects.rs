@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, Service, ServiceType};
 
 use crate::input::{Diagnostics, folder_of};
-use crate::scenario::{LEFT_OUT, Note, Scenario, cluster, without_tests};
+use crate::scenario::{LEFT_OUT, Note, Scenario, Tests, cluster, parse_with};
 use crate::text::{one_line, path_text};
 
 /// The scenario that plain objects are verified in, and what was assumed, in words.
@@ -41,7 +41,7 @@ pub fn from_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     // The objects' own errors are told with their place in the file; those of what was assumed have none.
     let itself = own_name(path);
     let read = |named: &Path| if named == itself { Ok(text.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) };
-    let scenario = without_tests(&written, path, &read)?;
+    let scenario = parse_with(&written, path, &read, Tests::Optional)?;
     Ok(Assumed { scenario, assumptions })
 }
 

@@ -20,11 +20,11 @@ pub(crate) use model::pod_label;
 pub use model::{
     Balance, Cni, CniKind, Destination, DropPlace, Expectation, ExpectedOutcome, Flows, Host, Install, Note,
     OtherRules, Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, Setting, SourceExpectation, Step,
-    Target, Test, Vantage,
+    Target, Test, Tests, Vantage,
 };
 pub use plain::{PlainCluster, cluster, proxy_config};
-pub use read::{load, load_within, parse};
-pub(crate) use read::{parse_into, without_tests};
+pub(crate) use read::parse_into;
+pub use read::{load, load_within, parse, parse_with};
 pub(crate) use resolve::{Extra, Findings, LEFT_OUT, ResolvedProbe};
 pub(crate) use schema::RawProbe;
 pub use schema::schema;

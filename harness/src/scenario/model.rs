@@ -72,6 +72,15 @@ impl Scenario {
     }
 }
 
+/// Whether a scenario must have tests: what runs them needs some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tests {
+    /// A scenario without tests is an error.
+    Required,
+    /// A scenario without tests describes a cluster.
+    Optional,
+}
+
 /// What a kernel setting is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {

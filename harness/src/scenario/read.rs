@@ -9,7 +9,7 @@ use crate::input::{
     Diagnostic, Diagnostics, Form, Reach, Span, folder_of, form, is_outside, is_rules, is_yaml, read_argument,
     unreadable,
 };
-use crate::scenario::model::Scenario;
+use crate::scenario::model::{Scenario, Tests};
 use crate::scenario::resolve::{Extra, Findings, Input, Manifests, ResolvedProbe, RuleFiles, resolve};
 use crate::scenario::schema::RawScenario;
 use crate::text::{printable, reason};
@@ -22,17 +22,17 @@ use crate::yaml::{At, Node, Place, decode};
 ///
 /// All errors of the scenario and its manifests, or the reason why it could not be read.
 pub fn load(path: &Path) -> Result<Scenario, Diagnostics> {
-    load_within(path, Reach::default())
+    load_within(path, Reach::default(), Tests::Required)
 }
 
-/// The same for files that may lie elsewhere.
+/// The same for files in other places, or for scenarios without tests.
 ///
 /// # Errors
 ///
 /// As [`load`].
-pub fn load_within(path: &Path, reach: Reach) -> Result<Scenario, Diagnostics> {
+pub fn load_within(path: &Path, reach: Reach, tests: Tests) -> Result<Scenario, Diagnostics> {
     match read_argument(path) {
-        Ok(text) => parse(&text, path, &reach.reader(path)),
+        Ok(text) => parse_with(&text, path, &reach.reader(path), tests),
         Err(error) => Err(unreadable(path, &error)),
     }
 }
@@ -44,31 +44,23 @@ pub fn load_within(path: &Path, reach: Reach) -> Result<Scenario, Diagnostics> {
 ///
 /// All errors of the scenario and its manifests.
 pub fn parse(text: &str, path: &Path, read: &dyn Fn(&Path) -> io::Result<String>) -> Result<Scenario, Diagnostics> {
-    sound(text, path, read, true)
+    parse_with(text, path, read, Tests::Required)
 }
 
-/// The same for a scenario that need not have tests.
+/// The same for scenarios that may have no tests.
 ///
 /// # Errors
 ///
 /// As [`parse`].
-pub(crate) fn without_tests(
+pub fn parse_with(
     text: &str,
     path: &Path,
     read: &dyn Fn(&Path) -> io::Result<String>,
-) -> Result<Scenario, Diagnostics> {
-    sound(text, path, read, false)
-}
-
-fn sound(
-    text: &str,
-    path: &Path,
-    read: &dyn Fn(&Path) -> io::Result<String>,
-    needs_tests: bool,
+    tests: Tests,
 ) -> Result<Scenario, Diagnostics> {
     let mut findings = Findings::default();
     let mut sources = BTreeMap::from([(path.to_owned(), Arc::from(text))]);
-    let scenario = parse_into(text, path, read, None, needs_tests, &mut sources, &mut findings);
+    let scenario = parse_into(text, path, read, None, tests, &mut sources, &mut findings);
     match scenario {
         Some((scenario, _)) if findings.errors.is_empty() => {
             Ok(Scenario { inputs: sources.into_keys().collect(), ..scenario })
@@ -83,7 +75,7 @@ pub(crate) fn parse_into(
     path: &Path,
     read: &dyn Fn(&Path) -> io::Result<String>,
     extra: Option<Extra<'_>>,
-    needs_tests: bool,
+    tests: Tests,
     sources: &mut BTreeMap<PathBuf, Arc<str>>,
     findings: &mut Findings,
 ) -> Option<(Scenario, Option<ResolvedProbe>)> {
@@ -124,7 +116,7 @@ pub(crate) fn parse_into(
         rules: &rules,
         folder,
         extra,
-        needs_tests,
+        tests,
     };
     Some(resolve(&input, findings))
 }

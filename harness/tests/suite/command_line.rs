@@ -339,6 +339,24 @@ fn a_scenario_is_read_from_standard_input(#[case] arguments: &[&str], #[case] be
     assert!(told.contains(begins), "{told}");
 }
 
+/// Only what runs tests needs some.
+#[rstest]
+#[case::run(&["run"], 2, "the scenario has no tests")]
+#[case::check(&["check"], 2, "the scenario has no tests")]
+#[case::verify(&["verify"], 0, "pod/web")]
+#[case::explain(&["explain", "--from=pod/client", "--to=service/web:80"], 0, "translates the destination")]
+#[case::rules(&["rules"], 0, "*nat\n")]
+#[case::cascade(&["cascade"], 0, "default/web")]
+fn a_scenario_without_tests_describes_a_cluster(#[case] arguments: &[&str], #[case] code: i32, #[case] said: &str) {
+    let text = std::fs::read_to_string("../scenarios/invalid/no-tests.yaml").expect("a scenario");
+    let file = folder(&format!("without-tests-{}", arguments[0])).join("cluster.yaml");
+    fs::write(&file, text).expect("a file");
+    let output = svclab(arguments).arg(&file).output().expect("svclab starts");
+    let (status, told, complaints) = ended(&output);
+    assert_eq!(status, Some(code), "{told}{complaints}");
+    assert!(told.contains(said) || complaints.contains(said), "{told}{complaints}");
+}
+
 /// Plain objects and saved rules come on standard input too; the commands that take neither say what they are.
 #[rstest]
 #[case::objects(&["verify", "-"], OBJECTS, 0, "standard input: assumed: a client pod `client-of-NODE` on every node")]

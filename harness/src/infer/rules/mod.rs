@@ -22,7 +22,7 @@ use self::dump::Dump;
 use self::surroundings::{HERE, Surroundings};
 use super::objects::{Around, Assumed, file_name, own_name};
 use crate::input::Diagnostics;
-use crate::scenario::{Note, cluster, without_tests};
+use crate::scenario::{Note, Tests, cluster, parse_with};
 use crate::text::{counted, one_line};
 
 /// Builds a scenario around rules that were saved on a node: what `iptables-save` writes, or `nft list ruleset` with `-j` or
@@ -59,7 +59,7 @@ pub fn from_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
         _ if named == objects_path => Ok(listed.clone()),
         _ => Err(io::ErrorKind::NotFound.into()),
     };
-    let mut scenario = without_tests(&written.to_string(), path, &read)?;
+    let mut scenario = parse_with(&written.to_string(), path, &read, Tests::Optional)?;
     scenario.inputs.retain(|input| *input != objects_path);
     // What is said of the file's entries is told once.
     let is_doubt = |note: &mut Note| note.is_doubtful && note.span.file == itself;

@@ -32,7 +32,7 @@ mod targets;
 
 use std::path::Path;
 
-use crate::scenario::model::Scenario;
+use crate::scenario::model::{Scenario, Tests};
 use crate::scenario::schema::RawScenario;
 use crate::yaml::At;
 use addresses::Pool;
@@ -60,8 +60,8 @@ pub(crate) struct Input<'a> {
     pub(crate) folder: &'a Path,
     /// A probe beside those of the tests.
     pub(crate) extra: Option<Extra<'a>>,
-    /// Whether it is an error that it has no tests.
-    pub(crate) needs_tests: bool,
+    /// Whether it must have tests.
+    pub(crate) tests: Tests,
 }
 
 /// Resolves a scenario, and the extra probe where there is one. Both can be used only where `findings` has no errors
@@ -92,8 +92,8 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         extra: input.extra,
     };
     let (tests, aimed) = steps::tests(&raw.tests, at.field("tests"), &stage, findings);
-    if raw.tests.is_empty() && input.needs_tests {
-        let help = "Add `tests:` with at least one `probe` and its `expect`.";
+    if raw.tests.is_empty() && input.tests == Tests::Required {
+        let help = "Add `tests:` with at least one `probe` and its `expect`; `svclab verify` needs none.";
         let place = if at.has("tests") { at.field("tests") } else { at.field("name") };
         if !at.field("tests").is_pruned() {
             findings.wrong(place.key(), "the scenario has no tests", help);

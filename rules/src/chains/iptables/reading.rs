@@ -153,7 +153,7 @@ fn verified(chain: &str, service: &str) -> Option<(String, Protocol)> {
     let names = [service.to_owned(), format!("{service}:")];
     names.into_iter().find_map(|name| {
         let is = |protocol: &Protocol| ChainHash::of_service_port(&name, *protocol) == hash;
-        let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(is)?;
+        let protocol = Protocol::ALL.into_iter().find(is)?;
         Some((name, protocol))
     })
 }

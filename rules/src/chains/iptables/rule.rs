@@ -3,10 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::chains::{Chance, Frontend, Key, Note, Recall};
-use crate::cluster::{Family, Protocol};
-use crate::iptables::{
-    Match, Nat, Network, Ports, Probability, ProtocolNumber, Recent, RecentAction, Rule, Statistic, Target,
-};
+use crate::cluster::{Family, Protocol, ProtocolNumber};
+use crate::iptables::{Match, Nat, Network, Ports, Probability, Recent, RecentAction, Rule, Statistic, Target};
 
 /// The chain that marks packets for masquerading.
 pub(crate) const MASQUERADE: &str = "KUBE-MARK-MASQ";

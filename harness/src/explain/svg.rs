@@ -119,8 +119,11 @@ impl Picture {
             self.y += LINE;
             let mark = if position == chosen && explanation.paths.len() > 1 { " · drawn below" } else { "" };
             let class = if path.verdict == OutcomeKind::Delivered { "" } else { "bad" };
-            let start =
-                if explanation.paths.len() == 1 { "predicted: ".to_owned() } else { format!("{} · ", path.share.text) };
+            let start = if explanation.paths.len() == 1 {
+                "predicted: ".to_owned()
+            } else {
+                format!("{} · ", path.share.text)
+            };
             let words = format!("{start}{}{mark}", path.outcome);
             self.canvas.text(Text { x: MARGIN, y: self.y, class }, &words);
         }

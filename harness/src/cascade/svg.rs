@@ -22,6 +22,9 @@ const NAME: usize = 28;
 /// The whole report as an SVG document.
 pub fn render(report: &Report) -> String {
     let mut picture = Picture { canvas: Canvas::default(), y: MARGIN };
+    for defect in &report.frame_defects {
+        picture.prose(&format!("Defect: {defect}"), "bad");
+    }
     for (index, cascade) in report.cascades.iter().enumerate() {
         picture.cascade(cascade, report.sample(index));
     }

@@ -6,6 +6,7 @@
 //!
 //! The modules `iptables` and `nftables` read the rules of a mode into the `model`.
 
+mod endpoints;
 mod iptables;
 mod model;
 mod nftables;

@@ -6,23 +6,23 @@ use svclab_rules::cluster::Protocol;
 
 use super::{Flow, Tag, TcpFlags, probe};
 
-/// What counting needs to know of a frame.
+/// The parts of a frame that counting needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowKey {
     /// Protocol, addresses and ports.
     pub flow: Flow,
-    /// Whether it is svclab's, and whose.
+    /// Whether it is a probe or an answer of svclab's.
     pub content: Content,
 }
 
-/// What a packet is to svclab.
+/// The kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// A probe.
     Request(Tag),
     /// The answer to a probe.
     Answer(Tag),
-    /// Neither; a rejection, data, or somebody else's.
+    /// Neither; a rejection, data, or not from svclab.
     Other,
 }
 

@@ -131,7 +131,7 @@ fn listed(text: &str, notes: &mut Vec<String>) -> Vec<Cascade> {
     let Some(listing) = iptables::parse_listing(text) else { return Vec::new() };
     if let Some(digits) = listing.short_digits {
         let draws = 0.5 * 10_f64.powi(-i32::try_from(digits).unwrap_or(i32::MAX)) * 2_f64.powi(31);
-        let grouped = crate::stats::grouped(draws.ceil() as u64);
+        let grouped = crate::text::grouped(draws.ceil() as u64);
         notes.push(format!(
             "probabilities have {digits} digits here, so that the kernel's thresholds are known to ±{grouped} of 2^31 only; \
              iptables-save has them whole"

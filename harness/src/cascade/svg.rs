@@ -108,7 +108,7 @@ impl Picture {
         first.iter().for_each(|step| self.row(cascade, step, sample, scale));
         if between > 0 {
             self.y += ROW;
-            self.text(BARS, "faint", &format!("{} endpoints more", crate::stats::grouped(between as u64)));
+            self.text(BARS, "faint", &format!("{} endpoints more", crate::text::grouped(between as u64)));
         }
         last.iter().for_each(|step| self.row(cascade, step, sample, scale));
         if cascade.endpoints > 1 {
@@ -161,8 +161,8 @@ impl Picture {
         ));
         self.add(format_args!(
             "<circle class=\"seen\" cx=\"{middle:.1}\" cy=\"{y:.1}\" r=\"4\"><title>{} of {} flows arrived</title></circle>",
-            crate::stats::grouped(cell.count),
-            crate::stats::grouped(fit.flows)
+            crate::text::grouped(cell.count),
+            crate::text::grouped(fit.flows)
         ));
     }
 

@@ -14,6 +14,9 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
+/// Where administrators' programs are; plain users often have none of them in `PATH`.
+pub(super) const ADMINISTRATORS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
 /// The time that a program may take in addition to that for its input: many times the longest call seen on a busy machine.
 const TIME: Duration = Duration::from_secs(60);
 /// Bytes of input that a program must process in a second. iptables-restore takes 10 MB and more.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::Tally;
-use crate::stats::grouped;
+use crate::text::grouped;
 
 /// Connections that rules have translated, by their own counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -85,9 +85,6 @@ impl fmt::Display for NewFlow {
 /// Why nothing can be predicted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PredictError {
-    /// Rules of nftables where only those of iptables can be changed.
-    #[error("the rules of {0} are in nftables' language, in which no mistakes can be made yet")]
-    Nftables(String),
     /// Rules that the kernel would not take.
     #[error("the rules of {netns} cannot be walked: {}", .errors.join("; "))]
     Unsound {

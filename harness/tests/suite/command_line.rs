@@ -348,7 +348,7 @@ fn a_scenario_is_read_from_standard_input(#[case] arguments: &[&str], #[case] be
 #[case::rules(&["rules"], 0, "*nat\n")]
 #[case::cascade(&["cascade"], 0, "default/web")]
 fn a_scenario_without_tests_describes_a_cluster(#[case] arguments: &[&str], #[case] code: i32, #[case] said: &str) {
-    let text = std::fs::read_to_string("../scenarios/invalid/no-tests.yaml").expect("a scenario");
+    let text = fs::read_to_string("../scenarios/invalid/no-tests.yaml").expect("a scenario");
     let file = folder(&format!("without-tests-{}", arguments[0])).join("cluster.yaml");
     fs::write(&file, text).expect("a file");
     let output = svclab(arguments).arg(&file).output().expect("svclab starts");

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use super::Step;
 use super::defect::{Defect, Kind};
+use super::group::{Walk, Walked};
 use super::outcome::{Case, Fallen, Fate, Unknown};
-use super::walked::{Walk, Walked};
 use crate::chains::{Chance, Reading};
 use crate::walk::{Destination, End, Inspect, Packet, Reach, RuleEffect, RuleId, Share, Spread};
 

@@ -13,6 +13,7 @@
 mod affinity;
 mod check;
 mod defect;
+mod group;
 mod judge;
 mod ledger;
 mod outcome;

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
 
 use super::Cascade;
 use super::affinity::affinity;
 use super::defect::{Defect, Kind};
+use super::group::Walk;
 use super::judge::{About, Extent, judge};
 use super::outcome::Unknown;
-use super::walked::{Walk, walk};
+use super::walked::walk;
 use crate::chains::iptables::{MASQUERADE, NAMING, destination, service_in};
 use crate::chains::{Endpoint, Group, Kind as Role, Lead, Policy, Reading};
 use crate::cluster::Protocol;
@@ -122,12 +122,6 @@ fn port_without_protocol(rule: usize, chain: Option<&str>) -> Defect {
 fn other_protocol(endpoint: &Endpoint<'_>, service: Protocol) -> Option<Protocol> {
     let fits = |protocol: &Option<Protocol>| protocol.is_none_or(|protocol| protocol == service);
     if endpoint.protocols.iter().any(fits) { None } else { endpoint.protocols.iter().find_map(|protocol| *protocol) }
-}
-
-/// What an endpoint is called.
-pub(super) fn label<'a>(reading: &impl Reading<'a>, chain: &str) -> String {
-    let destination = reading.endpoint(chain).and_then(|own| own.destination);
-    destination.map_or_else(|| chain.to_owned(), |address: SocketAddr| crate::digits::socket(address).to_string())
 }
 
 /// Finds endpoints that translate for a service, but that no rule leads to. In a part of the rules, that rule may be among those that

@@ -1,4 +1,4 @@
-//! Saved rules, read.
+//! Reading saved rules.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,20 +14,20 @@ use svclab_rules::{iptables, nftables};
 use crate::input::{Diagnostic, Diagnostics, Form, both_families, form, other_family};
 use crate::scenario::Span;
 
-/// The rules of a node in the language of a mode.
+/// The rules of a node in one proxy mode.
 pub(super) enum Dump {
     Iptables(iptables::RuleSet),
     Nftables(nftables::Ruleset),
 }
 
-/// An error: its line and column, what is wrong, and how to put it right.
+/// An error: line and column, message, help.
 type Error = ((usize, usize), String, &'static str);
 
 const WHOLE: &str = "Give all that `iptables-save` writes, from the first `*TABLE` to the last `COMMIT`, or `nft list ruleset`; \
     of parts and listings, `svclab cascade` tells the shares.";
 
 impl Dump {
-    /// Reads rules that show at least one service port.
+    /// Reads rules with at least one service port.
     pub(super) fn read(text: &str, path: &Path) -> Result<Self, Diagnostics> {
         Self::of(text).map_err(|errors| {
             let diagnostic = |((line, column), message, help): Error| Diagnostic {
@@ -69,7 +69,7 @@ impl Dump {
         Ok(dump)
     }
 
-    /// What the rules show.
+    /// What is inferred from the rules.
     pub(super) fn shown(&self) -> Inferred {
         match self {
             Self::Iptables(rules) => rules.show(),
@@ -77,7 +77,7 @@ impl Dump {
         }
     }
 
-    /// The mode that they are of.
+    /// The proxy mode.
     pub(super) fn mode(&self) -> ProxyMode {
         match self {
             Self::Iptables(_) => ProxyMode::Iptables,
@@ -85,7 +85,7 @@ impl Dump {
         }
     }
 
-    /// The families that have services in them.
+    /// The families that have services.
     pub(super) fn families(&self) -> Vec<Family> {
         match self {
             Self::Iptables(rules) => vec![rules.family],
@@ -97,7 +97,7 @@ impl Dump {
         }
     }
 
-    /// How they differ from what kube-proxy writes for a node of a cluster; nothing where it cannot write any.
+    /// The differences from the rules that kube-proxy writes for a node; `None` where it cannot write any.
     pub(super) fn differences(&self, cluster: &Cluster, node: &Node) -> Option<Vec<Finding>> {
         match self {
             Self::Iptables(found) => {
@@ -114,7 +114,7 @@ impl Dump {
     }
 }
 
-/// Rules of the family in whose language more of them can be read.
+/// Rules of the family in which more of them parse.
 fn saved(text: &str) -> Result<Dump, Vec<Error>> {
     let read = Family::ALL.map(|family| iptables::parse(text, family));
     let mut fewest: Option<Vec<iptables::ParseError>> = None;

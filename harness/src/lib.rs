@@ -23,8 +23,6 @@ pub mod infer;
 pub mod input;
 pub mod judge;
 pub mod lab;
-#[cfg(test)]
-mod layers;
 pub mod mutate;
 pub mod observation;
 mod output;

@@ -7,7 +7,18 @@ use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
-use crate::stats::grouped;
+/// A number with its thousands grouped: `41,200`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
 
 /// A number of things: `1 test`, `1,200 tests`.
 pub(crate) fn counted<N: Number>(number: N, thing: &str) -> String {
@@ -239,6 +250,16 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case(7, "7")]
+    #[case(999, "999")]
+    #[case(1_000, "1,000")]
+    #[case(41_200, "41,200")]
+    #[case(1_234_567, "1,234,567")]
+    fn groups(#[case] number: u64, #[case] text: &str) {
+        assert_eq!(grouped(number), text);
+    }
 
     #[rstest]
     #[case::none(0, "0 tests")]

@@ -3,7 +3,7 @@
 use svclab_rules::cascade::{Cascade, Chance, Step};
 use svclab_rules::walk::Share;
 
-use crate::stats::grouped;
+use crate::text::grouped;
 
 /// Digits of a share in per cent: the last one is a fifth of what one draw of 2^31 makes.
 const DIGITS: usize = 8;

@@ -7,7 +7,8 @@ use svclab_rules::cascade::Cascade;
 use svclab_rules::walk::Share;
 
 use crate::observation::{INDEPENDENT, Tally};
-use crate::stats::{Fit, Goal, conclude, fit, grouped, is_clear};
+use crate::stats::{Fit, Goal, conclude, fit, is_clear};
+use crate::text::grouped;
 
 /// What came of many fresh flows through the rules of one cascade.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,7 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 
 use super::console::Console;
 use crate::probe::Progress;
-use crate::stats::grouped;
+use crate::text::grouped;
 
 /// How often bars are drawn anew.
 const EVERY: Duration = Duration::from_millis(200);

@@ -6,8 +6,8 @@ use super::words::{self, expected_source, is_at, label};
 use super::{Context, Field, Findings, Shares, check_source};
 use crate::observation::{INDEPENDENT, Tally};
 use crate::scenario::{Balance, Expectation, ExpectedOutcome, SourceExpectation, Target};
-use crate::stats::{FalseAlarmRate, conclude, fit, flows_to_tell, grouped};
-use crate::text::counted;
+use crate::stats::{FalseAlarmRate, conclude, fit, flows_to_tell};
+use crate::text::{counted, grouped};
 
 pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context, findings: &mut Findings) {
     let targets: &[Target] = match &expectation.outcome {

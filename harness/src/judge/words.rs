@@ -7,8 +7,8 @@ use crate::observation::{Delivery, Observation, ObservedOutcome, Tally};
 use crate::scenario::{
     Balance, DropPlace, Expectation, ExpectedOutcome, Probe, RejectKind, ReplyExpectation, SourceExpectation, Target,
 };
-use crate::stats::{grouped, percent};
-use crate::text::{UNDERLAY, drop_words};
+use crate::stats::percent;
+use crate::text::{UNDERLAY, drop_words, grouped};
 use crate::wire::Rejection;
 
 /// Names that a list shows before it says how many more there are.

@@ -14,6 +14,9 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
+/// Where administrators' programs are; plain users often have none of them in `PATH`.
+pub(super) const ADMINISTRATORS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
 /// How long a program may take, beside what its input takes: on a busy machine, many times what any call was seen to take.
 const TIME: Duration = Duration::from_secs(60);
 /// How many bytes of input a program must work off in a second. iptables-restore takes 10 MB and more.

@@ -110,7 +110,7 @@ impl Entry {
         let tuple = |kind, addresses, port| socket_address(message.attribute(kind)?, addresses, port);
         let layer_4 = attribute(message.attribute(ORIGINAL)?, LAYER_4)?;
         let flow = Flow {
-            protocol: protocol(*attribute(layer_4, NUMBER)?.first()?)?,
+            protocol: Protocol::of_number(*attribute(layer_4, NUMBER)?.first()?)?,
             original_destination: tuple(ORIGINAL, DESTINATIONS, DESTINATION_PORT)?,
             reply_source: tuple(REPLY, SOURCES, SOURCE_PORT)?,
         };
@@ -121,15 +121,6 @@ impl Entry {
     fn key(&self) -> Vec<u8> {
         let part = |kind, flags| Some(encode(kind | flags, self.message.attribute(kind)?));
         [part(ORIGINAL, NESTED), part(ZONE, 0)].into_iter().flatten().flatten().collect()
-    }
-}
-
-fn protocol(number: u8) -> Option<Protocol> {
-    match number {
-        6 => Some(Protocol::Tcp),
-        17 => Some(Protocol::Udp),
-        132 => Some(Protocol::Sctp),
-        _ => None,
     }
 }
 

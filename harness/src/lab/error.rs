@@ -6,7 +6,7 @@ use std::io;
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
-use super::programs::ADMINISTRATORS;
+use super::call::ADMINISTRATORS;
 use crate::scenario::Span;
 use crate::text::reason;
 use crate::topology::Sysctl;

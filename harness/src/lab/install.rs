@@ -1,40 +1,13 @@
 //! Rules into namespaces, by the programs that administrators use.
 
-use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::cluster::ProxyMode;
 use svclab_rules::iptables::LONGEST_LINE;
 
-use super::LabError;
 use super::namespaces::{Namespace, find};
+use super::{Backend, LabError};
 use super::{installed, nfacct, programs};
 use crate::documents::Document;
 use crate::text::shortened;
-
-/// Which of the two implementations of iptables installs rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Backend {
-    /// The one that the system's `iptables-restore` is.
-    #[default]
-    System,
-    /// iptables-nft.
-    Nft,
-    /// iptables-legacy.
-    Legacy,
-}
-
-impl Backend {
-    /// The program that installs a document.
-    pub fn program(self, mode: ProxyMode, family: Family) -> &'static str {
-        match (mode, family, self) {
-            (ProxyMode::Nftables, ..) => "nft",
-            (_, Family::Ipv4, Self::System) => "iptables-restore",
-            (_, Family::Ipv6, Self::System) => "ip6tables-restore",
-            (_, Family::Ipv4, Self::Nft) => "iptables-nft-restore",
-            (_, Family::Ipv6, Self::Nft) => "ip6tables-nft-restore",
-            (_, Family::Ipv4, Self::Legacy) => "iptables-legacy-restore",
-            (_, Family::Ipv6, Self::Legacy) => "ip6tables-legacy-restore",
-        }
-    }
-}
 
 /// Installs documents, each in place of what stands in its tables, several at the same time and while `meanwhile` runs; those of
 /// one namespace one after the other, as they come.
@@ -121,6 +94,7 @@ fn line_number(message: &str) -> Option<usize> {
 mod tests {
     use std::sync::Arc;
 
+    use svclab_rules::cluster::Family;
     use svclab_rules::iptables::RuleSet;
 
     use super::*;

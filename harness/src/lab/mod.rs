@@ -4,6 +4,7 @@
 //! has hangs on file descriptors and on the mount namespace of that thread: when the thread ends, or the process is
 //! killed, the kernel removes all of it.
 
+mod backend;
 mod barrier;
 mod call;
 mod channel;
@@ -27,9 +28,9 @@ mod tracing;
 use std::os::fd::OwnedFd;
 use std::thread;
 
+pub use backend::Backend;
 pub(crate) use error::INSTALL;
 pub use error::LabError;
-pub use install::Backend;
 pub use sandbox::{become_privileged, is_privileged};
 
 pub(crate) use barrier::{Barrier, allowed_processors, stay_on};

@@ -14,12 +14,9 @@ use nix::unistd::{AccessFlags, access};
 
 use super::LabError;
 use super::barrier::{allowed_processors, leave_processor};
-use super::call::{CallError, Limits, call};
+use super::call::{ADMINISTRATORS, CallError, Limits, call};
 use super::namespaces::Namespace;
 use crate::text::{printable, reason};
-
-/// Where administrators' programs are; plain users often have none of them in `PATH`.
-pub(super) const ADMINISTRATORS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Where a program is: in `PATH`, or where administrators' programs are.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {

@@ -14,7 +14,7 @@ use crate::predict::{Network, NewFlow};
 use crate::probe::ProbeError;
 use crate::run::{RunError, Session};
 use crate::scenario::{Probe, Scenario, Step, Test};
-use crate::sources::Context;
+use crate::sources::{Context, Sources};
 use crate::stats::Goal;
 use crate::verify::{Disagreement, QuestionList};
 
@@ -227,7 +227,7 @@ impl Trial<'_, '_, '_> {
             };
             for (at, observed) in together.iter().zip(&flows) {
                 let flow = NewFlow::of(&inquiry.probes[*at], observed.source.port());
-                let sources = context.sources(&inquiry.asked[*at], &flow, observed);
+                let sources = Sources::about(context, &inquiry.asked[*at], &flow, observed);
                 let disagreement = sources.disagreement_with(self.released);
                 if disagreement.is_some_and(|(disagreement, _)| counts(disagreement)) {
                     parted.push(*at);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::Tally;
-use crate::stats::grouped;
+use crate::text::grouped;
 
 /// How many connections rules have translated, as their own counters say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -56,7 +56,7 @@ impl Failure<'_> {
         let context = Context::of::<RunError>(&scenario.hosts, prober.lab().topology(), documents, cluster)?;
         let sent = NewFlow::of(probe, flow.source.port());
         let question = context.question(probe);
-        let sources = question.as_ref().map(|question| context.sources(question, &sent, &flow));
+        let sources = question.as_ref().map(|question| Sources::about(&context, question, &sent, &flow));
         let prediction = sources.as_ref().and_then(|sources| sources.prediction.as_ref());
         let seen = FlowOutcome::observed(&flow);
         let way = prediction.map(|prediction| Way::of(&context.network, prediction, &seen, traced.as_deref().ok()));

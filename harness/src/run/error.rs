@@ -8,8 +8,8 @@ use crate::predict::PredictError;
 use crate::probe::ProbeError;
 use crate::report::{Cause, Trouble};
 use crate::scenario::{MOST_FLOWS, Span};
-use crate::stats::{StatsError, grouped};
-use crate::text::{printable, reason};
+use crate::stats::StatsError;
+use crate::text::{grouped, printable, reason};
 use svclab_rules::ruleset::Unsupported;
 
 /// What ends a scenario early.

@@ -8,10 +8,8 @@ use svclab_rules::promise::{Promise, Promises, Question, VantagePoint};
 use svclab_rules::ruleset::Unsupported;
 
 use super::compare::Comparison;
-use super::part::Sources;
 use crate::documents::Document;
-use crate::observation::FlowObservation;
-use crate::predict::{Network, NewFlow, PredictError, PredictedOutcome};
+use crate::predict::{Network, PredictError, PredictedOutcome};
 use crate::scenario::{Host, Probe, Vantage};
 use crate::topology::{Netns, Topology};
 
@@ -71,16 +69,6 @@ impl<'a> Context<'a> {
     /// The Service API's answer to a question.
     pub(crate) fn promise(&self, question: &Question) -> Promise {
         self.promises.about(question)
-    }
-
-    /// The three sources about a question, where `flow` was sent for it and `observed`.
-    pub(crate) fn sources<'c>(
-        &'c self,
-        question: &'c Question,
-        flow: &'c NewFlow,
-        observed: &FlowObservation,
-    ) -> Sources<'c, 'a> {
-        Sources::about(self, question, flow, observed)
     }
 
     /// Predicted outcomes of a question in words that are equal where its promise does not distinguish them.

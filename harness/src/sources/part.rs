@@ -23,7 +23,7 @@ pub(crate) struct Sources<'c, 'a> {
 
 impl<'c, 'a> Sources<'c, 'a> {
     /// What all say of one flow of a question.
-    pub(super) fn about(
+    pub(crate) fn about(
         context: &'c Context<'a>,
         question: &'c Question,
         sent: &'c NewFlow,

@@ -45,6 +45,6 @@ pub use binomial::{Interval, interval, two_sided};
 pub use chi_square::{ChiSquare, chi_square};
 pub use fit::{Cell, Fit, Global, StatsError, fit};
 pub use independence::{Contingency, Independence};
-pub use numbers::{grouped, percent};
+pub use numbers::percent;
 pub use rate::{FalseAlarmRate, Goal};
-pub use sample::{detectable_bias, flows_to_tell, sample_size};
+pub use sample::{flows_to_tell, sample_size};

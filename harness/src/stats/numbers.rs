@@ -14,19 +14,6 @@ pub(super) fn power_of_ten(number: f64) -> String {
     format!("{number:.0e}")
 }
 
-/// A number with its thousands grouped: `41,200`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A share in percent, with as many digits as it takes to see it: `33.3 %`, `4.1 %`, `0.52 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;

@@ -51,36 +51,6 @@ pub fn sample_size(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
     Ok(needed.max().unwrap_or(1))
 }
 
-/// The smallest relative bias of one endpoint that so many flows reveal with this probability, whichever endpoint it
-/// is; `None` where they would not even reveal an endpoint that gets nothing.
-///
-/// # Errors
-///
-/// As [`sample_size`].
-pub fn detectable_bias(
-    shares: &[f64],
-    flows: u64,
-    wanted: f64,
-    rate: FalseAlarmRate,
-) -> Result<Option<f64>, StatsError> {
-    check(shares, wanted)?;
-    let side = side(shares, rate);
-    let suffices = |bias: f64| extremes(shares).all(|share| power(flows, share, bias, side) >= wanted);
-    if !suffices(1.0) {
-        return Ok(None);
-    }
-    let (mut low, mut high) = (0.0, 1.0);
-    while high - low > 1e-4 * high {
-        let middle = f64::midpoint(low, high);
-        if suffices(middle) {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    Ok(Some(high))
-}
-
 fn check(shares: &[f64], power: f64) -> Result<(), StatsError> {
     check_shares(shares)?;
     if power > 0.0 && power < 1.0 {

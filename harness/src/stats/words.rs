@@ -1,7 +1,8 @@
 //! What a test of shares showed, in words.
 
 use super::fit::{Cell, Fit, Global};
-use super::numbers::{chance, grouped, percent};
+use super::numbers::{chance, percent};
+use crate::text::grouped;
 
 impl Fit {
     /// What the test showed, in a sentence for each finding. Endpoints are named by the caller, by their index.

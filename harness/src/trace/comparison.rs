@@ -1,10 +1,11 @@
 //! The kernel's path beside the predicted one.
 
 use svclab_rules::cluster::Family;
+use svclab_rules::ruleset::Rule;
 use svclab_rules::walk::{Evaluated, Transport};
 
 use super::{Passage, TraceSource, Traced, TracedWhat};
-use crate::predict::{AnyRule, MatchedRule, Network, PredictedBranch, Stage};
+use crate::predict::{MatchedRule, Network, PredictedBranch, Stage};
 use crate::sources::FlowOutcome;
 use crate::topology::NetnsId;
 
@@ -100,7 +101,7 @@ fn by_source<'m, 't>(
     predicted: Vec<Predicted<'m>>,
     kernel: Vec<&'t Traced>,
 ) -> Vec<(Vec<Predicted<'m>>, Vec<&'t Traced>)> {
-    let is_of_iptables = |one: &Predicted<'_>| matches!(one.met.rule, AnyRule::Iptables { .. });
+    let is_of_iptables = |one: &Predicted<'_>| matches!(one.met.rule, Rule::Iptables { .. });
     let is_of_legacy = |one: &&Traced| one.trace_source == TraceSource::Legacy;
     if !kernel.iter().any(is_of_legacy) || predicted.iter().all(is_of_iptables) {
         return vec![(predicted, kernel)];

@@ -28,7 +28,7 @@ pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification
     let mut findings = Findings::default();
     for (number, observed) in flows.iter().enumerate() {
         let sent = NewFlow::of(&probes[number], observed.source.port());
-        let sources = context.sources(&asked[number], &sent, observed);
+        let sources = Sources::about(&context, &asked[number], &sent, observed);
         let disagreement = sources.disagreement_with(&released);
         let kind = AddressKind::of(cluster, asked[number].to.ip());
         verification.not_promised += usize::from(sources.promise.outcome == Outcome::NotPromised);

@@ -1,6 +1,7 @@
 //! What a pod answers.
 
-use super::probe::{ANSWER_MARK, REQUEST_MARK, TTL, syn_options};
+use super::content::{ANSWER_MARK, REQUEST_MARK};
+use super::probe::{TTL, syn_options};
 use super::{Chunk, Icmp, Init, Packet, Sctp, Tcp, TcpFlags, Transport, Udp};
 
 /// What a well-behaved pod answers, with no state of its own:

@@ -24,6 +24,7 @@
 
 mod answer;
 mod checksum;
+mod content;
 mod decode;
 mod describe;
 mod encode;
@@ -41,6 +42,8 @@ mod tests;
 
 pub use answer::answer;
 pub use checksum::{ChecksumError, checksum_errors, checksum_errors_ip};
+pub use content::Content;
+pub(crate) use content::{is_answer, is_request};
 pub use decode::DecodeError;
 pub(crate) use decode::VXLAN_PORT;
 pub use encode::EncodeError;
@@ -48,9 +51,8 @@ pub use flow::Flow;
 pub use packet::{
     Chunk, Echo, Frame, Icmp, IcmpError, Init, Mac, Packet, Sctp, Tcp, TcpFlags, TcpOptions, Transport, Udp, Vxlan,
 };
-pub use peek::{Content, FlowKey, peek, peek_ip};
+pub use peek::{FlowKey, peek, peek_ip};
 pub use probe::probe;
-pub(crate) use probe::{is_answer, is_request};
 pub use rejection::{RejectKind, Rejection, rejection};
 pub use tag::Tag;
 pub use template::Template;

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::Protocol;
 
-use super::{Content, Flow, Tag};
+use super::content::{Content, read_payload};
+use super::{Flow, Tag};
 
 /// An Ethernet address, shown as `02:00:00:00:00:01`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -281,7 +282,7 @@ impl Packet {
                     None
                 }
             }),
-            Transport::Udp(udp) => super::probe::read_payload(&udp.payload),
+            Transport::Udp(udp) => read_payload(&udp.payload),
             Transport::Sctp(Sctp { chunk: Some(Chunk::Init(init)), .. }) => {
                 Tag::from_words(init.initiate_tag, init.initial_tsn).map(Content::Request)
             }

@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use svclab_rules::cluster::Protocol;
 
-use super::{Flow, Tag, TcpFlags, probe};
+use super::content::{Content, read_payload};
+use super::{Flow, Tag, TcpFlags};
 
 /// What counting needs to know of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,17 +14,6 @@ pub struct FlowKey {
     pub flow: Flow,
     /// Whether it is svclab's, and whose.
     pub content: Content,
-}
-
-/// What a packet is to svclab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
-    /// A probe.
-    Request(Tag),
-    /// The answer to a probe.
-    Answer(Tag),
-    /// Neither; a rejection, data, or somebody else's.
-    Other,
 }
 
 const ETHERNET: usize = 14;
@@ -80,7 +70,7 @@ fn peek_transport(number: u8, source: IpAddr, destination: IpAddr, bytes: &[u8])
     let &[a, b, c, d] = bytes.first_chunk()?;
     let (protocol, content) = match number {
         6 => (Protocol::Tcp, tcp_content(bytes)),
-        17 => (Protocol::Udp, bytes.get(8..).and_then(probe::read_payload)),
+        17 => (Protocol::Udp, bytes.get(8..).and_then(read_payload)),
         132 => (Protocol::Sctp, sctp_content(bytes)),
         _ => return None,
     };

@@ -6,7 +6,6 @@
 use std::collections::{HashMap, HashSet};
 
 use super::defect::{Defect, Kind};
-use super::read::label;
 use crate::chains::{Group, Key, Note, Reading, Recall};
 
 /// A rule of the group's chain that leads clients to the endpoint that they had before.
@@ -150,4 +149,10 @@ fn times(recalls: &[Back<'_>], label: impl Fn(&str) -> String) -> Vec<Defect> {
         Defect { rule: back.rule, kind }
     };
     others.map(defect).collect()
+}
+
+/// An endpoint's address and port, or its chain where no rule of it translates.
+fn label<'a>(reading: &impl Reading<'a>, chain: &str) -> String {
+    let destination = reading.endpoint(chain).and_then(|own| own.destination);
+    destination.map_or_else(|| chain.to_owned(), |address| crate::digits::socket(address).to_string())
 }

@@ -3,8 +3,8 @@
 use super::Cascade;
 use super::check::check;
 use super::defect::{Defect, Kind};
+use super::group::Walked;
 use super::outcome::Unknown;
-use super::walked::Walked;
 use crate::chains::Frontend;
 use crate::cluster::Protocol;
 use crate::walk::Share;

@@ -95,8 +95,8 @@ pub(super) fn packets(family: Family, protocol: Protocol, frontends: &[Frontend]
 }
 
 fn opening(number: u8, source: u16, destination: u16) -> Transport {
-    let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|one| one.number() == number);
-    protocol.map_or(Transport::Other(number), |protocol| Transport::opening(protocol, source, destination))
+    Protocol::of_number(number)
+        .map_or(Transport::Other(number), |protocol| Transport::opening(protocol, source, destination))
 }
 
 /// The interface whose name is this number, as [`Edges`] has it.
@@ -119,7 +119,7 @@ pub(super) fn difference(packet: &Packet, main: &Packet) -> String {
     }
     let target = |packet: &Packet| (packet.transport.protocol(), packet.destination, packet.tuple().destination_port);
     if target(packet) != target(main) {
-        let name = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|one| one.number() == own.protocol);
+        let name = Protocol::of_number(own.protocol);
         let name = name.map_or("another protocol", |name| name.as_str());
         words.push(format!("by {name} to {}", std::net::SocketAddr::new(own.destination, own.destination_port)));
     }

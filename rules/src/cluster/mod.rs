@@ -10,13 +10,15 @@ mod names;
 mod node;
 pub mod objects;
 mod pod;
+mod protocol;
 mod proxy;
 mod service;
 
 pub use endpoints::{Endpoint, EndpointPort, EndpointSlice};
-pub use names::{Family, ObjectName, Protocol, UnknownProtocol};
+pub use names::{Family, ObjectName};
 pub use node::Node;
 pub use pod::{ContainerPort, Pod};
+pub use protocol::{Protocol, ProtocolNumber, UnknownProtocol};
 pub use proxy::{DetectLocal, ProxyConfig, ProxyMode};
 pub use service::{
     ExternalTrafficPolicy, InternalTrafficPolicy, IpMode, LoadBalancerIngress, Service, ServicePort, ServiceType,

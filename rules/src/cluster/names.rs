@@ -1,8 +1,7 @@
-//! Names, protocols and address families.
+//! Names and address families.
 
 use std::fmt;
 use std::net::IpAddr;
-use std::str::FromStr;
 
 /// The namespace and name of an object, shown as `namespace/name`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,62 +22,6 @@ impl ObjectName {
 impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
-/// A transport protocol that a Service port can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Protocol {
-    /// TCP, the default of the API.
-    #[default]
-    Tcp,
-    /// UDP.
-    Udp,
-    /// SCTP.
-    Sctp,
-}
-
-impl Protocol {
-    /// The name in iptables' and svclab's spelling: `tcp`, `udp`, `sctp`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-            Self::Sctp => "sctp",
-        }
-    }
-
-    /// The protocol's number in an IP header.
-    pub fn number(self) -> u8 {
-        match self {
-            Self::Tcp => 6,
-            Self::Udp => 17,
-            Self::Sctp => 132,
-        }
-    }
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A protocol name that is none of tcp, udp and sctp.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown protocol `{0}`")]
-pub struct UnknownProtocol(pub String);
-
-impl FromStr for Protocol {
-    type Err = UnknownProtocol;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "tcp" | "TCP" => Ok(Self::Tcp),
-            "udp" | "UDP" => Ok(Self::Udp),
-            "sctp" | "SCTP" => Ok(Self::Sctp),
-            other => Err(UnknownProtocol(other.to_owned())),
-        }
     }
 }
 

@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use super::matches::Match;
 use super::target::Target;
-use super::values::{ChainName, Negatable, Network, ProtocolNumber};
-use crate::cluster::Family;
+use super::values::{ChainName, Negatable, Network};
+use crate::cluster::{Family, ProtocolNumber};
 
 /// All tables of one family.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use super::ast::{Chain, Counters, Policy, Rule, RuleSet};
-use super::values::{Negatable, Network, ProtocolNumber};
-use crate::cluster::Family;
+use super::values::{Negatable, Network};
+use crate::cluster::{Family, ProtocolNumber};
 use crate::digits;
 
 mod matches;

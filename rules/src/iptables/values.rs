@@ -1,4 +1,4 @@
-//! What rules are made of: names of chains, conditions and their opposites, addresses, protocols.
+//! What rules are made of: names of chains, conditions and their opposites, addresses.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrayvec::ArrayString;
 use ipnet::IpNet;
 
-use crate::cluster::{Family, Protocol};
+use crate::cluster::Family;
 
 /// The name of a chain. Cheap to clone and to compare: it stands in place.
 #[derive(Clone, PartialEq, Eq)]
@@ -136,58 +136,5 @@ impl Network {
             Self::Prefix(range) => Family::of(range.addr()),
             Self::Masked(masked) => Family::of(masked.0),
         }
-    }
-}
-
-/// A protocol's number in the IP header; 0 stands for all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProtocolNumber(pub u8);
-
-/// Names that iptables knows by itself or finds in `/etc/protocols`. The first name of a number is the one shown.
-const PROTOCOLS: &[(u8, &str)] = &[
-    (0, "all"),
-    (1, "icmp"),
-    (2, "igmp"),
-    (4, "ipencap"),
-    (6, "tcp"),
-    (17, "udp"),
-    (33, "dccp"),
-    (41, "ipv6"),
-    (47, "gre"),
-    (50, "esp"),
-    (51, "ah"),
-    (58, "ipv6-icmp"),
-    (58, "icmpv6"),
-    (89, "ospf"),
-    (103, "pim"),
-    (112, "vrrp"),
-    (132, "sctp"),
-    (135, "mobility-header"),
-    (135, "ipv6-mh"),
-    (135, "mh"),
-    (136, "udplite"),
-];
-
-impl ProtocolNumber {
-    /// The protocol of a name or number, in any case of letters.
-    pub fn parse(text: &str) -> Option<Self> {
-        let by_name = PROTOCOLS.iter().find(|(_, name)| name.eq_ignore_ascii_case(text)).map(|(number, _)| *number);
-        by_name.or_else(|| text.parse().ok()).map(Self)
-    }
-
-    /// The name, for protocols that have a well-known one.
-    pub fn name(self) -> Option<&'static str> {
-        PROTOCOLS.iter().find(|(number, _)| *number == self.0).map(|(_, name)| *name)
-    }
-
-    /// The transport protocol, for those with ports that Services know.
-    pub fn transport(self) -> Option<Protocol> {
-        [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|protocol| protocol.number() == self.0)
-    }
-}
-
-impl From<Protocol> for ProtocolNumber {
-    fn from(protocol: Protocol) -> Self {
-        Self(protocol.number())
     }
 }

@@ -1,6 +1,7 @@
 //! Topology hints: which endpoints are meant for this node.
 
-use super::{EndpointView, ServicePortView};
+use super::endpoints::EndpointView;
+use super::service_port::ServicePortView;
 use crate::cluster::{Cluster, Endpoint, Node};
 use crate::profile::Profile;
 

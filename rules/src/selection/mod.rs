@@ -2,18 +2,20 @@
 //! serve them.
 //!
 //! [`service_ports`] joins services with their slices; [`ServicePortView::select`] decides which of the endpoints
-//! traffic goes to, by traffic policy, topology hints and conditions. [`notes`] tells what has no part in it.
+//! traffic goes to, by traffic policy, topology hints and conditions. [`notes`] lists the objects that have no effect on rules.
 
 mod endpoints;
 mod hints;
 mod local_traffic;
 mod node_ports;
 mod notes;
+mod selected;
 mod service_port;
 
-pub use endpoints::{EndpointText, EndpointView, Selected};
+pub use endpoints::{EndpointText, EndpointView};
 pub use local_traffic::LocalTraffic;
 pub use node_ports::NodePortAddresses;
 pub use notes::notes;
+pub use selected::Selected;
 pub(crate) use service_port::Slices;
 pub use service_port::{ServicePortView, service_ports};

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use rstest::rstest;
-use svclab_rules::cluster::{Cluster, Family};
+use svclab_rules::cluster::{Cluster, Family, ProtocolNumber};
 use svclab_rules::compare::{Difference, Finding, compare};
-use svclab_rules::iptables::{Chain, Negatable, ProtocolNumber, RuleSet, Target, generate, parse, print_rule};
+use svclab_rules::iptables::{Chain, Negatable, RuleSet, Target, generate, parse, print_rule};
 use svclab_rules::nftables::{self, Element, Key, Ruleset, Verdict};
 
 /// At most so many rules of a recording are changed in other ways than being deleted, spread over all of it.

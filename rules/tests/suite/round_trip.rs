@@ -6,11 +6,11 @@ use ipnet::IpNet;
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
-use svclab_rules::cluster::{Family, Protocol};
+use svclab_rules::cluster::{Family, Protocol, ProtocolNumber};
 use svclab_rules::iptables::{
     self, AddressType, Chain, Counters, IpSet, Masked, Match, Multiport, Nat, Negatable, Network, Other, Physdev,
-    Policy, PortRange, Ports, Probability, ProtocolNumber, Recent, RecentAction, RejectWith, RouteType, Rule, RuleSet,
-    Side, States, Statistic, Table, TableName, Target, TcpFlags,
+    Policy, PortRange, Ports, Probability, Recent, RecentAction, RejectWith, RouteType, Rule, RuleSet, Side, States,
+    Statistic, Table, TableName, Target, TcpFlags,
 };
 use svclab_rules::nftables::{
     self, AddressRange, Addresses, Condition, ConnectionState, LookupKey, MarkChange, Name, Ruleset,

@@ -3,8 +3,8 @@
 use super::MOST_ROWS;
 use crate::cascade::sample::Sample;
 use crate::page::{BAD, Page};
-use crate::stats::{Cell, Fit, grouped, percent};
-use crate::text::counted;
+use crate::stats::{Cell, Fit, percent};
+use crate::text::{counted, grouped};
 
 /// The columns of an interval's picture.
 const NARROWEST: usize = 11;

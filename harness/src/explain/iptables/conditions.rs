@@ -1,8 +1,9 @@
 //! What a rule asks for, in words.
 
+use svclab_rules::cluster::ProtocolNumber;
 use svclab_rules::iptables::{
-    AddressType, Masked, Match, Negatable, Network, PortRange, ProtocolNumber, Recent, RecentAction, RouteType, Rule,
-    Side, States, Statistic,
+    AddressType, Masked, Match, Negatable, Network, PortRange, Recent, RecentAction, RouteType, Rule, Side, States,
+    Statistic,
 };
 
 /// What a rule asks of packets, as a fragment: `to 10.96.0.10, tcp, to port 80`. Chance is left out.

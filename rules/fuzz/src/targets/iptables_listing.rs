@@ -2,14 +2,14 @@
 
 use svclab_rules::iptables::{parse, parse_listing, print};
 
-use super::infer;
+use super::rules_folder;
 use crate::{Target, corpus};
 
 /// The target.
 pub const TARGET: Target = Target { name: "iptables_listing", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [infer("fuzz/corpus/iptables-listing"), infer("fuzz/regressions/iptables_listing")];
+    let folders = [rules_folder("fuzz/corpus/iptables-listing"), rules_folder("fuzz/regressions/iptables_listing")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".txt"])
 }
 

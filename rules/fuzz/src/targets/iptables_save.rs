@@ -6,14 +6,14 @@ use svclab_rules::infer::Show;
 use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::{parse, print};
 
-use super::infer;
+use super::rules_folder;
 use crate::{Target, corpus};
 
 /// The target.
 pub const TARGET: Target = Target { name: "iptables_save", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [infer("tests/golden"), infer("fuzz/regressions/iptables_save")];
+    let folders = [rules_folder("tests/golden"), rules_folder("fuzz/regressions/iptables_save")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &["tables-save.txt", ".rules"])
 }
 

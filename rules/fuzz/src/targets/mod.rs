@@ -9,6 +9,6 @@ pub mod objects;
 use std::path::{Path, PathBuf};
 
 /// A folder of the crate `svclab-rules`.
-fn infer(folder: &str) -> PathBuf {
+fn rules_folder(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)
 }

@@ -4,14 +4,14 @@ use svclab_rules::compare::compare;
 use svclab_rules::infer::Show;
 use svclab_rules::nftables::{parse, print};
 
-use super::infer;
+use super::rules_folder;
 use crate::{Target, corpus};
 
 /// The target.
 pub const TARGET: Target = Target { name: "nft_json", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [infer("fuzz/corpus/nft-json"), infer("fuzz/regressions/nft_json")];
+    let folders = [rules_folder("fuzz/corpus/nft-json"), rules_folder("fuzz/regressions/nft_json")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".json"])
 }
 

@@ -4,14 +4,14 @@ use svclab_rules::compare::compare;
 use svclab_rules::infer::Show;
 use svclab_rules::nftables::{Ruleset, parse, parse_all, print, print_sync};
 
-use super::infer;
+use super::rules_folder;
 use crate::{Target, corpus};
 
 /// The target.
 pub const TARGET: Target = Target { name: "nft_text", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [infer("tests/golden"), infer("fuzz/regressions/nft_text")];
+    let folders = [rules_folder("tests/golden"), rules_folder("fuzz/regressions/nft_text")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &["nft-ruleset.txt", ".nft"])
 }
 

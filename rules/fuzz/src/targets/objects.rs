@@ -4,14 +4,14 @@ use svclab_rules::cluster::objects::{Object, assemble};
 use svclab_rules::cluster::{Cluster, Family, ProxyConfig};
 use svclab_rules::{iptables, nftables};
 
-use super::{infer, nft_text};
+use super::{nft_text, rules_folder};
 use crate::{Target, corpus};
 
 /// The target.
 pub const TARGET: Target = Target { name: "objects", corpus, check };
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folders = [infer("fuzz/corpus/objects"), infer("fuzz/regressions/objects")];
+    let folders = [rules_folder("fuzz/corpus/objects"), rules_folder("fuzz/regressions/objects")];
     corpus::files(&folders.each_ref().map(AsRef::as_ref), &[".json"])
 }
 

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::condition::{AddressTypes, Between, Condition, ConnectionPart, Conntrack, Field};
-use crate::cluster::Family;
+use crate::cluster::{Family, ProtocolNumber};
 use crate::iptables::parse::values;
-use crate::iptables::{Negatable, Other, ProtocolNumber};
+use crate::iptables::{Negatable, Other};
 use crate::walk::{Direction, bits};
 
 /// The condition of a match; nothing where it always holds.

@@ -5,14 +5,14 @@ use std::ops::Range;
 use super::super::ast::{Counters, Rule};
 use super::super::matches::{Match, Other};
 use super::super::target::Target;
-use super::super::values::{Negatable, ProtocolNumber};
+use super::super::values::Negatable;
 use super::conditions::{Kind, condition};
 use super::guard;
 use super::options::{Given, Options, Owner};
 use super::target::{built_in, extension, lacking};
 use super::values;
 use super::words::{Fault, Word, split};
-use crate::cluster::Family;
+use crate::cluster::{Family, ProtocolNumber};
 
 /// A `-m` that was read.
 struct Loaded<'a> {

@@ -14,9 +14,9 @@ use std::net::IpAddr;
 use super::super::ast::{Chain, Policy, Rule, RuleSet, TableName};
 use super::super::matches::{Match, Other, PortRange, Ports, Probability, Recent, RecentAction, Statistic, TcpFlags};
 use super::super::target::{Nat, Target};
-use super::super::values::{Negatable, ProtocolNumber};
+use super::super::values::Negatable;
 use super::values;
-use crate::cluster::{Family, Protocol};
+use crate::cluster::{Family, Protocol, ProtocolNumber};
 use action::Action;
 use condition::condition;
 
@@ -281,7 +281,7 @@ impl Words<'_, '_> {
 
     /// Reads what begins with a word, and tells how many words more were taken; none where it is not known.
     fn extension(&mut self, word: &str, rest: &[&str]) -> Option<usize> {
-        let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|own| own.as_str() == word);
+        let protocol = word.parse::<Protocol>().ok();
         match (word, rest) {
             ("/*", _) => {
                 let end = rest.iter().position(|word| *word == "*/")?;
@@ -351,13 +351,15 @@ impl Words<'_, '_> {
         let at = |key: &str| words.iter().position(|word| *word == key);
         let value = |key: &str| at(key).and_then(|at| words.get(at + 1)).copied();
         let mask = value("mask:").and_then(|mask| mask.parse().ok());
+        // `--name` takes no option for a name, and rules are saved without quotes around it.
+        let name = value("name:").filter(|name| !name.starts_with(['-', '!']) && !name.contains(['"', '\'', '\\']))?;
         self.rule.matches.push(Match::Recent(Box::new(Recent {
             action: Negatable { negated, value: action },
             seconds: value("seconds:").and_then(|seconds| seconds.parse().ok()),
             reap: words.contains(&"reap"),
             hit_count: value("hit_count:").and_then(|count| count.parse().ok()),
             same_ttl: words.contains(&"TTL-Match"),
-            name: value("name:").unwrap_or_default().into(),
+            name: name.into(),
             mask: mask.unwrap_or(IpAddr::from([255; 4])),
             destination: value("side:") == Some("dest"),
         })));

@@ -65,12 +65,11 @@ fn key_part(value: &Value, datatype: Datatype) -> Option<Key> {
 
 /// `tcp`, or 6 as `nft -n` shows it.
 pub(super) fn protocol(value: &Value) -> Option<Protocol> {
-    let all = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
-    all.into_iter().find(|protocol| match value {
-        Value::Text(name) => name == protocol.as_str(),
-        Value::Number(number) => *number == u32::from(protocol.number()),
-        _ => false,
-    })
+    match value {
+        Value::Text(name) => name.parse().ok(),
+        Value::Number(number) => Protocol::of_number(u8::try_from(*number).ok()?),
+        _ => None,
+    }
 }
 
 pub(super) fn verdict(found: &json::Verdict) -> Verdict {

@@ -142,6 +142,20 @@ fn control_characters_of_comments_are_refused_when_printed_and_read(#[case] comm
     assert!(errors[0].message.starts_with("the control character"), "{errors:?}");
 }
 
+#[rstest]
+#[case::option("recent: CHECK name: --")]
+#[case::negation("recent: CHECK name: !")]
+#[case::quote("recent: CHECK name: \"a")]
+#[case::missing("recent: CHECK")]
+fn a_recent_list_without_a_valid_name_is_kept_as_text(#[case] listed: &str) {
+    let text =
+        format!("Chain K (1 references)\nA 0 -- 0.0.0.0/0 0.0.0.0/0 {listed} side: source mask: 255.255.255.255");
+    let rules = parse_listing(&text).unwrap().rules;
+    let recent = |found: &Match| matches!(found, Match::Recent(_));
+    assert!(!rules.rules(TableName::Nat, "K")[0].matches.iter().any(recent));
+    parse(&crate::iptables::print(&rules), Family::Ipv4).expect("it is read back");
+}
+
 #[test]
 fn prose_has_no_chains() {
     assert_eq!(parse_listing("Chain of events (as seen)\nall -- is well"), None);

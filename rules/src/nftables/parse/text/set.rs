@@ -16,6 +16,10 @@ impl<'a> Reader<'a> {
         let mut lines = Vec::new();
         while let Some(word) = self.inside()? {
             match word.text {
+                // nft lets the last one count, also for elements that it has read.
+                "type" | "typeof" if !set.key.is_empty() => {
+                    return Err((word.start, format!("the {} has a second `{}`", kind.as_str(), word.text)));
+                }
                 "type" => set.key = self.types(|word| values::datatype(word.text))?,
                 "typeof" => set.key = self.types_of(family)?,
                 "comment" => set.comment = Some(self.quoted()?),

@@ -221,6 +221,14 @@ fn times_are_read(#[case] text: &str, #[case] seconds: Option<u32>) {
     assert_eq!(set::seconds(text), seconds);
 }
 
+#[rstest]
+#[case::twice("type ipv4_addr\n elements = { 10.0.0.1 }\n type inet_service", "type")]
+#[case::by_expression("type ipv4_addr\n typeof th dport", "typeof")]
+fn a_set_has_one_type(#[case] set: &str, #[case] second: &str) {
+    let text = format!("table ip kube-proxy {{\n set a {{ {set}\n }}\n}}\n");
+    assert!(first_error(&text).ends_with(&format!("the set has a second `{second}`")));
+}
+
 /// What `nft -f` would do beside loading tables is done for nobody, wherever it stands.
 #[rstest]
 #[case::file("include \"/etc/shadow\"\n", "line 1, column 1: `include` names a file of the host")]

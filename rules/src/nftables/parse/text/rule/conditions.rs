@@ -7,9 +7,9 @@ use ipnet::IpNet;
 use super::super::super::super::statement::{Addresses, Condition, ConnectionState, LookupKey, Side, Statement};
 use super::super::super::values;
 use super::super::words::{Kind, Word};
-use super::scalars::{number, ports, protocol_number, range};
+use super::scalars::{number, ports, range};
 use super::{Line, Part};
-use crate::cluster::{Family, Protocol};
+use crate::cluster::{Family, Protocol, ProtocolNumber};
 
 impl<'a> Line<'_, 'a> {
     /// Behind `tcp` or `th`: `dport 80`, `sport != { 22, 80-90 }`.
@@ -32,10 +32,9 @@ impl<'a> Line<'_, 'a> {
     /// Behind `meta l4proto` or `ip protocol`.
     pub(super) fn protocols(&mut self) -> Option<Part> {
         let negated = self.negation();
-        let numbers = self.several(|word| protocol_number(word.text))?;
-        let all = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+        let numbers = self.several(|word| ProtocolNumber::parse(word.text).map(|protocol| protocol.0))?;
         Some(match numbers.as_slice() {
-            [number] if !negated => match all.into_iter().find(|protocol| protocol.number() == *number) {
+            [number] if !negated => match Protocol::of_number(*number) {
                 Some(protocol) => Condition::Protocol(protocol).into(),
                 None => Condition::Protocols { negated, numbers }.into(),
             },

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use super::super::super::super::name::Name;
 use super::super::super::super::ranges::AddressRange;
 use super::super::super::super::statement::Verdict;
-use crate::cluster::Protocol;
+use crate::cluster::{Protocol, ProtocolNumber};
 
 /// A verdict by its first word; the other is asked for where there is one.
 pub(in super::super) fn verdict<'a>(word: &str, chain: impl FnOnce() -> &'a str) -> Option<Verdict> {
@@ -23,8 +23,7 @@ pub(in super::super) fn verdict<'a>(word: &str, chain: impl FnOnce() -> &'a str)
 
 /// `tcp`, or 6 as `nft -n` shows it.
 pub(in super::super) fn protocol(word: &str) -> Option<Protocol> {
-    let all = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
-    all.into_iter().find(|protocol| word == protocol.as_str() || word.parse() == Ok(protocol.number()))
+    ProtocolNumber::parse(word)?.transport()
 }
 
 /// `10.0.0.1`, `10.0.0.0/8` or `10.0.0.1-10.0.0.3`.
@@ -42,27 +41,6 @@ pub(super) fn ports(word: &str) -> Option<RangeInclusive<u16>> {
     let (first, last) = word.split_once('-').unwrap_or((word, word));
     let (first, last) = (first.parse().ok()?, last.parse().ok()?);
     (first <= last).then_some(first..=last)
-}
-
-/// The number of a protocol by its name in `/etc/protocols`, or as it is.
-pub(super) fn protocol_number(word: &str) -> Option<u8> {
-    const NAMES: [(&str, u8); 13] = [
-        ("icmp", 1),
-        ("igmp", 2),
-        ("tcp", 6),
-        ("udp", 17),
-        ("dccp", 33),
-        ("gre", 47),
-        ("esp", 50),
-        ("ah", 51),
-        ("ipv6-icmp", 58),
-        ("icmpv6", 58),
-        ("vrrp", 112),
-        ("sctp", 132),
-        ("udplite", 136),
-    ];
-    let named = NAMES.iter().find(|(name, _)| *name == word).map(|(_, number)| *number);
-    named.or_else(|| word.parse().ok())
 }
 
 /// `16384` or `0x00004000`.

@@ -1,0 +1,30 @@
+//! The implementations of iptables.
+
+use svclab_rules::cluster::{Family, ProxyMode};
+
+/// Which of the two implementations of iptables installs rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// The one that the system's `iptables-restore` is.
+    #[default]
+    System,
+    /// iptables-nft.
+    Nft,
+    /// iptables-legacy.
+    Legacy,
+}
+
+impl Backend {
+    /// The program that installs a document.
+    pub fn program(self, mode: ProxyMode, family: Family) -> &'static str {
+        match (mode, family, self) {
+            (ProxyMode::Nftables, ..) => "nft",
+            (_, Family::Ipv4, Self::System) => "iptables-restore",
+            (_, Family::Ipv6, Self::System) => "ip6tables-restore",
+            (_, Family::Ipv4, Self::Nft) => "iptables-nft-restore",
+            (_, Family::Ipv6, Self::Nft) => "ip6tables-nft-restore",
+            (_, Family::Ipv4, Self::Legacy) => "iptables-legacy-restore",
+            (_, Family::Ipv6, Self::Legacy) => "ip6tables-legacy-restore",
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Which endpoints of a service port serve.
+
+use super::endpoints::{EndpointView, serves_while_terminating};
+use super::hints::Topology;
+use super::service_port::ServicePortView;
+use crate::cluster::{Cluster, Node};
+use crate::profile::Profile;
+
+/// The endpoints that serve a service port, as positions in its list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selected {
+    /// Those for traffic with policy Cluster.
+    pub cluster: Vec<usize>,
+    /// Those for traffic with policy Local.
+    pub local: Vec<usize>,
+    /// Whether any node could serve; without, traffic is rejected.
+    pub any: bool,
+}
+
+impl Selected {
+    /// All that serve anything on this node, each once, in order.
+    pub fn reachable(&self) -> Vec<usize> {
+        let mut all: Vec<usize> = self.cluster.iter().chain(&self.local).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+impl ServicePortView<'_> {
+    /// Whether some traffic goes to endpoints on any node.
+    ///
+    /// That is so with the external policy Local too, for what comes from inside the cluster.
+    pub fn uses_cluster_endpoints(&self) -> bool {
+        !self.internal_local || self.externally_accessible()
+    }
+
+    /// Whether some traffic goes to endpoints on this node only.
+    pub fn uses_local_endpoints(&self) -> bool {
+        self.internal_local || (self.external_local && self.externally_accessible())
+    }
+
+    /// Decides which endpoints serve (`CategorizeEndpoints` in kube-proxy's `pkg/proxy/topology.go`).
+    ///
+    /// Where no endpoint is ready, those that are terminating but still serve stand in, among all endpoints and among
+    /// the local ones each by itself. Topology hints count for traffic with policy Cluster only.
+    pub fn select(&self, cluster: &Cluster, node: &Node, profile: Profile) -> Selected {
+        let stand_in = profile.terminating_endpoints(&cluster.proxy);
+        let usable =
+            |view: &EndpointView<'_>| view.endpoint.ready || (stand_in && serves_while_terminating(view.endpoint));
+        let mut selected = Selected::default();
+        if self.uses_cluster_endpoints() {
+            let topology = Topology::of(self, cluster, node, profile);
+            selected.cluster = self.positions(|view| view.endpoint.ready && topology.admits(view));
+            if selected.cluster.is_empty() && stand_in {
+                selected.cluster = self.positions(|view| serves_while_terminating(view.endpoint));
+            }
+        }
+        if self.uses_local_endpoints() {
+            selected.local = self.positions(|view| view.local && view.endpoint.ready);
+            if selected.local.is_empty() && stand_in {
+                selected.local = self.positions(|view| view.local && serves_while_terminating(view.endpoint));
+            }
+            selected.any = self.endpoints.iter().any(usable);
+        } else {
+            selected.any = !selected.cluster.is_empty();
+        }
+        selected
+    }
+
+    fn positions(&self, admit: impl Fn(&EndpointView<'_>) -> bool) -> Vec<usize> {
+        let numbered = self.endpoints.iter().enumerate();
+        numbered.filter(|(_, view)| admit(view)).map(|(index, _)| index).collect()
+    }
+}

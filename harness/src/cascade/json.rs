@@ -23,7 +23,7 @@ pub fn render(report: &Report) -> Result<Value, serde_json::Error> {
 /// How rules share connections out.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "svclab cascade --format json")]
-pub(crate) struct Document<'a> {
+pub struct Document<'a> {
     /// The version of this form: 1.
     version: u32,
     /// Where the rules come from.

@@ -35,6 +35,10 @@ const HEADINGS: [(&str, bool); 8] = [
 pub fn render(report: &Report, settings: Settings) -> String {
     let mut page = Page::new(settings);
     let quiet = settings.is_quiet();
+    for defect in &report.frame_defects {
+        let label = page.paint(BAD, "DEFECT");
+        page.labelled(0, format!("{label}  "), defect);
+    }
     for (index, cascade) in report.cascades.iter().enumerate() {
         let sample = report.sample(index);
         if !quiet || cascade.verdict() != Verdict::Even || sample.is_some_and(|sample| !sample.held()) {
@@ -71,7 +75,11 @@ fn summary(report: &Report, page: &Page) -> String {
     let defects = match report.defects() {
         0 => None,
         defects => {
-            let words = format!("{} in {}", counted(defects, "defect"), verdicts(Verdict::Defective));
+            let of_cascades = match verdicts(Verdict::Defective) {
+                0 => String::new(),
+                cascades => format!(" in {cascades}"),
+            };
+            let words = format!("{}{of_cascades}", counted(defects, "defect"));
             Some(page.paint(BAD, words))
         }
     };

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use svclab_rules::cascade::{Cascade, Extent, cascades, cascades_of, numgens};
-use svclab_rules::cluster::{Cluster, Family, Node};
+use svclab_rules::cascade::{Extent, Shares, shares};
+use svclab_rules::cluster::{Cluster, Node};
 use svclab_rules::iptables::{self, ParseError};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::{Rules, Unsupported};
@@ -27,12 +27,12 @@ pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
     let form = form(text).map_err(|(message, help)| refused(vec![mistake(file, (1, 1), message, help)]))?;
     let mut notes = Vec::new();
     let mut extent = Extent::Whole;
-    let cascades = match form {
+    let Shares { cascades, frame_defects } = match form {
         Form::Saved => {
             let (found, shown) = saved(text, file, &mut notes).map_err(refused)?;
             extent = shown;
             // A page on the web may show some rules in one form and services in the other.
-            if found.is_empty() { listed(text, &mut notes) } else { found }
+            if found.cascades.is_empty() { listed(text, &mut notes) } else { found }
         }
         Form::Listed => listed(text, &mut notes),
         Form::Nft => nft(text, file).map_err(refused)?,
@@ -49,11 +49,11 @@ pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
     }
     let source = format!("{}, {}", printable(file), form.words());
     let is_part = extent == Extent::Part;
-    Ok(Report { source, form, is_part, notes, cascades, samples: Vec::new() })
+    Ok(Report { source, form, is_part, notes, frame_defects, cascades, samples: Vec::new() })
 }
 
 /// The cascades of what `iptables-save` shows, and how much of it there is.
-fn saved(text: &str, file: &Path, notes: &mut Vec<String>) -> Result<(Vec<Cascade>, Extent), Vec<Diagnostic>> {
+fn saved(text: &str, file: &Path, notes: &mut Vec<String>) -> Result<(Shares, Extent), Vec<Diagnostic>> {
     let (whole, before) = match text.lines().any(|line| line.trim_start().starts_with('*')) {
         true => (None, 0),
         false => {
@@ -64,18 +64,14 @@ fn saved(text: &str, file: &Path, notes: &mut Vec<String>) -> Result<(Vec<Cascad
     };
     let extent = if whole.is_some() { Extent::Part } else { Extent::Whole };
     let text = whole.as_deref().unwrap_or(text);
-    let (ipv4, ipv6) = match iptables::parse(text, Family::Ipv4) {
-        Ok(parsed) => return Ok((cascades_of(&parsed.rules, extent), extent)),
-        Err(ipv4) => match iptables::parse(text, Family::Ipv6) {
-            Ok(parsed) => return Ok((cascades_of(&parsed.rules, extent), extent)),
-            Err(ipv6) => (ipv4, ipv6),
-        },
+    let errors = match iptables::parse_either_family(text) {
+        Ok(parsed) => return Ok((shares(&Rules::Iptables(parsed), extent), extent)),
+        Err(errors) => errors,
     };
     if let Some((line, family)) = other_family(text) {
         let (message, help) = both_families(family);
         return Err(vec![mistake(file, (line.saturating_sub(before).max(1), 1), &message, help)]);
     }
-    let errors = if ipv6.len() < ipv4.len() { ipv6 } else { ipv4 };
     // A page on the web shows some lines of a table with its heading, and prose between.
     let is_prose = |error: &ParseError| !is_rule(&error.text);
     if before == 0 && errors.iter().any(is_prose) {
@@ -127,8 +123,8 @@ impl<'a> Shown<'a> {
     }
 }
 
-fn listed(text: &str, notes: &mut Vec<String>) -> Vec<Cascade> {
-    let Some(listing) = iptables::parse_listing(text) else { return Vec::new() };
+fn listed(text: &str, notes: &mut Vec<String>) -> Shares {
+    let Some(listing) = iptables::parse_listing(text) else { return Shares::default() };
     if let Some(digits) = listing.short_digits {
         let draws = 0.5 * 10_f64.powi(-i32::try_from(digits).unwrap_or(i32::MAX)) * 2_f64.powi(31);
         let grouped = crate::text::grouped(draws.ceil() as u64);
@@ -140,10 +136,10 @@ fn listed(text: &str, notes: &mut Vec<String>) -> Vec<Cascade> {
     if let Some(line) = listing.cut {
         notes.push(format!("line {line} is cut off: the rest of its rule is not known, nor what followed"));
     }
-    cascades(&listing.rules)
+    shares(&listing.rules.into(), Extent::Whole)
 }
 
-fn nft(text: &str, file: &Path) -> Result<Vec<Cascade>, Vec<Diagnostic>> {
+fn nft(text: &str, file: &Path) -> Result<Shares, Vec<Diagnostic>> {
     const HELP: &str = "Give what `nft list ruleset` shows, with `-j` or without, unchanged.";
     let parsed = nftables::parse(text).map_err(|errors| {
         let places = errors.iter().map(nftables::ParseError::in_text);
@@ -153,7 +149,7 @@ fn nft(text: &str, file: &Path) -> Result<Vec<Cascade>, Vec<Diagnostic>> {
         let help = "nft shows rules of iptables-nft in its own words, and some of them not at all. Save them with iptables-save.";
         return Err(vec![mistake(file, (1, 1), "there is no table of kube-proxy, but one of iptables-nft", help)]);
     }
-    Ok(parsed.rules.tables.iter().flat_map(numgens).collect())
+    Ok(shares(&Rules::Nftables(parsed), Extent::Whole))
 }
 
 /// The cascades of a node in a state of a scenario's cluster, of both families where it has addresses of both.
@@ -163,16 +159,23 @@ fn nft(text: &str, file: &Path) -> Result<Vec<Cascade>, Vec<Diagnostic>> {
 /// Where rules cannot be written, or other rules cannot be read.
 pub fn of_scenario(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<Report, Unsupported> {
     let netns = format!("node/{}", node.name);
-    let mut cascades = Vec::new();
+    let mut all = Shares::default();
     for document in documents::generate(scenario, state)?.into_iter().filter(|document| document.netns == netns) {
-        match &*document.rules {
-            Rules::Iptables(parsed) => cascades.extend(self::cascades(&parsed.rules)),
-            Rules::Nftables(parsed) => cascades.extend(parsed.rules.tables.iter().flat_map(numgens)),
-            Rules::OtherTables(_) => {}
-        }
+        let Shares { cascades, frame_defects } = shares(&document.rules, Extent::Whole);
+        all.cascades.extend(cascades);
+        all.frame_defects.extend(frame_defects);
     }
+    let Shares { cascades, frame_defects } = all;
     let source = format!("node {} of {}, {}", node.name, printable(&scenario.file), Form::Scenario.words());
-    Ok(Report { source, form: Form::Scenario, is_part: false, notes: Vec::new(), cascades, samples: Vec::new() })
+    Ok(Report {
+        source,
+        form: Form::Scenario,
+        is_part: false,
+        notes: Vec::new(),
+        frame_defects,
+        cascades,
+        samples: Vec::new(),
+    })
 }
 
 fn of_line(error: &ParseError, before: usize, file: &Path) -> Diagnostic {

@@ -23,6 +23,7 @@ pub fn render(report: &Report) -> Result<Value, serde_json::Error> {
 /// How rules share connections out.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "svclab cascade --format json")]
+#[serde(rename_all = "camelCase")]
 pub struct Document<'a> {
     /// The version of this form: 1.
     version: u32,
@@ -30,10 +31,12 @@ pub struct Document<'a> {
     source: &'a str,
     /// What a reader must know of all shares.
     notes: &'a [String],
-    /// How many defects all cascades have.
+    /// How many defects the rules have, as a whole and in all cascades.
     defects: usize,
     /// How many things all cascades leave unknown.
     unknown: usize,
+    /// What is wrong with the rules as a whole.
+    frame_defects: Vec<FrameDefect>,
     /// The cascades, in the order of the rules.
     cascades: Vec<Cascade<'a>>,
 }
@@ -47,8 +50,24 @@ impl<'a> Document<'a> {
             notes: &report.notes,
             defects: report.defects(),
             unknown: report.unknown(),
+            frame_defects: report.frame_defects.iter().map(FrameDefect::of).collect(),
             cascades: cascades.collect(),
         }
+    }
+}
+
+/// Something wrong with rules that does not belong to one service.
+#[derive(Serialize, JsonSchema)]
+struct FrameDefect {
+    /// `missing-jump` or `repeated-rule`.
+    kind: &'static str,
+    /// What is wrong, and what follows from it.
+    message: String,
+}
+
+impl FrameDefect {
+    fn of(own: &cascade::FrameDefect) -> Self {
+        Self { kind: own.code(), message: own.to_string() }
     }
 }
 
@@ -68,12 +87,12 @@ struct Cascade<'a> {
     affinity: bool,
     /// The share of each if all had the same.
     even: Share,
-    /// The greatest deviation of an endpoint from even, relative to that: 0.5 is half too much or too little.
-    largest_deviation: f64,
+    /// The greatest deviation of an endpoint from even, relative to that: 0.5 is half too much or too little. `null` where a share is unknown.
+    largest_deviation: Option<f64>,
     /// The rules that take connections, in their order.
     steps: Vec<Step<'a>>,
-    /// The share that gets no endpoint.
-    left: Share,
+    /// The share that gets no endpoint; `null` where that is unknown.
+    left: Option<Share>,
     /// What becomes of that, in the order of rules.
     fallen: Vec<Fallen<'a>>,
     /// Connections that are treated otherwise than those that all shares are of: kube-proxy's own rules have none.
@@ -99,9 +118,10 @@ impl<'a> Cascade<'a> {
             endpoints: own.endpoints,
             affinity: own.has_affinity,
             even: Share::of(own.even()),
-            largest_deviation: own.largest_deviation(),
+            largest_deviation: own.steps.iter().all(|step| own.is_known(step)).then(|| own.largest_deviation()),
             steps: own.steps.iter().map(|step| Step::of(own, step)).collect(),
-            left: Share::of(own.left),
+            left: (!own.fallen.iter().any(|fallen| matches!(fallen.fate, cascade::Fate::Unknown(_))))
+                .then(|| Share::of(own.left)),
             fallen: own.fallen.iter().map(Fallen::of).collect(),
             cases: own.cases.iter().map(Case::of).collect(),
             verdict: own.verdict().code(),
@@ -137,24 +157,25 @@ struct Step<'a> {
     chain: Option<&'a str>,
     /// What it takes of what comes to it.
     chance: Chance,
-    /// What it takes of all.
-    share: Share,
+    /// What it takes of all; `null` where these rules do not say, as are the other shares.
+    share: Option<Share>,
     /// How far the share is off even, relative to that.
-    deviation: f64,
+    deviation: Option<f64>,
     /// What it and those before it take of all.
-    cumulative: Share,
+    cumulative: Option<Share>,
 }
 
 impl<'a> Step<'a> {
     fn of(own: &cascade::Cascade, step: &'a cascade::Step) -> Self {
+        let known = own.is_known(step);
         Self {
             rule: step.rule,
             endpoint: &step.endpoint,
             chain: Some(&*step.chain).filter(|chain| !chain.is_empty()),
             chance: Chance::of(step.chance),
-            share: Share::of(step.share),
-            deviation: own.deviation(step),
-            cumulative: Share::of(step.cumulative),
+            share: known.then(|| Share::of(step.share)),
+            deviation: known.then(|| own.deviation(step)),
+            cumulative: known.then(|| Share::of(step.cumulative)),
         }
     }
 }

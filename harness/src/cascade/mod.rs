@@ -15,7 +15,7 @@ pub mod svg;
 #[cfg(test)]
 mod tests;
 
-use svclab_rules::cascade::{Cascade, Verdict};
+use svclab_rules::cascade::{Cascade, FrameDefect, Verdict};
 
 use crate::input::Form;
 use crate::yaml::did_you_mean;
@@ -32,6 +32,8 @@ pub struct Report {
     pub is_part: bool,
     /// What a reader must know of all shares, as sentences without their full stops.
     pub notes: Vec<String>,
+    /// What is wrong with the rules as a whole: missing jumps to kube-proxy's chains, rules that a chain has several times.
+    pub frame_defects: Vec<FrameDefect>,
     /// The cascades, in the order of the rules.
     pub cascades: Vec<Cascade>,
     /// What came of real packets, for each cascade; empty where none were sent.
@@ -49,9 +51,9 @@ pub struct NoService {
 }
 
 impl Report {
-    /// How many defects all cascades have.
+    /// How many defects the rules have, as a whole and in all cascades.
     pub fn defects(&self) -> usize {
-        self.cascades.iter().map(|cascade| cascade.defects.len()).sum()
+        self.frame_defects.len() + self.cascades.iter().map(|cascade| cascade.defects.len()).sum::<usize>()
     }
 
     /// How many things all cascades leave unknown.
@@ -59,9 +61,9 @@ impl Report {
         self.cascades.iter().map(|cascade| cascade.unknown.len()).sum()
     }
 
-    /// Whether every share is known and even.
+    /// Whether every share is known and even, and connections come to the cascades.
     pub fn is_even(&self) -> bool {
-        self.cascades.iter().all(|cascade| cascade.verdict() == Verdict::Even)
+        self.frame_defects.is_empty() && self.cascades.iter().all(|cascade| cascade.verdict() == Verdict::Even)
     }
 
     /// What came of real packets through a cascade, by its position.

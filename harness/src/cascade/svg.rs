@@ -40,9 +40,16 @@ text { font: 13px ui-sans-serif, system-ui, -apple-system, 'Segoe UI', 'Noto San
 .seen { fill: var(--paper); stroke: var(--ink); stroke-width: 1.5; }
 .bad { fill: var(--bad); }";
 
+/// The hatching of bars whose length is unknown.
+const UNKNOWN: &str = "<defs><pattern id=\"unknown\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
+    patternTransform=\"rotate(45)\"><path d=\"M0 0V6\" stroke=\"#8c959f\" stroke-width=\"3\"/></pattern></defs>";
+
 /// The whole report as an SVG document.
 pub fn render(report: &Report) -> String {
     let mut picture = Picture { body: String::new(), y: MARGIN };
+    for defect in &report.frame_defects {
+        picture.prose(&format!("Defect: {defect}"), "bad");
+    }
     for (index, cascade) in report.cascades.iter().enumerate() {
         picture.cascade(cascade, report.sample(index));
     }
@@ -54,7 +61,7 @@ pub fn render(report: &Report) -> String {
     let title = markup(&format!("Shares of endpoints: {}", report.source));
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} \
-         {height}\">\n<title>{title}</title>\n<style>\n{STYLE}\n</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\" \
+         {height}\">\n<title>{title}</title>\n<style>\n{STYLE}\n</style>\n{UNKNOWN}\n<rect class=\"paper\" width=\"100%\" height=\"100%\" \
          rx=\"8\"/>\n{}</svg>\n",
         picture.body
     )
@@ -130,6 +137,16 @@ impl Picture {
         self.add(format_args!(
             "<rect class=\"track\" x=\"{BARS}\" y=\"{top:.1}\" width=\"{LONGEST_BAR}\" height=\"{BAR}\" rx=\"3\"/>"
         ));
+        let x = BARS + LONGEST_BAR + 18.0;
+        let written = format!("rule {}: {}", step.rule, figures::chance(step.chance));
+        self.text(x + 96.0, "number faint", &written);
+        if !cascade.is_known(step) {
+            self.add(format_args!(
+                "<rect fill=\"url(#unknown)\" x=\"{BARS}\" y=\"{top:.1}\" width=\"{LONGEST_BAR}\" height=\"{BAR}\" \
+                 rx=\"3\"><title>the share is unknown</title></rect>"
+            ));
+            return self.text(x, "number", "unknown");
+        }
         let off = figures::deviation(cascade.deviation(step));
         self.add(format_args!(
             "<rect class=\"bar\" x=\"{BARS}\" y=\"{top:.1}\" width=\"{length:.2}\" height=\"{BAR}\" rx=\"3\"><title>{} of new \
@@ -140,9 +157,7 @@ impl Picture {
         if let Some(sample) = sample {
             self.interval(sample, &step.endpoint, top + BAR / 2.0, scale);
         }
-        let x = BARS + LONGEST_BAR + 18.0;
         self.text(x, "number", &format!("{:.4} %", step.share.to_f64() * 100.0));
-        self.text(x + 96.0, "number faint", &format!("rule {}: {}", step.rule, figures::chance(step.chance)));
     }
 
     /// The shares that fit what arrived at an endpoint, as a line with ends, and what arrived as a dot.

@@ -302,4 +302,28 @@ fn shares_that_are_not_known_are_no_zeros() {
     let text = "-A KUBE-SVC-A -m nobody --knows it -j ACCEPT\n".to_owned() + WITHOUT_FIRST;
     let page = console::render(&report(&text), Settings::default());
     assert!(page.contains(" ?") && !page.contains("0.00000000 %") && !page.contains("as they should be"), "{page}");
+    let json = json::render(&report(&text)).unwrap();
+    let cascade = &json["cascades"][0];
+    for unknown in ["share", "deviation", "cumulative"] {
+        assert!(cascade["steps"][0][unknown].is_null(), "{unknown}: {cascade}");
+    }
+    assert!(cascade["left"].is_null() && cascade["largestDeviation"].is_null(), "{cascade}");
+    let picture = svg::render(&report(&text));
+    assert_eq!(picture.matches("url(#unknown)").count(), 2, "{picture}");
+    assert!(!picture.contains("0.0000 %"), "{picture}");
+}
+
+/// Without the jump, all shares are even and no connection comes to them.
+#[test]
+fn a_missing_jump_is_a_defect_of_the_rules() {
+    let whole = SAVED.replacen(":KUBE-SERVICES", ":PREROUTING ACCEPT [0:0]\n:KUBE-SERVICES", 1);
+    let report = report(&whole.replacen("-A KUBE-SVC-BAR -m comment --comment \"other/bar\" -j KUBE-SEP-A\n", "", 1));
+    let defect =
+        "chain PREROUTING of nat has no jump to KUBE-SERVICES: connections from pods and other hosts reach no service";
+    assert!(!report.is_even());
+    assert!(console::render(&report, quiet()).starts_with(&format!("DEFECT  {defect}\n")));
+    let json = json::render(&report).unwrap();
+    assert_eq!(json["frameDefects"][0]["kind"], "missing-jump");
+    assert_eq!(json["frameDefects"][0]["message"], defect);
+    assert!(svg::render(&report).contains("Defect: chain PREROUTING of nat has no jump to KUBE-SERVICES"));
 }

@@ -30,7 +30,7 @@ pub use render::{Style, summary, table};
 /// How mutants are tried.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How many labs run at the same time; `None` stands for one a processor.
+    /// How many labs run at the same time; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
     /// What installs iptables rules.
     pub backend: Backend,

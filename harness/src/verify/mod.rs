@@ -40,7 +40,7 @@ pub use crate::sources::Disagreement;
 /// How scenarios are verified.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How many labs run at the same time; `None` stands for one a processor.
+    /// How many labs run at the same time; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
     /// What installs iptables rules.
     pub backend: Backend,

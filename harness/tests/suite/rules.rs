@@ -230,7 +230,7 @@ fn differences_are_told_in_words_of_services() {
     let summary = "in standard input from the rules that svclab writes for node ";
     assert!(told.lines().next().is_some_and(|line| line.contains(summary)), "{told}");
     assert_eq!(
-        told.lines().filter(|line| line.contains(": the way from ") && line.ends_with(" is missing")).count(),
+        told.lines().filter(|line| line.contains(": the frontend ") && line.ends_with(" is missing")).count(),
         count
     );
 

@@ -66,6 +66,15 @@ pub enum Kind {
         /// What its rules up to this one give it.
         share: Share,
     },
+    /// The chain has the rule several times; this is the second one.
+    Repeated {
+        /// The number of the first one.
+        first: usize,
+        /// How often the chain has it.
+        times: usize,
+        /// What all of them take together.
+        share: Share,
+    },
     /// No packet ever comes here: a rule before takes all that is left.
     Unreachable {
         /// The endpoint that gets nothing by this rule.
@@ -226,6 +235,7 @@ impl Kind {
             Self::Missing { .. } => "missing",
             Self::FiveDigits { .. } => "five-digits",
             Self::Duplicate { .. } => "duplicate",
+            Self::Repeated { .. } => "repeated",
             Self::Unreachable { .. } => "unreachable",
             Self::Conditional { .. } => "conditional",
             Self::History { .. } => "history",
@@ -311,6 +321,9 @@ impl fmt::Display for Kind {
             }
             Self::Duplicate { endpoint, first, share } => {
                 write!(f, "{endpoint} has rule {first} already, and a share by each: {share} of all")
+            }
+            Self::Repeated { first, times, share } => {
+                write!(f, "the same as rule {first}; the chain has this rule {times} times, which take {share} of all")
             }
             Self::Unreachable { endpoint } => {
                 write!(f, "nothing is left for {endpoint}: a rule before it takes everything")

@@ -7,7 +7,7 @@ use super::Step;
 use super::defect::{Defect, Kind};
 use super::group::{Walk, Walked};
 use super::outcome::{Case, Fallen, Fate, Unknown};
-use crate::chains::{Chance, Reading};
+use crate::chains::{Chance, Copies, Reading};
 use crate::walk::{Destination, End, Inspect, Packet, Reach, RuleEffect, RuleId, Share, Spread};
 
 /// The ledger of a chain: what its rules lead to, and what they take.
@@ -211,12 +211,21 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         let mut first: HashMap<&str, (usize, Share)> = HashMap::with_capacity(self.steps.len());
         let mut sum = Share::ZERO;
         let mut again = Vec::new();
+        let copies = self.copies();
+        let mut taken_by_copies: HashMap<usize, Share> = HashMap::new();
         for step in &mut self.steps {
             sum = sum.plus(step.share);
             step.cumulative = sum;
             let is_first = !first.contains_key(step.endpoint.as_str());
             let (rule, together) = first.entry(&step.endpoint).or_insert((step.rule, Share::ZERO));
             *together = together.plus(step.share);
+            if let Some(first) = copies.get(&step.rule) {
+                let taken = taken_by_copies.entry(*first).or_insert(Share::ZERO);
+                *taken = taken.plus(step.share);
+            }
+            if copies.get(&step.rule).is_some_and(|first| *first != step.rule) {
+                continue;
+            }
             if !is_first || step.places > 1 {
                 let kind = Kind::Duplicate { endpoint: step.endpoint.clone(), first: *rule, share: *together };
                 again.push(Defect { rule: step.rule, kind });
@@ -224,7 +233,18 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         }
         let endpoints = first.len();
         self.defects.extend(again);
+        self.defects.extend(self.walk.group.copies.iter().map(|Copies { numbers, .. }| {
+            let (first, times) = (numbers[0], numbers.len());
+            let share = taken_by_copies.get(&first).copied().unwrap_or(Share::ZERO);
+            Defect { rule: numbers[1], kind: Kind::Repeated { first, times, share } }
+        }));
         endpoints
+    }
+
+    /// The rules that the chain has several times, by their numbers, each with the number of the first.
+    fn copies(&self) -> HashMap<usize, usize> {
+        let all = self.walk.group.copies.iter();
+        all.flat_map(|copies| copies.numbers.iter().map(|number| (*number, copies.numbers[0]))).collect()
     }
 
     /// Notes the steps that get nothing although their chance is not zero.
@@ -247,7 +267,10 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
             return;
         }
         let mut found = Vec::new();
-        for step in self.steps.iter().filter(|step| step.share == Share::ZERO && !returns.contains(&step.rule)) {
+        let copies = self.copies();
+        let is_copy = |rule: usize| copies.get(&rule).is_some_and(|first| *first != rule);
+        let without_share = |step: &&Step| step.share == Share::ZERO && !returns.contains(&step.rule);
+        for step in self.steps.iter().filter(without_share).filter(|step| !is_copy(step.rule)) {
             let endpoint = step.endpoint.clone();
             if step.rule > last {
                 found.push(Defect { rule: step.rule, kind: Kind::Unreachable { endpoint } });

@@ -27,11 +27,11 @@ mod walked;
 pub use defect::{Defect, Kind};
 pub use judge::Extent;
 pub use outcome::{Case, Fallen, Fate, Unknown, Verdict};
-pub use read::{cascades, cascades_of, numgens, numgens_of};
+pub use read::{Shares, cascades, cascades_of, numgens, numgens_of, shares};
 
 use std::collections::HashMap;
 
-pub use crate::chains::{Chance, Frontend};
+pub use crate::chains::{Chance, FrameDefect, Frontend};
 use crate::cluster::Protocol;
 use crate::walk::Share;
 

@@ -11,9 +11,10 @@ use super::judge::{About, Extent, judge};
 use super::outcome::Unknown;
 use super::walked::walk;
 use crate::chains::iptables::{MASQUERADE, NAMING, destination, service_in};
-use crate::chains::{Endpoint, Group, Kind as Role, Lead, Policy, Reading};
+use crate::chains::{Endpoint, FrameDefect, Group, Kind as Role, Lead, Policy, Reading};
 use crate::cluster::Protocol;
 use crate::iptables::{Chain, Rule, RuleSet, Table, TableName};
+use crate::ruleset::Rules;
 use crate::walk::{Inspect, Program};
 use crate::{chains, iptables, nftables};
 
@@ -34,6 +35,33 @@ pub fn cascades_of(rules: &RuleSet, extent: Extent) -> Vec<Cascade> {
     let mut cascades = all(&chains::iptables::Table::new(&nat, rules.family), &program, extent);
     orphans(nat.chains.as_slice(), extent, &mut cascades);
     cascades
+}
+
+/// How rules share connections out, and what is wrong with them as a whole.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Shares {
+    /// The chains that share connections out among endpoints, in the order of the rules.
+    pub cascades: Vec<Cascade>,
+    /// Missing jumps from the chains of hooks, and rules that chains have several times.
+    pub frame_defects: Vec<FrameDefect>,
+}
+
+/// The shares of rules in either language. There are none in other tables of nftables than kube-proxy's.
+pub fn shares(rules: &Rules, extent: Extent) -> Shares {
+    match rules {
+        Rules::Iptables(parsed) => Shares {
+            cascades: cascades_of(&parsed.rules, extent),
+            frame_defects: chains::iptables::frame_defects(&parsed.rules),
+        },
+        Rules::Nftables(parsed) => {
+            let tables = &parsed.rules.tables;
+            Shares {
+                cascades: tables.iter().flat_map(|table| numgens_of(table, extent)).collect(),
+                frame_defects: tables.iter().flat_map(chains::nftables::frame_defects).collect(),
+            }
+        }
+        Rules::OtherTables(_) => Shares::default(),
+    }
 }
 
 /// Every chain of a table that shares connections out among endpoints, in the table's order.

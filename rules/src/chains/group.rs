@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Chance, Frontend, Naming};
+use super::{Chance, Copies, Frontend, Naming};
 use crate::cluster::Protocol;
 
 /// A chain that shares connections out among endpoints.
@@ -15,6 +15,8 @@ pub(crate) struct Group<'a> {
     pub(crate) frontends: Vec<Frontend>,
     /// The rules that lead to endpoints, in order. A rule that leads to several is there for each of them.
     pub(crate) leads: Vec<Lead<'a>>,
+    /// Which of these rules the chain has several times.
+    pub(crate) copies: Vec<Copies>,
     /// The lists in which rules of the chain itself note clients, by the rules' numbers.
     pub(crate) notes: Vec<(usize, Note<'a>)>,
     /// Rules of the chain itself that translate to a port without asking for a protocol that has ports.

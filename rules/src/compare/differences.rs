@@ -65,10 +65,16 @@ fn service(expected: &Service, found: &Service) -> Vec<At> {
     let facts = keys(&expected.facts, &found.facts);
     for fact in facts.into_iter().filter(|fact| untold(fact)) {
         let line = found.facts.get(fact).and_then(|told| told.line);
-        let texts = |service: &Service| service.facts.get(fact).map(|told| told.texts.join(", "));
+        let texts = |service: &'_ Service| service.facts.get(fact).map(|told| told.texts.clone());
         differences.extend(match (texts(expected), texts(found)) {
             (Some(expected), Some(found)) if expected == found => None,
-            (Some(expected), Some(found)) => Some((changed(fact.clone(), &expected, &found), line)),
+            (Some(expected), Some(found)) if is_repeated(&expected, &found) => {
+                let (times, expected) = (found.len(), expected.len());
+                Some((Difference::Repeated { fact: fact.clone(), times, expected }, line))
+            }
+            (Some(expected), Some(found)) => {
+                Some((changed(fact.clone(), &expected.join(", "), &found.join(", ")), line))
+            }
             (Some(_), None) => Some((Difference::Missing(fact.clone()), None)),
             (None, _) => Some((Difference::Unexpected(fact.clone()), line)),
         });
@@ -89,6 +95,13 @@ fn lacks_check(one: &Service, other: &Service) -> bool {
     !one.facts.keys().any(of_check) && other.facts.contains_key(&Fact::RejectResponse(None))
 }
 
+/// Whether rules are those that should be there, and some of them again.
+fn is_repeated(expected: &[String], found: &[String]) -> bool {
+    let count = |texts: &[String], text: &String| texts.iter().filter(|own| *own == text).count();
+    found.iter().all(|text| expected.contains(text))
+        && expected.iter().all(|text| count(found, text) >= count(expected, text))
+}
+
 fn changed(fact: Fact, expected: &str, found: &str) -> Difference {
     Difference::Changed { fact, expected: format!("`{expected}`"), found: format!("`{found}`") }
 }
@@ -105,6 +118,11 @@ fn endpoint_told(difference: &Difference) -> Option<(Policy, String)> {
 /// Which endpoints there are, and what they get. Another number of endpoints gives each another share: then, only those
 /// are told that get more or less than their fair one.
 fn endpoints(differences: &mut Vec<At>, policy: Policy, expected: &Group, found: &Group) {
+    let (found, repeated) = found.once(expected);
+    differences.extend(repeated.into_iter().map(|(endpoint, times, expected)| {
+        let line = found.shares.get(&endpoint).and_then(|shares| shares.line);
+        (Difference::Repeated { fact: Fact::Endpoint(policy, endpoint), times, expected }, line)
+    }));
     let same = expected.shares.keys().eq(found.shares.keys());
     let fair = if same { BTreeSet::new() } else { &expected.even() & &found.even() };
     for endpoint in keys(&expected.shares, &found.shares) {
@@ -161,7 +179,12 @@ fn rules(expected: &[(Fact, Line)], found: &[(Fact, Line)]) -> Vec<At> {
         let Some((should, lines)) = left.remove(fact) else { continue };
         differences.extend((lines.len()..should).map(|_| (Difference::Missing(fact.clone()), None)));
         // Of several that are alike, the last are too many.
-        differences.extend(lines.into_iter().skip(should).map(|line| (Difference::Unexpected(fact.clone()), line)));
+        let first = lines.get(should).copied().flatten();
+        differences.extend(match lines.len() {
+            times if times <= should => None,
+            1 => Some((Difference::Unexpected(fact.clone()), first)),
+            times => Some((Difference::Repeated { fact: fact.clone(), times, expected: should }, first)),
+        });
     }
     differences
 }

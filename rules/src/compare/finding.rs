@@ -58,6 +58,15 @@ pub enum Difference {
         /// How it is.
         found: String,
     },
+    /// The same rules are there several times.
+    Repeated {
+        /// What they say.
+        fact: Fact,
+        /// How often they are there.
+        times: usize,
+        /// How often they should be there.
+        expected: usize,
+    },
     /// The rules of this chain stand in another order.
     Reordered(String),
 }
@@ -101,6 +110,8 @@ pub enum Fact {
     Clients(String),
     /// A chain of the service's own.
     Chain(String),
+    /// A jump from a chain of the kernel's hooks to kube-proxy's rules, as text, and what follows where it is missing.
+    Jump(String, &'static str),
     /// A rule that is none of these, as text.
     Rule(String),
     /// An element of a set that is none of these, as text.
@@ -132,7 +143,13 @@ impl fmt::Display for Subject {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Missing(fact @ Fact::Jump(_, effect)) => write!(f, "{fact} is missing: {effect}"),
             Self::Missing(fact) => write!(f, "{fact} is missing"),
+            Self::Repeated { fact, times, expected: 0 } => write!(f, "{fact} is unexpected, and there {times} times"),
+            Self::Repeated { fact, times, expected: 1 } => write!(f, "{fact} is there {times} times instead of once"),
+            Self::Repeated { fact, times, expected } => {
+                write!(f, "{fact} is there {times} times instead of {expected}")
+            }
             Self::Unexpected(fact) => write!(f, "{fact} is unexpected"),
             // A rule that says nothing any more.
             Self::Changed { fact, found, .. } if found == "``" => write!(f, "{fact} is missing"),
@@ -148,7 +165,7 @@ impl fmt::Display for Fact {
             Self::Whole => f.write_str("all of it"),
             Self::Policy => f.write_str("the policy"),
             Self::Kind => f.write_str("it"),
-            Self::Entry(address) => write!(f, "the way from {address:#}"),
+            Self::Entry(address) => write!(f, "the frontend {address:#}"),
             Self::ClusterIp(ip) => write!(f, "the cluster IP {ip}"),
             Self::Firewall(address) => write!(f, "the check of sources before {address:#}"),
             Self::RejectResponse(Some(address)) => write!(f, "the rejection of traffic to {address:#}"),
@@ -165,7 +182,7 @@ impl fmt::Display for Fact {
             Self::Memory(endpoint) => write!(f, "the note of the clients of endpoint {endpoint}"),
             Self::Clients(endpoint) => write!(f, "the set of the clients of endpoint {endpoint}"),
             Self::Chain(chain) => write!(f, "chain {chain}"),
-            Self::Rule(text) => write!(f, "rule `{text}`"),
+            Self::Jump(text, _) | Self::Rule(text) => write!(f, "rule `{text}`"),
             Self::Element(text) => write!(f, "element `{text}`"),
         }
     }

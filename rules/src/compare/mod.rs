@@ -190,7 +190,7 @@ fn of_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) -> Ve
 fn of_nftables([expected, found]: [nftables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
     let mut findings = Vec::new();
     for family in Family::ALL {
-        let name = nftables::table_name(family);
+        let name = chains::nftables::table_name(family);
         match (expected.table(family), found.table(family)) {
             (Some(expected), Some(found)) => {
                 let names = [expected, found].map(|one| chains::nftables::Names::of(one.table));

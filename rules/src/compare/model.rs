@@ -1,7 +1,7 @@
 //! What two rule sets are compared by.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::finding::{Fact, Subject};
 use crate::chains::{FIVE_DIGITS, Policy, TEN_DIGITS, is_even};
@@ -118,7 +118,7 @@ pub(super) struct Shares {
 }
 
 /// How a rule is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Chance {
     /// For so many of the 2^31 draws that come to it.
     Threshold(u32),
@@ -133,6 +133,49 @@ impl Group {
         shares.each.push(share);
         shares.line = shares.line.or(line);
         self.rules.push((endpoint.to_owned(), chance));
+    }
+
+    /// The group without rules that it has more often than expected; and which endpoints these lead to, how often they are there, and how
+    /// often they should be.
+    pub(super) fn once(&self, expected: &Self) -> (Cow<'_, Self>, Vec<(String, usize, usize)>) {
+        if self.rules.len() <= expected.rules.len() {
+            return (Cow::Borrowed(self), Vec::new());
+        }
+        let count = |group: &Self| {
+            let mut counts: HashMap<(String, Chance), usize> = HashMap::new();
+            group.rules.iter().for_each(|rule| *counts.entry(rule.clone()).or_default() += 1);
+            counts
+        };
+        let (expected, mut left) = (count(expected), count(expected));
+        let mut times = count(self);
+        times.retain(|rule, times| expected.get(rule).is_some_and(|expected| *times > *expected));
+        if times.is_empty() {
+            return (Cow::Borrowed(self), Vec::new());
+        }
+        let (mut group, mut rest) = (Self::default(), 1.0);
+        for rule in &self.rules {
+            if times.contains_key(rule) {
+                match left.get_mut(rule) {
+                    Some(left) if *left > 0 => *left -= 1,
+                    _ => continue,
+                }
+            }
+            let (endpoint, chance) = rule;
+            let own = &self.shares[endpoint];
+            let share = match chance {
+                Chance::Threshold(threshold) => rest * f64::from(*threshold) / f64::from(1_u32 << 31),
+                Chance::Even => own.each[0],
+            };
+            rest -= share;
+            group.lead(endpoint, share, *chance, own.line);
+        }
+        let mut repeated: Vec<(String, usize, usize)> = times
+            .into_iter()
+            .map(|(rule, times)| (expected[&rule], times, rule.0))
+            .map(|(expected, times, endpoint)| (endpoint, times, expected))
+            .collect();
+        repeated.sort();
+        (Cow::Owned(group), repeated)
     }
 
     /// The endpoints that get as much as every other, up to what is lost by the digits of probabilities: theirs, and all

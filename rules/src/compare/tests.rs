@@ -94,10 +94,10 @@ fn rules_that_only_count_mean_nothing(#[case] counted: &str, #[case] told: &[&st
 #[rstest]
 #[case::cluster_ip(
     "web:http cluster IP\" -m tcp --dport 80 -j KUBE-SVC",
-    "service default/web:http: the way from 10.96.0.10:80/tcp is missing"
+    "service default/web:http: the frontend 10.96.0.10:80/tcp is missing"
 )]
-#[case::node_port("--dport 30080", "service default/web:http: the way from node port 30080/tcp is missing")]
-#[case::load_balancer("-j KUBE-FW-", "service default/web:http: the way from 203.0.113.10:80/tcp is missing")]
+#[case::node_port("--dport 30080", "service default/web:http: the frontend node port 30080/tcp is missing")]
+#[case::load_balancer("-j KUBE-FW-", "service default/web:http: the frontend 203.0.113.10:80/tcp is missing")]
 #[case::firewall(
     "not accepted",
     "service default/web:http: the rejection of traffic to 203.0.113.10:80/tcp is missing"
@@ -272,7 +272,7 @@ fn a_service_without_a_name_is_told_by_its_hash() {
     let without = anonymous.replace(SVC, "-A KUBE-MARK-MASQ").replace("--dport 30080", "--dport 30081");
     let told: Vec<String> = compare(&read(&anonymous), &read(&without)).iter().map(ToString::to_string).collect();
     assert!(
-        told.contains(&"service CDGGSHYLG3RE2FKL: the way from node port 30080/tcp is missing".to_owned()),
+        told.contains(&"service CDGGSHYLG3RE2FKL: the frontend node port 30080/tcp is missing".to_owned()),
         "{told:?}"
     );
 }

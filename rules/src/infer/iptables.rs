@@ -5,8 +5,11 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use super::endpoints::endpoints;
 use super::model::{Inferred, InferredPort, InferredProxy, Marked, bit};
-use crate::chains::iptables::{Known, MASQUERADE, NODE_PORTS, Names, frontend, host, kind_of, service_in, transport};
+use crate::chains::iptables::{
+    Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, service_in, transport,
+};
 use crate::chains::{Kind, Policy};
 use crate::cluster::{Family, Protocol};
 use crate::iptables::{
@@ -27,6 +30,13 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
     };
     for table in &rules.tables {
         table.chains.iter().for_each(|chain| reader.chain(table.name, chain));
+    }
+    if let Some(nat) = rules.table(TableName::Nat) {
+        for of_group in endpoints(&Table::new(nat, rules.family)) {
+            if let Some(hash) = ChainHash::parse(of_group.base) {
+                of_group.add_to(reader.port(hash, None));
+            }
+        }
     }
     reader.finish()
 }
@@ -56,7 +66,7 @@ impl<'a> Reader<'a> {
                 }
             }),
             (_, name) => match kind_of(name) {
-                Some((Kind::Group(policy), hash)) => rules.for_each(|rule| self.in_group(policy, hash, rule)),
+                Some((Kind::Group(_), _)) => rules.for_each(|rule| self.in_group(rule)),
                 Some((Kind::External, hash)) => rules.for_each(|rule| self.in_external(hash, rule)),
                 Some((Kind::Firewall, hash)) => rules.for_each(|rule| self.in_firewall(hash, rule)),
                 Some((Kind::Endpoint, _)) | None => {}
@@ -179,23 +189,11 @@ impl<'a> Reader<'a> {
         port.is_external_local |= is_dropped && !is_internal;
     }
 
-    fn in_group(&mut self, policy: Policy, hash: ChainHash, rule: &'a Rule) {
+    fn in_group(&mut self, rule: &'a Rule) {
         self.marks(rule);
         if let Some(range) = positive_source(rule).filter(|_| leads_to_group(rule)) {
             self.proxy.local_sources.insert(range);
         }
-        let endpoint = rule.next_chain().filter(|next| matches!(kind_of(next), Some((Kind::Endpoint, _))));
-        let Some(endpoint) = endpoint.and_then(|next| self.known.endpoint(next).parse().ok()) else { return };
-        let seconds = rule.matches.iter().find_map(|condition| match condition {
-            Match::Recent(recent) => recent.seconds,
-            _ => None,
-        });
-        let port = self.port(hash, None);
-        port.affinity = port.affinity.or(seconds);
-        match policy {
-            Policy::Cluster => port.endpoints.insert(endpoint),
-            Policy::Local => port.local.insert(endpoint),
-        };
     }
 
     fn in_external(&mut self, hash: ChainHash, rule: &Rule) {

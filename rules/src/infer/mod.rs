@@ -6,6 +6,7 @@
 //!
 //! The modules `iptables` and `nftables` read the rules of a mode into the `model`.
 
+mod endpoints;
 mod iptables;
 mod model;
 mod nftables;
@@ -23,6 +24,16 @@ pub trait Show {
 impl Show for crate::iptables::RuleSet {
     fn show(&self) -> Inferred {
         iptables::read(self)
+    }
+}
+
+impl Show for crate::ruleset::Rules {
+    fn show(&self) -> Inferred {
+        match self {
+            Self::Iptables(parsed) => parsed.rules.show(),
+            Self::Nftables(parsed) => parsed.rules.show(),
+            Self::OtherTables(_) => Inferred::default(),
+        }
     }
 }
 

@@ -1,15 +1,16 @@
 //! What a table of nftables shows.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 
+use super::endpoints::endpoints;
 use super::model::{Inferred, InferredPort, InferredProxy, Marked, bit};
 use crate::chains::nftables::{
-    Balance, Known, Names, address, balance, frontend_of_key, kind_of, marks, name_of, protocol_of, source_ranges,
+    Known, Names, address, frontend_of_key, is_base, kind_of, marks, name_of, protocol_of, source_ranges,
 };
-use crate::chains::{Kind, Policy};
+use crate::chains::{self, Kind, Policy};
 use crate::cluster::Protocol;
 use crate::nftables::{
     Addresses, Chain, Condition, Element, Key, MarkChange, Rule, Set, Side, Statement, Table, Verdict,
@@ -37,6 +38,12 @@ pub(super) fn read(table: &Table) -> Inferred {
     }
     table.sets.iter().for_each(|set| reader.set(set));
     table.chains.iter().for_each(|chain| reader.chain(chain));
+    for of_group in endpoints(&chains::nftables::Table::new(table, table.chains.len())) {
+        if is_base(of_group.base) {
+            let port = reader.port(of_group.base);
+            of_group.add_to(port);
+        }
+    }
     let mut shown = reader.finish();
     if let Some(hairpins) = table.set("hairpin-connections") {
         place_endpoints(&mut shown, hairpins);
@@ -66,16 +73,10 @@ impl<'a> Reader<'a> {
     }
 
     fn set(&mut self, set: &Set) {
-        match (&*set.name, set.dynamic) {
-            ("nodeport-ips", _) => self.proxy.node_port_addresses.extend(set.elements.iter().filter_map(only_address)),
-            ("service-ips" | "service-nodeports" | "no-endpoint-services" | "no-endpoint-nodeports", _) => {
+        match &*set.name {
+            "nodeport-ips" => self.proxy.node_port_addresses.extend(set.elements.iter().filter_map(only_address)),
+            "service-ips" | "service-nodeports" | "no-endpoint-services" | "no-endpoint-nodeports" => {
                 set.elements.iter().for_each(|element| self.element(element));
-            }
-            (name, Some(dynamic)) if name.starts_with("affinity-") => {
-                let chain = name.replacen("affinity-", "endpoint-", 1);
-                if let Some(service) = self.known.owner_of_endpoint(&chain) {
-                    self.port(&service).affinity = Some(dynamic.timeout);
-                }
             }
             _ => {}
         }
@@ -113,9 +114,7 @@ impl<'a> Reader<'a> {
 
     fn chain(&mut self, chain: &'a Chain) {
         match kind_of(&chain.name) {
-            Some((Kind::Group(policy), service)) => {
-                chain.rules.iter().for_each(|rule| self.in_group(policy, service, rule));
-            }
+            Some((Kind::Group(_), _)) => chain.rules.iter().for_each(|rule| self.marks(rule)),
             Some((Kind::External, service)) => {
                 let asks_for_the_node = |rule: &Rule| rule.conditions.contains(&Condition::Local(Side::Source));
                 self.port(service).is_external_local |= chain.rules.iter().any(asks_for_the_node);
@@ -150,20 +149,6 @@ impl<'a> Reader<'a> {
         });
         if is_to_cluster_ips && rule.statements.iter().any(marks) {
             self.proxy.marks(&marked(rule));
-        }
-    }
-
-    fn in_group(&mut self, policy: Policy, service: &str, rule: &'a Rule) {
-        let endpoints: Vec<String> = match balance(rule, protocol_of(service)) {
-            Some(Balance::Chains(chains)) => chains.iter().map(|chain| self.known.endpoint(chain)).collect(),
-            Some(Balance::Endpoints(endpoints)) => endpoints,
-            None => return self.marks(rule),
-        };
-        let endpoints = endpoints.iter().filter_map(|endpoint| endpoint.parse::<SocketAddr>().ok());
-        let port = self.port(service);
-        match policy {
-            Policy::Cluster => port.endpoints.extend(endpoints),
-            Policy::Local => port.local.extend(endpoints),
         }
     }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use svclab_rules::cascade::{Cascade, Fate, Verdict, cascades, numgens};
+use svclab_rules::cascade::{Cascade, Extent, Fate, Verdict, cascades, numgens, shares};
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::iptables::evaluate::Program;
+use svclab_rules::ruleset::Rules;
 use svclab_rules::walk::{Environment, Hook, Outcome, Packet, Share, Tracking, Transport};
 use svclab_rules::{iptables, nftables};
 
@@ -51,6 +52,22 @@ fn every_cascade_of_a_real_kube_proxy_is_even() {
     }
     assert!(seen > 600, "only {seen} cascades were read");
     assert!(wrong.is_empty(), "{} of {seen}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn no_rules_of_a_real_kube_proxy_have_a_frame_defect() {
+    let mut wrong = Vec::new();
+    for path in recordings() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let rules = match path.file_name().and_then(|name| name.to_str()).unwrap() {
+            "iptables-save.txt" => Rules::Iptables(iptables::parse(&text, Family::Ipv4).unwrap()),
+            "ip6tables-save.txt" => Rules::Iptables(iptables::parse(&text, Family::Ipv6).unwrap()),
+            _ => Rules::Nftables(nftables::parse(&text).unwrap()),
+        };
+        let found = shares(&rules, Extent::Whole).frame_defects;
+        wrong.extend(found.iter().map(|defect| format!("{}: {defect}", path.display())));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Conditions of an edit, and what chance it has.

@@ -4,6 +4,7 @@
 mod cascade;
 mod cascade_defects;
 mod compare;
+mod frame_defects;
 mod golden;
 mod golden_support;
 mod golden_updates;

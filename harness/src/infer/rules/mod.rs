@@ -49,7 +49,7 @@ pub fn from_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     if bridge.is_some() {
         written["cluster"]["cni"] = json!("bridge");
     }
-    let rules = dump.families().into_iter().map(|family| {
+    let rules = dump.families.iter().map(|family| {
         let family = family.to_string().to_lowercase();
         json!({"file": name, "install": "instead", "family": family})
     });

@@ -1,5 +1,6 @@
 //! kube-proxy's chains of iptables.
 
+mod frame;
 mod names;
 mod reading;
 mod rule;
@@ -7,9 +8,10 @@ mod rule;
 use super::{Kind, Naming, Policy};
 use crate::iptables::ChainHash;
 
+pub(crate) use self::frame::{effect, frame_defects};
 pub(crate) use self::names::{Known, Names};
 pub(crate) use self::reading::Table;
-pub(crate) use self::rule::{MASQUERADE, destination, frontend, host, recall, service_in, transport};
+pub(crate) use self::rule::{MASQUERADE, destination, frontend, host, recall, service_in, text, transport};
 
 /// The chain of all node ports.
 pub(crate) const NODE_PORTS: &str = "KUBE-NODEPORTS";

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
+use super::frame::copies_of;
 use super::rule::{chance, destination, endpoint_in, frontend, host, lacks_protocol, notes, recall};
 use super::{MASQUERADE, NAMING, service_in, transport};
-use crate::chains::group::To;
-use crate::chains::{Chance, Endpoint, Frontend, Group, Lead, Mismatch, Naming, Reading, Routes};
+use crate::chains::{Chance, Endpoint, Frontend, Group, Lead, Mismatch, Naming, Reading, Routes, To};
 use crate::cluster::{Family, Protocol};
 use crate::iptables::{self, Chain, ChainHash, Match, Rule, Statistic, Target};
 
@@ -74,8 +74,11 @@ impl<'a> Reading<'a> for Table<'a> {
         let own = leads.iter().filter_map(|lead| self.chains.get(lead.chain()?));
         let rules: Vec<&'a Rule> = chain.rules.iter().chain(own.flat_map(|own| &own.rules)).collect();
         let service = rules.iter().find_map(|rule| service_in(rule)).unwrap_or(&chain.name);
+        let is_new = |number: &usize| leads.iter().any(|lead| lead.rule == *number && lead.recall.is_none());
+        let copies = copies_of(chain, self.family).into_iter().filter(|copies| is_new(&copies.numbers[0]));
         Some(Group {
             chain: &chain.name,
+            copies: copies.collect(),
             service: Cow::Borrowed(service),
             protocol: protocol(&chain.name, service, &frontends, chain, &rules),
             frontends,

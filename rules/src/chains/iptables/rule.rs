@@ -4,7 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::chains::{Chance, Frontend, Key, Note, Recall};
 use crate::cluster::{Family, Protocol, ProtocolNumber};
-use crate::iptables::{Match, Nat, Network, Ports, Probability, Recent, RecentAction, Rule, Statistic, Target};
+use crate::iptables::{
+    Chain, Match, Nat, Network, Ports, Probability, Recent, RecentAction, Rule, Statistic, Target, print_rule,
+};
 
 /// The chain that marks packets for masquerading.
 pub(crate) const MASQUERADE: &str = "KUBE-MARK-MASQ";
@@ -48,6 +50,13 @@ pub(crate) fn frontend(rule: &Rule) -> Option<Frontend> {
         destination => destination.as_ref().and_then(|destination| host(&destination.value)),
     };
     Some(Frontend { address, port, protocol })
+}
+
+/// The text of a rule without what means nothing to a packet: comments, counters.
+pub(crate) fn text(family: Family, chain: &Chain, rule: &Rule) -> String {
+    let mut rule = Rule { counters: None, ..rule.clone() };
+    rule.matches.retain(|condition| !condition.always_holds());
+    print_rule(family, &chain.name, &rule)
 }
 
 /// Where a rule translates to.

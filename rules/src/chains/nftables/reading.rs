@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
 use super::NAMING;
+use super::frame::copies_of;
 use super::names::name_of;
 use super::rule::{address, chains_of, destinations_of, frontend_of_key, marks, next_chain, notes, protocol, recalled};
-use crate::chains::group::To;
-use crate::chains::{Chance, Endpoint, Group, Key, Lead, Mismatch, Naming, Reading, Recall, Routes};
-use crate::cluster::Protocol;
+use crate::chains::{Chance, Endpoint, Group, Key, Lead, Mismatch, Naming, Reading, Recall, Routes, To};
+use crate::cluster::{Family, Protocol};
 use crate::nftables::{
     self, Addresses, Chain, Condition, Datatype, Dynamic, Name, Rule, Set, SetKind, Side, Statement, Verdict,
 };
@@ -24,6 +24,7 @@ pub(crate) struct Table<'a> {
     missing: HashSet<&'a str>,
     sets: HashMap<&'a str, &'a Set>,
     routes: Routes<'a>,
+    family: Family,
 }
 
 impl<'a> Table<'a> {
@@ -52,6 +53,7 @@ impl<'a> Table<'a> {
             missing: missing.iter().map(|chain| &*chain.name).collect(),
             sets: table.sets.iter().map(|set| (&*set.name, set)).collect(),
             routes,
+            family: table.family,
         }
     }
 
@@ -89,12 +91,17 @@ impl<'a> Reading<'a> for Table<'a> {
         let chain = *self.chains.get(chain)?;
         let frontends = self.routes.frontends(&chain.name);
         let (service, protocol) = named(&chain.name);
+        let leads: Vec<Lead<'a>> =
+            chain.rules.iter().zip(1..).flat_map(|(rule, number)| self.leads(rule, number)).collect();
+        let is_new = |number: &usize| leads.iter().any(|lead| lead.rule == *number && lead.recall.is_none());
+        let copies = copies_of(chain, self.family).into_iter().filter(|copies| is_new(&copies.numbers[0]));
         Some(Group {
             chain: &chain.name,
+            copies: copies.collect(),
             service,
             protocol: protocol.or_else(|| frontends.first().map(|frontend| frontend.protocol)),
             frontends,
-            leads: chain.rules.iter().zip(1..).flat_map(|(rule, number)| self.leads(rule, number)).collect(),
+            leads,
             notes: chain
                 .rules
                 .iter()

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::chains::{Frontend, Key as Remembered, Note};
-use crate::cluster::Protocol;
+use crate::cluster::{Family, Protocol};
 use crate::digits;
-use crate::nftables::{Addresses, Condition, Key, MarkChange, Name, Rule, Side, Statement, Verdict};
+use crate::nftables::{Addresses, Condition, Key, MarkChange, Name, Rule, Side, Statement, Verdict, print_rule};
 
 /// The chain that marks packets for masquerading.
 pub(super) const MASQUERADE: &str = "mark-for-masquerade";
@@ -31,6 +31,11 @@ pub(crate) fn balance<'a>(rule: &'a Rule, protocol: &str) -> Option<Balance<'a>>
         [Statement::Dnat(one)] if of_protocol => Some(Balance::Endpoints(vec![text(one)])),
         _ => None,
     }
+}
+
+/// The text of a rule without its comment.
+pub(crate) fn text(rule: &Rule, family: Family) -> String {
+    print_rule(&Rule { comment: None, ..rule.clone() }, family)
 }
 
 /// Whether packets are marked for masquerading.

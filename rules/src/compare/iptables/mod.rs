@@ -10,9 +10,8 @@ use super::finding::{Fact, Subject};
 use super::model::{Chance, Line, Part, Place, Said, Service};
 use super::others::Own;
 use crate::chains::Kind;
-use crate::chains::iptables::{Known, MASQUERADE, NODE_PORTS, Names, kind_of, recall};
-use crate::cluster::Family;
-use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, TableName, Target, print_rule};
+use crate::chains::iptables::{Known, MASQUERADE, NODE_PORTS, Names, effect, kind_of, recall, text};
+use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, TableName, Target};
 
 /// Chains in which rules of services stand, in whatever order of services.
 const LISTS: [&str; 4] = ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
@@ -180,7 +179,11 @@ impl<'a> Reading<'a> {
                 continue;
             }
             let node_ports = rule.next_chain().is_some_and(|next| **next == *NODE_PORTS);
-            let fact = Fact::Rule(text);
+            let effect = rule.next_chain().and_then(|next| effect(of.table, &of.chain.name, next));
+            let fact = match effect {
+                Some(effect) => Fact::Jump(text, effect),
+                None => Fact::Rule(text),
+            };
             let place = if node_ports { Place::NodePorts } else { Place::Fact(fact.clone()) };
             part.order.push(place, line);
             part.rules.push((fact, line));
@@ -239,11 +242,4 @@ impl<'a> Reading<'a> {
 fn tell(service: &mut Service, chain: &iptables::Chain, fact: Fact, (text, line): (String, Line)) {
     service.order.entry(chain.name.to_string()).or_default().push(Place::Fact(fact.clone()), line);
     service.tell(fact, text, line);
-}
-
-/// A rule without what means nothing to a packet.
-fn text(family: Family, chain: &iptables::Chain, rule: &Rule) -> String {
-    let mut rule = Rule { counters: None, ..rule.clone() };
-    rule.matches.retain(|condition| !condition.always_holds());
-    print_rule(family, &chain.name, &rule)
 }

@@ -7,12 +7,12 @@ use super::finding::{Fact, Subject};
 use super::model::{Chance, Line, Model, Part, Place};
 use crate::chains::Kind;
 use crate::chains::nftables::{
-    Balance, Known, Names, ServiceKey, balance, frontend_of_key, is_base, kind_of, name_of, protocol_of, source_ranges,
+    Balance, Known, Names, ServiceKey, balance, effect, frontend_of_key, is_base, kind_of, name_of, protocol_of,
+    source_ranges, table_name, text,
 };
 use crate::cluster::Family;
 use crate::nftables::{
-    Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, SourceLines, Table, print_key, print_rule,
-    print_verdict,
+    Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, SourceLines, Table, print_key, print_verdict,
 };
 
 /// Rules, and where they stood, if that is known.
@@ -35,14 +35,6 @@ impl<'a> Source<'a> {
     pub(super) fn table(self, family: Family) -> Option<TableOf<'a>> {
         let position = self.rules.tables.iter().position(|table| table.family == family)?;
         Some(TableOf { position, table: &self.rules.tables[position], lines: self.lines })
-    }
-}
-
-/// What people call the table of a family.
-pub(super) fn table_name(family: Family) -> &'static str {
-    match family {
-        Family::Ipv4 => "ip kube-proxy",
-        Family::Ipv6 => "ip6 kube-proxy",
     }
 }
 
@@ -140,8 +132,7 @@ impl<'a> Reader<'a> {
         let of = self.of;
         chain.rules.iter().enumerate().map(move |(number, rule)| {
             let line = of.lines.and_then(|lines| lines.rule(of.position, position, number));
-            let bare = Rule { comment: None, ..rule.clone() };
-            (rule, print_rule(&bare, of.table.family), line)
+            (rule, text(rule, of.table.family), line)
         })
     }
 
@@ -149,8 +140,11 @@ impl<'a> Reader<'a> {
     fn other(&mut self, position: usize, chain: &Chain) {
         let mut part = Part::default();
         part.kinds.insert(Fact::Kind, kind_of_chain(chain));
-        for (_, text, line) in self.rules(position, chain) {
-            let fact = Fact::Rule(text);
+        for (rule, text, line) in self.rules(position, chain) {
+            let fact = match effect(chain, rule) {
+                Some(effect) => Fact::Jump(text, effect),
+                None => Fact::Rule(text),
+            };
             part.order.push(Place::Fact(fact.clone()), line);
             part.rules.push((fact, line));
         }

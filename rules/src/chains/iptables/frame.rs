@@ -1,0 +1,107 @@
+//! The jumps from built-in chains to kube-proxy's, and rules that chains have several times.
+
+use super::NAMING;
+use super::rule::{destination, frontend, recall};
+use crate::chains::copies::{Copies, copies};
+use crate::chains::frame::leads;
+use crate::chains::{FrameDefect, Frontend, Kind};
+use crate::cluster::Family;
+use crate::iptables::{Chain, Negatable, Network, Rule, RuleSet, Table, TableName, print_rule};
+
+/// A jump that every release writes.
+struct Jump {
+    table: TableName,
+    from: &'static str,
+    to: &'static str,
+    /// What follows where it is missing.
+    effect: &'static str,
+}
+
+const JUMPS: [Jump; 4] = [
+    Jump {
+        table: TableName::Nat,
+        from: "PREROUTING",
+        to: "KUBE-SERVICES",
+        effect: "connections from pods and other hosts reach no service",
+    },
+    Jump {
+        table: TableName::Nat,
+        from: "OUTPUT",
+        to: "KUBE-SERVICES",
+        effect: "connections from this node reach no service",
+    },
+    Jump {
+        table: TableName::Nat,
+        from: "POSTROUTING",
+        to: "KUBE-POSTROUTING",
+        effect: "no connection to a service is masqueraded",
+    },
+    Jump {
+        table: TableName::Filter,
+        from: "FORWARD",
+        to: "KUBE-FORWARD",
+        effect: "connections to services are forwarded only if the policy or another rule accepts them",
+    },
+];
+
+/// What is wrong where a built-in chain lacks a jump.
+pub(crate) fn effect(table: TableName, from: &str, to: &str) -> Option<&'static str> {
+    let jump = JUMPS.iter().find(|jump| (jump.table, jump.from, jump.to) == (table, from, to));
+    jump.map(|jump| jump.effect)
+}
+
+/// What is wrong with rules as a whole.
+pub(crate) fn frame_defects(rules: &RuleSet) -> Vec<FrameDefect> {
+    let missing = JUMPS.iter().filter(|jump| is_missing(rules, jump)).map(|jump| FrameDefect::MissingJump {
+        table: jump.table.as_str(),
+        chain: jump.from.to_owned(),
+        to: jump.to,
+        effect: jump.effect,
+    });
+    let chains = rules.tables.iter().flat_map(|table| table.chains.iter().map(move |chain| (table.name, chain)));
+    // Older releases write the rules of KUBE-FW once for each address of the load balancer.
+    let is_firewall = |name: &str| NAMING.of(name).is_some_and(|(kind, _)| kind == Kind::Firewall);
+    let repeated = chains.filter(|(_, chain)| !is_firewall(&chain.name)).flat_map(|(table, chain)| {
+        // What leads to an endpoint twice is a defect of its service.
+        let is_of_frame = |copies: &Copies| {
+            let rule = &chain.rules[copies.numbers[0] - 1];
+            !leads_to_endpoint(rule) || recall(rule, rules.family).is_some()
+        };
+        let all = copies_of(chain, rules.family).into_iter().filter(is_of_frame);
+        all.map(move |copies| FrameDefect::repeated(table.as_str(), &chain.name, copies))
+    });
+    missing.chain(repeated).collect()
+}
+
+/// Whether a jump is missing in a table that has both of its chains. What `iptables-save` shows has all built-in chains.
+fn is_missing(rules: &RuleSet, jump: &Jump) -> bool {
+    let Some(table) = rules.table(jump.table) else { return false };
+    let next = |chain: &str| -> Vec<&str> {
+        let rules = table.chain(chain).into_iter().flat_map(|chain| &chain.rules);
+        rules.filter_map(Rule::next_chain).map(|next| &**next).collect()
+    };
+    has(table, jump.from) && has(table, jump.to) && !leads(vec![jump.from], jump.to, next)
+}
+
+fn has(table: &Table, chain: &str) -> bool {
+    table.chain(chain).is_some()
+}
+
+/// The rules that a chain has several times, apart from those that only count. Releases up to 1.19 write rules that differ in nothing but
+/// their comments.
+pub(super) fn copies_of(chain: &Chain, family: Family) -> Vec<Copies> {
+    let mut all =
+        copies(&chain.rules, key, |rule| print_rule(family, &chain.name, &Rule { counters: None, ..rule.clone() }));
+    all.iter_mut().for_each(|copies| copies.numbers.retain(|number| !chain.only_counts(number - 1)));
+    all.retain(|copies| copies.numbers.len() > 1);
+    all
+}
+
+/// What hardly any two rules of a chain have in common.
+fn key(rule: &Rule) -> (Option<&str>, [Option<&Negatable<Network>>; 2], Option<Frontend>) {
+    (rule.next_chain().map(|next| &**next), [rule.source.as_ref(), rule.destination.as_ref()], frontend(rule))
+}
+
+fn leads_to_endpoint(rule: &Rule) -> bool {
+    destination(rule).is_some() || rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next))
+}

@@ -1,0 +1,81 @@
+//! The jumps from base chains to kube-proxy's, and rules that chains have several times.
+
+use std::mem::{Discriminant, discriminant};
+
+use super::NAMING;
+use super::rule::{chains_of, recalled, text};
+use crate::chains::FrameDefect;
+use crate::chains::copies::{Copies, copies};
+use crate::chains::frame::leads;
+use crate::cluster::Family;
+use crate::nftables::{Chain, Rule, Statement, Table};
+use crate::walk::Hook;
+
+/// The jumps that every release writes, from the base chain of type `nat` at a hook, and what follows where one is missing.
+const JUMPS: [(Hook, &str, &str); 3] = [
+    (Hook::Prerouting, "services", "connections from pods and other hosts reach no service"),
+    (Hook::Output, "services", "connections from this node reach no service"),
+    (Hook::Postrouting, "masquerading", "no connection to a service is masqueraded"),
+];
+
+/// What people call the table of a family.
+pub(crate) fn table_name(family: Family) -> &'static str {
+    match family {
+        Family::Ipv4 => "ip kube-proxy",
+        Family::Ipv6 => "ip6 kube-proxy",
+    }
+}
+
+/// What is wrong where a base chain lacks a jump.
+pub(crate) fn effect(chain: &Chain, rule: &Rule) -> Option<&'static str> {
+    let hook = chain.base.filter(|base| base.nat)?.hook;
+    let is_to = |to: &str| rule.statements.iter().flat_map(chains_of).any(|next| **next == *to);
+    JUMPS.iter().find(|(at, to, _)| *at == hook && is_to(to)).map(|(.., effect)| *effect)
+}
+
+/// What is wrong with a table as a whole.
+pub(crate) fn frame_defects(table: &Table) -> Vec<FrameDefect> {
+    let name = table_name(table.family);
+    let missing = JUMPS.iter().filter_map(|&(hook, to, effect)| {
+        let at_hook = table.chains.iter().filter(|chain| chain.base.is_some_and(|base| base.nat && base.hook == hook));
+        let at_hook: Vec<&str> = at_hook.map(|chain| &*chain.name).collect();
+        let chain = at_hook.first().map_or_else(|| format!("at hook {}", hook.lowercase()), ToString::to_string);
+        is_missing(table, at_hook, to).then_some(FrameDefect::MissingJump { table: name, chain, to, effect })
+    });
+    let repeated = table.chains.iter().flat_map(|chain| {
+        // What leads to an endpoint twice is a defect of its service.
+        let is_of_frame = |copies: &Copies| !leads_to_endpoint(&chain.rules[copies.numbers[0] - 1]);
+        let all = copies_of(chain, table.family).into_iter().filter(is_of_frame);
+        all.map(|copies| FrameDefect::repeated(name, &chain.name, copies))
+    });
+    missing.chain(repeated).collect()
+}
+
+/// Whether no chain at a hook leads to a chain that the table has. A table without any base chain is a part of one.
+fn is_missing(table: &Table, at_hook: Vec<&str>, to: &str) -> bool {
+    let next = |chain: &str| -> Vec<&str> {
+        let rules = table.chains.iter().filter(|own| *own.name == *chain).flat_map(|own| &own.rules);
+        rules.flat_map(|rule| &rule.statements).flat_map(chains_of).map(|next| &**next).collect()
+    };
+    let has = |is: &dyn Fn(&Chain) -> bool| table.chains.iter().any(is);
+    has(&|chain| chain.base.is_some()) && has(&|chain| *chain.name == *to) && !leads(at_hook, to, next)
+}
+
+/// The rules that a chain has several times.
+pub(super) fn copies_of(chain: &Chain, family: Family) -> Vec<Copies> {
+    copies(&chain.rules, key, |rule| text(rule, family))
+}
+
+/// What hardly any two rules of a chain have in common.
+fn key(rule: &Rule) -> (usize, Option<Discriminant<Statement>>, Option<&str>) {
+    let next = rule.statements.iter().flat_map(chains_of).next().map(|next| &**next);
+    (rule.conditions.len(), rule.statements.first().map(discriminant), next)
+}
+
+/// Whether a rule leads new clients to endpoints.
+fn leads_to_endpoint(rule: &Rule) -> bool {
+    let translates = |one: &Statement| matches!(one, Statement::Dnat(_) | Statement::BalanceDnat(_));
+    let mut chains = rule.statements.iter().flat_map(chains_of);
+    recalled(rule).is_none()
+        && (chains.any(|chain| NAMING.is_endpoint(chain)) || rule.statements.iter().any(translates))
+}

@@ -50,6 +50,7 @@ pub mod scenario;
 pub mod sources;
 #[doc(hidden)]
 pub mod stats;
+mod svg;
 pub mod testing;
 #[doc(hidden)]
 pub mod text;

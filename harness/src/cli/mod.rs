@@ -29,11 +29,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 
+pub(crate) use closed::look_at_standard_output;
+use console::{Console, OutputArgs, has_colours};
 use svclab::input::{self, Found};
 use svclab::scenario::{self, Diagnostics, Note, Reach, Scenario, Tests};
 use svclab::text::{harmless, reason};
-pub(crate) use closed::look_at_standard_output;
-use console::{Console, OutputArgs, has_colours};
 
 /// How a command ended. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

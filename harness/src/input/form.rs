@@ -66,7 +66,7 @@ pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
 }
 
 /// Whether a text is svclab input: rules in a known format, or YAML with fields or a list. Other texts are never quoted.
-pub(crate) fn is_input(text: &str) -> bool {
+pub fn is_input(text: &str) -> bool {
     is_yaml(text) || form(text).is_ok()
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn is_rules(text: &str) -> bool {
 const TABLES: [&str; 5] = ["*nat", "*filter", "*mangle", "*raw", "*security"];
 
 /// The line at which rules of the other family start in a concatenation of `iptables-save` outputs, and that family.
-pub(crate) fn other_family(text: &str) -> Option<(usize, Family)> {
+pub fn other_family(text: &str) -> Option<(usize, Family)> {
     let mut known: Option<Family> = None;
     let mut heading = 1;
     for (line, number) in text.lines().zip(1..) {
@@ -108,7 +108,7 @@ pub(crate) fn other_family(text: &str) -> Option<(usize, Family)> {
 }
 
 /// The family of the addresses that a rule matches.
-pub(crate) fn family(line: &str) -> Option<Family> {
+pub fn family(line: &str) -> Option<Family> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let asked = words.windows(2).find(|pair| is_rule(line) && matches!(pair[0], "-s" | "-d"))?;
     let address = asked[1].split('/').next()?.parse::<IpAddr>().ok()?;
@@ -116,7 +116,7 @@ pub(crate) fn family(line: &str) -> Option<Family> {
 }
 
 /// Message and help for a text with rules of both families.
-pub(crate) fn both_families(family: Family) -> (String, &'static str) {
+pub fn both_families(family: Family) -> (String, &'static str) {
     let help = "Put the output of `iptables-save` and `ip6tables-save` into separate files.";
     (format!("{family} rules start here, after rules of the other family"), help)
 }

@@ -155,7 +155,7 @@ fn joined<S: AsRef<str>>(names: &[S], word: &str) -> String {
 const NEAREST: usize = 3;
 
 /// `Did you mean ...?` with the known name nearest to a mistyped one, or with several that are equally near.
-pub(crate) fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
+pub fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
     let lower = name.to_lowercase();
     let near: Vec<(usize, &str)> = known
         .iter()

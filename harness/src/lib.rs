@@ -35,6 +35,7 @@ pub mod sampling;
 pub mod scenario;
 mod sources;
 pub mod stats;
+mod svg;
 pub mod testing;
 mod text;
 pub mod topology;

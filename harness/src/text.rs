@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Serialize, Serializer};
 
 /// A number with its thousands grouped: `41,200`.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -21,13 +21,13 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// A number of things: `1 test`, `1,200 tests`.
-pub(crate) fn counted<N: Number>(number: N, thing: &str) -> String {
+pub fn counted<N: Number>(number: N, thing: &str) -> String {
     let number = number.wide();
     format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// A number of things, of either width.
-pub(crate) trait Number {
+pub trait Number {
     /// The same as the wider one.
     fn wide(self) -> u64;
 }
@@ -56,7 +56,7 @@ pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
 }
 
 /// What the system says of an error, as a fragment: without its number, and in lower case.
-pub(crate) fn reason(error: impl Display) -> String {
+pub fn reason(error: impl Display) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
@@ -64,20 +64,20 @@ pub(crate) fn reason(error: impl Display) -> String {
 }
 
 /// A text in one line: what a terminal would obey is written as YAML writes it, `\x1b`, and line ends are, too.
-pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+pub fn one_line(text: &str) -> Cow<'_, str> {
     escape(text, |letter, _| is_obeyed(letter))
 }
 
 /// A path in messages, in one line: nothing in it is obeyed, and a byte that is not UTF-8 is written as `\xff`.
 ///
 /// All paths are printed through this: `Path::display` prints line ends and escape sequences as they are.
-pub(crate) fn printable(path: &Path) -> Printable<'_> {
+pub fn printable(path: &Path) -> Printable<'_> {
     Printable(path)
 }
 
 /// See [`printable`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Printable<'p>(&'p Path);
+pub struct Printable<'p>(&'p Path);
 
 impl Display for Printable<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -87,7 +87,7 @@ impl Display for Printable<'_> {
 
 /// A path in documents that have escapes of their own, such as JSON: as it is, but for bytes that are not UTF-8, which are written as
 /// `\xff`.
-pub(crate) fn path_text(path: &Path) -> String {
+pub fn path_text(path: &Path) -> String {
     struct Plain<'p>(&'p Path);
     impl Display for Plain<'_> {
         fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -111,13 +111,13 @@ fn write_path(path: &Path, f: &mut Formatter<'_>, written: fn(&str) -> Cow<'_, s
 }
 
 /// A text that neither a terminal nor GitHub Actions obeys; with `colours`, a terminal obeys those that svclab itself uses.
-pub(crate) fn harmless(text: &str, colours: bool) -> String {
+pub fn harmless(text: &str, colours: bool) -> String {
     without_commands(&visible(text, colours)).into_owned()
 }
 
 /// A text with its lines, in which nothing but line ends and tabs is obeyed by a terminal; with `colours`, also the colours that
 /// svclab itself uses.
-pub(crate) fn visible(text: &str, colours: bool) -> Cow<'_, str> {
+pub fn visible(text: &str, colours: bool) -> Cow<'_, str> {
     escape(text, |letter, rest| match letter {
         '\n' | '\t' => false,
         '\x1b' if colours => !is_colour(rest),
@@ -159,7 +159,7 @@ pub(crate) fn markup(text: &str) -> String {
 /// # Errors
 ///
 /// Those of the value's own serialization.
-pub(crate) fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
+pub fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(value).map(|text| json_escaped(text) + "\n")
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, serde_json::Error> 
 /// # Errors
 ///
 /// As [`json`].
-pub(crate) fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
+pub fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
     serde_json::to_string(value).map(json_escaped)
 }
 
@@ -193,7 +193,7 @@ fn json_escaped(text: String) -> String {
 
 /// Control characters, those that let letters appear in another order than they stand in or end a line, and the numbers that will
 /// never be letters, which XML cannot hold.
-pub(crate) fn is_obeyed(letter: char) -> bool {
+pub fn is_obeyed(letter: char) -> bool {
     let never = u32::from(letter) & 0xfffe == 0xfffe || matches!(letter, '\u{fdd0}'..='\u{fdef}');
     letter.is_control() || never || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

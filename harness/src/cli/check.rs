@@ -7,11 +7,11 @@ use serde_json::json;
 use super::console::Console;
 use super::inputs::InputArgs;
 use super::{Exit, Read, diagnostics, read, warn};
-use crate::input::{IGNORED, read_file};
-use crate::run;
-use crate::scenario::{Diagnostics, Scenario, Tests};
-use crate::stats::Goal;
-use crate::text::{counted, json_line, path_text, printable};
+use svclab::input::{IGNORED, read_file};
+use svclab::run;
+use svclab::scenario::{Diagnostics, Scenario, Tests};
+use svclab::stats::Goal;
+use svclab::text::{counted, json_line, path_text, printable};
 
 /// Find the errors of scenarios, without running them.
 #[derive(Debug, clap::Args)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use miette::{LabeledSpan, MietteHandler, MietteHandlerOpts, NamedSource, ReportHandler, SourceCode};
 
 use super::console::Console;
-use crate::input::{Group, is_input};
-use crate::scenario::{Diagnostic, Diagnostics, Span};
-use crate::text::{counted, is_obeyed, one_line, printable};
+use svclab::input::{Group, is_input};
+use svclab::scenario::{Diagnostic, Diagnostics, Span};
+use svclab::text::{counted, is_obeyed, one_line, printable};
 
 /// Shows all errors on standard error.
 pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
@@ -134,7 +134,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::scenario::Label;
+    use svclab::scenario::Label;
 
     /// A place in another file is told, whether or not there is anything to say of how to put it right.
     #[rstest]

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::{Exit, diagnostics, load, text_of, warn};
-use crate::infer::{self, Assumed};
-use crate::input::{Form, form, is_manifest};
-use crate::scenario::{self, Diagnostics, Reach, Scenario, Tests};
-use crate::text::{one_line, printable};
+use svclab::infer::{self, Assumed};
+use svclab::input::{Form, form, is_manifest};
+use svclab::scenario::{self, Diagnostics, Reach, Scenario, Tests};
+use svclab::text::{one_line, printable};
 
 /// Options of commands that read scenarios.
 #[derive(Debug, Clone, Copy, clap::Args)]

@@ -61,7 +61,7 @@ pub fn load_with_ad_hoc_probe(path: &Path, aim: &AdHocProbe) -> Result<AdHocScen
 /// # Errors
 ///
 /// As [`load_with_ad_hoc_probe`].
-pub(crate) fn aim_at(text: &str, path: &Path, aim: &AdHocProbe, reach: Reach) -> Result<AdHocScenario, Diagnostics> {
+pub fn aim_at(text: &str, path: &Path, aim: &AdHocProbe, reach: Reach) -> Result<AdHocScenario, Diagnostics> {
     let objects = is_manifest(text).then(|| around(text, path)).transpose()?;
     let is_objects = objects.is_some();
     let (scenario, assumptions) = objects.unwrap_or_else(|| (text.to_owned(), Vec::new()));

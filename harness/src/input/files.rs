@@ -72,7 +72,7 @@ fn not_of_kernel(path: &Path) -> io::Result<()> {
 /// # Errors
 ///
 /// As [`read_file`], which refuses open pipes too.
-pub(crate) fn read_argument(path: &Path) -> io::Result<String> {
+pub fn read_argument(path: &Path) -> io::Result<String> {
     // The link of an open pipe leads to no file.
     if fs::metadata(path)?.file_type().is_fifo() && fs::canonicalize(path).is_ok() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a named pipe (FIFO), not a regular file"));
@@ -151,7 +151,7 @@ pub(crate) fn is_outside(error: &io::Error) -> bool {
 /// # Errors
 ///
 /// As [`read_file`].
-pub(crate) fn read_limited(file: impl Read) -> io::Result<String> {
+pub fn read_limited(file: impl Read) -> io::Result<String> {
     let mut text = String::new();
     let limit = FILE_BYTES as u64 + 1;
     file.take(limit).read_to_string(&mut text)?;

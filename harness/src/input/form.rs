@@ -66,7 +66,7 @@ pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
 }
 
 /// Whether a text is such as svclab reads: rules of a known form, or YAML with fields or a list. Nothing is shown of any other.
-pub(crate) fn is_input(text: &str) -> bool {
+pub fn is_input(text: &str) -> bool {
     is_yaml(text) || form(text).is_ok()
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn is_rules(text: &str) -> bool {
 const TABLES: [&str; 5] = ["*nat", "*filter", "*mangle", "*raw", "*security"];
 
 /// Where rules of another family begin, in what `iptables-save` wrote of both: the number of the line, and that family.
-pub(crate) fn other_family(text: &str) -> Option<(usize, Family)> {
+pub fn other_family(text: &str) -> Option<(usize, Family)> {
     let mut known: Option<Family> = None;
     let mut heading = 1;
     for (line, number) in text.lines().zip(1..) {
@@ -108,7 +108,7 @@ pub(crate) fn other_family(text: &str) -> Option<(usize, Family)> {
 }
 
 /// The family of the addresses that a rule asks for.
-pub(crate) fn family(line: &str) -> Option<Family> {
+pub fn family(line: &str) -> Option<Family> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let asked = words.windows(2).find(|pair| is_rule(line) && matches!(pair[0], "-s" | "-d"))?;
     let address = asked[1].split('/').next()?.parse::<IpAddr>().ok()?;
@@ -116,7 +116,7 @@ pub(crate) fn family(line: &str) -> Option<Family> {
 }
 
 /// The message and help for a text in which rules of another family begin.
-pub(crate) fn both_families(family: Family) -> (String, &'static str) {
+pub fn both_families(family: Family) -> (String, &'static str) {
     let help = "Put the output of `iptables-save` and `ip6tables-save` into separate files.";
     (format!("{family} rules start here, after rules of the other family"), help)
 }

@@ -15,9 +15,11 @@ pub(crate) mod limits;
 
 pub use diagnostics::{Diagnostic, Diagnostics, Label, Span};
 pub use files::{Reach, read_file, unreadable};
-pub(crate) use files::{folder_of, is_outside, read_argument, read_limited};
+pub(crate) use files::{folder_of, is_outside};
+pub use files::{read_argument, read_limited};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};
 pub use form::{Form, form};
-pub(crate) use form::{both_families, family, is_input, is_rule, is_rules, is_yaml, other_family};
+pub use form::{both_families, family, is_input, other_family};
+pub(crate) use form::{is_rule, is_rules, is_yaml};
 pub use groups::Group;
 pub use limits::{FILE_BYTES, MOST_FLOWS};

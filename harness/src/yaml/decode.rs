@@ -155,7 +155,7 @@ fn joined<S: AsRef<str>>(names: &[S], word: &str) -> String {
 const NEAREST: usize = 3;
 
 /// The question for the known name that a mistyped one was probably meant to be, or for several that are equally near.
-pub(crate) fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
+pub fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
     let lower = name.to_lowercase();
     let near: Vec<(usize, &str)> = known
         .iter()

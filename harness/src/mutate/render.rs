@@ -88,7 +88,8 @@ fn baseline(baseline: &Baseline) -> String {
     let mut text = String::new();
     if !baseline.failing_tests.is_empty() {
         let names: Vec<String> = baseline.failing_tests.iter().map(|name| format!("`{name}`")).collect();
-        let _ = writeln!(text, "  already fails on the unmodified rules, so it cannot kill mutants: {}", names.join(", "));
+        let _ =
+            writeln!(text, "  already fails on the unmodified rules, so it cannot kill mutants: {}", names.join(", "));
     }
     if baseline.failing_flows > 0 {
         let flows = counted(baseline.failing_flows, "flow");

@@ -84,7 +84,10 @@ fn a_test_that_fails_on_unmodified_rules_kills_no_mutant() {
         let all = mutate(&scenarios, &Options::default(), &|_| {});
         let text = table(&all[0], Style { all_missed: true });
         let tried = all[0].result.as_ref().unwrap_or_else(|_| panic!("{text}"));
-        assert_eq!((tried.baseline.tests, tried.baseline.failing_tests.as_slice()), (2, ["wrong".to_owned()].as_slice()));
+        assert_eq!(
+            (tried.baseline.tests, tried.baseline.failing_tests.as_slice()),
+            (2, ["wrong".to_owned()].as_slice())
+        );
         assert_eq!(tried.baseline.failing_flows, 0, "{text}");
         assert!(text.contains("already fails on the unmodified rules, so it cannot kill mutants: `wrong`"), "{text}");
         let (found, missed): (Vec<_>, Vec<_>) =
@@ -92,7 +95,10 @@ fn a_test_that_fails_on_unmodified_rules_kills_no_mutant() {
         assert!(!found.is_empty() && !missed.is_empty(), "{text}");
         assert_eq!(text.matches("  missed: ").count(), missed.len(), "{text}");
         assert!(missed.iter().all(|mutant| mutant.example.is_some()), "{text}");
-        assert!(table(&all[0], Style::default()).contains("more that the tests missed; use --missed to list all"), "{text}");
+        assert!(
+            table(&all[0], Style::default()).contains("more that the tests missed; use --missed to list all"),
+            "{text}"
+        );
         assert_eq!(summary(&all), "", "one scenario needs no sum");
     });
 }

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     if results.iter().all(|(_, result)| result.is_ok()) { Exit::Held } else { Exit::Input }
 }
 
-/// Refuses balance tests that need more flows than can be sent, where all scenarios are run together.
+/// Rejects balance tests that need more flows than a probe may send when all scenarios run together.
 fn refuse_endless_tests(results: &mut [Read]) {
     let sound: Vec<&Scenario> = results.iter().filter_map(|(_, result)| result.as_ref().ok()).collect();
     let mut found = mistakes(&sound, &Goal::default()).into_iter();

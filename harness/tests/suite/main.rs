@@ -39,3 +39,8 @@ mod without_ipv6;
 #[path = "../../../rules/tests/suite/golden_support/mod.rs"]
 #[expect(dead_code, reason = "shared with the tests of the generator")]
 mod golden_support;
+
+/// Output with the lines that were wrapped to fit the page joined again.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
-use super::matches::{Masked, Other, PortRange};
-use super::values::ChainName;
+use super::matches::Other;
+use super::text::Printer;
+use super::values::{ChainName, Masked, PortRange};
+use crate::cluster::Family;
 
 /// What happens to a packet that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,4 +118,92 @@ impl RejectWith {
         ("icmp6-reject-route", Self::RejectRoute),
         ("tcp-reset", Self::TcpReset),
     ];
+}
+
+impl Target {
+    pub(super) fn print(&self, out: &mut Printer) {
+        match self {
+            Self::Jump(chain) => {
+                out.push(" -j ");
+                out.push(chain);
+            }
+            Self::Goto(chain) => {
+                out.push(" -g ");
+                out.push(chain);
+            }
+            Self::Accept => out.push(" -j ACCEPT"),
+            Self::Drop => out.push(" -j DROP"),
+            Self::Return => out.push(" -j RETURN"),
+            Self::Reject(with) => {
+                out.push(" -j REJECT --reject-with ");
+                out.push(reject_word(out.family, *with));
+            }
+            Self::Mark(mark) => {
+                out.push(" -j MARK --set-xmark ");
+                out.hex(mark.value);
+                out.push("/");
+                out.hex(mark.mask);
+            }
+            Self::Masquerade { ports, random, random_fully } => {
+                out.push(" -j MASQUERADE");
+                print_ports(*ports, out);
+                out.flag(" --random", *random);
+                out.flag(" --random-fully", *random_fully);
+            }
+            Self::Dnat(nat) => nat.print(" -j DNAT --to-destination ", out),
+            Self::Snat(nat) => nat.print(" -j SNAT --to-source ", out),
+            Self::Redirect { ports, random } => {
+                out.push(" -j REDIRECT");
+                print_ports(*ports, out);
+                out.flag(" --random", *random);
+            }
+            Self::NoTrack { by_ct: true } => out.push(" -j CT --notrack"),
+            Self::NoTrack { by_ct: false } => out.push(" -j NOTRACK"),
+            Self::Trace => out.push(" -j TRACE"),
+            Self::Other(other) => {
+                out.push(" -j ");
+                other.print(out);
+            }
+        }
+    }
+}
+
+fn print_ports(ports: Option<PortRange>, out: &mut Printer) {
+    if let Some(ports) = ports {
+        out.push(" --to-ports ");
+        out.port_range(ports, "-");
+    }
+}
+
+impl Nat {
+    fn print(&self, name: &str, out: &mut Printer) {
+        out.push(name);
+        if let Some((first, last)) = self.addresses {
+            let bracketed = first.is_ipv6() && self.ports.is_some();
+            out.flag("[", bracketed);
+            out.address(first);
+            if last != first {
+                out.push("-");
+                out.address(last);
+            }
+            out.flag("]", bracketed);
+        }
+        if let Some(ports) = self.ports {
+            out.push(":");
+            out.port_range(ports, "-");
+        }
+        out.flag(" --random", self.random);
+        out.flag(" --random-fully", self.random_fully);
+        out.flag(" --persistent", self.persistent);
+    }
+}
+
+fn reject_word(family: Family, with: RejectWith) -> &'static str {
+    let words = match family {
+        Family::Ipv4 => &RejectWith::IPV4[..],
+        Family::Ipv6 => &RejectWith::IPV6[..],
+    };
+    let found = words.iter().find(|(_, other)| *other == with);
+    // The words that only one family has come from that family's parser; the generator uses none of them.
+    found.unwrap_or(&words[0]).0
 }

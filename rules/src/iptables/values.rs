@@ -108,6 +108,58 @@ impl<T> Negatable<T> {
     pub fn not(value: T) -> Self {
         Self { negated: true, value }
     }
+
+    /// `not ` for an opposite, else nothing: for sentences.
+    pub fn negation(&self) -> &'static str {
+        if self.negated { "not " } else { "" }
+    }
+}
+
+/// Ports from first to last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortRange {
+    /// The lowest.
+    pub first: u16,
+    /// The highest, not below the first.
+    pub last: u16,
+}
+
+impl PortRange {
+    /// A single port.
+    pub fn one(port: u16) -> Self {
+        Self { first: port, last: port }
+    }
+
+    pub(super) fn contains(self, port: u16) -> bool {
+        (self.first..=self.last).contains(&port)
+    }
+
+    /// `80` or `80 to 90`.
+    pub(super) fn explain(self) -> String {
+        if self.first == self.last { self.first.to_string() } else { format!("{} to {}", self.first, self.last) }
+    }
+}
+
+/// A 32-bit value of which only the bits of a mask count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Masked {
+    /// The bits.
+    pub value: u32,
+    /// Which of them count; all for `0xffffffff`.
+    pub mask: u32,
+}
+
+impl Masked {
+    /// Exactly these bits.
+    pub fn bits(bits: u32) -> Self {
+        Self { value: bits, mask: bits }
+    }
+
+    /// `0x4000`, or with its mask where that says more: `0x1 in the bits 0x3`.
+    pub fn explain(self) -> String {
+        let Self { value, mask } = self;
+        if mask == value || mask == u32::MAX { format!("{value:#x}") } else { format!("{value:#x} in the bits {mask:#x}") }
+    }
 }
 
 /// Addresses that `-s` and `-d` compare with.

@@ -4,8 +4,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::extension::{self, options};
-use crate::iptables::parse::values;
+use crate::iptables::text::{kept_options, values};
 use crate::iptables::{Masked, Nat, Other, PortRange, RejectWith, Target};
 use crate::walk::{Connection, Destination, RejectResponse, Source, SourceAddress, Walker};
 
@@ -155,14 +154,14 @@ fn extension(other: &Other) -> Action {
         return Action::Continue;
     }
     let connmark = || (&*other.name == "CONNMARK").then(|| connmark(&other.text)).flatten();
-    connmark().map_or_else(|| Action::Unknown(extension::reason("target", other)), Action::Connmark)
+    connmark().map_or_else(|| Action::Unknown(other.reason("target")), Action::Connmark)
 }
 
 /// What `--save-mark` and `--restore-mark` of `CONNMARK` may be followed by. Shifts are not modelled.
 const MASKS: [&str; 3] = ["--mask", "--ctmask", "--nfmask"];
 
 fn connmark(text: &str) -> Option<ConnmarkChange> {
-    let options = options(text)?;
+    let options = kept_options(text)?;
     let masks = || {
         let of = |name: &str, fallback: u32| {
             let found = options.iter().find(|option| option.name == name);

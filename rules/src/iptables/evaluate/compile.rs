@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::action::Action;
 use super::check::{CompileError, check};
-use super::condition::Condition;
 use super::index::Index;
 use super::lower::conditions;
 use super::program::{Code, Program, Rule};
 use crate::cluster::Family;
+use crate::iptables::matches::Condition;
 use crate::iptables::{self, Policy, RuleSet, TableName};
 use crate::walk::{DESTINATIONS, Hook, Hooked, Kind, Names, SOURCES, Span};
 

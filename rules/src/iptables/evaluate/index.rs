@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::condition::{Condition, Field, PortField};
+use crate::iptables::matches::{Condition, Field, PortField};
 use crate::walk::FastMap;
 
 /// Chains shorter than this are gone through.

@@ -38,7 +38,7 @@ impl walk::Code for Code {
                 }
                 walker.assume(assumed);
             }
-            match walker.holds(condition, pass.environment) {
+            match condition.holds(walker, pass.environment) {
                 Held::Yes => {}
                 Held::No => return Next::Rule,
                 Held::Assuming(more) => assumed = assumed.and(more),

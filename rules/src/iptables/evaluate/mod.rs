@@ -42,10 +42,6 @@
 mod action;
 mod check;
 mod compile;
-mod condition;
-mod extension;
-mod facts;
-mod holds;
 mod index;
 mod inspect;
 mod lower;

@@ -1,8 +1,8 @@
 //! A rule set made ready for walking.
 
 use super::action::Action;
-use super::condition::Condition;
 use super::index::Index;
+use crate::iptables::matches::Condition;
 use crate::walk;
 
 /// A rule set of iptables made ready for walking.

@@ -3,7 +3,7 @@
 //! `iptables-restore` hands the words of a line to getopt, so a rule can have every option of `iptables` itself, shortened and in
 //! any place: `--modp=/tmp/x` runs a program, `--hel` prints help and loads nothing.
 
-use super::words::{Fault, Word};
+use crate::iptables::text::{Fault, Word};
 
 /// Options of iptables itself, without their hyphens, that no rule has.
 const COMMANDS: [&str; 22] = [

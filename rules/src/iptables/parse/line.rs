@@ -3,21 +3,18 @@
 use std::ops::Range;
 
 use super::super::ast::{Counters, Rule};
-use super::super::matches::{Match, Other};
+use super::super::matches::{Extension, Match, Other};
 use super::super::target::Target;
+use super::super::text::{Fault, Given, Options, Owner, Word, split, values};
 use super::super::values::Negatable;
-use super::conditions::{Kind, condition};
 use super::guard;
-use super::options::{Given, Options, Owner};
 use super::target::{built_in, extension, lacking};
-use super::values;
-use super::words::{Fault, Word, split};
 use crate::cluster::{Family, ProtocolNumber};
 
 /// A `-m` that was read.
 struct Loaded<'a> {
     name: &'a str,
-    kind: Option<Kind>,
+    extension: Option<&'static Extension>,
 }
 
 /// Reads rules; keeps its buffers from one line to the next.
@@ -27,8 +24,9 @@ pub(super) struct RuleReader<'a> {
     /// The options; when all are read, those of the first match come first, the target's last.
     given: Vec<Given>,
     loaded: Vec<Loaded<'a>>,
-    /// Where the last match of each kind that is modelled stands, so that an option finds its match in a line of any length.
-    last_of_kind: Vec<(Kind, usize)>,
+    /// The position of the last match of each extension that is modelled, so that an option finds its match in a line of any
+    /// length.
+    last_of_extension: Vec<(&'static Extension, usize)>,
 }
 
 impl<'a> RuleReader<'a> {
@@ -43,7 +41,7 @@ impl<'a> RuleReader<'a> {
         self.words.clear();
         self.given.clear();
         self.loaded.clear();
-        self.last_of_kind.clear();
+        self.last_of_extension.clear();
         split(line, start, &mut self.words)?;
         guard::check(line, &self.words)?;
         let mut rule = Rule::default();
@@ -57,7 +55,7 @@ impl<'a> RuleReader<'a> {
             let (own, rest) = given.split_at(own);
             given = rest;
             let options = Options { words: &self.words, given: own, family };
-            let modelled = loaded.kind.map(|kind| condition(kind, &options)).transpose()?.flatten();
+            let modelled = loaded.extension.map(|extension| extension.parse(&options)).transpose()?.flatten();
             rule.matches.push(modelled.unwrap_or_else(|| Match::Other(other(loaded.name, &options))));
         }
         let options = Options { words: &self.words, given, family };
@@ -101,7 +99,7 @@ impl<'a> RuleReader<'a> {
                     if !is_extension(extension) {
                         return Err(Fault::new(self.words[at + 1].column, format!("invalid match name `{extension}`")));
                     }
-                    self.load(extension, Kind::of(extension));
+                    self.load(extension, Extension::of(extension));
                 }
                 "-j" | "--jump" | "-g" | "--goto" => {
                     let name_of_target = self.argument(at, end)?;
@@ -145,16 +143,17 @@ impl<'a> RuleReader<'a> {
             return Ok(Owner::Target);
         }
         // One that is not modelled may have any option, but only those behind it are surely its own.
-        if let Some(index) = self.loaded.len().checked_sub(1).filter(|last| self.loaded[*last].kind.is_none()) {
+        if let Some(index) = self.loaded.len().checked_sub(1).filter(|last| self.loaded[*last].extension.is_none()) {
             return Ok(Owner::Match(index));
         }
-        let knows = |(kind, _): &&(Kind, usize)| kind.knows(name);
-        if let Some((_, index)) = self.last_of_kind.iter().filter(knows).max_by_key(|(_, index)| *index) {
+        let knows = |(extension, _): &&(&Extension, usize)| extension.knows(name);
+        if let Some((_, index)) = self.last_of_extension.iter().filter(knows).max_by_key(|(_, index)| *index) {
             return Ok(Owner::Match(*index));
         }
         let transport = rule.protocol.filter(|protocol| !protocol.negated).and_then(|p| p.value.transport());
-        if let Some(kind) = transport.map(Kind::Ports).filter(|kind| kind.knows(name)) {
-            self.load(transport.map_or("", |protocol| protocol.as_str()), Some(kind));
+        let extension = transport.and_then(|protocol| Extension::of(protocol.as_str()));
+        if let Some(extension) = extension.filter(|extension| extension.knows(name)) {
+            self.load(extension.name, Some(extension));
             return Ok(Owner::Match(self.loaded.len() - 1));
         }
         match self.loaded.len() {
@@ -164,14 +163,15 @@ impl<'a> RuleReader<'a> {
     }
 
     /// Notes a match.
-    fn load(&mut self, name: &'a str, kind: Option<Kind>) {
+    fn load(&mut self, name: &'a str, extension: Option<&'static Extension>) {
         let index = self.loaded.len();
-        match (kind, self.last_of_kind.iter_mut().find(|(known, _)| Some(*known) == kind)) {
-            (_, Some(last)) => last.1 = index,
-            (Some(kind), None) => self.last_of_kind.push((kind, index)),
-            (None, None) => {}
+        if let Some(extension) = extension {
+            match self.last_of_extension.iter_mut().find(|(known, _)| known.name == extension.name) {
+                Some(last) => last.1 = index,
+                None => self.last_of_extension.push((extension, index)),
+            }
         }
-        self.loaded.push(Loaded { name, kind });
+        self.loaded.push(Loaded { name, extension });
     }
 
     /// An option of the rule itself, by its name, whether a `!` stands before it, and its words.
@@ -294,7 +294,7 @@ mod tests {
             let rule = reader.read(&line, 0, Family::Ipv4, |_| false);
             assert_eq!(rule.map(|rule| rule.matches.len()), Ok(3 * count));
             assert!(reader.given.is_sorted_by_key(|given| given.owner));
-            looked.push((reader.last_of_kind.len(), reader.given.len() - 3 * count));
+            looked.push((reader.last_of_extension.len(), reader.given.len() - 3 * count));
         }
         assert_eq!(looked, [(2, 1); 2]);
     }

@@ -1,21 +1,17 @@
 //! Rule text read back: what `iptables-save` shows, with counters or without, and what `iptables-restore` takes.
 
-mod conditions;
 mod guard;
 mod line;
 mod listing;
-mod options;
 mod target;
-pub(super) mod values;
-mod words;
 
 use std::collections::HashMap;
 
 pub use self::guard::LONGEST_LINE;
 use self::line::RuleReader;
 pub use self::listing::{Listing, parse_listing};
-use self::words::Fault;
 use super::ast::{Chain, Counters, Policy, Rule, RuleSet, Table, TableName};
+use super::text::Fault;
 use super::values::ChainName;
 use crate::cluster::Family;
 

@@ -2,10 +2,8 @@
 
 use std::net::{IpAddr, SocketAddrV6};
 
-use super::options::Options;
-use super::values;
-use super::words::Fault;
 use crate::cluster::Family;
+use crate::iptables::text::{Fault, Options, values};
 use crate::iptables::{Masked, Nat, PortRange, RejectWith, Target};
 
 /// A target of the kernel itself.

@@ -1,9 +1,10 @@
 //! What target extensions say of a rule that is listed, word for word as their `print` functions have it.
 
-use super::super::super::matches::{Masked, Other, PortRange};
+use super::super::super::matches::Other;
 use super::super::super::target::{Nat, RejectWith, Target};
 use super::super::target::{NatRange, built_in, is_known_extension, nat_range, required};
-use super::super::values;
+use super::super::super::text::values;
+use super::super::super::values::{Masked, PortRange};
 
 /// What was read of the words for a target.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use crate::iptables::Negatable;
 
 /// Whose an option is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Owner {
+pub(in crate::iptables) enum Owner {
     /// The match at this position.
     Match(usize),
     /// The target.
@@ -15,33 +15,33 @@ pub(super) enum Owner {
 
 /// An option in a line.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Given {
-    pub(super) owner: Owner,
-    pub(super) negated: bool,
+pub(in crate::iptables) struct Given {
+    pub(in crate::iptables) owner: Owner,
+    pub(in crate::iptables) negated: bool,
     /// The position of its name among the words; arguments follow.
-    pub(super) name: usize,
+    pub(in crate::iptables) name: usize,
     /// The position behind its last argument.
-    pub(super) end: usize,
+    pub(in crate::iptables) end: usize,
 }
 
 /// The options of an owner.
-pub(super) struct Options<'a> {
-    pub(super) words: &'a [Word<'a>],
-    pub(super) given: &'a [Given],
-    pub(super) family: Family,
+pub(in crate::iptables) struct Options<'a> {
+    pub(in crate::iptables) words: &'a [Word<'a>],
+    pub(in crate::iptables) given: &'a [Given],
+    pub(in crate::iptables) family: Family,
 }
 
 /// One option: its name and arguments.
-pub(super) struct Opt<'a> {
-    pub(super) name: &'a str,
-    pub(super) negated: bool,
-    pub(super) column: usize,
+pub(in crate::iptables) struct Opt<'a> {
+    pub(in crate::iptables) name: &'a str,
+    pub(in crate::iptables) negated: bool,
+    pub(in crate::iptables) column: usize,
     arguments: &'a [Word<'a>],
 }
 
 impl<'a> Opt<'a> {
     /// The only argument.
-    pub(super) fn value(&self) -> Result<&'a str, Fault> {
+    pub(in crate::iptables) fn value(&self) -> Result<&'a str, Fault> {
         match self.arguments {
             [word] => Ok(&word.text),
             [] => Err(Fault::new(self.column, format!("`{}` needs a value", self.name))),
@@ -50,7 +50,7 @@ impl<'a> Opt<'a> {
     }
 
     /// The two arguments.
-    pub(super) fn pair(&self) -> Result<(&'a str, &'a str), Fault> {
+    pub(in crate::iptables) fn pair(&self) -> Result<(&'a str, &'a str), Fault> {
         match self.arguments {
             [first, second] => Ok((&first.text, &second.text)),
             _ => Err(Fault::new(self.column, format!("`{}` needs two values", self.name))),
@@ -58,30 +58,30 @@ impl<'a> Opt<'a> {
     }
 
     /// The only argument, read.
-    pub(super) fn read<T>(&self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, Fault> {
+    pub(in crate::iptables) fn read<T>(&self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, Fault> {
         let text = self.value()?;
         read(text).ok_or_else(|| self.fault(&format!("`{text}` is no {what}")))
     }
 
     /// The same, with the `!` that stands before the option.
-    pub(super) fn negatable<T>(&self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<Negatable<T>, Fault> {
+    pub(in crate::iptables) fn negatable<T>(&self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<Negatable<T>, Fault> {
         Ok(Negatable { negated: self.negated, value: self.read(what, read)? })
     }
 
     /// What is wrong with the argument, or with the option where it has none.
-    pub(super) fn fault(&self, message: &str) -> Fault {
+    pub(in crate::iptables) fn fault(&self, message: &str) -> Fault {
         Fault::new(self.arguments.first().map_or(self.column, |word| word.column), message)
     }
 
     /// The option without a value, and its `!`.
-    pub(super) fn flag(&self) -> Negatable<()> {
+    pub(in crate::iptables) fn flag(&self) -> Negatable<()> {
         Negatable { negated: self.negated, value: () }
     }
 }
 
 impl<'a> Options<'a> {
     /// The options in the order of the line.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Opt<'a>> {
+    pub(in crate::iptables) fn iter(&self) -> impl Iterator<Item = Opt<'a>> {
         let words = self.words;
         self.given.iter().map(move |given| Opt {
             name: words[given.name].raw,
@@ -91,12 +91,12 @@ impl<'a> Options<'a> {
         })
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::iptables) fn is_empty(&self) -> bool {
         self.given.is_empty()
     }
 
     /// The options as they were written.
-    pub(super) fn text(&self) -> String {
+    pub(in crate::iptables) fn text(&self) -> String {
         let mut text = String::new();
         for option in self.iter() {
             let negation = option.negated.then_some("!");
@@ -109,5 +109,40 @@ impl<'a> Options<'a> {
             }
         }
         text
+    }
+}
+
+/// An option of an extension that is kept as text.
+pub(in crate::iptables) struct KeptOption<'a> {
+    pub(in crate::iptables) negated: bool,
+    pub(in crate::iptables) name: &'a str,
+    arguments: Vec<&'a str>,
+}
+
+/// The options of a text; nothing where there are quotes in it or words before the first option.
+pub(in crate::iptables) fn kept_options(text: &str) -> Option<Vec<KeptOption<'_>>> {
+    let mut options: Vec<KeptOption<'_>> = Vec::new();
+    let mut negated = false;
+    for word in text.split_whitespace() {
+        match word {
+            "!" => negated = true,
+            _ if word.contains(['"', '\'']) => return None,
+            _ if word.starts_with("--") => {
+                options.push(KeptOption { negated, name: word, arguments: Vec::new() });
+                negated = false;
+            }
+            _ => options.last_mut()?.arguments.push(word),
+        }
+    }
+    Some(options)
+}
+
+impl<'a> KeptOption<'a> {
+    /// The only argument.
+    pub(in crate::iptables) fn argument(&self) -> Option<&'a str> {
+        match self.arguments[..] {
+            [argument] => Some(argument),
+            _ => None,
+        }
     }
 }

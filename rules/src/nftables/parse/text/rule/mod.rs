@@ -5,6 +5,8 @@ mod conditions;
 mod scalars;
 mod statements;
 
+use smallvec::smallvec;
+
 pub(super) use self::scalars::{protocol, range, verdict};
 use super::super::super::ast::Rule;
 use super::super::super::statement::{Condition, Statement, Verdict};
@@ -91,22 +93,21 @@ fn implied(words: &[Word<'_>], first: &str, within: Within, is_known: bool) -> [
         _ => None,
     };
     let protocol = match first {
-        "reject" if with("tcp") => Some(Condition::Protocol(Protocol::Tcp)),
+        "reject" if with("tcp") => Some(Condition::protocol(Protocol::Tcp)),
         _ if is_known => None,
-        "icmp" => Some(Condition::Protocols { negated: false, numbers: vec![1] }),
-        "icmpv6" => Some(Condition::Protocols { negated: false, numbers: vec![58] }),
-        _ => protocol(first).map(Condition::Protocol),
+        "icmp" => Some(Condition::Protocols { negated: false, numbers: smallvec![1] }),
+        "icmpv6" => Some(Condition::Protocols { negated: false, numbers: smallvec![58] }),
+        _ => protocol(first).map(Condition::protocol),
     };
     [family.filter(|_| within == Within::BothFamilies).map(Condition::Family), protocol]
 }
 
 /// Whether a condition asks for what another does, or for more.
 fn asks(known: &Condition, wanted: &Condition) -> bool {
-    match (known, wanted) {
-        (
-            Condition::DestinationPort(known, _) | Condition::Ports { protocol: Some(known), .. },
-            Condition::Protocol(wanted),
-        ) => known == wanted,
+    match known {
+        Condition::Ports { protocol: Some(known), .. } if wanted.as_protocol().is_some() => {
+            Some(*known) == wanted.as_protocol()
+        }
         _ => known == wanted,
     }
 }

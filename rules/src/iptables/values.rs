@@ -158,7 +158,11 @@ impl Masked {
     /// `0x4000`, or with its mask where that says more: `0x1 in the bits 0x3`.
     pub fn explain(self) -> String {
         let Self { value, mask } = self;
-        if mask == value || mask == u32::MAX { format!("{value:#x}") } else { format!("{value:#x} in the bits {mask:#x}") }
+        if mask == value || mask == u32::MAX {
+            format!("{value:#x}")
+        } else {
+            format!("{value:#x} in the bits {mask:#x}")
+        }
     }
 }
 

@@ -270,7 +270,7 @@ fn connection_states() -> impl Strategy<Value = Condition> {
     (any::<bool>(), states).prop_map(|(negated, states)| Condition::State { negated, states })
 }
 
-fn ports() -> impl Strategy<Value = Condition> {
+fn nft_ports() -> impl Strategy<Value = Condition> {
     let range = (any::<u16>(), any::<u16>()).prop_map(|(a, b)| a.min(b)..=a.max(b));
     (option::of(protocol()), side(), any::<bool>(), vec(range, 1..4))
         .prop_map(|(protocol, side, negated, ports)| Condition::Ports { protocol, side, negated, ports: ports.into() })
@@ -291,7 +291,7 @@ fn nft_condition(family: Family) -> BoxedStrategy<Condition> {
         (side(), any::<bool>(), value).prop_map(|(side, negated, value)| Condition::Address { side, negated, value });
     prop_oneof![
         connection_states(),
-        ports(),
+        nft_ports(),
         (any::<bool>(), vec(any::<u8>(), 1..4))
             .prop_map(|(negated, numbers)| Condition::Protocols { negated, numbers: numbers.into() }),
         (any::<[bool; 3]>(), vec(name(), 1..4)).prop_map(|([output, by_name, negated], names)| Condition::Interfaces {

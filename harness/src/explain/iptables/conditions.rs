@@ -10,7 +10,9 @@ pub(super) fn words(rule: &Rule) -> String {
     words.extend(rule.destination.as_ref().map(|to| format!("{}to {}", to.negation(), network(&to.value))));
     words.extend(rule.in_interface.as_ref().map(|name| format!("{}in by {}", name.negation(), name.value)));
     words.extend(rule.out_interface.as_ref().map(|name| format!("{}out by {}", name.negation(), name.value)));
-    words.extend(rule.protocol.as_ref().map(|protocol| format!("{}{}", protocol.negation(), protocol_name(protocol.value))));
+    words.extend(
+        rule.protocol.as_ref().map(|protocol| format!("{}{}", protocol.negation(), protocol_name(protocol.value))),
+    );
     words.extend(rule.matches.iter().filter_map(Match::explain));
     if words.is_empty() { "every packet".to_owned() } else { words.join(", ") }
 }

@@ -35,7 +35,9 @@ fn one_condition(condition: &Condition) -> String {
             format!("{protocol}{}{} port {}", not(*negated), word(*side), one_of(ports, range))
         }
         Condition::Protocols { negated, numbers } => {
-            let name = |number: &u8| Protocol::of_number(*number).map_or_else(|| format!("protocol {number}"), |one| one.to_string());
+            let name = |number: &u8| {
+                Protocol::of_number(*number).map_or_else(|| format!("protocol {number}"), |one| one.to_string())
+            };
             format!("{}{}", not(*negated), one_of(numbers, name))
         }
         Condition::Family(Family::Ipv4) => "IPv4".to_owned(),

@@ -8,8 +8,12 @@ use crate::walk::{Edges, Held, Tracking};
 pub(super) const MARK: Extension = Extension {
     name: "mark",
     options: &["--mark"],
-    parse: |options| options.iter().next().map(|option| option.negatable("mark", values::masked).map(Match::Mark)).transpose(),
-    parse_listed: |words, negated| parse_listed("mark", words, negated).map(|(mark, length)| (Match::Mark(mark), length)),
+    parse: |options| {
+        options.iter().next().map(|option| option.negatable("mark", values::masked).map(Match::Mark)).transpose()
+    },
+    parse_listed: |words, negated| {
+        parse_listed("mark", words, negated).map(|(mark, length)| (Match::Mark(mark), length))
+    },
 };
 
 pub(super) const CONNMARK: Extension = Extension {

@@ -54,12 +54,8 @@ impl Probability {
     }
 }
 
-pub(super) const STATISTIC: Extension = Extension {
-    name: "statistic",
-    options: &["--mode", "--probability", "--every", "--packet"],
-    parse,
-    parse_listed,
-};
+pub(super) const STATISTIC: Extension =
+    Extension { name: "statistic", options: &["--mode", "--probability", "--every", "--packet"], parse, parse_listed };
 
 fn parse(options: &Options<'_>) -> Parsed {
     let (mut probability, mut every, mut packet) = (None, None, 0);

@@ -64,7 +64,11 @@ impl<'a> Opt<'a> {
     }
 
     /// The same, with the `!` that stands before the option.
-    pub(in crate::iptables) fn negatable<T>(&self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<Negatable<T>, Fault> {
+    pub(in crate::iptables) fn negatable<T>(
+        &self,
+        what: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Negatable<T>, Fault> {
         Ok(Negatable { negated: self.negated, value: self.read(what, read)? })
     }
 

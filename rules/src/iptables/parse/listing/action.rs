@@ -2,9 +2,9 @@
 
 use super::super::super::matches::Other;
 use super::super::super::target::{Nat, RejectWith, Target};
-use super::super::target::{NatRange, built_in, is_known_extension, nat_range, required};
 use super::super::super::text::values;
 use super::super::super::values::{Masked, PortRange};
+use super::super::target::{NatRange, built_in, is_known_extension, nat_range, required};
 
 /// What was read of the words for a target.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! What rules are made of: names of chains, conditions and their opposites, addresses.
+//! Values in rules: names of chains, conditions and their opposites, addresses.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -13,7 +13,7 @@ use ipnet::IpNet;
 
 use crate::cluster::Family;
 
-/// The name of a chain. Cheap to clone and to compare: it stands in place.
+/// The name of a chain. Cheap to clone and to compare: it needs no allocation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ChainName(Text);
 
@@ -92,7 +92,7 @@ impl fmt::Display for ChainName {
 /// A condition, or with `!` its opposite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Negatable<T> {
-    /// True where a `!` stands before the condition.
+    /// True behind a `!`.
     pub negated: bool,
     /// The condition.
     pub value: T,
@@ -171,7 +171,7 @@ impl Masked {
 pub enum Network {
     /// A prefix, without bits behind its length.
     Prefix(IpNet),
-    /// An address under a mask that is no prefix length.
+    /// An address under a mask that is not a prefix length.
     Masked(Box<(IpAddr, IpAddr)>),
 }
 

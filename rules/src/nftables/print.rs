@@ -426,7 +426,7 @@ mod tests {
     #[case(60, "1m")]
     #[case(90_061, "1d1h1m1s")]
     #[case(1, "1s")]
-    fn times_are_shown_as_nft_shows_them(#[case] seconds: u32, #[case] shown: &str) {
+    fn times_are_printed_as_nft_prints_them(#[case] seconds: u32, #[case] shown: &str) {
         assert_eq!(duration(seconds), shown);
     }
 

@@ -225,7 +225,7 @@ impl Addresses {
 pub enum Statement {
     /// Ends the rule with a verdict.
     Verdict(Verdict),
-    /// `reject`: the sender is told, by an ICMP port unreachable where nothing else is said.
+    /// `reject`: the sender gets an error, ICMP port unreachable by default.
     Reject(RejectResponse),
     /// `ip daddr . meta l4proto . th dport vmap @map`: the verdict that a map has for the packet, if it has one.
     Lookup(Vec<LookupKey>, Name),

@@ -1,9 +1,9 @@
-//! Hash maps for keys that nobody chooses to collide.
+//! Hash maps for keys without hostile collisions.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map for small keys. Rules and addresses are no attacker's to choose, so a multiplication is enough.
+/// A map for small keys. An attacker does not choose rules and addresses, so a multiplication is enough.
 pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<Multiply>>;
 
 /// Multiplies by an odd number and folds the upper half down.

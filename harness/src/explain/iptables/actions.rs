@@ -44,7 +44,7 @@ fn role(chain: &str) -> Option<&'static str> {
         ("KUBE-MARK-MASQ", "marks what is to be masqueraded when it leaves"),
         ("KUBE-MARK-DROP", "marks what is to be dropped"),
         ("KUBE-PROXY-FIREWALL", "load balancers' source ranges"),
-        ("KUBE-PROXY-CANARY", "tells kube-proxy that rules are gone"),
+        ("KUBE-PROXY-CANARY", "shows kube-proxy whether rules were flushed"),
         ("KUBE-FIREWALL", "drops what is marked for it"),
         ("KUBE-FORWARD", "lets service traffic be forwarded"),
         ("KUBE-SVC-", "chooses an endpoint of the service"),

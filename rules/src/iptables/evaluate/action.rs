@@ -1,4 +1,4 @@
-//! What compiled rules do.
+//! The targets of compiled rules.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -8,12 +8,12 @@ use crate::iptables::text::{kept_options, values};
 use crate::iptables::{Masked, Nat, Other, PortRange, RejectWith, Target};
 use crate::walk::{Connection, Destination, RejectResponse, Source, SourceAddress, Walker};
 
-/// What happens to a packet for which all conditions hold.
+/// The target of a compiled rule.
 #[derive(Debug, Clone)]
 pub(super) enum Action {
-    /// Nothing that is modelled: on with the next rule.
+    /// No effect that is modelled: on with the next rule.
     Continue,
-    /// The same, where conditions that were left out of the rule decide whether it is met at all.
+    /// The same, where omitted conditions decide whether the rule matches.
     Perhaps,
     Accept,
     Drop,
@@ -131,7 +131,7 @@ fn rejection(with: RejectWith) -> RejectResponse {
     }
 }
 
-/// Targets that let a packet go on and change nothing that rules look at here.
+/// Targets that continue with the next rule and change nothing that rules compare here.
 const INERT: [&str; 14] = [
     "AUDIT",
     "CHECKSUM",

@@ -2,7 +2,7 @@
 //!
 //! kube-proxy's `KUBE-SERVICES` has a rule or more for every service, each for one destination address, and
 //! `KUBE-NODEPORTS` one for every node port. A packet can match those that name its own address or port, and those that
-//! name none; the others need not be looked at.
+//! name none; the others are skipped.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ use crate::walk::FastMap;
 /// Chains shorter than this are gone through.
 const LONG: usize = 8;
 
-/// Positions of rules. Most addresses have few; those stand in place.
+/// Positions of rules. Most addresses have few; those need no allocation.
 type Few = SmallVec<[u32; 4]>;
 
 /// Where the rules of a chain are that can match a packet, all as positions in the program, in order.

@@ -1,4 +1,4 @@
-//! What a rule does to a packet that meets it.
+//! The evaluation of a rule for a packet.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl walk::Code for Code {
         }
     }
 
-    /// Asks all conditions of a rule, and carries it out where they hold.
+    /// Evaluates the conditions of a rule, and if they hold its target.
     fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, position: u32) -> Next {
         let rule = &self.rules[position as usize];
         let id = RuleId(position);

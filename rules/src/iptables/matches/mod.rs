@@ -194,7 +194,7 @@ fn listed_negation<'w, 'a>(words: &'w [&'a str]) -> (bool, &'w [&'a str]) {
     }
 }
 
-/// A word, whether a `!` stands before it, alone or at its beginning, and how many words that is.
+/// A word, whether it is negated by a `!` before it or at its start, and the number of words.
 fn listed_word<'a>(words: &[&'a str]) -> Option<(bool, &'a str, usize)> {
     match words {
         ["!", word, ..] => Some((true, word, 2)),

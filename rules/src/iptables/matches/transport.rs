@@ -73,7 +73,9 @@ fn parse(protocol: Protocol, options: &Options<'_>) -> Parsed {
             }
             _ => {
                 let (mask, set) = option.pair()?;
-                let read = |text| flags(text).ok_or_else(|| option.fault(&format!("`{text}` is no list of TCP flags")));
+                let read = |text| {
+                    flags(text).ok_or_else(|| option.fault(&format!("`{text}` is not a valid list of TCP flags")))
+                };
                 let value = TcpFlags { mask: read(mask)?, set: read(set)? };
                 ports.flags = Some(Negatable { negated: option.negated, value });
             }

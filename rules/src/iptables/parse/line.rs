@@ -30,7 +30,7 @@ pub(super) struct RuleReader<'a> {
 }
 
 impl<'a> RuleReader<'a> {
-    /// Reads the conditions and the target that stand in a line from a byte on. A chain hides the target of its name.
+    /// Reads the conditions and the target of a line from a byte on. A chain hides the target of its name.
     pub(super) fn read(
         &mut self,
         line: &'a str,
@@ -47,7 +47,7 @@ impl<'a> RuleReader<'a> {
         let mut rule = Rule::default();
         let target = self.scan(&mut rule, family)?;
         rule.matches.reserve_exact(self.loaded.len());
-        // They mostly stand like this already.
+        // They are mostly in this order already.
         self.given.sort_by_key(|given| given.owner);
         let mut given = self.given.as_slice();
         for (index, loaded) in self.loaded.iter().enumerate() {
@@ -87,10 +87,10 @@ impl<'a> RuleReader<'a> {
             let Some(word) = self.words.get(at).filter(|word| word.is_syntax() && word.raw != "!") else {
                 let place = self.words.get(at).or(self.words.last());
                 let column = place.map_or(0, |word| word.column);
-                return Err(Fault::new(column, "an option must stand here"));
+                return Err(Fault::new(column, "expected an option"));
             };
             let (name, column) = (word.raw, word.column);
-            // A comment may look like an option: iptables takes what stands there, and shows a word without quotes.
+            // A comment may look like an option: iptables accepts it, and prints a single word without quotes.
             let arguments = if name == "--comment" { at + 2 } else { at + 1 };
             let end = self.end_of_arguments(arguments.min(self.words.len()));
             match name {
@@ -104,7 +104,7 @@ impl<'a> RuleReader<'a> {
                 "-j" | "--jump" | "-g" | "--goto" => {
                     let name_of_target = self.argument(at, end)?;
                     if name_of_target.contains('/') {
-                        let message = format!("`{name_of_target}` is no name of a target");
+                        let message = format!("invalid target name `{name_of_target}`");
                         return Err(Fault::new(self.words[at + 1].column, message));
                     }
                     target = Some((at + 1, matches!(name, "-g" | "--goto")));
@@ -132,7 +132,7 @@ impl<'a> RuleReader<'a> {
         match end - at {
             2 => Ok(self.words[at + 1].raw.trim_matches('"')),
             1 => Err(Fault::new(option.column, format!("`{}` needs a value", option.raw))),
-            _ => Err(Fault::new(self.words[at + 2].column, "an option must stand here")),
+            _ => Err(Fault::new(self.words[at + 2].column, "expected an option")),
         }
     }
 
@@ -174,7 +174,7 @@ impl<'a> RuleReader<'a> {
         self.loaded.push(Loaded { name, extension });
     }
 
-    /// An option of the rule itself, by its name, whether a `!` stands before it, and its words.
+    /// An option of the rule itself, by its name, whether it follows a `!`, and its words.
     fn general(
         &self,
         rule: &mut Rule,
@@ -195,7 +195,7 @@ impl<'a> RuleReader<'a> {
             return Ok(());
         }
         let text = self.argument(at, end)?;
-        let fault = |what: &str| Fault::new(self.words[at + 1].column, format!("`{text}` is no {what}"));
+        let fault = |what: &str| Fault::new(self.words[at + 1].column, format!("`{text}` is not a valid {what}"));
         let interface = || Some(Negatable { negated, value: Box::from(text) });
         let network = || {
             let value = values::network(text).filter(|network| network.family() == family);
@@ -217,7 +217,7 @@ impl<'a> RuleReader<'a> {
     }
 }
 
-/// Whether a match can have this name. iptables makes a library's path of it.
+/// Whether a match can have this name, which becomes part of a library's path in iptables.
 fn is_extension(name: &str) -> bool {
     name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter))
 }
@@ -238,10 +238,10 @@ fn is_general(name: &str) -> bool {
     )
 }
 
-/// What is known of a target before its options are read.
+/// The kind of a target's name, before its options are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// It stands behind `-g`.
+    /// It follows `-g`.
     Goto,
     /// It has the name of a chain.
     Chain,
@@ -282,14 +282,14 @@ fn other(name: &str, options: &Options<'_>) -> Box<Other> {
 mod tests {
     use super::*;
 
-    /// The longest line is read as many short ones are: what is looked through for an option grows with the kinds of
-    /// matches, not with the line, and each option is looked at for one match.
+    /// The longest line is read in linear time: the search for an option grows with the extensions, not with the line, and each option
+    /// is looked up for one match.
     #[test]
-    fn what_is_looked_through_does_not_grow_with_the_line() {
+    fn the_search_for_an_option_does_not_grow_with_the_line() {
         let mut looked = Vec::new();
         for count in [10, 150] {
             let line =
-                "-m comment --comment x -m mark --mark 0x1 -m nobody --knows it ".repeat(count) + "--mark 0x2 -j X";
+                "-m comment --comment x -m mark --mark 0x1 -m unknown --option x ".repeat(count) + "--mark 0x2 -j X";
             let mut reader = RuleReader::default();
             let rule = reader.read(&line, 0, Family::Ipv4, |_| false);
             assert_eq!(rule.map(|rule| rule.matches.len()), Ok(3 * count));

@@ -30,8 +30,8 @@ pub struct Listing {
     pub cut: Option<usize>,
 }
 
-/// Reads the chains of a listing, and leaves out what stands between them: prompts, prose, empty lines. Lines may have been joined. A chain that is listed
-/// again counts where it has more rules than before. `None` where there is no chain.
+/// Reads the chains of a listing, and skips everything else: prompts, prose, empty lines. Lines may have been joined. A chain that is listed
+/// again counts where it has more rules than before. `None` if there is no chain.
 pub fn parse_listing(text: &str) -> Option<Listing> {
     let mut reader = Reader { chains: Vec::new(), columns: Columns::default(), short_digits: None, cut: None };
     for (number, line) in (1..).zip(text.lines()) {
@@ -84,7 +84,7 @@ impl Columns {
         Self { numbers: has("num"), counters: has("pkts"), interfaces: has("in") }
     }
 
-    /// How many words stand before a rule's target.
+    /// The number of words before a rule's target.
     fn before_target(self) -> usize {
         usize::from(self.numbers) + 2 * usize::from(self.counters)
     }
@@ -161,7 +161,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// None where the words are no rule.
+    /// None where the words are not a rule.
     fn split(words: &'a [&'a str], columns: Columns) -> Option<Self> {
         let words = words.get(columns.before_target()..).filter(|words| words.len() >= 3)?;
         // A rule without a target has nothing in its column, and the lack of an option is shown by `--` in IPv4 alone.
@@ -181,7 +181,7 @@ impl<'a> Row<'a> {
         Some(Row { target, protocol, interfaces, source, destination, words })
     }
 
-    /// Whether the words, which are no whole row, begin as one does.
+    /// Whether the words are the start of a row.
     fn is_begun(words: &[&str], columns: Columns) -> bool {
         let words = words.get(columns.before_target()..).unwrap_or_default();
         matches!(words, [protocol, option, ..] | [_, protocol, option, ..] if is_protocol(protocol) && is_option(option))

@@ -97,7 +97,7 @@ pub fn parse_either_family(text: &str) -> Result<Parsed, Vec<ParseError>> {
         .or_else(|ipv4| parse(text, Family::Ipv6).map_err(|ipv6| if ipv6.len() < ipv4.len() { ipv6 } else { ipv4 }))
 }
 
-/// Reads the conditions and target of one rule, as they stand behind `-A CHAIN`. No chain is taken to have the name of a target.
+/// Reads the conditions and target of one rule: the text after `-A CHAIN`. No chain is assumed to have the name of a target.
 ///
 /// # Errors
 ///
@@ -184,7 +184,7 @@ impl<'a> Document<'a> {
         if let Some(known) = self.rules.tables.iter().position(|table| table.name == name) {
             self.table = Some(known);
             let message = format!(
-                "table `{name}` stands here twice: iptables-restore empties it here, and keeps only what follows"
+                "table `{name}` is declared twice: iptables-restore empties it here, and keeps only what follows"
             );
             return Err(Fault::new(column, message));
         }
@@ -204,7 +204,7 @@ impl<'a> Document<'a> {
         let policy = policy_of(policy).ok_or_else(|| Fault::new(column, format!("unknown policy `{policy}`")))?;
         let counters = words.next().and_then(|word| counters_of(word.trim_matches(['[', ']'])));
         if let Some(more) = words.next() {
-            return Err(Fault::new(column, format!("`{more}` stands behind the counters of a chain")));
+            return Err(Fault::new(column, format!("unexpected `{more}` after the counters of a chain")));
         }
         let chain = self.chain_or_new(name, column)?;
         chain.policy = policy;
@@ -237,7 +237,7 @@ impl<'a> Document<'a> {
                 self.add(number, place, line, column, Some(position), counters)
             }
             "-N" | "--new-chain" | "-F" | "--flush" | "-X" | "--delete-chain" if !after.trim().is_empty() => {
-                Err(Fault::new(after_column, format!("nothing may stand behind `{command} {chain}`")))
+                Err(Fault::new(after_column, format!("unexpected words after `{command} {chain}`")))
             }
             "-N" | "--new-chain" => self.chain_or_new(chain, chain_column).map(|_| ()),
             "-P" | "--policy" => {

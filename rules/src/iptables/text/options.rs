@@ -4,7 +4,7 @@ use super::words::{Fault, Word};
 use crate::cluster::Family;
 use crate::iptables::Negatable;
 
-/// Whose an option is.
+/// The match or target that an option belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::iptables) enum Owner {
     /// The match at this position.
@@ -45,7 +45,7 @@ impl<'a> Opt<'a> {
         match self.arguments {
             [word] => Ok(&word.text),
             [] => Err(Fault::new(self.column, format!("`{}` needs a value", self.name))),
-            [_, more, ..] => Err(Fault::new(more.column, "an option must stand here")),
+            [_, more, ..] => Err(Fault::new(more.column, "expected an option")),
         }
     }
 
@@ -60,10 +60,10 @@ impl<'a> Opt<'a> {
     /// The only argument, read.
     pub(in crate::iptables) fn read<T>(&self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, Fault> {
         let text = self.value()?;
-        read(text).ok_or_else(|| self.fault(&format!("`{text}` is no {what}")))
+        read(text).ok_or_else(|| self.fault(&format!("`{text}` is not a valid {what}")))
     }
 
-    /// The same, with the `!` that stands before the option.
+    /// The same, with the `!` before the option.
     pub(in crate::iptables) fn negatable<T>(
         &self,
         what: &str,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// What is wrong at a place of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::iptables) struct Fault {
-    /// The byte where it stands, from 0.
+    /// The byte, from 0.
     pub(in crate::iptables) column: usize,
     pub(in crate::iptables) message: String,
 }
@@ -21,7 +21,7 @@ impl Fault {
 pub(in crate::iptables) struct Word<'a> {
     /// Its text without quotes.
     pub(in crate::iptables) text: Cow<'a, str>,
-    /// As it stands in the line.
+    /// Its text in the line.
     pub(in crate::iptables) raw: &'a str,
     pub(in crate::iptables) column: usize,
 }

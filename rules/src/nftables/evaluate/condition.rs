@@ -44,7 +44,7 @@ impl Condition {
         Self::Between { side, negated, ranges }
     }
 
-    /// The names of an interface that fit; of a pattern, a `*` at the end stands for any rest.
+    /// The names of an interface that fit; of a pattern, a `*` at the end matches any rest.
     pub(super) fn interfaces(output: bool, negated: bool, by_name: bool, names: &[Box<str>]) -> Self {
         let packed = |name: &str| {
             let start = name.strip_suffix('*').filter(|_| by_name);

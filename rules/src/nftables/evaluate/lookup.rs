@@ -95,7 +95,7 @@ impl Packed {
         for part in key {
             match *part {
                 Key::Address(address) => packed.push(bits(address), u32::from(Family::of(address).bits())),
-                // Ranges stand alone in their keys, and are kept beside these.
+                // A range is the only part of its key, and is kept separately.
                 Key::Addresses(_) => {}
                 Key::Protocol(protocol) => packed.push(protocol.number().into(), PROTOCOL),
                 Key::Port(port) => packed.push(port.into(), PORT),
@@ -135,7 +135,7 @@ pub(super) fn types(parts: &[LookupKey], family: Family) -> Vec<Datatype> {
     parts.iter().map(of).collect()
 }
 
-/// Why the key of a packet is not known.
+/// The reason why the key of a packet is unknown.
 pub(super) const BLIND: &str = "`th dport` of a packet that has no ports is not modelled";
 
 /// Whether a packet's key is not known: where a port would be, its header has something else.

@@ -1,4 +1,4 @@
-//! What target extensions say of a rule that is listed, word for word as their `print` functions have it.
+//! Targets in listings, word for word as the `print` functions of their extensions write them.
 
 use super::super::super::matches::Other;
 use super::super::super::target::{Nat, RejectWith, Target};
@@ -6,7 +6,7 @@ use super::super::super::text::values;
 use super::super::super::values::{Masked, PortRange};
 use super::super::target::{NatRange, built_in, is_known_extension, nat_range, required};
 
-/// What was read of the words for a target.
+/// The options of a target, as far as they were read.
 #[derive(Debug, Default)]
 pub(super) struct Action {
     /// `to:10.0.0.1:80`.
@@ -23,7 +23,7 @@ pub(super) struct Action {
 }
 
 impl Action {
-    /// Reads what words say of a target, and tells how many they are; none where they say nothing of one.
+    /// Reads the target's options at the start of some words. Returns the number of words; none where they are no options.
     pub(super) fn read(&mut self, name: Option<&str>, words: &[&str]) -> Option<usize> {
         match (name, words) {
             (_, ["[goto]", ..]) => {

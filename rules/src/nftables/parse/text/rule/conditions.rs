@@ -1,4 +1,4 @@
-//! What a rule asks for.
+//! Conditions.
 
 use std::net::IpAddr;
 
@@ -111,7 +111,7 @@ impl<'a> Line<'_, 'a> {
         }
     }
 
-    /// What stands behind `meta`, which nft leaves out before some of it.
+    /// The key behind `meta`, a word that nft omits before some keys.
     pub(super) fn meta(&mut self, word: &str) -> Option<Part> {
         match word {
             "mark" => self.mark(),
@@ -147,7 +147,7 @@ impl<'a> Line<'_, 'a> {
         }
     }
 
-    /// `a`, `a,b`, `{ a, b }`: what stands behind a comparison.
+    /// `a`, `a,b`, `{ a, b }`: the values of a comparison.
     fn several<T>(&mut self, read: impl Fn(&Word<'a>) -> Option<T>) -> Option<Vec<T>> {
         let braces = self.take("{");
         let mut values = Vec::new();

@@ -1,5 +1,4 @@
-//! Rules as they stand in a line: part after part. What a rule asks for is read in [`conditions`], what it does in [`statements`], single
-//! words in [`scalars`].
+//! Rules from the words of a line: conditions in [`conditions`], statements in [`statements`], single words in [`scalars`].
 
 mod conditions;
 mod scalars;
@@ -34,8 +33,8 @@ impl From<Statement> for Part {
     }
 }
 
-/// The rule of the words of a line. From the first that is not understood on, their text is kept: nothing tells where an
-/// expression ends that is not known.
+/// The rule of the words of a line. From the first unknown word on the text is kept, because the end of an unknown expression is
+/// unknown too.
 pub(super) fn rule(source: &str, words: &[Word<'_>], within: Within) -> Rule {
     let (words, comment) = match words {
         [words @ .., word, comment] if word.is("comment") && comment.kind == Kind::Quoted => {
@@ -59,7 +58,7 @@ pub(super) fn rule(source: &str, words: &[Word<'_>], within: Within) -> Rule {
         let text = |end: usize| Statement::Other(source[first.start..words[end - 1].end].into());
         match part {
             Some(Part::Condition(condition)) if rule.statements.is_empty() => rule.conditions.push(condition),
-            // Statements that stand before it are carried out whether it holds or not.
+            // The statements before it are executed whether it holds or not.
             Some(Part::Condition(_)) => rule.statements.push(text(known)),
             Some(Part::Statement(statement)) => rule.statements.push(statement),
             Some(Part::Nothing) => {}
@@ -72,7 +71,7 @@ pub(super) fn rule(source: &str, words: &[Word<'_>], within: Within) -> Rule {
     rule
 }
 
-/// The tables that rules stand in.
+/// The families of the table that rules are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Within {
     /// One family's.
@@ -123,7 +122,7 @@ impl<'a> Line<'_, 'a> {
         self.words.get(self.at).filter(|word| word.kind != Kind::Quoted).map_or("", |word| word.text)
     }
 
-    /// The next word, not one in quotes; empty at the end, which is no word that is looked for.
+    /// The next word, unless it is quoted; empty at the end.
     fn next(&mut self) -> &'a str {
         let word = self.peek();
         self.at += 1;

@@ -5,7 +5,7 @@ use std::fmt;
 use smallvec::SmallVec;
 
 use super::matches::Match;
-use super::target::Target;
+use super::targets::Target;
 use super::values::{ChainName, Negatable, Network};
 use crate::cluster::{Family, ProtocolNumber};
 

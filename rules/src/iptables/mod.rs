@@ -12,7 +12,7 @@ mod matches;
 mod merge;
 mod parse;
 mod print;
-mod target;
+mod targets;
 mod text;
 mod values;
 
@@ -28,5 +28,5 @@ pub use parse::{
     LONGEST_LINE, Listing, ParseError, Parsed, SourceLines, parse, parse_either_family, parse_listing, parse_rule,
 };
 pub use print::{print, print_rule};
-pub use target::{Nat, RejectWith, Target};
+pub use targets::{Nat, RejectWith, Target};
 pub use values::{ChainName, Masked, Negatable, Network, PortRange};

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
-use std::ops::Deref;
+use std::ops::{Deref, RangeInclusive};
 use std::sync::Arc;
 
 use arrayvec::ArrayString;
@@ -131,7 +131,11 @@ impl PortRange {
     }
 
     pub(super) fn contains(self, port: u16) -> bool {
-        (self.first..=self.last).contains(&port)
+        self.inclusive().contains(&port)
+    }
+
+    pub(super) fn inclusive(self) -> RangeInclusive<u16> {
+        self.first..=self.last
     }
 
     /// `80` or `80 to 90`.

@@ -134,7 +134,7 @@ impl<'a> Table<'a> {
         let reached = reached(leads, hooks);
         for (position, chain) in table.chains.iter().enumerate() {
             for (number, rule) in chain.rules.iter().enumerate() {
-                let Some((name, only, allowed)) = rule.target.as_ref().and_then(restriction) else { continue };
+                let Some((name, only, allowed)) = rule.target.as_ref().and_then(Target::restriction) else { continue };
                 let misplaced = |place: String| CompileErrorKind::Misplaced { target: name, place };
                 if table.name != only {
                     self.error(
@@ -151,20 +151,4 @@ impl<'a> Table<'a> {
             }
         }
     }
-}
-
-/// The only table and hooks that a target is registered for (`.table` and `.hooks` of its `struct xt_target`).
-fn restriction(target: &Target) -> Option<(&'static str, TableName, &'static [Hook])> {
-    const TO_DESTINATION: &[Hook] = &[Hook::Prerouting, Hook::Output];
-    const TO_SOURCE: &[Hook] = &[Hook::Input, Hook::Postrouting];
-    Some(match target {
-        Target::Reject(_) => ("REJECT", TableName::Filter, &[Hook::Input, Hook::Forward, Hook::Output]),
-        Target::Dnat(_) => ("DNAT", TableName::Nat, TO_DESTINATION),
-        Target::Redirect { .. } => ("REDIRECT", TableName::Nat, TO_DESTINATION),
-        Target::Snat(_) => ("SNAT", TableName::Nat, TO_SOURCE),
-        Target::Masquerade { .. } => ("MASQUERADE", TableName::Nat, &[Hook::Postrouting]),
-        Target::NoTrack { .. } => ("NOTRACK", TableName::Raw, TO_DESTINATION),
-        Target::Trace => ("TRACE", TableName::Raw, TO_DESTINATION),
-        _ => return None,
-    })
 }

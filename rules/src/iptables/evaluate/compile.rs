@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::action::Action;
 use super::check::{CompileError, check};
 use super::index::Index;
 use super::lower::conditions;
 use super::program::{Code, Program, Rule};
 use crate::cluster::Family;
 use crate::iptables::matches::Condition;
+use crate::iptables::targets::Action;
 use crate::iptables::{self, Policy, RuleSet, TableName};
 use crate::walk::{DESTINATIONS, Hook, Hooked, Kind, Names, SOURCES, Span};
 
@@ -81,7 +81,7 @@ impl Code {
         let first = self.conditions.len();
         conditions(rule, family, &mut self.conditions);
         let position = |name: &str| positions.get(name).copied();
-        let mut action = rule.target.as_ref().map_or(Action::Continue, |target| Action::of(target, position));
+        let mut action = rule.target.as_ref().map_or(Action::Continue, |target| target.compile(position));
         if action.is_inert() && !self.conditions[first..].iter().any(Condition::has_effect) {
             let all = self.conditions.len();
             self.keep_certain(first);

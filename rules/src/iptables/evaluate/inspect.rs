@@ -2,8 +2,8 @@
 
 use smallvec::smallvec;
 
-use super::action::Action;
 use super::program::Code;
+use crate::iptables::targets::Action;
 use crate::walk::{Edges, Inspect, RuleEffect};
 
 impl Inspect for Code {

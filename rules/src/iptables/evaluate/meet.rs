@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::action::Action;
 use super::program::Code;
+use crate::iptables::targets::{Action, mark_packet};
 use crate::walk::{
     self, Assumptions, By, Destination, Evaluated, Held, Next, Outcome, Pass, RuleId, Share, Span, Step, Trace, Walker,
     bits, stop,
@@ -73,7 +73,7 @@ fn act<T: Trace>(pass: &Pass<'_, T>, walker: &mut Walker<T>, action: &Action, ru
         Action::Jump(chain) => return Next::Jump(*chain),
         Action::Goto(chain) => return Next::Goto(*chain),
         Action::Mark(change) => {
-            walker.packet.mark = (walker.packet.mark & !change.mask) ^ change.value;
+            mark_packet(walker, *change);
             return Next::Rule;
         }
         Action::Connmark(change) => {

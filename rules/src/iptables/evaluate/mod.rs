@@ -39,7 +39,6 @@
 //! [`Outcome::Unknown`]: crate::walk::Outcome::Unknown
 //! [`Assumptions`]: crate::walk::Assumptions
 
-mod action;
 mod check;
 mod compile;
 mod index;

@@ -1,8 +1,8 @@
 //! Compiled rule sets.
 
-use super::action::Action;
 use super::index::Index;
 use crate::iptables::matches::Condition;
+use crate::iptables::targets::Action;
 use crate::walk;
 
 /// A compiled rule set of iptables.

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::super::ast::{Chain, Rule, RuleSet, TableName};
 use super::super::matches::{Match, States};
-use super::super::target::Target;
+use super::super::targets::Target;
 use super::super::values::{Masked, Negatable, Network};
 use super::Generator;
 use super::rule::{commented, rule};

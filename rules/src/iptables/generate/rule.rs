@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::ast::Rule;
 use super::super::matches::{AddressType, Match, Ports, RouteType, States};
-use super::super::target::Target;
+use super::super::targets::Target;
 use super::super::values::{ChainName, Masked, Negatable, Network};
 use crate::cluster::Protocol;
 

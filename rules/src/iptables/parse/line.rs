@@ -4,11 +4,10 @@ use std::ops::Range;
 
 use super::super::ast::{Counters, Rule};
 use super::super::matches::{Extension, Match, Other};
-use super::super::target::Target;
+use super::super::targets::{self, Target, is_known_extension, lacking};
 use super::super::text::{Fault, Given, Options, Owner, Word, split, values};
 use super::super::values::Negatable;
 use super::guard;
-use super::target::{built_in, extension, lacking};
 use crate::cluster::{Family, ProtocolNumber};
 
 /// A `-m` that was read.
@@ -254,7 +253,7 @@ fn target_of(word: &Word<'_>, next: Next, options: &Options<'_>) -> Result<Targe
     if next == Next::Goto {
         return Ok(Target::Goto(name.into()));
     }
-    if let Some(target) = built_in(name) {
+    if let Some(target) = targets::built_in(name) {
         return Ok(target);
     }
     if next == Next::Chain && options.is_empty() {
@@ -264,10 +263,10 @@ fn target_of(word: &Word<'_>, next: Next, options: &Options<'_>) -> Result<Targe
         let (one_of, required) = (if required.len() > 1 { "one of " } else { "" }, required.join("`, `"));
         return Err(Fault::new(word.column, format!("the target `{name}` needs {one_of}`{required}`")));
     }
-    if let Some(target) = extension(name, options)? {
+    if let Some(target) = targets::parse(name, options)? {
         return Ok(target);
     }
-    if options.is_empty() && !super::target::is_known_extension(name) {
+    if options.is_empty() && !is_known_extension(name) {
         return Ok(Target::Jump(name.into()));
     }
     Ok(Target::Other(other(name, options)))

@@ -5,16 +5,14 @@
 //! modelled. Probabilities have eleven digits, as in `iptables-save`, from which the 31 bits follow exactly. (iptables
 //! before 1.4.20 showed six, which leave thousands of thresholds open.)
 
-mod action;
 mod unfold;
 
 use super::super::ast::{Chain, Policy, Rule, RuleSet, TableName};
 use super::super::matches::{Match, Other, Probability, Statistic, parse_listed};
-use super::super::target::{Nat, Target};
+use super::super::targets::{Listed, Nat, Target};
 use super::super::text::values;
 use super::super::values::Negatable;
 use crate::cluster::{Family, ProtocolNumber};
-use action::Action;
 
 /// Digits behind the point from which a threshold of 31 bits follows.
 const EXACT_DIGITS: usize = 10;
@@ -196,7 +194,7 @@ impl<'a> Row<'a> {
             words: self.words,
             rule: &mut rule,
             target: self.target,
-            action: Action::default(),
+            action: Listed::default(),
             is_known: true,
             is_cut: false,
             short_digits,
@@ -255,7 +253,7 @@ struct Words<'a, 'r> {
     rule: &'r mut Rule,
     /// The name of the rule's target, and what is said of it.
     target: Option<&'a str>,
-    action: Action,
+    action: Listed,
     /// Whether all words were understood, and whether the last ones are the beginning of something.
     is_known: bool,
     is_cut: bool,

@@ -3,7 +3,6 @@
 mod guard;
 mod line;
 mod listing;
-mod target;
 
 use std::collections::HashMap;
 

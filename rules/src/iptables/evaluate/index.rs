@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::iptables::matches::{Condition, Field, PortField};
-use crate::walk::FastMap;
+use rustc_hash::FxHashMap;
 
 /// Chains shorter than this are gone through.
 const LONG: usize = 8;
@@ -19,9 +19,9 @@ type Few = SmallVec<[u32; 4]>;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
     /// Rules for one destination address.
-    by_address: FastMap<u128, Few>,
+    by_address: FxHashMap<u128, Few>,
     /// Other rules for one protocol and destination port.
-    by_port: FastMap<(u8, u16), Few>,
+    by_port: FxHashMap<(u8, u16), Few>,
     /// All others.
     others: Few,
 }

@@ -1,7 +1,6 @@
 //! `statistic`: chance, or every nth packet.
 
 use super::{Condition, Extension, Match, Parsed};
-use crate::digits;
 use crate::iptables::Negatable;
 use crate::iptables::text::{Options, Printer, values};
 
@@ -160,5 +159,5 @@ fn print_fraction(threshold: u32, out: &mut Printer) {
     };
     out.push(if half_even == SCALE { "1." } else { "0." });
     // The leading digit keeps the zeros behind it.
-    out.push(&digits::decimal((SCALE + half_even) as u64)[1..]);
+    out.push(&itoa::Buffer::new().format((SCALE + half_even) as u64)[1..]);
 }

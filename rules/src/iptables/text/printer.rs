@@ -71,7 +71,7 @@ impl Printer {
     }
 
     pub(in crate::iptables) fn number(&mut self, number: u64) {
-        self.push(&digits::decimal(number));
+        self.push(itoa::Buffer::new().format(number));
     }
 
     pub(in crate::iptables) fn hex(&mut self, number: u32) {

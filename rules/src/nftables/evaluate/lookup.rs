@@ -4,12 +4,13 @@ use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::action::Verdict;
 use crate::cluster::Family;
 use crate::nftables::{self, Datatype, Key, LookupKey, Set};
-use crate::walk::{FastMap, Trace, Walker, bits};
+use crate::walk::{Trace, Walker, bits};
 
 /// A set or map: its keys, those of a map with what they lead to.
 #[derive(Debug, Clone)]
@@ -18,7 +19,7 @@ pub(super) struct Elements {
     pub(super) list: Arc<str>,
     /// For how many seconds that stays; for ever where there is none.
     pub(super) timeout: Option<u32>,
-    keys: FastMap<Packed, Option<Verdict>>,
+    keys: FxHashMap<Packed, Option<Verdict>>,
     /// Keys that are all addresses between two.
     ranges: Vec<(RangeInclusive<u128>, Option<Verdict>)>,
 }
@@ -26,7 +27,7 @@ pub(super) struct Elements {
 impl Elements {
     /// Those of a set; `lead` finds the chains of verdicts.
     pub(super) fn of(set: &Set, list: Arc<str>, lead: impl Fn(&nftables::Verdict) -> Verdict) -> Self {
-        let (mut keys, mut ranges) = (FastMap::default(), Vec::new());
+        let (mut keys, mut ranges) = (FxHashMap::default(), Vec::new());
         for element in &set.elements {
             let verdict = element.verdict.as_ref().map(&lead);
             match *element.key {

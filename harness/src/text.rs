@@ -1,4 +1,4 @@
-//! Text of others in svclab's messages.
+//! Text in svclab's messages: escaping, counting, paths.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
@@ -44,10 +44,10 @@ impl Number for usize {
     }
 }
 
-/// The longest line that a rule may take on a page.
+/// The longest rule that is printed whole, in characters.
 const LONGEST: usize = 240;
 
-/// A rule in a line that can be taken in: of one with hundreds of elements the start.
+/// The start of a long rule.
 pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => Cow::Owned(format!("{} ...", &text[..end])),
@@ -55,7 +55,7 @@ pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What the system says of an error, as a fragment: without its number, and in lower case.
+/// The system's message for an error, as a fragment: without its number, and in lower case.
 pub fn reason(error: impl Display) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -63,7 +63,7 @@ pub fn reason(error: impl Display) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// A text in one line: what a terminal would obey is written as YAML writes it, `\x1b`, and line ends are, too.
+/// A text in one line: control characters and line ends are escaped as in YAML, `\x1b`.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escape(text, |letter, _| is_obeyed(letter))
 }
@@ -85,7 +85,7 @@ impl Display for Printable<'_> {
     }
 }
 
-/// A path in documents that have escapes of their own, such as JSON: as it is, but for bytes that are not UTF-8, which are written as
+/// A path in documents with their own escapes, such as JSON: unchanged but for bytes that are not UTF-8, which are written as
 /// `\xff`.
 pub fn path_text(path: &Path) -> String {
     struct Plain<'p>(&'p Path);
@@ -97,7 +97,7 @@ pub fn path_text(path: &Path) -> String {
     Plain(path).to_string()
 }
 
-/// Serializes a path as [`path_text`]: serde refuses those that are not UTF-8, and the whole document with them.
+/// Serializes a path as [`path_text`]: serde fails on paths that are not UTF-8.
 pub(crate) fn serialize_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path_text(path))
 }
@@ -234,13 +234,13 @@ fn escape(text: &str, chosen: impl Fn(char, &str) -> bool) -> Cow<'_, str> {
 /// The network between nodes, as places are named.
 pub(crate) const UNDERLAY: &str = "underlay";
 
-/// Whether a place is in the cluster: a node, or a pod with rules of its own. What got to the underlay, or to a machine
+/// Whether a place is in the cluster: a node, or a pod with its own rules. A packet on the underlay, or at a machine
 /// behind it, has left the cluster.
 pub(crate) fn is_in_cluster(place: &str) -> bool {
     place != UNDERLAY && !place.starts_with("host/")
 }
 
-/// How it is said that a packet was dropped at a place.
+/// The words for a drop at a place.
 pub(crate) fn drop_words(at: &str) -> String {
     if is_in_cluster(at) { format!("dropped on {at}") } else { "lost on the underlay".to_owned() }
 }

@@ -4,7 +4,7 @@
 //! 2. `files`: a path → its text, within `limits` and within the [`Reach`] of the scenario that names it;
 //! 3. `form`: a text → scenario, Kubernetes objects or a [`Form`] of rules.
 //!
-//! What is wrong with an input is a list of [`Diagnostics`], each with its [`Span`].
+//! Errors are [`Diagnostics`], each with its [`Span`].
 
 mod diagnostics;
 mod files;

@@ -33,6 +33,8 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("other-rules/flushed.yaml", Rules, "rejected on node/worker (TCP reset): no process listens"),
     ("other-rules/forward-policy-drop.yaml", Rules, "dropped on node/worker2: by the policy of FORWARD"),
     ("other-rules/host-port.yaml", Rules, "delivered to who is no endpoint"),
+    ("other-rules/indented-and-wrapped.yaml", Rules, "rejected on node/worker2 (TCP reset): by table guard"),
+    ("other-rules/indented-and-wrapped.yaml", Rules, "-A TICKET -p tcp -m tcp --dport 443 -j DROP"),
     ("other-rules/lost-match.yaml", Rules, "-A KUBE-FIREWALL -m comment --comment \"kubernetes firewall for dropping"),
     ("other-rules/mark-collision.yaml", Rules, "delivered with another source"),
     ("other-rules/nftables-firewall.yaml", Rules, "dropped on node/worker: by the policy of forward in table filter"),

@@ -18,6 +18,7 @@ pub mod cascade;
 pub mod cli;
 pub mod doctor;
 pub mod documents;
+mod environment;
 pub mod explain;
 pub mod infer;
 pub mod input;

@@ -7,6 +7,7 @@ use super::mutant::{Fate, Mutant};
 
 /// How many mutants came to what end.
 #[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Counts {
     /// All of them.
     pub(super) mutants: usize,

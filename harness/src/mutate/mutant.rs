@@ -29,6 +29,7 @@ pub enum Fate {
 
 /// A mutant and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Mutant {
     /// What was done, in words: `lost negation`.
     pub operator: &'static str,

@@ -12,7 +12,7 @@ use crate::text;
 /// The implementation of an iptables program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Implementation {
+pub enum Implementation {
     /// iptables-nft.
     Nft,
     /// iptables-legacy, and every release before there were two implementations.
@@ -37,7 +37,7 @@ impl Implementation {
 /// The iptables that installs rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Iptables {
+pub struct Iptables {
     /// The version: `1.8.9`.
     version: String,
     /// The implementation.
@@ -55,7 +55,7 @@ impl Iptables {
 /// The machine and the programs that a result depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Environment {
+pub struct Environment {
     /// The version of svclab.
     svclab_version: &'static str,
     /// The release of the kernel, as `uname -r` prints it.
@@ -71,7 +71,7 @@ pub(crate) struct Environment {
 /// The machine that a command runs on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Machine {
+pub struct Machine {
     /// The architecture, as `uname -m` prints it: `x86_64`.
     architecture: String,
     /// The number of CPUs that the process may use.
@@ -80,7 +80,7 @@ pub(crate) struct Machine {
 
 impl Environment {
     /// The environment of a command that installs iptables rules with this backend.
-    pub(crate) fn of(backend: Backend) -> Self {
+    pub fn of(backend: Backend) -> Self {
         let (kernel, architecture) = match nix::sys::utsname::uname() {
             Ok(name) => (name.release().to_string_lossy().into_owned(), name.machine().to_string_lossy().into_owned()),
             Err(_) => Default::default(),
@@ -100,7 +100,7 @@ impl Environment {
     /// # Errors
     ///
     /// Those of the result's own serialization.
-    pub(crate) fn envelop(&self, result: impl Serialize) -> Result<String, serde_json::Error> {
+    pub fn envelop(&self, result: impl Serialize) -> Result<String, serde_json::Error> {
         text::json(&Envelope { version: 1, environment: self, result })
     }
 }
@@ -108,7 +108,7 @@ impl Environment {
 /// A command's result with its environment.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Envelope<'e, T> {
+pub struct Envelope<'e, T> {
     /// The version of this format: 1. Fields may be added; none is renamed or removed without a new number.
     version: u32,
     #[serde(flatten)]

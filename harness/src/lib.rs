@@ -11,36 +11,57 @@
 //! 6. [`stats`], [`judge`]: what was seen against what was expected;
 //! 7. [`report`]: results for people and programs.
 //!
-//! Commands put these together: [`run`], [`verify`], [`explain`], [`cascade`] with [`sampling`], [`mutate`] and [`doctor`]; [`cli`] is
-//! their command line, [`testing`] their entrance for `cargo test`.
+//! Commands put these together: [`run`], [`verify`], [`explain`], [`cascade`] with [`sampling`], [`mutate`] and [`doctor`]; [`testing`] is their entrance for `cargo test`.
 
+#[doc(hidden)]
 pub mod cascade;
-pub mod cli;
+#[doc(hidden)]
 pub mod doctor;
+#[doc(hidden)]
 pub mod documents;
-mod environment;
+pub mod environment;
+#[doc(hidden)]
 pub mod explain;
+#[doc(hidden)]
 pub mod infer;
+#[doc(hidden)]
 pub mod input;
+#[doc(hidden)]
 pub mod judge;
+#[doc(hidden)]
 pub mod lab;
+#[doc(hidden)]
 pub mod mutate;
+#[doc(hidden)]
 pub mod observation;
-mod output;
+#[doc(hidden)]
+pub mod output;
+#[doc(hidden)]
 pub mod page;
+#[doc(hidden)]
 pub mod predict;
+#[doc(hidden)]
 pub mod probe;
 pub mod report;
 pub mod run;
+#[doc(hidden)]
 pub mod sampling;
 pub mod scenario;
-mod sources;
+#[doc(hidden)]
+pub mod sources;
+#[doc(hidden)]
 pub mod stats;
 mod svg;
 pub mod testing;
-mod text;
+#[doc(hidden)]
+pub mod text;
+#[doc(hidden)]
 pub mod topology;
+#[doc(hidden)]
 pub mod trace;
+#[doc(hidden)]
 pub mod verify;
+#[doc(hidden)]
 pub mod wire;
-mod yaml;
+#[doc(hidden)]
+pub mod yaml;

@@ -15,7 +15,7 @@ pub fn document(report: &Report) -> impl Serialize {
 /// How rules share connections out.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Document<'a> {
+pub struct Document<'a> {
     /// Where the rules come from.
     source: &'a str,
     /// What a reader must know of all shares.

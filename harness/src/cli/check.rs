@@ -7,12 +7,12 @@ use serde_json::json;
 use super::console::Console;
 use super::inputs::InputArgs;
 use super::{Exit, Read, diagnostics, read, warn};
-use crate::lab::Backend;
-use crate::input::{IGNORED, read_file};
-use crate::run;
-use crate::scenario::{Diagnostics, Scenario, Tests};
-use crate::stats::Goal;
-use crate::text::{counted, path_text, printable};
+use svclab::lab::Backend;
+use svclab::input::{IGNORED, read_file};
+use svclab::run;
+use svclab::scenario::{Diagnostics, Scenario, Tests};
+use svclab::stats::Goal;
+use svclab::text::{counted, path_text, printable};
 
 /// Find the errors of scenarios, without running them.
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     if results.iter().all(|(_, result)| result.is_ok()) { Exit::Held } else { Exit::Input }
 }
 
-/// Refuses balance tests that need more flows than can be sent, where all scenarios are run together.
+/// Rejects balance tests that need more flows than a probe may send when all scenarios run together.
 fn refuse_endless_tests(results: &mut [Read]) {
     let sound: Vec<&Scenario> = results.iter().filter_map(|(_, result)| result.as_ref().ok()).collect();
     let mut found = run::mistakes(&sound, &Goal::default()).into_iter();

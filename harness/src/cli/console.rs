@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use super::Exit;
 use super::closed::arrived;
-use crate::environment::Environment;
-use crate::lab::Backend;
-use crate::output;
-use crate::page::{Detail, Settings};
-use crate::text::{harmless, visible};
+use svclab::environment::Environment;
+use svclab::lab::Backend;
+use svclab::output;
+use svclab::page::{Detail, Settings};
+use svclab::text::{harmless, visible};
 
 /// Options of every command.
 #[derive(Debug, Args)]

@@ -2,8 +2,8 @@
 
 use super::Exit;
 use super::console::Console;
-use crate::doctor::{self, Examination};
-use crate::lab::Backend;
+use svclab::doctor::{self, Examination};
+use svclab::lab::Backend;
 
 /// Find out what this machine has and lacks for running labs, by trying; each lack comes with its fix.
 #[derive(Debug, clap::Args)]

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::Exit;
 use super::console::Console;
-use crate::environment::Environment;
-use crate::output::{Destination, Place, replace};
-use crate::report::{RunReport, github, json, junit};
-use crate::text::{printable, reason};
+use svclab::environment::Environment;
+use svclab::output::{Destination, Place, replace};
+use svclab::report::{RunReport, github, json, junit};
+use svclab::text::{printable, reason};
 
 /// A report beside the one on the console.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub fn json(all: &[Mutants]) -> impl Serialize {
 
 /// The results of `svclab mutate`.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Document<'a> {
+pub struct Document<'a> {
     /// The worst result: `ok`, `failed` (a mutant survived) or `error`.
     status: &'static str,
     /// The numbers of mutants of all scenarios.

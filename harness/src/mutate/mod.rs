@@ -11,7 +11,7 @@
 mod candidate;
 mod counts;
 mod forecast;
-pub(crate) mod json;
+pub mod json;
 mod mutant;
 mod render;
 mod trial;

@@ -24,7 +24,7 @@ pub fn document(run: &RunReport) -> impl Serialize {
 /// The results of a run.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Run<'a> {
+pub struct Run<'a> {
     /// The worst result: `ok`, `failed` or `error`.
     status: &'static str,
     /// The duration.

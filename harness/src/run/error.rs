@@ -77,7 +77,7 @@ impl RunError {
     }
 
     /// The error as reports contain it.
-    pub(crate) fn into_trouble(self) -> Trouble {
+    pub fn into_trouble(self) -> Trouble {
         let message = match &self {
             Self::Lab(LabError::Rules { rule: Some(rule), .. }) => format!("{self}\n{rule}"),
             _ => self.to_string(),
@@ -113,7 +113,7 @@ impl RunError {
 }
 
 /// The cause of a probe that could not be sent, and the fix.
-pub(crate) fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
+pub fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
     match error {
         ProbeError::Lab(error) => (lab_cause(error), Some(error.help().to_owned())),
         ProbeError::NoPort => (Cause::Internal, None),
@@ -136,7 +136,7 @@ pub(crate) fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
 }
 
 /// What the kernel rejects of the scenario's own content is an input error; every other failure is the environment's.
-pub(crate) fn lab_cause(error: &LabError) -> Cause {
+pub fn lab_cause(error: &LabError) -> Cause {
     match error {
         LabError::Unknown { .. } | LabError::Unwritable { .. } => Cause::Internal,
         _ if error.is_of_scenario() => Cause::Input,

@@ -23,7 +23,7 @@ use crate::scenario::{Diagnostic, Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
 pub use error::RunError;
-pub(crate) use error::{lab_cause, probe_cause};
+pub use error::{lab_cause, probe_cause};
 pub(crate) use session::Session;
 
 /// How scenarios are run.

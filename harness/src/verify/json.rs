@@ -20,7 +20,7 @@ pub fn json(all: &[Verified], options: &Options) -> impl Serialize {
 
 /// The results of `svclab verify`.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Document<'a> {
+pub struct Document<'a> {
     /// The worst result: `ok`, `failed` or `error`.
     status: &'static str,
     /// The scenarios, in the order of the command line.

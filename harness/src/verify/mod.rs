@@ -12,7 +12,7 @@
 //! - `render`: the page for a person; `json`: the same for machines.
 
 mod finding;
-pub(crate) mod json;
+pub mod json;
 mod kernel;
 mod questions;
 mod render;

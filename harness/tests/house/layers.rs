@@ -36,7 +36,6 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["verify", "sampling"],
             &["mutate"],
             &["testing", "doctor"],
-            &["cli"],
         ],
     ),
 ];

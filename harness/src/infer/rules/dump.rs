@@ -1,4 +1,4 @@
-//! Saved rules, read.
+//! Reading saved rules.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,18 +17,18 @@ use crate::scenario::Span;
 /// The rules of a node, with at least one service port.
 pub(super) struct Dump {
     rules: Rules,
-    /// The families that have services in them.
+    /// The families that have services.
     pub(super) families: Vec<Family>,
 }
 
-/// An error: its line and column, what is wrong, and how to put it right.
+/// An error: line and column, message, help.
 type Error = ((usize, usize), String, &'static str);
 
-const WHOLE: &str = "Give all that `iptables-save` writes, from the first `*TABLE` to the last `COMMIT`, or `nft list ruleset`; \
-    of parts and listings, `svclab cascade` tells the shares.";
+const WHOLE: &str = "Use the whole output of `iptables-save`, from the first `*TABLE` to the last `COMMIT`, or of `nft list ruleset`; \
+    `svclab cascade` computes shares from parts and listings.";
 
 impl Dump {
-    /// Reads rules that show at least one service port.
+    /// Reads rules with at least one service port.
     pub(super) fn read(text: &str, path: &Path) -> Result<Self, Diagnostics> {
         Self::of(text).map_err(|errors| {
             let diagnostic = |((line, column), message, help): Error| Diagnostic {
@@ -61,24 +61,24 @@ impl Dump {
             return Err(whole("table `nat`, where kube-proxy translates addresses, is missing"));
         }
         if rules.show().ports.is_empty() {
-            let help = "Save the rules of a node on which kube-proxy runs in this mode, as root: those of a Service are in the table \
+            let help = "Save the rules as root, on a node on which kube-proxy runs in this mode: rules for Services are in table \
                 `nat`, in KUBE-SERVICES and KUBE-SVC-..., or in nft's table `kube-proxy`.";
             return Err(vec![((1, 1), "no rules for a Service found".to_owned(), help)]);
         }
         Ok(Self { families: families(&rules), rules })
     }
 
-    /// What the rules show.
+    /// What is inferred from the rules.
     pub(super) fn shown(&self) -> Inferred {
         self.rules.show()
     }
 
-    /// The mode that they are of.
+    /// The proxy mode.
     pub(super) fn mode(&self) -> ProxyMode {
         self.rules.mode()
     }
 
-    /// How they differ from what kube-proxy writes for a node of a cluster; nothing where it cannot write any.
+    /// The differences from the rules that kube-proxy writes for a node; `None` where it cannot write any.
     pub(super) fn differences(&self, cluster: &Cluster, node: &Node) -> Option<Vec<Finding>> {
         let of_families = self.families.iter().map(|family| Rules::generate(cluster, node, *family).ok());
         let expected = of_families.collect::<Option<Vec<_>>>()?.into_iter().reduce(Rules::joined)?;
@@ -86,7 +86,7 @@ impl Dump {
     }
 }
 
-/// The families that have services in rules.
+/// The families that have services.
 fn families(rules: &Rules) -> Vec<Family> {
     if let Some(rules) = rules.iptables() {
         return vec![rules.family];
@@ -95,7 +95,7 @@ fn families(rules: &Rules) -> Vec<Family> {
     Family::ALL.into_iter().filter(has_services).collect()
 }
 
-/// Rules of the family in whose language more of them can be read.
+/// Rules of the family in which more of them parse.
 fn saved(text: &str) -> Result<Rules, Vec<Error>> {
     const HELP: &str = "Use the format of iptables-save.";
     iptables::parse_either_family(text).map(Rules::Iptables).map_err(|errors| {

@@ -9,7 +9,7 @@ use super::inputs::InputArgs;
 use super::{Exit, Read, diagnostics, read, warn};
 use svclab::lab::Backend;
 use svclab::input::{IGNORED, read_file};
-use svclab::run;
+use svclab::run::mistakes;
 use svclab::scenario::{Diagnostics, Scenario, Tests};
 use svclab::stats::Goal;
 use svclab::text::{counted, path_text, printable};
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 /// Rejects balance tests that need more flows than a probe may send when all scenarios run together.
 fn refuse_endless_tests(results: &mut [Read]) {
     let sound: Vec<&Scenario> = results.iter().filter_map(|(_, result)| result.as_ref().ok()).collect();
-    let mut found = run::mistakes(&sound, &Goal::default()).into_iter();
+    let mut found = mistakes(&sound, &Goal::default()).into_iter();
     for (file, result) in results.iter_mut().filter(|(_, result)| result.is_ok()) {
         let errors = found.next().unwrap_or_default();
         if !errors.is_empty() {

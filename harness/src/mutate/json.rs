@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::counts::Counts;
-use super::mutant::{Mutant, Mutants, Tried};
+use super::mutant::{Baseline, Mutant, Mutants, Tried};
 use crate::report::Trouble;
 use crate::text::path_text;
 
@@ -83,29 +83,31 @@ impl<'a> Error<'a> {
 /// The mutants of a scenario.
 #[derive(Serialize, JsonSchema)]
 struct Found<'a> {
-    /// The results on the unmodified rules.
-    baseline: Without<'a>,
-    /// The numbers of mutants.
+    /// The results without a mutation.
+    baseline: WithoutMutation<'a>,
+    /// The numbers of the scenario's mutants by result.
     total: Counts,
-    /// The mutants.
+    /// The mutants, in the order of the rules.
     mutants: &'a [Mutant],
 }
 
 impl<'a> Found<'a> {
     fn of(tried: &'a Tried) -> Self {
         let Tried { baseline, mutants } = tried;
-        let baseline = Without { tests: baseline.tests, failing: &baseline.failing, disagreeing: baseline.parted };
+        let Baseline { tests, failing_tests, failing_flows } = baseline;
+        let baseline = WithoutMutation { tests: *tests, failing_tests, failing_flows: *failing_flows };
         Self { baseline, total: Counts::of(mutants), mutants }
     }
 }
 
-/// How it is without any mistake.
+/// The results without a mutation.
 #[derive(Serialize, JsonSchema)]
-struct Without<'a> {
+#[serde(rename_all = "camelCase")]
+struct WithoutMutation<'a> {
     /// The number of tests.
     tests: usize,
-    /// The names of tests that already fail on the unmodified rules, so that they cannot kill mutants.
-    failing: &'a [String],
-    /// The number of flows for which `svclab verify` fails on the unmodified rules.
-    disagreeing: usize,
+    /// The names of the tests that fail.
+    failing_tests: &'a [String],
+    /// The number of flows for which `verify` fails.
+    failing_flows: usize,
 }

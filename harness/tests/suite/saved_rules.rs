@@ -110,7 +110,7 @@ fn the_same_rules_are_written_for_what_is_assumed(
 )]
 #[case::twice(
     "*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n*nat\nCOMMIT\n",
-    "table `nat` stands here twice",
+    "table `nat` is declared twice",
     "the format of iptables-save"
 )]
 #[case::broken(

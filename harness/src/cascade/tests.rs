@@ -260,7 +260,8 @@ fn a_listing_that_was_edited_by_hand_is_not_even() {
 fn json_has_what_gets_no_endpoint() {
     let first = "-A KUBE-SVC-FOO -m comment";
     let edits = "-A KUBE-SVC-FOO -m statistic --mode random --probability 0.5 -j RETURN\n-A KUBE-SVC-FOO -s 10.0.0.0/8 -j DROP\n";
-    let json = serde_json::to_value(json::document(&report(&SAVED.replacen(first, &format!("{edits}{first}"), 1)))).unwrap();
+    let json =
+        serde_json::to_value(json::document(&report(&SAVED.replacen(first, &format!("{edits}{first}"), 1)))).unwrap();
     let cascade = &json["cascades"][0];
     assert_eq!(cascade["verdict"], "defective");
     assert_eq!(cascade["fallen"][0]["fate"]["kind"], "returned");

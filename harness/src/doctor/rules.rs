@@ -8,8 +8,8 @@ use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::ruleset::Rules;
 
 use super::{Check, families, kernel, listed};
-use crate::environment::Implementation;
 use crate::documents::Document;
+use crate::environment::Implementation;
 use crate::lab::{Backend, LabError, programs, with_lab};
 use crate::topology::{Netns, Role, Topology};
 

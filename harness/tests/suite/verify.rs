@@ -154,7 +154,8 @@ fn json_says_what_the_page_says() {
         let scenario = &document["scenarios"][0];
         assert_eq!(document["status"], "failed", "{text}");
         assert_eq!((&scenario["status"], &scenario["error"]), (&"failed".into(), &serde_json::Value::Null), "{text}");
-        let flows: u64 = scenario["coverage"].as_array().unwrap().iter().map(|row| row["flows"].as_u64().unwrap()).sum();
+        let flows: u64 =
+            scenario["coverage"].as_array().unwrap().iter().map(|row| row["flows"].as_u64().unwrap()).sum();
         assert_eq!(scenario["flows"], flows, "{text}");
         let finding = &scenario["findings"][0];
         assert_eq!((&finding["disagreement"], &finding["fails"]), (&"rules".into(), &true.into()), "{text}");

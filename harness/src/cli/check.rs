@@ -72,8 +72,8 @@ fn print(results: &[Read], console: &Console) {
                 warn(&scenario.notes, console);
                 if console.verbose > 0 {
                     console.line(format!("{}: {}", printable(file), contents(scenario)));
-                    let told = scenario.notes.iter().filter(|note| !note.is_doubtful);
-                    told.for_each(|note| console.line(format!("  {}: {}", note.span, note.message)));
+                    let notes = scenario.notes.iter().filter(|note| !note.is_doubtful);
+                    notes.for_each(|note| console.line(format!("  {}: {}", note.span, note.message)));
                 }
             }
             Err(diagnostics) => {

@@ -154,7 +154,7 @@ fn run_with(folder: &Path, program: &[u8]) -> (Option<i32>, String) {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("its own file");
     let path = std::env::var("PATH").unwrap_or_default();
     let (code, said) = ended(svclab(&["run", SEED]).env("PATH", format!("{}:{path}", folder.display())));
-    (code, said.split_whitespace().collect::<Vec<_>>().join(" "))
+    (code, unwrapped(&said))
 }
 
 #[test]

@@ -440,6 +440,6 @@ fn rules_that_are_not_there_are_an_error_of_the_environment(
     let output = svclab(&["run", &file]).env("PATH", path).output().expect("svclab starts");
     let (code, out, printed) = ended(&output);
     assert_eq!(code, Some(3), "{out}{printed}");
-    let said = format!("{out}{printed}").split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = unwrapped(&format!("{out}{printed}"));
     assert!(said.contains(&format!("{program} reported success, but {lacking}")), "{said}");
 }

@@ -13,6 +13,8 @@ use svclab::probe::Prober;
 use svclab::scenario::{self, Flows, Probe, Scenario, Step};
 use svclab::{documents, testing, topology};
 
+use crate::unwrapped;
+
 /// Enough for several windows on each of several processors.
 const FLOWS: u64 = 60_000;
 
@@ -150,7 +152,7 @@ fn counters_that_contradict_arrivals_are_an_internal_error() {
     let output = run.output().expect("svclab starts");
     let (printed, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(4), "{printed}{errors}");
-    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    let printed = unwrapped(&printed);
     assert!(printed.contains("the rules' counters contradict what arrived: rules translated"), "{printed}");
     assert!(printed.contains("The expectation was not judged."), "{printed}");
 }

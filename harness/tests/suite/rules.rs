@@ -11,6 +11,8 @@ use svclab_rules::cluster::objects::{KubeProxyConfiguration, Object, assemble, p
 use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::{iptables, nftables};
 
+use crate::unwrapped;
+
 const SEED: &str = "../scenarios/seeds/000-foo-three-replicas.yaml";
 const OBJECTS: &str = "../rules/tests/golden/small-cluster/cluster.yaml";
 
@@ -289,7 +291,7 @@ fn differences_of_other_rules_are_not_listed_as_no_difference() {
 fn what_is_no_rules_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
     let output = diff(&[SEED, "--quiet"], text);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
-    let printed = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    let printed = unwrapped(&stderr(&output));
     assert!(printed.contains(message) && printed.contains(place) && printed.contains("help: "), "{}", stderr(&output));
 }
 
@@ -301,7 +303,7 @@ fn what_is_no_rules_is_refused(#[case] text: &str, #[case] message: &str, #[case
 fn what_is_no_rules_of_nftables_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
     let output = diff(&[SEED, "--quiet", "--mode", "nftables", "--version", "1.33"], text);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
-    let printed = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    let printed = unwrapped(&stderr(&output));
     assert!(printed.contains(message) && printed.contains(place) && printed.contains("help: "), "{}", stderr(&output));
 }
 

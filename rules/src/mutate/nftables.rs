@@ -118,7 +118,7 @@ fn removal(rule: &Rule) -> Operator {
 /// Whether nft accepts a rule only with this condition: translating a port requires a protocol.
 fn is_needed(rule: &Rule, at: usize) -> bool {
     let says_protocol =
-        |condition: &Condition| matches!(condition, Condition::Protocol(_) | Condition::DestinationPort(..));
+        |condition: &Condition| condition.as_protocol().is_some() || condition.as_destination_port().is_some();
     let translates = |statement: &Statement| matches!(statement, Statement::Dnat(_) | Statement::BalanceDnat(_));
     let others = rule.conditions.iter().enumerate().filter(|(other, _)| *other != at);
     rule.statements.iter().any(translates)
@@ -152,18 +152,16 @@ fn other_conditions(family: Family, condition: &Condition) -> Vec<(Operator, Con
             }
             found
         }
-        Condition::DestinationPort(protocol, port) => {
-            vec![(Operator::WrongPort, Condition::DestinationPort(*protocol, shifted(*port)))]
+        Condition::Ports { .. } => {
+            let shift = |(protocol, port)| (Operator::WrongPort, Condition::destination_port(protocol, shifted(port)));
+            condition.as_destination_port().map(shift).into_iter().collect()
         }
-        Condition::InInterface { negated: true, name } => {
-            vec![(Operator::LostNegation, Condition::InInterface { negated: false, name: name.clone() })]
+        Condition::Interfaces { output: false, by_name, negated: true, names } if names.len() == 1 => {
+            vec![(Operator::LostNegation, Condition::input(*by_name, false, names[0].clone()))]
         }
-        Condition::InInterfaceName { negated: true, name } => {
-            vec![(Operator::LostNegation, Condition::InInterfaceName { negated: false, name: name.clone() })]
-        }
-        Condition::Mark { set, bit } => vec![
-            (Operator::LostNegation, Condition::Mark { set: !set, bit: *bit }),
-            (Operator::WrongMark, Condition::Mark { set: *set, bit: bit.rotate_left(1) }),
+        Condition::Mark { negated: set, mask: bit, value: 0 } => vec![
+            (Operator::LostNegation, Condition::mark_bit(!set, *bit)),
+            (Operator::WrongMark, Condition::mark_bit(*set, bit.rotate_left(1))),
         ],
         _ => Vec::new(),
     }

@@ -7,31 +7,28 @@ use super::*;
 #[rstest]
 #[case(
     "*filter\n-A INPUT -j NOWHERE\nCOMMIT\n",
-    "table filter, chain INPUT, rule 1: jumps to chain `NOWHERE`, which is not there"
+    "table filter, chain INPUT, rule 1: jumps to chain `NOWHERE`, which does not exist"
 )]
 #[case(
     "*filter\n:A - [0:0]\n-A A\n-A A -j OUTPUT\n-A INPUT -j A\nCOMMIT\n",
-    "table filter, chain A, rule 2: jumps to `OUTPUT`, which only the kernel enters"
+    "table filter, chain A, rule 2: jumps to built-in chain `OUTPUT`"
 )]
 #[case(
     "*filter\n:A - [0:0]\n:B - [0:0]\n-A INPUT -j A\n-A A\n-A A -j B\n-A B -g A\nCOMMIT\n",
-    "table filter, chain B, rule 1: leads back to its own chain: A → B → A"
+    "table filter, chain B, rule 1: loops back to its own chain: A → B → A"
 )]
-#[case(
-    "*filter\n:A - [0:0]\n-A A -j ACCEPT\nCOMMIT\n",
-    "table filter: has rules, but none of the chains that packets enter"
-)]
+#[case("*filter\n:A - [0:0]\n-A A -j ACCEPT\nCOMMIT\n", "table filter: has rules but no built-in chain")]
 #[case(
     "*nat\n-A OUTPUT -j REJECT\nCOMMIT\n",
-    "table nat, chain OUTPUT, rule 1: REJECT cannot stand in table nat, only in filter"
+    "table nat, chain OUTPUT, rule 1: REJECT is not allowed in table nat, only in filter"
 )]
 #[case(
     "*nat\n:A - [0:0]\n-A OUTPUT -j A\n-A A -j MASQUERADE\nCOMMIT\n",
-    "table nat, chain A, rule 1: MASQUERADE cannot stand at OUTPUT"
+    "table nat, chain A, rule 1: MASQUERADE is not allowed at OUTPUT"
 )]
 #[case(
     "*nat\n-A INPUT -j DNAT --to-destination 10.0.0.1\nCOMMIT\n",
-    "table nat, chain INPUT, rule 1: DNAT cannot stand at INPUT"
+    "table nat, chain INPUT, rule 1: DNAT is not allowed at INPUT"
 )]
 fn a_mistake_is_told_with_its_place(#[case] text: &str, #[case] message: &str) {
     let errors = Program::compile(&parse(text, Family::Ipv4).unwrap().rules).unwrap_err();
@@ -53,7 +50,7 @@ fn chains_are_as_deep_as_the_kernel_allows() {
     let errors = nested(16).unwrap_err();
     assert_eq!(
         errors[0].to_string(),
-        "table filter, chain C15, rule 1: chains are more than 16 deep here, which nf_tables refuses (iptables-legacy takes them)"
+        "table filter, chain C15, rule 1: jumps are nested more than 16 deep, which nf_tables rejects (iptables-legacy accepts them)"
     );
 }
 

@@ -1,13 +1,14 @@
-//! What target extensions say of a rule that is listed, word for word as their `print` functions have it.
+//! Targets in listings, word for word as the `print` functions of their extensions write them.
 
-use super::super::super::matches::{Masked, Other, PortRange};
-use super::super::super::target::{Nat, RejectWith, Target};
-use super::super::target::{NatRange, built_in, is_known_extension, nat_range, required};
-use super::super::values;
+use super::nat::{NatRange, nat_range};
+use super::required::{is_known_extension, required};
+use super::{Nat, RejectWith, Target, built_in, mark};
+use crate::iptables::text::values;
+use crate::iptables::{Masked, Other, PortRange};
 
-/// What was read of the words for a target.
+/// The options of a target, as far as they were read.
 #[derive(Debug, Default)]
-pub(super) struct Action {
+pub(in crate::iptables) struct Listed {
     /// `to:10.0.0.1:80`.
     to: Option<NatRange>,
     /// `masq ports: 1024-2048`, `redir ports 8080`.
@@ -21,21 +22,20 @@ pub(super) struct Action {
     is_goto: bool,
 }
 
-impl Action {
-    /// Reads what words say of a target, and tells how many they are; none where they say nothing of one.
-    pub(super) fn read(&mut self, name: Option<&str>, words: &[&str]) -> Option<usize> {
+impl Listed {
+    /// Reads the target's options at the start of some words. Returns the number of words; none where they are no options.
+    pub(in crate::iptables) fn read(&mut self, name: Option<&str>, words: &[&str]) -> Option<usize> {
         match (name, words) {
             (_, ["[goto]", ..]) => {
                 self.is_goto = true;
                 Some(1)
             }
             (Some("MARK"), ["MARK", how, bits, ..]) => {
-                self.mark = Some(marked(how, bits)?);
+                self.mark = Some(mark::parse_listed(how, bits)?);
                 Some(3)
             }
             (Some("REJECT"), ["reject-with", with, ..]) => {
-                let mut all = RejectWith::IPV4.iter().chain(&RejectWith::IPV6);
-                self.reject = Some(all.find(|(word, _)| word == with)?.1);
+                self.reject = Some(RejectWith::parse_listed(with)?);
                 Some(2)
             }
             (Some("CT"), ["NOTRACK", ..]) => {
@@ -70,13 +70,13 @@ impl Action {
     }
 
     /// Whether a target of this name needs words, and has none.
-    pub(super) fn lacks(&self, name: &str) -> bool {
+    pub(in crate::iptables) fn lacks(&self, name: &str) -> bool {
         let needs = name == "REJECT" || required(name).is_some();
         needs && self.to.is_none() && self.mark.is_none() && self.reject.is_none()
     }
 
     /// The target of this name; `is_known` says that all words of the rule were understood.
-    pub(super) fn target(&self, name: &str, is_known: bool) -> Target {
+    pub(in crate::iptables) fn target(&self, name: &str, is_known: bool) -> Target {
         if let Some(target) = built_in(name) {
             return target;
         }
@@ -100,17 +100,5 @@ impl Action {
             _ => Some(Target::Jump(name.into())),
         };
         known.unwrap_or_else(|| Target::Other(Box::new(Other { name: name.into(), text: Box::default() })))
-    }
-}
-
-/// `or 0x4000`, `xset 0x4000/0xff00`: `libxt_MARK` shows a mark by the shortest of its spellings.
-fn marked(how: &str, bits: &str) -> Option<Masked> {
-    match how {
-        "or" => values::number(bits).map(Masked::bits),
-        "xor" => values::number(bits).map(|value| Masked { value, mask: 0 }),
-        "and" => values::number(bits).map(|kept| Masked { value: 0, mask: !kept }),
-        "set" => values::number(bits).map(|value| Masked { value, mask: u32::MAX }),
-        "xset" => values::masked(bits),
-        _ => None,
     }
 }

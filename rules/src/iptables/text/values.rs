@@ -4,10 +4,12 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::iptables::{Masked, Network, PortRange, RouteType, States, TCP_FLAGS};
+use crate::cluster::Family;
+use crate::iptables::{Masked, Network, PortRange};
+use crate::walk::bits;
 
 /// `10.0.0.1`, `10.0.0.0/8`, `10.0.0.0/255.0.0.0`.
-pub(super) fn network(text: &str) -> Option<Network> {
+pub(in crate::iptables) fn network(text: &str) -> Option<Network> {
     let Some((address, mask)) = text.split_once('/') else {
         return text.parse().ok().map(Network::host);
     };
@@ -50,27 +52,8 @@ pub(in crate::iptables) fn masked(text: &str) -> Option<Masked> {
     Some(Masked { value, mask })
 }
 
-/// `RELATED,ESTABLISHED`.
-pub(in crate::iptables) fn states(text: &str) -> Option<States> {
-    text.split(',').try_fold(States::default(), |all, word| {
-        let (_, state) = States::NAMES.into_iter().find(|(name, _)| *name == word)?;
-        Some(all.and(state))
-    })
-}
-
-/// `FIN,SYN`, `ALL`, `NONE`.
-pub(super) fn tcp_flags(text: &str) -> Option<u8> {
-    text.split(',').try_fold(0, |all, word| {
-        let bits = match word {
-            "ALL" => 0x3f,
-            "NONE" => 0,
-            _ => TCP_FLAGS.into_iter().find(|(name, _)| *name == word)?.1,
-        };
-        Some(all | bits)
-    })
-}
-
-/// `LOCAL`.
-pub(in crate::iptables) fn route_type(text: &str) -> Option<RouteType> {
-    RouteType::NAMES.into_iter().find(|(name, _)| *name == text).map(|(_, kind)| kind)
+/// The number of an address, of the family that the rules are for.
+pub(in crate::iptables) fn address_bits(text: &str, family: Family) -> Option<u128> {
+    let address: IpAddr = text.parse().ok()?;
+    (Family::of(address) == family).then(|| bits(address))
 }

@@ -4,38 +4,38 @@ use std::borrow::Cow;
 
 /// What is wrong at a place of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
-    /// The byte where it stands, from 0.
-    pub(super) column: usize,
-    pub(super) message: String,
+pub(in crate::iptables) struct Fault {
+    /// The byte, from 0.
+    pub(in crate::iptables) column: usize,
+    pub(in crate::iptables) message: String,
 }
 
 impl Fault {
-    pub(super) fn new(column: usize, message: impl Into<String>) -> Self {
+    pub(in crate::iptables) fn new(column: usize, message: impl Into<String>) -> Self {
         Self { column, message: message.into() }
     }
 }
 
 /// A word of a line.
 #[derive(Debug, Clone)]
-pub(super) struct Word<'a> {
+pub(in crate::iptables) struct Word<'a> {
     /// Its text without quotes.
-    pub(super) text: Cow<'a, str>,
-    /// As it stands in the line.
-    pub(super) raw: &'a str,
-    pub(super) column: usize,
+    pub(in crate::iptables) text: Cow<'a, str>,
+    /// Its text in the line.
+    pub(in crate::iptables) raw: &'a str,
+    pub(in crate::iptables) column: usize,
 }
 
 impl Word<'_> {
     /// Whether it can be an option's name or a `!`: those are never quoted.
-    pub(super) fn is_syntax(&self) -> bool {
+    pub(in crate::iptables) fn is_syntax(&self) -> bool {
         let option = self.raw.starts_with('-') && self.raw[1..].starts_with(|c: char| c == '-' || c.is_alphabetic());
         option || self.raw == "!"
     }
 }
 
 /// Splits a line at blanks, outside of quotes.
-pub(super) fn split<'a>(line: &'a str, start: usize, words: &mut Vec<Word<'a>>) -> Result<(), Fault> {
+pub(in crate::iptables) fn split<'a>(line: &'a str, start: usize, words: &mut Vec<Word<'a>>) -> Result<(), Fault> {
     let bytes = line.as_bytes();
     let mut at = start;
     loop {

@@ -52,13 +52,18 @@ impl Diff {
         let Comparison { foreign, others: Others { rules, chains, tables }, .. } = &self.comparison;
         let holders = if *tables > 0 { counted(*tables, "other table") } else { counted(*chains, "chain") };
         let (verb, past) = if *rules == 1 { ("is", "was") } else { ("are", "were") };
-        let counted_others = (*rules > 0).then(|| format!("{} of {holders} {verb} not kube-proxy's", counted(*rules, "rule")));
+        let counted_others =
+            (*rules > 0).then(|| format!("{} of {holders} {verb} not kube-proxy's", counted(*rules, "rule")));
         let differences =
             || format!("{} in other rules, without effect on the exit code:", counted(foreign.len(), "difference"));
         match counted_others {
-            Some(counted_others) if compared && !foreign.is_empty() => Some(format!("{counted_others}; {}", differences())),
+            Some(counted_others) if compared && !foreign.is_empty() => {
+                Some(format!("{counted_others}; {}", differences()))
+            }
             // Other tables are never compared.
-            Some(counted_others) if compared && *tables == 0 => Some(format!("{counted_others}; no difference in them")),
+            Some(counted_others) if compared && *tables == 0 => {
+                Some(format!("{counted_others}; no difference in them"))
+            }
             Some(counted_others) => Some(format!("{counted_others} and {past} not compared")),
             None => (compared && !foreign.is_empty()).then(differences),
         }

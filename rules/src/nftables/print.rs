@@ -1,4 +1,4 @@
-//! The text of rules, as `nft list ruleset` shows it (nft 1.0.6).
+//! The text of rules, as `nft list ruleset` prints it (nft 1.0.6).
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -10,9 +10,9 @@ use crate::walk::{Hook, RejectResponse};
 
 /// Shows tables as `nft list ruleset` does. `nft -f` loads the text as it is into a namespace that has none of them.
 ///
-/// What is not modelled is shown as it was read; where that was JSON, `nft -f` does not take it.
+/// What is not modelled is printed as it was read; if that was JSON, `nft -f` rejects it.
 ///
-/// The order of elements is the model's; nft shows those of maps in an order of its own.
+/// The order of elements is the model's; nft prints those of maps in an order of its own.
 pub fn print(rules: &Ruleset) -> String {
     let mut out = String::new();
     rules.tables.iter().for_each(|table| print_table(&mut out, table));

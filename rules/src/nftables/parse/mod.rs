@@ -1,4 +1,4 @@
-//! From what `nft list ruleset` shows to tables, with `-j` or without.
+//! The parser for the output of `nft list ruleset`, with or without `-j`.
 //!
 //! nft's own text has no grammar that is written down, and is what people paste: [`text`]. Its JSON has one
 //! (libnftables-json(5)): [`json`] is its shape; sets and chains are read here, elements in [`values`] and rules in [`rule`].
@@ -25,7 +25,7 @@ use crate::walk::Hook;
 /// The newest version of nft's JSON that is understood.
 const SCHEMA: u32 = 1;
 
-/// How many keys a dynamic set takes where none is said (`NFT_DYNSET_SIZE` is the kernel's, 65535).
+/// The default size of a dynamic set (`NFT_DYNSET_SIZE` is the kernel's, 65535).
 const DYNAMIC_SIZE: u32 = 65_535;
 
 /// What was read.
@@ -180,14 +180,14 @@ pub fn parse_all(text: &str) -> Result<Parsed, Vec<ParseError>> {
     text::parse(text, text::Scope::All)
 }
 
-/// Reads what `nft list ruleset` shows, or `nft -j list ruleset` where the text begins with a brace; or what
+/// Reads the output of `nft list ruleset`, of `nft -j list ruleset` if the text starts with a brace, or what
 /// [`super::print_sync`] writes for `nft -f`.
 ///
 /// kube-proxy's tables are those called `kube-proxy` of family `ip` and `ip6`. An expression of their rules that is not
 /// modelled is kept as text ([`super::Condition::Other`], [`super::Statement::Other`]), in nft's own text with all
 /// that follows in the rule. Counters of rules are left out, and
-/// so are a table's named counters and the like: a rule that uses one is kept as said. The time that an
-/// element has left is left out too. nft before 1.0.8 shows no comments of tables and chains in JSON.
+/// so are a table's named counters and the like: a rule that uses one is kept as text. The time that an
+/// element has left is left out too. nft before 1.0.8 prints no comments of tables and chains in JSON.
 ///
 /// # Errors
 ///
@@ -232,7 +232,7 @@ fn plain_strings(text: &str) -> Result<(), Vec<ParseError>> {
     Ok(())
 }
 
-/// Whether nft takes a name without quotes. Any other could end what it names.
+/// Whether nft accepts a name without quotes.
 fn is_name(name: &str) -> bool {
     let is_sign = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
     name.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_') && name.chars().all(is_sign)

@@ -63,7 +63,11 @@ fn kind(checker: &mut Checker, spec: &core::ServiceSpec) -> ServiceType {
     ];
     let kind = checker.choice("spec.type", spec.type_.as_deref(), &kinds);
     if kind == ServiceType::ExternalName && spec.external_name.as_deref().unwrap_or_default().is_empty() {
-        checker.refuse("spec.externalName", "is missing", "An ExternalName service needs the name of an external host.");
+        checker.refuse(
+            "spec.externalName",
+            "is missing",
+            "An ExternalName service needs the name of an external host.",
+        );
     }
     kind
 }

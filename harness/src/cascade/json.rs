@@ -6,7 +6,7 @@ use serde_json::Value;
 use svclab_rules::cascade;
 use svclab_rules::walk;
 
-use super::{Report, figures, sample};
+use super::{Report, sample};
 
 /// The version of the document's shape. It grows when a field changes its meaning or goes.
 const VERSION: u32 = 1;
@@ -213,7 +213,7 @@ struct Drawn {
 
 impl Chance {
     fn of(chance: cascade::Chance) -> Self {
-        let drawn = || Drawn { written: figures::chance(chance), threshold: chance.threshold(), draws: chance.draws() };
+        let drawn = || Drawn { written: chance.words(), threshold: chance.threshold(), draws: chance.draws() };
         match chance {
             cascade::Chance::Below(_) => Self::Random(drawn()),
             cascade::Chance::Always => Self::Always(drawn()),

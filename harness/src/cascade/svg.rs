@@ -138,7 +138,7 @@ impl Picture {
             "<rect class=\"track\" x=\"{BARS}\" y=\"{top:.1}\" width=\"{LONGEST_BAR}\" height=\"{BAR}\" rx=\"3\"/>"
         ));
         let x = BARS + LONGEST_BAR + 18.0;
-        let written = format!("rule {}: {}", step.rule, figures::chance(step.chance));
+        let written = format!("rule {}: {}", step.rule, step.chance.words());
         self.text(x + 96.0, "number faint", &written);
         if !cascade.is_known(step) {
             self.add(format_args!(

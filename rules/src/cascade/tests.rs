@@ -291,7 +291,7 @@ fn lots_that_are_not_understood_are_no_even_shares() {
 #[case::second(
     "A",
     "-m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n-j KUBE-SEP-C",
-    "rule 3: 10.244.2.2:80 has rule 2 already, and a share by each: 50.000000 % of all"
+    "rule 3: the same as rule 2; the chain has this rule 2 times, which take 50.000000 % of all"
 )]
 #[case::first(
     "A",

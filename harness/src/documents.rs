@@ -27,7 +27,7 @@ impl Document {
     }
 
     /// Whether these are tables of nftables alongside kube-proxy's rules.
-    pub(crate) fn is_other_tables(&self) -> bool {
+    pub fn is_other_tables(&self) -> bool {
         matches!(*self.rules, Rules::OtherTables(_))
     }
 }

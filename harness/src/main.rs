@@ -1,13 +1,15 @@
 //! The `svclab` command.
 
+mod cli;
+
 use std::process::ExitCode;
 
 /// Runs before `main`: once the standard library has started, a standard output that was closed (`>&-`) cannot be told from `/dev/null`.
 #[ctor::ctor(unsafe)]
 fn look_at_standard_output() {
-    svclab::cli::look_at_standard_output();
+    cli::look_at_standard_output();
 }
 
 fn main() -> ExitCode {
-    svclab::cli::main()
+    cli::main()
 }

@@ -14,7 +14,7 @@ use crate::stats::{Contingency, Independence};
 use crate::text::counted;
 use crate::wire::{Flow, Rejection};
 
-/// What came of one probe.
+/// The result of one probe.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observation {
     /// One flow, followed packet by packet.
@@ -23,7 +23,7 @@ pub enum Observation {
     Tally(Tally),
 }
 
-/// What came of one flow.
+/// The result of one flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowObservation {
     /// The protocol.
@@ -32,38 +32,38 @@ pub struct FlowObservation {
     pub source: SocketAddr,
     /// The destination as the sender sent it.
     pub destination: SocketAddr,
-    /// What became of the packet.
+    /// The outcome of the packet.
     pub outcome: ObservedOutcome,
-    /// What the sender was told although the packet came out, before any answer: it must not be told anything.
+    /// A rejection that reached the sender before any reply although the packet was delivered: an error in any case.
     pub contradiction: Option<Rejection>,
-    /// The answer that reached the sender, with its source as the sender saw it.
+    /// The source of the reply that reached the sender, as the sender saw it.
     pub reply: Option<SocketAddr>,
-    /// Where the packet and its answer were seen, in order.
+    /// Where the packet and its reply were captured, in order.
     pub path: Vec<Sighting>,
 }
 
-/// What became of a packet.
+/// The outcome of a packet, as observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObservedOutcome {
-    /// It came out.
+    /// It was delivered once.
     Delivered(Delivery),
-    /// It came out at several places, or more than once at one.
+    /// It was delivered at several places, or more than once at one.
     Doubled(Vec<Delivery>),
-    /// The sender was told that it is refused.
+    /// The sender received a rejection.
     Rejected(Rejection),
-    /// It came out nowhere: a marker sent after it had passed every queue, and no packet was left under way.
+    /// It was not delivered: barrier frames sent after it have passed every queue, so it is no longer in flight.
     Dropped {
-        /// Where it was seen last: `node/worker`, `underlay`; its sender, where it was not seen at all.
+        /// Where it was captured last: `node/worker`, `underlay`; its sender, where it was not captured at all.
         at: String,
-        /// Whether it had left the cluster before, be it to come back.
+        /// Whether it had left the cluster before, even if it came back.
         has_left: bool,
     },
 }
 
-/// A packet as its receiver got it.
+/// A packet as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// Who got it, as a scenario names it: `pod/nginx`, `node/worker`, `host/outside`.
+    /// The receiver, as a scenario names it: `pod/nginx`, `node/worker`, `host/outside`.
     pub at: String,
     /// The source that the receiver saw.
     pub source: SocketAddr,
@@ -71,7 +71,7 @@ pub struct Delivery {
     pub destination: SocketAddr,
 }
 
-/// A packet at a point of its way.
+/// A packet at a point of its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
     /// Where: `pod/client`, `node/worker`, `underlay`.
@@ -117,17 +117,17 @@ pub struct Tally {
     pub sent: u64,
     /// The address that they were sent from.
     pub sender: Option<IpAddr>,
-    /// Flows that came out exactly once, by the destination that the receiver saw.
+    /// Flows delivered exactly once, by the destination that the receiver saw.
     pub delivered: BTreeMap<SocketAddr, u64>,
-    /// Flows that came out exactly once, by the source address that the receiver saw.
+    /// Flows delivered exactly once, by the source address that the receiver saw.
     pub sources: BTreeMap<IpAddr, u64>,
-    /// Flows that came out more than once.
+    /// Flows delivered more than once.
     pub doubled: u64,
-    /// Flows that came out nowhere, whatever the sender was told.
+    /// Flows not delivered, rejected or not.
     pub lost: u64,
-    /// Packets that came out and belong to no flow that was sent.
+    /// Delivered packets that belong to no flow that was sent.
     pub unattributed: u64,
-    /// How often a flow was sent again because the kernel had dropped it by itself: two processors had chosen the same port
+    /// How often a flow was sent again because the kernel had dropped it by itself: two CPUs had chosen the same port
     /// for a masquerade at the same moment. A client sends its SYN again then.
     pub repeated: u64,
     /// The destinations of flows and of those that were sent right after them, each flow in one pair; nothing where there are
@@ -135,7 +135,7 @@ pub struct Tally {
     pub neighbours: Contingency<SocketAddr, SocketAddr>,
     /// The last three bits of source ports, as flows were sent, with their destinations; nothing where there are more than 64.
     pub ports: Contingency<u16, SocketAddr>,
-    /// What rules counted meanwhile; `None` where they were not asked, or keep no counters.
+    /// Increments of the rules' counters; `None` where they were not read, or do not exist.
     pub translated: Option<Box<Translations>>,
 }
 
@@ -164,7 +164,7 @@ impl Tally {
         self
     }
 
-    /// The destinations where rules and receivers disagree; none where rules were not asked.
+    /// The destinations where the rules' counters and the receivers disagree; none where counters were not read.
     pub fn disagreements(&self) -> Vec<Disagreement> {
         self.translated.as_ref().map_or_else(Vec::new, |translated| translated.disagreements(self))
     }
@@ -182,32 +182,32 @@ impl Tally {
         differing
     }
 
-    /// That rules have counted what came out, in words; `None` where they were not asked, have nothing to say of it, or
-    /// disagree.
+    /// Says that the rules' counters confirm the count; `None` where they were not read, count nothing of it, or disagree.
     pub fn confirmation(&self) -> Option<String> {
         let counters = self.translated.as_ref()?;
-        if !self.delivered.keys().any(|at| counters.tell_of(at)) || !self.disagreements().is_empty() {
+        if !self.delivered.keys().any(|at| counters.counts_for(at)) || !self.disagreements().is_empty() {
             return None;
         }
         let but = match self.repeated {
-            0 => "to the flow".to_owned(),
-            repeated => format!("but for {} sent again", counted(repeated, "flow")),
+            0 => String::new(),
+            repeated => format!(", except for {} sent again", counted(repeated, "flow")),
         };
-        Some(format!("the rules' own counters agree with what arrived, {but}"))
+        Some(format!("the rules' counters agree with what arrived{but}"))
     }
 
     /// What the endpoint of a flow may depend on, of so many endpoints, in words, and what a test says of that; `None` where
     /// there is nothing to be tested.
     pub fn independence(&self, endpoints: usize) -> [(&'static str, Option<Independence>); 2] {
         [
-            ("that of the flow before", self.neighbours.independence(endpoints)),
+            ("that of the previous flow", self.neighbours.independence(endpoints)),
             ("its source port", self.ports.independence(endpoints)),
         ]
     }
 }
 
 /// That nothing was found which the endpoint of a flow depends on: see [`Tally::independence`].
-pub(crate) const INDEPENDENT: &str = "the endpoint of a flow depends neither on the flow before nor on the source port";
+pub(crate) const INDEPENDENT: &str =
+    "the endpoint of a flow depends neither on the previous flow nor on the source port";
 
 #[cfg(test)]
 mod tests {
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(tally(&[("10.0.0.1:80", 4)]).confirmation(), None);
         assert_eq!(tally(&[("10.0.0.2:80", 0)]).confirmation(), None, "no rule has anything to say");
         let repeated = Tally { repeated: 1, ..tally(&[("10.0.0.1:80", 4)]) };
-        assert!(repeated.confirmation().is_some_and(|words| words.ends_with("but for 1 flow sent again")));
+        assert!(repeated.confirmation().is_some_and(|words| words.ends_with("except for 1 flow sent again")));
         let sum = tally(&[("10.0.0.1:80", 3)]).plus(tally(&[("10.0.0.1:80", 3)]));
         assert!(sum.confirmation().is_some() && sum.delivered == counts(&[("10.0.0.1:80", 6)]));
     }

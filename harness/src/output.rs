@@ -11,11 +11,11 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, statfs};
 use tempfile::{Builder, NamedTempFile};
 
 /// The name that stands for standard output.
-pub(crate) const STANDARD_OUTPUT: &str = "-";
+pub const STANDARD_OUTPUT: &str = "-";
 
 /// Where a document goes.
 #[derive(Debug)]
-pub(crate) enum Destination {
+pub enum Destination {
     /// Standard output: `-`, and every name that the system has for it, as `/dev/stdout`.
     Stdout,
     /// A file, which is replaced as a whole when the document is there.
@@ -30,7 +30,7 @@ impl Destination {
     /// # Errors
     ///
     /// Where nothing can be written.
-    pub(crate) fn open(place: Place) -> io::Result<Self> {
+    pub fn open(place: Place) -> io::Result<Self> {
         match place {
             Place::Stdout => Ok(Self::Stdout),
             Place::Open(path) => File::options().append(true).open(path).map(Self::Open),
@@ -47,7 +47,7 @@ impl Destination {
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// Standard output.
     Stdout,
     /// A regular file, whether it is there or not, under a name that tells it from all others.
@@ -65,7 +65,7 @@ impl Place {
     /// # Errors
     ///
     /// Where a folder on the way is missing, and `InvalidInput` for a name that can be no file's.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub fn of(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == STANDARD_OUTPUT {
             return Ok(Self::Stdout);
         }
@@ -98,7 +98,7 @@ impl Place {
 /// # Errors
 ///
 /// That of the system; then the file is as it was.
-pub(crate) fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let known = fs::symlink_metadata(place).ok().filter(Metadata::is_file);
     let mut new = successor(place, known.as_ref())?;
     new.write_all(bytes)?;
@@ -122,7 +122,7 @@ fn successor(place: &Path, known: Option<&Metadata>) -> io::Result<NamedTempFile
 /// # Errors
 ///
 /// That of the system.
-pub(crate) fn write_stdout(text: &str) -> io::Result<()> {
+pub fn write_stdout(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.flush()?;
     File::from(stdout.as_fd().try_clone_to_owned()?).write_all(text.as_bytes())

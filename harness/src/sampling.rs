@@ -79,7 +79,7 @@ pub fn sample(
     let documents = generate_for_lab(scenario, state, options.backend)?;
     let samples = with_lab(&topology::plan_at(scenario, state), &documents, options.backend, |lab| {
         let mut prober = Prober::new(lab, state).map_err(RunError::Prober)?;
-        prober.tell(&options.progress);
+        prober.report_to(&options.progress);
         let mut taken = Vec::with_capacity(plans.len());
         for plan in &plans {
             let cascade = &report.cascades[plan.cascade];

@@ -1,4 +1,4 @@
-//! svclab inside of `cargo test`: scenarios and labs as test cases.
+//! svclab in `cargo test`: scenarios and labs as test cases.
 //!
 //! ```no_run
 //! use rstest::rstest;
@@ -14,8 +14,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! A test that needs the kernel runs as root, or in a user namespace of its own. Where neither can be had it fails and says
-//! why; it is never skipped.
+//! A test that needs the kernel runs as root, or in a user namespace of its own. Where neither is available it fails with
+//! the reason; it is never skipped.
 
 use std::path::Path;
 use std::process::Command;
@@ -36,14 +36,14 @@ const INSIDE: &str = "SVCLAB_TEST_INSIDE";
 ///
 /// # Panics
 ///
-/// Where the body does, and where neither root nor a user namespace can be had.
+/// Where the body does, and where neither root nor a user namespace is available.
 pub fn privileged(body: impl FnOnce()) {
     if lab::is_privileged() {
         return body();
     }
     assert!(
         std::env::var_os(INSIDE).is_none(),
-        "a user namespace was made, but it gives no privileges: `svclab doctor` tells what is missing"
+        "a user namespace was made, but it gives no privileges: `svclab doctor` reports what is missing"
     );
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     let program =
@@ -64,7 +64,7 @@ pub fn privileged(body: impl FnOnce()) {
 ///
 /// # Panics
 ///
-/// With every mistake of the scenario, with what the environment lacks, or with every difference.
+/// With every error of the scenario, with what the environment lacks, or with every difference.
 pub fn assert_holds(path: impl AsRef<Path>, backend: Backend) {
     let path = path.as_ref();
     let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));

@@ -1,4 +1,4 @@
-//! Text of others in svclab's messages.
+//! Text in svclab's messages: escaping, counting, paths.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Serialize, Serializer};
 
 /// A number with its thousands grouped: `41,200`.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -21,13 +21,13 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// A number of things: `1 test`, `1,200 tests`.
-pub(crate) fn counted<N: Number>(number: N, thing: &str) -> String {
+pub fn counted<N: Number>(number: N, thing: &str) -> String {
     let number = number.wide();
     format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// A number of things, of either width.
-pub(crate) trait Number {
+pub trait Number {
     /// The same as the wider one.
     fn wide(self) -> u64;
 }
@@ -44,10 +44,10 @@ impl Number for usize {
     }
 }
 
-/// The longest line that a rule may take on a page.
+/// The longest rule that is printed whole, in characters.
 const LONGEST: usize = 240;
 
-/// A rule in a line that can be taken in: of one with hundreds of elements the start.
+/// The start of a long rule.
 pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => Cow::Owned(format!("{} ...", &text[..end])),
@@ -55,29 +55,29 @@ pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What the system says of an error, as a fragment: without its number, and in lower case.
-pub(crate) fn reason(error: impl Display) -> String {
+/// The system's message for an error, as a fragment: without its number, and in lower case.
+pub fn reason(error: impl Display) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// A text in one line: what a terminal would obey is written as YAML writes it, `\x1b`, and line ends are, too.
-pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+/// A text in one line: control characters and line ends are escaped as in YAML, `\x1b`.
+pub fn one_line(text: &str) -> Cow<'_, str> {
     escape(text, |letter, _| is_obeyed(letter))
 }
 
 /// A path in messages, in one line: nothing in it is obeyed, and a byte that is not UTF-8 is written as `\xff`.
 ///
 /// All paths are printed through this: `Path::display` prints line ends and escape sequences as they are.
-pub(crate) fn printable(path: &Path) -> Printable<'_> {
+pub fn printable(path: &Path) -> Printable<'_> {
     Printable(path)
 }
 
 /// See [`printable`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Printable<'p>(&'p Path);
+pub struct Printable<'p>(&'p Path);
 
 impl Display for Printable<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -85,9 +85,9 @@ impl Display for Printable<'_> {
     }
 }
 
-/// A path in documents that have escapes of their own, such as JSON: as it is, but for bytes that are not UTF-8, which are written as
+/// A path in documents with their own escapes, such as JSON: unchanged but for bytes that are not UTF-8, which are written as
 /// `\xff`.
-pub(crate) fn path_text(path: &Path) -> String {
+pub fn path_text(path: &Path) -> String {
     struct Plain<'p>(&'p Path);
     impl Display for Plain<'_> {
         fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -97,7 +97,7 @@ pub(crate) fn path_text(path: &Path) -> String {
     Plain(path).to_string()
 }
 
-/// Serializes a path as [`path_text`]: serde refuses those that are not UTF-8, and the whole document with them.
+/// Serializes a path as [`path_text`]: serde fails on paths that are not UTF-8.
 pub(crate) fn serialize_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path_text(path))
 }
@@ -111,13 +111,13 @@ fn write_path(path: &Path, f: &mut Formatter<'_>, written: fn(&str) -> Cow<'_, s
 }
 
 /// A text that neither a terminal nor GitHub Actions obeys; with `colours`, a terminal obeys those that svclab itself uses.
-pub(crate) fn harmless(text: &str, colours: bool) -> String {
+pub fn harmless(text: &str, colours: bool) -> String {
     without_commands(&visible(text, colours)).into_owned()
 }
 
 /// A text with its lines, in which nothing but line ends and tabs is obeyed by a terminal; with `colours`, also the colours that
 /// svclab itself uses.
-pub(crate) fn visible(text: &str, colours: bool) -> Cow<'_, str> {
+pub fn visible(text: &str, colours: bool) -> Cow<'_, str> {
     escape(text, |letter, rest| match letter {
         '\n' | '\t' => false,
         '\x1b' if colours => !is_colour(rest),
@@ -159,7 +159,7 @@ pub(crate) fn markup(text: &str) -> String {
 /// # Errors
 ///
 /// Those of the value's own serialization.
-pub(crate) fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
+pub fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(value).map(|text| json_escaped(text) + "\n")
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, serde_json::Error> 
 /// # Errors
 ///
 /// As [`json`].
-pub(crate) fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
+pub fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
     serde_json::to_string(value).map(json_escaped)
 }
 
@@ -193,7 +193,7 @@ fn json_escaped(text: String) -> String {
 
 /// Control characters, those that let letters appear in another order than they stand in or end a line, and the numbers that will
 /// never be letters, which XML cannot hold.
-pub(crate) fn is_obeyed(letter: char) -> bool {
+pub fn is_obeyed(letter: char) -> bool {
     let never = u32::from(letter) & 0xfffe == 0xfffe || matches!(letter, '\u{fdd0}'..='\u{fdef}');
     letter.is_control() || never || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -234,13 +234,13 @@ fn escape(text: &str, chosen: impl Fn(char, &str) -> bool) -> Cow<'_, str> {
 /// The network between nodes, as places are named.
 pub(crate) const UNDERLAY: &str = "underlay";
 
-/// Whether a place is in the cluster: a node, or a pod with rules of its own. What got to the underlay, or to a machine
+/// Whether a place is in the cluster: a node, or a pod with its own rules. A packet on the underlay, or at a machine
 /// behind it, has left the cluster.
 pub(crate) fn is_in_cluster(place: &str) -> bool {
     place != UNDERLAY && !place.starts_with("host/")
 }
 
-/// How it is said that a packet was dropped at a place.
+/// The words for a drop at a place.
 pub(crate) fn drop_words(at: &str) -> String {
     if is_in_cluster(at) { format!("dropped on {at}") } else { "lost on the underlay".to_owned() }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use svclab_rules::cascade::{Extent, Shares, shares};
-use svclab_rules::cluster::{Cluster, Family, Node};
+use svclab_rules::cluster::{Cluster, Node};
 use svclab_rules::iptables::{self, ParseError};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::{Rules, Unsupported};
@@ -64,18 +64,14 @@ fn saved(text: &str, file: &Path, notes: &mut Vec<String>) -> Result<(Shares, Ex
     };
     let extent = if whole.is_some() { Extent::Part } else { Extent::Whole };
     let text = whole.as_deref().unwrap_or(text);
-    let (ipv4, ipv6) = match iptables::parse(text, Family::Ipv4) {
+    let errors = match iptables::parse_either_family(text) {
         Ok(parsed) => return Ok((shares(&Rules::Iptables(parsed), extent), extent)),
-        Err(ipv4) => match iptables::parse(text, Family::Ipv6) {
-            Ok(parsed) => return Ok((shares(&Rules::Iptables(parsed), extent), extent)),
-            Err(ipv6) => (ipv4, ipv6),
-        },
+        Err(errors) => errors,
     };
     if let Some((line, family)) = other_family(text) {
         let (message, help) = both_families(family);
         return Err(vec![mistake(file, (line.saturating_sub(before).max(1), 1), &message, help)]);
     }
-    let errors = if ipv6.len() < ipv4.len() { ipv6 } else { ipv4 };
     // A page on the web shows some lines of a table with its heading, and prose between.
     let is_prose = |error: &ParseError| !is_rule(&error.text);
     if before == 0 && errors.iter().any(is_prose) {

@@ -24,7 +24,7 @@ pub fn render(report: &Report) -> Result<Value, serde_json::Error> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "svclab cascade --format json")]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Document<'a> {
+pub struct Document<'a> {
     /// The version of this form: 1.
     version: u32,
     /// Where the rules come from.

@@ -121,13 +121,13 @@ fn accounts(cascade: &Cascade, tally: &Tally, elsewhere: &HashMap<String, u64>) 
     let sent = grouped(tally.sent);
     let mut faults = Vec::new();
     if tally.lost > 0 && cascade.left == Share::ZERO {
-        faults.push(format!("{} of {sent} flows came out nowhere", grouped(tally.lost)));
+        faults.push(format!("{} of {sent} flows not delivered", grouped(tally.lost)));
     }
     if tally.doubled > 0 {
         faults.push(format!("{} of {sent} flows came out more than once", grouped(tally.doubled)));
     }
     if tally.unattributed > 0 {
-        faults.push(format!("{} packets came out that no flow explains", grouped(tally.unattributed)));
+        faults.push(format!("{} packets came out that belong to no flow", grouped(tally.unattributed)));
     }
     let mut elsewhere: Vec<_> = elsewhere.iter().collect();
     elsewhere.sort();
@@ -183,16 +183,16 @@ mod tests {
             sample.shown,
             [
                 "no endpoint is off by more than 3.7 % (relative), at a false-alarm rate of 1e-6; 55,531 flows",
-                "the rules' own counters agree with what arrived, to the flow",
+                "the rules' counters agree with what arrived",
             ]
         );
     }
 
     #[rstest]
     #[case::biased(tally([20_000, 18_000, 18_000]), "10.0.0.1:80 got 20,000 of 56,000 flows")]
-    #[case::lost(Tally { lost: 1, ..tally([18_500, 18_610, 18_421]) }, "1 of 55,531 flows came out nowhere")]
+    #[case::lost(Tally { lost: 1, ..tally([18_500, 18_610, 18_421]) }, "1 of 55,531 flows not delivered")]
     #[case::doubled(Tally { doubled: 2, ..tally([18_500, 18_610, 18_421]) }, "2 of 55,531 flows came out more than once")]
-    #[case::nobodys(Tally { unattributed: 3, ..tally([18_500, 18_610, 18_421]) }, "3 packets came out that no flow explains")]
+    #[case::nobodys(Tally { unattributed: 3, ..tally([18_500, 18_610, 18_421]) }, "3 packets came out that belong to no flow")]
     #[case::nothing(tally([0, 0, 0]), "no flow was counted")]
     fn what_is_wrong_is_told(#[case] tally: Tally, #[case] said: &str) {
         let sample = judged(&tally, None);
@@ -205,7 +205,7 @@ mod tests {
         let repeated = Tally { repeated: 1, ..tally([18_500, 18_610, 18_421]) };
         let sample = judged(&repeated, Some([18_501, 18_610, 18_421]));
         assert_eq!(sample.faults, Vec::<String>::new());
-        assert_eq!(sample.shown[1], "the rules' own counters agree with what arrived, but for 1 flow sent again");
+        assert_eq!(sample.shown[1], "the rules' counters agree with what arrived, except for 1 flow sent again");
     }
 
     #[test]

@@ -212,7 +212,7 @@ fn a_picture_has_a_bar_for_each_endpoint_and_is_xml() {
     let mut odd = report(SAVED);
     odd.cascades[0].service = "a<b>&\"\u{1b}[2J".to_owned();
     let picture = svg::render(&odd);
-    assert_eq!(picture.matches("<rect class=\"bar\"").count(), 5);
+    assert_eq!(picture.matches("class=\"bar\"").count(), 5);
     assert!(picture.contains("a&lt;b&gt;&amp;&quot;\\x1b[2J tcp"), "{picture}");
     assert!(!picture.contains('\u{1b}'));
 }
@@ -309,7 +309,7 @@ fn shares_that_are_not_known_are_no_zeros() {
     }
     assert!(cascade["left"].is_null() && cascade["largestDeviation"].is_null(), "{cascade}");
     let picture = svg::render(&report(&text));
-    assert_eq!(picture.matches("url(#unknown)").count(), 2, "{picture}");
+    assert_eq!(picture.matches("The share is not known.").count(), 2, "{picture}");
     assert!(!picture.contains("0.0000 %"), "{picture}");
 }
 

@@ -12,13 +12,13 @@ use super::progress::Bars;
 use super::refusal::Refusal;
 use super::rules::{impossible, node};
 use super::{Exit, text_of};
-use crate::cascade::{Report, console, input, json, svg};
-use crate::input::{Form, form, unreadable};
-use crate::report::Trouble;
-use crate::sampling;
-use crate::scenario::{self, Flows, MOST_FLOWS, Tests};
-use crate::stats::Goal;
-use crate::text::json_line;
+use svclab::cascade::{Report, console, input, json, svg};
+use svclab::input::{Form, form, unreadable};
+use svclab::report::Trouble;
+use svclab::sampling;
+use svclab::scenario::{self, Flows, MOST_FLOWS, Tests};
+use svclab::stats::Goal;
+use svclab::text::json_line;
 
 /// Tell the exact share of connections that each endpoint of a service gets, and what is wrong with it.
 ///

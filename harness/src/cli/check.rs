@@ -7,11 +7,11 @@ use serde_json::json;
 use super::console::Console;
 use super::inputs::InputArgs;
 use super::{Exit, Read, diagnostics, read, warn};
-use crate::input::{IGNORED, read_file};
-use crate::run;
-use crate::scenario::{Diagnostics, Scenario, Tests};
-use crate::stats::Goal;
-use crate::text::{counted, json_line, path_text, printable};
+use svclab::input::{IGNORED, read_file};
+use svclab::run::mistakes;
+use svclab::scenario::{Diagnostics, Scenario, Tests};
+use svclab::stats::Goal;
+use svclab::text::{counted, json_line, path_text, printable};
 
 /// Find the errors of scenarios, without running them.
 #[derive(Debug, clap::Args)]
@@ -45,10 +45,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     if results.iter().all(|(_, result)| result.is_ok()) { Exit::Held } else { Exit::Input }
 }
 
-/// Refuses balance tests that need more flows than can be sent, where all scenarios are run together.
+/// Rejects balance tests that need more flows than a probe may send when all scenarios run together.
 fn refuse_endless_tests(results: &mut [Read]) {
     let sound: Vec<&Scenario> = results.iter().filter_map(|(_, result)| result.as_ref().ok()).collect();
-    let mut found = run::mistakes(&sound, &Goal::default()).into_iter();
+    let mut found = mistakes(&sound, &Goal::default()).into_iter();
     for (file, result) in results.iter_mut().filter(|(_, result)| result.is_ok()) {
         let errors = found.next().unwrap_or_default();
         if !errors.is_empty() {

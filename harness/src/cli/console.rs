@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use clap::{Args, ValueEnum};
 
 use super::closed::arrived;
-use crate::output;
-use crate::page::{Detail, Settings};
-use crate::text::{harmless, visible};
+use svclab::output;
+use svclab::page::{Detail, Settings};
+use svclab::text::{harmless, visible};
 
 /// Options of every command.
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! Errors of an input, shown with the lines that they are in.
+//! Errors in an input, printed with the lines around them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use miette::{LabeledSpan, MietteHandler, MietteHandlerOpts, NamedSource, ReportHandler, SourceCode};
 
 use super::console::Console;
-use crate::input::{Group, is_input};
-use crate::scenario::{Diagnostic, Diagnostics, Span};
-use crate::text::{counted, is_obeyed, one_line, printable};
+use svclab::input::{Group, is_input};
+use svclab::scenario::{Diagnostic, Diagnostics, Span};
+use svclab::text::{counted, is_obeyed, one_line, printable};
 
-/// Shows all errors on standard error.
+/// Prints all errors on standard error.
 pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
     let handler = MietteHandlerOpts::new()
         .color(console.error_color)
@@ -39,7 +39,7 @@ const PRINTED: usize = 50;
 /// The longest line, in bytes, that is printed with an error.
 const LINE_BYTES: usize = 400;
 
-/// Whether the lines around an error are readable. Nothing is shown of a file that is not input for svclab: it may hold
+/// Whether the lines around an error may be printed. Files that are not svclab input are not quoted: they may hold
 /// secrets, and a scenario from someone else may have named it.
 fn can_be_shown(error: &Diagnostic, text: &str) -> bool {
     if !is_input(text) {
@@ -134,13 +134,13 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::scenario::Label;
+    use svclab::scenario::Label;
 
-    /// A place in another file is told, whether or not there is anything to say of how to put it right.
+    /// A place in another file is printed with and without a help.
     #[rstest]
     #[case::with_help(Some("Rename one."), "b.yaml:3:1: the other\nRename one.")]
     #[case::without_help(None, "b.yaml:3:1: the other")]
-    fn a_place_in_another_file_is_told(#[case] help: Option<&str>, #[case] expected: &str) {
+    fn a_place_in_another_file_is_printed(#[case] help: Option<&str>, #[case] expected: &str) {
         let span = |file: &str, line| Span { file: file.into(), line, column: 1 };
         let also = Label { span: span("b.yaml", 3), length: 1, text: "the other".to_owned() };
         let message = "there are two".to_owned();

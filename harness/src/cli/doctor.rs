@@ -2,7 +2,7 @@
 
 use super::Exit;
 use super::console::Console;
-use crate::doctor::{self, Examination};
+use svclab::doctor::{self, Examination};
 
 /// Find out what this machine has and lacks for running labs, by trying; each lack comes with its fix.
 #[derive(Debug, clap::Args)]

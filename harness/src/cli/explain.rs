@@ -9,12 +9,12 @@ use super::console::Console;
 use super::inputs::InputArgs;
 use super::labs::{BackendName, prepare};
 use super::{Exit, diagnostics, text_of};
-use crate::explain::{self, ExplainError, Explanation};
-use crate::infer::{AdHocProbe, AdHocScenario, aim_at};
-use crate::input::unreadable;
-use crate::report::Cause;
-use crate::run::{lab_cause, probe_cause};
-use crate::text::{counted, one_line, printable};
+use svclab::explain::{self, ExplainError, Explanation};
+use svclab::infer::{AdHocProbe, AdHocScenario, aim_at};
+use svclab::input::unreadable;
+use svclab::report::Cause;
+use svclab::run::{lab_cause, probe_cause};
+use svclab::text::{counted, one_line, printable};
 
 /// Explain the path of one packet through the rules of a scenario's cluster, and the answer's way back.
 ///
@@ -137,6 +137,6 @@ fn written(explanation: &Explanation, args: &Args, console: &Console) -> String 
         Format::Text => explain::page(explanation, console.settings(), args.path.get()),
         Format::Mermaid => explain::mermaid(explanation),
         Format::Svg => explain::svg(explanation, args.path.get()),
-        Format::Json => crate::text::json(explanation).unwrap_or_default(),
+        Format::Json => svclab::text::json(explanation).unwrap_or_default(),
     }
 }

@@ -1,13 +1,13 @@
-//! Inputs that are made scenarios of: scenario files, Kubernetes objects, saved rules.
+//! Inputs of commands: scenario files, Kubernetes objects, saved rules.
 
 use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::{Exit, diagnostics, load, text_of, warn};
-use crate::infer::{self, Assumed};
-use crate::input::{Form, form, is_manifest};
-use crate::scenario::{self, Diagnostics, Reach, Scenario, Tests};
-use crate::text::{one_line, printable};
+use svclab::infer::{self, Assumed};
+use svclab::input::{Form, form, is_manifest};
+use svclab::scenario::{self, Diagnostics, Reach, Scenario, Tests};
+use svclab::text::{one_line, printable};
 
 /// Options of commands that read scenarios.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -19,14 +19,14 @@ pub(super) struct InputArgs {
 }
 
 impl InputArgs {
-    /// Where files may lie that a scenario names.
+    /// Where the files that a scenario names may be.
     pub(super) fn reach(self) -> Reach {
         if self.allow_outside { Reach::Anywhere } else { Reach::Repository }
     }
 }
 
 /// Loads scenarios, and files with plain objects or saved rules that are named themselves; `-` is standard input for each of them.
-/// Errors of all are told before anything is done, and so is what was assumed of what is no scenario.
+/// All errors are printed before anything is done, and so are the assumptions for inputs that are not scenarios.
 pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<Vec<Scenario>, Exit> {
     let read: Vec<_> = paths.iter().map(|path| read(path, reach, console)).collect();
     let others = paths.iter().zip(&read).filter(|(_, read)| read.is_none());
@@ -48,7 +48,7 @@ pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Re
     scenarios
 }
 
-/// What a file holds, under the name that messages have for it, if that is no scenario in a file that can be read once more.
+/// The scenario made of a file, and the file's name in messages; `None` for a scenario file, which `load` reads.
 fn read(path: &Path, reach: Reach, console: &Console) -> Option<(PathBuf, Result<Assumed, Diagnostics>)> {
     let (file, text) = text_of(path);
     let text = text.ok()?;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::lab::LabError;
+use svclab::lab::LabError;
 
 /// Waits for SIGINT and SIGTERM in a thread of its own, and then ends the process with 128 plus the signal's number, as
 /// shells do. Must be called before other threads are started: they inherit that the signals wait.

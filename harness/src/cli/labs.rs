@@ -6,8 +6,8 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::{Exit, interrupt};
-use crate::lab::{self, Backend};
-use crate::report::{Cause, Trouble};
+use svclab::lab::{self, Backend};
+use svclab::report::{Cause, Trouble};
 
 /// Options of commands that build a lab for each scenario.
 #[derive(Debug, clap::Args)]

@@ -29,15 +29,15 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::input::{self, Found};
-use crate::scenario::{self, Diagnostics, Note, Reach, Scenario, Tests};
-use crate::text::{harmless, reason};
-pub use closed::look_at_standard_output;
+pub(crate) use closed::look_at_standard_output;
 use console::{Console, OutputArgs, has_colours};
+use svclab::input::{self, Found};
+use svclab::scenario::{self, Diagnostics, Note, Reach, Scenario, Tests};
+use svclab::text::{harmless, reason};
 
 /// How a command ended. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// All held.
     Held = 0,
     /// An expectation failed.
@@ -153,7 +153,7 @@ fn text_of(path: &Path) -> (PathBuf, io::Result<String>) {
 }
 
 /// Runs the command that the process was started with.
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     // A file that must not grow further (`ulimit -f`) is an error like any other, not a reason to end without a word.
     let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
     let cli = match Cli::try_parse() {

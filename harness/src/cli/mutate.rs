@@ -7,7 +7,7 @@ use super::Exit;
 use super::console::Console;
 use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
-use crate::mutate::{Mutants, Options, Style, json, mutate, summary, table};
+use svclab::mutate::{Mutants, Options, Style, json, mutate, summary, table};
 
 /// Make one mistake after the other in a scenario's rules, and see whether its tests and `svclab verify` notice.
 #[derive(Debug, clap::Args)]

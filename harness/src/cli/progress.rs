@@ -9,8 +9,8 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::console::Console;
-use crate::probe::Progress;
-use crate::text::grouped;
+use svclab::probe::Progress;
+use svclab::text::grouped;
 
 /// How often bars are drawn anew.
 const EVERY: Duration = Duration::from_millis(200);

@@ -2,8 +2,8 @@
 
 use super::console::Console;
 use super::{Exit, diagnostics};
-use crate::scenario::Diagnostics;
-use crate::text::one_line;
+use svclab::scenario::Diagnostics;
+use svclab::text::one_line;
 
 /// Why there is nothing to print.
 #[derive(Debug, thiserror::Error)]

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::Exit;
 use super::console::Console;
-use crate::output::{Destination, Place, replace};
-use crate::report::{RunReport, github, json, junit};
-use crate::text::{printable, reason};
+use svclab::output::{Destination, Place, replace};
+use svclab::report::{RunReport, github, json, junit};
+use svclab::text::{printable, reason};
 
 /// A report beside the one on the console.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,10 +16,10 @@ use super::console::Console;
 use super::inputs::InputArgs;
 use super::refusal::Refusal;
 use super::{Exit, text_of, warn};
-use crate::documents::{self, Document};
-use crate::input::{is_manifest, read_file, unreadable};
-use crate::scenario::{self, Note, PlainCluster, Scenario, Tests};
-use crate::yaml::did_you_mean;
+use svclab::documents::{self, Document};
+use svclab::input::{is_manifest, read_file, unreadable};
+use svclab::scenario::{self, Note, PlainCluster, Scenario, Tests};
+use svclab::yaml::did_you_mean;
 
 /// Print the rules of a node, as `iptables-save` or `nft list ruleset` shows them, or compare them with saved ones.
 ///

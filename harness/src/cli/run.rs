@@ -10,10 +10,10 @@ use super::progress::Bars;
 use super::reports::{Report, Reports};
 use super::shard::Shard;
 use super::{Exit, load};
-use crate::report::{RunReport, ScenarioReport, Status, console};
-use crate::run::{self, Options};
-use crate::scenario::{Scenario, Tests};
-use crate::text::{one_line, reason};
+use svclab::report::{RunReport, ScenarioReport, Status, console};
+use svclab::run::{self, Options};
+use svclab::scenario::{Scenario, Tests};
+use svclab::text::{one_line, reason};
 
 /// Build scenarios as network namespaces, send packets, and judge what comes of them.
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Exit;
 use super::console::Console;
-use crate::{cascade, explain, mutate, report, scenario, verify};
+use svclab::{cascade, explain, mutate, report, scenario, verify};
 
 /// Print the JSON Schema of scenario files, for editors, or of what commands write as JSON.
 #[derive(Debug, clap::Args)]

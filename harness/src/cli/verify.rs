@@ -6,7 +6,7 @@ use super::Exit;
 use super::console::Console;
 use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
-use crate::verify::{self, Options, Verified};
+use svclab::verify::{self, Options, Verified};
 
 /// Hold what is promised, what the rules say and what the kernel does against each other, for every service address.
 #[derive(Debug, clap::Args)]

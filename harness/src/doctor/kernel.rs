@@ -1,4 +1,4 @@
-//! What the kernel can: every kind of interface is made in a throw-away lab, and a packet goes through all of them.
+//! Kernel features: every kind of interface is created in a throw-away lab, and a packet is sent through all of them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -44,16 +44,17 @@ impl Trial {
             Ok(()) => Check::ok(self.name, self.found),
             Err(error @ LabError::Missing { .. }) => Check::lacking(self.name, "not tried", error.help()),
             Err(error @ LabError::NoIpv6) => {
-                Check::lacking(self.name, "this kernel speaks none: no scenario can use it", error.help()).optional()
+                Check::lacking(self.name, "not supported by this kernel: no scenario can use it", error.help())
+                    .optional()
             }
             Err(error) => Check::lacking(self.name, error.to_string(), load(self.module)),
         }
     }
 }
 
-/// What a missing kernel feature is told.
+/// The fix for a missing kernel feature.
 pub(super) fn load(module: &str) -> String {
-    format!("Load the module: `sudo modprobe {module}`. Where there is none, the kernel was built without the feature.")
+    format!("Load the module: `sudo modprobe {module}`. If there is none, the kernel was built without the feature.")
 }
 
 fn trials() -> Vec<Trial> {
@@ -100,11 +101,11 @@ fn pair(topology: &mut Topology) {
     topology.link((0, "eth0".to_owned()), (1, "eth0"));
 }
 
-/// Sends a packet of each family that the kernel speaks to a pod on another node, over bridges and VXLAN, and waits for the
+/// Sends a packet of each family that the kernel supports to a pod on another node, over bridges and VXLAN, and waits for the
 /// answer.
 fn packets() -> Check {
     const NAME: &str = "packets";
-    let report = "See what else is lacking; if nothing is, report it with the output of `svclab doctor --json`.";
+    let report = "Fix what else is missing; if nothing is, report it with the output of `svclab doctor --json`.";
     let scenario = scenario();
     let plan = topology::plan(&scenario);
     let sent = with_lab(&plan, &[], Backend::System, |lab| -> Result<(), String> {

@@ -14,7 +14,7 @@ use crate::topology::{Netns, Role, Topology, UNDERLAY};
 const NAMESPACES: u64 = 1_100;
 /// Open files of that lab: one a namespace, and the sockets of nodes, pods and probes.
 const OPEN_FILES: u64 = 4_096;
-/// What a tap must be able to hold: the packets of one batch as they come in and go out, or those of one flow that circles until
+/// What a tap must be able to hold: the packets of one batch as they come in and go out, or those of one flow that loops until
 /// its time to live is over, with the kernel's book-keeping. The kernel grants twice as many bytes as it is asked for.
 const RECEIVE_BUFFER: u64 = 128 * 1_024;
 /// Rules of about 1,000 services with three endpoints each.
@@ -24,9 +24,9 @@ const LARGE_BUFFER: u64 = 4 * 1_024 * 1_024;
 
 /// Reads the limits; `can_build` says whether a lab can be built to try them in.
 pub(super) fn examine(can_build: bool, rootless: bool) -> Vec<Check> {
-    let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut checks = vec![
-        Check::ok("processors", format!("{processors}, one for each lab that runs at the same time")),
+        Check::ok("CPUs", format!("{cpus}: as many labs run in parallel")),
         open_files(&read("/proc/self/limits").unwrap_or_default()),
         namespaces(read_number("/proc/sys/user/max_net_namespaces")),
         connections(read_number("/proc/sys/net/netfilter/nf_conntrack_max")),
@@ -70,7 +70,7 @@ fn namespaces(most: Option<u64>) -> Check {
     match most {
         Some(most) if most < NAMESPACES => {
             let fix = format!("Allow more: `sudo sysctl -w {NAME}=15000`.");
-            Check::lacking(NAME, format!("{most}, one is used by each pod and node"), fix).optional()
+            Check::lacking(NAME, format!("{most}; each pod and node needs one"), fix).optional()
         }
         most => Check::ok(NAME, shown(most)),
     }
@@ -81,7 +81,7 @@ fn connections(most: Option<u64>) -> Check {
     match most {
         // Entries that were flushed are freed a moment later, so that as many again may be there.
         Some(most) if most < 2 * FLUSH_EVERY => {
-            let found = format!("{most}; {FLUSH_EVERY} flows are under way when balance is measured");
+            let found = format!("{most}; {FLUSH_EVERY} flows are in flight when balance is measured");
             let fix = "Allow more: `sudo sysctl -w net.netfilter.nf_conntrack_max=262144`.";
             Check::lacking(NAME, found, fix)
         }
@@ -93,7 +93,7 @@ fn receive_buffer(most: Option<u64>) -> Check {
     const NAME: &str = "net.core.rmem_max";
     match most {
         Some(most) if most < RECEIVE_BUFFER => {
-            let found = format!("{most} bytes: captures may lose packets when balance is measured or packets circle");
+            let found = format!("{most} bytes: captures may lose packets when balance is measured or packets loop");
             Check::lacking(
                 NAME,
                 found,
@@ -108,8 +108,8 @@ fn shown(number: Option<u64>) -> String {
     number.map_or_else(|| "not limited".to_owned(), |number| number.to_string())
 }
 
-/// The processors that packets of a new interface are spread over, as a lab's own namespace says; empty where the kernel
-/// cannot spread them.
+/// The CPUs that packets of a new interface are spread over, read in a lab's own namespace; empty where the kernel cannot spread
+/// them.
 fn rps_mask_of_a_lab() -> String {
     let mut topology = Topology::default();
     topology.add(Netns::new("alone".to_owned(), Role::Underlay));
@@ -119,16 +119,15 @@ fn rps_mask_of_a_lab() -> String {
     inside.and_then(|read| read).ok().flatten().unwrap_or_default()
 }
 
-/// A lab tells that no packet is under way by a marker behind it in one processor's queue; so packets must not change the
-/// processor.
+/// Barrier frames detect that no packet is in flight by the order of one CPU's queue, so packets must not change the CPU.
 fn rps_mask(mask: &str) -> Check {
     const NAME: &str = "net.core.rps_default_mask";
     if mask.chars().all(|digit| matches!(digit, '0' | ',')) {
         let found = if mask.is_empty() { "not there" } else { "0" };
-        return Check::ok(NAME, format!("{found}: packets stay on one processor"));
+        return Check::ok(NAME, format!("{found}: packets stay on one CPU"));
     }
-    let fix = format!("Let packets stay on the processor that sent them: `sudo sysctl -w {NAME}=0`.");
-    Check::lacking(NAME, format!("{mask}: packets are spread over processors"), fix)
+    let fix = format!("Keep packets on the CPU that sent them: `sudo sysctl -w {NAME}=0`.");
+    Check::lacking(NAME, format!("{mask}: packets are spread over CPUs"), fix)
 }
 
 /// A plain user's netlink messages are bounded by `wmem_default`, and iptables-nft loads all tables in one message.
@@ -175,23 +174,23 @@ mod tests {
         "1024, enough for about 256 pods"
     )]
     #[case::many_files(open_files("Max open files 20000 20000 files"), Status::Ok, "20000")]
-    #[case::few_namespaces(namespaces(Some(100)), Status::Degraded, "100, one is used by each pod and node")]
+    #[case::few_namespaces(namespaces(Some(100)), Status::Degraded, "100; each pod and node needs one")]
     #[case::small_table(
         connections(Some(8_192)),
         Status::Lacking,
-        "8192; 16384 flows are under way when balance is measured"
+        "8192; 16384 flows are in flight when balance is measured"
     )]
     #[case::default_table(connections(Some(262_144)), Status::Ok, "262144")]
     #[case::no_table(connections(None), Status::Ok, "not limited")]
     #[case::small_buffer(
         receive_buffer(Some(4_096)),
         Status::Lacking,
-        "4096 bytes: captures may lose packets when balance is measured or packets circle"
+        "4096 bytes: captures may lose packets when balance is measured or packets loop"
     )]
     #[case::default_buffer(receive_buffer(Some(212_992)), Status::Ok, "212992")]
-    #[case::not_spread(rps_mask("00000000,00000000"), Status::Ok, "0: packets stay on one processor")]
-    #[case::cannot_spread(rps_mask(""), Status::Ok, "not there: packets stay on one processor")]
-    #[case::spread(rps_mask("0000000f"), Status::Lacking, "0000000f: packets are spread over processors")]
+    #[case::not_spread(rps_mask("00000000,00000000"), Status::Ok, "0: packets stay on one CPU")]
+    #[case::cannot_spread(rps_mask(""), Status::Ok, "not there: packets stay on one CPU")]
+    #[case::spread(rps_mask("0000000f"), Status::Lacking, "0000000f: packets are spread over CPUs")]
     fn numbers_are_judged(#[case] check: Check, #[case] status: Status, #[case] found: &str) {
         assert_eq!((check.status, check.found.as_str()), (status, found));
         assert_eq!(check.fix.is_some(), status != Status::Ok);

@@ -1,4 +1,4 @@
-//! What this machine has and lacks for running labs, each lack with its fix.
+//! What this machine has and lacks for running labs, with fixes.
 //!
 //! [`examine`] tries things rather than deriving them from version numbers: it becomes privileged as a run does, builds
 //! throw-away labs, installs rules in them and sends packets. [`render`] shows the result to people.
@@ -116,7 +116,7 @@ pub fn examine() -> Examination {
     Examination { groups }
 }
 
-/// The families that the kernel speaks.
+/// The address families that the kernel supports.
 fn families() -> &'static [Family] {
     if has_ipv6() { &Family::ALL } else { &[Family::Ipv4] }
 }

@@ -1,4 +1,4 @@
-//! May this process make namespaces, mounts, settings and packets of its own?
+//! Whether this process may create namespaces, mounts, settings and packets of its own.
 
 use nix::unistd::{Uid, geteuid};
 
@@ -35,7 +35,7 @@ fn is_first_user_namespace(uid_map: &str) -> bool {
     uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Says how user namespaces can be had, from what forbids them. `read` reads a file of `/proc`.
+/// The fix that enables user namespaces, from what forbids them. `read` reads a file of `/proc`.
 fn why_no_user_namespace(read: impl Fn(&str) -> Option<String>) -> String {
     let setting = |path: &str, forbids: &str| read(path).is_some_and(|value| value == forbids);
     let sudo = "Run svclab with sudo";
@@ -48,7 +48,7 @@ fn why_no_user_namespace(read: impl Fn(&str) -> Option<String>) -> String {
     } else if has_seccomp_filter(&read("/proc/self/status").unwrap_or_default()) {
         "Start the container with --privileged: its seccomp filter forbids user namespaces.".to_owned()
     } else {
-        format!("{sudo}, and in a container start that with --privileged.")
+        format!("{sudo}; in a container, start it with --privileged.")
     }
 }
 
@@ -60,19 +60,19 @@ fn has_seccomp_filter(status: &str) -> bool {
 /// Builds a lab of one empty namespace, without and with a kernel setting.
 fn empty_labs() -> Vec<Check> {
     let (namespaces, sockets, settings) = ("namespaces and mounts", "packet sockets", "/proc/sys/net");
-    let privileged = "Run svclab with sudo, and in a container start that with --privileged.";
+    let privileged = "Run svclab with sudo; in a container, start it with --privileged.";
     let mut netns = Netns::new("alone".to_owned(), Role::Underlay);
     let empty = build(netns.clone());
     netns.set("ipv4.ip_forward", 1);
     match empty {
         Err(error @ LabError::Socket { .. }) => {
-            let made = Check::ok(namespaces, "made and left");
+            let made = Check::ok(namespaces, "created and left");
             vec![made, Check::lacking(sockets, error.to_string(), privileged)]
         }
         Err(error) => vec![Check::lacking(namespaces, error.to_string(), privileged)],
         Ok(()) => vec![
-            Check::ok(namespaces, "made and left"),
-            Check::ok(sockets, "a marker went through the loopback"),
+            Check::ok(namespaces, "created and left"),
+            Check::ok(sockets, "a frame went through the loopback"),
             match build(netns) {
                 Ok(()) => Check::ok(settings, "a lab can write its own settings"),
                 Err(error) => {
@@ -84,7 +84,7 @@ fn empty_labs() -> Vec<Check> {
     }
 }
 
-/// Builds a lab of one namespace and lets a marker through its loopback.
+/// Builds a lab of one namespace and sends a barrier frame through its loopback.
 fn build(netns: Netns) -> Result<(), LabError> {
     let mut topology = Topology::default();
     topology.add(netns);
@@ -110,7 +110,7 @@ mod tests {
     #[case::old_debian(&[("/proc/sys/kernel/unprivileged_userns_clone", "0")], "unprivileged_userns_clone=1")]
     #[case::none_allowed(&[("/proc/sys/user/max_user_namespaces", "0")], "max_user_namespaces=15000")]
     #[case::container(&[("/proc/self/status", "NoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1")], "seccomp filter")]
-    #[case::unknown(&[("/proc/self/status", "Seccomp:\t0"), ("/proc/sys/user/max_user_namespaces", "96365")], "Run svclab with sudo, and in")]
+    #[case::unknown(&[("/proc/self/status", "Seccomp:\t0"), ("/proc/sys/user/max_user_namespaces", "96365")], "Run svclab with sudo; in")]
     fn the_reason_decides_on_the_fix(#[case] files: &[(&str, &str)], #[case] expected: &str) {
         let read = |path: &str| files.iter().find(|(known, _)| *known == path).map(|(_, text)| (*text).to_owned());
         let fix = why_no_user_namespace(read);

@@ -27,7 +27,7 @@ impl Implementation {
     }
 }
 
-/// Looks for every program and asks for its version.
+/// Looks for every program and its version.
 pub(super) fn examine() -> Vec<Check> {
     let restore =
         |backend: Backend| Family::ALL.map(|family| backend.program(ProxyMode::Iptables, family)).map(of_program);
@@ -59,12 +59,12 @@ fn of_program(program: &str) -> Check {
     }
 }
 
-/// The first line that a program says about its version.
+/// The first line of a program's version output.
 fn version(file: &Path) -> Option<String> {
     programs::version(file)?.lines().next().map(str::to_owned)
 }
 
-/// The version and what stands behind it, without the program's name: `1.8.9 (nf_tables)`.
+/// The version and what follows it, without the program's name: `1.8.9 (nf_tables)`.
 fn version_number(said: &str) -> &str {
     let begins = |word: &&str| word.trim_start_matches('v').starts_with(|first: char| first.is_ascii_digit());
     let word = said.split_whitespace().find(begins).unwrap_or(said);

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::{Check, Examination, Status};
 
-/// Renders an examination as aligned lines, each fix below what it mends; with colours for a terminal.
+/// Renders an examination as aligned lines, each fix below its check; with colours for a terminal.
 pub fn render(examination: &Examination, colours: bool) -> String {
     let mut text = String::new();
     // Writing into a string cannot fail.
@@ -90,7 +90,7 @@ mod tests {
         let lacking = Check::lacking("br_netfilter", "no such file or directory", "Load the module.");
         Examination {
             groups: vec![
-                Group { name: "privileges", checks: vec![Check::ok("namespaces", "made and left")] },
+                Group { name: "privileges", checks: vec![Check::ok("namespaces", "created and left")] },
                 Group { name: "kernel", checks: vec![lacking, degraded] },
             ],
         }
@@ -100,7 +100,7 @@ mod tests {
     fn columns_are_aligned_and_fixes_stand_below() {
         let expected = "\
 privileges
-  ✓ namespaces    made and left
+  ✓ namespaces    created and left
 
 kernel
   ✗ br_netfilter  no such file or directory

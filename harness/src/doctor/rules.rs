@@ -1,4 +1,4 @@
-//! What rules the kernel and the programs take: every match, target and table that a generator uses is installed in a
+//! Rules that the kernel and the programs accept: every match, target and table that a generator uses is installed in a
 //! throw-away lab, in both families and by both implementations of iptables.
 
 use std::sync::Arc;
@@ -122,7 +122,7 @@ fn ways() -> Vec<Way> {
 }
 
 impl Way {
-    /// Why each feature is refused. They are tried one by one only where all together are refused.
+    /// Why each feature is rejected. They are tried one by one only where all together are rejected.
     fn refusals(self) -> Vec<Option<String>> {
         let all: Vec<&Feature> = FEATURES.iter().collect();
         match self.refusal(&all) {
@@ -131,7 +131,7 @@ impl Way {
         }
     }
 
-    /// Why rules with these features are refused, if they are.
+    /// Why rules with these features are rejected, if they are.
     fn refusal(self, features: &[&Feature]) -> Option<String> {
         let text = document(features, self.family);
         install(self.backend, self.family, iptables_rules(self.family, &text)).err().map(|error| what_was_said(&error))
@@ -172,13 +172,13 @@ pub(super) fn what_was_said(error: &LabError) -> String {
     match error {
         LabError::Rules { message, .. } => {
             let first = message.lines().map(str::trim).find(|line| !line.is_empty() && !line.ends_with(':'));
-            first.unwrap_or("refused without a message").to_owned()
+            first.unwrap_or("rejected without a message").to_owned()
         }
         other => other.to_string(),
     }
 }
 
-/// Sums up how a feature fared in all ways.
+/// Sums up the results of a feature.
 fn judge<'a>(feature: &Feature, ways: impl Iterator<Item = (&'a Way, Option<&'a str>)>) -> Check {
     let mut works = Vec::new();
     let mut refused = Vec::new();
@@ -295,7 +295,7 @@ mod tests {
         "iptables-restore v1.8.9 (nf_tables): \nline 2: RULE_APPEND failed (No such file)",
         "line 2: RULE_APPEND failed (No such file)"
     )]
-    #[case("", "refused without a message")]
+    #[case("", "rejected without a message")]
     fn the_programs_message_is_kept(#[case] message: &str, #[case] expected: &str) {
         let (program, netns) = ("iptables-restore".to_owned(), "alone".to_owned());
         let error = LabError::Rules { program, netns, message: message.to_owned(), rule: None };

@@ -1,11 +1,12 @@
 //! The rules matched at a hook, each after the jump to its chain.
 
+use svclab_rules::ruleset::Rule;
 use svclab_rules::walk::{Evaluated, Share};
 
 use super::model::{Matched, Proportion, RuleVisit};
 use super::phrases::Words;
 use super::{iptables, nftables};
-use crate::predict::{AnyRule, MatchedRule, NextHook};
+use crate::predict::{MatchedRule, NextHook};
 
 /// The rules that match at a hook, and the number of those that do not.
 pub(super) struct CallTree {
@@ -70,7 +71,7 @@ impl<'m> Builder<'m> {
         }
         if self.open.last().is_none_or(|open| open.chain != chain) {
             self.close_all();
-            self.open.push(Open { chain, last: 0, len: met.rule.of(), jump: None });
+            self.open.push(Open { chain, last: 0, len: met.rule.chain_len(), jump: None });
         }
         let depth = self.open.len() - 1;
         let Some(here) = self.open.last_mut() else { return };
@@ -123,8 +124,8 @@ impl<'m> Builder<'m> {
 /// The wording for a rule; `share` is that of the packets that it takes, of all.
 fn words(met: &MatchedRule<'_>, share: Share) -> Words {
     match met.rule {
-        AnyRule::Iptables { rule, chain } => iptables::words(rule, chain, met.place.number, share),
-        AnyRule::Nftables { rule, table, .. } => nftables::words(met, rule, table, share),
+        Rule::Iptables { rule, chain } => iptables::words(rule, chain, met.place.number, share),
+        Rule::Nftables { rule, table, .. } => nftables::words(met, rule, table, share),
     }
 }
 
@@ -134,13 +135,13 @@ fn line(met: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) -> Rul
     RuleVisit {
         depth,
         language: match met.rule {
-            AnyRule::Iptables { .. } => "iptables",
-            AnyRule::Nftables { .. } => "nftables",
+            Rule::Iptables { .. } => "iptables",
+            Rule::Nftables { .. } => "nftables",
         },
         table: place.table.clone(),
         chain: place.chain.clone(),
         number: place.number,
-        chain_length: met.rule.of(),
+        chain_length: met.rule.chain_len(),
         not_matched: passed,
         text: place.text.clone(),
         matched: match did {

@@ -92,7 +92,7 @@ pub(super) fn paths(
     let mut room = MOST_RULES;
     let traced = |position: usize| {
         let of_this = kernel.filter(|(path, _)| *path == position);
-        of_this.map(|(_, comparison)| comparison.told.as_slice()).unwrap_or_default()
+        of_this.map(|(_, comparison)| comparison.matched.as_slice()).unwrap_or_default()
     };
     let one = |(position, branch): (usize, &PredictedBranch)| {
         let of_this = traced(position);

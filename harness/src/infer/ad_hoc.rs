@@ -1,4 +1,4 @@
-//! A probe that is asked for beside those of a scenario.
+//! Ad-hoc probes: probes from the command line.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,14 +12,14 @@ use crate::scenario::{Extra, Findings, Probe, RawProbe, ResolvedProbe, Scenario,
 use crate::yaml;
 use crate::yaml::{At, decode};
 
-/// A probe that is asked for beside those of a scenario, in the words of one.
+/// A probe that is not part of a scenario, in a scenario's syntax.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AdHocProbe {
-    /// Who sends: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
+    /// The sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
     pub from: String,
     /// To where: `service/NAME:PORT` and all else that a probe may say.
     pub to: String,
-    /// The protocol, where the destination does not tell.
+    /// The protocol, where the destination does not determine it.
     pub protocol: Option<String>,
     /// The family; every one that both ends have where it is left out.
     pub family: Option<String>,
@@ -29,7 +29,7 @@ pub struct AdHocProbe {
     pub step: usize,
 }
 
-/// A scenario with a probe that was asked for beside it.
+/// A scenario with an ad-hoc probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdHocScenario {
     /// The scenario.
@@ -38,11 +38,11 @@ pub struct AdHocScenario {
     pub cluster: Cluster,
     /// The probe, once for each family; at least one.
     pub probes: Vec<Probe>,
-    /// Of plain objects, what they do not tell: a fragment in lower case each.
+    /// What was assumed for plain objects: a fragment in lower case each.
     pub assumptions: Vec<String>,
 }
 
-/// What errors of an [`AdHocProbe`] call the place that it stands in.
+/// The file name of an [`AdHocProbe`] in errors.
 const ARGUMENTS: &str = "the command line";
 
 /// Reads a scenario as [`load`](super::load) does, or makes one of plain objects as [`from_objects`](super::from_objects), and what a probe in its
@@ -50,7 +50,7 @@ const ARGUMENTS: &str = "the command line";
 ///
 /// # Errors
 ///
-/// All errors of both; those of the probe are shown as if it stood in a file of its own.
+/// All errors of both; those of the probe are reported as if it were in a file of its own.
 pub fn load_with_ad_hoc_probe(path: &Path, aim: &AdHocProbe) -> Result<AdHocScenario, Diagnostics> {
     let text = read_argument(path).map_err(|error| unreadable(path, &error))?;
     aim_at(&text, path, aim, Reach::default())
@@ -61,7 +61,7 @@ pub fn load_with_ad_hoc_probe(path: &Path, aim: &AdHocProbe) -> Result<AdHocScen
 /// # Errors
 ///
 /// As [`load_with_ad_hoc_probe`].
-pub(crate) fn aim_at(text: &str, path: &Path, aim: &AdHocProbe, reach: Reach) -> Result<AdHocScenario, Diagnostics> {
+pub fn aim_at(text: &str, path: &Path, aim: &AdHocProbe, reach: Reach) -> Result<AdHocScenario, Diagnostics> {
     let objects = is_manifest(text).then(|| around(text, path)).transpose()?;
     let is_objects = objects.is_some();
     let (scenario, assumptions) = objects.unwrap_or_else(|| (text.to_owned(), Vec::new()));

@@ -1,6 +1,6 @@
-//! Plain Kubernetes objects → a scenario, with all that they do not tell assumed.
+//! Plain Kubernetes objects → a scenario, with assumptions for everything they do not specify.
 //!
-//! What is assumed is written as a scenario that names the objects' file in `manifests:`, and read as any other, so that there
+//! The assumptions are written as a scenario that lists the objects' file in `manifests:` and read as any other, so that there
 //! is one place where defaults are filled in.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use crate::text::{one_line, path_text};
 pub struct Assumed {
     /// The scenario. It has no tests.
     pub scenario: Scenario,
-    /// What the objects do not tell, a fragment in lower case each.
+    /// What was assumed, a fragment in lower case each.
     pub assumptions: Vec<String>,
 }
 
@@ -34,11 +34,11 @@ pub struct Assumed {
 ///
 /// # Errors
 ///
-/// What is no object; all that the API server would have refused; objects that no lab can be built of, as addresses of pods
+/// Invalid objects; everything that the API server would reject; objects that no lab can be built from, such as addresses of pods
 /// that lie outside of their node's range.
 pub fn from_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let (written, assumptions) = around(text, path)?;
-    // The objects' own errors are told with their place in the file; those of what was assumed have none.
+    // Errors in the objects are reported with their place in the file; those in assumptions have none.
     let itself = own_name(path);
     let read = |named: &Path| if named == itself { Ok(text.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) };
     let scenario = parse_with(&written, path, &read, Tests::Optional)?;
@@ -65,7 +65,7 @@ pub(super) fn around(text: &str, path: &Path) -> Result<(String, Vec<String>), D
     Ok((written.to_string(), around.assumptions))
 }
 
-/// The services that no endpoint is known of, each in words. kube-proxy does not look for pods by itself.
+/// Services without endpoints, in words. kube-proxy does not select pods itself.
 fn without_endpoints(cluster: &Cluster) -> Vec<String> {
     let has_some =
         |name: &ObjectName| cluster.slices.iter().any(|slice| slice.service == *name && !slice.endpoints.is_empty());
@@ -86,9 +86,9 @@ pub(super) struct Around<'a> {
     cluster: &'a Cluster,
     /// The ranges of nodes, those that are given and those that are assumed.
     ranges: BTreeMap<String, Vec<IpNet>>,
-    /// The addresses of added nodes whose own processes serve.
+    /// The addresses of added nodes that are endpoints themselves.
     machines: BTreeMap<String, Vec<IpAddr>>,
-    /// The addresses of everything that is no pod: a range of pods holds none of them.
+    /// The addresses of everything but pods: no pod range contains one of them.
     others: Vec<IpAddr>,
     assumptions: Vec<String>,
 }
@@ -99,7 +99,7 @@ struct Stray<'a> {
     endpoint: &'a Endpoint,
 }
 
-/// Who has the address of a stray endpoint.
+/// The owner of a stray endpoint's address.
 enum Home {
     /// A pod on this node.
     Pod(String),
@@ -145,7 +145,7 @@ impl<'a> Around<'a> {
             "hosts": hosts,
             "manifests": [file],
         });
-        // Nodes' ranges may have nothing in common. No source is outside of all addresses, and no rule can ask for that.
+        // Nodes' ranges may have no common prefix, and `! -s 0.0.0.0/0` is not a valid match.
         if ranges.iter().any(|range| range.ends_with("/0")) {
             let some: Vec<&str> = ranges.iter().map(String::as_str).filter(|range| !range.ends_with("/0")).collect();
             scenario["cluster"]["proxy"] = json!({"clusterCIDR": some.join(",")});
@@ -197,7 +197,7 @@ impl<'a> Around<'a> {
         (added.into_iter().map(node).collect(), homes)
     }
 
-    /// Who has an endpoint's address. A pod is on the node that the endpoint names, else on one whose range has its address, else on
+    /// The owner of an endpoint's address. A pod is on the node that the endpoint names, else on one whose range contains its address, else on
     /// one of its own.
     fn home(&mut self, stray: &Stray<'_>) -> Home {
         let address = stray.address;
@@ -221,7 +221,7 @@ impl<'a> Around<'a> {
         Home::Pod(name)
     }
 
-    /// Whether a range of pods with room for an address and for the pods that are known has no node's and no service's address in it.
+    /// Whether a pod range that contains an address and all known pods is free of addresses of nodes and services.
     fn can_be_of_a_pod(&self, address: IpAddr) -> bool {
         let family = Family::of(address);
         let own = usual_range(address);

@@ -1,4 +1,4 @@
-//! What is wrong with an input, and where.
+//! Errors in an input, with their places.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::text::{one_line, printable, serialize_path};
 
-/// A place in an input file, shown as `file:line:column`.
+/// A place in an input file, printed as `file:line:column`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Span {
     /// The file, as the user named it.
@@ -24,7 +24,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The beginning of a file: the place of what is about all of it.
+    /// The start of a file: the place of what concerns the whole file.
     pub fn start_of(file: &Path) -> Self {
         Self { file: file.to_owned(), line: 1, column: 1 }
     }
@@ -42,13 +42,13 @@ pub struct Diagnostic {
     /// Where it is.
     #[serde(flatten)]
     pub span: Span,
-    /// How many characters from there on belong to it; at least one.
+    /// Its length in characters; at least one.
     pub length: usize,
     /// What is wrong: a fragment in lower case.
     pub message: String,
-    /// How to put it right: a sentence.
+    /// How to correct it: a sentence.
     pub help: Option<String>,
-    /// Another place that has to do with it.
+    /// A related place.
     pub also: Option<Label>,
 }
 
@@ -58,13 +58,13 @@ pub struct Label {
     /// The place.
     #[serde(flatten)]
     pub span: Span,
-    /// How many characters from there on are meant; at least one.
+    /// Its length in characters; at least one.
     pub length: usize,
     /// The remark: a fragment in lower case.
     pub text: String,
 }
 
-/// All errors of an input, in the order of files and lines, with the texts that they stand in.
+/// All errors in an input, in the order of files and lines, with the texts of the files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Diagnostics {
     /// The errors; never empty in an error.

@@ -1,4 +1,4 @@
-//! The text of files, and why there is none.
+//! Reading files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use super::diagnostics::{Diagnostic, Diagnostics};
 use super::limits::FILE_BYTES;
 use crate::text::{printable, reason};
 
-/// The report of a file that cannot be read.
+/// The error for a file that cannot be read.
 pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
     let span = Span::start_of(path);
     let message = format!("cannot read the file: {}", reason(error));
@@ -30,12 +30,12 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
     Diagnostics { errors: vec![error], sources: BTreeMap::new() }
 }
 
-/// The text of a file that others name: a scenario, or a folder that it lies in. Nobody writes into a pipe for it.
+/// The text of a file that a scenario names or a folder contains. Pipes are rejected: reading one could block forever.
 ///
 /// # Errors
 ///
-/// That of the system, `InvalidInput` for what is no regular file, or `InvalidData` for a file that is longer than
-/// [`FILE_BYTES`] or no UTF-8.
+/// That of the system, `InvalidInput` for anything but a regular file, or `InvalidData` for a file that is longer than
+/// [`FILE_BYTES`] or not UTF-8.
 pub fn read_file(path: &Path) -> io::Result<String> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_dir() && !metadata.is_file() {
@@ -47,7 +47,7 @@ pub fn read_file(path: &Path) -> io::Result<String> {
     read_argument(path)
 }
 
-/// The file systems whose files are the kernel's: made when they are read, perhaps without an end, and perhaps gone by that.
+/// Kernel file systems, whose files are generated when read: some never end, some lose data by being read.
 const OF_KERNEL: [FsType; 7] = [
     PROC_SUPER_MAGIC,
     SYSFS_MAGIC,
@@ -58,7 +58,7 @@ const OF_KERNEL: [FsType; 7] = [
     CGROUP2_SUPER_MAGIC,
 ];
 
-/// Refuses files on kernel file systems: `/proc/kmsg` looks like a regular file, and whoever reads it waits for ever.
+/// Rejects files on kernel file systems: `/proc/kmsg` looks like a regular file, but reading it blocks.
 fn not_of_kernel(path: &Path) -> io::Result<()> {
     if OF_KERNEL.contains(&statfs(path)?.filesystem_type()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is on a kernel file system (/proc, /sys)"));
@@ -66,14 +66,14 @@ fn not_of_kernel(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The text of a file that the user named, which may be an open pipe: `/dev/stdin`, or what a shell makes of `<(...)`. One that
-/// lies in a folder (a FIFO) may have nobody who ever writes into it.
+/// The text of a file that the user named, which may be an open pipe: `/dev/stdin`, or a shell's `<(...)`. A FIFO in
+/// a folder is rejected, as it may never have a writer.
 ///
 /// # Errors
 ///
-/// As [`read_file`], which refuses open pipes too.
-pub(crate) fn read_argument(path: &Path) -> io::Result<String> {
-    // The link of an open pipe leads to no file.
+/// As [`read_file`], which rejects open pipes too.
+pub fn read_argument(path: &Path) -> io::Result<String> {
+    // The link of an open pipe does not resolve to a file.
     if fs::metadata(path)?.file_type().is_fifo() && fs::canonicalize(path).is_ok() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a named pipe (FIFO), not a regular file"));
     }
@@ -81,11 +81,11 @@ pub(crate) fn read_argument(path: &Path) -> io::Result<String> {
     read_limited(File::open(path)?)
 }
 
-/// Where files may lie that a scenario names.
+/// Where the files that a scenario names may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reach {
-    /// Below the repository that the scenario lies in: the nearest folder above it that has a `.git`; where there is none, below the
-    /// scenario's own folder. Wherever symbolic links lead to counts.
+    /// In the scenario's repository: the nearest folder above it that has a `.git`; without one, in the
+    /// scenario's own folder. Symbolic links are resolved first.
     #[default]
     Repository,
     /// Anywhere.
@@ -93,7 +93,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// What reads the files that a scenario names, given that scenario's own path.
+    /// A reader of the files that a scenario names, given the scenario's path.
     pub fn reader(self, scenario: &Path) -> impl Fn(&Path) -> io::Result<String> + use<> {
         let root = match self {
             Self::Repository => Some(repository(&folder_of(scenario))),
@@ -107,21 +107,21 @@ impl Reach {
     }
 }
 
-/// The folder that a scenario's paths start from. A scenario that comes through a pipe or a descriptor lies in none: its paths start
-/// where svclab was started.
+/// The folder that a scenario's paths are relative to; the current one for a scenario from a pipe or
+/// a descriptor.
 pub(crate) fn folder_of(scenario: &Path) -> PathBuf {
     let is_open = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|start| scenario.starts_with(start));
     if is_open { PathBuf::new() } else { scenario.parent().unwrap_or(Path::new("")).to_owned() }
 }
 
-/// The canonical path of the nearest folder with a `.git`, from a folder upwards; of that folder itself where there is none.
+/// The canonical path of the nearest folder with a `.git`, from a folder upwards; that folder itself without one.
 fn repository(folder: &Path) -> io::Result<PathBuf> {
     let folder = fs::canonicalize(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?;
     let root = folder.ancestors().find(|above| above.join(".git").exists()).map(Path::to_owned);
     Ok(root.unwrap_or(folder))
 }
 
-/// The text of a file that must lie below a folder. Of what lies elsewhere nothing is said, not even whether it is there.
+/// The text of a file that must be in a folder. For files elsewhere, the error does not reveal whether they exist.
 fn read_below(root: &Path, path: &Path) -> io::Result<String> {
     let is_below = |place: &Path| place.starts_with(root);
     let path = std::path::absolute(path)?;
@@ -136,12 +136,12 @@ fn read_below(root: &Path, path: &Path) -> io::Result<String> {
     }
 }
 
-/// That a file lies where none may be read from.
+/// The file is outside the folder that files may be read from.
 #[derive(Debug, thiserror::Error)]
 #[error("it is outside {}", printable(.0))]
 struct Outside(PathBuf);
 
-/// Whether a file was not read because of where it lies.
+/// Whether a file was not read because it is outside the allowed folder.
 pub(crate) fn is_outside(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Outside>())
 }
@@ -151,7 +151,7 @@ pub(crate) fn is_outside(error: &io::Error) -> bool {
 /// # Errors
 ///
 /// As [`read_file`].
-pub(crate) fn read_limited(file: impl Read) -> io::Result<String> {
+pub fn read_limited(file: impl Read) -> io::Result<String> {
     let mut text = String::new();
     let limit = FILE_BYTES as u64 + 1;
     file.take(limit).read_to_string(&mut text)?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::files::read_file;
 use crate::text::{printable, reason};
 
-/// The name of a file, mostly empty, whose folder is left out unless it is named itself.
+/// A file, usually empty, whose folder is skipped unless it is named itself.
 pub const IGNORED: &str = ".svclabignore";
 
 /// A path in which no scenarios can be looked for.
@@ -31,8 +31,8 @@ pub struct Found {
     pub left_out: Vec<PathBuf>,
 }
 
-/// The scenario files that paths stand for, each once and sorted in its folder: a file stands for itself, a folder
-/// for all `*.yaml` and `*.yml` below it. A file or folder that is found by several ways, such as symbolic links, counts by the
+/// The scenario files in paths, each once and sorted within its folder: a file itself, and all
+/// `*.yaml` and `*.yml` files in a folder. A file or folder that is found on several paths, such as symbolic links, counts by the
 /// first of them.
 ///
 /// Of a folder's files those are left out that are Kubernetes objects (they have a line `apiVersion: ...`), and folders
@@ -91,7 +91,7 @@ impl Search {
         Ok(())
     }
 
-    /// Whether a path leads to something that was not found before. A link that leads nowhere stands for itself.
+    /// Whether a path resolves to something that was not found before. A dangling link counts as itself.
     fn is_new(&mut self, path: &Path) -> bool {
         self.known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
     }
@@ -107,7 +107,7 @@ pub fn is_manifest(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("apiVersion:")) || json()
 }
 
-/// A file that cannot be read counts as a scenario, so that the error is told. What is no file is told here: it could
+/// A file that cannot be read counts as a scenario, so that its error is reported. Anything but a file is an error here: it could
 /// not even be opened without waiting.
 fn holds_objects(path: &Path) -> Result<bool, FindError> {
     match read_file(path) {

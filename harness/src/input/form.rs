@@ -1,4 +1,4 @@
-//! What a text is, by its content.
+//! Recognising inputs by their content.
 
 use std::net::IpAddr;
 
@@ -7,14 +7,14 @@ use svclab_rules::iptables;
 
 use super::find::is_manifest;
 
-/// A form in which rules are shown.
+/// A format of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// What `iptables-save` writes and `iptables-restore` takes, or some lines of it.
+    /// The format of `iptables-save` and `iptables-restore`, or some lines of it.
     Saved,
-    /// What `iptables -L` shows.
+    /// The output of `iptables -L`.
     Listed,
-    /// What `nft list ruleset` shows, with `-j` or without.
+    /// The output of `nft list ruleset`, with or without `-j`.
     Nft,
     /// A scenario: the rules are those that a lab installs.
     Scenario,
@@ -32,11 +32,11 @@ impl Form {
     }
 }
 
-/// What a text is, by its content.
+/// The format of a text, by its content.
 ///
 /// # Errors
 ///
-/// The message and help for a text that is of no known form.
+/// Message and help for an unrecognised format.
 pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
     const FORMS: &str =
         "Pass the output of `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset`, or a scenario.";
@@ -65,13 +65,13 @@ pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
     }
 }
 
-/// Whether a text is such as svclab reads: rules of a known form, or YAML with fields or a list. Nothing is shown of any other.
-pub(crate) fn is_input(text: &str) -> bool {
+/// Whether a text is svclab input: rules in a known format, or YAML with fields or a list. Other texts are never quoted.
+pub fn is_input(text: &str) -> bool {
     is_yaml(text) || form(text).is_ok()
 }
 
-/// Whether a text looks like YAML (or JSON) with fields or a list, going by the first line that says something: `root:x:0:0` and
-/// `KEY=value` do not. One that says nothing does.
+/// Whether a text looks like YAML (or JSON) with fields or a list, judging by its first non-blank line: `root:x:0:0` and
+/// `KEY=value` do not. A blank text does.
 pub(crate) fn is_yaml(text: &str) -> bool {
     let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let first =
@@ -91,8 +91,8 @@ pub(crate) fn is_rules(text: &str) -> bool {
 /// The headings of tables in `iptables-save`.
 const TABLES: [&str; 5] = ["*nat", "*filter", "*mangle", "*raw", "*security"];
 
-/// Where rules of another family begin, in what `iptables-save` wrote of both: the number of the line, and that family.
-pub(crate) fn other_family(text: &str) -> Option<(usize, Family)> {
+/// The line at which rules of the other family start in a concatenation of `iptables-save` outputs, and that family.
+pub fn other_family(text: &str) -> Option<(usize, Family)> {
     let mut known: Option<Family> = None;
     let mut heading = 1;
     for (line, number) in text.lines().zip(1..) {
@@ -107,16 +107,16 @@ pub(crate) fn other_family(text: &str) -> Option<(usize, Family)> {
     None
 }
 
-/// The family of the addresses that a rule asks for.
-pub(crate) fn family(line: &str) -> Option<Family> {
+/// The family of the addresses that a rule matches.
+pub fn family(line: &str) -> Option<Family> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let asked = words.windows(2).find(|pair| is_rule(line) && matches!(pair[0], "-s" | "-d"))?;
     let address = asked[1].split('/').next()?.parse::<IpAddr>().ok()?;
     Some(Family::of(address))
 }
 
-/// The message and help for a text in which rules of another family begin.
-pub(crate) fn both_families(family: Family) -> (String, &'static str) {
+/// Message and help for a text with rules of both families.
+pub fn both_families(family: Family) -> (String, &'static str) {
     let help = "Put the output of `iptables-save` and `ip6tables-save` into separate files.";
     (format!("{family} rules start here, after rules of the other family"), help)
 }
@@ -146,7 +146,7 @@ mod tests {
     #[case::private_key("-----BEGIN PRIVATE KEY-----\n", false)]
     #[case::section("[client]\npassword: x\n", false)]
     #[case::word("secret\n", false)]
-    fn yaml_is_told_from_other_texts(#[case] text: &str, #[case] expected: bool) {
+    fn yaml_is_recognised(#[case] text: &str, #[case] expected: bool) {
         assert_eq!(is_yaml(text), expected);
     }
 }

@@ -9,7 +9,7 @@ use crate::text::counted;
 /// The largest number of places at which the same error is printed each time.
 const SEPARATE: usize = 3;
 
-/// Errors whose messages are the same, numbers and generated names aside.
+/// Errors with the same message, apart from numbers and generated names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group<'d> {
     /// The first of them.
@@ -62,7 +62,7 @@ impl Group<'_> {
     }
 }
 
-/// A message without what differs between the objects of a kind: words with digits, as addresses and the names of pods have.
+/// A message with its words that contain digits, such as addresses and names of pods, masked.
 fn pattern(message: &str) -> String {
     let words = message.split_inclusive(' ');
     words.map(|word| if word.contains(|letter: char| letter.is_ascii_digit()) { "# " } else { word }).collect()

@@ -4,7 +4,7 @@
 //! 2. `files`: a path → its text, within `limits` and within the [`Reach`] of the scenario that names it;
 //! 3. `form`: a text → scenario, Kubernetes objects or a [`Form`] of rules.
 //!
-//! What is wrong with an input is a list of [`Diagnostics`], each with its [`Span`].
+//! Errors are [`Diagnostics`], each with its [`Span`].
 
 mod diagnostics;
 mod files;
@@ -15,9 +15,11 @@ pub(crate) mod limits;
 
 pub use diagnostics::{Diagnostic, Diagnostics, Label, Span};
 pub use files::{Reach, read_file, unreadable};
-pub(crate) use files::{folder_of, is_outside, read_argument, read_limited};
+pub(crate) use files::{folder_of, is_outside};
+pub use files::{read_argument, read_limited};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};
 pub use form::{Form, form};
-pub(crate) use form::{both_families, family, is_input, is_rule, is_rules, is_yaml, other_family};
+pub use form::{both_families, family, is_input, other_family};
+pub(crate) use form::{is_rule, is_rules, is_yaml};
 pub use groups::Group;
 pub use limits::{FILE_BYTES, MOST_FLOWS};

@@ -11,7 +11,7 @@ use crate::scenario::{
 use crate::text::is_in_cluster;
 use crate::wire::Rejection;
 
-/// Judges all parts. Source and reply are judged only where the outcome itself is as expected: else they follow from it.
+/// Judges all parts. Source and reply are judged only where the outcome is as expected; otherwise they follow from it.
 pub(super) fn judge(
     probe: &Probe,
     expectation: &Expectation,
@@ -20,7 +20,7 @@ pub(super) fn judge(
     findings: &mut Findings,
 ) {
     if let ObservedOutcome::Doubled(_) = &seen.outcome {
-        let reason = "a flow must come out exactly once";
+        let reason = "a flow must be delivered exactly once";
         findings.differ(Field::Flows, "one delivery", observed_outcome(&seen.outcome), reason);
     } else if let Some(expected) = &expectation.outcome
         && let Err(reason) = check_outcome(expected, &seen.outcome)
@@ -28,7 +28,7 @@ pub(super) fn judge(
         findings.differ(Field::Outcome, outcome_words(expected), observed_outcome(&seen.outcome), reason);
     }
     if let Some(rejection) = &seen.contradiction {
-        let reason = "the packet came out, and yet its sender was told that it is refused";
+        let reason = "the packet was delivered, but its sender also received a rejection";
         findings.differ(Field::Outcome, "no rejection", refusal_words(rejection), reason);
     }
     if findings.differences.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn judge(
         [(Field::Balance, expectation.balance.is_some()), (Field::Affinity, expectation.affinity.is_some())]
     {
         if wanted {
-            findings.differ(field, "many flows", "one flow", "one flow shows no distribution: ask for `flows: auto`");
+            findings.differ(field, "many flows", "one flow", "one flow has no distribution: set `flows: auto`");
         }
     }
 }
@@ -55,21 +55,25 @@ fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome) -> Result<(
                 return Ok(());
             }
             let address = targets.iter().any(|target| target.address == delivery.destination.ip());
-            Err(if address { "it came out at the right place, but at another port" } else { "it came out elsewhere" }
-                .to_owned())
+            Err(if address {
+                "it was delivered to the right place, but to another port"
+            } else {
+                "it was delivered elsewhere"
+            }
+            .to_owned())
         }
         (ExpectedOutcome::Rejected(kind), ObservedOutcome::Rejected(Rejection { kind: seen, .. })) => {
             let held = *kind == RejectKind::Any || kind == seen;
-            if held { Ok(()) } else { Err("it was refused in another way".to_owned()) }
+            if held { Ok(()) } else { Err("it was rejected in another way".to_owned()) }
         }
         (ExpectedOutcome::Dropped(place), ObservedOutcome::Dropped { at, .. }) => check_place(place, at),
-        (_, ObservedOutcome::Delivered(_)) => Err("it came out, although it should not".to_owned()),
+        (_, ObservedOutcome::Delivered(_)) => Err("it should not be delivered".to_owned()),
         (ExpectedOutcome::Dropped(_), ObservedOutcome::Rejected(_)) => {
-            Err("the sender was told, although it should not be".to_owned())
+            Err("the sender should not receive a rejection".to_owned())
         }
-        (_, ObservedOutcome::Rejected(_)) => Err("it was refused instead".to_owned()),
-        (_, ObservedOutcome::Dropped { .. }) => Err("not delivered, and the sender got no error".to_owned()),
-        (_, ObservedOutcome::Doubled(_)) => Err("it came out more than once".to_owned()),
+        (_, ObservedOutcome::Rejected(_)) => Err("it was rejected instead".to_owned()),
+        (_, ObservedOutcome::Dropped { .. }) => Err("not delivered, and the sender received no error".to_owned()),
+        (_, ObservedOutcome::Doubled(_)) => Err("it was delivered more than once".to_owned()),
     }
 }
 
@@ -85,7 +89,7 @@ fn check_place(expected: &DropPlace, at: &str) -> Result<(), String> {
     Err(match (expected, is_in_cluster(at)) {
         (DropPlace::Underlay, _) => "it never left the cluster",
         (_, true) => "it was dropped elsewhere",
-        (_, false) => "no node dropped it: it left the cluster, and no machine there took it",
+        (_, false) => "no node dropped it: it left the cluster, where no host has its address",
     }
     .to_owned())
 }
@@ -114,15 +118,15 @@ fn judge_reply(expected: ReplyExpectation, probe: &Probe, seen: &FlowObservation
     if held {
         return;
     }
-    let observed = seen.reply.map_or("no answer".to_owned(), |reply| format!("an answer from {reply}"));
+    let observed = seen.reply.map_or("no reply".to_owned(), |reply| format!("a reply from {reply}"));
     let reason = match (seen.reply, &seen.outcome) {
-        (None, ObservedOutcome::Delivered(_)) => "the packet came out, but its answer did not come back",
-        (None, _) => "nothing came out that could be answered",
+        (None, ObservedOutcome::Delivered(_)) => "the packet was delivered, but the reply did not arrive",
+        (None, _) => "nothing was delivered, so there was no reply",
         (Some(reply), ObservedOutcome::Delivered(delivery)) if reply == delivery.destination && reply != vip => {
-            "the answer was not translated back: it bears the endpoint's own address"
+            "the reply was not translated back: its source is the endpoint's own address"
         }
-        (Some(_), _) if expected == ReplyExpectation::Nothing => "an answer came, although none should",
-        (Some(_), _) => "the answer bears another address",
+        (Some(_), _) if expected == ReplyExpectation::Nothing => "there should be no reply",
+        (Some(_), _) => "the reply has another source address",
     };
     findings.differ(Field::Reply, expected_reply(expected, vip), observed, reason);
 }

@@ -1,8 +1,8 @@
 //! Expectations and observations become verdicts, with reasons.
 //!
-//! [`judge`] holds every part of an [`Expectation`] against what the lab saw. A part that does not hold is a
-//! [`Difference`]: what was expected, what was observed, and what that means. Whatever is expected, a flow that came
-//! out twice, flows that are missing and packets that belong to no flow are differences: nothing is ever ignored.
+//! [`judge`] compares every part of an [`Expectation`] with the observation. A part that does not hold is a
+//! [`Difference`]: what was expected, what was observed, and the reason. A flow delivered twice, missing flows and packets
+//! that belong to no flow are differences whatever is expected: nothing is ignored.
 
 mod flow;
 mod tally;
@@ -22,7 +22,7 @@ use crate::stats::{FalseAlarmRate, Fit, Goal};
 pub(crate) use tally::cells;
 pub use words::{expected_parts, observed_words, reject_words};
 
-/// What judging must know beside expectation and observation.
+/// What judging needs besides expectation and observation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Context {
     /// Every address of every node, on all its interfaces, by the node's name.
@@ -83,11 +83,11 @@ pub struct Difference {
 pub enum Field {
     /// Whether every flow that was sent is accounted for, exactly once.
     Flows,
-    /// What becomes of the packet.
+    /// The outcome of the packet.
     Outcome,
     /// The source that the receiver sees.
     Source,
-    /// What the sender sees of the answer.
+    /// The reply as the sender sees it.
     Reply,
     /// How flows spread over endpoints.
     Balance,
@@ -122,7 +122,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Holds an observation against every part of an expectation.
+/// Compares an observation with every part of an expectation.
 pub fn judge(probe: &Probe, expectation: &Expectation, observation: &Observation, context: &Context) -> Verdict {
     let mut findings = Findings::default();
     match observation {
@@ -160,7 +160,7 @@ fn check_source(expected: SourceExpectation, seen: IpAddr, sender: &[IpAddr], co
     let own = sender.contains(&seen);
     let held = match expected {
         SourceExpectation::Preserved => own,
-        // A node's packet that is masqueraded as the same address cannot be told from one that is not.
+        // A node's packet that is masqueraded to the same address looks like one that is not.
         SourceExpectation::Masqueraded => node.is_some() && !own,
         SourceExpectation::Address(address) => seen == address,
     };
@@ -169,11 +169,11 @@ fn check_source(expected: SourceExpectation, seen: IpAddr, sender: &[IpAddr], co
     }
     Err(match (own, node) {
         (true, Some(_)) if expected == SourceExpectation::Masqueraded => {
-            "a node that masquerades its own packet may take the same address, as if it did not: expect `preserved`"
+            "a node may masquerade its own packet to the same address, which looks the same: expect `preserved`"
                 .to_owned()
         }
         (true, _) => "the packet kept the sender's own address".to_owned(),
-        (false, Some(node)) => format!("the packet was masqueraded as node/{node}"),
+        (false, Some(node)) => format!("the packet was masqueraded to an address of node/{node}"),
         (false, None) => "neither the sender nor a node has this address".to_owned(),
     })
 }

@@ -25,7 +25,7 @@ pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context,
             Field::Reply,
             words,
             "not recorded",
-            "answers are followed for single flows only: leave `flows` out",
+            "replies are followed for single flows only: remove `flows`",
         );
     }
     if let Some(balance) = &expectation.balance {
@@ -36,19 +36,19 @@ pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context,
     }
 }
 
-/// Every flow sent is delivered once, doubled or lost; nothing else came out.
+/// Every flow sent is delivered once, doubled or lost; nothing else was delivered.
 fn judge_accounts(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mut Findings) {
     let sent = format!("{} sent", flows(tally.sent));
     if tally.sent == 0 {
-        findings.differ(Field::Flows, "at least one flow", "none was sent", "nothing was tried");
+        findings.differ(Field::Flows, "at least one flow", "none", "no flow was sent");
     }
     let may_be_lost = matches!(outcome, Some(ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_)));
     let delivered: u64 = tally.delivered.values().sum();
     // Where a delivery is expected, a lost flow has another outcome.
     let lost = if outcome.is_some() { Field::Outcome } else { Field::Flows };
     let accounts = [
-        (lost, tally.lost, !may_be_lost, "came out nowhere", "no flow may be lost"),
-        (Field::Flows, tally.doubled, true, "came out more than once", "a flow must come out exactly once"),
+        (lost, tally.lost, !may_be_lost, "not delivered", "no flow may be lost"),
+        (Field::Flows, tally.doubled, true, "delivered more than once", "a flow must be delivered exactly once"),
     ];
     for (field, count, matters, what, reason) in accounts {
         if matters && count > 0 {
@@ -56,8 +56,8 @@ fn judge_accounts(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &m
         }
     }
     if tally.unattributed > 0 {
-        let observed = format!("{} that no flow explains", counted(tally.unattributed, "packet"));
-        findings.differ(Field::Flows, "only what was sent", observed, "a packet that came out must belong to a flow");
+        let observed = format!("{} that belong to no flow", counted(tally.unattributed, "packet"));
+        findings.differ(Field::Flows, "only what was sent", observed, "a delivered packet must belong to a flow");
     }
     let counted = delivered + tally.lost + tally.doubled;
     if counted != tally.sent || tally.sources.values().sum::<u64>() != delivered {
@@ -74,18 +74,18 @@ fn judge_outcome(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mu
             let elsewhere = tally.delivered.iter().filter(|(at, _)| !targets.iter().any(|target| is_at(target, **at)));
             for (at, count) in elsewhere {
                 let observed = format!("{} delivered to {at}", flows(*count));
-                findings.differ(Field::Outcome, &expected, observed, "they came out elsewhere");
+                findings.differ(Field::Outcome, &expected, observed, "they were delivered elsewhere");
             }
         }
         ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) => {
             for (at, count) in &tally.delivered {
                 let observed = format!("{} delivered to {at}", flows(*count));
-                findings.differ(Field::Outcome, &expected, observed, "they came out, although they should not");
+                findings.differ(Field::Outcome, &expected, observed, "they should not be delivered");
             }
         }
     }
     if let ExpectedOutcome::Rejected(_) = outcome {
-        let reason = "rejections are followed for single flows only: leave `flows` out";
+        let reason = "rejections are followed for single flows only: remove `flows`";
         findings.differ(Field::Outcome, expected, "not recorded", reason);
     }
 }
@@ -141,7 +141,7 @@ pub(crate) fn cells(expectation: &Expectation, tally: &Tally) -> Cells {
             None => cells.add_stranger(at.to_string(), *count),
         }
     }
-    // The shares are those of all flows: what is lost by one endpoint makes no other one's share greater.
+    // Shares are of all flows: one endpoint's loss does not increase another one's share.
     if tally.lost > 0 {
         cells.add_stranger("nowhere".to_owned(), tally.lost);
     }
@@ -170,7 +170,7 @@ fn judge_balance(
     let expected = words::balance_words(balance, targets);
     let Cells { names, counts, shares, named } = cells(expectation, tally);
     if named == 0 {
-        let reason = "no endpoints are named that could get the same: say `delivered`";
+        let reason = "no endpoints are named: add `delivered`";
         findings.differ(Field::Balance, expected, "not judged", reason);
         return;
     }
@@ -195,13 +195,13 @@ fn judge_balance(
     }
 }
 
-/// Shares alone do not make a balance: endpoints that are dealt out in turn get the same, and so do those that a port decides.
+/// Equal shares alone are no balance: round robin has them too, and so does a choice by source port.
 fn judge_independence(tally: &Tally, endpoints: usize, rate: FalseAlarmRate, findings: &mut Findings) {
     let tests = tally.independence(endpoints);
     let found = tests.iter().filter_map(|(on, test)| Some((on, test.filter(|test| !test.held(rate))?)));
     for (on, test) in found {
         let observed = format!("{} that depend on each other", flows(test.pairs));
-        findings.differ(Field::Balance, "flows that each choose by themselves", observed, test.words(on));
+        findings.differ(Field::Balance, "independent flows", observed, test.words(on));
     }
     if tests.iter().all(|(_, test)| test.is_some_and(|test| test.held(rate))) {
         findings.shown.push(INDEPENDENT.to_owned());
@@ -214,17 +214,18 @@ fn judge_affinity(expected: bool, targets: &[Target], tally: &Tally, findings: &
     let names: Vec<String> = reached.iter().map(|at| label(targets, **at)).collect();
     let needed = flows_to_tell(targets.len());
     if reached.is_empty() {
-        findings.differ(Field::Affinity, words, "nothing", "no flow came out");
+        findings.differ(Field::Affinity, words, "nothing", "no flow was delivered");
     } else if reached.len() > 1 {
         // That needs no statistics.
         if expected {
-            findings.differ(Field::Affinity, words, words::list(&names), "the client did not stay with its endpoint");
+            findings.differ(Field::Affinity, words, words::list(&names), "the client did not stay at its endpoint");
         }
     } else if tally.sent < needed {
-        let reason = format!("so few flows may meet at one endpoint by chance: ask for at least {}", grouped(needed));
+        let reason =
+            format!("so few flows may reach one endpoint by chance: set `flows` to at least {}", grouped(needed));
         findings.differ(Field::Affinity, words, flows(tally.sent), reason);
     } else if !expected {
-        findings.differ(Field::Affinity, words, words::list(&names), "the client stayed with one endpoint");
+        findings.differ(Field::Affinity, words, words::list(&names), "the client stayed at one endpoint");
     }
 }
 

@@ -83,7 +83,7 @@ fn rejected(kind: RejectKind) -> Observation {
     seen(ObservedOutcome::Rejected(Rejection { kind, what, by: ip(NODE) }), None)
 }
 
-/// The same flow, but its sender was told that it is refused.
+/// The same flow, but its sender received a rejection.
 fn contradicted(observation: Observation) -> Observation {
     let Observation::Flow(mut flow) = observation else { return observation };
     let what = "ICMP port unreachable (type 3, code 3)".to_owned();
@@ -148,27 +148,27 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 #[case::dropped(
     all_parts(),
     seen(dropped_on("node/worker"), None),
-    "outcome: expected delivered to pod/nginx-2:80, observed dropped on node/worker: not delivered, and the sender got no error"
+    "outcome: expected delivered to pod/nginx-2:80, observed dropped on node/worker: not delivered, and the sender received no error"
 )]
 #[case::rejected(
     all_parts(),
     rejected(RejectKind::PortUnreachable),
-    "outcome: expected delivered to pod/nginx-2:80, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): it was refused instead"
+    "outcome: expected delivered to pod/nginx-2:80, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): it was rejected instead"
 )]
 #[case::elsewhere(
     delivered_to([7, 8]),
     came_out(CLIENT, POD, None),
-    "outcome: expected delivered to one of pod/nginx-7:80, pod/nginx-8:80, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328: it came out elsewhere"
+    "outcome: expected delivered to one of pod/nginx-7:80, pod/nginx-8:80, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328: it was delivered elsewhere"
 )]
 #[case::port(
     delivered_to([2]),
     came_out(CLIENT, "10.244.2.2:81", None),
-    "outcome: expected delivered to pod/nginx-2:80, observed delivered to pod/nginx-2 at 10.244.2.2:81 from 10.244.1.3:37328: it came out at the right place, but at another port"
+    "outcome: expected delivered to pod/nginx-2:80, observed delivered to pod/nginx-2 at 10.244.2.2:81 from 10.244.1.3:37328: it was delivered to the right place, but to another port"
 )]
 #[case::masqueraded(
     all_parts(),
     came_out(NODE, POD, Some(VIP)),
-    "source: expected 10.244.1.3, the sender's own, observed 172.18.0.2: the packet was masqueraded as node/worker"
+    "source: expected 10.244.1.3, the sender's own, observed 172.18.0.2: the packet was masqueraded to an address of node/worker"
 )]
 #[case::kept(
     Expectation { source: Some(SourceExpectation::Masqueraded), ..Expectation::default() },
@@ -188,37 +188,37 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 #[case::not_translated_back(
     all_parts(),
     came_out(CLIENT, POD, Some(POD)),
-    "reply: expected an answer from 10.96.34.82:80, observed an answer from 10.244.2.2:80: the answer was not translated back: it bears the endpoint's own address"
+    "reply: expected a reply from 10.96.34.82:80, observed a reply from 10.244.2.2:80: the reply was not translated back: its source is the endpoint's own address"
 )]
 #[case::no_reply(
     all_parts(),
     came_out(CLIENT, POD, None),
-    "reply: expected an answer from 10.96.34.82:80, observed no answer: the packet came out, but its answer did not come back"
+    "reply: expected a reply from 10.96.34.82:80, observed no reply: the packet was delivered, but the reply did not arrive"
 )]
 #[case::no_reply_due(
     Expectation { reply: Some(ReplyExpectation::Nothing), ..Expectation::default() },
     came_out(CLIENT, POD, Some(VIP)),
-    "reply: expected no answer, observed an answer from 10.96.34.82:80: an answer came, although none should"
+    "reply: expected no reply, observed a reply from 10.96.34.82:80: there should be no reply"
 )]
 #[case::other_reply(
     all_parts(),
     came_out(CLIENT, POD, Some("10.96.34.82:81")),
-    "reply: expected an answer from 10.96.34.82:80, observed an answer from 10.96.34.82:81: the answer bears another address"
+    "reply: expected a reply from 10.96.34.82:80, observed a reply from 10.96.34.82:81: the reply has another source address"
 )]
 #[case::refused_otherwise(
     outcome(ExpectedOutcome::Rejected(RejectKind::TcpReset)),
     rejected(RejectKind::PortUnreachable),
-    "outcome: expected rejected by TCP RST, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): it was refused in another way"
+    "outcome: expected rejected by TCP RST, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): it was rejected in another way"
 )]
-#[case::told(
+#[case::rejected_instead(
     outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     rejected(RejectKind::PortUnreachable),
-    "outcome: expected dropped on a node, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the sender was told, although it should not be"
+    "outcome: expected dropped on a node, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the sender should not receive a rejection"
 )]
 #[case::lost_outside(
     outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     seen(dropped_on("underlay"), None),
-    "outcome: expected dropped on a node, observed lost on the underlay: no node dropped it: it left the cluster, and no machine there took it"
+    "outcome: expected dropped on a node, observed lost on the underlay: no node dropped it: it left the cluster, where no host has its address"
 )]
 #[case::dropped_inside(
     outcome(ExpectedOutcome::Dropped(DropPlace::Underlay)),
@@ -233,27 +233,27 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 #[case::not_dropped(
     outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     came_out(CLIENT, POD, None),
-    "outcome: expected dropped on a node, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328: it came out, although it should not"
+    "outcome: expected dropped on a node, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328: it should not be delivered"
 )]
 #[case::doubled_though_nothing_was_expected(
     Expectation::default(),
     seen(ObservedOutcome::Doubled(vec![delivery(CLIENT, POD), delivery(NODE, POD)]), None),
-    "flows: expected one delivery, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328, delivered to pod/nginx-2 at 10.244.2.2:80 from 172.18.0.2:37328: a flow must come out exactly once"
+    "flows: expected one delivery, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328, delivered to pod/nginx-2 at 10.244.2.2:80 from 172.18.0.2:37328: a flow must be delivered exactly once"
 )]
 #[case::refused_and_delivered(
     delivered_to([2]),
     contradicted(came_out(CLIENT, POD, None)),
-    "outcome: expected no rejection, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the packet came out, and yet its sender was told that it is refused"
+    "outcome: expected no rejection, observed rejected by 172.18.0.2: ICMP port unreachable (type 3, code 3): the packet was delivered, but its sender also received a rejection"
 )]
 #[case::balance(
     Expectation { balance: Some(Balance::Even), ..delivered_to([2]) },
     came_out(CLIENT, POD, None),
-    "balance: expected many flows, observed one flow: one flow shows no distribution: ask for `flows: auto`"
+    "balance: expected many flows, observed one flow: one flow has no distribution: set `flows: auto`"
 )]
 #[case::affinity(
     Expectation { affinity: Some(true), ..delivered_to([2]) },
     came_out(CLIENT, POD, None),
-    "affinity: expected many flows, observed one flow: one flow shows no distribution: ask for `flows: auto`"
+    "affinity: expected many flows, observed one flow: one flow has no distribution: set `flows: auto`"
 )]
 fn flows_that_are_not(#[case] expectation: Expectation, #[case] observation: Observation, #[case] words: &str) {
     assert_eq!(differences(&expectation, &observation), [words]);
@@ -265,7 +265,7 @@ fn source_and_reply_are_judged_both() {
     assert_eq!(found.len(), 2, "{found:?}");
 }
 
-/// A tally whose flows all came out, from the client's address.
+/// A tally whose flows were all delivered, from the client's address.
 fn counted(counts: &[(u8, u64)]) -> Tally {
     let delivered: BTreeMap<SocketAddr, u64> =
         counts.iter().map(|(number, count)| (SocketAddr::from(([10, 244, 2, *number], 80)), *count)).collect();
@@ -304,17 +304,17 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::lost(
     Expectation::default(),
     Tally { sent: 12, lost: 2, ..counted(&[(1, 10)]) },
-    "flows: expected all of 12 flows sent, observed 2 flows came out nowhere: no flow may be lost"
+    "flows: expected all of 12 flows sent, observed 2 flows not delivered: no flow may be lost"
 )]
 #[case::doubled(
     Expectation::default(),
     Tally { sent: 11, doubled: 1, ..counted(&[(1, 10)]) },
-    "flows: expected all of 11 flows sent, observed 1 flow came out more than once: a flow must come out exactly once"
+    "flows: expected all of 11 flows sent, observed 1 flow delivered more than once: a flow must be delivered exactly once"
 )]
 #[case::unattributed(
     outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     Tally { sent: 5, lost: 5, unattributed: 1, ..Tally::default() },
-    "flows: expected only what was sent, observed 1 packet that no flow explains: a packet that came out must belong to a flow"
+    "flows: expected only what was sent, observed 1 packet that belong to no flow: a delivered packet must belong to a flow"
 )]
 #[case::contradiction(
     Expectation::default(),
@@ -324,27 +324,27 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::nothing_sent(
     Expectation::default(),
     Tally::default(),
-    "flows: expected at least one flow, observed none was sent: nothing was tried"
+    "flows: expected at least one flow, observed none: no flow was sent"
 )]
 #[case::elsewhere(
     delivered_to([1]),
     counted(&[(1, 10), (9, 2)]),
-    "outcome: expected delivered to pod/nginx-1:80, observed 2 flows delivered to 10.244.2.9:80: they came out elsewhere"
+    "outcome: expected delivered to pod/nginx-1:80, observed 2 flows delivered to 10.244.2.9:80: they were delivered elsewhere"
 )]
 #[case::not_dropped(
     outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     Tally { sent: 12, lost: 2, ..counted(&[(1, 10)]) },
-    "outcome: expected dropped on a node, observed 10 flows delivered to 10.244.2.1:80: they came out, although they should not"
+    "outcome: expected dropped on a node, observed 10 flows delivered to 10.244.2.1:80: they should not be delivered"
 )]
 #[case::rejected(
     outcome(ExpectedOutcome::Rejected(RejectKind::Any)),
     Tally { sent: 2, lost: 2, ..Tally::default() },
-    "outcome: expected rejected, observed not recorded: rejections are followed for single flows only: leave `flows` out"
+    "outcome: expected rejected, observed not recorded: rejections are followed for single flows only: remove `flows`"
 )]
 #[case::reply(
     Expectation { reply: Some(ReplyExpectation::FromVip), ..delivered_to([1]) },
     counted(&[(1, 10)]),
-    "reply: expected an answer from the address that was probed, observed not recorded: answers are followed for single flows only: leave `flows` out"
+    "reply: expected a reply from the probed address, observed not recorded: replies are followed for single flows only: remove `flows`"
 )]
 #[case::source(
     Expectation { source: Some(SourceExpectation::Masqueraded), ..delivered_to([1]) },
@@ -364,7 +364,7 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::no_endpoints(
     Expectation { balance: Some(Balance::Even), ..Expectation::default() },
     counted(&[(1, 10)]),
-    "balance: expected even, observed not judged: no endpoints are named that could get the same: say `delivered`"
+    "balance: expected even, observed not judged: no endpoints are named: add `delivered`"
 )]
 #[case::no_share(
     Expectation { balance: Some(shares(&[(1, 1.0)])), ..Expectation::default() },
@@ -379,17 +379,17 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::no_affinity(
     Expectation { affinity: Some(true), ..delivered_to([1, 2]) },
     counted(&[(1, 40), (2, 1)]),
-    "affinity: expected all flows at one endpoint, observed pod/nginx-1:80, pod/nginx-2:80: the client did not stay with its endpoint"
+    "affinity: expected all flows at one endpoint, observed pod/nginx-1:80, pod/nginx-2:80: the client did not stay at its endpoint"
 )]
 #[case::affinity(
     Expectation { affinity: Some(false), ..delivered_to([1, 2]) },
     counted(&[(1, 40)]),
-    "affinity: expected flows at several endpoints, observed pod/nginx-1:80: the client stayed with one endpoint"
+    "affinity: expected flows at several endpoints, observed pod/nginx-1:80: the client stayed at one endpoint"
 )]
 #[case::too_few(
     Expectation { affinity: Some(true), ..delivered_to([1, 2]) },
     counted(&[(1, 30)]),
-    "affinity: expected all flows at one endpoint, observed 30 flows: so few flows may meet at one endpoint by chance: ask for at least 31"
+    "affinity: expected all flows at one endpoint, observed 30 flows: so few flows may reach one endpoint by chance: set `flows` to at least 31"
 )]
 fn tallies_that_are_not(#[case] expectation: Expectation, #[case] tally: Tally, #[case] words: &str) {
     assert_eq!(differences(&expectation, &Observation::Tally(tally)), [words]);
@@ -405,12 +405,15 @@ fn flows_that_are_dealt_out_in_turn_are_no_balance() {
     tally.ports.add(1, one, 500);
     tally.ports.add(1, two, 500);
     let even = balanced(Balance::Even, [1, 2]);
-    // One row of neighbours tells nothing.
+    // One row of neighbours is no evidence.
     assert!(judge(&probe(), &even, &Observation::Tally(tally.clone()), &context()).held);
     tally.neighbours.add(two, one, 1_000);
     let verdict = judge(&probe(), &even, &Observation::Tally(tally.clone()), &context());
     let [difference] = verdict.differences.as_slice() else { panic!("{verdict:?}") };
-    assert!(difference.reason.starts_with("the endpoint of a flow depends on that of the flow before"), "{difference}");
+    assert!(
+        difference.reason.starts_with("the endpoint of a flow depends on that of the previous flow"),
+        "{difference}"
+    );
 }
 
 #[test]
@@ -436,7 +439,7 @@ fn what_rules_counted_is_shown_where_it_agrees() {
     };
     for agreeing in [&[(1, 500), (2, 510)], &[(1, 500), (3, 0)]] {
         let verdict = judged(agreeing);
-        assert!(verdict.held && verdict.shown[1].starts_with("the rules' own counters agree"), "{verdict:?}");
+        assert!(verdict.held && verdict.shown[1].starts_with("the rules' counters agree"), "{verdict:?}");
     }
     let verdict = judged(&[(1, 501), (2, 510)]);
     assert!(verdict.held && verdict.shown.len() == 1, "{verdict:?}");
@@ -469,7 +472,7 @@ fn all_parts_of_an_expectation_in_words() {
     let expected = [
         "outcome: delivered to pod/nginx-2:80",
         "source: 10.244.1.3, the sender's own",
-        "reply: an answer from 10.96.34.82:80",
+        "reply: a reply from 10.96.34.82:80",
         "balance: even",
         "affinity: flows at several endpoints",
     ];

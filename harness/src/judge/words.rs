@@ -64,7 +64,7 @@ fn tally_words(tally: &Tally) -> String {
     words
 }
 
-/// What becomes of a packet, in words.
+/// The outcome of a packet, in words.
 pub(super) fn outcome_words(outcome: &ExpectedOutcome) -> String {
     match outcome {
         ExpectedOutcome::Delivered(targets) => {
@@ -89,7 +89,7 @@ pub fn reject_words(kind: RejectKind) -> &'static str {
         RejectKind::TcpReset => "rejected by TCP RST",
         RejectKind::SctpAbort => "rejected by SCTP ABORT",
         RejectKind::PortUnreachable => "rejected by ICMP port unreachable",
-        RejectKind::OtherUnreachable => "rejected by an ICMP unreachable other than of the port",
+        RejectKind::OtherUnreachable => "rejected by ICMP unreachable (not port unreachable)",
         RejectKind::Unsent => "not sent by the sender's kernel",
     }
 }
@@ -125,16 +125,16 @@ pub(super) fn expected_source(expected: SourceExpectation, sender: &[IpAddr]) ->
 
 pub(super) fn expected_reply(expected: ReplyExpectation, vip: SocketAddr) -> String {
     match expected {
-        ReplyExpectation::FromVip => format!("an answer from {vip}"),
+        ReplyExpectation::FromVip => format!("a reply from {vip}"),
         other => expected_reply_alone(other),
     }
 }
 
 pub(super) fn expected_reply_alone(expected: ReplyExpectation) -> String {
     match expected {
-        ReplyExpectation::FromVip => "an answer from the address that was probed".to_owned(),
-        ReplyExpectation::From(address) => format!("an answer from {address}"),
-        ReplyExpectation::Nothing => "no answer".to_owned(),
+        ReplyExpectation::FromVip => "a reply from the probed address".to_owned(),
+        ReplyExpectation::From(address) => format!("a reply from {address}"),
+        ReplyExpectation::Nothing => "no reply".to_owned(),
     }
 }
 
@@ -159,7 +159,7 @@ pub(super) fn counts_words(names: &[String], counts: &[u64]) -> String {
     list(&words)
 }
 
-/// A list that does not run on for ever: `a, b, c` or `a, b, c, d, e, f and 44 more`.
+/// A list, cut after a few items: `a, b, c` or `a, b, c, d, e, f and 44 more`.
 pub(super) fn list(items: &[String]) -> String {
     match items.len() {
         // "and 1 more" is no shorter than the last item.

@@ -1,9 +1,9 @@
-//! How a lab knows that no packet is under way any more.
+//! Barrier frames: how a lab knows that no packet is in flight.
 //!
-//! A packet that crosses a veth pair, the loopback or a bridge is queued in the backlog of the processor that sent it,
-//! and the backlog is worked off in order. A lab sends everything from one processor, and a barrier is for one. So when a marker that was queued
-//! after a packet comes out, the packet has got one hop further or has ended. Between two taps a packet waits in no more
-//! than three queues, so after six markers in a row without any tap seeing a packet, there is none.
+//! A packet that crosses a veth pair, the loopback or a bridge is queued in the backlog of the CPU that sent it, and the backlog
+//! is processed in order. A lab sends everything from one CPU, and a barrier is for one. When a barrier frame that was queued
+//! after a packet arrives, the packet has moved one hop on or is gone. Between two taps a packet waits in at most three queues,
+//! so after six barrier frames in a row without a packet at any tap, no packet is in flight.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -17,104 +17,104 @@ use super::namespaces::Namespace;
 use super::{LabError, filter};
 use crate::topology::LOOPBACK;
 
-/// EtherType of markers: the first for local experiments (IEEE 802).
-const MARKER: [u8; 2] = [0x88, 0xb5];
-/// How often is looked for a marker before it is waited for: mostly it is there at once.
+/// EtherType of barrier frames: the first for local experiments (IEEE 802).
+const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
+/// Polls for a barrier frame before waiting for it: it mostly arrives at once.
 const SPINS: u32 = 50;
-/// After how long the kernel is taken to be stuck.
+/// The time after which the kernel counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sends markers through the backlog of one processor. Only a thread that stays there may pass it.
+/// Sends barrier frames through the backlog of one CPU. Only a thread that is bound to this CPU may use it.
 pub(crate) struct Barrier {
     channel: Channel,
-    processor: usize,
+    cpu: usize,
 }
 
 impl Barrier {
-    /// Opens the marker's channel on a loopback that is up.
-    pub(super) fn open(namespace: &Namespace, processor: usize) -> Result<Self, LabError> {
+    /// Opens the channel for barrier frames on a loopback that is up.
+    pub(super) fn open(namespace: &Namespace, cpu: usize) -> Result<Self, LabError> {
         let channel = Channel::open(namespace, LOOPBACK)?;
-        // The markers of barriers of other processors would take up the room for its own.
-        filter::attach(&channel, &filter::worked_off_by(processor))?;
-        Ok(Self { channel, processor })
+        // The frames of barriers of other CPUs would fill the receive buffer.
+        filter::attach(&channel, &filter::processed_by(cpu))?;
+        Ok(Self { channel, cpu })
     }
 
-    /// The processor that it is for.
-    pub(crate) fn processor(&self) -> usize {
-        self.processor
+    /// The CPU that it is for.
+    pub(crate) fn cpu(&self) -> usize {
+        self.cpu
     }
 
-    /// Ends the barrier; its channel is to be closed.
+    /// Ends the barrier and returns its channel, to be closed.
     pub(crate) fn into_channel(self) -> Channel {
         self.channel
     }
 
-    /// Waits until everything that was queued before has been worked off.
+    /// Waits until everything that was queued before has been processed.
     ///
     /// # Errors
     ///
-    /// [`LabError::Stalled`] where the marker does not come back within five seconds.
+    /// [`LabError::Stalled`] when the barrier frame does not arrive within five seconds.
     pub(crate) fn pass(&mut self) -> Result<(), LabError> {
-        // Several barriers see each other's markers, so no two are the same.
+        // Barriers see each other's frames, so no two frames are equal.
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let mut marker = [0; 60];
-        marker[12..14].copy_from_slice(&MARKER);
-        marker[14..22].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        let mut frame = [0; 60];
+        frame[12..14].copy_from_slice(&ETHERTYPE);
+        frame[14..22].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
         let mut buffer = [0; 64];
-        // Other barriers of this processor may have left so many markers here that there is no room for one more.
+        // Other barriers of this CPU may have filled the receive buffer with their frames.
         while self.channel.receive(&mut buffer)?.is_some() {}
-        self.channel.send(&marker)?;
+        self.channel.send(&frame)?;
         let begin = Instant::now();
         let mut looks = 0;
         while begin.elapsed() < PATIENCE {
             match self.channel.receive(&mut buffer)? {
-                Some(seen) if !seen.outgoing && buffer[12..22] == marker[12..22] => return Ok(()),
+                Some(seen) if !seen.outgoing && buffer[12..22] == frame[12..22] => return Ok(()),
                 Some(_) => {}
                 None if looks < SPINS => {
                     looks += 1;
                     std::thread::yield_now();
                 }
-                // The kernel may have left its work to a thread of its own, which needs this processor.
+                // The kernel may have deferred its work to ksoftirqd, which needs this CPU.
                 None => self.channel.wait()?,
             }
         }
         Err(LabError::Stalled {
             millis: PATIENCE.as_millis(),
-            what: format!("the backlog of processor {}", self.processor),
+            what: format!("the backlog of CPU {} was not processed", self.cpu),
         })
     }
 }
 
-/// Lets the calling thread run on all processors that the process may use, whatever the thread that it was made by is bound to.
-pub(super) fn leave_processor() -> nix::Result<()> {
+/// Lets the calling thread run on all CPUs that the process may use, whatever its parent thread is bound to.
+pub(super) fn leave_cpu() -> nix::Result<()> {
     // The first thread of the process: labs have threads of their own, so it is bound to none.
     let allowed = sched_getaffinity(getpid())?;
     sched_setaffinity(Pid::from_raw(0), &allowed)
 }
 
-/// The processors that the process may use.
-pub(crate) fn allowed_processors() -> nix::Result<Vec<usize>> {
-    sched_getaffinity(getpid()).map(|allowed| processors_of(&allowed))
+/// The CPUs that the process may use.
+pub(crate) fn allowed_cpus() -> nix::Result<Vec<usize>> {
+    sched_getaffinity(getpid()).map(|allowed| cpus_of(&allowed))
 }
 
-/// The processors of a set.
-pub(super) fn processors_of(set: &CpuSet) -> Vec<usize> {
+/// The CPUs of a set.
+pub(super) fn cpus_of(set: &CpuSet) -> Vec<usize> {
     (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
 }
 
-/// Binds the calling thread to one of the processors that it may run on, and tells which; labs take them in turn.
-pub(super) fn stay_on_one_processor() -> nix::Result<usize> {
+/// Binds the calling thread to one of the CPUs that it may run on, and returns that CPU; labs take them in turn.
+pub(super) fn stay_on_one_cpu() -> nix::Result<usize> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let processors = processors_of(&sched_getaffinity(Pid::from_raw(0))?);
-    let pick = NEXT.fetch_add(1, Ordering::Relaxed).checked_rem(processors.len()).unwrap_or_default();
-    let processor = *processors.get(pick).ok_or(Errno::EINVAL)?;
-    stay_on(processor)?;
-    Ok(processor)
+    let cpus = cpus_of(&sched_getaffinity(Pid::from_raw(0))?);
+    let pick = NEXT.fetch_add(1, Ordering::Relaxed).checked_rem(cpus.len()).unwrap_or_default();
+    let cpu = *cpus.get(pick).ok_or(Errno::EINVAL)?;
+    stay_on(cpu)?;
+    Ok(cpu)
 }
 
-/// Binds the calling thread to a processor.
-pub(crate) fn stay_on(processor: usize) -> nix::Result<()> {
+/// Binds the calling thread to a CPU.
+pub(crate) fn stay_on(cpu: usize) -> nix::Result<()> {
     let mut one = CpuSet::new();
-    one.set(processor)?;
+    one.set(cpu)?;
     sched_setaffinity(Pid::from_raw(0), &one)
 }

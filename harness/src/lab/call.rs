@@ -1,4 +1,4 @@
-//! One call of a program, with limits: on its time, and on what it writes.
+//! One call of a program, with limits on its time and output.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,22 +17,22 @@ use nix::unistd::Pid;
 /// Where administrators' programs are; plain users often have none of them in `PATH`.
 pub(super) const ADMINISTRATORS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// How long a program may take, beside what its input takes: on a busy machine, many times what any call was seen to take.
+/// The time that a program may take in addition to that for its input: many times the longest call seen on a busy machine.
 const TIME: Duration = Duration::from_secs(60);
-/// How many bytes of input a program must work off in a second. iptables-restore takes 10 MB and more.
+/// Bytes of input that a program must process in a second. iptables-restore takes 10 MB and more.
 const BYTES_PER_SECOND: u64 = 100 << 10;
 /// Bytes that a program may write to standard output: the rules of a node. Those of 10,000 services have 20 MB.
 const RESULT: usize = 256 << 20;
 /// Bytes that a program may write to standard error.
 const MESSAGES: usize = 1 << 20;
-/// How much of its last words is quoted.
+/// Bytes of its error output that are quoted.
 const QUOTED: usize = 400;
-/// The longest wait before it is looked whether a program that keeps its output open has ended.
+/// The longest wait between checks whether a program that keeps its output open has exited.
 const LOOK: Duration = Duration::from_millis(50);
 /// The first such wait.
 const FIRST_LOOK: Duration = Duration::from_micros(100);
 
-/// What a program may take.
+/// Limits of a program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// Time.
@@ -51,16 +51,16 @@ impl Limits {
     }
 }
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallError {
-    /// It could not be started, or its output not be read.
+    /// It could not be started, or its output could not be read.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// It took too long and was killed.
     #[error("still running after {} s, so it was killed; {}", .limit.as_secs(), last_output(.said))]
     TooLong {
-        /// How long it might take.
+        /// The time limit.
         limit: Duration,
         /// The end of what it wrote to standard error.
         said: String,
@@ -68,7 +68,7 @@ pub(super) enum CallError {
     /// It wrote too much and was killed.
     #[error("wrote more than {} MiB, so it was killed; {}", .limit >> 20, last_output(.said))]
     TooMuch {
-        /// How many bytes it might write.
+        /// The output limit, in bytes.
         limit: usize,
         /// The end of what it wrote to standard error.
         said: String,
@@ -76,15 +76,15 @@ pub(super) enum CallError {
 }
 
 fn last_output(said: &str) -> String {
-    if said.is_empty() { "it said nothing".to_owned() } else { format!("it said last: {said}") }
+    if said.is_empty() { "it printed no error".to_owned() } else { format!("its last output: {said}") }
 }
 
-/// Runs a program with an input, and waits until it ends or reaches a limit. It gets a process group of its own, which is killed where it
-/// reaches a limit; and where it has ended while a child of its own keeps its output open, which nothing else would end.
+/// Runs a program with an input, and waits until it exits or exceeds a limit. It gets its own process group, which is killed when it
+/// exceeds a limit, and when it has exited but a child still holds its output open.
 ///
 /// # Errors
 ///
-/// See [`CallError`]. That the program failed is for the caller to see.
+/// See [`CallError`]. The caller checks the exit status.
 pub(super) fn call(command: &mut Command, input: &[u8], limits: Limits) -> Result<Output, CallError> {
     let deadline = Instant::now() + limits.time;
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -102,20 +102,20 @@ pub(super) fn call(command: &mut Command, input: &[u8], limits: Limits) -> Resul
     }
 }
 
-/// Why the output of a program is not read any further.
+/// The reason to stop reading the output of a program.
 enum End {
-    /// It has ended, and its output is closed.
+    /// It has exited, and its output is closed.
     Silent,
-    /// It has ended, and one of its children has its output open.
+    /// It has exited, and one of its children still holds its output open.
     Ended,
     TooLong,
     TooMuch(usize),
 }
 
-/// A program that runs.
+/// A running program.
 struct Running<'i> {
     child: Child,
-    /// What it has not read yet, until it closes its input or has all of it.
+    /// Input that it has not read yet, until it closes its input.
     input: Option<(ChildStdin, &'i [u8])>,
     result: Reader<ChildStdout>,
     messages: Reader<ChildStderr>,
@@ -138,7 +138,7 @@ impl<'i> Running<'i> {
         Ok(Self { child, input: stdin.map(|stdin| (stdin, input)), result, messages })
     }
 
-    /// Writes a program's input and reads its output until it ends or reaches a limit.
+    /// Writes a program's input and reads its output until it exits or exceeds a limit.
     fn follow(&mut self, limits: Limits, deadline: Instant) -> io::Result<End> {
         let (mut look, mut was_silent) = (FIRST_LOOK, false);
         loop {
@@ -161,15 +161,15 @@ impl<'i> Running<'i> {
             if left.is_zero() {
                 return Ok(End::TooLong);
             }
-            // A program that has closed its output is about to end.
+            // A program that has closed its output is about to exit.
             look = if is_silent && !was_silent { FIRST_LOOK } else { (look * 2).min(LOOK) };
             was_silent = is_silent;
             self.wait(left.min(look))?;
         }
     }
 
-    /// Waits until something can be read or written, but not for long: that a program has ended is not seen at its pipes while others hold
-    /// them.
+    /// Waits briefly until something can be read or written: the exit of a program is not visible at its pipes while other processes
+    /// hold them.
     fn wait(&self, longest: Duration) -> io::Result<()> {
         let input = self.input.as_ref().map(|(stdin, _)| PollFd::new(stdin.as_fd(), PollFlags::POLLOUT));
         let outputs = [self.result.fd(), self.messages.fd()].into_iter().flatten();
@@ -186,7 +186,7 @@ impl<'i> Running<'i> {
         }
     }
 
-    /// Whether the program has ended. Its number stays its own until it is waited for.
+    /// Whether the program has exited. Its PID stays reserved until it is waited for.
     fn has_ended(&self) -> io::Result<bool> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::Pid(self.pid()), flags) {
@@ -196,7 +196,7 @@ impl<'i> Running<'i> {
         }
     }
 
-    /// Writes what the program takes. One that refuses its input closes it early; what it says then is the better message.
+    /// Writes as much input as the program takes. One that rejects its input closes it early; its own message is the better one.
     fn feed(&mut self) {
         while let Some((stdin, rest)) = &mut self.input {
             match stdin.write(rest) {
@@ -223,7 +223,7 @@ impl<P: Read + AsFd> Reader<P> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
-    /// Reads what is there, as far as the limit and a little more; says how much it was.
+    /// Reads what is available, up to slightly more than the limit; returns the number of bytes.
     fn read_available(&mut self, limit: usize) -> io::Result<usize> {
         let before = self.bytes.len();
         let mut buffer = [0; 1 << 14];
@@ -246,7 +246,7 @@ fn never_wait(pipe: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// The last lines of a text, as far as they are short enough to be quoted; of a longer line its end.
+/// The last lines of a text that are short enough to quote, or the end of a longer line.
 fn last_words(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(4 * QUOTED)..]).into_owned();
     let text = text.trim();
@@ -289,12 +289,12 @@ mod tests {
     fn one_that_hangs_is_killed(#[case] script: &str) {
         let limits = Limits { time: Duration::from_millis(300), ..LIMITS };
         let error = shell(script, b"", limits).expect_err("it hangs");
-        assert_eq!(error.to_string(), "still running after 0 s, so it was killed; it said last: why");
+        assert_eq!(error.to_string(), "still running after 0 s, so it was killed; its last output: why");
     }
 
     #[rstest]
-    #[case::messages("while :; do echo again and again; done >&2", "it said last: again")]
-    #[case::result("while :; do echo again and again; done", "it said nothing")]
+    #[case::messages("while :; do echo again and again; done >&2", "its last output: again")]
+    #[case::result("while :; do echo again and again; done", "it printed no error")]
     fn one_that_floods_is_killed(#[case] script: &str, #[case] said: &str) {
         let error = shell(script, b"", LIMITS).expect_err("it never ends");
         assert!(matches!(error, CallError::TooMuch { limit: 1_048_576, .. }), "{error}");

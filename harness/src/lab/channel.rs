@@ -21,7 +21,7 @@ use super::namespaces::Namespace;
 const PACKET_OUTGOING: u8 = 4;
 
 sockopt_impl!(
-    /// The memory of a socket, and what it had none for: `SO_MEMINFO` (linux/sock_diag.h).
+    /// The memory of a socket and its drops: `SO_MEMINFO` (linux/sock_diag.h).
     MemoryInfo,
     GetOnly,
     libc::SOL_SOCKET,
@@ -31,12 +31,12 @@ sockopt_impl!(
 /// SK_MEMINFO_DROPS of linux/sock_diag.h.
 const DROPS: usize = 8;
 
-/// What sockets had no room for.
+/// Packets that sockets dropped because their buffers were full.
 #[derive(Debug, Default)]
 pub(crate) struct Losses(Cell<u32>);
 
 impl Losses {
-    /// How many packets a socket has lost for lack of room since this was asked last.
+    /// Packets that a socket has dropped, since the last call, because its buffer was full.
     pub(crate) fn newly(&self, socket: &impl AsFd) -> io::Result<u32> {
         let all = getsockopt(socket, MemoryInfo)?[DROPS];
         Ok(all.wrapping_sub(self.0.replace(all)))
@@ -46,7 +46,7 @@ impl Losses {
 /// Bytes of packets that may wait to be read, where the kernel grants it.
 const ROOM: usize = 4 << 20;
 
-/// Gives a socket as much room for packets that wait to be read as the kernel grants. Only the host's root may have more than
+/// Gives a socket the largest receive buffer that the kernel grants. Only the host's root may exceed
 /// `net.core.rmem_max`.
 pub(crate) fn give_room(socket: &impl AsFd) -> io::Result<()> {
     setsockopt(socket, sockopt::RcvBufForce, &ROOM).or_else(|_| setsockopt(socket, sockopt::RcvBuf, &ROOM))?;
@@ -117,15 +117,15 @@ impl Channel {
         &self.netns
     }
 
-    /// The bytes of memory that received frames may take, as the kernel counts it.
+    /// The size of the receive buffer in bytes, as the kernel counts it.
     pub(crate) fn room(&self) -> Result<usize, LabError> {
         let room = getsockopt(&self.socket, sockopt::RcvBuf);
-        room.map_err(|errno| self.error("asking a packet socket for its room", errno.into()))
+        room.map_err(|errno| self.error("reading a packet socket's buffer size", errno.into()))
     }
 
-    /// How many frames were lost for lack of room since this was asked last.
+    /// Frames dropped since the last call because the receive buffer was full.
     pub(crate) fn newly_lost(&self) -> Result<u32, LabError> {
-        self.losses.newly(&self.socket).map_err(|source| self.error("asking a packet socket for losses", source))
+        self.losses.newly(&self.socket).map_err(|source| self.error("reading a packet socket's drops", source))
     }
 
     /// Waits until there may be a frame to receive, for a millisecond at most.
@@ -164,8 +164,8 @@ pub(super) fn start_stamping() -> io::Result<OwnedFd> {
     Ok(asks)
 }
 
-/// Closing a packet socket waits for all processors to pass a quiet state, 10 ms and more. Nobody needs to wait for it: each
-/// socket is closed by a thread of its own, all at the same time.
+/// Closing a packet socket waits for an RCU grace period, 10 ms and more. So each socket is closed by a thread of its own, all
+/// in parallel.
 pub(crate) fn close_all(channels: impl IntoIterator<Item = Channel>) {
     for channel in channels {
         // Without a thread, the channel is closed right here.

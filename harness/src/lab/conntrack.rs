@@ -19,7 +19,7 @@ const PROGRAM: &str = "conntrack";
 const GET: u16 = 1 << 8 | 1;
 const DELETE: u16 = 1 << 8 | 2;
 const STATISTICS: u16 = 1 << 8 | 4;
-/// `CTA_STATS_INSERT_FAILED`, of one processor.
+/// `CTA_STATS_INSERT_FAILED`, of one CPU.
 const INSERT_FAILED: u16 = 9;
 /// `AF_UNSPEC`.
 const ALL_FAMILIES: u8 = 0;
@@ -55,8 +55,8 @@ impl Connections {
         Ok(Self { netns, socket })
     }
 
-    /// Empties the table: connections of all families. A table that is empty already costs nothing, any other the time to
-    /// look through the machine's whole table, some milliseconds.
+    /// Flushes the table, for all families. An empty table costs nothing; any other costs a scan of the machine's whole table,
+    /// some milliseconds.
     ///
     /// # Errors
     ///
@@ -86,16 +86,17 @@ impl Connections {
         }
     }
 
-    /// How many packets the namespace has dropped so far because their connection could not be entered any more: in the
-    /// meantime another processor had entered one with the same addresses and ports (`insert_failed` of `conntrack -S`).
+    /// Packets that the namespace has dropped because their connection could not be inserted: another CPU had inserted one with
+    /// the same addresses and ports (`insert_failed` of `conntrack -S`).
     ///
     /// # Errors
     ///
-    /// Where the kernel does not tell.
+    /// Where the kernel does not report it.
     pub(crate) fn collisions(&self) -> Result<u64, LabError> {
-        let told = self.socket.list(STATISTICS, ALL_FAMILIES, &[]);
-        let told = told.map_err(LabError::socket(&self.netns, "asking the connection table for its statistics"))?;
-        Ok(told.iter().filter_map(|processor| processor.word(INSERT_FAILED)).map(u64::from).sum())
+        let statistics = self.socket.list(STATISTICS, ALL_FAMILIES, &[]);
+        let statistics =
+            statistics.map_err(LabError::socket(&self.netns, "reading the connection table's statistics"))?;
+        Ok(statistics.iter().filter_map(|cpu| cpu.word(INSERT_FAILED)).map(u64::from).sum())
     }
 }
 
@@ -140,7 +141,7 @@ pub(super) fn flows(namespace: &Namespace) -> Result<Vec<Flow>, LabError> {
     Ok(Connections::open(namespace)?.entries()?.iter().map(|entry| entry.flow).collect())
 }
 
-/// Deletes from a namespace's connection table what a kube-proxy deletes.
+/// Deletes the entries of a namespace's connection table that kube-proxy deletes.
 pub(super) fn clean_up(namespace: &Namespace, cleanup: &Cleanup) -> Result<(), LabError> {
     match cleanup {
         Cleanup::Calls(calls) => call_each(namespace, &calls.iter().map(Deletion::arguments).collect::<Vec<_>>()),

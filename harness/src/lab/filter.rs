@@ -1,4 +1,4 @@
-//! Filters of packet sockets, so that a tap that only counts is not handed what it need not count.
+//! Filters of packet sockets, so that a tap for counting receives only what it counts.
 
 use socket2::{SockFilter, SockRef};
 
@@ -16,21 +16,21 @@ pub(crate) fn detach(channel: &Channel) -> Result<(), LabError> {
     detached.map_err(|source| channel.error("taking a packet socket's filter off", source))
 }
 
-/// Passes the first bytes of packets which go out by an interface with at least this index, and which this processor works
-/// off, where one is named.
+/// Passes the first bytes of packets which go out by an interface with at least this index, and which this CPU
+/// processes, where one is given.
 ///
 /// Classic BPF with Linux' ancillary data (linux/filter.h).
-pub(crate) fn outgoing_from(first: u32, processor: Option<usize>, bytes: usize) -> Vec<SockFilter> {
+pub(crate) fn outgoing_from(first: u32, cpu: Option<usize>, bytes: usize) -> Vec<SockFilter> {
     const OUTGOING: u32 = 4;
     let mut conditions = vec![(PACKET_TYPE, JUMP_EQUAL, OUTGOING), (INTERFACE, JUMP_GREATER_EQUAL, first)];
-    conditions.extend(processor.map(|processor| (PROCESSOR, JUMP_EQUAL, processor as u32)));
+    conditions.extend(cpu.map(|cpu| (CPU, JUMP_EQUAL, cpu as u32)));
     all_of(&conditions, bytes)
 }
 
-/// Passes whole packets that this processor works off.
-pub(crate) fn worked_off_by(processor: usize) -> Vec<SockFilter> {
+/// Passes whole packets that this CPU processes.
+pub(crate) fn processed_by(cpu: usize) -> Vec<SockFilter> {
     const ALL: usize = 0xffff;
-    all_of(&[(PROCESSOR, JUMP_EQUAL, processor as u32)], ALL)
+    all_of(&[(CPU, JUMP_EQUAL, cpu as u32)], ALL)
 }
 
 const JUMP_EQUAL: u16 = 0x15;
@@ -38,7 +38,7 @@ const JUMP_GREATER_EQUAL: u16 = 0x35;
 const ANCILLARY: u32 = 0xffff_f000;
 const PACKET_TYPE: u32 = ANCILLARY + 4;
 const INTERFACE: u32 = ANCILLARY + 8;
-const PROCESSOR: u32 = ANCILLARY + 36;
+const CPU: u32 = ANCILLARY + 36;
 
 /// Passes the first bytes of packets for which all conditions hold: what is loaded, how it is compared, and with what.
 fn all_of(conditions: &[(u32, u16, u32)], bytes: usize) -> Vec<SockFilter> {

@@ -68,7 +68,7 @@ pub(super) fn load(namespace: &Namespace, document: &Document, text: &str, backe
     }
     let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if message.is_empty() {
-        return Err(programs::failed(namespace, program, &format!("it said nothing ({})", output.status)));
+        return Err(programs::failed(namespace, program, &format!("it printed no error ({})", output.status)));
     }
     let rule = line_number(&message).and_then(|number| text.lines().nth(number - 1)).map(str::to_owned);
     let rule = rule.filter(|line| line.trim() != "COMMIT");

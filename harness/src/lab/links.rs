@@ -112,8 +112,8 @@ async fn add_route(netlink: &mut Netlink, entry: &Route) -> Result<(), LabError>
 ///
 /// The end of a veth that was brought up before its peer gets its queue a moment later, and a bridge after its first port,
 /// from a worker of the kernel that sets the operational state, then the queue, both under the RTNL lock. So when the state
-/// is seen, one more request that takes that lock makes sure of the queue: until then the kernel would drop what is sent,
-/// without a word.
+/// is seen, one more request that takes that lock makes sure of the queue: until then the kernel would silently drop what is
+/// sent.
 pub(super) async fn wait_until_ready(netlink: &mut Netlink, indices: &[u32]) -> Result<(), LabError> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let begin = Instant::now();
@@ -161,7 +161,7 @@ fn new_link(
     }
 }
 
-/// A lab sends from one processor, and a queue for each of the machine's costs time to make.
+/// A lab sends from one CPU, and a queue for each CPU takes time to create.
 fn one_queue<T: Default>(builder: LinkMessageBuilder<T>) -> LinkMessageBuilder<T> {
     let one = [LinkAttribute::NumTxQueues(1), LinkAttribute::NumRxQueues(1)];
     one.into_iter().fold(builder, LinkMessageBuilder::append_extra_attribute)

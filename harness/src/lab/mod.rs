@@ -33,7 +33,7 @@ pub(crate) use error::INSTALL;
 pub use error::LabError;
 pub use sandbox::{become_privileged, is_privileged};
 
-pub(crate) use barrier::{Barrier, allowed_processors, stay_on};
+pub(crate) use barrier::{Barrier, allowed_cpus, stay_on};
 pub(crate) use channel::{Channel, Losses, close_all, give_room};
 pub(crate) use conntrack::Connections;
 pub(crate) use nfacct::generate_for_lab;
@@ -59,7 +59,7 @@ pub struct Lab {
     /// Those of the documents that stand now whose rules remember clients.
     remembering: Vec<Document>,
     runtime: Runtime,
-    processor: usize,
+    cpu: usize,
     barrier: Option<Barrier>,
     retired: Vec<Channel>,
     _stamping: OwnedFd,
@@ -119,22 +119,11 @@ impl Lab {
             install::install_all(&namespaces, documents, backend, join)?
         };
         namespaces.extend(others);
-        let processor = barrier::stay_on_one_processor();
-        let processor =
-            processor.map_err(|errno| LabError::Sandbox { what: "binding to a processor", source: errno.into() })?;
-        let barrier = Barrier::open(&namespaces[UNDERLAY], processor)?;
+        let cpu = barrier::stay_on_one_cpu();
+        let cpu = cpu.map_err(|errno| LabError::Sandbox { what: "binding to a cpu", source: errno.into() })?;
+        let barrier = Barrier::open(&namespaces[UNDERLAY], cpu)?;
         let (barrier, retired, remembering) = (Some(barrier), Vec::new(), memory::remembering(documents));
-        Ok(Self {
-            topology,
-            namespaces,
-            backend,
-            remembering,
-            runtime,
-            processor,
-            barrier,
-            retired,
-            _stamping: stamping,
-        })
+        Ok(Self { topology, namespaces, backend, remembering, runtime, cpu, barrier, retired, _stamping: stamping })
     }
 
     /// The plan that this lab was built from.
@@ -195,19 +184,19 @@ impl Lab {
         Channel::open(namespace, interface)
     }
 
-    /// Waits until everything that was queued in the kernel before has been worked off: see [`barrier`].
+    /// Waits until everything that was queued in the kernel before has been processed: see [`barrier`].
     pub(crate) fn pass_barrier(&mut self) -> Result<(), LabError> {
         self.barrier.as_mut().map_or(Ok(()), Barrier::pass)
     }
 
-    /// The processor that the lab's thread stays on.
-    pub(crate) fn processor(&self) -> usize {
-        self.processor
+    /// The CPU that the lab's thread stays on.
+    pub(crate) fn cpu(&self) -> usize {
+        self.cpu
     }
 
-    /// A barrier for a thread that stays on another processor: see [`stay_on`].
-    pub(crate) fn barrier_on(&self, processor: usize) -> Result<Barrier, LabError> {
-        Barrier::open(&self.namespaces[UNDERLAY], processor)
+    /// A barrier for a thread that stays on another CPU: see [`stay_on`].
+    pub(crate) fn barrier_on(&self, cpu: usize) -> Result<Barrier, LabError> {
+        Barrier::open(&self.namespaces[UNDERLAY], cpu)
     }
 
     /// Empties the connection tables of all namespaces that pass packets on.

@@ -11,7 +11,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use super::LabError;
 use super::sandbox::NAMESPACES;
 
-/// Tells netns-rs where namespaces are named.
+/// The folder of named namespaces, for netns-rs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PrivateRun;
 
@@ -64,13 +64,13 @@ impl Namespace {
 /// afterwards. netns-rs would start a thread for it, and panics where it gets none.
 fn make(folder: &Path, name: &str) -> io::Result<()> {
     const THIS_THREADS: &str = "/proc/thread-self/ns/net";
-    let home = File::open(THIS_THREADS)?;
+    let origin = File::open(THIS_THREADS)?;
     let file = folder.join(name);
     File::create(&file)?;
     unshare(CloneFlags::CLONE_NEWNET)?;
     let none = None::<&str>;
     let named = mount(Some(THIS_THREADS), &file, none, MsFlags::MS_BIND, none);
-    setns(home, CloneFlags::CLONE_NEWNET)?;
+    setns(origin, CloneFlags::CLONE_NEWNET)?;
     Ok(named?)
 }
 

@@ -36,11 +36,11 @@ pub(crate) struct Message {
 }
 
 impl Socket {
-    /// Opens a socket that hears of the groups whose bits are set.
+    /// Opens a socket that joins the multicast groups whose bits are set.
     pub(crate) fn open(groups: u32) -> io::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkNetFilter)?;
-        // In a user namespace only as much as the system allows everybody.
+        // In a user namespace rmem_max applies.
         if setsockopt(&socket, sockopt::RcvBufForce, &ROOM).is_err() {
             setsockopt(&socket, sockopt::RcvBuf, &ROOM)?;
         }
@@ -48,11 +48,11 @@ impl Socket {
         Ok(Self(socket))
     }
 
-    /// Everything that has come. Netlink messages are there as soon as the kernel has done what they tell of.
+    /// Everything that has come. The kernel queues a message before the operation that it reports returns.
     ///
     /// # Errors
     ///
-    /// `ENOBUFS` where there was no room for all.
+    /// `ENOBUFS` when the receive buffer overflowed.
     pub(crate) fn messages(&self) -> io::Result<Vec<Message>> {
         let mut messages = Vec::new();
         let mut buffer = vec![0; 1 << 16];
@@ -65,7 +65,7 @@ impl Socket {
         }
     }
 
-    /// Sends a request and waits for the kernel's consent.
+    /// Sends a request and waits for the acknowledgement.
     pub(crate) fn request(&self, kind: u16, family: u8, resource: u16, attributes: &[u8]) -> io::Result<()> {
         self.send(kind, REQUEST | ACKNOWLEDGE, family, resource, attributes)?;
         self.messages()?.iter().try_for_each(Message::consent)
@@ -124,7 +124,7 @@ impl Message {
         self.attribute(wanted)?.first_chunk().copied().map(u64::from_be_bytes)
     }
 
-    /// The error that a message tells of, where it does.
+    /// The error that a message reports, if any.
     fn consent(&self) -> io::Result<()> {
         match (self.kind, self.error) {
             (ERROR, number) if number != 0 => Err(io::Error::from_raw_os_error(-number)),

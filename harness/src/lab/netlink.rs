@@ -20,7 +20,7 @@ use super::namespaces::Namespace;
 const BATCH: usize = 100;
 /// How many questions go in one message: their answers are larger.
 const QUESTIONS: usize = 25;
-/// After how long an answer is taken to be lost. The kernel answers before it takes the next message.
+/// The time after which a reply counts as lost. The kernel answers before it takes the next message.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Message = NetlinkMessage<RouteNetlinkMessage>;
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// A connection that nobody serves.
+    /// A connection without a peer.
     fn unserved() -> (Netlink, impl Sized) {
         let (connection, handle, _) = proto::new_connection(NETLINK_ROUTE).expect("a netlink socket");
         (Netlink { netns: "here".to_owned(), handle, requests: Vec::new(), operations: Vec::new() }, connection)

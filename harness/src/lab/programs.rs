@@ -13,7 +13,7 @@ use std::thread::{self, ScopedJoinHandle};
 use nix::unistd::{AccessFlags, access};
 
 use super::LabError;
-use super::barrier::{allowed_processors, leave_processor};
+use super::barrier::{allowed_cpus, leave_cpu};
 use super::call::{ADMINISTRATORS, CallError, Limits, call};
 use super::namespaces::Namespace;
 use crate::text::{printable, reason};
@@ -108,7 +108,7 @@ const NOT_EXECUTED: [i32; 2] = [126, 127];
 /// # Errors
 ///
 /// [`LabError::Missing`], [`LabError::NotExecutable`], [`LabError::Program`] where it cannot be run, [`LabError::LimitExceeded`] and
-/// [`LabError::Killed`]. That it failed is for the caller to see.
+/// [`LabError::Killed`]. The caller checks the exit status.
 pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     namespace: &Namespace,
     program: &str,
@@ -139,7 +139,7 @@ pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
     }
 }
 
-/// What a program says about its version on standard output, if it runs.
+/// The version that a program prints on standard output, if it runs.
 pub(crate) fn version(file: &Path) -> Option<String> {
     let output = call(Command::new(file).arg("--version"), b"", Limits::of(b"")).ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -163,9 +163,9 @@ pub(super) fn failed(namespace: &Namespace, program: &str, message: &dyn std::fm
     LabError::Program { program: program.to_owned(), netns: namespace.name().to_owned(), message: message.to_string() }
 }
 
-/// How many calls are carried out at the same time for each processor. A program that edits rules or connections mostly waits
+/// How many calls are carried out at the same time for each CPU. A program that edits rules or connections mostly waits
 /// for the kernel.
-const CALLS_PER_PROCESSOR: usize = 8;
+const CALLS_PER_CPU: usize = 8;
 
 /// Carries out calls, several at the same time: see [`during`].
 ///
@@ -180,7 +180,7 @@ where
 }
 
 /// Carries out calls of programs, several at the same time, while `meanwhile` runs in the calling thread; returns what that
-/// returns. The programs may use every processor, though a lab's own thread stays on one.
+/// returns. The programs may use every CPU, though a lab's own thread is bound to one.
 ///
 /// # Errors
 ///
@@ -194,7 +194,7 @@ where
     C: FnOnce() -> Result<(), LabError> + Send,
 {
     let calls: Vec<C> = calls.into_iter().collect();
-    let limit = allowed_processors().map_or(1, |processors| processors.len()) * CALLS_PER_PROCESSOR;
+    let limit = allowed_cpus().map_or(1, |cpus| cpus.len()) * CALLS_PER_CPU;
     let threads = calls.len().min(limit);
     let queue = Mutex::new(calls.into_iter().enumerate());
     thread::scope(|scope| {
@@ -216,8 +216,8 @@ fn work_off<C>(queue: &Mutex<impl Iterator<Item = (usize, C)>>) -> Vec<(usize, L
 where
     C: FnOnce() -> Result<(), LabError>,
 {
-    // Where that is not allowed, the programs share the lab's processor.
-    let _ = leave_processor();
+    // Where that is not allowed, the programs share the lab's CPU.
+    let _ = leave_cpu();
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     iter::from_fn(next).filter_map(|(index, call)| call().err().map(|error| (index, error))).collect()
 }
@@ -233,7 +233,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::sync::atomic::Ordering::SeqCst;
 
-    use super::super::barrier::processors_of;
+    use super::super::barrier::cpus_of;
     use super::*;
 
     #[test]
@@ -243,28 +243,28 @@ mod tests {
     }
 
     #[test]
-    fn a_call_may_use_all_processors() {
+    fn a_call_may_use_all_cpus() {
         use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
         use nix::unistd::Pid;
         let this_thread = Pid::from_raw(0);
-        let allowed = allowed_processors().expect("the process has processors");
+        let allowed = allowed_cpus().expect("the process has cpus");
         let mut one = CpuSet::new();
         one.set(allowed[0]).expect("it exists");
         sched_setaffinity(this_thread, &one).expect("this thread can be bound");
         let seen = Mutex::default();
         let look = || {
-            let processors = sched_getaffinity(this_thread).expect("a thread has processors");
-            *seen.lock().expect("nobody panics") = processors_of(&processors);
+            let cpus = sched_getaffinity(this_thread).expect("a thread has cpus");
+            *seen.lock().expect("no thread panics") = cpus_of(&cpus);
             Ok(())
         };
         at_once([look]).expect("it is carried out");
-        assert_eq!(*seen.lock().expect("nobody panics"), allowed);
+        assert_eq!(*seen.lock().expect("no thread panics"), allowed);
     }
 
-    /// A thousand calls are all carried out, but never a thousand at the same time; of their errors the first is told.
+    /// A thousand calls are all carried out, but never a thousand at the same time; the first of their errors is returned.
     #[test]
     fn not_all_calls_are_under_way_at_once() {
-        let limit = allowed_processors().expect("the process has processors").len() * CALLS_PER_PROCESSOR;
+        let limit = allowed_cpus().expect("the process has cpus").len() * CALLS_PER_CPU;
         let (running, most, ended) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         let (running, most, ended) = (&running, &most, &ended);
         let calls = (0..1000).map(|number| {

@@ -10,7 +10,7 @@ use crate::topology::{Netns, Sysctl};
 /// The settings of namespaces.
 const NET: &str = "/proc/sys/net";
 
-/// Where the building of a namespace stands.
+/// The stage of building a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     /// There is the loopback alone.
@@ -19,7 +19,7 @@ pub(super) enum Stage {
     Up,
 }
 
-/// True where the kernel speaks IPv6. It does not when it was started with `ipv6.disable=1`, or has no such module.
+/// Whether the kernel supports IPv6. It does not when it was booted with `ipv6.disable=1` or lacks the module.
 pub(crate) fn has_ipv6() -> bool {
     Path::new(NET).join("ipv6/conf").exists()
 }

@@ -9,8 +9,7 @@ use crate::topology::NetnsId;
 const PROGRAM: &str = "nft";
 
 /// The table of these rules. It comes before all others, sets one bit of every packet and accepts, so that no verdict depends on
-/// it. What the bit is for, the kernel itself knows: nftables, iptables-nft and iptables-legacy tell of each rule that such a
-/// packet meets.
+/// it. nftables, iptables-nft and iptables-legacy report each rule that a packet with this bit matches.
 pub(crate) const TRACING_TABLE: &str = "svclab-trace";
 
 impl Lab {

@@ -34,7 +34,7 @@ pub fn json(all: &[Mutants]) -> Result<String, serde_json::Error> {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "svclab mutate --format json")]
-pub(crate) struct Document<'a> {
+pub struct Document<'a> {
     version: u32,
     status: &'static str,
     total: Counts,

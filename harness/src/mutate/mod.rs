@@ -11,7 +11,7 @@
 mod candidate;
 mod counts;
 mod forecast;
-pub(crate) mod json;
+pub mod json;
 mod mutant;
 mod render;
 mod trial;
@@ -30,7 +30,7 @@ pub use render::{Style, summary, table};
 /// How mutants are tried.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How many labs run at the same time; `None` stands for one a processor.
+    /// How many labs run at the same time; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
     /// What installs iptables rules.
     pub backend: Backend,

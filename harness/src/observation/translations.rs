@@ -1,4 +1,4 @@
-//! What rules themselves have counted, and whether receivers got as much.
+//! The rules' own counters, compared with what receivers got.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,12 +7,12 @@ use std::net::{IpAddr, SocketAddr};
 use super::Tally;
 use crate::text::grouped;
 
-/// How many connections rules have translated, as their own counters say.
+/// Connections that rules have translated, by their own counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Translations {
     /// To each destination that a rule has for itself.
     exact: BTreeMap<SocketAddr, u64>,
-    /// By rules that lead to several destinations; a counter does not tell these apart.
+    /// By rules with several destinations, which a counter does not distinguish.
     shared: BTreeMap<Destinations, u64>,
     /// In each namespace.
     by_place: BTreeMap<String, u64>,
@@ -47,14 +47,14 @@ impl Destinations {
     }
 }
 
-/// A destination for which rules have counted something else than its receiver.
+/// A destination for which the rules' counters and the receiver disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disagreement {
     /// The destination.
     pub at: SocketAddr,
     /// Connections that rules translated to it.
     pub translated: u64,
-    /// Flows that came out there.
+    /// Flows delivered there.
     pub delivered: u64,
 }
 
@@ -107,8 +107,8 @@ impl Translations {
         self
     }
 
-    /// Whether flows went to a destination whose number can be told from the counters.
-    pub(super) fn tell_of(&self, at: &SocketAddr) -> bool {
+    /// Whether the counters give a number for some destination that flows were sent to.
+    pub(super) fn counts_for(&self, at: &SocketAddr) -> bool {
         self.exact.contains_key(at) && !self.shared.iter().any(|(to, connections)| *connections > 0 && to.may_be(at))
     }
 
@@ -118,8 +118,8 @@ impl Translations {
     /// What comes out where no rule leads to was not translated, and what rules lead to where nothing comes out was translated
     /// once more: neither is compared. Nor are destinations that rules with several have sent flows to as well.
     pub(super) fn disagreements(&self, tally: &Tally) -> Vec<Disagreement> {
-        let told = self.exact.iter().filter(|(at, _)| self.tell_of(at));
-        let each = told.filter_map(|(at, translated)| {
+        let counted = self.exact.iter().filter(|(at, _)| self.counts_for(at));
+        let each = counted.filter_map(|(at, translated)| {
             let (at, translated, delivered) = (*at, *translated, *tally.delivered.get(at)?);
             Some(Disagreement { at, translated, delivered })
         });

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use svclab_rules::iptables::{self, Match, Target};
-use svclab_rules::nftables::{self, Statement, Verdict};
+use svclab_rules::ruleset::Rule;
 use svclab_rules::walk::{Evaluated, Hook, Packet, Step};
 
 use super::{Network, RulePlace, Stage};
@@ -19,7 +18,7 @@ pub struct MatchedRule<'n> {
     /// Where the packet went from there.
     pub next_hook: NextHook<'n>,
     /// The rule.
-    pub rule: AnyRule<'n>,
+    pub rule: Rule<'n>,
     /// The packet as it came to the hook.
     pub packet: Packet,
 }
@@ -66,71 +65,6 @@ impl<'n> NextHook<'n> {
     }
 }
 
-/// A rule in its language, with what it stands among.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum AnyRule<'n> {
-    /// One of iptables.
-    Iptables {
-        /// The rule.
-        rule: &'n iptables::Rule,
-        /// All rules of its chain.
-        chain: &'n [iptables::Rule],
-    },
-    /// One of nftables.
-    Nftables {
-        /// The rule.
-        rule: &'n nftables::Rule,
-        /// All rules of its chain.
-        chain: &'n [nftables::Rule],
-        /// Its table.
-        table: &'n nftables::Table,
-    },
-}
-
-impl AnyRule<'_> {
-    /// How many rules its chain has.
-    pub fn of(self) -> usize {
-        match self {
-            Self::Iptables { chain, .. } => chain.len(),
-            Self::Nftables { chain, .. } => chain.len(),
-        }
-    }
-
-    /// Whether it takes every packet to one other chain.
-    fn only_leads(self) -> bool {
-        match self {
-            Self::Iptables { rule, .. } => rule.next_chain().is_some() && asks_nothing(rule),
-            Self::Nftables { rule, .. } => {
-                let leads =
-                    matches!(rule.statements.as_slice(), [Statement::Verdict(Verdict::Jump(_) | Verdict::Goto(_))]);
-                rule.conditions.is_empty() && leads
-            }
-        }
-    }
-
-    /// Whether it does something to packets, beside leading them to other rules.
-    fn acts(self) -> bool {
-        match self {
-            Self::Iptables { rule, .. } => {
-                !matches!(rule.target, None | Some(Target::Jump(_) | Target::Goto(_) | Target::Return))
-            }
-            Self::Nftables { rule, .. } => {
-                let leads = |one: &Statement| {
-                    matches!(one, Statement::Verdict(_) | Statement::Lookup(..) | Statement::Balance(_))
-                };
-                !rule.statements.iter().all(leads)
-            }
-        }
-    }
-}
-
-/// Whether a rule takes every packet.
-fn asks_nothing(rule: &iptables::Rule) -> bool {
-    let iptables::Rule { source, destination, in_interface, out_interface, protocol, fragment, matches, .. } = rule;
-    let ends = [source.is_some(), destination.is_some(), in_interface.is_some(), out_interface.is_some()];
-    ends == [false; 4] && protocol.is_none() && fragment.is_none() && matches.iter().all(Match::always_holds)
-}
-
 /// A rule that decided about a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decisive {
@@ -171,8 +105,8 @@ impl Network<'_> {
             for one in self.met(stage).into_iter().rev() {
                 let is_met = matches!(one.did, Evaluated::Match(_) | Evaluated::Stop);
                 let leads = led_to.last().is_some_and(|next| one.next_hook.chain() == Some(next.place.chain.as_str()));
-                if is_met && (leads || one.next_hook.is_end() || one.rule.acts()) {
-                    led_to.push(Decisive { hook: stage.hook, only_leads: one.rule.only_leads(), place: one.place });
+                if is_met && (leads || one.next_hook.is_end() || one.rule.has_effect()) {
+                    led_to.push(Decisive { hook: stage.hook, only_leads: one.rule.only_jumps(), place: one.place });
                 }
             }
             met.extend(led_to.into_iter().rev());

@@ -43,7 +43,7 @@ use machine::Machine;
 use packet_state::{Budget, Home, PacketState};
 use traversal::Traversal;
 
-pub use matched_rule::{AnyRule, Decisive, MatchedRule, NextHook};
+pub use matched_rule::{Decisive, MatchedRule, NextHook};
 pub use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
 
 /// A new flow, as its sender sends it.
@@ -168,7 +168,7 @@ impl<'a> Network<'a> {
     /// A rule as its language writes it, by its place; its number counts from 1.
     pub fn rule_text(&self, netns: NetnsId, family: Family, table: &str, chain: &str, number: usize) -> Option<String> {
         let rules = self.machines[netns].rules(family)?;
-        Some(rules.text(chain, rules.numbered(table, chain, number)?))
+        Some(rules.numbered(table, chain, number)?.print(family, chain))
     }
 
     /// The plan that is walked.

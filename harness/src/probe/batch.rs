@@ -1,4 +1,4 @@
-//! Many frames by one call of the kernel.
+//! Many frames in one system call.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::RawFd;
@@ -13,7 +13,7 @@ use crate::wire::Template;
 pub(super) const BATCH: usize = 64;
 /// The bytes of a frame that counting needs.
 pub(super) const SNAP: usize = 128;
-/// After how long a socket that takes no packet is taken to be stuck.
+/// The time after which a socket that accepts no packet counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Frames or packets that are sent together.
@@ -26,8 +26,8 @@ pub(super) fn send_all(fd: RawFd, frames: &Frames, length: usize) -> io::Result<
     while !left.is_empty() {
         let slices: Vec<[IoSlice<'_>; 1]> = left.iter().map(|frame| [IoSlice::new(&frame[..length])]).collect();
         let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(slices.len(), None);
-        let nobody = vec![None; slices.len()];
-        match sendmmsg(fd, &mut headers, &slices, nobody, [], MsgFlags::empty()) {
+        let unaddressed = vec![None; slices.len()];
+        match sendmmsg(fd, &mut headers, &slices, unaddressed, [], MsgFlags::empty()) {
             Ok(sent) => left = &left[sent.count().max(1)..],
             // A DROP in OUTPUT: the packet is lost, which the count will say.
             Err(Errno::EPERM) => left = &left[1..],

@@ -1,4 +1,4 @@
-//! What has come out of many flows.
+//! Delivered flows, counted.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -7,14 +7,14 @@ use super::outlets::Outlets;
 use crate::observation::Tally;
 use crate::wire::{self, Content, Tag};
 
-/// What has been counted so far. Flows are told apart within a window, so that memory stays bounded.
+/// What has been counted so far. Flows are distinguished within a window, so that memory stays bounded.
 pub(super) struct Count {
     tally: Tally,
     /// The tag of the window's first flow.
     first_tag: u64,
     /// How many flows of the window were sent.
     sent: usize,
-    /// How often the flow of each tag of the window came out.
+    /// How often the flow of each tag of the window was delivered.
     seen: Vec<u8>,
     came_out: Vec<(SocketAddr, IpAddr)>,
     /// The source ports of the window's flows, as they were sent.
@@ -22,7 +22,7 @@ pub(super) struct Count {
     order: Order,
 }
 
-/// Stands for a flow that has not come out.
+/// Marks a flow that has not been delivered.
 const NOWHERE: (SocketAddr, IpAddr) = {
     let unspecified = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     (SocketAddr::new(unspecified, 0), unspecified)
@@ -43,7 +43,7 @@ impl Count {
         }
     }
 
-    /// From now on flows are sent whose tags begin with this one. What was sent and not added up before is forgotten.
+    /// From now on flows are sent whose tags begin with this one. Flows that were not added up before are dropped.
     pub(super) fn open_window(&mut self, first_tag: u64) {
         self.first_tag = first_tag;
         self.sent = 0;
@@ -58,7 +58,7 @@ impl Count {
         tag
     }
 
-    /// The flows of the window that have come out nowhere so far, each with its source port and its tag.
+    /// The flows of the window that have not been delivered so far, each with its source port and its tag.
     pub(super) fn missing(&self) -> Vec<(u16, Tag)> {
         let flows = self.seen[..self.sent].iter().zip(&self.ports).zip(self.first_tag..);
         flows.filter(|((times, _), _)| **times == 0).map(|((_, port), tag)| (*port, Tag::new(tag))).collect()
@@ -80,7 +80,7 @@ impl Count {
         }
     }
 
-    /// A packet came out at its receiver; `None` where it belongs to no flow.
+    /// A packet was delivered; `None` where it belongs to no flow.
     #[inline]
     pub(super) fn came_out(&mut self, tag: Option<Tag>, flow: wire::Flow) {
         let index =

@@ -1,4 +1,4 @@
-//! Flows that are followed: their first packets are sent, receivers answer, and everything is watched until nothing moves.
+//! Flows that are followed: first packets are sent, receivers answer, and taps are read until nothing is in flight.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,8 +13,8 @@ use crate::observation::FlowObservation;
 use crate::topology::NetnsId;
 use crate::wire::{self, Packet};
 
-/// Flows that are under way at the same time at most: far fewer than the 1,000 packets that a processor's backlog holds, also where
-/// each is answered and every kernel on its way has something to say.
+/// Flows that are in flight at the same time at most: far fewer than the 1,000 packets that a CPU's backlog holds, even if
+/// each is answered and every kernel on the path sends a packet of its own.
 const TOGETHER: usize = 64;
 
 /// A flow that is to be followed.
@@ -30,13 +30,13 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Whether the node of its sender answers others differently while this is under way: see [`RawListeners`](super::raw listeners::RawListeners).
+    /// Whether the node of its sender answers others differently while this is in flight: see [`RawListeners`](super::raw_listeners::RawListeners).
     fn must_be_alone(&self) -> bool {
         self.protocol == Protocol::Sctp && !matches!(self.sender, Sender::Wire(_))
     }
 }
 
-/// Flows that are under way.
+/// Flows that are in flight.
 #[derive(Default)]
 struct Followed {
     flows: Vec<One>,
@@ -61,7 +61,7 @@ struct Answer {
 impl Prober<'_> {
     /// Sends the first packet of each flow, lets receivers answer, and watches until nothing moves.
     ///
-    /// A packet that circles until its time to live is over is seen some hundred times. Where so many flows do so that taps
+    /// A packet that loops until its time to live is over is seen some hundred times. Where so many flows do so that taps
     /// have no room, nothing is known of any: they are sent again, half as many at a time from then on.
     pub(super) fn follow_flows(&mut self, wanted: &[Wanted]) -> Result<Vec<FlowObservation>, ProbeError> {
         let mut observed = Vec::with_capacity(wanted.len());
@@ -85,7 +85,7 @@ impl Prober<'_> {
         Ok(observed)
     }
 
-    /// Follows flows that are under way at the same time. Whatever comes of them, kernels answer later probes as they did
+    /// Follows flows that are in flight at the same time. Whatever comes of them, kernels answer later probes as they did
     /// before.
     fn follow_for_a_while(&mut self, wanted: &[Wanted]) -> Result<Followed, ProbeError> {
         let heard_before =
@@ -95,10 +95,10 @@ impl Prober<'_> {
         followed
     }
 
-    /// Waits until nothing of earlier flows is under way.
+    /// Waits until nothing of earlier flows is in flight.
     pub(super) fn settle(&mut self) -> Result<(), ProbeError> {
         match self.until_quiet(|prober| prober.look(&mut Followed::default())) {
-            // What was missed so far is of flows that nobody follows any more.
+            // Packets missed so far belong to flows that are no longer followed.
             Err(ProbeError::Overrun { .. }) => Ok(()),
             quiet => quiet,
         }
@@ -129,7 +129,7 @@ impl Prober<'_> {
             return Ok(One { sender, watch, _started: None });
         }
         self.listen_in(sender.netns(), protocol)?;
-        // Also where the kernel would not send there is something to hear: a REJECT in OUTPUT says so by ICMP.
+        // Also where the kernel would not send there is something to receive: a REJECT in OUTPUT says so by ICMP.
         let started = sender.start(self.lab, to, protocol, port, tag)?;
         let mut watch = Watch::new(started.flow, tag, self.lab.name_of(sender.netns()), None);
         if let Some(rejection) = &started.unsent {
@@ -145,10 +145,10 @@ impl Prober<'_> {
         }
     }
 
-    /// Reads everything that was seen and heard, and lets receivers and senders react. Returns how many packets there were.
+    /// Reads everything that was seen and received, and lets receivers and senders react. Returns how many packets there were.
     fn look(&mut self, followed: &mut Followed) -> Result<usize, ProbeError> {
         let (mut packets, answers) = self.see(followed)?;
-        packets += self.hear(followed)?;
+        packets += self.receive(followed)?;
         for Answer { netns, packet, via } in answers {
             self.put(netns, &packet, via)?;
         }
@@ -160,7 +160,7 @@ impl Prober<'_> {
         let (mut packets, mut answers) = (0, Vec::new());
         let mut buffer = [0; 2048];
         for tap in &self.taps {
-            // Where packets circle, there is always one more.
+            // Where packets loop, there is always one more.
             while packets <= MOST_PACKETS
                 && let Some(passing) = tap.next(self.lab.topology(), &mut buffer)?
             {
@@ -184,11 +184,11 @@ impl Prober<'_> {
     }
 
     /// What kernels delivered locally; processes answer at once. Returns how many packets that were.
-    fn hear(&self, followed: &mut Followed) -> Result<usize, ProbeError> {
+    fn receive(&self, followed: &mut Followed) -> Result<usize, ProbeError> {
         let mut packets = 0;
         for (&netns, raw_listeners) in &self.raw_listeners {
             let mut answered = Ok(());
-            let heard = raw_listeners.hear(|packet| {
+            let received = raw_listeners.receive(|packet| {
                 packets += 1;
                 let Some(One { sender, watch, .. }) = followed.of(&packet) else { return };
                 if sender.netns() == netns && watch.is_for_sender(&packet) {
@@ -202,7 +202,7 @@ impl Prober<'_> {
                     answered = std::mem::replace(&mut answered, Ok(())).and(answer);
                 }
             });
-            heard.and(answered).map_err(|source| self.socket_error(netns, "listening for local packets", source))?;
+            received.and(answered).map_err(|source| self.socket_error(netns, "listening for local packets", source))?;
         }
         Ok(packets)
     }
@@ -239,11 +239,11 @@ mod tests {
     use crate::scenario::{self, Probe, Scenario, Step};
     use crate::{documents, testing, topology};
 
-    /// How many flows circle at the same time.
+    /// How many flows loop at the same time.
     const FLOWS: usize = 32;
 
-    /// Follows many flows that circle between router and node, with so many bytes of room for what each tap sees.
-    fn circle(room: usize) -> Result<Vec<ObservedOutcome>, ProbeError> {
+    /// Follows many flows that loop between router and node, with so many bytes of room for what each tap sees.
+    fn loops(room: usize) -> Result<Vec<ObservedOutcome>, ProbeError> {
         let path = Path::new("../scenarios/load-balancer/unserved-port.yaml");
         let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let documents = documents::generate(&scenario, &scenario.cluster).unwrap();
@@ -271,13 +271,13 @@ mod tests {
     fn flows_that_overrun_a_tap_together_are_followed_fewer_at_a_time() {
         testing::privileged(|| {
             // Enough for the few hundred sightings of one circling packet, not for those of all.
-            let outcomes = circle(512 << 10).unwrap();
+            let outcomes = loops(512 << 10).unwrap();
             assert_eq!(outcomes.len(), FLOWS);
             assert!(outcomes.iter().all(|outcome| matches!(outcome, ObservedOutcome::Dropped { .. })), "{outcomes:?}");
         });
     }
 
-    /// Nodes forget connections before flows start, and never while answers are under way that need them.
+    /// Nodes forget connections before flows start, and never while answers are in flight that need them.
     #[test]
     fn flows_are_answered_when_source_ports_run_out() {
         let path = Path::new("../scenarios/seeds/001-kind-clusterip.yaml");
@@ -304,8 +304,8 @@ mod tests {
     #[test]
     fn a_flow_that_overruns_a_tap_alone_is_an_error() {
         testing::privileged(|| {
-            let told = circle(1);
-            assert!(matches!(told, Err(ProbeError::Overrun { .. })), "{told:?}");
+            let result = loops(1);
+            assert!(matches!(result, Err(ProbeError::Overrun { .. })), "{result:?}");
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Probes: packets are sent in a lab, and followed until none is under way any more.
+//! Probes: packets are sent in a lab and followed until none is in flight.
 
 mod batch;
 mod count;
@@ -50,22 +50,22 @@ pub enum ProbeError {
     #[error("no source port is left for a flow")]
     NoPort,
     /// The lab has no such vantage point.
-    #[error("nobody in the lab is {0:?}")]
+    #[error("the lab has no vantage point {0:?}")]
     NoSender(Vantage),
     /// The sender has no address of the destination's family.
-    #[error("the sender has no address to reach {0} from")]
+    #[error("the sender has no address of the family of {0}")]
     NoAddress(SocketAddr),
     /// Only packets of outside hosts are handed to a node of one's choice.
-    #[error("only an outside host's packet can be handed to a node: leave `@NODE` out")]
+    #[error("only an outside host's packet can be handed to a node: remove `@NODE`")]
     NotHanded,
-    /// Packets go on for ever.
-    #[error("packets go round in the lab without end")]
+    /// Packets loop without end.
+    #[error("packets loop in the lab")]
     Endless,
-    /// Rules and receivers have counted differently, and no flow was lost or doubled: svclab's own account is wrong.
-    #[error("the rules' own counters contradict what arrived: {}", list(.0))]
+    /// The rules' counters and the receivers disagree although no flow was lost or doubled: svclab's count is wrong.
+    #[error("the rules' counters contradict what arrived: {}", list(.0))]
     Miscounted(Vec<Disagreement>),
-    /// More packets came than there was room for, so what came of the probe is not known.
-    #[error("{count} packets at {place} came faster than they could be read")]
+    /// A receive buffer overflowed, so the result of the probe is unknown.
+    #[error("{count} packets at {place} were lost because they arrived faster than svclab reads")]
     Overrun {
         /// The namespace.
         place: String,
@@ -93,7 +93,7 @@ pub struct Prober<'lab> {
 }
 
 impl<'lab> Prober<'lab> {
-    /// Opens the lab's eyes: a tap in every namespace that forwards packets.
+    /// Opens a tap in every namespace that forwards packets.
     ///
     /// # Errors
     ///
@@ -123,8 +123,8 @@ impl<'lab> Prober<'lab> {
         }
     }
 
-    /// Lets others see how far counting is.
-    pub fn tell(&mut self, progress: &Arc<Progress>) {
+    /// Reports progress of counting to a shared counter.
+    pub fn report_to(&mut self, progress: &Arc<Progress>) {
         self.progress = Arc::clone(progress);
     }
 
@@ -166,7 +166,7 @@ impl<'lab> Prober<'lab> {
     ///
     /// # Errors
     ///
-    /// Where the lab fails or has no such sender. A packet that is refused or lost is an observation, not an error.
+    /// Where the lab fails or has no such sender. A packet that is rejected or lost is an observation, not an error.
     pub fn send(&mut self, probe: &Probe, flows: u64) -> Result<Observation, ProbeError> {
         if probe.flows == Flows::Exactly(1) {
             let flow = self.send_together(std::slice::from_ref(probe))?.swap_remove(0);
@@ -175,9 +175,9 @@ impl<'lab> Prober<'lab> {
         self.count(probe, flows).map(Observation::Tally)
     }
 
-    /// Follows one flow of each probe, many at the same time: for flows that do not depend on each other. What came of each
-    /// is told in the order of the probes. Where packets come faster than they can be read, nodes forget connections, and
-    /// the flows in question are sent again, fewer at a time.
+    /// Follows one flow of each probe, many at the same time: for flows that do not depend on each other. Results
+    /// are in the order of the probes. Where packets arrive faster than they can be read, nodes forget connections, and the flows
+    /// are sent again, fewer at a time.
     ///
     /// # Errors
     ///
@@ -200,8 +200,8 @@ impl<'lab> Prober<'lab> {
         Ok(Wanted { sender, to, protocol: probe.protocol, port: probe.source_port, via })
     }
 
-    /// Lets a function look after each of many markers, until that has seen nothing for as long as a packet can go unseen. The
-    /// function returns how many packets it saw.
+    /// Calls a function after each barrier frame until it has seen no packet for as long as one can stay unseen. The function
+    /// returns the number of packets it saw.
     fn until_quiet(&mut self, mut look: impl FnMut(&mut Self) -> Result<usize, ProbeError>) -> Result<(), ProbeError> {
         until_quiet(|| {
             self.lab.pass_barrier()?;
@@ -264,7 +264,7 @@ impl<'lab> Prober<'lab> {
         }
     }
 
-    /// Hears a protocol in a namespace from now on.
+    /// Opens raw listeners for a protocol in a namespace.
     fn listen_in(&mut self, netns: NetnsId, protocol: Protocol) -> Result<(), LabError> {
         self.raw_listeners.entry(netns).or_default().prick(self.lab, netns, protocol)
     }
@@ -276,7 +276,7 @@ impl<'lab> Prober<'lab> {
     }
 
     /// Makes sure that flows which start together get source ports that no earlier flow had, as far as any node knows: where too few
-    /// are left, nodes forget all connections. Only while nothing is under way, for a flow's answers depend on its connection.
+    /// are left, nodes forget all connections. Only while nothing is in flight, for a flow's answers depend on its connection.
     fn provide_ports(&mut self, flows: usize) -> Result<(), LabError> {
         if !self.ports.has(flows) {
             self.lab.flush_connections()?;

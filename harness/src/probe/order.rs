@@ -6,7 +6,7 @@ use crate::stats::Contingency;
 
 /// With more endpoints than this, flows are not paired: the tables would be larger than anything that could be seen in them.
 const MOST_ENDPOINTS: usize = 64;
-/// Source ports are told apart by their last three bits: what is dealt out in turn repeats itself in them.
+/// Source ports are classed by their last three bits: a round robin repeats itself in them.
 const PORT_CLASSES: usize = 8;
 
 /// What flows that were sent one after the other have in common.
@@ -32,7 +32,7 @@ impl Order {
         }
     }
 
-    /// The next flow, from this port, came out at this endpoint; `None` where it did not come out once.
+    /// The next flow, from this port, arrived at this endpoint; `None` where it did not arrive once.
     #[inline]
     pub(super) fn next(&mut self, port: u16, endpoint: Option<SocketAddr>) {
         let endpoint = endpoint.and_then(|endpoint| self.number(endpoint));

@@ -1,13 +1,13 @@
-//! Who is behind the interfaces of a namespace that forwards packets.
+//! The pods and hosts behind the interfaces of a forwarding namespace.
 
 use std::net::IpAddr;
 
 use crate::topology::{NetnsId, Role, Topology};
 
-/// The pods and hosts that packets of one namespace come out at, by interface.
+/// The pods and hosts that one namespace delivers packets to, by interface.
 ///
-/// A packet has come out where it leaves by the interface of a pod or host that has its destination's address on its
-/// wire. Pods with rules of their own pass packets on: to get into such a pod is no way to come out.
+/// A packet is delivered when it leaves by the interface of a pod or host that has its destination address on its wire. Pods
+/// with rules of their own forward packets, so entering such a pod is not a delivery.
 pub(super) struct Outlets {
     behind: Vec<Option<Outlet>>,
 }
@@ -33,7 +33,7 @@ impl Outlets {
         Self { behind }
     }
 
-    /// Who gets a packet that leaves by an interface, where that is the pod or host that it is for.
+    /// The receiver of a packet that leaves by an interface, where that is the pod or host with its destination address.
     #[inline]
     pub(super) fn receiver(&self, interface: u32, destination: IpAddr) -> Option<NetnsId> {
         let outlet = self.behind.get(interface as usize)?.as_ref()?;

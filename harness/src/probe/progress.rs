@@ -1,9 +1,9 @@
-//! How far counting is, for whoever shows it.
+//! Progress of counting.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many flows are being counted. One value is shared by all labs of a run; nobody waits for who reads it.
+/// The number of flows being counted, shared by all labs of a run; reading it blocks no lab.
 #[derive(Debug, Default)]
 pub struct Progress(Mutex<Sums>);
 
@@ -15,8 +15,7 @@ struct Sums {
 }
 
 impl Progress {
-    /// How many flows were counted, and how many there will be at most: of all counts since there was last none under way.
-    /// Nothing of nothing where none is.
+    /// Flows counted and the most that there will be, over all counts since the last idle moment; zeros where none is running.
     pub fn flows(&self) -> (u64, u64) {
         self.change(|sums| (sums.counted, sums.wanted))
     }
@@ -35,7 +34,7 @@ impl Progress {
     }
 }
 
-/// A count that is under way until this is dropped.
+/// A count that is in flight until this is dropped.
 #[derive(Debug)]
 pub(super) struct Counting {
     of: Arc<Progress>,

@@ -1,4 +1,4 @@
-//! What a process on a node hears: packets that the node's kernel delivers locally, after all translation.
+//! Raw sockets on nodes: packets that a node's kernel delivers locally, after all translation.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -18,16 +18,16 @@ use crate::wire::Packet;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
-/// Raw sockets in a namespace: those of ICMP, and those of the protocols that are spoken there.
+/// Raw sockets in a namespace: for ICMP, and for the protocols in use there.
 ///
-/// A kernel without SCTP answers an INIT by ICMP protocol unreachable, unless a raw socket gets it. So a protocol is heard
-/// only where and while somebody speaks it.
+/// A kernel without SCTP answers an INIT by ICMP protocol unreachable, unless a raw socket gets it. So there is a
+/// listener for a protocol only where and while a process uses it.
 #[derive(Default)]
 pub(super) struct RawListeners {
-    sockets: Vec<Ear>,
+    sockets: Vec<RawListener>,
 }
 
-struct Ear {
+struct RawListener {
     socket: Socket,
     protocol: u8,
     /// In IPv6 a raw socket gets no IP header: the next header's number is known from the socket alone.
@@ -36,54 +36,54 @@ struct Ear {
 }
 
 impl RawListeners {
-    /// Hears a protocol and its rejections in a namespace from now on.
+    /// Opens listeners for a protocol and its rejections in a namespace.
     pub(super) fn prick(&mut self, lab: &Lab, netns: NetnsId, protocol: Protocol) -> Result<(), LabError> {
         let number = protocol.number();
         let wanted = [(Domain::IPV4, ICMP), (Domain::IPV6, ICMPV6), (Domain::IPV4, number), (Domain::IPV6, number)];
-        // A kernel may be without IPv6 where nobody has such an address.
+        // A kernel may lack IPv6 if no machine has an IPv6 address.
         let spoken = |domain: Domain| domain == Domain::IPV4 || lab.topology().has_ipv6();
         let missing = wanted.into_iter().filter(|(domain, number)| spoken(*domain) && !self.has(*domain, *number));
         let opened = lab.inside(netns, || {
-            missing.map(|(domain, number)| Ear::open(domain, number)).collect::<io::Result<Vec<_>>>()
+            missing.map(|(domain, number)| RawListener::open(domain, number)).collect::<io::Result<Vec<_>>>()
         })?;
         let place = &lab.topology().namespaces[netns].name;
         self.sockets.extend(opened.map_err(LabError::socket(place, "opening a raw socket"))?);
         Ok(())
     }
 
-    /// The numbers of the protocols that are heard.
+    /// The numbers of the protocols with a listener.
     pub(super) fn protocols(&self) -> Vec<u8> {
-        self.sockets.iter().map(|ear| ear.protocol).collect()
+        self.sockets.iter().map(|listener| listener.protocol).collect()
     }
 
-    /// Hears only these from now on.
+    /// Closes all other listeners.
     pub(super) fn keep(&mut self, protocols: &[u8]) {
-        self.sockets.retain(|ear| protocols.contains(&ear.protocol));
+        self.sockets.retain(|listener| protocols.contains(&listener.protocol));
     }
 
     fn has(&self, domain: Domain, number: u8) -> bool {
-        self.sockets.iter().any(|ear| ear.protocol == number && ear.is_ipv6 == (domain == Domain::IPV6))
+        self.sockets.iter().any(|listener| listener.protocol == number && listener.is_ipv6 == (domain == Domain::IPV6))
     }
 
-    /// How many packets were lost for lack of room since this was asked last.
+    /// Packets dropped since the last call because a receive buffer was full.
     pub(super) fn newly_lost(&self) -> io::Result<u32> {
-        self.sockets.iter().map(|ear| ear.losses.newly(&ear.socket)).sum()
+        self.sockets.iter().map(|listener| listener.losses.newly(&listener.socket)).sum()
     }
 
-    /// Hands every packet that was heard since the last call to a function.
-    pub(super) fn hear(&self, mut heard: impl FnMut(Packet)) -> io::Result<()> {
-        for ear in &self.sockets {
-            // Where packets circle, there is always one more.
+    /// Hands every packet received since the last call to a function.
+    pub(super) fn receive(&self, mut received: impl FnMut(Packet)) -> io::Result<()> {
+        for listener in &self.sockets {
+            // Where packets loop, there is always one more.
             for _ in 0..MOST_PACKETS {
-                let Some(packet) = ear.hear()? else { break };
-                packet.into_iter().for_each(&mut heard);
+                let Some(packet) = listener.receive()? else { break };
+                packet.into_iter().for_each(&mut received);
             }
         }
         Ok(())
     }
 }
 
-impl Ear {
+impl RawListener {
     fn open(domain: Domain, protocol: u8) -> io::Result<Self> {
         let socket = Socket::new(domain, Type::RAW, Some(SocketProtocol::from(i32::from(protocol))))?;
         socket.set_nonblocking(true)?;
@@ -96,7 +96,7 @@ impl Ear {
     }
 
     /// The next packet; `Some(None)` for one that cannot be read, `None` where there is none.
-    fn hear(&self) -> io::Result<Option<Option<Packet>>> {
+    fn receive(&self) -> io::Result<Option<Option<Packet>>> {
         let mut buffer = [0; 2048];
         let mut control = nix::cmsg_space!(nix::libc::in6_pktinfo);
         let mut slices = [IoSliceMut::new(&mut buffer)];
@@ -123,30 +123,30 @@ impl Ear {
     }
 }
 
-/// Deaf before it is closed.
-impl Drop for Ear {
+/// Stops receiving before it is closed.
+impl Drop for RawListener {
     fn drop(&mut self) {
         // A socket that cannot be bound is closed all the same.
         let _ = silence(&self.socket);
     }
 }
 
-/// Lets a raw socket take no packets any more, which closing alone may not do.
+/// Makes a raw socket stop receiving, which closing alone may not do.
 ///
-/// A child process that another thread is about to start holds copies of all sockets until it becomes its program. For so
-/// long a closed socket would go on to take packets, and the kernel would not refuse them.
+/// A child process that another thread is about to start holds copies of all sockets until it becomes its program. Until
+/// then a closed socket would still take packets, and the kernel would not reject them.
 ///
 /// # Errors
 ///
 /// Where the kernel does not bind it.
 pub(super) fn silence(raw: &Socket) -> io::Result<()> {
     /// A multicast group that no packet is sent to.
-    const NOBODY: Ipv6Addr = Ipv6Addr::new(0xff0e, 0, 0, 0, 0, 0, 0, 0);
-    let nobody = match raw.domain()? {
-        Domain::IPV6 => NOBODY.into(),
+    const UNUSED_GROUP: Ipv6Addr = Ipv6Addr::new(0xff0e, 0, 0, 0, 0, 0, 0, 0);
+    let unused = match raw.domain()? {
+        Domain::IPV6 => UNUSED_GROUP.into(),
         _ => Ipv4Addr::BROADCAST.into(),
     };
-    raw.bind(&SocketAddr::new(nobody, 0).into())
+    raw.bind(&SocketAddr::new(unused, 0).into())
 }
 
 /// Puts the IPv6 header back that the kernel took off.
@@ -171,30 +171,30 @@ mod tests {
     use rstest::rstest;
     use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 
-    use super::Ear;
+    use super::RawListener;
     use crate::testing::privileged;
 
-    /// A protocol that nobody speaks: RFC 3692 keeps it for experiments.
+    /// A protocol number reserved for experiments (RFC 3692).
     const EXPERIMENT: u8 = 253;
 
     #[rstest]
     #[case::ipv4(Domain::IPV4, "127.0.0.1:0")]
     #[case::ipv6(Domain::IPV6, "[::1]:0")]
     fn a_closed_ear_is_deaf_although_a_child_process_holds_its_socket(#[case] domain: Domain, #[case] to: SocketAddr) {
-        // A thread of its own, for it leaves the network namespace of the others.
+        // Its own thread, because it leaves the network namespace of the others.
         let in_a_namespace = || {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
             assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
             let sender = Socket::new(domain, Type::RAW, Some(SocketProtocol::from(i32::from(EXPERIMENT)))).unwrap();
-            let ear = Ear::open(domain, EXPERIMENT).unwrap();
-            let of_the_child = ear.socket.try_clone().unwrap();
-            let hears = || {
+            let listener = RawListener::open(domain, EXPERIMENT).unwrap();
+            let of_the_child = listener.socket.try_clone().unwrap();
+            let receives = || {
                 sender.send_to(b"hello", &to.into()).unwrap();
                 of_the_child.recv(&mut [MaybeUninit::uninit(); 64]).is_ok()
             };
-            assert!(hears(), "open");
-            drop(ear);
-            assert!(!hears(), "closed");
+            assert!(receives(), "open");
+            drop(listener);
+            assert!(!receives(), "closed");
         };
         privileged(|| thread::scope(|scope| scope.spawn(in_a_namespace).join().unwrap()));
     }

@@ -1,4 +1,4 @@
-//! Who sends a probe, and how its first packet gets into the kernel.
+//! The sender of a probe, and how its first packet enters the kernel.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -41,7 +41,7 @@ const TCP_SEND_QUEUE: i32 = 2;
 pub(super) struct Started {
     /// The flow as it was sent; the kernel has chosen the source.
     pub flow: Flow,
-    /// Why the kernel did not send it: it has no way for it.
+    /// Why the kernel did not send it: it has no route.
     pub unsent: Option<Rejection>,
     socket: Socket,
 }
@@ -133,17 +133,17 @@ impl Drop for Started {
 ///
 /// Where the kernel does not end it.
 pub(super) fn reset(socket: &Socket) -> io::Result<()> {
-    // The protocol-independent address of connect(2), which dissolves the association for all who hold the socket.
-    let nobody = libc::sockaddr_in {
+    // The protocol-independent address of connect(2), which dissolves the association for all holders of the socket.
+    let unspecified = libc::sockaddr_in {
         sin_family: libc::sa_family_t::try_from(libc::AF_UNSPEC).unwrap_or_default(),
         sin_port: 0,
         sin_addr: libc::in_addr { s_addr: 0 },
         sin_zero: [0; 8],
     };
-    Ok(connect(socket.as_raw_fd(), &SockaddrIn::from(nobody))?)
+    Ok(connect(socket.as_raw_fd(), &SockaddrIn::from(unspecified))?)
 }
 
-/// The kernel's SYN bears the tag's key as its sequence number: TCP's repair mode lets a process choose that, and nothing
+/// The kernel's SYN carries the tag's key as its sequence number: TCP's repair mode lets a process choose that, and nothing
 /// else about the connection is repaired.
 fn start_tcp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(SocketProtocol::TCP))?;
@@ -185,10 +185,10 @@ fn start_sctp(bind: SocketAddr, to: SocketAddr, tag: Tag) -> io::Result<Started>
     Started::new(Protocol::Sctp, socket, bind, to, sent)
 }
 
-/// Why a kernel did not send a packet, where it says that it has no way for it.
+/// The reason why a kernel did not send a packet: no route.
 ///
-/// A connection that has only begun is sent, and so is one that was refused at once. `EPERM` says that a rule in OUTPUT
-/// dropped the packet; where the rule told the sender, that was heard.
+/// A connection in progress counts as sent, and so does one that was refused at once. `EPERM` says that a rule in OUTPUT
+/// dropped the packet; a rejection to the sender is received on its own.
 ///
 /// # Errors
 ///
@@ -252,7 +252,7 @@ mod tests {
             with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
                 let node = lab.topology().find("node/cluster-control-plane").unwrap();
                 let to = "10.96.34.82:80".parse().unwrap();
-                // No pod answers: that takes a prober that looks.
+                // No pod answers: that takes a prober that reads its taps.
                 let started = Sender::Process(node).start(lab, to, Protocol::Tcp, 40_000, Tag::new(1)).unwrap();
                 let of_the_child = started.socket.try_clone().unwrap();
                 assert!(is_connecting(lab, node), "under way");
@@ -268,7 +268,7 @@ mod tests {
     #[case::ipv4("127.0.0.1:0")]
     #[case::ipv6("[::1]:0")]
     fn an_ended_connection_is_reset_although_a_child_process_holds_its_socket(#[case] any: SocketAddr) {
-        // A thread of its own, for it leaves the network namespace of the others.
+        // Its own thread, because it leaves the network namespace of the others.
         let in_a_namespace = || {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
             assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! Many flows at once: sent from several processors, counted where they come out.
+//! Many flows at once: sent from several CPUs, counted where they are delivered.
 
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
@@ -31,10 +31,10 @@ const FLOWS_OF_A_LANE: u64 = 8_192;
 const MOST_LANES: usize = 4;
 
 impl Prober<'_> {
-    /// Sends flows to one destination, each a fresh 5-tuple, and counts where they come out. Nobody answers.
+    /// Sends flows to one destination, each a fresh 5-tuple, and counts where they are delivered. No receiver answers.
     pub(super) fn tally(&mut self, wanted: &Wanted, flows: u64, counting: &Arc<Counting>) -> Result<Tally, ProbeError> {
         let counted = self.tally_in_workers(wanted, flows, counting);
-        // Whatever came of it, later probes must see everything again.
+        // Whatever the result, later probes must see everything again.
         let everything = self.taps.iter().try_for_each(|tap| filter::detach(&tap.channel));
         let tally = counted?;
         everything?;
@@ -43,21 +43,21 @@ impl Prober<'_> {
     }
 
     fn tally_in_workers(&mut self, wanted: &Wanted, flows: u64, counting: &Arc<Counting>) -> Result<Tally, ProbeError> {
-        let processors = self.processors_for(flows)?;
-        let work = self.work(flows, processors.len())?.told_to(counting);
-        let only = processors.first().copied().filter(|_| processors.len() > 1);
+        let cpus = self.cpus_for(flows)?;
+        let work = self.work(flows, cpus.len())?.reporting_to(counting);
+        let only = cpus.first().copied().filter(|_| cpus.len() > 1);
         self.taps.iter().try_for_each(|tap| tap.count_only(only))?;
         self.until_quiet(|prober| prober.skip())?;
         self.lab.flush_connections()?;
-        let mut workers = self.workers(&processors, wanted, &work)?;
+        let mut workers = self.workers(&cpus, wanted, &work)?;
         let taps = std::mem::take(&mut self.taps);
         let (looking, blind) = taps.into_iter().partition(|tap: &Tap| tap.outlets.first().is_some());
         workers[0].taps = looking;
-        let mut hear = |count: &mut Count| hear(&self.raw_listeners, &self.listeners, self.lab.topology(), count);
+        let mut receive = |count: &mut Count| receive(&self.raw_listeners, &self.listeners, self.lab.topology(), count);
         let tallies = run_together(
             &mut workers,
             &work,
-            |own| own.count(&work, &mut hear),
+            |own| own.count(&work, &mut receive),
             |other| other.count(&work, &mut |_| Ok(0)),
         );
         self.taps = std::mem::take(&mut workers[0].taps);
@@ -103,7 +103,7 @@ impl Prober<'_> {
     }
 
     /// Asks rules for their own counters too: those of the probe's family, before and after its flows are counted. They do not
-    /// tell what came untranslated, so nothing is said of the probe's own destination.
+    /// count untranslated packets, so the probe's own destination is not compared.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl Prober<'_> {
         count: impl FnOnce(&mut Self) -> Result<Tally, ProbeError>,
     ) -> Result<Tally, ProbeError> {
         let family = Family::of(probe.to.address);
-        // What earlier probes left under way is counted before, if at all: counting forgets connections, and rules would take it for new.
+        // What earlier probes left in flight is counted before, if at all: counting forgets connections, and rules would take it for new.
         self.settle()?;
         self.lab.flush_connections()?;
         let before = self.lab.translations(family)?;
@@ -135,46 +135,45 @@ impl Prober<'_> {
     /// As [`Prober::send`].
     pub fn send_uncounted(&mut self, probe: &Probe, flows: u64) -> Result<(), ProbeError> {
         let wanted = self.wanted(probe)?;
-        let processors = self.processors_for(flows)?;
-        let work = self.work(flows, processors.len())?;
+        let cpus = self.cpus_for(flows)?;
+        let work = self.work(flows, cpus.len())?;
         self.lab.flush_connections()?;
-        let mut workers = self.workers(&processors, &wanted, &work)?;
+        let mut workers = self.workers(&cpus, &wanted, &work)?;
         let sent = run_together(&mut workers, &work, |own| own.send_only(&work), |other| other.send_only(&work));
         lab::close_all(workers.into_iter().flat_map(Worker::into_channels));
         self.lab.flush_connections()?;
         sent.map(drop)
     }
 
-    /// The processors that flows are sent from: first the lab's own, then others where there are flows enough. What processes
-    /// hear is not told apart by processor, so where any listens there is but one.
-    fn processors_for(&self, flows: u64) -> Result<Vec<usize>, LabError> {
-        let own = self.lab.processor();
+    /// The CPUs that flows are sent from: first the lab's own, then others where there are flows enough. Raw listeners do not
+    /// distinguish CPUs, so where any is open there is only one.
+    fn cpus_for(&self, flows: u64) -> Result<Vec<usize>, LabError> {
+        let own = self.lab.cpu();
         let worth = usize::try_from(flows / FLOWS_OF_A_LANE).unwrap_or(MOST_LANES).clamp(1, MOST_LANES);
         let most = if self.listeners.places().is_empty() { worth } else { 1 };
-        let allowed = lab::allowed_processors().map_err(|errno| LabError::Thread { source: errno.into() })?;
+        let allowed = lab::allowed_cpus().map_err(|errno| LabError::Thread { source: errno.into() })?;
         let others = allowed.into_iter().filter(|other| *other != own);
         Ok([own].into_iter().chain(others).take(most).collect())
     }
 
-    /// So many flows, with tags of their own.
+    /// A number of flows, with tags of their own.
     fn work(&mut self, flows: u64, workers: usize) -> Result<Work, LabError> {
         let work = Work::new(self.next_tag, flows, workers, collisions(&self.lab.connections()?)?);
         self.next_tag += flows;
         Ok(work)
     }
 
-    /// Equips a worker on each processor; the first has no taps yet, because the prober's own are for it. Where the prober does
-    /// not look, nobody does.
-    fn workers(&mut self, processors: &[usize], wanted: &Wanted, work: &Work) -> Result<Vec<Worker>, ProbeError> {
+    /// Sets up a worker on each CPU; the first uses the prober's own taps. Where the prober has no taps, no worker has.
+    fn workers(&mut self, cpus: &[usize], wanted: &Wanted, work: &Work) -> Result<Vec<Worker>, ProbeError> {
         let places: Vec<NetnsId> =
             self.taps.iter().filter(|tap| tap.outlets.first().is_some()).map(|tap| tap.netns).collect();
-        let mut workers = Vec::with_capacity(processors.len());
-        for (number, &processor) in processors.iter().enumerate() {
+        let mut workers = Vec::with_capacity(cpus.len());
+        for (number, &cpu) in cpus.iter().enumerate() {
             let places = if number == 0 { &[] } else { places.as_slice() };
             let taps = places.iter().map(|netns| Tap::open(self.lab, *netns)).collect::<Result<Vec<_>, _>>()?;
-            taps.iter().try_for_each(|tap| tap.count_only(Some(processor)))?;
+            taps.iter().try_for_each(|tap| tap.count_only(Some(cpu)))?;
             workers.push(Worker {
-                barrier: self.lab.barrier_on(processor)?,
+                barrier: self.lab.barrier_on(cpu)?,
                 taps,
                 outlet: self.outlet(wanted)?,
                 connections: self.lab.connections()?,
@@ -208,22 +207,22 @@ impl Prober<'_> {
         Ok(Outlet { netns: name, source, template, fd: socket.as_raw_fd(), _socket: Some(socket) })
     }
 
-    /// Reads what earlier probes left under way. Returns how many packets that were.
+    /// Reads what earlier probes left in flight. Returns how many packets that were.
     fn skip(&self) -> Result<usize, ProbeError> {
         let mut packets = 0;
         for tap in &self.taps {
             packets += tap.read_many(|_, _| ())?;
         }
         for (&netns, raw_listeners) in &self.raw_listeners {
-            let heard = raw_listeners.hear(|_| packets += 1);
-            heard.map_err(|source| self.socket_error(netns, "listening for local packets", source))?;
+            let received = raw_listeners.receive(|_| packets += 1);
+            received.map_err(|source| self.socket_error(netns, "listening for local packets", source))?;
         }
         Ok(packets)
     }
 }
 
-/// Counts what processes on nodes have heard by now. Returns how many packets that were.
-fn hear(
+/// Counts what raw listeners on nodes have received. Returns the number of packets.
+fn receive(
     raw_listeners: &HashMap<NetnsId, RawListeners>,
     listeners: &Listeners,
     topology: &Topology,
@@ -231,7 +230,7 @@ fn hear(
 ) -> Result<usize, ProbeError> {
     let mut packets = 0;
     for (&netns, raw_listeners) in raw_listeners {
-        let heard = raw_listeners.hear(|packet| {
+        let received = raw_listeners.receive(|packet| {
             let Some(flow) = packet.flow() else { return };
             if listeners.owner(netns, flow.protocol, flow.destination).is_none() {
                 return;
@@ -242,7 +241,7 @@ fn hear(
                 Content::Answer(_) | Content::Other => count.came_out(None, flow),
             }
         });
-        heard.map_err(LabError::socket(&topology.namespaces[netns].name, "listening for local packets"))?;
+        received.map_err(LabError::socket(&topology.namespaces[netns].name, "listening for local packets"))?;
     }
     Ok(packets)
 }

@@ -1,4 +1,4 @@
-//! Eyes: what passes the interfaces of a namespace that forwards packets.
+//! Taps: packets at the interfaces of a namespace that forwards packets.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -49,8 +49,8 @@ impl Passing<'_> {
     }
 }
 
-/// Whether a packet is what machines on a link tell each other (RFC 4291, section 2.7.1): who is there, who listens to which
-/// group. Kernels say so by themselves, and no Service is reached that way.
+/// Whether a packet is link-local multicast (RFC 4291, section 2.7.1), such as neighbour discovery and group reports. Kernels send
+/// it on their own, and no Service is reached by it.
 fn is_of_the_link(destination: IpAddr) -> bool {
     const SCOPE: u16 = 0x000f;
     const LINK_LOCAL: u16 = 2;
@@ -63,11 +63,11 @@ impl Tap {
         Ok(Self { netns, channel: lab.channel(netns, 0)?, outlets: Outlets::of(lab.topology(), netns) })
     }
 
-    /// Sees from now on only packets that may go out to a pod or an outside host, and of these only those that one processor
-    /// works off, where one is named.
-    pub(super) fn count_only(&self, processor: Option<usize>) -> Result<(), LabError> {
+    /// Limits the tap to packets that may go out to a pod or an outside host, and to those that one CPU processes, where one is
+    /// given.
+    pub(super) fn count_only(&self, cpu: Option<usize>) -> Result<(), LabError> {
         match self.outlets.first() {
-            Some(first) => filter::attach(&self.channel, &filter::outgoing_from(first, processor, SNAP)),
+            Some(first) => filter::attach(&self.channel, &filter::outgoing_from(first, cpu, SNAP)),
             None => filter::attach(&self.channel, &filter::nothing()),
         }
     }
@@ -76,7 +76,7 @@ impl Tap {
     /// were.
     pub(super) fn read_many(&self, mut each: impl FnMut(&[u8], u32)) -> Result<usize, LabError> {
         let mut packets = 0;
-        // Where packets circle, there is always one more.
+        // Where packets loop, there is always one more.
         while packets <= MOST_PACKETS {
             let received = receive_many(self.channel.fd(), &mut each);
             let received = received.map_err(|source| self.channel.error("receiving many frames", source))?;
@@ -94,11 +94,11 @@ impl Tap {
         topology: &'a Topology,
         buffer: &'a mut [u8],
     ) -> Result<Option<Passing<'a>>, LabError> {
-        // Where packets circle, there is always one more.
+        // Where packets loop, there is always one more.
         for _ in 0..MOST_PACKETS {
             let Some(seen) = self.channel.receive(buffer)? else { break };
             let netns = &topology.namespaces[self.netns];
-            // The loopback is heard by the raw listeners; markers pass there.
+            // The raw listeners capture the loopback; barrier frames pass there.
             let Some(interface) = netns.interface(seen.interface) else { continue };
             // What passes a bridge passes its ports as well.
             if interface.kind == InterfaceKind::Bridge {

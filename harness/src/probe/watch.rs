@@ -1,4 +1,4 @@
-//! What is known of one flow while its packets are under way.
+//! The state of one flow while its packets are in flight.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) struct Watch {
     /// The place of the sender.
     from: String,
     deliveries: Vec<Delivery>,
-    /// The time stamp in the kernel's SYN that came out first.
+    /// The time stamp in the kernel's SYN that arrived first.
     first_stamp: Option<u32>,
     rejection: Option<Rejection>,
     unsent: Option<Rejection>,
@@ -60,14 +60,14 @@ impl Watch {
         self.path.push((passing.time, passing.packet.clone(), sighting));
     }
 
-    /// A packet came out at a receiver.
+    /// A packet was delivered.
     pub(super) fn came_out(&mut self, at: &str, packet: &Packet) {
         let Some(flow) = packet.flow().filter(|_| self.is_probe(packet) && !self.is_repetition(packet)) else { return };
         self.deliveries.push(Delivery { at: at.to_owned(), source: flow.source, destination: flow.destination });
     }
 
-    /// A kernel repeats a SYN that is not answered within a second. Unlike a packet that rules doubled, that one bears the
-    /// time at which it was sent again.
+    /// A kernel repeats a SYN that is not answered within a second. Unlike a packet that rules duplicated, it has
+    /// a timestamp of its own.
     fn is_repetition(&mut self, packet: &Packet) -> bool {
         let Transport::Tcp(tcp) = &packet.transport else { return false };
         let stamp = tcp.options.timestamps.map(|(value, _)| value);
@@ -126,7 +126,7 @@ impl Watch {
         }
     }
 
-    /// What it is if the packet came out nowhere.
+    /// The outcome if the packet was not delivered.
     fn dropped(&self) -> ObservedOutcome {
         let passed = self.path.iter().filter(|(_, packet, _)| self.has_probe(packet));
         let last = passed.clone().max_by_key(|(time, ..)| *time);
@@ -137,7 +137,7 @@ impl Watch {
         }
     }
 
-    /// What was found out, when nothing is under way any more.
+    /// The result, when nothing is in flight any more.
     pub(super) fn finish(self) -> FlowObservation {
         let dropped = self.dropped();
         let (mut deliveries, mut path) = (self.deliveries, self.path);
@@ -145,8 +145,8 @@ impl Watch {
             path.retain(|(_, packet, _)| !is_closing(packet));
         }
         path.sort_by_key(|(time, ..)| *time);
-        let told = if deliveries.is_empty() { self.rejection.or(self.unsent) } else { self.rejection };
-        let (outcome, contradiction) = match (deliveries.len(), told) {
+        let rejected = if deliveries.is_empty() { self.rejection.or(self.unsent) } else { self.rejection };
+        let (outcome, contradiction) = match (deliveries.len(), rejected) {
             (0, Some(rejection)) => (ObservedOutcome::Rejected(rejection), None),
             (0, None) => (dropped, None),
             (1, rejection) => (ObservedOutcome::Delivered(deliveries.remove(0)), rejection),
@@ -164,7 +164,7 @@ impl Watch {
     }
 }
 
-/// A segment by which a connection that is open is confirmed or ended: of an answered flow it tells nothing.
+/// A segment that confirms or ends an open connection: irrelevant for an answered flow.
 fn is_closing(packet: &Packet) -> bool {
     let innermost = match &packet.transport {
         Transport::Vxlan(tunnel) => tunnel.inner.as_ref().map(|frame| &frame.packet.transport),

@@ -13,8 +13,8 @@ pub(crate) const FLUSH_EVERY: u64 = 16_384;
 /// Source ports that are used in turn.
 const PORTS: Range<u16> = 1024..u16::MAX;
 
-/// Flows that are to be sent, in windows. Each worker takes the next window when it has done with one, so that a processor that
-/// has other things to do holds nobody up.
+/// Flows that are to be sent, in windows. Each worker takes the next window when it has done with one, so that a CPU that
+/// has other things to do delays no other.
 pub(super) struct Work {
     /// The number of the first flow's tag.
     pub(super) first_tag: u64,
@@ -28,7 +28,7 @@ pub(super) struct Work {
     collided_before: u64,
     /// How many were dropped so since, and have been sent again.
     repeated: AtomicU64,
-    /// Who is told of flows that were counted.
+    /// The progress counter to report to.
     counting: Option<Arc<Counting>>,
 }
 
@@ -49,8 +49,8 @@ impl Work {
         }
     }
 
-    /// The same, of which is told how far it is.
-    pub(super) fn told_to(self, counting: &Arc<Counting>) -> Self {
+    /// The same, with progress reported.
+    pub(super) fn reporting_to(self, counting: &Arc<Counting>) -> Self {
         Self { counting: Some(Arc::clone(counting)), ..self }
     }
 
@@ -90,7 +90,7 @@ impl Work {
     }
 
     /// Whether nodes have by now dropped so many flows by themselves that these, which are lost, are among them. If so, they
-    /// are to be sent again: nobody else may take them for lost by that.
+    /// are to be sent again: no other worker may count them as lost.
     pub(super) fn may_repeat(&self, lost: u64, collided: u64) -> bool {
         let most = collided.saturating_sub(self.collided_before);
         let repeat = |so_far: u64| Some(so_far + lost).filter(|all| *all <= most);

@@ -1,4 +1,4 @@
-//! A worker: one processor's part of counting many flows.
+//! A worker: one CPU's part of counting many flows.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -32,12 +32,12 @@ pub(super) struct Outlet {
     pub(super) _socket: Option<Socket>,
 }
 
-/// Sends flows from one processor and counts those that come out. The whole way of a packet is worked off by the processor
+/// Sends flows from one CPU and counts those that arrive. The whole way of a packet is processed by the CPU
 /// that sent it, so workers meet nowhere but in the tables of nodes.
 pub(super) struct Worker {
-    /// The barrier of the worker's processor.
+    /// The barrier of the worker's CPU.
     pub(super) barrier: Barrier,
-    /// Taps that see what goes out by that processor, and nothing else.
+    /// Taps that see what goes out by that CPU, and nothing else.
     pub(super) taps: Vec<Tap>,
     pub(super) outlet: Outlet,
     /// The connection tables of all nodes.
@@ -45,22 +45,22 @@ pub(super) struct Worker {
     pub(super) ports: Range<u16>,
 }
 
-/// Counts packets that come out elsewhere than at taps, and returns how many those were.
-pub(super) type Hear<'a> = &'a mut dyn FnMut(&mut Count) -> Result<usize, ProbeError>;
+/// Counts packets that arrive elsewhere than at taps, and returns how many those were.
+pub(super) type Receive<'a> = &'a mut dyn FnMut(&mut Count) -> Result<usize, ProbeError>;
 
 impl Worker {
-    /// Sends windows of flows until none are left, and counts what came out.
+    /// Sends windows of flows until none are left, and counts what arrived.
     ///
     /// After each window nodes forget connections: their tables never fill, and every flow is new.
-    pub(super) fn count(&mut self, work: &Work, hear: Hear<'_>) -> Result<Tally, ProbeError> {
+    pub(super) fn count(&mut self, work: &Work, receive: Receive<'_>) -> Result<Tally, ProbeError> {
         let mut count = Count::new(work.window());
         let mut ports = self.ports.clone().cycle();
         while let Some(flows) = work.take() {
             let flushes = work.flushes();
             count.open_window(work.first_tag + flows.start);
-            self.send_window(flows.end - flows.start, &mut ports, &mut count, hear)?;
-            self.read_until_quiet(&mut count, hear)?;
-            self.repeat_collided(work, &mut count, hear)?;
+            self.send_window(flows.end - flows.start, &mut ports, &mut count, receive)?;
+            self.read_until_quiet(&mut count, receive)?;
+            self.repeat_collided(work, &mut count, receive)?;
             self.nothing_missed()?;
             count.close_window();
             work.counted(&flows);
@@ -95,16 +95,16 @@ impl Worker {
         flows: u64,
         ports: &mut impl Iterator<Item = u16>,
         count: &mut Count,
-        hear: Hear<'_>,
+        receive: Receive<'_>,
     ) -> Result<(), ProbeError> {
         let read_after = self.batches_in_room()?;
         let (mut left, mut batches) = (flows, 0);
         while left > 0 {
             left -= self.send_batch(left, ports, count)?;
-            // The backlog of a processor holds 1,000 packets. With a marker after every batch there are never more under
+            // The backlog of a CPU holds 1,000 packets. With a barrier frame after every batch there are never more under
             // way than a batch for each hop, however late the kernel gets to work them off.
             self.barrier.pass()?;
-            hear(count)?;
+            receive(count)?;
             batches += 1;
             if batches % read_after == 0 {
                 self.read(count)?;
@@ -141,9 +141,9 @@ impl Worker {
     /// are of that kind.
     ///
     /// A masquerade takes a port that no connection has, but connections are entered only when their packet leaves. So where
-    /// two processors choose the same one at the same moment, the packet that leaves later is dropped: some one flow in
+    /// two CPUs choose the same one at the same moment, the packet that leaves later is dropped: some one flow in
     /// several millions. What is dropped a second time is lost for another reason, as where rules leave too few ports.
-    fn repeat_collided(&mut self, work: &Work, count: &mut Count, hear: Hear<'_>) -> Result<(), ProbeError> {
+    fn repeat_collided(&mut self, work: &Work, count: &mut Count, receive: Receive<'_>) -> Result<(), ProbeError> {
         let missing = count.missing();
         let lost = missing.len() as u64;
         if lost == 0 || !work.may_repeat(lost, collisions(&self.connections)?) {
@@ -154,18 +154,18 @@ impl Worker {
             self.write(batch.iter().copied())?;
             self.barrier.pass()?;
         }
-        self.read_until_quiet(count, hear)
+        self.read_until_quiet(count, receive)
     }
 
-    /// Reads until nothing is under way any more.
-    fn read_until_quiet(&mut self, count: &mut Count, hear: Hear<'_>) -> Result<(), ProbeError> {
+    /// Reads until nothing is in flight any more.
+    fn read_until_quiet(&mut self, count: &mut Count, receive: Receive<'_>) -> Result<(), ProbeError> {
         until_quiet(|| {
             self.barrier.pass()?;
-            Ok(self.read(count)? + hear(count)?)
+            Ok(self.read(count)? + receive(count)?)
         })
     }
 
-    /// How many batches may be sent before taps are read: each packet may come out twice, and half of the room stays free.
+    /// How many batches may be sent before taps are read: each packet may arrive twice, and half of the room stays free.
     fn batches_in_room(&self) -> Result<usize, LabError> {
         const MOST: usize = 16;
         let rooms = self.taps.iter().map(|tap| tap.channel.room()).collect::<Result<Vec<_>, _>>()?;
@@ -173,7 +173,7 @@ impl Worker {
         Ok((least / (4 * BATCH * ROOM_OF_A_FRAME)).clamp(1, MOST))
     }
 
-    /// Reads what came out by now. Returns how many packets that were.
+    /// Reads what arrived by now. Returns how many packets that were.
     fn read(&self, count: &mut Count) -> Result<usize, LabError> {
         let read = |tap: &Tap| tap.read_many(|frame, interface| count.frame(frame, interface, &tap.outlets));
         self.taps.iter().map(read).sum()
@@ -196,7 +196,7 @@ pub(super) fn collisions(connections: &[Connections]) -> Result<u64, LabError> {
     connections.iter().map(Connections::collisions).sum()
 }
 
-/// Lets workers do their work, all at the same time: the first in the calling thread, which stays on its processor, each other in
+/// Lets workers do their work, all at the same time: the first in the calling thread, which stays on its CPU, each other in
 /// a thread of its own. A worker that gets no thread leaves its part to the others.
 ///
 /// # Errors
@@ -210,7 +210,7 @@ pub(super) fn run_together<T: Send>(
 ) -> Result<Vec<T>, ProbeError> {
     let Some((own, others)) = workers.split_first_mut() else { return Ok(Vec::new()) };
     let other = |worker: &mut Worker| {
-        lab::stay_on(worker.barrier.processor()).map_err(|errno| LabError::Thread { source: errno.into() })?;
+        lab::stay_on(worker.barrier.cpu()).map_err(|errno| LabError::Thread { source: errno.into() })?;
         other(worker)
     };
     thread::scope(|scope| {

@@ -43,9 +43,10 @@ pub fn render(run: &RunReport) -> Result<String, serde_json::Error> {
     text::json(&Run::from(run))
 }
 
+#[doc(hidden)]
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "svclab run --report json")]
-pub(crate) struct Run<'a> {
+pub struct Run<'a> {
     version: u32,
     status: &'static str,
     seconds: f64,

@@ -1,7 +1,7 @@
-//! Three sources about a probe that failed: it is promised, predicted, and sent once more while the kernel traces it.
+//! Diagnosis of a failed probe: promise, prediction, and the flow sent once more while the kernel traces it.
 //!
-//! Predictions are of a first flow. So nodes forget connections and clients before it is sent again; what they remembered when it
-//! failed is told where it made a difference.
+//! Predictions are of a first flow, so nodes forget connections and clients before the probe is sent again. Where earlier state
+//! changed the result, the diagnosis says so.
 
 use svclab_rules::cluster::Cluster;
 use svclab_rules::promise::Outcome;
@@ -21,7 +21,7 @@ const MOST_RULES: usize = 10;
 /// Branches of a prediction that are shown at most.
 const MOST_BRANCHES: usize = 4;
 
-/// Where a probe failed.
+/// A failed probe and its state.
 pub(super) struct Failure<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) cluster: &'a Cluster,
@@ -30,9 +30,8 @@ pub(super) struct Failure<'a> {
 }
 
 impl Failure<'_> {
-    /// Asks all sources about one flow of the probe, sent to nodes that remember nothing; `first` is what was seen of it when it
-    /// failed. The rules are those on the way that the kernel went; there are none where
-    /// nothing is predicted.
+    /// Compares all sources about one flow of the probe, sent to nodes without earlier state; `first` is the observation that failed.
+    /// The rules are those on the path that the kernel took; none where nothing is predicted.
     ///
     /// # Errors
     ///
@@ -46,7 +45,7 @@ impl Failure<'_> {
         let probe_error = |source| RunError::Probe { span: probe.span.clone(), source: Box::new(source) };
         let (flow, traced) = match send_traced(prober, probe) {
             Ok((flow, traced)) => (flow, Ok(traced)),
-            // What the kernel cannot tell, the other sources may.
+            // Without a trace, the other sources may still explain it.
             Err(error) => {
                 let one = Probe { flows: Flows::Exactly(1), ..probe.clone() };
                 let mut flows = prober.send_together(&[one]).map_err(probe_error)?;
@@ -68,7 +67,7 @@ impl Failure<'_> {
             meaning: sources.as_ref().map(|sources| meaning(sources, first)).unwrap_or_default(),
             kernel: way.as_ref().and_then(|way| way.kernel.clone()),
             untraced: match traced {
-                Ok(traced) if traced.is_empty() => Some("it told of no rule that it met".to_owned()),
+                Ok(traced) if traced.is_empty() => Some("it reported no matched rule".to_owned()),
                 Ok(_) => None,
                 Err(reason) => Some(reason),
             },
@@ -77,10 +76,10 @@ impl Failure<'_> {
     }
 }
 
-/// What the sources say together, in a sentence or two.
+/// The comparison of the sources, in a sentence or two.
 fn meaning(sources: &Sources<'_, '_>, first: &Observation) -> String {
-    let was_led_elsewhere = was_led_elsewhere(sources, first);
-    let before = if was_led_elsewhere { LED_ELSEWHERE } else { "" };
+    let depended_on_state = depended_on_state(sources, first);
+    let before = if depended_on_state { DEPENDED_ON_STATE } else { "" };
     if let Some((disagreement, what)) = sources.disagreement() {
         return format!("{before}{} ({what})", disagreement.sentence());
     }
@@ -88,16 +87,16 @@ fn meaning(sources: &Sources<'_, '_>, first: &Observation) -> String {
         Outcome::NotPromised => "Nothing is promised; prediction and kernel agree",
         _ => "Promise, prediction and kernel agree",
     };
-    let after = if was_led_elsewhere { "" } else { ": the expectation differs" };
+    let after = if depended_on_state { "" } else { ": the expectation differs" };
     format!("{before}{agree}{after}.")
 }
 
-/// What is told of a probe that failed by what earlier flows had left behind.
-const LED_ELSEWHERE: &str = "What nodes remembered of earlier flows, connections or clients, changed its way. Sent again where \
-                             nothing is remembered: ";
+/// Introduction for a probe that failed because of what earlier flows had left behind.
+const DEPENDED_ON_STATE: &str = "Connections or clients that nodes remembered from earlier flows changed its path. Sent again without \
+                             them: ";
 
-/// Whether a flow became what no first flow can become, and this time did.
-fn was_led_elsewhere(sources: &Sources<'_, '_>, first: &Observation) -> bool {
+/// Whether the first observation was an outcome that no first flow can have, and the repeated one was not.
+fn depended_on_state(sources: &Sources<'_, '_>, first: &Observation) -> bool {
     let Observation::Flow(first) = first else { return false };
     let branches = sources.prediction.as_ref().map(|prediction| prediction.branches.iter());
     let outcomes: Option<Vec<FlowOutcome>> =
@@ -120,7 +119,7 @@ fn branches(prediction: &Prediction) -> Vec<String> {
     lines
 }
 
-/// The way that matters: the one that the kernel went, as far as it went a predicted one.
+/// The predicted branch that the kernel took, as far as it took one.
 struct Way {
     rules: Vec<RuleExcerpt>,
     kernel: Option<KernelMatch>,
@@ -148,7 +147,7 @@ fn difference_words(difference: &Difference) -> Vec<String> {
     let Difference { place, passage, predicted, kernel } = difference;
     let packet = match passage {
         Passage::There => "the packet",
-        Passage::Back => "the answer",
+        Passage::Back => "the reply",
     };
     vec![
         format!("{packet} on {place}"),
@@ -157,7 +156,7 @@ fn difference_words(difference: &Difference) -> Vec<String> {
     ]
 }
 
-/// The rules that decided, machine by machine. What every packet is led through says nothing of this one.
+/// The rules that decided, machine by machine, without those that every packet goes through.
 fn excerpts(network: &Network<'_>, branch: &PredictedBranch) -> Vec<RuleExcerpt> {
     let mut rules = network.rules_met(&branch.stages);
     rules.retain(|rule| !rule.only_leads);

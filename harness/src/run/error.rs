@@ -1,4 +1,4 @@
-//! What ends a scenario early.
+//! Errors that end a scenario early.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::stats::StatsError;
 use crate::text::{grouped, printable, reason};
 use svclab_rules::ruleset::Unsupported;
 
-/// What ends a scenario early.
+/// An error that ends a scenario early.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The rules cannot be written.
@@ -27,7 +27,7 @@ pub enum RunError {
     /// A probe could not be sent.
     #[error("{source}")]
     Probe {
-        /// Where the probe stands.
+        /// The probe's place in the scenario.
         span: Span,
         /// Why.
         source: Box<ProbeError>,
@@ -35,7 +35,7 @@ pub enum RunError {
     /// The number of flows for a balance test cannot be found.
     #[error("{source}")]
     Flows {
-        /// Where the probe stands.
+        /// The probe's place in the scenario.
         span: Span,
         /// Why.
         source: StatsError,
@@ -43,7 +43,7 @@ pub enum RunError {
     /// A balance test needs more flows than one probe may have.
     #[error("the balance test needs {} flows, and a probe may have at most {}", grouped(*needed), grouped(MOST_FLOWS))]
     TooManyFlows {
-        /// Where the probe stands.
+        /// The probe's place in the scenario.
         span: Span,
         /// How many it needs.
         needed: u64,
@@ -71,13 +71,13 @@ impl From<PredictError> for RunError {
 }
 
 impl RunError {
-    /// True where other tests of the scenario can go on.
+    /// Whether other tests of the scenario can go on.
     pub(super) fn is_of_one_probe(&self) -> bool {
         matches!(self, Self::Probe { .. } | Self::Flows { .. } | Self::TooManyFlows { .. })
     }
 
-    /// As a report shows it.
-    pub(crate) fn into_trouble(self) -> Trouble {
+    /// The error as reports contain it.
+    pub fn into_trouble(self) -> Trouble {
         let message = match &self {
             Self::Lab(LabError::Rules { rule: Some(rule), .. }) => format!("{self}\n{rule}"),
             _ => self.to_string(),
@@ -95,7 +95,7 @@ impl RunError {
             }
             Self::Flows { span, .. } => (Cause::Input, None, Some(span)),
             Self::TooManyFlows { span, .. } => {
-                let help = "Say how many flows to send in place of `auto`; the report tells what they show.";
+                let help = "Set a number of flows instead of `auto`; the report says which bias they can find.";
                 (Cause::Input, Some(help.to_owned()), Some(span))
             }
             Self::Unwalkable(_) => (Cause::Input, None, None),
@@ -104,7 +104,7 @@ impl RunError {
                 (Cause::Environment, Some(help.to_owned()), None)
             }
             Self::Panic(_) => {
-                let help = "This is a mistake of svclab's: please report it with the scenario.";
+                let help = "This is a bug in svclab: please report it with the scenario.";
                 (Cause::Internal, Some(help.to_owned()), None)
             }
         };
@@ -112,8 +112,8 @@ impl RunError {
     }
 }
 
-/// Whose fault it is that a probe could not be sent, and what to do.
-pub(crate) fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
+/// The cause of a probe that could not be sent, and the fix.
+pub fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
     match error {
         ProbeError::Lab(error) => (lab_cause(error), Some(error.help().to_owned())),
         ProbeError::NoPort => (Cause::Internal, None),
@@ -123,20 +123,20 @@ pub(crate) fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
         }
         ProbeError::NoSender(_) | ProbeError::NoAddress(_) | ProbeError::NotHanded => (Cause::Input, None),
         ProbeError::Overrun { .. } => {
-            let help = "Look for rules that copy packets or send them in a circle: fewer flows at a time were too many. Where \
-                        there are none, run svclab with sudo, or let it have larger buffers: \
+            let help = "Look for rules that duplicate packets or send them in a loop. If there are none, run svclab with sudo, or allow \
+                        larger buffers: \
                         `sudo sysctl -w net.core.rmem_max=4194304`.";
             (Cause::Environment, Some(help.to_owned()))
         }
         ProbeError::Endless => {
-            let help = "Look for a route or a rule that sends packets in a circle.";
+            let help = "Look for a route or a rule that sends packets in a loop.";
             (Cause::Input, Some(help.to_owned()))
         }
     }
 }
 
-/// What is refused of the scenario's own is its mistake; all else that fails in a lab is the environment's.
-pub(crate) fn lab_cause(error: &LabError) -> Cause {
+/// What the kernel rejects of the scenario's own content is an input error; every other failure is the environment's.
+pub fn lab_cause(error: &LabError) -> Cause {
     match error {
         LabError::Unknown { .. } | LabError::Unwritable { .. } => Cause::Internal,
         _ if error.is_of_scenario() => Cause::Input,

@@ -1,4 +1,4 @@
-//! A run: scenarios become labs, their tests are carried out, and what came of them becomes a report.
+//! A run: builds the labs of scenarios, carries out their tests and reports the results.
 
 mod capture;
 mod diagnosis;
@@ -23,13 +23,13 @@ use crate::scenario::{Diagnostic, Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
 pub use error::RunError;
-pub(crate) use error::{lab_cause, probe_cause};
+pub use error::{lab_cause, probe_cause};
 pub(crate) use session::Session;
 
 /// How scenarios are run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How many labs run at the same time; `None` stands for one a processor.
+    /// How many labs run at the same time; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
     /// Only tests whose name contains this text are carried out; steps of others are not either.
     pub filter: Option<String>,
@@ -39,7 +39,7 @@ pub struct Options {
     pub pcap: Option<PathBuf>,
     /// The bias to find, its power, and how often a whole run may fail although all is right.
     pub goal: Goal,
-    /// Is told how far counting is, by all labs.
+    /// Progress counter shared by all labs.
     pub progress: Arc<Progress>,
 }
 
@@ -71,8 +71,8 @@ pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Scenar
     }
 }
 
-/// The mistakes of balance tests in scenarios that are run together, for each scenario: those that need more flows than a
-/// probe may have.
+/// Errors of balance tests in scenarios that are run together, for each scenario: those that need more flows than a probe may
+/// have.
 pub fn mistakes(scenarios: &[&Scenario], goal: &Goal) -> Vec<Vec<Diagnostic>> {
     let goal = Goal { false_alarm: shared_rate(scenarios, goal), ..*goal };
     let mistake = |step: &Step| match step {
@@ -113,7 +113,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
     let jobs = jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {
         for _ in 1..jobs.min(items.len()) {
-            // Where fewer threads can be had, these do the work of all; this one is there in any case.
+            // If fewer threads can be started, they share the work; this thread always exists.
             let _ = thread::Builder::new().spawn_scoped(scope, take);
         }
         take();
@@ -121,7 +121,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
     results.into_inner().unwrap_or_else(PoisonError::into_inner).done
 }
 
-/// Results that are brought into their order.
+/// Results, sorted as they become ready.
 struct InOrder<R> {
     /// Those without a gap.
     done: Vec<R>,
@@ -139,7 +139,7 @@ impl<R> InOrder<R> {
     }
 }
 
-/// Turns a mistake of svclab's own into an error of the scenario that it came up with, so that others go on.
+/// Turns a panic into an error of the scenario that it occurred in, so that other scenarios go on.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
     match std::panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result,
@@ -167,14 +167,14 @@ fn run_one(scenario: &Scenario, options: &Options, rate: FalseAlarmRate) -> Scen
     }
 }
 
-/// What must be told of a run beside its results.
+/// Remarks on a run, in addition to its results.
 fn notes(scenario: &Scenario, options: &Options) -> Vec<String> {
     let changes = scenario.states().nth(1).is_some();
     let profile = scenario.cluster.proxy.version.parse().ok().filter(|_| changes);
     let chosen = scenario.tests.iter().filter(|test| options.chooses(test)).flat_map(|test| &test.steps);
     let followed = |step: &Step| matches!(step, Step::Probe(probe, _) if probe.flows == Flows::Exactly(1));
     let empty = options.pcap.is_some() && !chosen.into_iter().any(followed);
-    let captured = empty.then(|| "nothing is captured: all flows of these tests are only counted".to_owned());
+    let captured = empty.then(|| "no capture: all flows of these tests are only counted".to_owned());
     profile.and_then(conntrack::note).into_iter().chain(captured).collect()
 }
 
@@ -195,19 +195,19 @@ mod tests {
 
     use super::*;
 
-    /// The first result comes last, and is still told first.
+    /// The first result is ready last, and is still reported first.
     #[test]
-    fn results_are_told_in_their_order() {
-        let (all_others, told) = (Barrier::new(2), Mutex::new(Vec::new()));
+    fn results_are_reported_in_order() {
+        let (all_others, reported) = (Barrier::new(2), Mutex::new(Vec::new()));
         let work = |item: &u32| {
             if [0, 3].contains(item) {
                 all_others.wait();
             }
             item * 10
         };
-        let tell = |result: &u32| told.lock().expect("nobody panics").push(*result);
-        let results = in_parallel(&[0, 1, 2, 3], NonZeroUsize::new(2), work, &tell);
+        let report = |result: &u32| reported.lock().expect("no thread panics").push(*result);
+        let results = in_parallel(&[0, 1, 2, 3], NonZeroUsize::new(2), work, &report);
         assert_eq!(results, [0, 10, 20, 30]);
-        assert_eq!(*told.lock().expect("nobody panics"), results);
+        assert_eq!(*reported.lock().expect("no thread panics"), results);
     }
 }

@@ -45,7 +45,7 @@ struct Failed<'scenario> {
     applied: usize,
 }
 
-/// Builds a scenario's lab and carries out its tests; what came of each is added to `tests` as it is known.
+/// Builds a scenario's lab and carries out its tests; the result of each is added to `tests` as soon as it is known.
 pub(super) fn carry_out(
     scenario: &Scenario,
     options: &Options,
@@ -57,7 +57,7 @@ pub(super) fn carry_out(
     let goal = Goal { false_alarm: rate, ..options.goal };
     with_lab(&topology, &documents, options.backend, |lab| {
         let mut session = Session::open(scenario, lab, documents.clone(), goal)?;
-        session.prober.tell(&options.progress);
+        session.prober.report_to(&options.progress);
         if options.pcap.is_some() {
             session.prober.start_record();
         }
@@ -232,7 +232,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         })
     }
 
-    /// Sends a probe; where the counts are looked at on the way, until they are clear. Counts whose balance is judged are
+    /// Sends a probe, with interim looks until the counts are clear. Counts whose balance is judged are
     /// cross-checked, where rules keep counters.
     fn observe(
         &mut self,
@@ -245,7 +245,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         if probe.flows == Flows::Exactly(1) {
             return self.prober.send(probe, flows).map_err(failed);
         }
-        // What cannot be judged becomes no clearer by more flows.
+        // More flows do not help where nothing can be judged.
         let is_enough = |tally: &Tally, goal: &Goal| {
             let cells = cells(expectation, tally);
             is_clear(&cells.counts, &cells.shares, goal).unwrap_or(true)
@@ -272,20 +272,20 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         written.map_err(|source| RunError::Pcap { file, source })
     }
 
-    /// Adds what all sources say of the probes that failed. That comes when all tests have ended, because it makes nodes forget
-    /// what a later test may be about.
+    /// Adds the diagnoses of the probes that failed, after all tests: a diagnosis makes nodes forget connections that a later test
+    /// may rely on.
     fn diagnoses(&mut self, reports: &mut [TestReport]) {
         let mut probes: Vec<&mut ProbeReport> = reports.iter_mut().flat_map(|test| &mut test.probes).collect();
         for failed in std::mem::take(&mut self.failed) {
             let Some(report) = probes.get_mut(failed.position) else { continue };
-            // The probe has failed already: that no more can be said of it is no failure of the lab.
+            // The probe has failed already: a missing diagnosis is no failure of the lab.
             if let Ok((diagnosis, rules)) = self.diagnosis(&failed, &report.observation) {
                 (report.diagnosis, report.rules) = (Some(diagnosis), rules);
             }
         }
     }
 
-    /// What all sources say of a probe that failed in the state that it failed in, and the rules that decide on its way.
+    /// The diagnosis of a probe in the state that it failed in, and the rules that decided.
     fn diagnosis(
         &mut self,
         failed: &Failed<'_>,

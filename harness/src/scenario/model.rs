@@ -13,15 +13,15 @@ use svclab_rules::ruleset::Rules;
 use crate::input::Span;
 pub use crate::wire::RejectKind;
 
-/// Something worth knowing that is no error: an object that was left out, and why.
+/// Something worth knowing that is not an error, for example an object that was ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// Where the object stands.
+    /// The place of the object.
     #[serde(flatten)]
     pub span: Span,
-    /// What and why: a fragment in lower case.
+    /// The message: a fragment in lower case.
     pub message: String,
-    /// Whether it is likely that the author meant something else. That is told without being asked for.
+    /// Whether the author probably meant something else. Such notes are printed without `-v`.
     #[serde(skip)]
     pub is_doubtful: bool,
 }
@@ -55,14 +55,14 @@ pub struct Scenario {
     pub sysctls: BTreeMap<String, BTreeMap<String, Setting>>,
     /// Rules that are not the generator's.
     pub rules: Vec<OtherRules>,
-    /// What is tried, in order. Later tests see the connections of earlier ones.
+    /// The tests, in order. Later tests see the connections of earlier ones.
     pub tests: Vec<Test>,
-    /// Objects that were left out.
+    /// Notes on ignored objects.
     pub notes: Vec<Note>,
 }
 
 impl Scenario {
-    /// The states that the cluster has one after the other: at first, then after each `apply`.
+    /// The states of the cluster: the initial one, then the one after each `apply`.
     pub fn states(&self) -> impl Iterator<Item = &Cluster> {
         let applied = self.tests.iter().flat_map(|test| &test.steps).filter_map(|step| match step {
             Step::Apply(state) => Some(&**state),
@@ -81,12 +81,12 @@ pub enum Tests {
     Optional,
 }
 
-/// What a kernel setting is to be.
+/// The value of a sysctl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// Its value, as it is written to the kernel.
     pub value: String,
-    /// Where the scenario asks for it.
+    /// Its place in the scenario.
     pub span: Span,
 }
 
@@ -136,9 +136,9 @@ pub struct Host {
 /// Rules from a file or from the scenario's own text, for one namespace and family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherRules {
-    /// Whose namespace they are installed in.
+    /// The network namespace that they are installed in.
     pub place: Place,
-    /// The family that the rules are for; tables of nftables beside kube-proxy's rules have theirs with them.
+    /// The family of the rules; other nftables tables name their own.
     pub family: Family,
     /// The rules.
     pub rules: Arc<Rules>,
@@ -180,9 +180,9 @@ pub enum Install {
 pub struct Test {
     /// Its name; unique in the scenario.
     pub name: String,
-    /// Where it stands.
+    /// Its place.
     pub span: Span,
-    /// What is done, in order; at least one step is a probe.
+    /// The steps, in order; at least one is a probe.
     pub steps: Vec<Step>,
 }
 
@@ -191,7 +191,7 @@ pub struct Test {
 pub enum Step {
     /// The cluster's objects become these; rules are synced on every node.
     Apply(Box<Cluster>),
-    /// Packets are sent and what comes of them is judged.
+    /// Packets are sent and their outcome is judged.
     Probe(Box<Probe>, Expectation),
 }
 
@@ -200,9 +200,9 @@ pub enum Step {
 pub struct Probe {
     /// Where the step stands.
     pub span: Span,
-    /// Who sends.
+    /// The sender.
     pub from: Vantage,
-    /// To where.
+    /// The destination.
     pub to: Destination,
     /// The protocol.
     pub protocol: Protocol,
@@ -212,7 +212,7 @@ pub struct Probe {
     pub flows: Flows,
 }
 
-/// Who sends a probe.
+/// The sender of a probe.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Vantage {
     /// A pod; a pod with `hostNetwork` sends as its node does.
@@ -247,16 +247,16 @@ pub(crate) fn short_name(name: &ObjectName) -> String {
     if name.namespace == "default" { name.name.clone() } else { name.to_string() }
 }
 
-/// Where a probe is sent to.
+/// The destination of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
-    /// As the user wrote it: `service/nginx:80`.
+    /// As in the scenario: `service/nginx:80`.
     pub label: String,
     /// The address on the wire.
     pub address: IpAddr,
     /// The port on the wire.
     pub port: u16,
-    /// The node that a load balancer's address leads to, where the user chose one.
+    /// The node that receives the packets, where the scenario chooses one.
     pub via: Option<String>,
 }
 
@@ -269,14 +269,14 @@ pub enum Flows {
     Auto,
 }
 
-/// What an author says must happen. Every part that is `Some` must hold.
+/// The expected result of a probe. Every field that is `Some` must hold.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Expectation {
-    /// What becomes of the packet.
+    /// The expected outcome of a packet.
     pub outcome: Option<ExpectedOutcome>,
     /// The source that the receiver sees.
     pub source: Option<SourceExpectation>,
-    /// What the sender sees of the answer.
+    /// The reply that the sender sees.
     pub reply: Option<ReplyExpectation>,
     /// How flows spread over endpoints.
     pub balance: Option<Balance>,
@@ -284,34 +284,34 @@ pub struct Expectation {
     pub affinity: Option<bool>,
 }
 
-/// What becomes of a packet.
+/// The expected outcome of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExpectedOutcome {
-    /// It comes out at one of these.
+    /// It is delivered to one of these.
     Delivered(Vec<Target>),
-    /// The sender is told that it is refused.
+    /// The sender receives a rejection (REJECT).
     Rejected(RejectKind),
-    /// It comes out nowhere, and the sender is not told.
+    /// It is not delivered, and the sender receives nothing.
     Dropped(DropPlace),
 }
 
-/// Where a packet must be lost. Of many flows, which are only counted, it is not known where each was lost.
+/// Where a packet must be dropped. Known for single flows only: many flows are only counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DropPlace {
-    /// On any node, or in any pod with rules of its own: the packet does not leave the cluster.
+    /// On any node, or in any pod with its own rules: the packet does not leave the cluster.
     InCluster,
     /// On this one: `node/worker`, `pod/svclb`.
     At(String),
-    /// On the network between nodes, or beyond: no node dropped it, and no machine took it.
+    /// On the network between nodes, or beyond: no node dropped it, and no machine received it.
     Underlay,
 }
 
-/// Where a packet can come out.
+/// A destination that packets can be delivered to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {
-    /// As the user wrote it: `pod/nginx:80`.
+    /// As in the scenario: `pod/nginx:80`.
     pub label: String,
-    /// Whose address it is.
+    /// The address.
     pub address: IpAddr,
     /// The port; any where `None`.
     pub port: Option<u16>,
@@ -328,14 +328,14 @@ pub enum SourceExpectation {
     Address(IpAddr),
 }
 
-/// The answer as the sender sees it.
+/// The expected reply, as the sender sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyExpectation {
     /// It comes from the address and port that the probe was sent to.
     FromVip,
     /// It comes from this address.
     From(IpAddr),
-    /// None comes.
+    /// There is none.
     Nothing,
 }
 

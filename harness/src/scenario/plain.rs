@@ -1,5 +1,5 @@
 //! Plain Kubernetes objects → facts, as kube-proxy gets them from the API: nothing is filled in, and a reference that
-//! leads nowhere is no error.
+//! is dangling is not an error.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::yaml::{At, Node, Place, decode};
 pub struct PlainCluster {
     /// The facts.
     pub cluster: Cluster,
-    /// What was left out, or has no effect on rules.
+    /// Notes on objects that were ignored or do not affect rules.
     pub notes: Vec<Note>,
 }
 
@@ -28,7 +28,7 @@ pub struct PlainCluster {
 ///
 /// # Errors
 ///
-/// What is no object, and all that the API server would have refused.
+/// Invalid objects, and everything that the API server would reject.
 pub fn cluster(text: &str, path: &Path, proxy: ProxyConfig) -> Result<PlainCluster, Diagnostics> {
     let mut findings = Findings::default();
     let mut manifests = Manifests::default();
@@ -79,12 +79,12 @@ impl From<Object> for objects::Object {
     }
 }
 
-/// The settings of a KubeProxyConfiguration for a release, and what in them is hardly meant. With `mode` they are made ready for a mode that may not be
-/// the file's: then what `iptables` says of masquerading is meant for `nftables` as well, unless that says otherwise.
+/// The settings of a KubeProxyConfiguration for a release, and notes on doubtful ones. With `mode` they are adapted to a mode that may not be
+/// the file's: then the masquerade settings of `iptables` apply to `nftables` too, unless it has its own.
 ///
 /// # Errors
 ///
-/// What is no such configuration, and every field that kube-proxy would refuse.
+/// Anything but such a configuration, and every field that kube-proxy would reject.
 pub fn proxy_config(
     text: &str,
     path: &Path,

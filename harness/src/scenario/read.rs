@@ -86,7 +86,7 @@ pub(crate) fn parse_into(
     }
     errors.into_iter().for_each(|error| findings.add(error));
     if !text.trim().is_empty() && !is_yaml(text) {
-        // What stands in it is not repeated, nor what YAML has to say of it.
+        // The text is not quoted, nor the YAML errors in it.
         *findings = Findings::default();
         let help = "Pass a scenario: YAML that starts with `name:`, a sentence that says what it shows.";
         findings.wrong(At::root(path, &Node::empty()), "this is neither a scenario nor rules", help);
@@ -121,7 +121,7 @@ pub(crate) fn parse_into(
     Some(resolve(&input, findings))
 }
 
-/// Refuses rules in one sentence, where they are given instead of a scenario.
+/// Rejects rules in place of a scenario with one error.
 fn refuse_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut Findings) -> bool {
     if documents.first().is_some_and(|tree| tree.get("name").is_some() || tree.get("tests").is_some()) {
         return false;
@@ -140,10 +140,10 @@ fn refuse_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut
     true
 }
 
-/// The lists whose entries have the fields of an object, but not the object's levels.
+/// The lists with short entries: the fields of an object without its levels.
 const LISTS: [&str; 4] = ["nodes", "pods", "services", "endpoints"];
 
-/// Refuses whole Kubernetes objects in lists of short entries, each in one sentence: their levels would be as many unknown fields.
+/// Rejects complete Kubernetes objects in lists of short entries with one error each: each level would be an unknown field.
 fn refuse_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
     let known = findings.errors.len();
     for list in LISTS.into_iter().filter(|list| at.has(list)) {
@@ -184,7 +184,7 @@ fn only_document<'a>(
     Some(first)
 }
 
-/// What a file must have, and what to do where it has not.
+/// The content that a file must have, and the help where it has not.
 type Wanted = (&'static str, &'static str);
 
 const OBJECTS: Wanted =
@@ -233,7 +233,7 @@ impl Files<'_> {
         }
     }
 
-    /// The text of a file that is what a test finds it to be. Of one that is not, no word is repeated: the scenario's author may want to see
+    /// The text of a file in the wanted format. Other files are not quoted: the scenario's author may want to see
     /// what only svclab's user can read.
     fn text(
         &mut self,

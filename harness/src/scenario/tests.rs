@@ -113,9 +113,9 @@ fn the_example_becomes_a_model() {
     assert_eq!(probes[2].1.outcome, Some(ExpectedOutcome::Delivered(vec![nginx("nginx-new", "10.244.2.3")])));
 }
 
-/// Lines may end as they do in Windows, whatever becomes of the rules.
+/// Lines may end in CRLF.
 #[test]
-fn rules_from_windows_are_the_same_rules() {
+fn line_ends_of_windows_are_accepted_in_rules() {
     for install in ["before", "after", "instead"] {
         let text = EXAMPLE.replace(
             "text: |\n      *filter\n      COMMIT\n    install: before",

@@ -13,7 +13,7 @@ use crate::wire::Mac;
 pub struct Topology {
     /// The namespaces; a [`NetnsId`] is an index of this list. The underlay is the first.
     pub namespaces: Vec<Netns>,
-    /// Who has an address outside of the nodes' kernels: the pod or outside host.
+    /// The pod or outside host that has an address outside of the nodes' kernels.
     pub owners: HashMap<IpAddr, NetnsId>,
 }
 
@@ -128,20 +128,20 @@ pub struct LinkEnd {
 /// A route in the main table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Where to.
+    /// The destination.
     pub destination: IpNet,
-    /// By which way.
+    /// The next hop.
     pub hop: Hop,
 }
 
-/// The way that a route leads. Interfaces are given by their index.
+/// The next hop of a route. Interfaces are given by their index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hop {
     /// To a next hop behind an interface.
     Gateway(IpAddr, u32),
     /// To the destination itself, on the link of an interface.
     Link(u32),
-    /// Nowhere: packets are lost, and nobody is told.
+    /// To a blackhole: packets are dropped silently.
     Nowhere,
 }
 
@@ -268,7 +268,7 @@ impl Topology {
         topology
     }
 
-    /// The node that the network between nodes leads packets for a service's address to, which no machine on it has.
+    /// The node that the underlay routes packets for a service address to.
     pub fn entry_node(&self, destination: IpAddr) -> Option<&Netns> {
         let mut routes = self.namespaces[UNDERLAY].routes.iter();
         let route = routes.find(|route| route.destination == IpNet::from(destination))?;
@@ -326,7 +326,7 @@ impl Netns {
         self.sysctls.push(Sysctl { name: name.into(), value: value.to_string(), asked_for: None });
     }
 
-    /// Keeps the kernel from saying anything by itself: no IPv6 address, no router solicitation.
+    /// Keeps the kernel from sending anything on its own: no IPv6 address, no router solicitation.
     pub(super) fn silence(&mut self) {
         self.set("ipv6.conf.default.disable_ipv6", 1);
     }
@@ -340,9 +340,8 @@ impl Netns {
         self.set("ipv6.conf.default.router_solicitations", 0);
     }
 
-    /// Makes the kernel pass packets on, whatever way they come, and without advice to the senders; and tell each sender of
-    /// a packet that is refused. Else it tells one sender only once a second after the first few, and a lab's probes follow
-    /// each other faster.
+    /// Makes the kernel forward packets, without reverse-path filters and redirects, and send every ICMP error. By default
+    /// ICMP errors to one destination are limited to one a second after the first few, and a lab's probes follow each other faster.
     pub(crate) fn forward_packets(&mut self) {
         self.set("ipv4.ip_forward", 1);
         // Where the host forwards, that was no change, and a new namespace has the host's `default`.
@@ -358,7 +357,7 @@ impl Netns {
         }
     }
 
-    /// True where the namespace's own kernel passes packets on.
+    /// Whether the namespace's kernel forwards packets.
     pub fn forwards(&self) -> bool {
         matches!(self.role, Role::Underlay | Role::Node | Role::RoutingPod)
     }

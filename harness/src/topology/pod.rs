@@ -69,7 +69,7 @@ fn into_bridge(topology: &mut Topology, node: NetnsId, port: u32, pod_mac: Mac, 
     Some(bridge)
 }
 
-/// Tells pods with a stack of their own who is on their link: the pods on the same bridge.
+/// Gives pods with a stack of their own their neighbours: the pods on the same bridge.
 pub(super) fn introduce_routing_pods(topology: &mut Topology) {
     for id in 0..topology.namespaces.len() {
         if topology.namespaces[id].role != Role::RoutingPod {

@@ -11,11 +11,11 @@ use super::{
 use crate::scenario::Scenario;
 use crate::wire::Mac;
 
-/// The router's address on the link, used only as a next hop: nobody sends from it.
+/// The router's address on the link, used only as a next hop.
 pub(super) const ROUTER_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1));
 /// The router's IPv6 address on the link.
 pub(super) const ROUTER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1));
-/// What the router signs its ICMP errors with: the dummy address of RFC 7600.
+/// The source of the router's ICMP errors: the dummy address of RFC 7600.
 const ROUTER_NAME_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 0, 8));
 /// And in IPv6: the discard-only prefix of RFC 6666.
 const ROUTER_NAME_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 8));
@@ -30,7 +30,7 @@ pub(super) fn router(family: Family) -> IpAddr {
     }
 }
 
-/// What the router signs its ICMP errors of a family with.
+/// The source of the router's ICMP errors in a family.
 fn router_name(family: Family) -> IpAddr {
     match family {
         Family::Ipv4 => ROUTER_NAME_V4,
@@ -55,8 +55,8 @@ pub(super) fn plan(topology: &mut Topology) {
     topology.add(netns);
 }
 
-/// Makes the underlay a router between all that is plugged in: what it is called, and its ways to addresses that are no
-/// machine's own.
+/// Makes the underlay a router between all that is plugged in: its addresses, and its routes to addresses that no machine
+/// has.
 pub(super) fn route(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster) {
     let mut families = vec![Family::Ipv4];
     if topology.has_ipv6() {
@@ -66,8 +66,8 @@ pub(super) fn route(topology: &mut Topology, scenario: &Scenario, cluster: &Clus
     let netns = &mut topology.namespaces[UNDERLAY];
     for family in families {
         netns.addresses.push((BRIDGE, host_prefix(router_name(family))));
-        // What no machine on it has is lost in silence: a kernel's "net unreachable" is rationed, and so would depend on what
-        // was sent before.
+        // Addresses of no machine are blackholed: a kernel's "net unreachable" is rate-limited, so it would depend on what was sent
+        // before.
         netns.routes.push(Route { destination: everything(family), hop: Hop::Nowhere });
     }
     for (address, node) in routed {
@@ -77,7 +77,7 @@ pub(super) fn route(topology: &mut Topology, scenario: &Scenario, cluster: &Clus
     }
 }
 
-/// Plugs a machine into the bridge: its `eth0`, and the router's ways to its addresses.
+/// Plugs a machine into the bridge: its `eth0`, and the router's routes to its addresses.
 ///
 /// Returns the index of its `eth0`.
 pub(super) fn plug_in(topology: &mut Topology, netns: NetnsId, addresses: &[IpAddr]) -> u32 {

@@ -1,29 +1,30 @@
-//! The kernel's path beside the predicted one.
+//! The kernel's path compared with the predicted one.
 
 use svclab_rules::cluster::Family;
+use svclab_rules::ruleset::Rule;
 use svclab_rules::walk::{Evaluated, Transport};
 
 use super::{Passage, TraceSource, Traced, TracedWhat};
-use crate::predict::{AnyRule, MatchedRule, Network, PredictedBranch, Stage};
+use crate::predict::{MatchedRule, Network, PredictedBranch, Stage};
 use crate::sources::FlowOutcome;
 use crate::topology::NetnsId;
 
 /// The port of a tunnel's packets, which are not traced (VXLAN as Linux has it).
 const TUNNEL: u16 = 8472;
 
-/// How far the kernel went the predicted way.
+/// How far the kernel followed the predicted path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    /// How many rules both met, one after the other, before the first difference.
+    /// Rules that both matched, one after the other, before the first difference.
     pub(crate) alike: usize,
-    /// Where they part; nothing where they do not.
+    /// The first difference; `None` where there is none.
     pub(crate) difference: Option<Difference>,
-    /// For each hook on the way there and then back, for each rule met: whether the kernel met it too. `None` behind the first
-    /// difference, and for what the kernel does not tell.
-    pub(crate) told: Vec<Vec<Option<bool>>>,
+    /// For each hook on the path there and then back, for each matched rule: whether the kernel matched it too. `None` behind the
+    /// first difference, and for what the kernel does not report.
+    pub(crate) matched: Vec<Vec<Option<bool>>>,
 }
 
-/// Where the kernel leaves the predicted way.
+/// The place where the kernel leaves the predicted path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     /// The machine.
@@ -36,16 +37,15 @@ pub(crate) struct Difference {
     pub(crate) kernel: String,
 }
 
-/// A rule that is predicted to be met, and where it stands in [`Comparison::told`].
+/// A rule that is predicted to match, and its place in [`Comparison::matched`].
 struct Predicted<'m> {
     met: &'m MatchedRule<'m>,
     stage: usize,
     index: usize,
 }
 
-/// The branch whose way the kernel went farthest, with how far that was; where chance decides inside of one rule, of several the
-/// one that ends as was seen. Nothing where the kernel told of no rule at all, as that of a machine without `nfnetlink_log` does
-/// where iptables-legacy loaded the rules.
+/// The branch that the kernel followed farthest, and how far; where chance decides within one rule, of several the one with the
+/// observed outcome. `None` where the kernel reported no rule at all, as without `nfnetlink_log` for rules of iptables-legacy.
 pub(crate) fn nearest(
     network: &Network<'_>,
     branches: &[PredictedBranch],
@@ -64,12 +64,12 @@ pub(crate) fn nearest(
     })
 }
 
-/// Holds what the kernel told against a branch.
+/// Compares a trace with a branch.
 pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &[Traced]) -> Comparison {
     let stages: Vec<(Passage, &Stage)> = passages(branch).collect();
     let met: Vec<Vec<MatchedRule<'_>>> = stages.iter().map(|(_, stage)| network.met(stage)).collect();
-    let told = met.iter().map(|rules| vec![None; rules.len()]).collect();
-    let mut comparison = Comparison { alike: 0, difference: None, told };
+    let matched = met.iter().map(|rules| vec![None; rules.len()]).collect();
+    let mut comparison = Comparison { alike: 0, difference: None, matched };
     for (passage, netns) in visits(&stages, traced) {
         let here = |(_, (of, stage)): &(usize, &(Passage, &Stage))| {
             *of == passage && stage.netns == netns && !is_of_tunnel(stage)
@@ -80,10 +80,10 @@ pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &
         let predicted: Vec<Predicted<'_>> =
             predicted.filter(|one| !matches!(one.met.did, Evaluated::PassByChance(_))).collect();
         let kernel: Vec<&Traced> = traced.iter().filter(|one| one.netns == netns && one.passage == passage).collect();
-        let parted = by_source(predicted, kernel)
+        let difference = by_source(predicted, kernel)
             .into_iter()
             .find_map(|(predicted, kernel)| comparison.walk(&predicted, &kernel));
-        if let Some((predicted, instead)) = parted {
+        if let Some((predicted, instead)) = difference {
             let place = network.topology().namespaces[netns].name.clone();
             let family = stages.first().map_or(Family::Ipv4, |(_, stage)| stage.family);
             let kernel = kernel_words(network, family, instead);
@@ -95,12 +95,12 @@ pub(crate) fn compare(network: &Network<'_>, branch: &PredictedBranch, traced: &
     comparison
 }
 
-/// What is predicted and told of a machine: in one piece, or where its two languages have tellers of their own, each by itself.
+/// Prediction and trace of a machine: as a whole, or separately for each language where both have traces of their own.
 fn by_source<'m, 't>(
     predicted: Vec<Predicted<'m>>,
     kernel: Vec<&'t Traced>,
 ) -> Vec<(Vec<Predicted<'m>>, Vec<&'t Traced>)> {
-    let is_of_iptables = |one: &Predicted<'_>| matches!(one.met.rule, AnyRule::Iptables { .. });
+    let is_of_iptables = |one: &Predicted<'_>| matches!(one.met.rule, Rule::Iptables { .. });
     let is_of_legacy = |one: &&Traced| one.trace_source == TraceSource::Legacy;
     if !kernel.iter().any(is_of_legacy) || predicted.iter().all(is_of_iptables) {
         return vec![(predicted, kernel)];
@@ -116,13 +116,13 @@ fn passages(branch: &PredictedBranch) -> impl Iterator<Item = (Passage, &Stage)>
     there.chain(branch.back.iter().map(|stage| (Passage::Back, &**stage)))
 }
 
-/// The namespaces that each packet comes to: in the predicted order, then those that only the kernel tells of.
+/// The namespaces that each packet visits: in the predicted order, then those that only the trace has.
 fn visits(stages: &[(Passage, &Stage)], traced: &[Traced]) -> Vec<(Passage, NetnsId)> {
     let mut visits = Vec::new();
     for passage in [Passage::There, Passage::Back] {
         let predicted = stages.iter().filter(|(of, _)| *of == passage).map(|(_, stage)| stage.netns);
-        let told = traced.iter().filter(|one| one.passage == passage).map(|one| one.netns);
-        for netns in predicted.chain(told) {
+        let in_trace = traced.iter().filter(|one| one.passage == passage).map(|one| one.netns);
+        for netns in predicted.chain(in_trace) {
             if !visits.contains(&(passage, netns)) {
                 visits.push((passage, netns));
             }
@@ -131,17 +131,17 @@ fn visits(stages: &[(Passage, &Stage)], traced: &[Traced]) -> Vec<(Passage, Netn
     visits
 }
 
-/// A tunnel's packet is another one than that which is followed.
+/// The outer packet of a tunnel is not the one that is followed.
 fn is_of_tunnel(stage: &Stage) -> bool {
     matches!(stage.came.transport, Transport::Udp { destination: TUNNEL, .. })
 }
 
-/// A rule that was predicted, where there is one, and what the kernel met instead, where it met any.
-type Parted<'m, 't> = (Option<&'m MatchedRule<'m>>, Option<&'t Traced>);
+/// The predicted rule, if any, and the one that the kernel matched instead, if any.
+type FirstDifference<'m, 't> = (Option<&'m MatchedRule<'m>>, Option<&'t Traced>);
 
 impl Comparison {
-    /// Goes both ways through a namespace, as long as they are one.
-    fn walk<'m, 't>(&mut self, predicted: &[Predicted<'m>], kernel: &[&'t Traced]) -> Option<Parted<'m, 't>> {
+    /// Follows both paths through a namespace as long as they are equal.
+    fn walk<'m, 't>(&mut self, predicted: &[Predicted<'m>], kernel: &[&'t Traced]) -> Option<FirstDifference<'m, 't>> {
         let mut kernel = kernel.iter().filter(|one| matches!(one.what, TracedWhat::Rule(_))).copied().peekable();
         for Predicted { met, stage, index } in predicted {
             let place = &met.place;
@@ -152,12 +152,12 @@ impl Comparison {
             match kernel.next_if(is_it) {
                 Some(_) => {
                     self.alike += 1;
-                    self.told[*stage][*index] = Some(true);
+                    self.matched[*stage][*index] = Some(true);
                 }
-                // What may or may not match leaves no trace that can be asked for.
+                // A rule that may or may not match need not be in the trace.
                 None if matches!(met.did, Evaluated::Perhaps) => {}
                 None => {
-                    self.told[*stage][*index] = Some(false);
+                    self.matched[*stage][*index] = Some(false);
                     return Some((Some(*met), kernel.next()));
                 }
             }
@@ -166,7 +166,7 @@ impl Comparison {
     }
 }
 
-/// What the kernel met, in words: the rule itself where it is one of those that were installed.
+/// The kernel's matched rule in words: the rule itself where it was installed.
 fn kernel_words(network: &Network<'_>, family: Family, met: Option<&Traced>) -> String {
     let Some(Traced { netns, table, chain, what, .. }) = met else {
         return "no further rule".to_owned();
@@ -190,7 +190,7 @@ mod tests {
     use crate::predict::{NewFlow, Prediction};
     use crate::topology;
 
-    /// A packet to a service with three endpoints, with what a kernel tells that takes the second way.
+    /// A packet to a service with three endpoints, and the trace of a kernel that takes the second branch.
     fn with_kernel(check: impl FnOnce(&Network<'_>, &Prediction, Vec<Traced>)) {
         let aim =
             AdHocProbe { from: "pod/client".to_owned(), to: "service/web:80".to_owned(), ..AdHocProbe::default() };
@@ -199,7 +199,7 @@ mod tests {
         let topology = topology::plan(&aimed.scenario);
         let network = Network::of(&topology, &documents, &aimed.cluster).unwrap();
         let prediction = network.predict(&NewFlow::of(&aimed.probes[0], 33_000)).unwrap();
-        let told = passages(&prediction.branches[1]).flat_map(|(passage, stage)| {
+        let matched = passages(&prediction.branches[1]).flat_map(|(passage, stage)| {
             let rules = network.met(stage).into_iter().filter(|met| matches!(met.did, Evaluated::Match(_)));
             rules.map(move |met| Traced {
                 netns: stage.netns,
@@ -210,23 +210,23 @@ mod tests {
                 trace_source: TraceSource::Nftables,
             })
         });
-        let told = told.collect();
-        check(&network, &prediction, told);
+        let matched = matched.collect();
+        check(&network, &prediction, matched);
     }
 
     #[test]
-    fn the_way_that_the_kernel_went_is_found() {
-        with_kernel(|network, prediction, told| {
+    fn the_branch_that_the_kernel_took_is_found() {
+        with_kernel(|network, prediction, matched| {
             let (way, comparison) = nearest(
                 network,
                 &prediction.branches,
-                &told,
+                &matched,
                 &FlowOutcome::Dropped { at: "node/worker".to_owned(), is_astray: false, is_unheard: false },
             )
             .unwrap();
-            assert_eq!((way, comparison.alike, &comparison.difference), (1, told.len(), &None));
-            let of_ways = comparison.told.iter().flatten().filter(|one| **one == Some(true)).count();
-            assert_eq!(of_ways, told.len());
+            assert_eq!((way, comparison.alike, &comparison.difference), (1, matched.len(), &None));
+            let of_ways = comparison.matched.iter().flatten().filter(|one| **one == Some(true)).count();
+            assert_eq!(of_ways, matched.len());
         });
     }
 
@@ -238,18 +238,18 @@ mod tests {
         "-A KUBE-SVC-LOLE4ISW44XBNF3G"
     )]
     #[case::a_rule_less(1, None, "-j KUBE-SVC-LOLE4ISW44XBNF3G", "statistic")]
-    fn the_first_difference_is_told(
+    fn the_first_difference_is_reported(
         #[case] position: usize,
         #[case] instead: Option<TracedWhat>,
         #[case] predicted: &str,
         #[case] kernel: &str,
     ) {
-        with_kernel(|network, prediction, mut told| {
+        with_kernel(|network, prediction, mut matched| {
             match instead {
-                Some(what) => told[position].what = what,
-                None => drop(told.remove(position)),
+                Some(what) => matched[position].what = what,
+                None => drop(matched.remove(position)),
             }
-            let comparison = compare(network, &prediction.branches[1], &told);
+            let comparison = compare(network, &prediction.branches[1], &matched);
             let difference = comparison.difference.unwrap();
             assert_eq!((difference.place.as_str(), difference.passage), ("node/worker", Passage::There));
             assert!(difference.predicted.unwrap().contains(predicted));
@@ -258,16 +258,16 @@ mod tests {
         });
     }
 
-    /// What only one of the two knows of is a difference too, on machines that no packet should come to as well.
+    /// A rule in the trace alone is a difference too, also on machines that no packet should reach.
     #[test]
-    fn what_is_told_beyond_the_prediction_is_a_difference() {
-        with_kernel(|network, prediction, mut told| {
+    fn a_rule_beyond_the_prediction_is_a_difference() {
+        with_kernel(|network, prediction, mut matched| {
             let netns = network.topology().find("node/worker2").unwrap();
-            told.push(Traced { netns, ..told[0].clone() });
+            matched.push(Traced { netns, ..matched[0].clone() });
             let (_, comparison) = nearest(
                 network,
                 &prediction.branches,
-                &told,
+                &matched,
                 &FlowOutcome::Dropped { at: "node/worker".to_owned(), is_astray: false, is_unheard: false },
             )
             .unwrap();

@@ -5,11 +5,11 @@
 pub enum Passage {
     /// The first packet.
     There,
-    /// What is said to it: an answer, or a rejection.
+    /// A packet back to the sender: a reply, or a rejection.
     Back,
 }
 
-/// What a trace tells of a packet: its protocol, and the start of what lies behind the IP header.
+/// The packet of a trace: its protocol, and the first bytes behind the IP header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     protocol: u8,
@@ -47,8 +47,8 @@ impl Header {
         self.protocol == 6 && self.transport.get(13).is_some_and(|flags| flags & (SYN | ACK) == SYN | ACK)
     }
 
-    /// Which packet of a flow it is, where it is one. A reset before any answer is a rejection; after one, it is the sender's who
-    /// has no more to say.
+    /// Which packet of a flow it is, where it is one. A reset before any reply is a rejection; after one, it is
+    /// the sender's.
     pub(super) fn passage(&self, is_answered: bool) -> Option<Passage> {
         let byte = |at: usize| self.transport.get(at).copied();
         match self.protocol {

@@ -1,4 +1,4 @@
-//! What iptables-legacy tells: lines for the log of its namespace, which `nfnetlink_log` sends to group 0.
+//! Traces of iptables-legacy: lines for the log of its namespace, which `nfnetlink_log` sends to group 0.
 
 use std::io;
 
@@ -24,7 +24,7 @@ const COPIED: u32 = 128;
 /// The families of addresses: AF_INET, AF_INET6.
 const FAMILIES: [u8; 2] = [2, 10];
 
-/// A socket that hears of traces: it takes the log of the namespace that it is opened in.
+/// A socket that receives traces: it takes the log of the namespace that it is opened in.
 pub(super) fn listen() -> io::Result<Socket> {
     let socket = Socket::open(0)?;
     for family in FAMILIES {
@@ -38,10 +38,10 @@ pub(super) fn listen() -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Everything that was told since.
-pub(super) fn hear(socket: &Socket) -> io::Result<Vec<Event>> {
-    let told = socket.messages()?;
-    Ok(told.iter().filter(|message| message.kind == PACKET).filter_map(event).collect())
+/// Every event since the last call.
+pub(super) fn receive(socket: &Socket) -> io::Result<Vec<Event>> {
+    let messages = socket.messages()?;
+    Ok(messages.iter().filter(|message| message.kind == PACKET).filter_map(event).collect())
 }
 
 fn event(message: &Message) -> Option<Event> {
@@ -73,7 +73,7 @@ mod tests {
     #[case::rule("TRACE: nat:KUBE-SERVICES:rule:3 ", Some(("nat", "KUBE-SERVICES", TracedWhat::Rule(Some(3)))))]
     #[case::end("TRACE: filter:KUBE-FORWARD:return:4 ", Some(("filter", "KUBE-FORWARD", TracedWhat::Return)))]
     #[case::policy("TRACE: filter:FORWARD:policy:2 ", Some(("filter", "FORWARD", TracedWhat::Policy)))]
-    #[case::of_others("dropped by somebody: ", None)]
+    #[case::of_others("dropped by a rule: ", None)]
     fn lines_of_the_log_are_read(#[case] line: &str, #[case] expected: Option<(&str, &str, TracedWhat)>) {
         let expected = expected.map(|(table, chain, what)| (table.to_owned(), chain.to_owned(), what));
         assert_eq!(read(line), expected);

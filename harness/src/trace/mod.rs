@@ -1,16 +1,16 @@
-//! The kernel's own account of the rules that a packet meets.
+//! The kernel's trace of the rules that a packet matches.
 //!
 //! A `Tracer` asks the kernel for it by a table of its own (`Lab::trace`), which sets a bit on every packet and nothing
 //! else, and listens in each namespace that has rules:
 //!
-//! - `nftables`: rules of nftables and of iptables-nft are told over netlink (`nf_tables_trace.c`), by their handles; a handle
-//!   becomes a number by asking for the rules of its chain;
+//! - `nftables`: rules of nftables and of iptables-nft are reported over netlink (`nf_tables_trace.c`), by their handles; a handle
+//!   becomes a number by listing the rules of its chain;
 //! - `legacy`: iptables-legacy writes to the log of its namespace (`trace_packet` in `ip_tables.c`), which is sent over netlink
 //!   too (`nfnetlink_log`);
 //! - `headers`: which packet a message is about;
-//! - `comparison`: how far all this is what was predicted.
+//! - `comparison`: the trace compared with the prediction.
 //!
-//! What the kernel does not tell: rules that do not match, and which hook it is at; tables and chains say that.
+//! The kernel reports neither rules that do not match nor the hook; tables and chains imply the latter.
 
 mod comparison;
 mod headers;
@@ -30,7 +30,7 @@ use headers::Header;
 pub(crate) use comparison::{Comparison, Difference, nearest};
 pub use headers::Passage;
 
-/// A rule that a packet met, or the end of a chain, as the kernel tells it.
+/// A rule that a packet matched, or the end of a chain, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     /// The namespace.
@@ -43,11 +43,11 @@ pub struct Traced {
     pub chain: String,
     /// What happened.
     pub what: TracedWhat,
-    /// Who told.
+    /// The part of the kernel that reported it.
     pub trace_source: TraceSource,
 }
 
-/// A part of the kernel that tells of rules. What different ones tell of a machine has no common order.
+/// A part of the kernel that traces rules. Events of different ones have no common order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceSource {
     /// nftables, which has iptables-nft's rules too.
@@ -56,7 +56,7 @@ pub enum TraceSource {
     Legacy,
 }
 
-/// What the kernel tells of a packet in a chain.
+/// An event of a packet in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TracedWhat {
     /// A rule matched, and was carried out: its number in the chain, from 1; `None` where the rule is gone.
@@ -67,11 +67,11 @@ pub enum TracedWhat {
     Policy,
 }
 
-/// Sends one flow of a probe while the kernel traces it; returns what was seen, and what the kernel told.
+/// Sends one flow of a probe while the kernel traces it; returns the observation and the trace.
 ///
 /// # Errors
 ///
-/// Where the probe cannot be sent, or the kernel cannot be heard. Tracing is switched off again in any case.
+/// Where the probe cannot be sent, or the trace cannot be read. Tracing is switched off again in any case.
 pub(crate) fn send_traced(
     prober: &mut Prober<'_>,
     probe: &Probe,
@@ -116,27 +116,27 @@ impl Tracer {
         let namespaces: Vec<NetnsId> = (0..topology.namespaces.len()).filter(ruled).collect();
         let open = |netns: NetnsId| {
             let name = &topology.namespaces[netns].name;
-            let ear = lab.inside(netns, || {
-                // Without nfnetlink_log nothing is heard of iptables-legacy; nftables tells all the same.
+            let listener = lab.inside(netns, || {
+                // Without nfnetlink_log there is no trace of iptables-legacy; that of nftables works all the same.
                 Ok::<_, io::Error>(Ear { nftables: nftables::listen()?, legacy: legacy::listen().ok() })
             })?;
-            Ok((netns, ear.map_err(LabError::socket(name, "listening to the kernel's traces"))?))
+            Ok((netns, listener.map_err(LabError::socket(name, "listening to the kernel's traces"))?))
         };
         let raw_listeners = namespaces.iter().map(|netns| open(*netns)).collect::<Result<_, LabError>>()?;
         lab.trace(&namespaces, true)?;
         Ok(Self { raw_listeners })
     }
 
-    /// Switches tracing off, and returns what the kernel told: namespace by namespace, in the order in which it happened there.
+    /// Switches tracing off, and returns the trace: namespace by namespace, in the order of events.
     ///
     /// # Errors
     ///
-    /// Where the kernel had more to tell than there was room for, or tracing cannot be switched off.
+    /// Where a receive buffer overflowed, or tracing cannot be switched off.
     pub(crate) fn stop(self, lab: &Lab) -> Result<Vec<Traced>, LabError> {
         let namespaces: Vec<NetnsId> = self.raw_listeners.iter().map(|(netns, _)| *netns).collect();
-        let heard = self.raw_listeners.iter().map(|(netns, ear)| {
+        let heard = self.raw_listeners.iter().map(|(netns, listener)| {
             let name = &lab.topology().namespaces[*netns].name;
-            let events = ear.hear().map_err(LabError::socket(name, "reading the kernel's traces"))?;
+            let events = listener.receive().map_err(LabError::socket(name, "reading the kernel's traces"))?;
             Ok(traced(*netns, events))
         });
         let heard = heard.collect::<Result<Vec<_>, LabError>>();
@@ -146,10 +146,10 @@ impl Tracer {
 }
 
 impl Ear {
-    fn hear(&self) -> io::Result<Vec<Event>> {
-        let mut events = nftables::hear(&self.nftables)?;
+    fn receive(&self) -> io::Result<Vec<Event>> {
+        let mut events = nftables::receive(&self.nftables)?;
         if let Some(socket) = &self.legacy {
-            events.extend(legacy::hear(socket)?);
+            events.extend(legacy::receive(socket)?);
         }
         Ok(events)
     }
@@ -161,7 +161,7 @@ fn traced(netns: NetnsId, events: Vec<Event>) -> Vec<Traced> {
     let mut traced = Vec::new();
     for Event { header, table, chain, what, trace_source } in events {
         let Some(passage) = header.as_ref().and_then(|header| header.passage(is_answered)) else { continue };
-        // A reset is told of at each of its hooks.
+        // A reset is reported at each of its hooks.
         is_answered |= header.is_some_and(|header| header.accepts());
         if table != crate::lab::TRACING_TABLE {
             traced.push(Traced { netns, passage, table, chain, what, trace_source });

@@ -1,4 +1,4 @@
-//! What nftables tells, for its own rules and those of iptables-nft (`linux/netfilter/nf_tables.h`).
+//! Traces of nftables, for its own rules and those of iptables-nft (`linux/netfilter/nf_tables.h`).
 
 use std::collections::HashMap;
 use std::io;
@@ -29,19 +29,19 @@ const HANDLE: u16 = 3;
 const POLICY: u32 = 1;
 const RETURN: u32 = 2;
 
-/// A socket that hears of traces.
+/// A socket that receives traces.
 pub(super) fn listen() -> io::Result<Socket> {
     Socket::open(GROUP)
 }
 
-/// Everything that was told since.
-pub(super) fn hear(socket: &Socket) -> io::Result<Vec<Event>> {
-    let told = socket.messages()?;
+/// Every event since the last call.
+pub(super) fn receive(socket: &Socket) -> io::Result<Vec<Event>> {
+    let messages = socket.messages()?;
     let mut chains: HashMap<(u8, String, String), Vec<u64>> = HashMap::new();
     // Only the first message about a packet in a chain of the kernel's has its headers.
     let mut headers: HashMap<u32, Header> = HashMap::new();
-    let mut events = Vec::with_capacity(told.len());
-    for message in told.iter().filter(|message| message.kind == TRACE) {
+    let mut events = Vec::with_capacity(messages.len());
+    for message in messages.iter().filter(|message| message.kind == TRACE) {
         let (Some(table), Some(chain)) = (message.text(TABLE), message.text(CHAIN)) else { continue };
         let id = message.word(ID).unwrap_or_default();
         if let Some(header) = header(message) {
@@ -49,7 +49,7 @@ pub(super) fn hear(socket: &Socket) -> io::Result<Vec<Event>> {
         }
         let what = match (message.word(TYPE), message.long(RULE_HANDLE)) {
             (Some(POLICY), _) => TracedWhat::Policy,
-            // Kernels from 6.4 on tell of a chain's end as of a rule that is none.
+            // Kernels from 6.4 on report the end of a chain as a rule without a handle.
             (Some(RETURN), _) | (_, None) => TracedWhat::Return,
             (_, Some(handle)) => {
                 let key = (message.family, table.clone(), chain.clone());

@@ -37,7 +37,7 @@ pub fn json(all: &[Verified], options: &Options) -> Result<String, serde_json::E
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "svclab verify --format json")]
-pub(crate) struct Document<'a> {
+pub struct Document<'a> {
     version: u32,
     status: &'static str,
     scenarios: Vec<Scenario<'a>>,

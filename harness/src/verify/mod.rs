@@ -12,7 +12,7 @@
 //! - `render`: the page for a person; `json`: the same for machines.
 
 mod finding;
-pub(crate) mod json;
+pub mod json;
 mod kernel;
 mod questions;
 mod render;
@@ -40,7 +40,7 @@ pub use crate::sources::Disagreement;
 /// How scenarios are verified.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How many labs run at the same time; `None` stands for one a processor.
+    /// How many labs run at the same time; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
     /// What installs iptables rules.
     pub backend: Backend,

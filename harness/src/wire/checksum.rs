@@ -9,13 +9,13 @@ use super::{decode::vxlan_header, sctp};
 
 /// A checksum that is wrong. Shown as `TCP checksum is 0x1234, should be 0xabcd`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChecksumError {
+pub(super) struct ChecksumError {
     /// Whose: `IPv4`, `TCP`, `UDP`, `SCTP`, `ICMP`, `ICMPv6`.
-    pub layer: &'static str,
+    pub(super) layer: &'static str,
     /// As it stands in the packet; 32 bits in SCTP, 16 elsewhere.
-    pub found: u32,
+    pub(super) found: u32,
     /// As it should be.
-    pub expected: u32,
+    pub(super) expected: u32,
 }
 
 impl fmt::Display for ChecksumError {
@@ -31,12 +31,12 @@ impl fmt::Display for ChecksumError {
 /// What cannot be checked is not reported: fragments, packets that are cut off, UDP over IPv4 without a checksum, and
 /// packets that an ICMP error quotes. A frame captured on the machine whose socket sent it may not have its
 /// transport checksum yet, because the kernel leaves it to the network card.
-pub fn checksum_errors(frame: &[u8]) -> Vec<ChecksumError> {
+pub(super) fn checksum_errors(frame: &[u8]) -> Vec<ChecksumError> {
     LaxSlicedPacket::from_ethernet(frame).map(|sliced| errors(&sliced)).unwrap_or_default()
 }
 
 /// As [`checksum_errors`], for a packet that has no Ethernet header.
-pub fn checksum_errors_ip(packet: &[u8]) -> Vec<ChecksumError> {
+pub(super) fn checksum_errors_ip(packet: &[u8]) -> Vec<ChecksumError> {
     LaxSlicedPacket::from_ip(packet).map(|sliced| errors(&sliced)).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! What a packet is to svclab, and the marks of UDP payloads that show it.
+//! The kinds of packets that svclab sends, and the marks of UDP payloads that identify them.
 
 use super::Tag;
 
@@ -8,14 +8,14 @@ pub(super) const REQUEST_MARK: [u8; 8] = *b"svclab>>";
 /// ever.
 pub(super) const ANSWER_MARK: [u8; 8] = *b"svclab<<";
 
-/// What a packet is to svclab.
+/// The kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// A probe.
     Request(Tag),
     /// The answer to a probe.
     Answer(Tag),
-    /// Neither; a rejection, data, or somebody else's.
+    /// Neither; a rejection, data, or not from svclab.
     Other,
 }
 

@@ -269,8 +269,8 @@ impl Packet {
         })
     }
 
-    /// What it is to svclab: a probe or its answer, with its tag. Of a SYN that a kernel sent only the tag's key means
-    /// anything: see [`Self::key`].
+    /// Whether it is a probe or its answer, with its tag. Of a SYN that a kernel sent only the tag's key is meaningful: see
+    /// [`Self::key`].
     pub fn content(&self) -> Content {
         let content = match &self.transport {
             Transport::Tcp(tcp) => tcp.options.timestamps.and_then(|(value, echo)| {
@@ -318,7 +318,7 @@ impl Packet {
         Tag::from_words(key, 0).map(Tag::key)
     }
 
-    /// Whether it asks for a connection, whoever sends it: a TCP SYN, an SCTP INIT. Of a UDP datagram nobody can tell.
+    /// Whether it opens a connection: a TCP SYN, an SCTP INIT. A UDP datagram does not show it.
     pub fn opens(&self) -> bool {
         match &self.transport {
             Transport::Tcp(tcp) => tcp.flags.are(TcpFlags::SYN),
@@ -327,7 +327,7 @@ impl Packet {
         }
     }
 
-    /// Whether it grants a connection: a TCP SYN-ACK, an SCTP INIT ACK.
+    /// Whether it accepts a connection: a TCP SYN-ACK, an SCTP INIT ACK.
     pub fn accepts(&self) -> bool {
         match &self.transport {
             Transport::Tcp(tcp) => tcp.flags.are(TcpFlags::SYN.with(TcpFlags::ACK)),

@@ -7,12 +7,12 @@ use svclab_rules::cluster::Protocol;
 use super::content::{Content, read_payload};
 use super::{Flow, Tag, TcpFlags};
 
-/// What counting needs to know of a frame.
+/// The parts of a frame that counting needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowKey {
     /// Protocol, addresses and ports.
     pub flow: Flow,
-    /// Whether it is svclab's, and whose.
+    /// Whether it is a probe or an answer of svclab's.
     pub content: Content,
 }
 

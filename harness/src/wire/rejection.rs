@@ -1,11 +1,11 @@
-//! Whether a packet says that a flow is refused.
+//! Rejections of flows, read from packets.
 
 use std::net::IpAddr;
 
 use super::describe::{error_words, version};
 use super::{Chunk, Flow, Icmp, IcmpError, Packet, TcpFlags, Transport};
 
-/// How a packet is refused.
+/// The kind of a rejection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectKind {
     /// In any way.
@@ -18,18 +18,18 @@ pub enum RejectKind {
     PortUnreachable,
     /// By another ICMP or ICMPv6 destination unreachable.
     OtherUnreachable,
-    /// By the sender's own kernel, which has no way to the destination and sends nothing.
+    /// By the sender's own kernel, which has no route to the destination and sends nothing.
     Unsent,
 }
 
-/// What the sender of a flow was told.
+/// A rejection that the sender of a flow received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// How the flow was refused.
+    /// Its kind.
     pub kind: RejectKind,
     /// In words: `ICMP port unreachable (type 3, code 3)`.
     pub what: String,
-    /// Who said so.
+    /// The address that sent it.
     pub by: IpAddr,
 }
 

@@ -1,4 +1,4 @@
-//! The number that tells one probe from all others.
+//! The number that identifies a probe.
 
 /// A number of at most 63 bits that a probe carries through every translation, and its answer carries back.
 ///
@@ -26,7 +26,7 @@ impl Tag {
     /// The greatest tag.
     pub const MAX: Self = Self((1 << 63) - 1);
 
-    /// The tag of a number's lower 63 bits: 0 follows on [`Self::MAX`], though nobody sends so many packets.
+    /// The tag of a number's lower 63 bits: 0 follows [`Self::MAX`].
     pub const fn new(number: u64) -> Self {
         Self(number & Self::MAX.0)
     }
@@ -36,7 +36,7 @@ impl Tag {
         self.0
     }
 
-    /// The word that every answer carries, a rejection too.
+    /// The word that every reply carries, rejections included.
     pub const fn key(self) -> u32 {
         self.0 as u32 | KEY_BIT
     }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 use svclab_rules::cluster::{Family, Protocol};
 
+use super::checksum::{checksum_errors, checksum_errors_ip};
 use super::*;
 
 const CLIENT_MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);

@@ -1,7 +1,7 @@
 //! Tree → typed values, with all errors at once.
 //!
-//! serde ends at the first error. So an error is reported at its place, the value there is taken out of the tree,
-//! and what remains is decoded again, until nothing is wrong or a bound is reached.
+//! serde stops at the first error. So each error is reported at its place, the value there is removed from the tree,
+//! and the rest is decoded again, until there is no error or a bound is reached.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use super::tree::{At, Hop, Kind, Node, Place};
 use super::value::Reader;
 use crate::input::{Diagnostic, limits};
 
-/// What decoding a tree gave.
+/// The result of decoding a tree.
 pub(crate) struct Decoded<T> {
-    /// The value made from what was right; `None` where that was not enough.
+    /// The value without the invalid parts; `None` where those are required.
     pub(crate) value: Option<T>,
-    /// The tree without the values that were wrong: its lists are as long as those of the value.
+    /// The tree without the invalid values: its lists are as long as those of the value.
     pub(crate) tree: Arc<Node>,
-    /// What was wrong.
+    /// The errors.
     pub(crate) errors: Vec<Diagnostic>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn decode<T: DeserializeOwned>(file: &std::path::Path, tree: &Arc<Nod
     let written = tree;
     let mut tree = tree.clone();
     let mut errors = Vec::new();
-    // Nearly all trees are right: only of others the size matters.
+    // Most trees are valid: the size matters only for others.
     let mut budget = None;
     loop {
         let error = match serde_path_to_error::deserialize(Reader(&tree)) {
@@ -37,7 +37,7 @@ pub(crate) fn decode<T: DeserializeOwned>(file: &std::path::Path, tree: &Arc<Nod
         let path = hops(error.path());
         let at = follow(At::root(file, &tree), &path);
         let message = error.inner().to_string();
-        // What was taken away is missing now, and has been reported already.
+        // A field that was removed for an earlier error is not missing.
         let taken = missing_field(&message).is_some_and(|field| follow(At::root(file, written), &path).has(field));
         if !taken {
             errors.push(explain(at, &path, &message));
@@ -74,12 +74,12 @@ fn follow<'a>(root: At<'a>, path: &[Hop]) -> At<'a> {
     })
 }
 
-/// The name of the field that serde misses.
+/// The name of a missing field in serde's message.
 fn missing_field(message: &str) -> Option<&str> {
     message.strip_prefix("missing field ").and_then(|rest| quoted(rest).first().copied())
 }
 
-/// Puts serde's message into the words of somebody who writes YAML.
+/// Rewords serde's message for authors of YAML.
 fn explain(at: At<'_>, path: &[Hop], message: &str) -> Diagnostic {
     if let Some(rest) = message.strip_prefix("unknown field ") {
         let names = quoted(rest);
@@ -125,12 +125,12 @@ fn written_number(node: &Node) -> Option<String> {
     number.then(|| format!("`{text}`"))
 }
 
-/// The words of a message that stand in backticks.
+/// The words of a message in backticks.
 fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// Names as a reader likes them: `` `a`, `b` and `c` ``.
+/// A list of names: `` `a`, `b` and `c` ``.
 pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
     joined(names, "and")
 }
@@ -154,8 +154,8 @@ fn joined<S: AsRef<str>>(names: &[S], word: &str) -> String {
 /// How many names are offered that are equally near.
 const NEAREST: usize = 3;
 
-/// The question for the known name that a mistyped one was probably meant to be, or for several that are equally near.
-pub(crate) fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
+/// `Did you mean ...?` with the known name nearest to a mistyped one, or with several that are equally near.
+pub fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
     let lower = name.to_lowercase();
     let near: Vec<(usize, &str)> = known
         .iter()
@@ -170,7 +170,7 @@ pub(crate) fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<Str
     Some(format!("Did you mean {}?", joined(&nearest, "or")))
 }
 
-/// serde's names of types, as YAML writers know them.
+/// serde's names of types in YAML's words.
 fn in_words(serde: &str) -> String {
     let fixed = match serde {
         "u8" => "an integer from 0 to 255",

@@ -1,7 +1,7 @@
 //! Text → trees: YAML is parsed once, within bounds, and every value keeps its place.
 //!
-//! `saphyr-parser` gives the events with their places. A tree takes at most some fifty bytes for each byte of its text, whatever stands
-//! there, and aliases share the value that they name; what they make of it once it is read is bounded before.
+//! `saphyr-parser` gives the events with their places. A tree takes at most some fifty bytes for each byte of its text,
+//! and aliases share the value that they refer to; their expansion is bounded in advance.
 
 use std::collections::{HashMap, HashSet, hash_map};
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::tree::{Entry, Kind, Mark, Node};
 use crate::input::{Diagnostic, Label, Span, limits};
 
 /// Reads all documents of a text. With the documents come the errors; a syntax error ends the reading, so it is
-/// the last, and the document that it stands in is missing.
+/// the last, and its document is missing.
 pub(crate) fn parse(text: &str, file: &Path) -> (Vec<Arc<Node>>, Vec<Diagnostic>) {
     let mut builder = Builder::new(text, file);
     if text.len() > limits::FILE_BYTES {
@@ -287,7 +287,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A text that is shared with all places where the same stands.
+/// A text that all its occurrences share.
 fn shared(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
     if let Some(known) = names.get(name) {
         return known.clone();

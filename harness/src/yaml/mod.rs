@@ -8,6 +8,7 @@ mod document;
 mod tree;
 mod value;
 
-pub(crate) use decode::{decode, did_you_mean, listed};
+pub use decode::did_you_mean;
+pub(crate) use decode::{decode, listed};
 pub(crate) use document::parse;
 pub(crate) use tree::{At, Kind, Node, Place};

@@ -17,14 +17,14 @@ pub(crate) struct Mark {
     pub(crate) length: u32,
 }
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    /// Where it stands; of a list or map, its first line.
+    /// Its place; for a list or map, the first line.
     pub(crate) mark: Mark,
-    /// What it is.
+    /// Its kind.
     pub(crate) kind: Kind,
-    /// True where something in it was taken away, because it could not be read.
+    /// True where an invalid value in it was removed.
     pub(crate) pruned: bool,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     Scalar {
         /// The text without quotes; short ones are shared.
         text: Arc<str>,
-        /// True where it stands without quotes, so that it may be other than a string.
+        /// True for a plain scalar, which may be other than a string.
         plain: bool,
         /// True for a literal block scalar (`|`), whose lines are those of the file without their indentation.
         block: bool,
@@ -51,7 +51,7 @@ pub(crate) enum Kind {
 pub(crate) struct Entry {
     /// The key; keys of the same name share their text.
     pub(crate) name: Arc<str>,
-    /// Where the key stands.
+    /// The place of the key.
     pub(crate) mark: Mark,
     /// The value.
     pub(crate) value: Arc<Node>,
@@ -67,7 +67,7 @@ pub(crate) enum Hop {
 }
 
 impl Node {
-    /// A value that is not there, at the start of a file.
+    /// A missing value at the start of a file.
     pub(crate) fn empty() -> Self {
         let mark = Mark { line: 1, column: 1, length: 1 };
         Self { mark, kind: Kind::Scalar { text: "".into(), plain: true, block: false }, pruned: false }
@@ -83,7 +83,7 @@ impl Node {
         1 + below
     }
 
-    /// The value of a key; `None` where this is no map or has no such key.
+    /// The value of a key; `None` where this is not a map or has no such key.
     pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
         match &self.kind {
             Kind::Map(entries) => entries.iter().find(|entry| &*entry.name == name),
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// The items of a list; a value that is no list counts as the only item of one.
+    /// The items of a list; none for other values.
     pub(crate) fn items(&self) -> &[Arc<Node>] {
         match &self.kind {
             Kind::List(items) => items,
@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    /// Takes away the value that a path leads to; of a path that leads nowhere, the last value on it.
+    /// Removes the value at a path; for a path that ends early, the last value on it.
     pub(crate) fn prune(node: &mut Arc<Self>, path: &[Hop]) {
         let Some((step, rest)) = path.split_first() else { return };
         let node = Arc::make_mut(node);
@@ -133,14 +133,14 @@ impl Node {
     }
 }
 
-/// Takes one item out of several.
+/// Removes one item.
 fn without<T>(items: &mut Box<[T]>, at: usize) {
     let mut rest = std::mem::take(items).into_vec();
     rest.remove(at);
     *items = rest.into_boxed_slice();
 }
 
-/// A place in a tree, for reports. Steps to values that are not there stay where they are, so that there is
+/// A place in a tree, for reports. Steps to missing values do not move, so that there is
 /// always something to point at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a> {
@@ -206,7 +206,7 @@ impl<'a> At<'a> {
         Key(self)
     }
 
-    /// True where something here could not be read. Then it has been reported, and what is missing here may be that.
+    /// True where an invalid value here was reported and removed: what is missing may be that.
     pub(crate) fn is_pruned(self) -> bool {
         self.node.pruned
     }
@@ -260,7 +260,7 @@ impl<'a> At<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key<'a>(At<'a>);
 
-/// What an error can be reported at.
+/// A place that errors can be reported at.
 pub(crate) trait Place {
     /// An error here.
     fn error(self, message: impl Into<String>) -> Diagnostic;
@@ -284,13 +284,13 @@ fn diagnostic(span: Span, mark: Mark, message: String) -> Diagnostic {
 }
 
 impl Diagnostic {
-    /// Adds how to put it right.
+    /// Adds the help.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Adds another place that has to do with it.
+    /// Adds a related place.
     pub(crate) fn also(mut self, label: Label) -> Self {
         self.also = Some(label);
         self

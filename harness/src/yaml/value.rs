@@ -1,6 +1,6 @@
 //! A tree as serde reads it: as `serde_yaml` would read the same text, but in place, without a copy of the tree.
 //!
-//! What a scalar without quotes means is decided by `serde_yaml`, and so is every message about a value of the wrong type.
+//! `serde_yaml` decides the type of plain scalars, and words the messages about values of the wrong type.
 
 use std::slice;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::tree::{Entry, Kind, Node};
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'de>(pub(super) &'de Node);
 
-/// What a scalar means.
+/// The value of a scalar.
 enum Scalar<'de> {
     Null,
     Bool(bool),
@@ -27,10 +27,10 @@ enum Scalar<'de> {
     Text(&'de str),
 }
 
-/// The words that begin with a letter and are no strings.
+/// The words that start with a letter and are not strings.
 const WORDS: [&str; 9] = ["true", "True", "TRUE", "false", "False", "FALSE", "null", "Null", "NULL"];
 
-/// What a scalar without quotes means. Names, addresses and ports, nearly all of them, are told by their looks.
+/// The value of a plain scalar. Most names, addresses and ports are recognised without `serde_yaml`.
 fn plain(text: &str) -> Scalar<'_> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     if let (true, Ok(number)) = (digits && (text == "0" || !text.starts_with('0')), text.parse::<u64>()) {
@@ -54,7 +54,7 @@ fn plain(text: &str) -> Scalar<'_> {
 }
 
 impl<'de> Reader<'de> {
-    /// What it means, where it is a scalar.
+    /// The value of a scalar.
     fn scalar(self) -> Option<Scalar<'de>> {
         match &self.0.kind {
             Kind::Scalar { text, plain: false, .. } => Some(Scalar::Text(text)),
@@ -185,7 +185,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     }
 }
 
-/// The items of a list that are left.
+/// The remaining items of a list.
 struct Items<'de>(slice::Iter<'de, Arc<Node>>);
 
 impl<'de> SeqAccess<'de> for Items<'de> {
@@ -200,7 +200,7 @@ impl<'de> SeqAccess<'de> for Items<'de> {
     }
 }
 
-/// The entries of a map that are left, and the value whose key was seen last.
+/// The remaining entries of a map, and the value of the last key.
 struct Entries<'de> {
     entries: slice::Iter<'de, Entry>,
     value: Option<&'de Node>,

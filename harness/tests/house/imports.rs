@@ -14,8 +14,7 @@ pub(crate) type Imports = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
 /// The imports of all modules. A name that a module re-exports counts for the module that defines it.
 pub(crate) fn imports(modules: &[Module]) -> Imports {
     let paths: BTreeSet<&[String]> = modules.iter().map(|module| module.path.as_slice()).collect();
-    // A function may be called like its module; then the module is meant, which is the same here.
-    let reexports = modules.iter().flat_map(reexports).filter(|(name, _)| !paths.contains(name.as_slice())).collect();
+    let reexports = all_reexports(modules);
     let of = |module: &Module| {
         let tokens = module.items.iter().filter(|item| !is_reexport(item)).map(ToTokens::to_token_stream).collect();
         let mut named = Vec::new();
@@ -27,11 +26,7 @@ pub(crate) fn imports(modules: &[Module]) -> Imports {
 }
 
 /// The module that defines what a path names.
-fn home(
-    mut path: Vec<String>,
-    modules: &BTreeSet<&[String]>,
-    reexports: &BTreeMap<Vec<String>, Vec<String>>,
-) -> Vec<String> {
+fn home(mut path: Vec<String>, modules: &BTreeSet<&[String]>, reexports: &Reexports) -> Vec<String> {
     while let Some(length) = (1..=path.len()).find(|length| reexports.contains_key(&path[..*length])) {
         path = [reexports[&path[..length]].as_slice(), &path[length..]].concat();
     }
@@ -39,6 +34,15 @@ fn home(
         path.pop();
     }
     path
+}
+
+/// From the full path of each name that is re-exported to the path behind it.
+pub(crate) type Reexports = BTreeMap<Vec<String>, Vec<String>>;
+
+/// The re-exports of all modules. A function may be called like its module; then the module is meant.
+pub(crate) fn all_reexports(modules: &[Module]) -> Reexports {
+    let is_module = |name: &[String]| modules.iter().any(|module| module.path == name);
+    modules.iter().flat_map(reexports).filter(|(name, _)| !is_module(name)).collect()
 }
 
 /// The names that a module re-exports, as full paths, with the paths behind them.
@@ -57,7 +61,7 @@ fn reexports(module: &Module) -> Vec<(Vec<String>, Vec<String>)> {
 }
 
 /// Calls `leaf` with the path and the name of each import of a tree.
-fn leaves(tree: &UseTree, path: &mut Vec<String>, leaf: &mut impl FnMut(&[String], String)) {
+pub(crate) fn leaves(tree: &UseTree, path: &mut Vec<String>, leaf: &mut impl FnMut(&[String], String)) {
     match tree {
         UseTree::Path(tree) => {
             path.push(tree.ident.to_string());
@@ -74,12 +78,12 @@ fn leaves(tree: &UseTree, path: &mut Vec<String>, leaf: &mut impl FnMut(&[String
     }
 }
 
-fn is_reexport(item: &Item) -> bool {
+pub(crate) fn is_reexport(item: &Item) -> bool {
     matches!(item, Item::Use(item) if !matches!(item.vis, Visibility::Inherited))
 }
 
 /// A path as seen from a module, from the crate's root on. Names of other crates and of a module's own children start no such path.
-fn absolute(path: &[String], module: &[String]) -> Option<Vec<String>> {
+pub(crate) fn absolute(path: &[String], module: &[String]) -> Option<Vec<String>> {
     match path.first()?.as_str() {
         "crate" => Some(path[1..].to_vec()),
         "self" => Some([module, &path[1..]].concat()),

@@ -25,7 +25,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
         "svclab",
         &[
             &["text"],
-            &["wire", "stats", "output", "page", "input"],
+            &["wire", "stats", "output", "page", "svg", "input"],
             &["observation", "yaml"],
             &["scenario"],
             &["infer", "documents", "topology"],
@@ -36,7 +36,6 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["verify", "sampling"],
             &["mutate"],
             &["testing", "doctor"],
-            &["cli"],
         ],
     ),
 ];

@@ -3,6 +3,7 @@
 mod imports;
 mod layers;
 mod modules;
+mod public_items;
 
 use std::path::{Path, PathBuf};
 

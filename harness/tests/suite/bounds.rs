@@ -159,7 +159,10 @@ fn a_program_that_floods_its_messages_is_ended() {
     let script = b"#!/bin/sh\nwhile :; do echo the table is not there; done >&2\n";
     let (code, said) = run_with(&folder("floods"), script);
     assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("wrote more than 1 MiB, so it was killed; it said last: the table is not there"), "{said}");
+    assert!(
+        said.contains("wrote more than 1 MiB, so it was killed; its last output: the table is not there"),
+        "{said}"
+    );
 }
 
 /// It does what it should, and its child keeps its output open.

@@ -306,7 +306,7 @@ fn what_is_no_file_is_refused_without_opening_it() {
 #[case::sampled(
     &["cascade", "../scenarios/seeds/000-foo-three-replicas.yaml", "--sample", "20000"],
     0,
-    "the rules' own counters agree with what arrived, to the flow"
+    "the rules' counters agree with what arrived"
 )]
 #[case::sampled_as_defective_as_it_is(
     &["cascade", "../scenarios/distribution/equal-probabilities.yaml", "--node", "worker", "--sample", "20000"],
@@ -348,7 +348,7 @@ fn a_scenario_is_read_from_standard_input(#[case] arguments: &[&str], #[case] be
 #[case::rules(&["rules"], 0, "*nat\n")]
 #[case::cascade(&["cascade"], 0, "default/web")]
 fn a_scenario_without_tests_describes_a_cluster(#[case] arguments: &[&str], #[case] code: i32, #[case] said: &str) {
-    let text = std::fs::read_to_string("../scenarios/invalid/no-tests.yaml").expect("a scenario");
+    let text = fs::read_to_string("../scenarios/invalid/no-tests.yaml").expect("a scenario");
     let file = folder(&format!("without-tests-{}", arguments[0])).join("cluster.yaml");
     fs::write(&file, text).expect("a file");
     let output = svclab(arguments).arg(&file).output().expect("svclab starts");

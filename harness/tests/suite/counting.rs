@@ -1,4 +1,4 @@
-//! Many flows, sent from several processors at the same time: each is counted once, and the rules' own counters agree.
+//! Many flows, sent from several processors at the same time: each is counted once, and the rules' counters agree.
 
 use std::fs;
 use std::io;
@@ -151,7 +151,7 @@ fn counters_that_contradict_arrivals_are_an_internal_error() {
     let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(4), "{told}{errors}");
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("the rules' own counters contradict what arrived: rules translated"), "{told}");
+    assert!(told.contains("the rules' counters contradict what arrived: rules translated"), "{told}");
     assert!(told.contains("The expectation was not judged."), "{told}");
 }
 

@@ -35,7 +35,7 @@ fn failed(report: &RunReport) -> (&ProbeReport, &Diagnosis) {
     let probes = report.scenarios.iter().flat_map(|scenario| &scenario.tests).flat_map(|test| &test.probes);
     let probe = probes.into_iter().find(|probe| !probe.verdict.held);
     let probe = probe.unwrap_or_else(|| panic!("{}", console::render(report, Settings::default())));
-    (probe, probe.diagnosis.as_ref().expect("an diagnosis of a probe that failed"))
+    (probe, probe.diagnosis.as_ref().expect("a diagnosis of a probe that failed"))
 }
 
 #[rstest]
@@ -157,9 +157,9 @@ tests:
         let probes = &report.scenarios[0].tests[0].probes;
         let held: Vec<bool> = probes.iter().map(|probe| probe.verdict.held).collect();
         assert_eq!(held, [true, false, true], "{}", console::render(&report, Settings::default()));
-        let diagnosis = probes[1].diagnosis.as_ref().expect("an diagnosis of a probe that failed");
-        let words = "What nodes remembered of earlier flows, connections or clients, changed its way. Sent again where nothing is \
-                     remembered: Promise, prediction and kernel agree.";
+        let diagnosis = probes[1].diagnosis.as_ref().expect("a diagnosis of a probe that failed");
+        let words = "Connections or clients that nodes remembered from earlier flows changed its path. Sent again without them: \
+                     Promise, prediction and kernel agree.";
         assert_eq!((diagnosis.meaning.as_str(), diagnosis.observation.as_str()), (words, "dropped on node/worker"));
     });
 }

@@ -196,7 +196,7 @@ fn a_program_that_hangs_ends_with_the_lab(#[case] signal: Signal) {
 /// Neither is the scenario's mistake: nobody has looked at its rules.
 #[rstest]
 #[case::killed("kill -KILL $$", "iptables-restore in node/", "killed by signal 9 (SIGKILL)")]
-#[case::mute("exit 4", "iptables-restore in node/", "it said nothing (exit status: 4)")]
+#[case::mute("exit 4", "iptables-restore in node/", "it printed no error (exit status: 4)")]
 fn a_program_that_ends_without_a_word_is_the_environments_fault(
     #[case] script: &str,
     #[case] which: &str,

@@ -106,7 +106,7 @@ fn the_same_rules_are_written_for_what_is_assumed(
 #[case::without_nat(
     "*filter\n:KUBE-SERVICES - [0:0]\nCOMMIT\n",
     "table `nat`, where kube-proxy translates addresses, is missing",
-    "all that `iptables-save`"
+    "whole output of `iptables-save`"
 )]
 #[case::twice(
     "*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n*nat\nCOMMIT\n",

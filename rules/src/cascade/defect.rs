@@ -79,6 +79,8 @@ pub enum Kind {
         first: usize,
         /// How often the chain has it.
         times: usize,
+        /// The endpoint, where it leads to one.
+        endpoint: Option<String>,
         /// What all of them take together.
         share: Share,
     },
@@ -335,8 +337,12 @@ impl fmt::Display for Kind {
             Self::Duplicate { endpoint, first, share } => {
                 write!(f, "{endpoint} has rule {first} already, and a share by each: {share} of all")
             }
-            Self::Repeated { first, times, share } => {
-                write!(f, "the same as rule {first}; the chain has this rule {times} times, which take {share} of all")
+            Self::Repeated { first, times, endpoint, share } => {
+                let takes = endpoint.as_ref().map_or_else(|| "take".to_owned(), |endpoint| format!("give {endpoint}"));
+                write!(
+                    f,
+                    "the same as rule {first}; the chain has this rule {times} times, which {takes} {share} of all"
+                )
             }
             Self::Unreachable { endpoint } => {
                 write!(f, "nothing is left for {endpoint}: a rule before it takes everything")

@@ -234,7 +234,9 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         self.defects.extend(self.walk.group.copies.iter().map(|Copies { numbers, .. }| {
             let (first, times) = (numbers[0], numbers.len());
             let share = taken_by_copies.get(&first).copied().unwrap_or(Share::ZERO);
-            Defect { rule: numbers[1], kind: Kind::Repeated { first, times, share } }
+            let mut endpoints = self.steps.iter().filter(|step| step.rule == first).map(|step| &step.endpoint);
+            let endpoint = endpoints.next().filter(|_| endpoints.next().is_none()).cloned();
+            Defect { rule: numbers[1], kind: Kind::Repeated { first, times, endpoint, share } }
         }));
         endpoints
     }

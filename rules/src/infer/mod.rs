@@ -27,6 +27,16 @@ impl Show for crate::iptables::RuleSet {
     }
 }
 
+impl Show for crate::ruleset::Rules {
+    fn show(&self) -> Inferred {
+        match self {
+            Self::Iptables(parsed) => parsed.rules.show(),
+            Self::Nftables(parsed) => parsed.rules.show(),
+            Self::OtherTables(_) => Inferred::default(),
+        }
+    }
+}
+
 impl Show for crate::nftables::Ruleset {
     fn show(&self) -> Inferred {
         let mut shown = Inferred::default();

@@ -23,7 +23,9 @@ pub use matches::{
     RouteType, Side, States, Statistic, TCP_FLAGS, TcpFlags,
 };
 pub use merge::{Order, merge};
-pub use parse::{LONGEST_LINE, Listing, ParseError, Parsed, SourceLines, parse, parse_listing, parse_rule};
+pub use parse::{
+    LONGEST_LINE, Listing, ParseError, Parsed, SourceLines, parse, parse_either_family, parse_listing, parse_rule,
+};
 pub use print::{print, print_rule};
 pub use target::{Nat, RejectWith, Target};
 pub use values::{ChainName, Negatable, Network};

@@ -57,9 +57,11 @@
 mod backports;
 mod conntrack;
 mod endpoints;
+#[doc(hidden)]
 pub mod gates;
 mod iptables;
 mod nftables;
+#[doc(hidden)]
 pub mod releases;
 mod version;
 

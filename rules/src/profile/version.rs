@@ -24,10 +24,15 @@ pub struct UnknownVersion(pub String);
 impl FromStr for Profile {
     type Err = UnknownVersion;
 
-    /// Reads `1.30`, `v1.30` or `1.30.2`.
+    /// Reads `1.30`, `v1.30` or `1.30.2`. What a vendor appends, as in `v1.31.4-eks-1a2b3c` or `v1.30.2+k3s1`, does not change the rules.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let unknown = || UnknownVersion(text.to_owned());
-        let mut parts = text.trim_start_matches('v').split('.');
+        let (release, suffix) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
+        let is_suffix = |letter: char| letter.is_ascii_alphanumeric() || "-+.".contains(letter);
+        if suffix.len() == 1 || !suffix.chars().all(is_suffix) {
+            return Err(unknown());
+        }
+        let mut parts = release.trim_start_matches('v').split('.');
         let (major, minor, patch) = (parts.next(), parts.next(), parts.next());
         let minor = minor.and_then(|part| part.parse().ok()).filter(|minor| KNOWN.contains(minor));
         let patch = patch.map(|part| part.parse().map_err(|_| unknown())).transpose()?;
@@ -68,6 +73,9 @@ mod tests {
     #[case("1.30", "1.30")]
     #[case("v1.18", "1.18")]
     #[case("1.18.3", "1.18.3")]
+    #[case("v1.31.4-eks-1a2b3c", "1.31.4")]
+    #[case("v1.30.2+k3s1", "1.30.2")]
+    #[case("v1.30.3-gke.100", "1.30.3")]
     fn versions_are_read(#[case] text: &str, #[case] shown: &str) {
         assert_eq!(text.parse::<Profile>().unwrap().to_string(), shown);
     }
@@ -79,6 +87,8 @@ mod tests {
     #[case("1")]
     #[case("1.30.x")]
     #[case("1.30.1.1")]
+    #[case("1.30.1-")]
+    #[case("1.30.1-a b")]
     #[case("latest")]
     fn unknown_versions_name_the_known_ones(#[case] text: &str) {
         let error = text.parse::<Profile>().unwrap_err().to_string();

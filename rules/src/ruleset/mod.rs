@@ -5,6 +5,8 @@
 
 mod other_tables;
 mod parse;
+mod program;
+mod rule;
 
 use crate::cluster::{Cluster, Family, Node, ProxyMode};
 use crate::iptables::{self, Match, RuleSet};
@@ -13,6 +15,8 @@ use crate::nftables::{self, Condition, Ruleset};
 pub use crate::nftables::Unsupported;
 pub use other_tables::OtherTables;
 pub use parse::ParseError;
+pub use program::{CompileError, Program, compile};
+pub use rule::Rule;
 
 /// Rules of iptables or nftables, with the line of each where they were parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +91,18 @@ impl Rules {
         }
     }
 
+    /// These rules with kube-proxy's tables of another family added, which are the same value in nftables.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Nftables(parsed), Self::Nftables(other)) => {
+                let tables = [parsed.rules.tables, other.rules.tables].concat();
+                Ruleset { tables }.into()
+            }
+            (rules, _) => rules,
+        }
+    }
+
     /// The text that `iptables-save` or `nft list ruleset` shows for these rules.
     pub fn print(&self) -> String {
         match self {
@@ -107,11 +123,7 @@ impl Rules {
 
     /// Whether a kernel accepts those of a family.
     pub fn is_sound(&self, family: Family) -> bool {
-        match self {
-            Self::Iptables(parsed) => iptables::evaluate::Program::compile(&parsed.rules).is_ok(),
-            Self::Nftables(parsed) => nftables::evaluate::Program::compile(&parsed.rules, family).is_ok(),
-            Self::OtherTables(tables) => nftables::evaluate::Program::compile(&tables.parsed().rules, family).is_ok(),
-        }
+        compile(&[self], family).is_ok()
     }
 
     /// Whether rules keep state between packets of a client: lists of `recent`, or sets that rules add to.

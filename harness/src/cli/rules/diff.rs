@@ -13,9 +13,9 @@ use svclab_rules::ruleset::{ParseError, Rules};
 use super::Written;
 use crate::cli::refusal::Refusal;
 use crate::cli::text_of;
-use crate::input;
-use crate::scenario::{Diagnostic, Diagnostics, Span};
-use crate::text::{counted, printable};
+use svclab::input;
+use svclab::scenario::{Diagnostic, Diagnostics, Span};
+use svclab::text::{counted, printable};
 
 /// The rules of a file.
 pub(super) struct Found {

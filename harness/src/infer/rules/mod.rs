@@ -1,10 +1,10 @@
-//! Saved rules → a scenario, with all that they do not tell assumed.
+//! Saved rules → a scenario, with assumptions for everything they do not specify.
 //!
-//! 1. `dump`: text → rules of a mode, and what they show ([`svclab_rules::infer`]);
-//! 2. `surroundings`: nodes and pods for what they show; `objects`: all of it as Kubernetes objects;
-//! 3. `settings`: kube-proxy's configuration and the release whose rules are closest.
+//! 1. `dump`: text → rules, and what is inferred from them ([`svclab_rules::infer`]);
+//! 2. `surroundings`: nodes and pods; `objects`: all of it as Kubernetes objects;
+//! 3. `settings`: kube-proxy's configuration and the release with the closest rules.
 //!
-//! The objects are read as those of a file are, and the rules stand under `rules:` of a scenario, so that the same checks are made.
+//! The objects are read as those of a file, and the rules are listed in `rules:` of a scenario, so that the same checks apply.
 
 mod dump;
 mod objects;
@@ -49,7 +49,7 @@ pub fn from_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     if bridge.is_some() {
         written["cluster"]["cni"] = json!("bridge");
     }
-    let rules = dump.families().into_iter().map(|family| {
+    let rules = dump.families.iter().map(|family| {
         let family = family.to_string().to_lowercase();
         json!({"file": name, "install": "instead", "family": family})
     });
@@ -61,7 +61,7 @@ pub fn from_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     };
     let mut scenario = parse_with(&written.to_string(), path, &read, Tests::Optional)?;
     scenario.inputs.retain(|input| *input != objects_path);
-    // What is said of the file's entries is told once.
+    // Notes on entries of the file are reported once.
     let is_doubt = |note: &mut Note| note.is_doubtful && note.span.file == itself;
     let doubts = scenario.notes.extract_if(.., is_doubt).map(|note| (note.message.clone(), note));
     let doubts: BTreeMap<String, Note> = doubts.collect();

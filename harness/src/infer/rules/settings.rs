@@ -10,7 +10,7 @@ use super::dump::Dump;
 use super::surroundings::{HERE, Surroundings};
 use crate::text::counted;
 
-/// Gives a cluster the configuration whose rules are closest to a dump's; what was assumed, in words.
+/// Sets the configuration whose rules are the closest to the dump; returns the assumptions in words.
 pub(super) fn assume(shown: &Inferred, around: &Surroundings, dump: &Dump, cluster: &mut Cluster) -> Vec<String> {
     cluster.proxy = read(&shown.proxy, around, dump.mode());
     cluster.service_cidrs = shown.proxy.service_cidrs.iter().copied().collect();
@@ -35,7 +35,7 @@ pub(super) fn assume(shown: &Inferred, around: &Surroundings, dump: &Dump, clust
     vec![format!("kube-proxy {versions}, {differs}"), local_sources(&cluster.proxy)]
 }
 
-/// The releases whose rules are as close to a dump's as those of the cluster's own.
+/// The releases whose rules are as close to the dump as those of the cluster's release.
 fn as_close(dump: &Dump, cluster: &Cluster, closest: Option<&Vec<Finding>>) -> String {
     let is_as_close = |version: &Profile| {
         let proxy = ProxyConfig { version: version.to_string(), ..cluster.proxy.clone() };
@@ -45,7 +45,7 @@ fn as_close(dump: &Dump, cluster: &Cluster, closest: Option<&Vec<Finding>>) -> S
     releases::named(&kinds)
 }
 
-/// How many differences from the release's rules are told.
+/// The largest number of differences from the release's rules that are listed.
 const SHOWN: usize = 3;
 
 /// Changes the configuration where rules are closer then.
@@ -81,7 +81,7 @@ fn read(shown: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> ProxyC
     };
     let is_usual = match mode {
         ProxyMode::Iptables => shown.node_port_addresses.is_empty(),
-        // The primary address of each family is what kube-proxy of this mode takes where nothing is said.
+        // kube-proxy's default in this mode is the primary address of each family.
         ProxyMode::Nftables => shown.families_on_all_addresses.is_empty() && shown.node_port_addresses.len() <= 1,
     };
     // A list of one family alone says nothing of the other, which has node ports on all addresses then.

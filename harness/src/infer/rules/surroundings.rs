@@ -10,19 +10,19 @@ use svclab_rules::infer::{Inferred, InferredPort};
 use super::super::objects::wide;
 use crate::text::counted;
 
-/// The node whose rules they are.
+/// The node that the rules come from.
 pub(super) const HERE: &str = "node-1";
 
 /// The most ranges of pods that become nodes of their own; where there are more, ranges are wider, unless they would not fit then.
 const MOST_RANGES: usize = 6;
 
-/// A node, and what of it is known.
+/// A node as far as the rules determine it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Machine {
     pub(super) name: String,
     /// Its addresses; any where there are none.
     pub(super) addresses: BTreeSet<IpAddr>,
-    /// The ranges of its pods, at most one of each family; any where there is none.
+    /// Its pod ranges, at most one of each family; any where there is none.
     pub(super) ranges: Vec<IpNet>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// What is put around rules.
+    /// The surroundings of rules.
     pub(super) fn of(shown: &Inferred) -> Self {
         let known = Known::of(shown);
         let own = shown.proxy.node_port_addresses.iter().copied().filter(|ip| !ip.is_loopback());
@@ -113,17 +113,17 @@ impl Surroundings {
     }
 }
 
-/// What endpoints are known to be.
+/// Endpoints by what the rules say about them.
 struct Known {
     /// Addresses of pods.
     pods: BTreeSet<IpAddr>,
     /// Addresses of nodes.
     machines: BTreeSet<IpAddr>,
-    /// Those that are on the rules' own node.
+    /// Endpoints on the node of the rules.
     here: BTreeSet<IpAddr>,
-    /// Those that are not.
+    /// Endpoints on other nodes.
     there: BTreeSet<IpAddr>,
-    /// The ranges that local sources are in.
+    /// The ranges of local sources.
     local_sources: BTreeSet<IpNet>,
 }
 
@@ -149,7 +149,7 @@ impl Known {
         Self { pods, machines, here, there, local_sources }
     }
 
-    /// The only range of local sources, where pods are outside of it but near: then it is the node's own.
+    /// The range of local sources, if there are pods outside it: then it is the node's own.
     fn node_range(&self) -> Option<IpNet> {
         let is_nodes = |range: &&IpNet| {
             let family = Family::of(range.addr());

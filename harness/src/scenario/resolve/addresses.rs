@@ -63,7 +63,7 @@ impl Ranges {
         self.taken.extend(ranges);
     }
 
-    /// The first part of a range, of the size that a node gets (/24, /64), that overlaps with none of the taken ones.
+    /// The first free subnet of a range, of the size of a node's pod range (/24, /64).
     pub(crate) fn next(&mut self, cluster: IpNet) -> Option<IpNet> {
         let seen = self.seen.entry(cluster).or_default();
         let looked_at = *seen;
@@ -93,13 +93,13 @@ pub(crate) fn overlap(one: IpNet, other: IpNet) -> bool {
     one.contains(&other) || other.contains(&one)
 }
 
-/// What kind of address this is, if it is one that no machine of a lab can have.
+/// The kind of an address that no machine in a lab can have.
 pub(crate) fn unusable(ip: IpAddr) -> Option<&'static str> {
     let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
     special(ip).or(mapped.then_some("mapped IPv4"))
 }
 
-/// What kind of address this is, if it is one that a probe cannot go to: a kernel takes it for another, or for those of many.
+/// The kind of an address that is not a valid destination of a probe, because it does not name a single machine.
 /// A process may send to its own loopback address, and to an IPv4 one that others would take for link-local.
 pub(crate) fn unreachable(ip: IpAddr) -> Option<&'static str> {
     let link_local = matches!(ip, IpAddr::V4(ip) if ip.is_link_local());

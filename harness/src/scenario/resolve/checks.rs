@@ -1,4 +1,4 @@
-//! What only the whole of a scenario shows: addresses that are used twice, or stand where they cannot be.
+//! Checks across a whole scenario: duplicate and unusable addresses.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -111,7 +111,7 @@ fn claim<'a>(
     }
 }
 
-/// Refuses a second address of a family, which the lab would have no use for.
+/// Rejects more than two addresses of a family, which a lab would not use.
 fn families(ips: &[IpAddr], node: At<'_>, findings: &mut Findings) {
     for family in Family::ALL {
         if let Some(third) = ips.iter().filter(|ip| Family::of(**ip) == family).nth(2) {

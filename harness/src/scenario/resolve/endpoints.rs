@@ -125,6 +125,10 @@ impl Lookup<'_, '_> {
                 _ => findings.wrong(at, "an endpoint needs either `addresses` or `pod`", "Set exactly one of them."),
             }
         }
+        if let Some(family) = raw.address_type.map(Family::from) {
+            of_family(family, raw, at, findings);
+            members.retain(|member| member.endpoint.addresses.first().copied().map(Family::of) == Some(family));
+        }
         if let Some(ports) = &raw.ports {
             let ports = explicit_ports(ports, at.field("ports"), findings);
             members.iter_mut().for_each(|member| member.ports.clone_from(&ports));
@@ -149,7 +153,7 @@ impl Lookup<'_, '_> {
         port.target_port.clone()
     }
 
-    /// The endpoints that a pod's name stands for.
+    /// The endpoints of the pods with a name.
     fn pod(&self, name: &str, own: &RawEndpoint, at: At<'_>, findings: &mut Findings) -> Vec<Member> {
         let wanted = match name.split_once('/') {
             Some((namespace, name)) => ObjectName::new(namespace, name),
@@ -243,6 +247,23 @@ impl Lookup<'_, '_> {
     }
 }
 
+/// Checks that the addresses of an entry are of its `addressType`. A pod has an endpoint for its address of this family alone.
+fn of_family(family: Family, raw: &RawEndpoints, at: At<'_>, findings: &mut Findings) {
+    let written = |list: &[String], at: At<'_>, findings: &mut Findings| {
+        for (index, text) in list.iter().enumerate() {
+            if text.trim().parse::<IpAddr>().is_ok_and(|ip| Family::of(ip) != family) {
+                let message = format!("`{text}` is not an {family} address, as `addressType` demands");
+                findings.wrong(at.item(index), message, "Move it to an entry of its own, or change `addressType`.");
+            }
+        }
+    };
+    written(raw.addresses.as_deref().unwrap_or_default(), at.field("addresses"), findings);
+    for (index, own) in raw.endpoints.iter().flatten().enumerate() {
+        let at = at.field("endpoints").item(index).field("addresses");
+        written(own.addresses.as_deref().unwrap_or_default(), at, findings);
+    }
+}
+
 fn explicit_ports(raw: &[RawEndpointPort], at: At<'_>, findings: &mut Findings) -> Vec<EndpointPort> {
     let mut ports = Vec::new();
     for (index, given) in raw.iter().enumerate() {
@@ -263,8 +284,8 @@ fn explicit_ports(raw: &[RawEndpointPort], at: At<'_>, findings: &mut Findings) 
     ports
 }
 
-/// The ports of an endpoint by the Service's targetPorts. A name that the pod has no port of is left out, as the
-/// EndpointSlice controller does.
+/// The ports of an endpoint by the Service's targetPorts. A name that is not a port of the pod is omitted, as by the
+/// EndpointSlice controller.
 fn target_ports(service: &Service, pod: Option<&Pod>) -> Vec<EndpointPort> {
     let resolve = |port: &ServicePort| {
         let number = match port.target_port.as_deref() {

@@ -23,7 +23,7 @@ const PROMISED: &str = "promised";
 /// The balance that gives every ready endpoint the same share.
 const EVEN: &str = "even";
 
-/// What is known of the packets that an expectation is about.
+/// The packets that an expectation applies to.
 #[derive(Debug, Clone, Copy)]
 struct ProbeKind {
     family: Family,
@@ -66,7 +66,7 @@ pub(crate) fn expectation(
     }
 }
 
-/// Finds the errors of an expectation whose probe is wrong itself, so that it is not known where that goes.
+/// Finds the errors in an expectation whose probe is invalid, so that its destination is unknown.
 pub(crate) fn words(raw: &RawExpect, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) {
     let kind = ProbeKind { family: Family::Ipv4, protocol: None };
     contradictions(raw, at, findings);
@@ -206,7 +206,7 @@ fn drop_place(text: &str, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Find
     }
 }
 
-/// The places that a name stands for, each one where such packets can come out.
+/// The destinations with a name that such packets can be delivered to.
 fn targets(text: &str, kind: ProbeKind, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<Target> {
     let targets = scene.targets(text, kind.family, at, findings);
     for target in &targets {
@@ -233,7 +233,7 @@ fn reply(text: &str, at: At<'_>, findings: &mut Findings) -> Option<ReplyExpecta
     }
 }
 
-/// The address that stands where one of two words could stand, too.
+/// An address, where two keywords are allowed as well.
 fn word_or_address(text: &str, words: [&str; 2], at: At<'_>, findings: &mut Findings) -> Option<IpAddr> {
     let address = text.parse().ok();
     if address.is_none() {
@@ -254,7 +254,7 @@ fn balance(
     let at = at.field("balance");
     match raw.balance.as_ref()? {
         RawBalance::Word(word) if word == EVEN => Some(Balance::Even),
-        // What is promised is not known where the probe is wrong itself.
+        // There is no promise for an invalid probe.
         RawBalance::Word(word) if word == PROMISED => None,
         RawBalance::Word(word) => {
             let help = "Use `even`, `promised`, or a map of destinations to shares.";
@@ -272,7 +272,7 @@ fn balance(
                 let each = *share / targets.len().max(1) as f64;
                 known.extend(targets.into_iter().map(|target| (target, each)));
             }
-            // An empty sum is -0, which nobody would write.
+            // An empty sum is -0.
             let sum: f64 = shares.values().sum::<f64>() + 0.0;
             if (sum - 1.0).abs() > 1e-6 {
                 let message = format!("the shares add up to {sum}");

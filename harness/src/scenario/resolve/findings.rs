@@ -1,4 +1,4 @@
-//! What resolving found to say.
+//! Errors and notes found while resolving.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use crate::yaml::{At, Place, did_you_mean};
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     known: HashSet<(Span, String)>,
-    /// What is wrong.
+    /// The errors.
     pub(crate) errors: Vec<Diagnostic>,
-    /// What was left out.
+    /// The notes.
     pub(crate) notes: Vec<Note>,
 }
 
 impl Findings {
-    /// The errors in the order of files and lines, with the texts that they stand in.
+    /// The errors in the order of files and lines, with the texts of the files.
     pub(crate) fn into_diagnostics(self, sources: BTreeMap<PathBuf, Arc<str>>) -> Diagnostics {
         let mut errors = self.errors;
         errors.sort_by(|a, b| (&a.span, &a.message).cmp(&(&b.span, &b.message)));
@@ -36,7 +36,7 @@ impl Findings {
         }
     }
 
-    /// Records an error with the way out.
+    /// Records an error with its help.
     pub(crate) fn wrong(&mut self, place: impl Place, message: impl Into<String>, help: impl Into<String>) {
         self.add(place.error(message).help(help));
     }
@@ -48,7 +48,7 @@ impl Findings {
         }
     }
 
-    /// Records a reference that leads nowhere, with the known name that was probably meant.
+    /// Records a dangling reference, with the known name that was probably meant.
     pub(crate) fn dangling<S: AsRef<str>>(&mut self, at: At<'_>, what: &str, name: &str, known: &[S]) {
         let help = match did_you_mean(name, known) {
             Some(question) => question,
@@ -62,7 +62,7 @@ impl Findings {
         self.wrong(at, format!("there is no {what} `{name}`"), help);
     }
 
-    /// Parses a value, or records why it is none.
+    /// Parses a value, or records the error.
     pub(crate) fn parsed<T: std::str::FromStr>(&mut self, at: At<'_>, text: &str, what: &str, like: &str) -> Option<T> {
         let value = text.trim().parse().ok();
         if value.is_none() {
@@ -71,7 +71,7 @@ impl Findings {
         value
     }
 
-    /// A name without the line end that a block of YAML leaves behind it; that it is one line is checked.
+    /// A name without the line break that a YAML block appends; it must be one line.
     pub(crate) fn line(&mut self, text: &str, at: At<'_>) -> String {
         let line = text.trim_end();
         if line.is_empty() {
@@ -82,12 +82,12 @@ impl Findings {
         line.to_owned()
     }
 
-    /// Records an object that was left out.
+    /// Records an object that was ignored.
     pub(crate) fn note(&mut self, at: At<'_>, message: impl Into<String>) {
         self.remark(at, message.into(), false);
     }
 
-    /// Records what is no error, but hardly meant.
+    /// Records a doubtful value that is not an error.
     pub(crate) fn doubt(&mut self, at: At<'_>, message: impl Into<String>) {
         self.remark(at, message.into(), true);
     }

@@ -65,7 +65,7 @@ impl<'a> Objects<'a> {
         drafts
     }
 
-    /// The slices of an Endpoints object count where the Service has none of its own.
+    /// The slices of an Endpoints object count where the Service has no EndpointSlices.
     fn put_mirrored(&mut self, place: Located<'a, ()>, slices: Vec<EndpointSlice>, findings: &mut Findings) {
         let Some(service) = slices.first().map(|slice| slice.service.clone()) else { return };
         if self.slices.iter().any(|slice| slice.value.service == service) {
@@ -75,7 +75,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// Lays Services and endpoints in short form over what there is.
+    /// Applies Services and endpoints in short form to the existing objects.
     pub(super) fn lay_over(&mut self, source: &Source<'a>, network: &Network, findings: &mut Findings) {
         let mut seen: BTreeMap<ObjectName, At<'a>> = BTreeMap::new();
         for (index, raw) in source.services.iter().enumerate() {
@@ -106,7 +106,7 @@ impl<'a> Objects<'a> {
             if self.services.get(&name).is_some() {
                 self.entries.push(Located::short(raw, at));
             } else if !(raw.delete == Some(true) && seen.contains_key(&name)) {
-                // The endpoints of a Service that the same step deletes go with it, and may be named beside it.
+                // A step may name the endpoints of a Service that it deletes.
                 self.missing_service(&name, at.field("service"), findings);
             }
         }

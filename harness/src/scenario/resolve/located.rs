@@ -10,7 +10,7 @@ use crate::yaml::At;
 pub(crate) struct Located<'a, T> {
     /// The object.
     pub(crate) value: T,
-    /// Where it stands.
+    /// Its place.
     pub(crate) at: At<'a>,
     /// The form that it is written in.
     pub(crate) form: Form,

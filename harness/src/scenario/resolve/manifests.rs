@@ -57,7 +57,7 @@ impl Manifests {
     }
 }
 
-/// What a note says of an object of a kind that has no effect, after its kind and name.
+/// The end of the note on an object of an irrelevant kind, after its kind and name.
 pub(crate) const LEFT_OUT: &str = "is ignored: it does not affect rules";
 
 struct Reader<'f, 'a> {

@@ -1,6 +1,6 @@
 //! What was written → the model: references are looked up, defaults filled in, steps made whole.
 //!
-//! Every stage records its errors and goes on with what is right, so that all of them come out in one go.
+//! Every stage records its errors and continues with what is valid, so that one run reports all of them.
 
 mod addresses;
 mod changes;
@@ -50,7 +50,7 @@ pub(crate) struct Input<'a> {
     pub(crate) raw: &'a RawScenario,
     /// The tree that it was decoded from.
     pub(crate) at: At<'a>,
-    /// The tree as it was written, with what could not be decoded.
+    /// The tree as written, with invalid values.
     pub(crate) written: At<'a>,
     /// The manifests that the scenario names, steps included.
     pub(crate) manifests: &'a Manifests,
@@ -58,7 +58,7 @@ pub(crate) struct Input<'a> {
     pub(crate) rules: &'a RuleFiles,
     /// What paths are relative to.
     pub(crate) folder: &'a Path,
-    /// A probe beside those of the tests.
+    /// A probe in addition to those of the tests.
     pub(crate) extra: Option<Extra<'a>>,
     /// Whether it must have tests.
     pub(crate) tests: Tests,

@@ -17,7 +17,7 @@ use crate::yaml::{At, did_you_mean};
 
 /// Where cluster IPs come from if nothing is said: the first range of a family that pods do not have.
 const SERVICES: [&str; 4] = ["10.96.0.0/12", "172.20.0.0/16", "fd00:10:96::/112", "fd00:172:20::/112"];
-/// The release whose rules are written where none is named.
+/// The default release.
 const VERSION: &str = "1.30";
 
 /// What the section says.
@@ -40,7 +40,7 @@ impl Network {
         self.service_cidrs.iter().copied().filter(move |range| families.contains(&family(*range)))
     }
 
-    /// Those of some default ranges that pods do not have, and of a family whose ranges pods have all of them, the first.
+    /// Those of some default ranges that do not overlap with pods; of a family where all overlap, the first.
     pub(crate) fn free(&self, defaults: &[&str]) -> Vec<IpNet> {
         let defaults = parsed(defaults);
         let free: Vec<IpNet> = defaults.iter().copied().filter(|range| is_free(*range, &self.pod_cidrs)).collect();
@@ -77,7 +77,7 @@ pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> 
     Network { cni: cni(raw, at.field("cni"), findings), pod_cidrs, service_cidrs, proxy }
 }
 
-/// Whether a range has no address in common with those of pods.
+/// Whether a range does not overlap with those of pods.
 fn is_free(range: IpNet, pod_cidrs: &[IpNet]) -> bool {
     !pod_cidrs.iter().any(|pods| overlap(*pods, range))
 }
@@ -168,7 +168,7 @@ pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &
     match proxy_config(&given, version) {
         Ok(config) => config,
         Err(errors) => {
-            // The short forms of the section `iptables` stand one level higher.
+            // The short forms of the section `iptables` are one level higher.
             let section = if nft { "nftables." } else { "iptables." };
             let short = errors.into_iter().map(|mut error| {
                 if !at.has(section.trim_end_matches('.')) {
@@ -182,8 +182,8 @@ pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &
     }
 }
 
-/// Looks at the feature gates of a configuration. One that is nearly called as a known one is misspelt; any other that
-/// has no effect is worth a word.
+/// Checks the feature gates of a configuration. One that resembles a known one is misspelt; any other that
+/// has no effect gets a note.
 pub(crate) fn gates<'g>(
     gates: impl IntoIterator<Item = (&'g String, &'g bool)>,
     version: &str,

@@ -25,7 +25,7 @@ pub(crate) struct Objects<'a> {
     pub(super) pool: Pool,
     /// The scenario as it was written, with the items that could not be read.
     pub(super) written: At<'a>,
-    /// False where an object of a manifest could not be read, so that it is unknown what there is.
+    /// False where an object of a manifest could not be read, so that objects may be missing.
     pub(super) complete: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Source<'a> {
     pub(crate) endpoints: &'a [RawEndpoints],
     /// Files.
     pub(crate) manifests: Vec<PathBuf>,
-    /// Where the lists stand.
+    /// The place of the lists.
     pub(crate) at: At<'a>,
 }
 

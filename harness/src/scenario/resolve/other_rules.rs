@@ -1,4 +1,4 @@
-//! Other rules: whether they can be installed where they are meant to be.
+//! Other rules: checks that they can be installed.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ mod tables;
 
 /// Rules, and where they were written.
 pub(crate) struct Written<'a> {
-    /// Whose namespace they are for.
+    /// The network namespace that they are for.
     pub(crate) place: Namespace,
     /// The family that they are for.
     pub(crate) family: Family,
@@ -50,12 +50,12 @@ impl Written<'_> {
         self.mode == ProxyMode::Nftables && self.install != Install::Instead
     }
 
-    /// True where nothing else stands in the namespace. Other rules are merged.
+    /// True where they are the only rules in the namespace. Others are merged.
     fn alone(&self) -> bool {
         self.install == Install::Instead || matches!(self.place, Namespace::Pod(_))
     }
 
-    /// An error in a line, from 1, at the word that begins at a column, from 1.
+    /// An error in a line, from 1, at the word that starts at a column, from 1.
     fn error(&self, line: usize, column: usize, message: impl Into<String>) -> Diagnostic {
         let message = message.into();
         let Some(start) = self.start else {
@@ -77,7 +77,7 @@ pub(crate) fn parse(text: &str, mode: ProxyMode, family: Family, install: Instal
     }
 }
 
-/// Checks rules by themselves, given those that were written before them.
+/// Checks rules, given those of earlier entries.
 pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     beside(written, before, findings);
     if written.mode == ProxyMode::Nftables {
@@ -108,10 +108,10 @@ fn refuse(written: &Written<'_>, errors: &[ParseError], help: &str, findings: &m
     }
 }
 
-/// Targets that act on the machine, whatever network namespace a packet is in: timers and triggers below `/sys`, and keys.
+/// Targets that act on the whole machine rather than on a network namespace: timers and triggers in `/sys`, and keys.
 const OF_THE_MACHINE: [&str; 3] = ["IDLETIMER", "LED", "SYSRQ"];
 
-/// Refuses rules whose targets act on more than packets.
+/// Rejects rules whose targets act on more than packets.
 fn targets(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
     let mut found = Vec::new();
     for (table, rules) in parsed.rules.tables.iter().enumerate() {
@@ -133,10 +133,10 @@ fn targets(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
     }
 }
 
-/// The longest name of a chain that iptables takes, in bytes (`XT_EXTENSION_MAXNAMELEN`, without the closing zero).
+/// The longest chain name that iptables accepts, in bytes (`XT_EXTENSION_MAXNAMELEN` without the terminating zero).
 const CHAIN_NAME: usize = 28;
 
-/// Refuses chains whose names have no room.
+/// Rejects chain names that are too long.
 fn chain_names(written: &Written<'_>, findings: &mut Findings) {
     let declared = written.text.lines().enumerate().filter_map(|(index, line)| {
         let (column, rest) = [":", "-N ", "--new-chain "].iter().find_map(|start| {
@@ -152,7 +152,7 @@ fn chain_names(written: &Written<'_>, findings: &mut Findings) {
     }
 }
 
-/// Checks that there is room for rules beside those of the same namespace and family. Tables of nftables need none.
+/// Checks rules against others of the same namespace and family. nftables tables do not conflict.
 fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     if written.is_other_tables() {
         return;
@@ -177,7 +177,7 @@ pub(crate) fn language(text: &str) -> ProxyMode {
     if is_nft { ProxyMode::Nftables } else { ProxyMode::Iptables }
 }
 
-/// What shows that a text is no rules of iptables at all: a character that no rule has.
+/// Rejects texts with control characters, which no iptables rule contains.
 fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
     const HELP: &str = "Use the format of iptables-save: `*TABLE`, chains, rules, `COMMIT`.";
     for (index, line) in written.text.lines().enumerate() {
@@ -190,7 +190,7 @@ fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
     None
 }
 
-/// Looks in all rules for what the kernel refuses: jumps to chains that are not there, loops, targets that are out of
+/// Checks all rules for what the kernel rejects: jumps to missing chains, loops, targets that are out of
 /// place. Rules that are merged are judged with what they are merged with.
 pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Findings) {
     for written in all {

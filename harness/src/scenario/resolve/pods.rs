@@ -15,16 +15,16 @@ use crate::input::limits;
 use crate::scenario::schema::RawPod;
 use crate::yaml::At;
 
-/// A pod, and what only svclab wants to know of it.
+/// A pod with svclab's own state.
 #[derive(Debug, Clone)]
 pub(crate) struct PodState {
     /// The facts.
     pub(crate) pod: Pod,
-    /// The name that it was written under, where that stands for several pods.
+    /// The name in the scenario, where it covers several pods.
     pub(crate) group: Option<String>,
-    /// Whether it can serve; a pod that is being taken down may serve to its end.
+    /// Whether it is ready or serving; a terminating pod may still serve.
     pub(crate) ready: bool,
-    /// Whether it is being taken down.
+    /// Whether it is terminating.
     pub(crate) terminating: bool,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Draft {
     terminating: bool,
 }
 
-/// The pods that an item of the scenario's list stands for.
+/// The pods of an item in the scenario's list.
 pub(crate) fn short<'a>(
     raw: &RawPod,
     at: At<'a>,
@@ -132,8 +132,8 @@ fn texts(object: &core::Pod) -> Vec<&str> {
     listed.chain(status.pod_ip.as_deref()).filter(|text| !text.is_empty()).collect()
 }
 
-/// Turns drafts into facts: looks up their nodes and gives addresses to those that have none. A node that is not there
-/// is told to `missing_node`.
+/// Completes drafts: looks up their nodes and assigns missing addresses. A missing node
+/// is passed to `missing_node`.
 pub(crate) fn complete<'a>(
     drafts: Vec<Located<'a, Draft>>,
     nodes: &[Located<'_, Node>],
@@ -172,7 +172,7 @@ fn state(pod: Pod, draft: &Draft) -> PodState {
     PodState { pod, group: draft.group.clone(), ready, terminating }
 }
 
-/// Whether a pod is ready, and whether it is being taken down.
+/// Whether a pod is ready, and whether it is terminating.
 fn conditions(draft: &Draft) -> (bool, bool) {
     let listed = draft.object.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let unready = listed.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "False");

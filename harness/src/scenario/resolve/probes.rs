@@ -1,4 +1,4 @@
-//! Probes: who sends what to where, once for each address family.
+//! Probes: sender, destination and packets, once for each address family.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ pub(crate) struct ResolvedProbe {
     pub(crate) service: Option<(ObjectName, ServicePort)>,
 }
 
-/// The probes that one section stands for.
+/// The probes of one section.
 pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings: &mut Findings) -> Vec<ResolvedProbe> {
     let from = scene.vantage(&raw.from, at.field("from"), findings);
     let to = scene.destination(&raw.to, at.field("to"), findings);

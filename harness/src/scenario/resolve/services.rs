@@ -23,7 +23,7 @@ pub(crate) fn object_name(object: &core::Service) -> ObjectName {
     ObjectName::new(namespace, object.metadata.name.as_deref().unwrap_or_default())
 }
 
-/// Sets what is given; what is left out stays.
+/// Sets the given fields; others keep their values.
 fn set<T: Clone>(field: &mut Option<T>, given: &Option<T>) {
     if given.is_some() {
         field.clone_from(given);

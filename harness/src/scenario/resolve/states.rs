@@ -117,7 +117,7 @@ impl<'a> Objects<'a> {
         cluster
     }
 
-    /// What the API server refuses of Services that are sound each by itself, and what has no effect.
+    /// Records conflicts between Services that the API server rejects, and what has no effect.
     fn check(&self, cluster: &Cluster, findings: &mut Findings) {
         let service = |object: &str| {
             let (namespace, name) = object.strip_prefix("Service ")?.split_once('/')?;
@@ -131,8 +131,8 @@ impl<'a> Objects<'a> {
         self.note_ignored(cluster, findings);
     }
 
-    /// Records what kube-proxy ignores. What a slice ignores that nobody wrote, but that stands for a Service's pods, is
-    /// told of the Service.
+    /// Records what kube-proxy ignores. A note on a generated slice, which the scenario does not contain, is
+    /// reported at its Service.
     fn note_ignored(&self, cluster: &Cluster, findings: &mut Findings) {
         let Ok(release) = cluster.proxy.version.parse() else { return };
         let slice_name = |name: &ObjectName| format!("EndpointSlice {name}");
@@ -153,7 +153,7 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// Takes away the second of two objects with the same name.
+/// Removes the second of two objects with the same name.
 fn unique<T>(list: &mut Vec<Located<'_, T>>, what: &str, name: impl Fn(&T) -> String, findings: &mut Findings) {
     let mut seen: HashMap<String, At<'_>> = Default::default();
     list.retain(|object| {

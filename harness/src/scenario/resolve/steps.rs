@@ -34,16 +34,16 @@ pub(crate) struct Stage<'s, 'a> {
     pub(crate) manifests: &'a Manifests,
     /// What their paths are relative to.
     pub(crate) folder: &'s Path,
-    /// A probe beside those of the tests.
+    /// A probe in addition to those of the tests.
     pub(crate) extra: Option<Extra<'a>>,
 }
 
-/// A probe beside those of a scenario's tests.
+/// A probe in addition to those of a scenario's tests.
 #[derive(Clone, Copy)]
 pub(crate) struct Extra<'a> {
-    /// What was asked for.
+    /// The probe as written.
     pub(crate) raw: &'a RawProbe,
-    /// Where it stands.
+    /// Its place.
     pub(crate) at: At<'a>,
     /// After how many changes of the scenario's steps it is sent.
     pub(crate) step: usize,
@@ -166,7 +166,7 @@ impl<'a> Run<'_, '_, 'a> {
         if self.extra.objects > limits::OBJECTS_OF_CHANGES {
             let message =
                 format!("the states up to this step have more than {} objects in total", limits::OBJECTS_OF_CHANGES);
-            // Said once: the same of every later change would help nobody.
+            // Reported once, not for every later step.
             if !std::mem::replace(&mut self.extra.is_too_large, true) {
                 self.findings.wrong(
                     at,
@@ -203,7 +203,7 @@ impl<'a> Run<'_, '_, 'a> {
         };
         if aimed.is_empty() {
             expectations::words(expect, at.field("expect"), &scene, self.findings);
-            // Every way to have nothing to send is an error that is told. This one is for a way that nobody thought of.
+            // Fallback: every known reason has its own error.
             if self.findings.errors.is_empty() {
                 let help = "Use another form for both ends, for example addresses.";
                 self.findings.wrong(at.field("probe"), "the probe cannot be sent: both ends are unknown", help);

@@ -1,4 +1,4 @@
-//! What stands around the cluster's objects: outside hosts and other rules.
+//! Outside hosts and other rules.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -70,7 +70,7 @@ pub(crate) fn hosts<'a>(
 /// The texts of files that rules are in, by their path.
 pub(crate) type RuleFiles = BTreeMap<PathBuf, String>;
 
-/// The other rules, beside those that are generated for a cluster. Lines may end as they do in Windows.
+/// The other rules, in addition to the generated ones. Lines may end in CRLF.
 pub(crate) fn rules(
     raw: &BTreeMap<String, OneOrMany<RawRules>>,
     at: At<'_>,

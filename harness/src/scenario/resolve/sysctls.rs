@@ -79,7 +79,7 @@ fn text(value: &Scalar) -> String {
 }
 
 fn check(name: &str, at: At<'_>, findings: &mut Findings) {
-    // As with sysctl(8), a slash stands for a dot in an interface's name.
+    // As in sysctl(8), a slash replaces a dot in an interface's name.
     let is_word = |word: &str| {
         word.contains(|c: char| c.is_ascii_alphanumeric())
             && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-/".contains(c))
@@ -126,7 +126,7 @@ fn is_of_namespace(below_net: &str) -> bool {
     }
 }
 
-/// The greatest value of a setting that predictions ask for. A kernel takes others too, and reads them in its own way.
+/// The largest value of a sysctl that predictions depend on. The kernel accepts others too.
 fn greatest(below_net: &str) -> Option<u8> {
     let parts: Vec<&str> = below_net.split('.').collect();
     match parts.as_slice() {
@@ -153,7 +153,7 @@ fn check_value(name: &str, value: &str, at: At<'_>, findings: &mut Findings) {
     }
 }
 
-/// Whether settings stand below a name: of a protocol, or of an interface.
+/// Whether a name is a group of sysctls: of a protocol, or of an interface.
 fn is_folder(below_net: &str) -> bool {
     let parts: Vec<&str> = below_net.split('.').collect();
     matches!(parts.as_slice(), [_] | ["ipv4" | "ipv6", "conf" | "neigh"] | ["ipv4" | "ipv6", "conf" | "neigh", _])

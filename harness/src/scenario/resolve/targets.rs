@@ -1,4 +1,4 @@
-//! The places where a probe can come out: words → addresses.
+//! Expected destinations: names → addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use crate::scenario::served::served_at;
 use crate::yaml::At;
 
 impl Scene<'_, '_> {
-    /// Where a probe can come out, of one family. A name that stands for several pods gives several targets.
+    /// The destinations with a name, in one family. A name that covers several pods gives several.
     pub(crate) fn targets(&self, text: &str, family: Family, at: At<'_>, findings: &mut Findings) -> Vec<Target> {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return target(text, &[address.ip()], Some(address.port()), family);
@@ -68,7 +68,7 @@ impl Scene<'_, '_> {
         }
     }
 
-    /// Refuses a place where packets of a protocol come to, but where nobody takes them: no probe ever comes out there.
+    /// Rejects a destination at which no listener can receive packets of a protocol.
     pub(crate) fn takes(&self, target: &Target, protocol: Protocol, at: At<'_>, findings: &mut Findings) {
         let Target { label, address, port } = target;
         let node = self.now.1.nodes.iter().find(|node| node.addresses().any(|ip| ip == *address));

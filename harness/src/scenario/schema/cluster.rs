@@ -115,9 +115,9 @@ pub(crate) struct RawProxy {
     /// `iptables` or `nftables`. Default: iptables.
     #[schemars(extend("enum" = ["iptables", "nftables"]))]
     pub(crate) mode: Option<String>,
-    /// The release whose rules are written. Default: "1.30".
+    /// The release that generates the rules. Default: "1.30".
     pub(crate) version: Option<Version>,
-    /// How packets of local pods are told from others. Default: ClusterCIDR.
+    /// How packets of local pods are detected. Default: ClusterCIDR.
     #[schemars(extend("enum" = ["ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"]))]
     pub(crate) detect_local_mode: Option<String>,
     /// The arguments of detectLocalMode.
@@ -160,7 +160,7 @@ pub(crate) struct RawDetectLocal {
 pub(crate) struct RawIptables {
     /// Masquerade everything that is sent to a cluster IP. Default: false.
     pub(crate) masquerade_all: Option<bool>,
-    /// The bit of the packet mark that asks for masquerading, 0 to 31. Default: 14.
+    /// The bit of the packet mark for masquerading, 0 to 31. Default: 14.
     #[schemars(range(min = 0, max = 31))]
     pub(crate) masquerade_bit: Option<u8>,
     /// Whether node ports are served on 127.0.0.1. Default: true.
@@ -173,7 +173,7 @@ pub(crate) struct RawIptables {
 pub(crate) struct RawNftables {
     /// Masquerade everything that is sent to a cluster IP. Default: false.
     pub(crate) masquerade_all: Option<bool>,
-    /// The bit of the packet mark that asks for masquerading, 0 to 31. Default: 14.
+    /// The bit of the packet mark for masquerading, 0 to 31. Default: 14.
     #[schemars(range(min = 0, max = 31))]
     pub(crate) masquerade_bit: Option<u8>,
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use svclab_rules::cluster::Family;
 
 /// Endpoints of one Service. Several entries for one Service add up.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -9,6 +10,8 @@ use serde::Deserialize;
 pub(crate) struct RawEndpoints {
     /// The Service's name; NAMESPACE/NAME outside of the default namespace.
     pub(crate) service: String,
+    /// The family of the addresses. Default: the families of the Service.
+    pub(crate) address_type: Option<RawAddressType>,
     /// Pods that serve it, each an endpoint with the pod's addresses and node.
     pub(crate) pods: Option<Vec<String>>,
     /// Addresses that serve it, each an endpoint of its own.
@@ -25,8 +28,26 @@ pub(crate) struct RawEndpoints {
     pub(crate) zone: Option<String>,
     /// Topology hints for the pods and addresses of this entry.
     pub(crate) hints: Option<RawHints>,
-    /// In a step: true takes all endpoints of the Service away.
+    /// In a step: true deletes all endpoints of the Service.
     pub(crate) delete: Option<bool>,
+}
+
+/// The `addressType` of an EndpointSlice.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+pub(crate) enum RawAddressType {
+    /// IPv4 addresses.
+    IPv4,
+    /// IPv6 addresses.
+    IPv6,
+}
+
+impl From<RawAddressType> for Family {
+    fn from(written: RawAddressType) -> Self {
+        match written {
+            RawAddressType::IPv4 => Self::Ipv4,
+            RawAddressType::IPv6 => Self::Ipv6,
+        }
+    }
 }
 
 /// One endpoint, as in an EndpointSlice.
@@ -61,7 +82,7 @@ pub(crate) struct RawEndpointPort {
     pub(crate) port: i32,
 }
 
-/// What state an endpoint is in.
+/// The conditions of an endpoint.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawConditions {
@@ -73,13 +94,13 @@ pub(crate) struct RawConditions {
     pub(crate) terminating: Option<bool>,
 }
 
-/// Who should use an endpoint.
+/// The topology hints of an endpoint.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawHints {
-    /// Zones whose clients should.
+    /// Zones whose clients should use it.
     pub(crate) for_zones: Option<Vec<RawNamed>>,
-    /// Nodes whose clients should.
+    /// Nodes whose clients should use it.
     pub(crate) for_nodes: Option<Vec<RawNamed>>,
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct RawPod {
     /// How many pods of this kind there are. Default: 1.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) replicas: Option<u32>,
-    /// True for a pod without a network of its own: it has its node's addresses.
+    /// True for a pod in its node's network namespace: it has the node's addresses.
     pub(crate) host_network: Option<bool>,
     /// Labels, for selectors of Services.
     pub(crate) labels: Option<BTreeMap<String, String>>,

@@ -1,6 +1,6 @@
-//! What a user writes: the types that YAML is decoded into, and that the JSON Schema is made from.
+//! The types that a scenario's YAML is decoded into, and that the JSON Schema is made from.
 //!
-//! The doc comments are shown by editors, so they speak to the author of a scenario. Names of fields are those of
+//! Editors show the doc comments, so they address the author of a scenario. Names of fields are those of
 //! Kubernetes. Nothing is looked up or filled in here.
 
 mod cluster;
@@ -32,7 +32,7 @@ pub fn schema() -> serde_json::Value {
     schema.to_value()
 }
 
-/// A scenario: a cluster, and what must become of packets in it.
+/// A scenario: a cluster, and the expected outcome of packets in it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawScenario {
@@ -62,12 +62,12 @@ pub(crate) struct RawScenario {
     /// Rules that svclab does not generate, by node name or `pod/NAME`.
     #[serde(default)]
     pub(crate) rules: BTreeMap<String, OneOrMany<RawRules>>,
-    /// What is tried, in order.
+    /// The tests, in order.
     #[serde(default)]
     pub(crate) tests: Vec<RawTest>,
 }
 
-/// Rules in iptables-save form, or as `nft list ruleset` shows them; either `file` or `text`.
+/// Rules in the format of `iptables-save` or `nft list ruleset`; either `file` or `text`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawRules {
@@ -75,7 +75,7 @@ pub(crate) struct RawRules {
     pub(crate) file: Option<String>,
     /// The rules themselves.
     pub(crate) text: Option<String>,
-    /// Where they go: instead of kube-proxy's rules, or before or after those that stand in the same chains.
+    /// Their order: instead of kube-proxy's rules, or before or after those in the same chains.
     pub(crate) install: RawInstall,
     /// The family that they are for.
     #[serde(default)]

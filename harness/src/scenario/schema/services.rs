@@ -58,7 +58,7 @@ pub(crate) struct RawService {
     /// Short for status.loadBalancer.ingress: the load balancer's addresses.
     #[serde(rename = "loadBalancerIPs")]
     pub(crate) load_balancer_ips: Option<Vec<String>>,
-    /// The field of the API that asks for an address; it changes no rule.
+    /// The field of the API that requests an address; it does not affect rules.
     #[serde(rename = "loadBalancerIP")]
     pub(crate) load_balancer_ip: Option<String>,
     /// The field of the API that picks an implementation; it changes no rule.

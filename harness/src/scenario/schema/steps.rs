@@ -58,7 +58,7 @@ pub(crate) struct RawApply {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RawProbe {
-    /// Who sends: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
+    /// The sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
     pub(crate) from: String,
     /// To where: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `nodeport/NAME:PORT@localhost`, `loadbalancer/NAME:PORT`,
     /// `externalip/NAME:PORT`, `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT`, `ADDRESS:PORT` or `[IPV6]:PORT`. PORT is
@@ -122,16 +122,16 @@ impl<'de> Deserialize<'de> for RawFlows {
     }
 }
 
-/// What must become of a probe. Everything that is written must hold.
+/// The expected result of a probe. Every given field must hold.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawExpect {
-    /// Where it comes out: one of `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT`, `ADDRESS:PORT`.
+    /// The destination: one of `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT`, `ADDRESS:PORT`.
     /// The port can be left out. `pod/NAME` of several replicas is any of them.
     pub(crate) delivered: Option<OneOrMany<String>>,
-    /// The sender is told that it is refused: true for in any way, or how.
+    /// The sender receives a rejection: true for any kind, or the kind.
     pub(crate) rejected: Option<RawRejected>,
-    /// It comes out nowhere and the sender is not told. True: some node dropped it. `node/NAME` or `pod/NAME`: that one did.
+    /// It is not delivered and the sender receives nothing. True: a node dropped it. `node/NAME` or `pod/NAME`: that one did.
     /// `underlay`: it left the cluster, and no machine there took it.
     pub(crate) dropped: Option<RawDropped>,
     /// The source address that the receiver sees: `preserved`, `masqueraded` (one of a node's) or an address.
@@ -144,13 +144,13 @@ pub(crate) struct RawExpect {
     pub(crate) affinity: Option<bool>,
 }
 
-/// How a probe is refused.
+/// How a probe is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RawRejected {
-    /// In any way.
+    /// Any kind.
     Any(bool),
-    /// In this way.
+    /// This kind.
     How(RawRejectKind),
 }
 
@@ -158,7 +158,7 @@ pub(crate) enum RawRejected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawRejectKind {
-    /// In any way.
+    /// Any kind.
     Any,
     /// A TCP segment with RST.
     TcpReset,

@@ -1,4 +1,4 @@
-//! Values that can be written in more than one way.
+//! Values with several notations.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -62,7 +62,7 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     }
 }
 
-/// A release like `1.30`, which must stand in quotes: without them it is the number 1.3.
+/// A release such as `1.30`, which must be quoted: otherwise it is the number 1.3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Version(pub(crate) String);
 
@@ -96,6 +96,6 @@ impl JsonSchema for Version {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": r"^v?1\.[0-9]+(\.[0-9]+)?$" })
+        json_schema!({ "type": "string", "pattern": r"^v?1\.[0-9]+(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$" })
     }
 }

@@ -92,7 +92,7 @@ fn prediction_and_kernel_agree() {
                 });
             }
         });
-        let sum = sum.into_inner().expect("nobody panics");
+        let sum = sum.into_inner().expect("no thread panics");
         let Sum { clusters, agreed, by_chance, by_port, by_memory, unknown, kinds, failures } = &sum;
         println!(
             "{clusters} clusters, {agreed} flows agree ({by_chance} of them with one of several branches, {by_port} given the source port that the kernel chose, {by_memory} sent alone), {} unknown, {} clusters disagree",
@@ -124,7 +124,7 @@ fn attempt(seed: u64, number: usize, flows: usize, sum: &Mutex<Sum>) {
         println!("{failure}");
     }
     let agreement = result.unwrap_or_default();
-    let mut sum = sum.lock().expect("nobody panics");
+    let mut sum = sum.lock().expect("no thread panics");
     sum.clusters += 1;
     sum.agreed += agreement.agreed;
     sum.by_chance += agreement.by_chance;

@@ -91,6 +91,16 @@ pub fn parse(text: &str, family: Family) -> Result<Parsed, Vec<ParseError>> {
     if errors.is_empty() { Ok(document.parsed()) } else { Err(errors) }
 }
 
+/// Reads what `iptables-save` or `ip6tables-save` shows, whichever it is.
+///
+/// # Errors
+///
+/// As [`parse`], for the family of which more lines can be read.
+pub fn parse_either_family(text: &str) -> Result<Parsed, Vec<ParseError>> {
+    parse(text, Family::Ipv4)
+        .or_else(|ipv4| parse(text, Family::Ipv6).map_err(|ipv6| if ipv6.len() < ipv4.len() { ipv6 } else { ipv4 }))
+}
+
 /// Reads the conditions and target of one rule, as they stand behind `-A CHAIN`. No chain is taken to have the name of a target.
 ///
 /// # Errors

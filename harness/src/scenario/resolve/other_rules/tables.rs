@@ -1,4 +1,4 @@
-//! Other rules in nftables' language: kube-proxy's own tables, or tables beside them.
+//! Other rules in nftables: kube-proxy's own tables, or other tables.
 
 use svclab_rules::cluster::Family;
 use svclab_rules::nftables::evaluate::{CompileError, Mistake, Part, Program};
@@ -13,7 +13,7 @@ use crate::scenario::model::{Install, Place, TABLES_LEFT_OUT};
 /// What kube-proxy calls its tables.
 const PROXY: &str = "kube-proxy";
 
-/// Checks whether tables can be read and stand where they are meant to be, given the rules that were written before them.
+/// Checks that tables can be read and installed, given the rules of earlier entries.
 pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     if let Place::Pod(_) = written.place {
         let help = "Use the format of iptables-save: `*TABLE`, chains, rules, `COMMIT`.";
@@ -50,7 +50,7 @@ fn instead(written: &Written<'_>, findings: &mut Findings) {
     }
 }
 
-/// Refuses expressions of nft's JSON that are not modelled: rules are installed as text, which these have none for.
+/// Rejects unsupported expressions in nft's JSON: rules are installed as text, and these have no known text.
 fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
     const HELP: &str =
         "Use the output of `nft list ruleset` without `-j`: unknown expressions are kept verbatim in text.";
@@ -73,7 +73,7 @@ fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Finding
     }
 }
 
-/// Tells of tables that are not installed.
+/// Notes tables that are not installed.
 fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
     let table = |one: &OtherTable| format!("{} {} (rules: {})", one.family, one.name, one.rules);
     let others: Vec<String> = parsed.others.iter().map(table).collect();
@@ -84,7 +84,7 @@ fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
     }
 }
 
-/// Checks tables that stand beside kube-proxy's rules.
+/// Checks tables other than kube-proxy's.
 fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     const HELP: &str = "Use the format of `nft list ruleset` without `-j`: `table inet filter { ... }`.";
     if let Some(error) = removal(written) {
@@ -116,7 +116,7 @@ fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings
     }
 }
 
-/// What packets of which family meet.
+/// The tables by family.
 fn names(parsed: &Parsed) -> impl Iterator<Item = (Family, &Name)> {
     parsed.rules.tables.iter().map(|table| (table.family, &table.name))
 }
@@ -127,7 +127,7 @@ fn tables_of<'w>(written: &'w Written<'_>) -> Result<&'w Parsed, &'w [ParseError
     rules.nftables().ok_or(&[])
 }
 
-/// A command that takes away what is there.
+/// Rejects commands that delete existing rules.
 fn removal(written: &Written<'_>) -> Option<Diagnostic> {
     let is_removal = |line: &str| {
         let mut words = line.split_whitespace();
@@ -146,13 +146,13 @@ fn column(written: &Written<'_>, line: usize) -> usize {
     text.chars().take_while(|letter| letter.is_whitespace()).count() + 1
 }
 
-/// The first line that says something, from 1.
+/// The first line that is neither blank nor a comment, from 1.
 fn first_line(written: &Written<'_>) -> usize {
     let is_blank = |line: &&str| line.trim().is_empty() || line.trim().starts_with('#');
     written.text.lines().take_while(is_blank).count() + 1
 }
 
-/// Looks in tables for what the kernel refuses. What cannot be read has been reported.
+/// Checks tables for what the kernel rejects. Unreadable rules have been reported.
 pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
     let Ok(parsed) = tables_of(written) else { return };
     let families = Family::ALL.into_iter().filter(|family| written.is_other_tables() || *family == written.family);

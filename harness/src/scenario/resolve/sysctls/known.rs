@@ -1,4 +1,4 @@
-//! The settings that Linux keeps for each network namespace by itself, below `net.`.
+//! The sysctls below `net.` that Linux keeps per network namespace.
 //!
 //! They are those that a namespace other than the first can write on Linux 6.18, each of which was written in one while the host's stayed
 //! as it was, and a few of modules and other releases that take the namespace's own (`struct net`) in the kernel's source. Left out are those

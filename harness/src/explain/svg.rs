@@ -1,28 +1,26 @@
-//! One way of a packet as a picture: machines from left to right, time from top to bottom.
-
-mod canvas;
+//! One path of a packet as a picture: machines from left to right, time from top to bottom.
 
 use super::model::{Explanation, HookVisit, Matched, OutcomeKind, Path, RuleVisit};
+use crate::svg::{Canvas, Text, width_of, wrapped};
 use crate::text::counted;
-use canvas::{Canvas, Text, width_of, wrapped};
 
-/// The netns around everything, and between lanes.
+/// The space around everything, and between lanes.
 const MARGIN: f64 = 28.0;
 const GAP: f64 = 56.0;
 /// The width of a lane with rules, and of one without.
 const WIDE: f64 = 430.0;
 const NARROW: f64 = 210.0;
-/// The netns inside of a card, and between cards.
+/// The space inside of a card, and between cards.
 const PADDING: f64 = 12.0;
 const BETWEEN: f64 = 30.0;
 /// The distance of lines of text.
 const LINE: f64 = 16.0;
 /// The height of a pill.
 const PILL: f64 = 46.0;
-/// Ways that have a line in the legend.
+/// The number of paths in the legend at most.
 const MOST_PATHS: usize = 8;
 
-/// A picture of one way, from 1; where there are fewer, of the last.
+/// A picture of the path with this number, from 1; if there are fewer, of the last.
 pub fn svg(explanation: &Explanation, chosen: usize) -> String {
     let chosen = chosen.clamp(1, explanation.paths.len().max(1)) - 1;
     let packet = &explanation.packet;
@@ -36,7 +34,7 @@ pub fn svg(explanation: &Explanation, chosen: usize) -> String {
     picture.finish(&title)
 }
 
-/// The machines on a way, each in a column.
+/// The machines on a path, each in a column.
 struct Lanes {
     names: Vec<String>,
     /// Left edge and width.
@@ -104,7 +102,7 @@ impl Picture {
         self.y += 10.0;
         let room = self.width() - 2.0 * MARGIN;
         if let Some(promise) = &explanation.promise {
-            for line in wrapped(&format!("should: {}", promise.outcome), 12.0, room) {
+            for line in wrapped(&format!("promised: {}", promise.outcome), 12.0, room) {
                 self.y += LINE;
                 self.canvas.text(Text { x: MARGIN, y: self.y, class: "" }, &line);
             }
@@ -121,15 +119,18 @@ impl Picture {
             self.y += LINE;
             let mark = if position == chosen && explanation.paths.len() > 1 { " · drawn below" } else { "" };
             let class = if path.verdict == OutcomeKind::Delivered { "" } else { "bad" };
-            let start =
-                if explanation.paths.len() == 1 { "would: ".to_owned() } else { format!("{} · ", path.share.text) };
+            let start = if explanation.paths.len() == 1 {
+                "predicted: ".to_owned()
+            } else {
+                format!("{} · ", path.share.text)
+            };
             let words = format!("{start}{}{mark}", path.outcome);
             self.canvas.text(Text { x: MARGIN, y: self.y, class }, &words);
         }
         self.y += 26.0;
     }
 
-    /// A bar of all ways, as wide as their shares.
+    /// A bar of all paths, as wide as their shares.
     fn shares(&mut self, paths: &[Path], chosen: usize, room: f64) {
         let mut x = MARGIN;
         for (position, path) in paths.iter().enumerate() {
@@ -157,10 +158,10 @@ impl Picture {
             self.card(visit, "there");
         }
         let end = match path.verdict {
-            OutcomeKind::Delivered => ("gets it", "pill-good"),
-            OutcomeKind::Rejected => ("is refused here", "pill-bad"),
-            OutcomeKind::Dropped => ("is lost here", "pill-bad"),
-            OutcomeKind::Unknown => ("nobody can say what follows", "pill-bad"),
+            OutcomeKind::Delivered => ("receives it", "pill-good"),
+            OutcomeKind::Rejected => ("rejected here", "pill-bad"),
+            OutcomeKind::Dropped => ("dropped here", "pill-bad"),
+            OutcomeKind::Unknown => ("not modelled further", "pill-bad"),
         };
         if let Some(at) = &path.at {
             let from = path.source.map(|source| format!("from {source}")).unwrap_or_default();
@@ -171,14 +172,14 @@ impl Picture {
         }
         if let Some(reply) = &path.reply_outcome {
             let (word, class) = if reply.starts_with("answered") {
-                ("is answered", "pill-good")
+                ("receives the reply", "pill-good")
             } else {
-                ("gets no answer", "pill-bad")
+                ("receives no reply", "pill-bad")
             };
             let from = reply.strip_prefix("answered ").unwrap_or_default().to_owned();
             self.pill(&packet.from, word, &from, class, "back");
         } else if path.verdict == OutcomeKind::Rejected {
-            self.pill(&packet.from, "is told that it is refused", "", "pill-bad", "back");
+            self.pill(&packet.from, "receives the rejection", "", "pill-bad", "back");
         }
         self.lanes_behind(head, top);
     }
@@ -252,7 +253,7 @@ impl Picture {
 fn lines(visit: &HookVisit, width: f64) -> Vec<(&'static str, f64, String)> {
     let by =
         |word: &str, name: &Option<String>| name.as_ref().map(|name| format!(" · {word} {name}")).unwrap_or_default();
-    let heading = format!("{}{}{}", visit.hook, by("in by", &visit.input), by("out by", &visit.output));
+    let heading = format!("{}{}{}", visit.hook, by("in", &visit.input), by("out", &visit.output));
     let mut lines: Vec<_> = wrapped(&heading, 12.0, width).into_iter().map(|words| ("hook", 0.0, words)).collect();
     lines.extend(wrapped(&visit.packet, 11.0, width).into_iter().map(|words| ("small", 0.0, words)));
     for rule in &visit.rules {
@@ -262,7 +263,7 @@ fn lines(visit: &HookVisit, width: f64) -> Vec<(&'static str, f64, String)> {
         lines.extend(wrapped(words, 11.0, width).into_iter().map(|words| ("small", 0.0, words)));
     }
     if visit.not_matched > 0 {
-        lines.push(("small", 0.0, format!("{}: nothing for it", counted(visit.not_matched, "other rule"))));
+        lines.push(("small", 0.0, format!("{}: no match", counted(visit.not_matched, "other rule"))));
     }
     for change in &visit.changes {
         lines.extend(
@@ -280,7 +281,7 @@ fn add_rule(lines: &mut Vec<(&'static str, f64, String)>, rule: &RuleVisit, widt
     let place = format!("{} · {} · rule {} of {}", rule.table, rule.chain, rule.number, rule.chain_length);
     let word = match rule.matched {
         Matched::Yes | Matched::NotByChance => "",
-        Matched::Perhaps => "perhaps: ",
+        Matched::Perhaps => "possibly: ",
         Matched::Unknown => "unknown: ",
     };
     // Chains of nftables have long names.

@@ -1,24 +1,24 @@
-//! What became of mutants, for machines. Names are stable: fields may be added, none is renamed or removed without a new `version`.
+//! The results of mutants as JSON. Names are stable: fields may be added, none is renamed or removed without a new `version`.
 //!
 //! | path | meaning |
 //! | --- | --- |
 //! | `version` | 1 |
 //! | `status`, also of scenarios | `ok`, `failed` (a mutant survived) or `error` |
 //! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`; where mutants were tried, `baseline`, `total`, `mutants[]` |
-//! | `baseline` | without any mistake: `tests` (how many), `failing[]` (their names), `parted` (flows for which `verify` fails) |
-//! | `total`, also of the document | `mutants`, `equivalent`, `killed_by_tests`, `killed_by_verify`, `missed_by_tests`, `mended`, `open`, `survived` |
-//! | `mutants[]` | `operator`, `netns`, `family`, `table`, `holder`, `name`, `number`, `was`, `is`, `flows` (that differ), `fate`, `tests_fail`, `example` |
+//! | `baseline` | without a mutation: `tests` (their number), `failingTests[]` (names), `failingFlows` (for which `verify` fails) |
+//! | `total`, also of the document | `mutants`, `equivalent`, `killedByTests`, `killedByVerify`, `missedByTests`, `failingBefore`, `unspecified`, `survived` |
+//! | `mutants[]` | `operator`, `netns`, `family`, `table`, `holder`, `name`, `number`, `was`, `is`, `flows` (that differ), `fate`, `testsFail`, `example` |
 //! | `error` | `cause` (`input`, `environment`, `internal`), `message`, `help` |
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::counts::Counts;
-use super::mutant::{Mutant, Mutants, Tried};
+use super::mutant::{Baseline, Mutant, Mutants, Tried};
 use crate::report::Trouble;
 use crate::text::{self, path_text};
 
-/// What became of the mutants of all scenarios, as an indented JSON document.
+/// The results of the mutants of all scenarios, as an indented JSON document.
 ///
 /// # Errors
 ///
@@ -84,23 +84,31 @@ impl<'a> Error<'a> {
 
 #[derive(Serialize, JsonSchema)]
 struct Found<'a> {
-    baseline: Without<'a>,
+    /// The results without a mutation.
+    baseline: WithoutMutation<'a>,
+    /// The numbers of the scenario's mutants by result.
     total: Counts,
+    /// The mutants, in the order of the rules.
     mutants: &'a [Mutant],
 }
 
 impl<'a> Found<'a> {
     fn of(tried: &'a Tried) -> Self {
         let Tried { baseline, mutants } = tried;
-        let baseline = Without { tests: baseline.tests, failing: &baseline.failing, parted: baseline.parted };
+        let Baseline { tests, failing_tests, failing_flows } = baseline;
+        let baseline = WithoutMutation { tests: *tests, failing_tests, failing_flows: *failing_flows };
         Self { baseline, total: Counts::of(mutants), mutants }
     }
 }
 
-/// How it is without any mistake.
+/// The results without a mutation.
 #[derive(Serialize, JsonSchema)]
-struct Without<'a> {
+#[serde(rename_all = "camelCase")]
+struct WithoutMutation<'a> {
+    /// The number of tests.
     tests: usize,
-    failing: &'a [String],
-    parted: usize,
+    /// The names of the tests that fail.
+    failing_tests: &'a [String],
+    /// The number of flows for which `verify` fails.
+    failing_flows: usize,
 }

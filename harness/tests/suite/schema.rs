@@ -87,8 +87,8 @@ fn a_sound_scenario_is_accepted(
 #[case::unknown_field("unknown-field", "/services/0")]
 #[case::missing_field("missing-field", "/pods/0")]
 #[case::wrong_type("wrong-type", "/nodes/1")]
-#[case::wrong_word("wrong-word", "/cluster/cni")]
-#[case::version_without_quotes("version-without-quotes", "/cluster/proxy/version")]
+#[case::unknown_value("unknown-value", "/cluster/cni")]
+#[case::unquoted_version("unquoted-version", "/cluster/proxy/version")]
 fn a_mistake_of_form_is_refused(schema: Validator, #[case] name: &str, #[case] place: &str) {
     let file = document(&Path::new("../scenarios/invalid").join(name).with_extension("yaml"));
     let places: Vec<String> = schema.iter_errors(&file).map(|error| error.instance_path().to_string()).collect();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
-use svclab_rules::iptables::evaluate::{CompileError, Mistake, Program};
+use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
 use svclab_rules::iptables::{self, Order, Parsed, RuleSet, Target};
 use svclab_rules::ruleset::{ParseError, Rules};
 
@@ -203,12 +203,12 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
         let merged = if written.alone() { Some(own.rules.clone()) } else { merged(written, all, cluster) };
         let Some(merged) = merged else { continue };
         let errors = Program::compile(&merged).err().unwrap_or_default();
-        let found = errors.iter().filter_map(|error| Some((line(error, &merged, own)?, &error.mistake)));
+        let found = errors.iter().filter_map(|error| Some((line(error, &merged, own)?, &error.kind)));
         for (line, mistake) in found.take(limits::ERRORS) {
             let help = match mistake {
                 // The first depends on the kind of iptables; the second is of no use, but can be loaded.
-                Mistake::TooDeep | Mistake::NoHook => continue,
-                Mistake::MissingChain(name) => {
+                CompileErrorKind::TooDeep | CompileErrorKind::NoHook => continue,
+                CompileErrorKind::MissingChain(name) => {
                     format!("Declare it in the same table, as `:{name} - [0:0]`, or check the name.")
                 }
                 _ => "The kernel rejects this: iptables-restore would load nothing.".to_owned(),
@@ -219,9 +219,9 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
 }
 
 /// What is wrong with a rule, as the rest of a sentence about it.
-fn verb(mistake: &Mistake) -> String {
-    match mistake {
-        Mistake::Misplaced { target, place } => format!("has target {target}, which is not valid {place}"),
+fn verb(kind: &CompileErrorKind) -> String {
+    match kind {
+        CompileErrorKind::Misplaced { target, place } => format!("has target {target}, which is not valid {place}"),
         other => other.to_string(),
     }
 }

@@ -153,7 +153,7 @@ impl<'a> Reading<'a> for Table<'a> {
         if self.recall(rule).is_some() {
             return None;
         }
-        let asks = rule.conditions.iter().any(|condition| !matches!(condition, Condition::Protocol(_)));
+        let asks = rule.conditions.iter().any(|condition| condition.as_protocol().is_none());
         let drawn = || rule.statements.iter().find_map(|statement| drawn(statement, choice as usize));
         Some(if asks { Chance::Condition } else { drawn().unwrap_or(Chance::Always) })
     }

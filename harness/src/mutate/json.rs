@@ -1,14 +1,4 @@
-//! The results of mutants as JSON. Names are stable: fields may be added, none is renamed or removed without a new `version`.
-//!
-//! | path | meaning |
-//! | --- | --- |
-//! | `version` | 1 |
-//! | `status`, also of scenarios | `ok`, `failed` (a mutant survived) or `error` |
-//! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`; where mutants were tried, `baseline`, `total`, `mutants[]` |
-//! | `baseline` | without a mutation: `tests` (their number), `failingTests[]` (names), `failingFlows` (for which `verify` fails) |
-//! | `total`, also of the document | `mutants`, `equivalent`, `killedByTests`, `killedByVerify`, `missedByTests`, `failingBefore`, `unspecified`, `survived` |
-//! | `mutants[]` | `operator`, `netns`, `family`, `table`, `holder`, `name`, `number`, `was`, `is`, `flows` (that differ), `fate`, `testsFail`, `example` |
-//! | `error` | `cause` (`input`, `environment`, `internal`), `message`, `help` |
+//! The result of `svclab mutate` for machines. `svclab schema mutate` describes every field.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,37 +6,41 @@ use serde::Serialize;
 use super::counts::Counts;
 use super::mutant::{Baseline, Mutant, Mutants, Tried};
 use crate::report::Trouble;
-use crate::text::{self, path_text};
+use crate::text::path_text;
 
-/// The results of the mutants of all scenarios, as an indented JSON document.
-///
-/// # Errors
-///
-/// Where the JSON writer fails; there is no input known that makes it.
-pub fn json(all: &[Mutants]) -> Result<String, serde_json::Error> {
+/// The mutants of all scenarios as a serializable value.
+pub fn json(all: &[Mutants]) -> impl Serialize {
     let scenarios: Vec<Scenario<'_>> = all.iter().map(Scenario::of).collect();
     let has = |status: &str| scenarios.iter().any(|scenario| scenario.status == status);
     let status = ["error", "failed"].into_iter().find(|status| has(status)).unwrap_or("ok");
     let tried = all.iter().filter_map(|mutants| mutants.result.as_ref().ok());
     let total = Counts::of(tried.flat_map(|tried| &tried.mutants));
-    text::json(&Document { version: 1, status, total, scenarios })
+    Document { status, total, scenarios }
 }
 
+/// The results of `svclab mutate`.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "svclab mutate --format json")]
 pub struct Document<'a> {
-    version: u32,
+    /// The worst result: `ok`, `failed` (a mutant survived) or `error`.
     status: &'static str,
+    /// The numbers of mutants of all scenarios.
     total: Counts,
+    /// The scenarios, in the order of the command line.
     scenarios: Vec<Scenario<'a>>,
 }
 
+/// A scenario.
 #[derive(Serialize, JsonSchema)]
 struct Scenario<'a> {
+    /// The name.
     name: &'a str,
+    /// The file, as given on the command line.
     file: String,
+    /// `ok`, `failed` (a mutant survived) or `error`.
     status: &'static str,
+    /// The duration.
     seconds: f64,
+    /// Why mutants were not tried; `null` if they were.
     error: Option<Error<'a>>,
     #[serde(flatten)]
     found: Option<Found<'a>>,
@@ -69,10 +63,14 @@ impl<'a> Scenario<'a> {
     }
 }
 
+/// An error that kept a scenario from being tried.
 #[derive(Serialize, JsonSchema)]
 struct Error<'a> {
+    /// The kind of error: `input`, `environment` or `internal`.
     cause: &'static str,
+    /// The message, a lower-case fragment.
     message: &'a str,
+    /// How to fix it, in a sentence.
     help: Option<&'a str>,
 }
 
@@ -82,6 +80,7 @@ impl<'a> Error<'a> {
     }
 }
 
+/// The mutants of a scenario.
 #[derive(Serialize, JsonSchema)]
 struct Found<'a> {
     /// The results without a mutation.

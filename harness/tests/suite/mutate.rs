@@ -30,7 +30,7 @@ fn verify_detects_every_mutant(#[case] file: &str) {
         assert!((20..=24).contains(&mutants.len()), "mutants that the kernel rejects are left out:\n{table}");
         let count = |fate: Fate| mutants.iter().filter(|mutant| mutant.fate == fate).count();
         assert!(count(Fate::Killed) > 0 && count(Fate::Equivalent) > 0, "{table}");
-        let json: Value = serde_json::from_str(&json(&all).unwrap_or_default()).unwrap_or_default();
+        let json: Value = serde_json::to_value(json(&all)).unwrap_or_default();
         assert_eq!(json["scenarios"][0]["mutants"].as_array().map(Vec::len), Some(mutants.len()));
         assert_eq!(json["total"]["killedByVerify"], count(Fate::Killed));
     });

@@ -147,7 +147,7 @@ fn a_report_goes_to_standard_output(#[case] name: &str) {
     let [stdout, stderr] = texts(&piped);
     assert_eq!(piped.status.code(), Some(1), "{stderr}");
     let document: serde_json::Value = serde_json::from_str(&stdout).expect("a document and nothing else");
-    assert_eq!(document["status"], "failed");
+    assert_eq!(document["result"]["status"], "failed");
     assert!(stderr.contains("1 failed"), "what else is said goes to standard error: {stderr}");
     // Where standard output is a file, the report is added to it as well, and the file is still the same.
     let file = fs::File::create(folder.join("file")).expect("a file");

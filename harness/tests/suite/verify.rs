@@ -149,12 +149,13 @@ fn json_says_what_the_page_says() {
         let path = Path::new("../scenarios/other-rules/drop-mark.yaml");
         let options = Options::default();
         let all = verify(&[scenario::load(path).unwrap()], &options, &|_| {});
-        let text = json(&all, &options).unwrap();
-        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let document = serde_json::to_value(json(&all, &options)).unwrap();
+        let text = document.to_string();
         let scenario = &document["scenarios"][0];
-        assert_eq!((&document["version"], &document["status"]), (&1.into(), &"failed".into()), "{text}");
+        assert_eq!(document["status"], "failed", "{text}");
         assert_eq!((&scenario["status"], &scenario["error"]), (&"failed".into(), &serde_json::Value::Null), "{text}");
-        let flows: u64 = scenario["asked"].as_array().unwrap().iter().map(|row| row["flows"].as_u64().unwrap()).sum();
+        let flows: u64 =
+            scenario["coverage"].as_array().unwrap().iter().map(|row| row["flows"].as_u64().unwrap()).sum();
         assert_eq!(scenario["flows"], flows, "{text}");
         let finding = &scenario["findings"][0];
         assert_eq!((&finding["disagreement"], &finding["fails"]), (&"rules".into(), &true.into()), "{text}");

@@ -62,7 +62,7 @@ impl Dump {
     }
 
     /// What is inferred from the rules.
-    pub(super) fn shown(&self) -> Inferred {
+    pub(super) fn inferred(&self) -> Inferred {
         self.rules.show()
     }
 

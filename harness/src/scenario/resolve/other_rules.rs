@@ -79,7 +79,7 @@ pub(crate) fn parse(text: &str, mode: ProxyMode, family: Family, install: Instal
 
 /// Checks rules, given those of earlier entries.
 pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
-    beside(written, before, findings);
+    conflicts(written, before, findings);
     if written.mode == ProxyMode::Nftables {
         return tables::check(written, before, findings);
     }
@@ -153,7 +153,7 @@ fn chain_names(written: &Written<'_>, findings: &mut Findings) {
 }
 
 /// Checks rules against others of the same namespace and family. nftables tables do not conflict.
-fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
+fn conflicts(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     if written.is_other_tables() {
         return;
     }
@@ -167,14 +167,6 @@ fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings
         let message = format!("`install: instead` excludes other {family} rules on the same node");
         findings.wrong(written.at, message, "Merge them into one entry, or use `before` and `after`.");
     }
-}
-
-/// The language of rules, by their first words.
-pub(crate) fn language(text: &str) -> ProxyMode {
-    let words = ["table", "add", "create", "flush", "delete", "destroy", "define", "include"];
-    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
-    let is_nft = first.starts_with('{') || first.split_whitespace().next().is_some_and(|word| words.contains(&word));
-    if is_nft { ProxyMode::Nftables } else { ProxyMode::Iptables }
 }
 
 /// Rejects texts with control characters, which no iptables rule contains.

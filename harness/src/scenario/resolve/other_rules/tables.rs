@@ -22,7 +22,7 @@ pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
     } else if written.install == Install::Instead {
         instead(written, findings);
     } else {
-        beside(written, before, findings);
+        other_tables(written, before, findings);
     }
 }
 
@@ -85,7 +85,7 @@ fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
 }
 
 /// Checks tables other than kube-proxy's.
-fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
+fn other_tables(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     const HELP: &str = "Use the format of `nft list ruleset` without `-j`: `table inet filter { ... }`.";
     if let Some(error) = removal(written) {
         return findings.add(error);
@@ -157,11 +157,11 @@ pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
     let Ok(parsed) = tables_of(written) else { return };
     let families = Family::ALL.into_iter().filter(|family| written.is_other_tables() || *family == written.family);
     let errors = families.filter_map(|family| Program::compile(&parsed.rules, family).err()).flatten();
-    let mut told: Vec<(Option<usize>, CompileErrorKind)> = Vec::new();
+    let mut reported: Vec<(Option<usize>, CompileErrorKind)> = Vec::new();
     for error in errors {
         // A table of inet is one of each family.
         let place = (line(parsed, &error), error.kind.clone());
-        if told.contains(&place) || told.len() == limits::ERRORS {
+        if reported.contains(&place) || reported.len() == limits::ERRORS {
             continue;
         }
         let help = match error.kind {
@@ -172,7 +172,7 @@ pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
         };
         let line = place.0.unwrap_or(1);
         findings.add(written.error(line, column(written, line), error.to_string()).help(help));
-        told.push(place);
+        reported.push(place);
     }
 }
 

@@ -216,7 +216,8 @@ fn nftables() -> Option<Check> {
     let refused: Vec<String> = families()
         .iter()
         .filter_map(|&family| {
-            let tables = Rules::parse_other_tables(&nft_tables(family)).expect("doctor installs only tables that svclab parses");
+            let tables =
+                Rules::parse_other_tables(&nft_tables(family)).expect("doctor installs only tables that svclab parses");
             let error = install(Backend::System, family, tables).err()?;
             Some(format!("{family}: {}", what_was_said(&error)))
         })

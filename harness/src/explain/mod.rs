@@ -40,7 +40,7 @@ pub use text::page;
 
 /// Why nothing can be explained.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+
 pub enum ExplainError {
     /// The rules cannot be written.
     #[error(transparent)]

@@ -3,7 +3,7 @@
 use super::backports;
 use super::version::Profile;
 
-/// What happens beside the rules.
+/// Cleanup of connections.
 impl Profile {
     /// Connections are forgotten after a change of objects, by what changed, as [`crate::conntrack`] has it (1.22 to
     /// 1.31); before 1.22 in a way that is not known here.

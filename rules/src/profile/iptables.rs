@@ -22,7 +22,7 @@ impl Profile {
     }
 }
 
-/// Chains and rules that stand there whatever services there are.
+/// Chains and rules that do not depend on services.
 impl Profile {
     /// kube-proxy writes rules of both families on any node (dual-stack on by default, from 1.21); before, only those
     /// of the node's own.
@@ -30,7 +30,7 @@ impl Profile {
         self.minor >= 21
     }
 
-    /// A chain `KUBE-PROXY-CANARY` in three tables tells when somebody flushes them (from 1.17).
+    /// A chain `KUBE-PROXY-CANARY` in three tables reveals when another program flushes them (from 1.17).
     pub(crate) fn canary(self) -> bool {
         self.minor >= 17
     }

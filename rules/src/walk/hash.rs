@@ -1,4 +1,4 @@
-//! Hash maps for keys that nobody chooses to collide.
+//! Hash maps for keys that no attacker chooses.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -7,6 +7,7 @@ pub mod cascade;
 pub mod doctor;
 #[doc(hidden)]
 pub mod documents;
+pub mod environment;
 #[doc(hidden)]
 pub mod explain;
 #[doc(hidden)]

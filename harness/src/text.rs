@@ -163,15 +163,6 @@ pub fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(value).map(|text| json_escaped(text) + "\n")
 }
 
-/// The same in one line.
-///
-/// # Errors
-///
-/// As [`json`].
-pub fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
-    serde_json::to_string(value).map(json_escaped)
-}
-
 /// JSON text with what is obeyed escaped: in strings, for outside of them there are line ends alone.
 fn json_escaped(text: String) -> String {
     let is_chosen = |at: usize, letter: char| {

@@ -1,32 +1,21 @@
-//! The report for programs. Names are stable: fields may be added, none is renamed or removed without a new `version`.
+//! The result of `svclab cascade` for machines. `svclab schema cascade` describes every field.
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 use svclab_rules::cascade;
 use svclab_rules::walk;
 
 use super::{Report, figures, sample};
 
-/// The version of the document's shape. It grows when a field changes its meaning or goes.
-const VERSION: u32 = 1;
-
-/// The whole report as one JSON object.
-///
-/// # Errors
-///
-/// Where the JSON writer fails; there is no input known that makes it.
-pub fn render(report: &Report) -> Result<Value, serde_json::Error> {
-    serde_json::to_value(Document::of(report))
+/// The whole report as a serializable value.
+pub fn document(report: &Report) -> impl Serialize {
+    Document::of(report)
 }
 
 /// How rules share connections out.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "svclab cascade --format json")]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'a> {
-    /// The version of this form: 1.
-    version: u32,
     /// Where the rules come from.
     source: &'a str,
     /// What a reader must know of all shares.
@@ -45,7 +34,6 @@ impl<'a> Document<'a> {
     fn of(report: &'a Report) -> Self {
         let cascades = report.cascades.iter().enumerate().map(|(index, own)| Cascade::of(own, report.sample(index)));
         Self {
-            version: VERSION,
             source: &report.source,
             notes: &report.notes,
             defects: report.defects(),
@@ -77,7 +65,9 @@ impl FrameDefect {
 struct Cascade<'a> {
     /// The service port, `default/web:http`, or the chain where that is not known.
     service: &'a str,
+    /// The protocol; `null` if it is not known.
     protocol: Option<&'static str>,
+    /// The chain or map that chooses the endpoint.
     chain: &'a str,
     /// The addresses and ports that lead to it.
     frontends: Vec<Frontend>,
@@ -101,6 +91,7 @@ struct Cascade<'a> {
     verdict: &'static str,
     /// Why the written chances are even, or that they are not.
     sentence: String,
+    /// The defects.
     defects: Vec<Defect>,
     /// What these rules do not say.
     unknown: Vec<Unknown<'a>>,
@@ -133,10 +124,14 @@ impl<'a> Cascade<'a> {
     }
 }
 
+/// A frontend: an address and port that leads to a cascade.
 #[derive(Serialize, JsonSchema)]
 struct Frontend {
+    /// The address; `null` for a node port.
     address: Option<std::net::IpAddr>,
+    /// The port.
     port: u16,
+    /// The protocol: `tcp`, `udp` or `sctp`.
     protocol: &'static str,
 }
 
@@ -196,16 +191,21 @@ enum Chance {
     Condition,
 }
 
+/// Some packets of every so many, in turn.
 #[derive(Serialize, JsonSchema)]
 struct Turn {
+    /// The number of packets taken.
     part: u32,
+    /// Of every so many packets.
     every: u32,
 }
 
+/// A random choice.
 #[derive(Serialize, JsonSchema)]
 struct Drawn {
     /// As the rules have it: `0.33333333349`.
     written: String,
+    /// The number of draws that match.
     threshold: u32,
     /// Out of how many the kernel draws.
     draws: u64,
@@ -230,6 +230,7 @@ impl Chance {
 struct Share {
     /// From 0 to 1.
     value: f64,
+    /// The true value exceeds `value` by at most this.
     error: f64,
     /// The share itself where it is exact, as text because of its size: `1/3`.
     fraction: Option<String>,
@@ -242,6 +243,7 @@ impl Share {
     }
 }
 
+/// A defect.
 #[derive(Serialize, JsonSchema)]
 struct Defect {
     /// The number of the rule in its chain, where it is one rule's.
@@ -266,7 +268,9 @@ struct Fallen<'a> {
     rule: Option<usize>,
     /// The chain of the rule that decides, where the rule leads to another one.
     within: Option<&'a str>,
+    /// What happens to them.
     fate: Fate<'a>,
+    /// Their share of all connections.
     share: Share,
 }
 
@@ -318,9 +322,12 @@ impl<'a> Case<'a> {
     }
 }
 
+/// A share of the connections of a case.
 #[derive(Serialize, JsonSchema)]
 struct CasePart<'a> {
+    /// What happens to them.
     fate: Fate<'a>,
+    /// Their share of the connections of the case.
     share: Share,
 }
 
@@ -353,6 +360,7 @@ struct Sample<'a> {
     sent: u64,
     /// How many of them had to be sent again, because the kernel had dropped them by itself.
     repeated: u64,
+    /// The flows that arrived, by endpoint.
     arrivals: Vec<Arrival<'a>>,
     /// The probability that right shares look at least this wrong; `null` where nothing arrived.
     p_value: Option<f64>,
@@ -391,6 +399,7 @@ impl<'a> Sample<'a> {
 /// What arrived at one endpoint, or nowhere.
 #[derive(Serialize, JsonSchema)]
 struct Arrival<'a> {
+    /// The endpoint.
     endpoint: &'a str,
     /// Flows that arrived there.
     arrived: u64,

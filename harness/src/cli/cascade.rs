@@ -18,7 +18,6 @@ use svclab::report::Trouble;
 use svclab::sampling;
 use svclab::scenario::{self, Flows, MOST_FLOWS, Tests};
 use svclab::stats::Goal;
-use svclab::text::json_line;
 
 /// Tell the exact share of connections that each endpoint of a service gets, and what is wrong with it.
 ///
@@ -67,22 +66,22 @@ enum Format {
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     match report(args, console) {
         Ok(report) => {
-            show(&report, args.format, console);
+            if let Err(exit) = show(&report, args, console) {
+                return exit;
+            }
             if report.is_even() && report.samples_held() { Exit::Held } else { Exit::Failed }
         }
         Err(refusal) => refusal.tell(console),
     }
 }
 
-fn show(report: &Report, format: Format, console: &Console) {
-    match format {
+fn show(report: &Report, args: &Args, console: &Console) -> Result<(), Exit> {
+    match args.format {
         Format::Text => console.text(console::render(report, console.settings())),
-        Format::Json => match json::render(report).and_then(|document| json_line(&document)) {
-            Ok(document) => console.line(document),
-            Err(error) => console.complain(format!("the report cannot be written: {error}")),
-        },
+        Format::Json => console.json(args.backend.into(), json::document(report))?,
         Format::Svg => console.text(svg::render(report)),
     }
+    Ok(())
 }
 
 /// How many flows a sample has.

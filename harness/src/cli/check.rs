@@ -8,10 +8,11 @@ use super::console::Console;
 use super::inputs::InputArgs;
 use super::{Exit, Read, diagnostics, read, warn};
 use svclab::input::{IGNORED, read_file};
+use svclab::lab::Backend;
 use svclab::run::mistakes;
 use svclab::scenario::{Diagnostics, Scenario, Tests};
 use svclab::stats::Goal;
-use svclab::text::{counted, json_line, path_text, printable};
+use svclab::text::{counted, path_text, printable};
 
 /// Find the errors of scenarios, without running them.
 #[derive(Debug, clap::Args)]
@@ -34,7 +35,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     };
     refuse_endless_tests(&mut results);
     if args.json {
-        print_json(&results, console);
+        if let Err(exit) = print_json(&results, console) {
+            return exit;
+        }
     } else {
         print(&results, console);
         if console.verbose > 0 {
@@ -69,8 +72,8 @@ fn print(results: &[Read], console: &Console) {
                 warn(&scenario.notes, console);
                 if console.verbose > 0 {
                     console.line(format!("{}: {}", printable(file), contents(scenario)));
-                    let told = scenario.notes.iter().filter(|note| !note.is_doubtful);
-                    told.for_each(|note| console.line(format!("  {}: {}", note.span, note.message)));
+                    let notes = scenario.notes.iter().filter(|note| !note.is_doubtful);
+                    notes.for_each(|note| console.line(format!("  {}: {}", note.span, note.message)));
                 }
             }
             Err(diagnostics) => {
@@ -100,11 +103,11 @@ fn contents(scenario: &Scenario) -> String {
     .join(", ")
 }
 
-fn print_json(results: &[Read], console: &Console) {
+fn print_json(results: &[Read], console: &Console) -> Result<(), Exit> {
     let files = results.iter().map(|(file, result)| match result {
         Ok(scenario) => json!({ "file": path_text(file), "errors": [], "notes": scenario.notes }),
         Err(diagnostics) => json!({ "file": path_text(file), "errors": diagnostics.errors, "notes": [] }),
     });
     let document = serde_json::Value::Array(files.collect());
-    console.line(json_line(&document).unwrap_or_default());
+    console.json(Backend::System, &document)
 }

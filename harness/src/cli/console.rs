@@ -6,8 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
+use super::Exit;
 use super::closed::arrived;
+use svclab::environment::Environment;
+use svclab::lab::Backend;
 use svclab::output;
 use svclab::page::{Detail, Settings};
 use svclab::text::{harmless, visible};
@@ -98,6 +102,20 @@ impl Console {
     /// Writes workflow commands of svclab's own for GitHub Actions.
     pub(crate) fn commands(&self, text: &str) {
         self.keep(arrived(io::stdout().lock().write_all(visible(text, false).as_bytes())));
+    }
+
+    /// Writes a command's result as JSON, in the envelope that names its environment.
+    ///
+    /// # Errors
+    ///
+    /// Where the JSON writer fails.
+    pub(crate) fn json(&self, backend: Backend, result: impl Serialize) -> Result<(), Exit> {
+        let text = Environment::of(backend).envelop(result).map_err(|error| {
+            self.complain(format!("the result cannot be written as JSON: {error}"));
+            Exit::Internal
+        })?;
+        self.text(text);
+        Ok(())
     }
 
     /// Keeps standard output for a document: from now on everything else goes to standard error.

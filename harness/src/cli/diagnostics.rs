@@ -147,8 +147,8 @@ mod tests {
         let error =
             Diagnostic { span: span("a.yaml", 1), length: 1, message, help: help.map(str::to_owned), also: Some(also) };
         let group = Group { first: &error, others: Vec::new() };
-        let told = miette::Diagnostic::help(&Error::new(&group, &"name: x".into())).map(|help| help.to_string());
-        assert_eq!(told.as_deref(), Some(expected));
+        let printed = miette::Diagnostic::help(&Error::new(&group, &"name: x".into())).map(|help| help.to_string());
+        assert_eq!(printed.as_deref(), Some(expected));
     }
 
     #[rstest]

@@ -3,6 +3,7 @@
 use super::Exit;
 use super::console::Console;
 use svclab::doctor::{self, Examination};
+use svclab::lab::Backend;
 
 /// Find out what this machine has and lacks for running labs, by trying; each lack comes with its fix.
 #[derive(Debug, clap::Args)]
@@ -16,7 +17,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     let examination = doctor::examine();
     if args.json {
-        console.line(to_json(&examination));
+        if let Err(exit) = console.json(Backend::System, to_json(&examination)) {
+            return exit;
+        }
     } else {
         let shown = if console.quiet { examination.faults() } else { examination.clone() };
         if !shown.groups.is_empty() {
@@ -26,7 +29,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     if examination.is_enough() { Exit::Held } else { Exit::Environment }
 }
 
-/// One document, with the verdict beside the checks.
+/// The verdict and the checks.
 fn to_json(examination: &Examination) -> serde_json::Value {
     serde_json::json!({ "enough": examination.is_enough(), "groups": examination.groups })
 }

@@ -100,7 +100,12 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         refused(&error, console)
     })?;
     check_path(args.path, &explanation, console)?;
-    console.text(written(&explanation, args, console));
+    match args.format {
+        Format::Text => console.text(explain::page(&explanation, console.settings(), args.path.get())),
+        Format::Mermaid => console.text(explain::mermaid(&explanation)),
+        Format::Svg => console.text(explain::svg(&explanation, args.path.get())),
+        Format::Json => console.json(args.backend.into(), &explanation)?,
+    }
     Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
 }
 
@@ -130,13 +135,4 @@ fn check_path(wanted: NonZeroUsize, explanation: &Explanation, console: &Console
     console.complain(format!("there is no path {wanted}: rules leave {} open", counted(paths, "path")));
     console.complain("help: Choose a smaller `--path`; without it the first path is explained.");
     Err(Exit::Input)
-}
-
-fn written(explanation: &Explanation, args: &Args, console: &Console) -> String {
-    match args.format {
-        Format::Text => explain::page(explanation, console.settings(), args.path.get()),
-        Format::Mermaid => explain::mermaid(explanation),
-        Format::Svg => explain::svg(explanation, args.path.get()),
-        Format::Json => svclab::text::json(explanation).unwrap_or_default(),
-    }
 }

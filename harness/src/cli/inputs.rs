@@ -35,8 +35,8 @@ pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Re
     for (file, assumed) in read.into_iter().flatten() {
         match assumed {
             Ok(Assumed { scenario, assumptions }) => {
-                let told = assumptions.iter().filter(|_| !console.quiet);
-                told.for_each(|words| console.complain(format!("{}: assumed: {}", printable(&file), one_line(words))));
+                let lines = assumptions.iter().filter(|_| !console.quiet);
+                lines.for_each(|words| console.complain(format!("{}: assumed: {}", printable(&file), one_line(words))));
                 scenarios.iter_mut().for_each(|all| all.push(scenario.clone()));
             }
             Err(errors) => {

@@ -56,11 +56,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     };
     let all = mutate(&scenarios, &options, &finished);
     if args.format == Format::Json {
-        let text = json(&all).map_err(|error| {
-            console.complain(error);
-            Exit::Internal
-        })?;
-        console.text(text);
+        console.json(args.labs.backend.into(), json(&all))?;
     } else {
         console.text(summary(&all));
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Exit;
 use super::console::Console;
+use svclab::environment::Environment;
 use svclab::output::{Destination, Place, replace};
 use svclab::report::{RunReport, github, json, junit};
 use svclab::text::{printable, reason};
@@ -43,10 +44,10 @@ impl Report {
         self.file().map_or(Ok(Place::Stdout), |file| Place::of(file))
     }
 
-    fn render(&self, report: &RunReport) -> Result<String, String> {
+    fn render(&self, report: &RunReport, environment: &Environment) -> Result<String, String> {
         match self {
             Self::Junit(_) => junit::render(report).map_err(|error| error.to_string()),
-            Self::Json(_) => json::render(report).map_err(|error| error.to_string()),
+            Self::Json(_) => environment.envelop(json::document(report)).map_err(|error| error.to_string()),
             Self::Github => Ok(github::render(report)),
         }
     }
@@ -89,10 +90,10 @@ impl Reports {
     }
 
     /// Writes all of them; one that fails keeps none of the others back.
-    pub(super) fn write(self, run: &RunReport, console: &Console) -> Result<(), Exit> {
+    pub(super) fn write(self, run: &RunReport, environment: &Environment, console: &Console) -> Result<(), Exit> {
         let mut failed = None;
         for (report, destination) in self.0 {
-            match report.render(run) {
+            match report.render(run, environment) {
                 Ok(text) => {
                     if let Err(error) = write(&report, destination, &text, console) {
                         complain(&report, &error, console);

@@ -10,6 +10,7 @@ use super::progress::Bars;
 use super::reports::{Report, Reports};
 use super::shard::Shard;
 use super::{Exit, load};
+use svclab::environment::Environment;
 use svclab::report::{RunReport, ScenarioReport, Status, console};
 use svclab::run::{self, Options};
 use svclab::scenario::{Scenario, Tests};
@@ -65,7 +66,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     prepare(console)?;
     let report = run_with_progress(&scenarios, &options, console);
     console.text(console::summary(&report, console.settings()));
-    let written = reports.write(&report, console);
+    let written = reports.write(&report, &Environment::of(options.backend), console);
     match exit(&report) {
         Exit::Held => written.map(|()| Exit::Held),
         exit => Err(exit),

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Exit;
 use super::console::Console;
+use svclab::environment::Envelope;
 use svclab::{cascade, explain, mutate, report, scenario, verify};
 
 /// Print the JSON Schema of scenario files, for editors, or of what commands write as JSON.
@@ -38,17 +39,21 @@ enum Of {
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     let schema = match args.of {
         Of::Scenario => scenario::schema(),
-        Of::Run => written::<report::json::Run<'_>>(),
-        Of::Verify => written::<verify::json::Document<'_>>(),
-        Of::Mutate => written::<mutate::json::Document<'_>>(),
-        Of::Explain => written::<explain::Explanation>(),
-        Of::Cascade => written::<cascade::json::Document<'_>>(),
+        Of::Run => written::<report::json::Run<'_>>("run"),
+        Of::Verify => written::<verify::json::Document<'_>>("verify"),
+        Of::Mutate => written::<mutate::json::Document<'_>>("mutate"),
+        Of::Explain => written::<explain::Explanation>("explain"),
+        Of::Cascade => written::<cascade::json::Document<'_>>("cascade"),
     };
     console.line(format!("{schema:#}"));
     Exit::Held
 }
 
-/// The schema (draft 2020-12) of documents that are written from a type. Fields may be added to them, so others are allowed.
-fn written<T: JsonSchema>() -> Value {
-    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>().to_value()
+/// The schema (draft 2020-12) of a command's JSON output: its result in the envelope. Fields may be added to both, so others are
+/// allowed.
+fn written<T: JsonSchema>(command: &str) -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<Envelope<'_, T>>();
+    schema.insert("title".to_owned(), format!("JSON output of svclab {command}").into());
+    schema.to_value()
 }

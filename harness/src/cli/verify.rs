@@ -48,11 +48,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if is_text {
         console.text(verify::summary(&all, &options, settings));
     } else {
-        let text = verify::json(&all, &options).map_err(|error| {
-            console.complain(error);
-            Exit::Internal
-        })?;
-        console.text(text);
+        console.json(args.labs.backend.into(), verify::json(&all, &options))?;
     }
     let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
     Ok(end(troubles, all.iter().all(|verified| verified.holds(&options))))

@@ -4,8 +4,8 @@ use std::thread;
 
 use svclab_rules::cluster::Family;
 
-use super::programs::{Implementation, system};
 use super::{Check, read, read_number, rules};
+use crate::environment::Implementation;
 use crate::lab::{Backend, with_lab};
 use crate::probe::FLUSH_EVERY;
 use crate::topology::{Netns, Role, Topology, UNDERLAY};
@@ -38,7 +38,7 @@ pub(super) fn examine(can_build: bool, rootless: bool) -> Vec<Check> {
     if can_build {
         checks.push(rps_mask(&rps_mask_of_a_lab()));
     }
-    if can_build && rootless && system() == Some(Implementation::Nft) {
+    if can_build && rootless && Implementation::of_system() == Some(Implementation::Nft) {
         checks.push(large_rule_sets());
     }
     checks

@@ -7,9 +7,9 @@ use std::thread;
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::ruleset::Rules;
 
-use super::programs::{Implementation, system};
 use super::{Check, families, kernel, listed};
 use crate::documents::Document;
+use crate::environment::Implementation;
 use crate::lab::{Backend, LabError, programs, with_lab};
 use crate::topology::{Netns, Role, Topology};
 
@@ -109,7 +109,7 @@ pub(super) fn examine() -> Vec<Check> {
 
 /// The ways that this machine has programs for, the system's own first.
 fn ways() -> Vec<Way> {
-    let Some(system) = system() else { return Vec::new() };
+    let Some(system) = Implementation::of_system() else { return Vec::new() };
     let other = match system {
         Implementation::Nft => (Backend::Legacy, Implementation::Legacy),
         Implementation::Legacy => (Backend::Nft, Implementation::Nft),

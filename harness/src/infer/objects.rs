@@ -100,7 +100,7 @@ struct Stray<'a> {
 }
 
 /// The owner of a stray endpoint's address.
-enum Home {
+enum Owner {
     /// A pod on this node.
     Pod(String),
     /// This node itself, which is not among the objects.
@@ -120,17 +120,17 @@ impl<'a> Around<'a> {
     /// The scenario, as it is written, for objects in a file.
     pub(super) fn scenario(&mut self, file: &str) -> Value {
         let strays = self.strays();
-        let (nodes, homes) = self.nodes(&strays);
+        let (nodes, owners) = self.nodes(&strays);
         let mut pods = Vec::new();
         let mut hosts = vec![json!({"name": "outside", "ips": self.outside()})];
-        for (stray, home) in strays.iter().zip(&homes) {
-            match home {
-                Home::Pod(node) => pods.push(self.pod(stray, node)),
-                Home::Node(node) => {
-                    let told = format!("node {node} has the endpoint's address {}", stray.address);
-                    self.assumptions.push(told);
+        for (stray, owner) in strays.iter().zip(&owners) {
+            match owner {
+                Owner::Pod(node) => pods.push(self.pod(stray, node)),
+                Owner::Node(node) => {
+                    let assumption = format!("node {node} has the endpoint's address {}", stray.address);
+                    self.assumptions.push(assumption);
                 }
-                Home::Outside => hosts.push(self.host(stray)),
+                Owner::Outside => hosts.push(self.host(stray)),
             }
         }
         let clients = self.ranges.keys().map(|node| json!({"name": format!("client-of-{node}"), "node": node}));
@@ -149,8 +149,8 @@ impl<'a> Around<'a> {
         if ranges.iter().any(|range| range.ends_with("/0")) {
             let some: Vec<&str> = ranges.iter().map(String::as_str).filter(|range| !range.ends_with("/0")).collect();
             scenario["cluster"]["proxy"] = json!({"clusterCIDR": some.join(",")});
-            let told = "no clusterCIDR for a family whose pod ranges have only the whole address space in common";
-            self.assumptions.push(told.to_owned());
+            let assumption = "no clusterCIDR for a family whose pod ranges have only the whole address space in common";
+            self.assumptions.push(assumption.to_owned());
         }
         scenario
     }
@@ -169,12 +169,12 @@ impl<'a> Around<'a> {
     }
 
     /// The nodes that are not among the objects, and the node of every stray endpoint.
-    fn nodes(&mut self, strays: &[Stray<'a>]) -> (Vec<Value>, Vec<Home>) {
+    fn nodes(&mut self, strays: &[Stray<'a>]) -> (Vec<Value>, Vec<Owner>) {
         let given: BTreeSet<String> = self.ranges.keys().cloned().collect();
         for pod in self.cluster.pods.iter().filter(|pod| !pod.host_network) {
-            self.settle(&pod.node, &pod.ips);
+            self.add_node(&pod.node, &pod.ips);
         }
-        let homes: Vec<Home> = strays.iter().map(|stray| self.home(stray)).collect();
+        let owners: Vec<Owner> = strays.iter().map(|stray| self.owner(stray)).collect();
         if self.ranges.is_empty() {
             self.ranges.insert("node-1".to_owned(), Vec::new());
         }
@@ -194,12 +194,12 @@ impl<'a> Around<'a> {
             }
             node
         };
-        (added.into_iter().map(node).collect(), homes)
+        (added.into_iter().map(node).collect(), owners)
     }
 
     /// The owner of an endpoint's address. A pod is on the node that the endpoint names, else on one whose range contains its address, else on
     /// one of its own.
-    fn home(&mut self, stray: &Stray<'_>) -> Home {
+    fn owner(&mut self, stray: &Stray<'_>) -> Owner {
         let address = stray.address;
         let by_range = self.ranges.iter().find(|(_, ranges)| ranges.iter().any(|range| range.contains(&address)));
         let by_range = by_range.map(|(name, _)| name.clone());
@@ -207,18 +207,18 @@ impl<'a> Around<'a> {
         let is_added = |name: &String| !self.cluster.nodes.iter().any(|given| given.name == *name);
         if by_range.is_none() && named.as_ref().is_none_or(is_added) && !self.can_be_of_a_pod(address) {
             self.others.push(address);
-            let Some(name) = named else { return Home::Outside };
+            let Some(name) = named else { return Owner::Outside };
             let own = self.machines.entry(name.clone()).or_default();
             if own.iter().any(|other| Family::of(*other) == Family::of(address)) {
-                return Home::Outside;
+                return Owner::Outside;
             }
             own.push(address);
             self.ranges.entry(name.clone()).or_default();
-            return Home::Node(name);
+            return Owner::Node(name);
         }
         let name = named.or(by_range).unwrap_or_else(|| format!("node-{}", self.ranges.len() + 1));
-        self.settle(&name, &[address]);
-        Home::Pod(name)
+        self.add_node(&name, &[address]);
+        Owner::Pod(name)
     }
 
     /// Whether a pod range that contains an address and all known pods is free of addresses of nodes and services.
@@ -232,7 +232,7 @@ impl<'a> Around<'a> {
     }
 
     /// Makes a node known, with ranges around addresses of its pods where it has none of their family.
-    fn settle(&mut self, node: &str, addresses: &[IpAddr]) {
+    fn add_node(&mut self, node: &str, addresses: &[IpAddr]) {
         let taken: Vec<IpNet> = self.ranges.values().flatten().copied().collect();
         let is_given = self.cluster.nodes.iter().any(|given| given.name == node);
         let ranges = self.ranges.entry(node.to_owned()).or_default();

@@ -74,7 +74,19 @@ pub struct Diagnostics {
     pub sources: BTreeMap<PathBuf, Arc<str>>,
 }
 
+impl Diagnostic {
+    /// An error at one character.
+    pub fn new(span: Span, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { span, length: 1, message: message.into(), help: Some(help.into()), also: None }
+    }
+}
+
 impl Diagnostics {
+    /// Errors in a single file with this text.
+    pub fn of_text(errors: Vec<Diagnostic>, file: &Path, text: &str) -> Self {
+        Self { errors, sources: BTreeMap::from([(file.to_owned(), Arc::from(text))]) }
+    }
+
     /// The text of a file that a diagnostic points into; `None` where it could not be read.
     pub fn source(&self, file: &Path) -> Option<&str> {
         self.sources.get(file).map(AsRef::as_ref)

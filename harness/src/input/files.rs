@@ -26,8 +26,7 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
         io::ErrorKind::NotFound => "Check the path: it is relative to the current directory.",
         _ => "Check the path and its permissions.",
     };
-    let error = Diagnostic { span, length: 1, message, help: Some(help.to_owned()), also: None };
-    Diagnostics { errors: vec![error], sources: BTreeMap::new() }
+    Diagnostics { errors: vec![Diagnostic::new(span, message, help)], sources: BTreeMap::new() }
 }
 
 /// The text of a file that a scenario names or a folder contains. Pipes are rejected: reading one could block forever.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use svclab_rules::cluster::Family;
+use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::iptables;
 
 use super::find::is_manifest;
@@ -86,6 +86,14 @@ pub(crate) fn is_yaml(text: &str) -> bool {
 /// Whether a text looks like rules in a language that can be installed.
 pub(crate) fn is_rules(text: &str) -> bool {
     matches!(form(text), Ok(Form::Saved | Form::Nft | Form::Listed)) || text.trim().is_empty()
+}
+
+/// The language of rules, by their first words.
+pub(crate) fn language(text: &str) -> ProxyMode {
+    let words = ["table", "add", "create", "flush", "delete", "destroy", "define", "include"];
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
+    let is_nft = first.starts_with('{') || first.split_whitespace().next().is_some_and(|word| words.contains(&word));
+    if is_nft { ProxyMode::Nftables } else { ProxyMode::Iptables }
 }
 
 /// The headings of tables in `iptables-save`.

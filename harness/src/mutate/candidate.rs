@@ -11,7 +11,7 @@ use crate::scenario::{Install, OtherRules, Place};
 
 /// A mutant to try.
 pub(super) struct Candidate {
-    /// Which document it is made of.
+    /// The position of the document that it changes.
     pub(super) document: usize,
     pub(super) change: Change,
 }
@@ -20,8 +20,7 @@ pub(super) struct Candidate {
 pub(super) struct Originals<'a>(pub(super) &'a [Document]);
 
 impl Originals<'_> {
-    /// All that can go wrong with them that a kernel takes, or a sample of it. Where rules are given instead of kube-proxy's, mistakes
-    /// are made in these alone.
+    /// Returns all mutants that a kernel accepts, or a sample of them. Where rules replace kube-proxy's, only these are mutated.
     pub(super) fn candidates(&self, given: &[OtherRules], options: &Options) -> Vec<Candidate> {
         let instead: Vec<(String, Family)> = given.iter().filter_map(instead_of_generated).collect();
         let is_meant = |document: &Document| {
@@ -44,7 +43,7 @@ impl Originals<'_> {
         chosen
     }
 
-    /// A mutant, as it is installed.
+    /// Returns a mutant as a document.
     pub(super) fn mutated(&self, candidate: &Candidate) -> Document {
         let Document { netns, family, rules } = &self.0[candidate.document];
         let rules = Arc::new(candidate.change.apply(rules));
@@ -52,7 +51,7 @@ impl Originals<'_> {
     }
 }
 
-/// The namespace and family in which rules stand instead of kube-proxy's.
+/// Returns the namespace and family of rules that replace kube-proxy's.
 fn instead_of_generated(rules: &OtherRules) -> Option<(String, Family)> {
     match &rules.place {
         Place::Node(node) if rules.install == Install::Instead => Some((format!("node/{node}"), rules.family)),

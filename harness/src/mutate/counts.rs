@@ -1,28 +1,29 @@
-//! How many mutants came to what end.
+//! Numbers of mutants by result.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::mutant::{Fate, Mutant};
 
-/// How many mutants came to what end.
+/// Numbers of mutants by result.
 #[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Counts {
-    /// All of them.
+    /// All mutants.
     pub(super) mutants: usize,
-    /// No flow differs.
+    /// Those for which no flow differs.
     pub(super) equivalent: usize,
-    /// A test of the scenario fails.
+    /// Those for which a test of the scenario fails.
     pub(super) killed_by_tests: usize,
-    /// `verify` fails.
+    /// Those for which `verify` fails.
     pub(super) killed_by_verify: usize,
-    /// `verify` fails, and no test does.
+    /// Those for which `verify` fails, and no test does.
     pub(super) missed_by_tests: usize,
-    /// `verify` fails without the mistake only.
-    pub(super) mended: usize,
-    /// Flows differ in what the documents leave open.
-    pub(super) open: usize,
-    /// Flows differ, and `verify` finds them as promised.
+    /// Those for which `verify` fails only without the mutation.
+    pub(super) failing_before: usize,
+    /// Those for which flows differ only in what the Service API does not specify.
+    pub(super) unspecified: usize,
+    /// Those for which flows differ, and `verify` passes.
     pub(super) survived: usize,
 }
 
@@ -40,8 +41,8 @@ impl Counts {
         *match mutant.fate {
             Fate::Equivalent => &mut self.equivalent,
             Fate::Killed => &mut self.killed_by_verify,
-            Fate::Mended => &mut self.mended,
-            Fate::Open => &mut self.open,
+            Fate::FailingBefore => &mut self.failing_before,
+            Fate::Unspecified => &mut self.unspecified,
             Fate::Survived => &mut self.survived,
         } += 1;
     }

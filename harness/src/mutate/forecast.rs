@@ -1,4 +1,4 @@
-//! What is predicted of flows, in a form in which mutants are compared.
+//! Predictions for flows, in a form in which mutants are compared.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::sources::outcome_words;
 /// The source port of flows that are predicted and not sent.
 pub(super) const SOURCE_PORT: u16 = 40_000;
 
-/// Everything that can become of a flow, each with its share.
+/// The possible outcomes of a flow, each with its share.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Forecast(BTreeMap<String, Share>);
 
 impl Forecast {
-    /// What a network does with a flow, in words that leave out why.
+    /// Returns the outcomes of a flow in a network, worded without their reasons.
     pub(super) fn of(network: &Network<'_>, flow: &NewFlow) -> Self {
         Self::in_words(network, flow, &outcome_words)
     }
 
-    /// The same in other words.
+    /// The same with another wording.
     pub(super) fn in_words(network: &Network<'_>, flow: &NewFlow, words: &dyn Fn(&PredictedOutcome) -> String) -> Self {
         let mut forecast = Self::default();
         for branch in network.predict(flow).into_iter().flat_map(|prediction| prediction.branches) {
@@ -30,7 +30,7 @@ impl Forecast {
         forecast
     }
 
-    /// As a person reads it: `1/2: dropped; 1/2: delivered to ...`.
+    /// Returns the forecast as text: `1/2: dropped; 1/2: delivered to ...`.
     pub(super) fn words(&self) -> String {
         self.0.iter().map(|(outcome, share)| format!("{share}: {outcome}")).collect::<Vec<_>>().join("; ")
     }

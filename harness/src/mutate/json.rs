@@ -1,52 +1,46 @@
-//! What became of mutants, for machines. Names are stable: fields may be added, none is renamed or removed without a new `version`.
-//!
-//! | path | meaning |
-//! | --- | --- |
-//! | `version` | 1 |
-//! | `status`, also of scenarios | `ok`, `failed` (a mutant survived) or `error` |
-//! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`; where mutants were tried, `baseline`, `total`, `mutants[]` |
-//! | `baseline` | without any mistake: `tests` (how many), `failing[]` (their names), `parted` (flows for which `verify` fails) |
-//! | `total`, also of the document | `mutants`, `equivalent`, `killed_by_tests`, `killed_by_verify`, `missed_by_tests`, `mended`, `open`, `survived` |
-//! | `mutants[]` | `operator`, `netns`, `family`, `table`, `holder`, `name`, `number`, `was`, `is`, `flows` (that differ), `fate`, `tests_fail`, `example` |
-//! | `error` | `cause` (`input`, `environment`, `internal`), `message`, `help` |
+//! The result of `svclab mutate` for machines. `svclab schema mutate` describes every field.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::counts::Counts;
-use super::mutant::{Mutant, Mutants, Tried};
+use super::mutant::{Baseline, Mutant, Mutants, Tried};
 use crate::report::Trouble;
-use crate::text::{self, path_text};
+use crate::text::path_text;
 
-/// What became of the mutants of all scenarios, as an indented JSON document.
-///
-/// # Errors
-///
-/// Where the JSON writer fails; there is no input known that makes it.
-pub fn json(all: &[Mutants]) -> Result<String, serde_json::Error> {
+/// The mutants of all scenarios as a serializable value.
+pub fn json(all: &[Mutants]) -> impl Serialize {
     let scenarios: Vec<Scenario<'_>> = all.iter().map(Scenario::of).collect();
     let has = |status: &str| scenarios.iter().any(|scenario| scenario.status == status);
     let status = ["error", "failed"].into_iter().find(|status| has(status)).unwrap_or("ok");
     let tried = all.iter().filter_map(|mutants| mutants.result.as_ref().ok());
     let total = Counts::of(tried.flat_map(|tried| &tried.mutants));
-    text::json(&Document { version: 1, status, total, scenarios })
+    Document { status, total, scenarios }
 }
 
+/// The results of `svclab mutate`.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "svclab mutate --format json")]
 pub struct Document<'a> {
-    version: u32,
+    /// The worst result: `ok`, `failed` (a mutant survived) or `error`.
     status: &'static str,
+    /// The numbers of mutants of all scenarios.
     total: Counts,
+    /// The scenarios, in the order of the command line.
     scenarios: Vec<Scenario<'a>>,
 }
 
+/// A scenario.
 #[derive(Serialize, JsonSchema)]
 struct Scenario<'a> {
+    /// The name.
     name: &'a str,
+    /// The file, as given on the command line.
     file: String,
+    /// `ok`, `failed` (a mutant survived) or `error`.
     status: &'static str,
+    /// The duration.
     seconds: f64,
+    /// Why mutants were not tried; `null` if they were.
     error: Option<Error<'a>>,
     #[serde(flatten)]
     found: Option<Found<'a>>,
@@ -69,10 +63,14 @@ impl<'a> Scenario<'a> {
     }
 }
 
+/// An error that kept a scenario from being tried.
 #[derive(Serialize, JsonSchema)]
 struct Error<'a> {
+    /// The kind of error: `input`, `environment` or `internal`.
     cause: &'static str,
+    /// The message, a lower-case fragment.
     message: &'a str,
+    /// How to fix it, in a sentence.
     help: Option<&'a str>,
 }
 
@@ -82,25 +80,34 @@ impl<'a> Error<'a> {
     }
 }
 
+/// The mutants of a scenario.
 #[derive(Serialize, JsonSchema)]
 struct Found<'a> {
-    baseline: Without<'a>,
+    /// The results without a mutation.
+    baseline: WithoutMutation<'a>,
+    /// The numbers of the scenario's mutants by result.
     total: Counts,
+    /// The mutants, in the order of the rules.
     mutants: &'a [Mutant],
 }
 
 impl<'a> Found<'a> {
     fn of(tried: &'a Tried) -> Self {
         let Tried { baseline, mutants } = tried;
-        let baseline = Without { tests: baseline.tests, failing: &baseline.failing, parted: baseline.parted };
+        let Baseline { tests, failing_tests, failing_flows } = baseline;
+        let baseline = WithoutMutation { tests: *tests, failing_tests, failing_flows: *failing_flows };
         Self { baseline, total: Counts::of(mutants), mutants }
     }
 }
 
-/// How it is without any mistake.
+/// The results without a mutation.
 #[derive(Serialize, JsonSchema)]
-struct Without<'a> {
+#[serde(rename_all = "camelCase")]
+struct WithoutMutation<'a> {
+    /// The number of tests.
     tests: usize,
-    failing: &'a [String],
-    parted: usize,
+    /// The names of the tests that fail.
+    failing_tests: &'a [String],
+    /// The number of flows for which `verify` fails.
+    failing_flows: usize,
 }

@@ -1,12 +1,12 @@
-//! Mutants: rule sets with one thing wrong, and who notices.
+//! Mutation testing: whether `svclab verify` and a scenario's tests detect an error in its rules.
 //!
-//! [`mutate`] takes the rules of a scenario's first state, in either language, makes one mistake after the other in them
-//! ([`svclab_rules::mutate`]), and asks for each whether any flow differs, whether `svclab verify` finds it and whether the
+//! [`mutate`] takes the rules of a scenario's first state, in either language, and applies one mutation after the other to them
+//! ([`svclab_rules::mutate`]). For each it determines whether any flow differs, whether `svclab verify` fails and whether the
 //! scenario's own tests do:
 //!
-//! - `candidate`: the mutants to try; `forecast`: what is predicted of flows, before and after;
-//! - `trial`: one lab in which mutants take turns;
-//! - `mutant`, `counts`: what became of them; `render`: the table for a person; `json`: the same for machines.
+//! - `candidate`: the mutants to try; `forecast`: the predictions for flows, before and after;
+//! - `trial`: the lab in which mutants are installed one after the other;
+//! - `mutant`, `counts`: the results; `render`: the table for the terminal; `json`: the JSON output.
 
 mod candidate;
 mod counts;
@@ -27,20 +27,20 @@ pub use json::json;
 pub use mutant::{Baseline, Fate, Mutant, Mutants, Tried};
 pub use render::{Style, summary, table};
 
-/// How mutants are tried.
+/// Options of [`mutate`].
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// How many labs run at the same time; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
-    /// What installs iptables rules.
+    /// The implementation that installs iptables rules.
     pub backend: Backend,
-    /// How many mutants of each scenario are tried; all where there is none.
+    /// The number of mutants to try of each scenario; `None` stands for all.
     pub sample: Option<usize>,
-    /// What the choice of a sample starts from.
+    /// The seed of the random sample.
     pub seed: u64,
 }
 
-/// Tries the mutants of scenarios, several scenarios at a time, and hands each one's result to `finished` in their order.
+/// Tries the mutants of scenarios, several scenarios in parallel, and passes each result to `finished` in the scenarios' order.
 pub fn mutate(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Mutants) + Sync)) -> Vec<Mutants> {
     let try_one = |scenario: &Scenario| {
         let begin = Instant::now();

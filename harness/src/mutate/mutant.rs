@@ -1,4 +1,4 @@
-//! Mutants, and what became of them.
+//! Mutants and their results.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,99 +8,100 @@ use serde::Serialize;
 
 use crate::report::Trouble;
 
-/// What becomes of a mutant.
+/// The result of trying a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "camelCase")]
 pub enum Fate {
-    /// No flow that `verify` asks about is predicted to differ: verdict, addresses, answer, or share. The port that a kernel gives to
-    /// a source does not count.
+    /// The predictions for all flows that `verify` sends are unchanged: verdict, addresses, reply and share. The source port that
+    /// the kernel chooses is not compared.
     Equivalent,
-    /// `verify` fails at a flow that differs.
+    /// `verify` fails for a flow that differs.
     Killed,
-    /// `verify` fails without the mistake, and not with it, at flows that differ.
-    Mended,
-    /// Flows differ, but only in what the documents leave open: which of its addresses a node lends to a client, whether a pod keeps
-    /// its own toward who is no pod, whether a packet that nobody takes is refused or lost, how an answer comes back that goes past
-    /// the node, or anything of which nothing is promised.
-    Open,
-    /// Flows differ, and `verify` finds all of them to be as promised.
+    /// `verify` fails without the mutation for a flow that differs, and does not fail with it.
+    FailingBefore,
+    /// Flows differ only in what the Service API does not specify: which node address masquerades a client, whether a pod's address
+    /// is kept toward destinations outside of the cluster, whether a packet without a receiver is rejected or dropped, how a reply
+    /// returns that bypasses the node, or flows without a promise.
+    Unspecified,
+    /// Flows differ, and `verify` passes.
     Survived,
 }
 
-/// A mutant and what became of it.
+/// A mutant and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Mutant {
-    /// What was done, in words: `lost negation`.
+    /// The kind of mutation: `lost negation`.
     pub operator: &'static str,
-    /// Where: the namespace.
+    /// The network namespace.
     pub netns: String,
-    /// The family: `IPv4` or `IPv6`.
+    /// The address family: `IPv4` or `IPv6`.
     pub family: String,
     /// The table: `nat`, `ip kube-proxy`.
     pub table: String,
-    /// What holds the rule or element: `chain`, or `set` for a set or map.
+    /// The kind of container: `chain` for a rule, `set` for an element of a set or map.
     pub holder: &'static str,
-    /// Its name.
+    /// The name of the chain, set or map.
     pub name: String,
-    /// The position in it, from 1.
+    /// The position in the container, from 1.
     pub number: usize,
-    /// The rule or element as it was.
+    /// The original rule or element.
     pub was: String,
-    /// What stands there instead, where something does.
+    /// The replacement; null where the rule or element is removed or moved.
     pub is: Option<String>,
-    /// How many flows differ.
+    /// The number of flows that differ.
     pub flows: usize,
-    /// What `verify` makes of it.
+    /// The result.
     pub fate: Fate,
-    /// Whether a test of the scenario fails that holds without the mistake. Only those are carried out of whose flows something else
-    /// is predicted.
+    /// Whether a test of the scenario fails that passes without the mutation. Only tests for whose flows the prediction changes are
+    /// run.
     pub tests_fail: bool,
-    /// A flow that differs, with what was and what is predicted, of a mutant that survived or that the tests missed.
+    /// A flow that differs, with both predictions, for a mutant that survived or that the tests missed.
     pub example: Option<String>,
 }
 
 impl Mutant {
-    /// Whether `verify` finds it, and no test of the scenario does.
+    /// Whether `verify` detects it, and no test of the scenario does.
     pub fn is_missed(&self) -> bool {
         self.fate == Fate::Killed && !self.tests_fail
     }
 }
 
-/// How it is without any mistake.
+/// The results without a mutation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Baseline {
-    /// How many tests the first state has; one that changes objects counts as far as its first change.
+    /// The number of tests of the first state; one that changes objects counts up to its first change.
     pub tests: usize,
-    /// The names of those that fail, which find no mistake.
-    pub failing: Vec<String>,
-    /// About how many flows the sources part, so that `verify` fails.
-    pub parted: usize,
+    /// The names of those that fail, and so detect no mutant.
+    pub failing_tests: Vec<String>,
+    /// The number of flows for which `verify` fails.
+    pub failing_flows: usize,
 }
 
-/// What the mutants of a scenario came to.
+/// The results of the mutants of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tried {
-    /// How it is without any mistake.
+    /// The results without a mutation.
     pub baseline: Baseline,
-    /// What became of each mutant.
+    /// The mutants with their results.
     pub mutants: Vec<Mutant>,
 }
 
 /// All mutants of a scenario.
 #[derive(Debug)]
 pub struct Mutants {
-    /// What the scenario shows.
+    /// The name of the scenario.
     pub name: String,
     /// The file, as the user named it.
     pub file: PathBuf,
-    /// What became of them, or what kept them from being tried.
+    /// The results, or why none could be tried.
     pub result: Result<Tried, Trouble>,
-    /// How long it took.
+    /// The duration.
     pub duration: Duration,
 }
 
 impl Mutants {
-    /// Whether `verify` found every mutant that is not equivalent.
+    /// Whether no mutant survived.
     pub fn holds(&self) -> bool {
         self.result.as_ref().is_ok_and(|tried| tried.mutants.iter().all(|mutant| mutant.fate != Fate::Survived))
     }

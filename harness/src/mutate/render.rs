@@ -1,4 +1,4 @@
-//! The table for a person.
+//! The table for the terminal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,23 +7,24 @@ use super::counts::Counts;
 use super::mutant::{Baseline, Fate, Mutant, Mutants, Tried};
 use crate::text::{counted, printable};
 
-/// How much is listed.
+/// The level of detail of the table.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Style {
-    /// All mistakes that the tests missed, not just the first of each kind.
+    /// List all mutants that the tests missed, not only the first of each kind.
     pub all_missed: bool,
 }
 
-/// How many mistakes of a kind are listed that the tests missed.
+/// The number of mutants of a kind that are listed as missed by the tests.
 const OF_A_KIND: usize = 1;
 
-/// What columns mean.
+/// The meaning of the columns.
 const LEGEND: &str = "  \
-  equivalent: no flow differs; tests: a test fails; verify: `svclab verify` fails; missed: verify fails, and no test\n  \
-  mended: verify fails without the mistake only; open: flows differ in what the documents leave open; survived: verify finds nothing\n";
+  equivalent: no flow differs; tests: a test fails; verify: `svclab verify` fails; missed: verify fails, but no test\n  \
+  before: verify fails only without the mutation; unspecified: flows differ in what the Service API does not specify\n  \
+  survived: flows differ, and verify passes\n";
 
-/// What became of a scenario's mutants: a row for each kind of mistake, how it is without any, those that the tests missed, and those
-/// that survived.
+/// Renders the results of a scenario's mutants: a row for each kind of mutation, the failures without one, the mutants that the tests
+/// missed, and those that survived.
 pub fn table(mutants: &Mutants, style: Style) -> String {
     let mut text = format!("{}  {}\n", mutants.name, printable(&mutants.file));
     let tried = match &mutants.result {
@@ -53,7 +54,7 @@ pub fn table(mutants: &Mutants, style: Style) -> String {
     text
 }
 
-/// The sum over several scenarios; nothing for one.
+/// Renders the sum over several scenarios; nothing for one.
 pub fn summary(all: &[Mutants]) -> String {
     let tried: Vec<&Tried> = all.iter().filter_map(|mutants| mutants.result.as_ref().ok()).collect();
     if all.len() < 2 {
@@ -68,37 +69,40 @@ pub fn summary(all: &[Mutants]) -> String {
 }
 
 fn heading() -> String {
-    let [a, b, c, d, e, f, g, h] = ["mutants", "equivalent", "tests", "verify", "missed", "mended", "open", "survived"];
-    format!("  {:20}{a:>8}{b:>12}{c:>8}{d:>8}{e:>8}{f:>8}{g:>6}{h:>10}\n", "")
+    let [a, b, c, d, e, f, g, h] =
+        ["mutants", "equivalent", "tests", "verify", "missed", "before", "unspecified", "survived"];
+    format!("  {:20}{a:>8}{b:>12}{c:>8}{d:>8}{e:>8}{f:>8}{g:>13}{h:>10}\n", "")
 }
 
 fn row(name: &str, counts: &Counts) -> String {
-    let Counts { mutants, equivalent, killed_by_tests, killed_by_verify, missed_by_tests, mended, open, survived } =
-        counts;
+    let Counts { mutants, equivalent, survived, .. } = counts;
+    let Counts { killed_by_tests, killed_by_verify, missed_by_tests, failing_before, unspecified, .. } = counts;
     format!(
-        "  {name:20}{mutants:>8}{equivalent:>12}{killed_by_tests:>8}{killed_by_verify:>8}{missed_by_tests:>8}{mended:>8}{open:>6}\
-         {survived:>10}\n"
+        "  {name:20}{mutants:>8}{equivalent:>12}{killed_by_tests:>8}{killed_by_verify:>8}{missed_by_tests:>8}\
+         {failing_before:>8}{unspecified:>13}{survived:>10}\n"
     )
 }
 
-/// What is wrong without any mistake.
+/// Renders the failures without a mutation.
 fn baseline(baseline: &Baseline) -> String {
     let mut text = String::new();
-    if !baseline.failing.is_empty() {
-        let names: Vec<String> = baseline.failing.iter().map(|name| format!("`{name}`")).collect();
-        let _ = writeln!(text, "  without any mistake fails, and so finds none: {}", names.join(", "));
+    if !baseline.failing_tests.is_empty() {
+        let names: Vec<String> = baseline.failing_tests.iter().map(|name| format!("`{name}`")).collect();
+        let _ =
+            writeln!(text, "  already fails on the unmodified rules, so it cannot kill mutants: {}", names.join(", "));
     }
-    if baseline.parted > 0 {
-        let _ = writeln!(text, "  without any mistake `svclab verify` fails for {}", counted(baseline.parted, "flow"));
+    if baseline.failing_flows > 0 {
+        let flows = counted(baseline.failing_flows, "flow");
+        let _ = writeln!(text, "  on the unmodified rules `svclab verify` fails for {flows}");
     }
     text
 }
 
-/// What verify found and the tests did not, by kind.
+/// Renders the mutants that verify detects and the tests do not, by kind.
 fn missed(tried: &Tried, style: Style) -> String {
     let mut text = String::new();
     if tried.baseline.tests == 0 {
-        return "  there are no tests that could find any\n".to_owned();
+        return "  the scenario has no tests\n".to_owned();
     }
     let mut kinds: BTreeMap<&str, Vec<&Mutant>> = BTreeMap::new();
     for mutant in tried.mutants.iter().filter(|mutant| mutant.is_missed()) {
@@ -111,12 +115,12 @@ fn missed(tried: &Tried, style: Style) -> String {
         left_out += of_kind.len() - shown;
     }
     if left_out > 0 {
-        let _ = writeln!(text, "  and {left_out} more that the tests missed; --missed lists all");
+        let _ = writeln!(text, "  and {left_out} more that the tests missed; use --missed to list all");
     }
     text
 }
 
-/// A mutant, and what it changes.
+/// Renders a mutant with its change.
 fn one(what: &str, mutant: &Mutant) -> String {
     let Mutant { operator, netns, family, table, holder, name, number, was, .. } = mutant;
     let mut text = format!("  {what}: {operator}, {netns} {family}, table {table}, {holder} {name}, {number}: {was}\n");

@@ -1,4 +1,4 @@
-//! One lab in which mutants take turns.
+//! A lab in which mutants are installed one after the other.
 
 use std::cell::Cell;
 
@@ -18,13 +18,13 @@ use crate::sources::{Context, Sources};
 use crate::stats::Goal;
 use crate::verify::{Disagreement, QuestionList};
 
-/// Flows that are sent before it is looked whether one of them was enough.
+/// The number of flows that are sent before their results are evaluated.
 const AT_ONCE: usize = 64;
-/// By how much, relative to it, a share must be off for a test of the scenario to notice: mistakes in rules shift shares far more, and
-/// so a test needs fewer flows than in a run.
+/// The relative error of a share that a test of the scenario must detect: mutations change shares far more, so that a test needs
+/// fewer flows than in a run.
 const SHARE_OFF_BY: f64 = 0.2;
 
-/// Tries a scenario's mutants, after its tests and what `verify` asks without any mistake.
+/// Tries a scenario's mutants, after its tests and `verify` have run on the unmodified rules.
 pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, RunError> {
     let inquiry = QuestionList::of(scenario, options.backend)?;
     let originals = Originals(&inquiry.documents);
@@ -42,11 +42,11 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, Ru
             before: inquiry.probes.iter().map(|probe| of(NewFlow::of(probe, SOURCE_PORT))).collect(),
             tested: probes_of_tests(scenario).map(|probe| (flow_of_test(probe), of(flow_of_test(probe)))).collect(),
             session,
-            parted: Vec::new(),
+            failing_before: Vec::new(),
             baseline: Baseline::default(),
             installed: None,
         };
-        trial.without_mistakes(tests_of_first_state(scenario).count())?;
+        trial.run_baseline(tests_of_first_state(scenario).count())?;
         let mutants = candidates.iter().filter_map(|candidate| trial.of(candidate).transpose());
         let mutants = mutants.collect::<Result<_, RunError>>()?;
         Ok(Tried { baseline: trial.baseline, mutants })
@@ -80,38 +80,38 @@ struct Trial<'t, 'lab, 'scenario> {
     originals: &'t Originals<'t>,
     /// The context of the unmodified rules.
     unmodified: &'t Context<'t>,
-    /// What is predicted of every question, without any mistake.
+    /// The predictions for all questions with the unmodified rules.
     before: Vec<Forecast>,
-    /// The same of what the scenario's own tests send.
+    /// The same for the flows of the scenario's own tests.
     tested: Vec<(NewFlow, Forecast)>,
     session: Session<'lab, 'scenario>,
     /// The network with the rules that the release writes.
     released: &'t Network<'t>,
-    /// How it is without any mistake.
+    /// The results for the unmodified rules.
     baseline: Baseline,
-    /// Questions about which the sources part without any mistake, known faults of the release among them.
-    parted: Vec<usize>,
-    /// The document in whose place a mutant stands.
+    /// Questions for which the sources disagree on the unmodified rules, including known bugs of the release.
+    failing_before: Vec<usize>,
+    /// The document that the installed mutant replaces.
     installed: Option<usize>,
 }
 
 impl Trial<'_, '_, '_> {
-    /// Looks how it is before there is any mistake.
-    fn without_mistakes(&mut self, tests: usize) -> Result<(), RunError> {
+    /// Runs the tests and `verify` on the unmodified rules.
+    fn run_baseline(&mut self, tests: usize) -> Result<(), RunError> {
         let all: Vec<usize> = (0..self.inquiry.probes.len()).collect();
         let failures = Cell::new(0);
         let counts = |disagreement: Disagreement| {
             failures.set(failures.get() + usize::from(disagreement.fails(false)));
             true
         };
-        self.parted = self.parted(self.unmodified, &all, &counts, true)?;
+        self.failing_before = self.disagreements(self.unmodified, &all, &counts, true)?;
         self.session.lab().forget()?;
-        let failing = self.session.failing(&|_| true, true)?.into_iter().map(str::to_owned).collect();
-        self.baseline = Baseline { tests, failing, parted: failures.get() };
+        let failing_tests = self.session.failing(&|_| true, true)?.into_iter().map(str::to_owned).collect();
+        self.baseline = Baseline { tests, failing_tests, failing_flows: failures.get() };
         Ok(())
     }
 
-    /// What becomes of a mutant. `None` where the kernel does not take it.
+    /// Tries a mutant. Returns `None` where the kernel rejects it.
     fn of(&mut self, candidate: &Candidate) -> Result<Option<Mutant>, RunError> {
         let inquiry = self.inquiry;
         let mutated = self.originals.mutated(candidate);
@@ -158,7 +158,7 @@ impl Trial<'_, '_, '_> {
         Ok(Some(mutated))
     }
 
-    /// Puts a mutant in the place of its document, and the document before it back in its own.
+    /// Installs a mutant in place of its document, and restores the document that the previous mutant replaced.
     fn install(&mut self, at: usize, mutated: Document) -> Result<(), LabError> {
         let before = self.installed.replace(at).filter(|before| *before != at);
         let documents: Vec<Document> =
@@ -167,22 +167,22 @@ impl Trial<'_, '_, '_> {
         self.session.lab().forget()
     }
 
-    /// What `verify` makes of the mutant that is installed.
+    /// Returns the result of `verify` for the installed mutant.
     fn fate(&mut self, mutant: &Context<'_>, differing: &[usize]) -> Result<Fate, RunError> {
         if differing.is_empty() {
             return Ok(Fate::Equivalent);
         }
-        if !self.parted(mutant, differing, &|disagreement| disagreement.fails(false), false)?.is_empty() {
+        if !self.disagreements(mutant, differing, &|disagreement| disagreement.fails(false), false)?.is_empty() {
             return Ok(Fate::Killed);
         }
-        if differing.iter().any(|at| self.parted.contains(at)) {
-            return Ok(Fate::Mended);
+        if differing.iter().any(|at| self.failing_before.contains(at)) {
+            return Ok(Fate::FailingBefore);
         }
-        let is_open = differing.iter().all(|at| !self.matters(&mutant.network, *at));
-        Ok(if is_open { Fate::Open } else { Fate::Survived })
+        let is_unspecified = differing.iter().all(|at| !self.matters(&mutant.network, *at));
+        Ok(if is_unspecified { Fate::Unspecified } else { Fate::Survived })
     }
 
-    /// Whether a flow differs by more than what the documents leave open.
+    /// Whether a flow differs in what the Service API specifies.
     fn matters(&self, mutant: &Network<'_>, at: usize) -> bool {
         let flow = NewFlow::of(&self.inquiry.probes[at], SOURCE_PORT);
         let words = self.unmodified.words_of_what_is_promised(&self.inquiry.asked[at]);
@@ -190,8 +190,7 @@ impl Trial<'_, '_, '_> {
         of(mutant) != of(&self.unmodified.network)
     }
 
-    /// Whether a test of the scenario fails that holds without the mistake, of those that send a flow of which something else is
-    /// predicted.
+    /// Whether a test of the scenario fails that passes on the unmodified rules, of the tests with a flow whose prediction differs.
     fn tests_fail(&mut self, mutant: &Network<'_>) -> Result<bool, RunError> {
         self.session.lab().forget()?;
         let (tested, baseline) = (&self.tested, &self.baseline);
@@ -201,14 +200,14 @@ impl Trial<'_, '_, '_> {
         };
         let is_chosen = |test: &Test| {
             let has_probe = test.steps.iter().any(|step| matches!(step, Step::Probe(probe, _) if matters(probe)));
-            has_probe && !baseline.failing.contains(&test.name)
+            has_probe && !baseline.failing_tests.contains(&test.name)
         };
         Ok(!self.session.failing(&is_chosen, false)?.is_empty())
     }
 
-    /// Those of some questions about which the sources part with these rules, in a way that counts. Unless all are wanted one is
-    /// enough: what comes behind those that are sent together with it is not asked.
-    fn parted(
+    /// Returns the questions for which the sources disagree with these rules in a way that `counts`. Unless `all` are wanted, stops after
+    /// the first batch with one.
+    fn disagreements(
         &mut self,
         context: &Context<'_>,
         questions: &[usize],
@@ -216,12 +215,12 @@ impl Trial<'_, '_, '_> {
         all: bool,
     ) -> Result<Vec<usize>, RunError> {
         let inquiry = self.inquiry;
-        let mut parted = Vec::new();
+        let mut found = Vec::new();
         for together in questions.chunks(AT_ONCE) {
             let probes: Vec<_> = together.iter().map(|at| inquiry.probes[*at].clone()).collect();
             let flows = match self.session.prober().send_together(&probes) {
                 Ok(flows) => flows,
-                // That packets circle is a failure in itself.
+                // A loop is a failure in itself.
                 Err(ProbeError::Endless) => return Ok(together.to_vec()),
                 Err(error) => return Err(RunError::Prober(error)),
             };
@@ -230,17 +229,17 @@ impl Trial<'_, '_, '_> {
                 let sources = Sources::about(context, &inquiry.asked[*at], &flow, observed);
                 let disagreement = sources.disagreement_with(self.released);
                 if disagreement.is_some_and(|(disagreement, _)| counts(disagreement)) {
-                    parted.push(*at);
+                    found.push(*at);
                 }
             }
-            if !parted.is_empty() && !all {
+            if !found.is_empty() && !all {
                 break;
             }
         }
-        Ok(parted)
+        Ok(found)
     }
 
-    /// The first flow that differs by more than what is left open, with what was and what is predicted.
+    /// Returns the first flow that differs in what is specified, with both predictions.
     fn example(&self, mutant: &Network<'_>, differing: &[usize], after: &[Forecast]) -> Option<String> {
         let at = *differing.iter().find(|at| self.matters(mutant, **at))?;
         let flow = NewFlow::of(&self.inquiry.probes[at], SOURCE_PORT);

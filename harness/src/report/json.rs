@@ -1,25 +1,7 @@
-//! The report for machines. Names are stable: fields may be added, none is renamed or removed without a new `version`.
+//! The report for machines, the result in `svclab run`'s JSON envelope. `svclab schema run` describes every field.
 //!
-//! Times are in seconds. Addresses are text: `10.244.1.3:37328`, `[fd00::3]:37328`. What has no value is `null`.
-//!
-//! | path | meaning |
-//! | --- | --- |
-//! | `version` | 1 |
-//! | `status`, also of scenarios, tests and probes | `ok`, `failed` or `error` |
-//! | `counts` | `scenarios`; tests that are `ok`, `failed`, `errors`; tests that were `filtered` out |
-//! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`, `notes[]`, `tests[]` |
-//! | `scenarios[].tests[]` | `name`, `at`, `status`, `seconds`, `error`, `probes[]` |
-//! | `...probes[]` | `title`, `at`, `status`, `seconds`, `expected`, `observed`, `flow` or `tally`, `differences[]`, `shown[]`, `balance`, `diagnosis`, `rules[]`, `look` |
-//! | `expected` | each part of the expectation in words, by its field: `outcome`, `source`, `reply`, `balance`, `affinity` |
-//! | `observed` | the observation in words |
-//! | `flow` | `protocol`, `source`, `destination`, `outcome` (`delivered`, `doubled`, `rejected`, `dropped`), `deliveries[]` (`at`, `source`, `destination`), `rejection` (`what`, `by`), `reply`, `path[]` (`place`, `interface`, `direction`: `in` or `out`, `packet`) |
-//! | `tally` | `sent`, `sender` (its address), `lost`, `doubled`, `unattributed`, `repeated` (sent again); `delivered` by destination, `sources` by address, `translated`: what rules counted, by destination |
-//! | `differences[]` | `field`, `expected`, `observed`, `reason` |
-//! | `balance` | `flows`, `held`, `p_value`, `false_alarm_rate`, `endpoints[]`: `name`, `count`, `share` (expected), `p_value`, `low` and `high` (shares that fit the count) |
-//! | `diagnosis` | of a probe that failed: `promise`, `prediction[]`, `unpredicted`, `observation`, `meaning`, `kernel` (`alike`, `met`, `difference[]`), `untraced` |
-//! | `rules[]` | `place`, `lines[]` |
-//! | `at` | `file`, `line`, `column` |
-//! | `error` | `cause` (`input`, `environment`, `internal`), `message`, `help`, `at` |
+//! Names are stable: fields may be added; none is renamed or removed without a new version of the envelope. Times are in seconds.
+//! Addresses are text: `10.244.1.3:37328`, `[fd00::3]:37328`. What has no value is `null`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -32,34 +14,39 @@ use super::{Counts, Diagnosis, ProbeReport, RunReport, ScenarioReport, Status, T
 use crate::judge::{Difference, Shares, observed_words};
 use crate::observation::{Delivery, FlowObservation, Observation, ObservedOutcome, Tally, Translations};
 use crate::scenario::Span;
-use crate::text::{self, path_text};
+use crate::text::path_text;
 
-/// The report as an indented JSON document.
-///
-/// # Errors
-///
-/// Where the JSON writer fails; there is no input known that makes it.
-pub fn render(run: &RunReport) -> Result<String, serde_json::Error> {
-    text::json(&Run::from(run))
+/// The report as a serializable value.
+pub fn document(run: &RunReport) -> impl Serialize {
+    Run::from(run)
 }
 
-#[doc(hidden)]
+/// The results of a run.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "svclab run --report json")]
+#[serde(rename_all = "camelCase")]
 pub struct Run<'a> {
-    version: u32,
+    /// The worst result: `ok`, `failed` or `error`.
     status: &'static str,
+    /// The duration.
     seconds: f64,
+    /// The numbers of scenarios and tests.
     counts: Totals,
+    /// The scenarios, in the order of the command line.
     scenarios: Vec<Scenario<'a>>,
 }
 
+/// Numbers of scenarios and tests.
 #[derive(Serialize, JsonSchema)]
 struct Totals {
+    /// The number of scenarios.
     scenarios: usize,
+    /// The number of tests that passed.
     ok: usize,
+    /// The number of tests that failed.
     failed: usize,
+    /// The number of tests that could not be run.
     errors: usize,
+    /// The number of tests that were filtered out.
     filtered: usize,
 }
 
@@ -67,7 +54,6 @@ impl<'a> From<&'a RunReport> for Run<'a> {
     fn from(run: &'a RunReport) -> Self {
         let Counts { scenarios, ok, failed, errors, scenario_errors: _ } = run.counts();
         Self {
-            version: 1,
             status: run.status().as_str(),
             seconds: run.duration.as_secs_f64(),
             counts: Totals { scenarios, ok, failed, errors, filtered: run.filtered },
@@ -76,14 +62,22 @@ impl<'a> From<&'a RunReport> for Run<'a> {
     }
 }
 
+/// A scenario.
 #[derive(Serialize, JsonSchema)]
 struct Scenario<'a> {
+    /// The name.
     name: &'a str,
+    /// The file, as given on the command line.
     file: String,
+    /// The worst result: `ok`, `failed` or `error`.
     status: &'static str,
+    /// The duration, including the lab's.
     seconds: f64,
+    /// The error of the lab; `null` if there is none.
     error: Option<Error>,
+    /// What to know about the results, in words.
     notes: &'a [String],
+    /// The tests, in order.
     tests: Vec<Test<'a>>,
 }
 
@@ -101,11 +95,16 @@ impl<'a> From<&'a ScenarioReport> for Scenario<'a> {
     }
 }
 
+/// An error that left nothing to judge.
 #[derive(Serialize, JsonSchema)]
 struct Error {
+    /// The kind of error: `input`, `environment` or `internal`.
     cause: &'static str,
+    /// The message, a lower-case fragment.
     message: String,
+    /// How to fix it, in a sentence.
     help: Option<String>,
+    /// The place in the input.
     at: Option<Span>,
 }
 
@@ -115,13 +114,20 @@ impl From<Trouble> for Error {
     }
 }
 
+/// A test.
 #[derive(Serialize, JsonSchema)]
 struct Test<'a> {
+    /// The name.
     name: &'a str,
+    /// The place in the scenario.
     at: &'a Span,
+    /// The worst result: `ok`, `failed` or `error`.
     status: &'static str,
+    /// The duration.
     seconds: f64,
+    /// Why not all probes were sent; `null` if they were.
     error: Option<Error>,
+    /// The probes, in order.
     probes: Vec<Probe<'a>>,
 }
 
@@ -138,21 +144,37 @@ impl<'a> From<&'a TestReport> for Test<'a> {
     }
 }
 
+/// A probe.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct Probe<'a> {
+    /// The flow, in words: `pod/client > service/nginx:80 tcp`.
     title: &'a str,
+    /// The place of the step in the scenario.
     at: &'a Span,
+    /// `ok` or `failed`.
     status: &'static str,
+    /// The duration.
     seconds: f64,
+    /// The expectation in words, by field: `outcome`, `source`, `reply`, `balance`, `affinity`.
     expected: BTreeMap<&'static str, &'a str>,
+    /// The observation, in words.
     observed: String,
+    /// The flow; `null` if flows were counted.
     flow: Option<Flow<'a>>,
+    /// The counts of flows; `null` for a single flow.
     tally: Option<Sums<'a>>,
+    /// The differences between expectation and observation.
     differences: Vec<Part<'a>>,
+    /// What was measured, in words.
     shown: &'a [String],
+    /// The test of the endpoints' shares.
     balance: Option<Fit<'a>>,
+    /// The three sources on a failed probe.
     diagnosis: Option<Sources<'a>>,
+    /// The rules that decided on a failed probe.
     rules: Vec<Rules<'a>>,
+    /// The command that explains a failed probe rule by rule.
     look: Option<&'a str>,
 }
 
@@ -182,21 +204,34 @@ impl<'a> From<&'a ProbeReport> for Probe<'a> {
     }
 }
 
+/// The three sources on one flow.
 #[derive(Serialize, JsonSchema)]
 struct Sources<'a> {
+    /// What the Service API promises, in words.
     promise: Option<&'a str>,
+    /// What the rules do, in words: each branch with its share.
     prediction: &'a [String],
+    /// Why there is no prediction.
     unpredicted: Option<&'a str>,
+    /// The observation when the flow was sent again, in words.
     observation: &'a str,
+    /// Which sources disagree, in a sentence.
     meaning: &'a str,
+    /// The rules that the kernel matched, compared with the prediction.
     kernel: Option<Kernel<'a>>,
+    /// Why the kernel was not traced.
     untraced: Option<&'a str>,
 }
 
+/// The rules that the kernel matched, compared with the prediction.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct Kernel<'a> {
+    /// The number of rules matched as predicted, one after the other.
     as_predicted: usize,
+    /// The number of rules matched in total.
     matched: usize,
+    /// The first difference, in lines: its place, the rule predicted, the rule matched.
     difference: Option<&'a [String]>,
 }
 
@@ -219,17 +254,25 @@ impl<'a> From<&'a Diagnosis> for Sources<'a> {
     }
 }
 
+/// Rules of one machine.
 #[derive(Serialize, JsonSchema)]
 struct Rules<'a> {
+    /// The machine: `node/worker`.
     place: &'a str,
+    /// The rules.
     lines: &'a [String],
 }
 
+/// A difference between expectation and observation.
 #[derive(Serialize, JsonSchema)]
 struct Part<'a> {
+    /// The field: `outcome`, `flows`, `source`, `reply`, `balance` or `affinity`.
     field: &'static str,
+    /// The expectation, in words.
     expected: &'a str,
+    /// The observation, in words.
     observed: &'a str,
+    /// Why they differ, in words.
     reason: &'a str,
 }
 
@@ -239,39 +282,60 @@ impl<'a> From<&'a Difference> for Part<'a> {
     }
 }
 
+/// A single flow.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct Flow<'a> {
+    /// The protocol: `tcp`, `udp` or `sctp`.
     protocol: &'static str,
+    /// The source as sent.
     source: SocketAddr,
+    /// The destination as sent.
     destination: SocketAddr,
+    /// `delivered`, `doubled`, `rejected` or `dropped`.
     outcome: &'static str,
+    /// The deliveries: one, or several if the packet was doubled.
     deliveries: Vec<Place<'a>>,
-    /// Where a packet that was dropped was seen last: `node/worker`, `underlay`.
-    #[serde(rename = "droppedAt")]
+    /// The place that captured a dropped packet last: `node/worker`, `underlay`.
     dropped_at: Option<&'a str>,
+    /// The rejection that the sender received.
     rejection: Option<Rejection<'a>>,
+    /// The source of the reply that the sender received.
     reply: Option<SocketAddr>,
+    /// The captured packets, in order.
     path: Vec<Sighting<'a>>,
 }
 
+/// A delivery.
 #[derive(Serialize, JsonSchema)]
 struct Place<'a> {
+    /// The receiver: `pod/nginx`.
     at: &'a str,
+    /// The source that it sees.
     source: SocketAddr,
+    /// The destination that it sees.
     destination: SocketAddr,
 }
 
+/// A rejection.
 #[derive(Serialize, JsonSchema)]
 struct Rejection<'a> {
+    /// The ICMP error or reset, in words.
     what: &'a str,
+    /// The address that sent it.
     by: IpAddr,
 }
 
+/// A captured packet.
 #[derive(Serialize, JsonSchema)]
 struct Sighting<'a> {
+    /// The machine, or `underlay`.
     place: &'a str,
+    /// The interface.
     interface: &'a str,
+    /// `in` or `out`.
     direction: &'static str,
+    /// The packet, in words.
     packet: &'a str,
 }
 
@@ -302,23 +366,34 @@ impl<'a> From<&'a FlowObservation> for Flow<'a> {
             },
             rejection: rejection
                 .or(flow.contradiction.as_ref())
-                .map(|told| Rejection { what: &told.what, by: told.by }),
+                .map(|rejection| Rejection { what: &rejection.what, by: rejection.by }),
             reply: flow.reply,
             path: flow.path.iter().map(sighting).collect(),
         }
     }
 }
 
+/// Counts of flows.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct Sums<'a> {
+    /// The number of flows sent.
     sent: u64,
+    /// The sender's address.
     sender: Option<IpAddr>,
+    /// The number of flows that were not delivered.
     lost: u64,
+    /// The number of flows delivered more than once.
     doubled: u64,
+    /// The number of deliveries without a known flow.
     unattributed: u64,
+    /// The number of flows sent again after a loss inside the kernel.
     repeated: u64,
+    /// The numbers of flows by the destination that received them.
     delivered: &'a BTreeMap<SocketAddr, u64>,
+    /// The numbers of flows by the source that receivers saw.
     sources: &'a BTreeMap<IpAddr, u64>,
+    /// The numbers of flows by destination, as the rules' counters have them.
     translated: Option<&'a BTreeMap<SocketAddr, u64>>,
 }
 
@@ -332,22 +407,37 @@ impl<'a> From<&'a Tally> for Sums<'a> {
     }
 }
 
+/// The test of endpoints' shares.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct Fit<'a> {
+    /// The number of flows.
     flows: u64,
+    /// Whether the shares are as expected.
     held: bool,
+    /// The probability that correct shares deviate at least as much.
     p_value: f64,
+    /// The rate at which the test fails on correct shares, at most.
     false_alarm_rate: f64,
+    /// The endpoints.
     endpoints: Vec<Endpoint<'a>>,
 }
 
+/// An endpoint's count and share.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct Endpoint<'a> {
+    /// The endpoint.
     name: &'a str,
+    /// The number of flows that it received.
     count: u64,
+    /// Its expected share, from 0 to 1.
     share: f64,
+    /// The p-value of this endpoint alone.
     p_value: f64,
+    /// The lower end of the confidence interval of its share.
     low: f64,
+    /// The upper end of the confidence interval of its share.
     high: f64,
 }
 

@@ -279,12 +279,12 @@ fn strip_colours(text: &str) -> String {
 
 #[test]
 fn json_passing() {
-    assert_snapshot!(json::render(&passing()).unwrap());
+    assert_snapshot!(crate::text::json(&json::document(&passing())).unwrap());
 }
 
 #[test]
 fn json_failing() {
-    assert_snapshot!(json::render(&failing()).unwrap());
+    assert_snapshot!(crate::text::json(&json::document(&failing())).unwrap());
 }
 
 #[test]

@@ -130,13 +130,7 @@ fn refuse_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut
     let help = "`svclab verify`, `mutate` and `cascade` take rules by themselves, and `svclab rules SCENARIO --diff RULES`. Or name \
                 their file under `rules:` of a scenario.";
     let message = format!("these are rules {}, not a scenario", form.words());
-    findings.add(Diagnostic {
-        span: Span::start_of(path),
-        length: 1,
-        message,
-        help: Some(help.to_owned()),
-        also: None,
-    });
+    findings.add(Diagnostic::new(Span::start_of(path), message, help));
     true
 }
 
@@ -170,10 +164,8 @@ fn only_document<'a>(
 ) -> Option<&'a Arc<Node>> {
     let [first, rest @ ..] = documents else {
         if readable {
-            let span = Span::start_of(path);
-            let message = "the file is empty".to_owned();
-            let help = Some("Start with `name:`, a sentence that says what the scenario shows.".to_owned());
-            findings.add(Diagnostic { span, length: 1, message, help, also: None });
+            let help = "Start with `name:`, a sentence that says what the scenario shows.";
+            findings.add(Diagnostic::new(Span::start_of(path), "the file is empty", help));
         }
         return None;
     };

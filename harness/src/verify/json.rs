@@ -1,17 +1,4 @@
-//! What verifications found, for machines. Names are stable: fields may be added, none is renamed or removed without a new
-//! `version`.
-//!
-//! Times are in seconds. What has no value is `null`.
-//!
-//! | path | meaning |
-//! | --- | --- |
-//! | `version` | 1 |
-//! | `status`, also of scenarios | `ok`, `failed` or `error` |
-//! | `scenarios[]` | `name`, `file`, `status`, `seconds`, `error`; where it was verified, `nodes` and `services` (how many), `flows`, `not_promised` (flows of which nothing is promised), `asked[]`, `findings[]` |
-//! | `asked[]` | `from` (a vantage point), `kind` of address (`cluster-ip`, `external-ip`, `load-balancer`, `node-port`, `loopback`), `flows`, `parted` (flows that the sources part about, also where that is no failure) |
-//! | `findings[]` | `disagreement` (`rules`, `network`, `unkept`, `kernel`, `model`, `all`, `unknown`, `known`), `fails`, `meaning` in a sentence, `what` differs, `flows`, `example` |
-//! | `example` | `flow`, `service`, `promise`, `prediction[]`, `observation`, `rules[]` on the way, all in words |
-//! | `error` | `cause` (`input`, `environment`, `internal`), `message`, `help` |
+//! The result of `svclab verify` for machines. `svclab schema verify` describes every field.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,34 +8,37 @@ use super::verification::{AddressKind, Asked, Verification};
 use super::{Options, Verified};
 use crate::report::Trouble;
 use crate::sources::Disagreement;
-use crate::text::{self, path_text};
+use crate::text::path_text;
 
-/// The verifications as an indented JSON document.
-///
-/// # Errors
-///
-/// Where the JSON writer fails; there is no input known that makes it.
-pub fn json(all: &[Verified], options: &Options) -> Result<String, serde_json::Error> {
+/// The verifications as a serializable value.
+pub fn json(all: &[Verified], options: &Options) -> impl Serialize {
     let scenarios: Vec<Scenario<'_>> = all.iter().map(|verified| Scenario::of(verified, options)).collect();
     let has = |status: &str| scenarios.iter().any(|scenario| scenario.status == status);
     let status = ["error", "failed"].into_iter().find(|status| has(status)).unwrap_or("ok");
-    text::json(&Document { version: 1, status, scenarios })
+    Document { status, scenarios }
 }
 
+/// The results of `svclab verify`.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "svclab verify --format json")]
 pub struct Document<'a> {
-    version: u32,
+    /// The worst result: `ok`, `failed` or `error`.
     status: &'static str,
+    /// The scenarios, in the order of the command line.
     scenarios: Vec<Scenario<'a>>,
 }
 
+/// A scenario.
 #[derive(Serialize, JsonSchema)]
 struct Scenario<'a> {
+    /// The name.
     name: &'a str,
+    /// The file, as given on the command line.
     file: String,
+    /// `ok`, `failed` (sources disagree) or `error`.
     status: &'static str,
+    /// The duration.
     seconds: Option<f64>,
+    /// Why it was not verified; `null` if it was.
     error: Option<Error<'a>>,
     #[serde(flatten)]
     found: Option<Found<'a>>,
@@ -72,10 +62,14 @@ impl<'a> Scenario<'a> {
     }
 }
 
+/// An error that kept a scenario from being verified.
 #[derive(Serialize, JsonSchema)]
 struct Error<'a> {
+    /// The kind of error: `input`, `environment` or `internal`.
     cause: &'static str,
+    /// The message, a lower-case fragment.
     message: &'a str,
+    /// How to fix it, in a sentence.
     help: Option<&'a str>,
 }
 
@@ -85,14 +79,22 @@ impl<'a> Error<'a> {
     }
 }
 
+/// What the verification of a scenario found.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct Found<'a> {
+    /// The number of nodes.
     nodes: usize,
+    /// The number of services.
     services: usize,
+    /// The number of flows sent.
     flows: usize,
+    /// The number of flows for which the API promises nothing.
     not_promised: usize,
-    asked: Vec<Row<'a>>,
-    findings: Vec<Parted<'a>>,
+    /// The flows by vantage point and kind of address.
+    coverage: Vec<Row<'a>>,
+    /// The disagreements, those that fail first.
+    findings: Vec<FindingRow<'a>>,
 }
 
 impl<'a> Found<'a> {
@@ -102,44 +104,56 @@ impl<'a> Found<'a> {
             services: verification.services,
             flows: verification.flows(),
             not_promised: verification.not_promised,
-            asked: verification.asked.iter().map(Row::of).collect(),
-            findings: verification.findings.iter().map(|finding| Parted::of(finding, options)).collect(),
+            coverage: verification.asked.iter().map(Row::of).collect(),
+            findings: verification.findings.iter().map(|finding| FindingRow::of(finding, options)).collect(),
         }
     }
 }
 
+/// Flows of one vantage point to one kind of address.
 #[derive(Serialize, JsonSchema)]
 struct Row<'a> {
+    /// The vantage point: `pod/client`, `localhost@worker`.
     from: &'a str,
+    /// The kind of address: `clusterIP`, `externalIP`, `loadBalancer`, `nodePort` or `loopback`.
     kind: &'static str,
+    /// The number of flows.
     flows: usize,
+    /// The number of flows on which the sources disagree, including those that do not fail.
     disagreeing: usize,
 }
 
 impl<'a> Row<'a> {
     fn of(asked: &'a Asked) -> Self {
         let kind = match asked.kind {
-            AddressKind::ClusterIp => "cluster-ip",
-            AddressKind::ExternalIp => "external-ip",
-            AddressKind::LoadBalancer => "load-balancer",
-            AddressKind::NodePort => "node-port",
+            AddressKind::ClusterIp => "clusterIP",
+            AddressKind::ExternalIp => "externalIP",
+            AddressKind::LoadBalancer => "loadBalancer",
+            AddressKind::NodePort => "nodePort",
             AddressKind::Loopback => "loopback",
         };
         Self { from: &asked.from, kind, flows: asked.flows, disagreeing: asked.disagreeing }
     }
 }
 
+/// A disagreement, with all flows that show it.
 #[derive(Serialize, JsonSchema)]
-struct Parted<'a> {
+struct FindingRow<'a> {
+    /// The source that disagrees, or its cause: `rules`, `network`, `unkept`, `kernel`, `model`, `all`, `unknown` or `known`.
     disagreement: &'static str,
+    /// Whether the verification fails by it.
     fails: bool,
+    /// What it means, in a sentence.
     meaning: &'static str,
+    /// What differs, a lower-case fragment.
     what: &'a str,
+    /// The number of flows.
     flows: usize,
-    example: Shown<'a>,
+    /// One of the flows.
+    example: ExampleFlow<'a>,
 }
 
-impl<'a> Parted<'a> {
+impl<'a> FindingRow<'a> {
     fn of(finding: &'a Finding, options: &Options) -> Self {
         let Finding { disagreement, what, flows, example } = finding;
         let word = match disagreement {
@@ -153,22 +167,29 @@ impl<'a> Parted<'a> {
             Disagreement::Known => "known",
         };
         let fails = disagreement.fails(options.allow_unknown);
-        let (meaning, example) = (disagreement.sentence(), Shown::of(example));
+        let (meaning, example) = (disagreement.sentence(), ExampleFlow::of(example));
         Self { disagreement: word, fails, meaning, what, flows: *flows, example }
     }
 }
 
+/// A flow on which the sources disagree.
 #[derive(Serialize, JsonSchema)]
-struct Shown<'a> {
+struct ExampleFlow<'a> {
+    /// The flow, in words.
     flow: &'a str,
+    /// The service port of the destination.
     service: Option<&'a str>,
+    /// What the Service API promises, in words.
     promise: &'a str,
+    /// What the rules do, in words: each branch with its share.
     prediction: &'a [String],
+    /// What the kernel did, in words.
     observation: &'a str,
+    /// The rules on the path of the decisive branch, in order.
     rules: &'a [String],
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ExampleFlow<'a> {
     fn of(example: &'a Example) -> Self {
         Self {
             flow: &example.flow,

@@ -266,7 +266,7 @@ impl<'a> Builder<'a> {
     fn error(&mut self, mark: Mark, message: String, help: &str) {
         let span = self.span(mark);
         let length = mark.length as usize;
-        self.errors.push(Diagnostic { span, length, message, help: Some(help.to_owned()), also: None });
+        self.errors.push(Diagnostic { length, ..Diagnostic::new(span, message, help) });
     }
 
     fn span(&self, mark: Mark) -> Span {

@@ -32,7 +32,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["lab", "predict", "judge", "cascade"],
             &["probe", "sources", "report"],
             &["trace"],
-            &["run", "explain"],
+            &["run", "explain", "environment"],
             &["verify", "sampling"],
             &["mutate"],
             &["testing", "doctor"],

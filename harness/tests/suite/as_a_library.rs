@@ -1,4 +1,4 @@
-//! svclab in somebody else's tests: the example that README names.
+//! svclab as a library in tests of another crate: the example that README names.
 //!
 //! A test crate needs `svclab`, `svclab-rules` and `rstest` as dependencies, and root or user namespaces to run.
 

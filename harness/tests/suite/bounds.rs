@@ -151,7 +151,8 @@ fn run_with(folder: &Path, program: &[u8]) -> (Option<i32>, String) {
     fs::write(&file, program).expect("a file");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("its own file");
     let path = std::env::var("PATH").unwrap_or_default();
-    ended(svclab(&["run", SEED]).env("PATH", format!("{}:{path}", folder.display())))
+    let (code, said) = ended(svclab(&["run", SEED]).env("PATH", format!("{}:{path}", folder.display())));
+    (code, said.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 #[test]
@@ -191,15 +192,15 @@ fn a_program_that_leaves_children_is_not_waited_for() {
 #[case::no_program(b"\x7fELF and no more".as_slice(), "exec format error")]
 #[case::nothing(b"".as_slice(), "exec format error")]
 #[case::no_interpreter(b"#!/no/such/interpreter\n".as_slice(), "iptables-restore cannot be executed")]
-fn a_program_that_cannot_be_executed_is_told(#[case] content: &[u8], #[case] told: &str) {
+fn a_program_that_cannot_be_executed_is_reported(#[case] content: &[u8], #[case] reason: &str) {
     let (code, said) = run_with(&folder(&format!("inexecutable-{}", content.len())), content);
     assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("iptables-restore cannot be executed") && said.contains(told), "{said}");
+    assert!(said.contains("iptables-restore cannot be executed") && said.contains(reason), "{said}");
     assert!(!said.contains("Correct the rule"), "{said}");
 }
 
 #[test]
-fn an_empty_path_is_told() {
+fn an_empty_path_is_reported() {
     let (code, said) = ended(svclab(&["run", SEED]).env("PATH", ""));
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("setpriv is not found: PATH is empty"), "{said}");
@@ -209,7 +210,7 @@ fn an_empty_path_is_told() {
 #[case::a_run("run ../scenarios/cluster-ip/same-node.yaml")]
 #[case::help("--help")]
 #[case::schema("schema")]
-fn closed_standard_output_is_told(#[case] arguments: &str) {
+fn closed_standard_output_is_reported(#[case] arguments: &str) {
     let script = format!("exec {} {arguments} >&-", env!("CARGO_BIN_EXE_svclab"));
     let (code, said) = ended(Command::new("sh").args(["-c", &script]));
     assert_eq!(code, Some(3), "{said}");

@@ -34,7 +34,7 @@ addressType: FQDN
 endpoints: [{addresses: [web.example]}]
 ";
 
-/// What has no effect, with the place of its object; without `-v` nothing of it is told.
+/// What has no effect, with the place of its object; not reported without `-v`.
 #[test]
 fn what_is_ignored_is_told_with_its_place() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ignored-objects");
@@ -48,8 +48,8 @@ fn what_is_ignored_is_told_with_its_place() {
         assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
         String::from_utf8(output.stdout).expect("UTF-8")
     };
-    let told = check(&["-v"]);
-    let mut notes: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    let printed = check(&["-v"]);
+    let mut notes: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("  ")).collect();
     notes.sort_unstable();
     assert_eq!(
         notes,
@@ -77,12 +77,12 @@ fn a_scenario_is_found_once() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
     let paths = ["one.yaml", "./one.yaml", "loop/one.yaml", ".", "loop"];
     let output = command.current_dir(&folder).args(["check", "-v"]).args(paths).output().expect("svclab starts");
-    let told = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     let expected = "one.yaml: 1 node, 2 pods, 0 services, 1 test\n1 scenario with 1 test, no errors\n";
-    assert_eq!(told, expected, "{output:?}");
+    assert_eq!(printed, expected, "{output:?}");
 }
 
-/// Nobody may ever write into a pipe that lies in a folder; one that a shell has open ends by itself.
+/// A named pipe in a folder may never have a writer; one that a shell has open ends by itself.
 #[test]
 fn a_named_pipe_is_refused_and_an_open_one_read() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pipes");
@@ -90,7 +90,7 @@ fn a_named_pipe_is_refused_and_an_open_one_read() {
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a folder");
     fs::write(folder.join("one.yaml"), SCENARIO.replace("manifests: [objects.yaml]\n", "")).expect("a scenario");
-    let told = |script: &str| {
+    let printed = |script: &str| {
         let script = format!("mkfifo pipe.yaml 2>&1; {script}");
         let mut command = Command::new("timeout");
         let shell = command.args(["60", "bash", "-c", &script]).env("SVCLAB", env!("CARGO_BIN_EXE_svclab"));
@@ -99,17 +99,17 @@ fn a_named_pipe_is_refused_and_an_open_one_read() {
         (output.status.code(), text)
     };
     for script in ["$SVCLAB check pipe.yaml", "$SVCLAB rules pipe.yaml", "$SVCLAB cascade pipe.yaml"] {
-        let (code, text) = told(script);
+        let (code, text) = printed(script);
         assert_eq!(code, Some(2), "{script}: {text}");
         assert!(text.contains("it is a named pipe"), "{script}: {text}");
     }
     for script in ["$SVCLAB check <(cat one.yaml)", "cat one.yaml | $SVCLAB check /dev/stdin"] {
-        let (code, text) = told(script);
+        let (code, text) = printed(script);
         assert_eq!(code, Some(0), "{script}: {text}");
     }
 }
 
-/// A selector and the name of a port that no pod has are hardly meant: that is told without being asked for, but not where a step
+/// A selector and the name of a port that no pod has are hardly meant: a warning says so without `-v`, but not where a step
 /// takes the pods away.
 #[test]
 fn what_is_hardly_meant_is_warned_of() {
@@ -143,11 +143,11 @@ tests:
 typos.yaml:7:70: warning: no pod that default/web selects has a tcp port `htpp`, so its port 80 has no endpoints; did you mean `http`?
 typos.yaml:8:28: warning: no pod matches the selector of default/shop, so it has no endpoints
 ";
-    let (status, mut told) = check(&[]);
-    let mut lines: Vec<&str> = told.lines().collect();
+    let (status, mut printed) = check(&[]);
+    let mut lines: Vec<&str> = printed.lines().collect();
     lines.sort_unstable();
-    told = lines.join("\n") + "\n";
-    assert_eq!((status, told.as_str()), (Some(0), warnings));
+    printed = lines.join("\n") + "\n";
+    assert_eq!((status, printed.as_str()), (Some(0), warnings));
     assert_eq!(check(&["--quiet"]), (Some(0), String::new()));
 }
 

@@ -148,14 +148,14 @@ fn counters_that_contradict_arrivals_are_an_internal_error() {
     let mut run = Command::new(env!("CARGO_BIN_EXE_svclab"));
     run.args(["run", "../scenarios/distribution/promised.yaml"]).env("NO_COLOR", "1").env("PATH", path);
     let output = run.output().expect("svclab starts");
-    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.status.code(), Some(4), "{told}{errors}");
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("the rules' counters contradict what arrived: rules translated"), "{told}");
-    assert!(told.contains("The expectation was not judged."), "{told}");
+    let (printed, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(4), "{printed}{errors}");
+    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(printed.contains("the rules' counters contradict what arrived: rules translated"), "{printed}");
+    assert!(printed.contains("The expectation was not judged."), "{printed}");
 }
 
-/// Where counters cannot tell how many flows an endpoint got, or flows are translated once more, the expectation is judged.
+/// Where counters do not say how many flows an endpoint got, or flows are translated once more, the expectation is judged.
 #[rstest]
 #[case::by_a_rule_that_keeps_the_port("without-port")]
 #[case::once_more_on_another_node("translated-again")]

@@ -11,7 +11,7 @@ use svclab::run::{Options, run};
 use svclab::scenario::{self, DropPlace, ExpectedOutcome, Scenario, Step};
 use svclab::testing;
 
-/// The lines of a screen, on which a failure is told.
+/// The lines of a screen, on which a failure fits.
 const SCREEN: usize = 40;
 
 fn load(file: &str) -> Scenario {
@@ -91,7 +91,7 @@ fn a_failure_says_who_is_wrong(
         assert!(probe.look.as_ref().is_some_and(|look| look.starts_with("svclab explain --from=")), "{probe:?}");
         let page = console::render(&report, Settings::default());
         assert!(page.lines().count() <= SCREEN, "{page}");
-        assert!(page.find(meaning) < page.find("promised   "), "what it means is told first: {page}");
+        assert!(page.find(meaning) < page.find("promised   "), "the meaning comes first: {page}");
     });
 }
 
@@ -130,7 +130,7 @@ tests:
     });
 }
 
-/// A UDP connection goes on by way of a node that the policy has come to exclude. Where that fails a test, it is told; and nothing
+/// A UDP connection goes on by way of a node that the policy has come to exclude. Where that fails a test, the report says so; and nothing
 /// is forgotten on diagnosis of a failure while tests go on.
 #[rstest]
 fn what_earlier_flows_left_behind_is_told(#[values("iptables", "nftables")] mode: &str) {

@@ -17,7 +17,7 @@ fn checks(output: &Output) -> Vec<[String; 5]> {
             [name.clone(), text(&row["name"]), text(&row["status"]), text(&row["found"]), text(&row["fix"])]
         })
     };
-    rows(&said["groups"]).into_iter().flat_map(in_group).collect()
+    rows(&said["result"]["groups"]).into_iter().flat_map(in_group).collect()
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn a_node_port() {
     );
 }
 
-/// What ends the way of a packet is its verdict: a policy, a rule, nobody who listens.
+/// The end of a packet's path gives the outcome: a policy, a rule, a closed port.
 #[rstest]
 #[case::policy(
     "other-rules/forward-policy-drop.yaml",
@@ -100,7 +100,7 @@ fn values_have_a_stable_form() {
     }
 }
 
-/// Rules of other services are counted, not told.
+/// Rules of other services are counted, not listed.
 #[test]
 fn rules_of_others_are_counted() {
     let explanation = explained("distribution/two-hundred.yaml", &aim("pod/client", "service/web:80"));
@@ -121,12 +121,12 @@ fn a_picture_stands_alone() {
 }
 
 #[rstest]
-#[case::sender(&["--from", "pod/nobody", "--to", "service/web:80"], "there is no pod `nobody`")]
+#[case::sender(&["--from", "pod/missing", "--to", "service/web:80"], "there is no pod `missing`")]
 #[case::destination(&["--from", "pod/client", "--to", "service/wep:80"], "Did you mean `web`?")]
 #[case::protocol(&["--from", "pod/client", "--to", "service/web:80", "--protocol", "tpc"], "invalid protocol `tpc`")]
 #[case::family(&["--from", "pod/client", "--to", "service/web:80", "--family", "ipv6"], "have no IPv6 address")]
 #[case::step(&["--from", "pod/client", "--to", "service/web:80", "--step", "9"], "there is no step 9")]
-fn mistakes_of_the_arguments_are_told_as_those_of_a_scenario(#[case] arguments: &[&str], #[case] told: &str) {
+fn mistakes_of_the_arguments_are_told_as_those_of_a_scenario(#[case] arguments: &[&str], #[case] printed: &str) {
     let output = Command::new(env!("CARGO_BIN_EXE_svclab"))
         .args(["explain", "../scenarios/distribution/three.yaml"])
         .args(arguments)
@@ -134,7 +134,7 @@ fn mistakes_of_the_arguments_are_told_as_those_of_a_scenario(#[case] arguments: 
         .expect("svclab starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains(told), "{stderr}");
+    assert!(stderr.contains(printed), "{stderr}");
 }
 
 /// The same for rules of nftables.

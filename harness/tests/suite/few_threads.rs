@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Users that have no processes but those of this test, one for each case: so the limit is known.
 const NOBODIES: u32 = 64_900;
 
-/// Root is bound by no such limit, so root becomes somebody else, who may still read root's folders. Others have more
+/// Root is bound by no such limit, so root becomes another user, which may still read root's folders. Others have more
 /// processes than the limit already, and can start none.
 #[rstest]
 fn what_cannot_be_started_is_an_error_of_the_environment(#[values(1, 2, 3, 4, 6, 12)] limit: u32) {

@@ -26,7 +26,8 @@ cluster: {podCIDR: 10.244.0.0/16}
 nodes: [{name: node-1, ip: 192.168.10.11}]
 hosts: [{name: outside, ip: 192.0.2.1}]
 tests: [{name: none, probe: {from: host/outside, to: 'node/node-1:22'}, expect: {rejected: true}}]";
-    let scenario = scenario::parse(text, Path::new("inline.yaml"), &no_files).unwrap_or_else(|told| panic!("{told}"));
+    let scenario =
+        scenario::parse(text, Path::new("inline.yaml"), &no_files).unwrap_or_else(|printed| panic!("{printed}"));
     testing::privileged(|| {
         with_lab(&topology::plan(&scenario), &[], Backend::System, |lab| replay(lab, version, mode)).expect("a lab");
     });

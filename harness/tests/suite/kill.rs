@@ -193,20 +193,20 @@ fn a_program_that_hangs_ends_with_the_lab(#[case] signal: Signal) {
     fs::remove_dir_all(&temporary).expect("the script and nothing else");
 }
 
-/// Neither is the scenario's mistake: nobody has looked at its rules.
+/// Neither is the scenario's mistake: its rules were not read.
 #[rstest]
 #[case::killed("kill -KILL $$", "iptables-restore in node/", "killed by signal 9 (SIGKILL)")]
 #[case::mute("exit 4", "iptables-restore in node/", "it printed no error (exit status: 4)")]
 fn a_program_that_ends_without_a_word_is_the_environments_fault(
     #[case] script: &str,
     #[case] which: &str,
-    #[case] told: &str,
+    #[case] printed: &str,
 ) {
     let value = format!("wordless-{}-{}", script.len(), std::process::id());
     let temporary = temporary_folder(&value);
     let output = command_with(&format!("#!/bin/sh\n{script}\n"), &value, &temporary).output().expect("svclab starts");
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains(which) && said.contains(told), "{said}");
+    assert!(said.contains(which) && said.contains(printed), "{said}");
     fs::remove_dir_all(&temporary).expect("the script and nothing else");
 }

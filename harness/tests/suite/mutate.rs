@@ -1,4 +1,4 @@
-//! Mistakes in rules: `svclab verify` finds every one by which a flow differs.
+//! Mutations of rules: `svclab verify` detects every one by which a flow differs.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use svclab::{infer, input, scenario, testing};
 #[case::known_fault("releases/1.23-internal-policy.yaml")]
 #[case::nftables("nftables/policy-local.yaml")]
 #[case::numgen("nftables/destinations-in-a-map.yaml")]
-fn verify_finds_every_mistake(#[case] file: &str) {
+fn verify_detects_every_mutant(#[case] file: &str) {
     testing::privileged(|| {
         let scenario =
             scenario::load(&Path::new("../scenarios").join(file)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -27,16 +27,16 @@ fn verify_finds_every_mistake(#[case] file: &str) {
         let table = table(&all[0], Style::default());
         assert!(all[0].holds(), "{table}");
         let mutants = &all[0].result.as_ref().unwrap_or_else(|_| panic!("{table}")).mutants;
-        assert!((20..=24).contains(&mutants.len()), "some that no kernel takes are left out:\n{table}");
+        assert!((20..=24).contains(&mutants.len()), "mutants that the kernel rejects are left out:\n{table}");
         let count = |fate: Fate| mutants.iter().filter(|mutant| mutant.fate == fate).count();
         assert!(count(Fate::Killed) > 0 && count(Fate::Equivalent) > 0, "{table}");
-        let json: Value = serde_json::from_str(&json(&all).unwrap_or_default()).unwrap_or_default();
+        let json: Value = serde_json::to_value(json(&all)).unwrap_or_default();
         assert_eq!(json["scenarios"][0]["mutants"].as_array().map(Vec::len), Some(mutants.len()));
-        assert_eq!(json["total"]["killed_by_verify"], count(Fate::Killed));
+        assert_eq!(json["total"]["killedByVerify"], count(Fate::Killed));
     });
 }
 
-/// Of rules alone, saved by real kube-proxies: what is assumed around them is right, so that all sources agree; and mistakes are found.
+/// Rules saved by real kube-proxies: the inferred cluster is right, so that all sources agree; and mutants are detected.
 #[rstest]
 #[case::policy_local("both-policies-local/v1.30-iptables/iptables-save.txt")]
 #[case::source_ranges("loadbalancer-source-ranges-with-node/v1.25-iptables/iptables-save.txt")]
@@ -46,7 +46,7 @@ fn verify_finds_every_mistake(#[case] file: &str) {
 #[case::bridge("config-local-bridge/v1.30-iptables/iptables-save.txt")]
 #[case::nftables("both-policies-local/v1.30-nftables/nft-ruleset.txt")]
 #[case::both_families("dual-stack-loadbalancer/v1.30-nftables/nft-ruleset.txt")]
-fn of_saved_rules_verify_finds_every_mistake(#[case] file: &str) {
+fn of_saved_rules_verify_detects_every_mutant(#[case] file: &str) {
     testing::privileged(|| {
         let file = Path::new("../rules/tests/golden").join(file);
         let text = input::read_file(&file).unwrap_or_else(|error| panic!("{error}"));
@@ -64,8 +64,8 @@ fn of_saved_rules_verify_finds_every_mistake(#[case] file: &str) {
     });
 }
 
-/// Two tests, of which one expects what never happens, and one sees only that something comes out.
-const TESTS: &str = "name: a test that fails without any mistake
+/// Two tests: one expects what never happens, the other only checks the delivery.
+const TESTS: &str = "name: a test that fails on the unmodified rules
 nodes: [{name: worker}]
 pods: [{name: client, node: worker}, {name: web, node: worker}]
 services: [{name: web, ports: [{port: 80}]}]
@@ -75,24 +75,30 @@ tests:
   - {name: coarse, probe: {from: pod/client, to: 'service/web:80'}, expect: {delivered: 'pod/web:80'}}
 ";
 
-/// A test that fails anyhow finds no mistake; what the others do not see is listed.
+/// A test that fails anyway kills no mutant; mutants that the other tests miss are listed.
 #[test]
-fn a_test_that_fails_without_mistakes_kills_none() {
+fn a_test_that_fails_on_unmodified_rules_kills_no_mutant() {
     testing::privileged(|| {
         let scenario = scenario::parse(TESTS, Path::new("tests.yaml"), &input::read_file);
         let scenarios = [scenario.unwrap_or_else(|mistakes| panic!("{mistakes}"))];
         let all = mutate(&scenarios, &Options::default(), &|_| {});
         let text = table(&all[0], Style { all_missed: true });
         let tried = all[0].result.as_ref().unwrap_or_else(|_| panic!("{text}"));
-        assert_eq!((tried.baseline.tests, tried.baseline.failing.as_slice()), (2, ["wrong".to_owned()].as_slice()));
-        assert_eq!(tried.baseline.parted, 0, "{text}");
-        assert!(text.contains("without any mistake fails, and so finds none: `wrong`"), "{text}");
+        assert_eq!(
+            (tried.baseline.tests, tried.baseline.failing_tests.as_slice()),
+            (2, ["wrong".to_owned()].as_slice())
+        );
+        assert_eq!(tried.baseline.failing_flows, 0, "{text}");
+        assert!(text.contains("already fails on the unmodified rules, so it cannot kill mutants: `wrong`"), "{text}");
         let (found, missed): (Vec<_>, Vec<_>) =
             tried.mutants.iter().filter(|mutant| mutant.fate == Fate::Killed).partition(|mutant| mutant.tests_fail);
         assert!(!found.is_empty() && !missed.is_empty(), "{text}");
         assert_eq!(text.matches("  missed: ").count(), missed.len(), "{text}");
         assert!(missed.iter().all(|mutant| mutant.example.is_some()), "{text}");
-        assert!(table(&all[0], Style::default()).contains("more that the tests missed; --missed lists all"), "{text}");
+        assert!(
+            table(&all[0], Style::default()).contains("more that the tests missed; use --missed to list all"),
+            "{text}"
+        );
         assert_eq!(summary(&all), "", "one scenario needs no sum");
     });
 }

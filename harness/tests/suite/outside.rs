@@ -13,7 +13,7 @@ use rstest::rstest;
 
 /// A scenario whose test fails, so that all that can be said of one is said.
 const FAILING: &str = "name: f\nnodes: [{name: n}]\npods: [{name: a, node: n}, {name: b, node: n}]\nservices: [{name: s, ports: \
-                       [{port: 80}]}]\nendpoints: [{service: s, pods: [b]}]\ntests:\n  - {name: nobody drops it, probe: {from: \
+                       [{port: 80}]}]\nendpoints: [{service: s, pods: [b]}]\ntests:\n  - {name: the packet is dropped, probe: {from: \
                        pod/a, to: 'service/s:80'}, expect: {dropped: true}}\n";
 
 /// Names that a terminal or GitHub Actions would obey, or that are not UTF-8.
@@ -91,7 +91,7 @@ fn a_files_name_is_printed_and_not_obeyed(#[case] arguments: &[&str], #[case] co
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// Mistakes are told with the file's name and the lines that they stand in; both may be somebody else's.
+/// Errors show the file's name and their lines; both may be foreign text.
 #[rstest]
 #[case::name("name: \"a\\n::error title=pwn::x\"\n")]
 #[case::reference(
@@ -147,7 +147,7 @@ fn a_report_goes_to_standard_output(#[case] name: &str) {
     let [stdout, stderr] = texts(&piped);
     assert_eq!(piped.status.code(), Some(1), "{stderr}");
     let document: serde_json::Value = serde_json::from_str(&stdout).expect("a document and nothing else");
-    assert_eq!(document["status"], "failed");
+    assert_eq!(document["result"]["status"], "failed");
     assert!(stderr.contains("1 failed"), "what else is said goes to standard error: {stderr}");
     // Where standard output is a file, the report is added to it as well, and the file is still the same.
     let file = fs::File::create(folder.join("file")).expect("a file");
@@ -237,10 +237,10 @@ fn checked(folder: &Path, field: &str, options: &[&str]) -> (Option<i32>, String
 #[case::rules_by_link("rules: {n: {install: instead, file: ../objects/link}}")]
 fn files_outside_of_the_repository_are_not_read(#[case] field: &str) {
     let folder = repository("reach");
-    let (code, told) = checked(&folder, field, &[]);
-    assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("it is outside") && told.contains("--allow-outside"), "{told}");
-    assert!(!told.contains("SECRET") && !told.contains("no such file"), "{told}");
+    let (code, printed) = checked(&folder, field, &[]);
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("it is outside") && printed.contains("--allow-outside"), "{printed}");
+    assert!(!printed.contains("SECRET") && !printed.contains("no such file"), "{printed}");
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
@@ -252,12 +252,12 @@ fn files_outside_of_the_repository_are_not_read(#[case] field: &str) {
 #[case::rules_elsewhere("rules: {n: {install: before, file: ../../secret/key}}", &["--allow-outside"])]
 fn no_word_of_other_files_is_repeated(#[case] field: &str, #[case] options: &[&str]) {
     let folder = repository("words");
-    let (code, told) = checked(&folder, field, options);
-    assert_eq!((code, told.contains("SECRET")), (Some(2), false), "{told}");
+    let (code, printed) = checked(&folder, field, options);
+    assert_eq!((code, printed.contains("SECRET")), (Some(2), false), "{printed}");
     for command in ["check", "verify", "cascade", "rules"] {
         let output = svclab(&[command]).arg(folder.join("secret/key")).output().expect("svclab starts");
-        let told = texts(&output).concat();
-        assert_eq!((output.status.code(), told.contains("SECRET")), (Some(2), false), "{told}");
+        let printed = texts(&output).concat();
+        assert_eq!((output.status.code(), printed.contains("SECRET")), (Some(2), false), "{printed}");
     }
     fs::remove_dir_all(folder).expect("it is ours");
 }
@@ -267,8 +267,8 @@ fn no_word_of_other_files_is_repeated(#[case] field: &str, #[case] options: &[&s
 #[case::elsewhere("manifests: [../../secret/objects.yaml]", &["--allow-outside"])]
 fn other_files_are_read(#[case] field: &str, #[case] options: &[&str]) {
     let folder = repository("read");
-    let (code, told) = checked(&folder, field, options);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = checked(&folder, field, options);
+    assert_eq!(code, Some(0), "{printed}");
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
@@ -340,9 +340,9 @@ fn objects_and_rules_in_files_of_any_name_are_read() {
     let explain = ["explain", "--from", "host/outside", "--to", "service/v:80", "--"];
     for command in [&["verify", "--"][..], &explain] {
         let output = svclab(command).arg(&name).current_dir(&folder).output().expect("svclab starts");
-        let told = texts(&output).concat();
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{command:?}: {told}");
-        is_harmless(&told, &command);
+        let printed = texts(&output).concat();
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{command:?}: {printed}");
+        is_harmless(&printed, &command);
     }
     fs::remove_dir_all(folder).expect("it is ours");
 }

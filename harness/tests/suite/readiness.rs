@@ -25,7 +25,7 @@ tests: [{{name: first, probe: {{from: pod/pod-39, to: 'pod/pod-40:80'}}, expect:
     testing::privileged(|| (0..5).for_each(|_| testing::assert_scenario_holds(&scenario, Backend::System)));
 }
 
-/// Nothing gives a link to a bridge without ports, so nobody may wait for it.
+/// Nothing gives a link to a bridge without ports, so the lab must not wait for it.
 #[test]
 fn a_node_without_pods_has_a_bridge_without_ports() {
     let text = "name: an empty node

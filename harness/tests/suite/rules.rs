@@ -167,8 +167,8 @@ fn a_recording_is_no_difference(#[case] mode: &str, #[case] name: &str, #[case] 
     let options = [OBJECTS, "--node", "node-1", "--proxy-config", config, "--family", family, "--mode", mode];
     let output = svclab(&[&options[..], &["--diff", recording]].concat());
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
-    let told = stdout(&output);
-    assert!(told.starts_with("no difference: ") && told.lines().count() == 1, "{told}");
+    let printed = stdout(&output);
+    assert!(printed.starts_with("no difference: ") && printed.lines().count() == 1, "{printed}");
     let text = std::fs::read_to_string(recording).expect("a recording");
     assert_eq!(diff(&options, &text).status.code(), Some(0));
 }
@@ -192,7 +192,7 @@ fn differences_of_nftables_are_told_in_words_of_services_too() {
     assert_eq!(lines[2..], ["1 rule of 1 other table is not kube-proxy's and was not compared"]);
 }
 
-/// A table that was not saved is told once, and how to save it; a release that fits better is named where none was.
+/// A table that was not saved is reported once, with how to save it; a release that fits better is named where none was.
 #[test]
 fn what_explains_many_differences_is_told() {
     let node = ["--node", "worker1"];
@@ -200,8 +200,8 @@ fn what_explains_many_differences_is_told() {
     let nat = written.find("*nat").expect("a table nat");
     let output = diff(&[&[SEED][..], &node].concat(), &written[..nat]);
     assert_eq!(output.status.code(), Some(1));
-    let told = stdout(&output);
-    assert!(told.contains("\n  table nat is missing\nhelp: iptables-save without `-t`"), "{told}");
+    let printed = stdout(&output);
+    assert!(printed.contains("\n  table nat is missing\nhelp: iptables-save without `-t`"), "{printed}");
     let old = stdout(&svclab(&[&[SEED, "--version", "1.26"][..], &node].concat())).to_owned();
     let output = diff(&[&[SEED][..], &node].concat(), &old);
     let help = "help: With `--version 1.26` (or 1.25) there is no difference.";
@@ -224,13 +224,13 @@ fn differences_are_told_in_words_of_services() {
     let stale = |line: &&str| line.starts_with(entry);
     let gone: String = written.lines().filter(|line| !stale(line)).map(|line| format!("{line}\n")).collect();
     let output = diff(&[SEED, "--node", node, "--version", "1.30"], &gone);
-    let told = stdout(&output);
+    let printed = stdout(&output);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
     let count = written.lines().filter(stale).count();
     let summary = "in standard input from the rules that svclab writes for node ";
-    assert!(told.lines().next().is_some_and(|line| line.contains(summary)), "{told}");
+    assert!(printed.lines().next().is_some_and(|line| line.contains(summary)), "{printed}");
     assert_eq!(
-        told.lines().filter(|line| line.contains(": the frontend ") && line.ends_with(" is missing")).count(),
+        printed.lines().filter(|line| line.contains(": the frontend ") && line.ends_with(" is missing")).count(),
         count
     );
 
@@ -266,20 +266,20 @@ fn differences_of_other_rules_are_not_listed_as_no_difference() {
     ];
     for (of, saved, heading, listed) in cases {
         let output = diff(&[&of[..], &["-v"]].concat(), saved);
-        let told = stdout(&output);
-        let lines: Vec<&str> = told.lines().collect();
-        assert_eq!(output.status.code(), Some(0), "{told}");
-        assert!(lines[0].starts_with("no difference in kube-proxy's own rules: "), "{told}");
-        assert_eq!(lines[1], format!("{heading}, without effect on the exit code:"), "{told}");
-        assert!(lines.len() == 3 && told.contains(listed), "{told}");
+        let printed = stdout(&output);
+        let lines: Vec<&str> = printed.lines().collect();
+        assert_eq!(output.status.code(), Some(0), "{printed}");
+        assert!(lines[0].starts_with("no difference in kube-proxy's own rules: "), "{printed}");
+        assert_eq!(lines[1], format!("{heading}, without effect on the exit code:"), "{printed}");
+        assert!(lines.len() == 3 && printed.contains(listed), "{printed}");
     }
 }
 
 #[rstest]
 #[case::unknown_table("*mangel\nCOMMIT\n", "unknown table `mangel`", "standard input:1:2")]
-#[case::no_rules("# Completed\n", "there are no rules in it", "standard input:1:1")]
-#[case::a_listing("Chain INPUT (policy ACCEPT)\n", "this is what `iptables -L` shows", "standard input:1:1")]
-#[case::nft("\ntable ip kube-proxy {\n}\n", "these are rules of nft", "standard input:2:1")]
+#[case::no_rules("# Completed\n", "the file contains no rules", "standard input:1:1")]
+#[case::a_listing("Chain INPUT (policy ACCEPT)\n", "this is the output of `iptables -L`", "standard input:1:1")]
+#[case::nft("\ntable ip kube-proxy {\n}\n", "these are nftables rules", "standard input:2:1")]
 #[case::nft_as_json("{\"nftables\": []}", "Choose `--mode nftables`", "standard input:1:1")]
 #[case::other_family(
     "*filter\n-A INPUT -s fd00::1/128 -j DROP\nCOMMIT\n",
@@ -289,8 +289,8 @@ fn differences_of_other_rules_are_not_listed_as_no_difference() {
 fn what_is_no_rules_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
     let output = diff(&[SEED, "--quiet"], text);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
-    let told = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains(message) && told.contains(place) && told.contains("help: "), "{}", stderr(&output));
+    let printed = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(printed.contains(message) && printed.contains(place) && printed.contains("help: "), "{}", stderr(&output));
 }
 
 #[rstest]
@@ -301,8 +301,8 @@ fn what_is_no_rules_is_refused(#[case] text: &str, #[case] message: &str, #[case
 fn what_is_no_rules_of_nftables_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
     let output = diff(&[SEED, "--quiet", "--mode", "nftables", "--version", "1.33"], text);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
-    let told = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains(message) && told.contains(place) && told.contains("help: "), "{}", stderr(&output));
+    let printed = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(printed.contains(message) && printed.contains(place) && printed.contains("help: "), "{}", stderr(&output));
 }
 
 #[test]

@@ -31,8 +31,9 @@ fn what_is_loaded_is_saved_again(#[case] program: &str, #[case] family: Family) 
     let lost = documents.iter().zip(saved).filter_map(|((name, rules), saved)| {
         let saved = normalize(parse(saved, family).unwrap().rules);
         let rules = normalize(rules.clone());
-        let told: Vec<String> = compare(&rules, &saved).iter().map(ToString::to_string).collect();
-        (rules != saved || !told.is_empty()).then(|| format!("{name}: {}\nsaved:\n{}", told.join("; "), print(&saved)))
+        let printed: Vec<String> = compare(&rules, &saved).iter().map(ToString::to_string).collect();
+        (rules != saved || !printed.is_empty())
+            .then(|| format!("{name}: {}\nsaved:\n{}", printed.join("; "), print(&saved)))
     });
     let lost: Vec<String> = lost.collect();
     assert!(lost.is_empty(), "{}", lost.join("\n"));
@@ -98,7 +99,7 @@ fn load_and_save(documents: &[(String, RuleSet)], program: &str) -> String {
         child.wait_with_output().unwrap()
     });
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{message}without root, large rule sets need what `svclab doctor` tells");
+    assert!(output.status.success(), "{message}without root, large rule sets need what `svclab doctor` reports");
     String::from_utf8(output.stdout).unwrap()
 }
 

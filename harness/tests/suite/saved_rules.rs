@@ -57,10 +57,10 @@ fn is_without_services(recording: &Path) -> bool {
     is_lacking || WITHOUT_SERVICES.contains(cluster)
 }
 
-/// Parts of the paths of recordings that do not tell enough to write the same rules: external IPs that a gate turns off.
+/// Parts of the paths of recordings that do not say enough to write the same rules: external IPs that a gate turns off.
 const UNTOLD: [&str; 1] = ["/external-ips-off/v1.36"];
 
-/// For the objects that are read from a recording, svclab writes the recording again. Left out is what rules do not tell: endpoints that
+/// For the objects that are read from a recording, svclab writes the recording again. Left out is what rules do not show: endpoints that
 /// serve policy Local and not Cluster (topology hints, or terminating ones), that no node port is served but on loopback addresses, for
 /// which a lost rule is the likelier reason, and the node's own address, by which some releases write source ranges. Clusters of
 /// which no rule is about a Service are listed, and so are recordings of which it is known that other rules are written.
@@ -77,10 +77,10 @@ fn the_same_rules_are_written_for_what_is_assumed(
     let is_without_services = is_without_services(&file);
     let is_untold = UNTOLD.iter().any(is_of);
     match assumed(&file) {
-        Ok(told) => {
-            assert!(!is_without_services, "a Service is found: {told:#?}");
-            let is_same = told.iter().any(|words| words.contains("which generates the same rules"));
-            assert_eq!(is_same, !is_untold, "{told:#?}");
+        Ok(printed) => {
+            assert!(!is_without_services, "a Service is found: {printed:#?}");
+            let is_same = printed.iter().any(|words| words.contains("which generates the same rules"));
+            assert_eq!(is_same, !is_untold, "{printed:#?}");
         }
         Err(mistakes) => {
             assert!(mistakes.contains("no rules for a Service found"), "{mistakes}");
@@ -110,7 +110,7 @@ fn the_same_rules_are_written_for_what_is_assumed(
 )]
 #[case::twice(
     "*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n*nat\nCOMMIT\n",
-    "table `nat` stands here twice",
+    "table `nat` is declared twice",
     "the format of iptables-save"
 )]
 #[case::broken(
@@ -134,13 +134,13 @@ fn what_shows_no_service_is_refused(#[case] text: &str, #[case] message: &str, #
 fn a_file_of_rules_is_verified_by_itself() {
     let file = "../rules/tests/golden/nodeport-local/v1.25-iptables/iptables-save.txt";
     let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(["verify", file]).output().expect("svclab starts");
-    let (text, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains("assumed: kube-proxy 1.25 or 1.26, which generates the same rules"), "{told}");
-    assert!(told.contains("assumed: nodes: node-1 (pods in 10.244.1.0/24)"), "{told}");
-    assert_eq!(output.status.code(), Some(0), "{text}{told}");
+    let (text, printed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(printed.contains("assumed: kube-proxy 1.25 or 1.26, which generates the same rules"), "{printed}");
+    assert!(printed.contains("assumed: nodes: node-1 (pods in 10.244.1.0/24)"), "{printed}");
+    assert_eq!(output.status.code(), Some(0), "{text}{printed}");
 }
 
-/// What an unmodified recording is told to do wrong would be svclab's own mistake. A process that speaks SCTP keeps its kernel from
+/// A finding in an unmodified recording would be svclab's own error. A process that speaks SCTP keeps its kernel from
 /// answering at a closed port; a node of 1.36 does not masquerade what it sends back to another node's endpoint.
 #[rstest]
 #[case("sctp-everything/v1.32-nftables")]

@@ -1,4 +1,4 @@
-//! Flows that are under way at the same time are told apart: every scenario's first probes, all sent together, come out as
+//! Flows in flight at the same time do not mix: every scenario's first probes, all sent together, have the same results as
 //! the scenario says of each alone.
 
 use std::path::PathBuf;

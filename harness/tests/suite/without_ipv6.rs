@@ -1,4 +1,4 @@
-//! A kernel that was started with `ipv6.disable=1`, as far as svclab can tell: it has no settings of IPv6.
+//! A kernel booted with `ipv6.disable=1`, simulated: it has no IPv6 settings.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! Fuzzing of what svclab-rules reads: what must hold of every input, whatever stands in it.
+//! Fuzzing of what svclab-rules reads: the properties that hold for every input.
 //!
 //! - [`targets`]: one module for each reader, each with a function `check` that panics where a property does not hold;
 //! - [`corpus`]: inputs to start from; [`mutate`]: inputs made of these with a fixed seed, on any toolchain;

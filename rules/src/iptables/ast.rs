@@ -5,7 +5,7 @@ use std::fmt;
 use smallvec::SmallVec;
 
 use super::matches::Match;
-use super::target::Target;
+use super::targets::Target;
 use super::values::{ChainName, Negatable, Network};
 use crate::cluster::{Family, ProtocolNumber};
 
@@ -119,7 +119,7 @@ impl Table {
 pub struct Chain {
     /// The name.
     pub name: ChainName,
-    /// What happens to packets that reach the end, for the kernel's own chains; `None` for others, which return.
+    /// The policy for packets that reach the end, for the kernel's own chains; `None` for others, which return.
     pub policy: Option<Policy>,
     /// How often the policy was applied.
     pub counters: Counters,
@@ -138,8 +138,8 @@ impl Chain {
         Self { policy: Some(Policy::Accept), ..Self::user(name) }
     }
 
-    /// Whether the rule at a position does nothing but count: it has an `nfacct`, and the next rule does the same with what
-    /// it takes, whatever the destination.
+    /// Whether the rule at a position only counts packets: it has an `nfacct`, and the next rule has the same conditions and target for
+    /// any destination.
     pub fn only_counts(&self, at: usize) -> bool {
         let [rule, next, ..] = self.rules.get(at..).unwrap_or_default() else { return false };
         let counts = rule.matches.iter().any(|condition| matches!(condition, Match::Nfacct(_)));
@@ -170,7 +170,7 @@ pub struct Counters {
     pub bytes: u64,
 }
 
-/// The `-m` of a rule. Most rules have two at most; those stand in place.
+/// The `-m` of a rule. Most rules have two at most; those need no allocation.
 pub type Matches = SmallVec<[Match; 2]>;
 
 /// A rule: conditions, all of which must hold, and what happens then.

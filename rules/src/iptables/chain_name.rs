@@ -27,7 +27,7 @@ impl ChainHash {
         Self::of(&[name, protocol.as_str(), endpoint])
     }
 
-    /// The hash of such text as it stands in a chain's name.
+    /// The hash of such text as a chain's name has it.
     pub fn parse(text: &str) -> Option<Self> {
         let base32 = |c: u8| matches!(c, b'A'..=b'Z' | b'2'..=b'7');
         text.as_bytes().try_into().ok().filter(|text: &[u8; 16]| text.iter().copied().all(base32)).map(Self)

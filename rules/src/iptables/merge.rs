@@ -1,11 +1,11 @@
-//! Rules of others beside the generated ones.
+//! Other rules merged with the generated ones.
 
 use std::collections::HashMap;
 
 use super::ast::{Chain, RuleSet, Table};
 use super::values::ChainName;
 
-/// Where the other rules stand in chains that both have.
+/// The position of the other rules in chains that both have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Before the generated ones.

@@ -12,20 +12,21 @@ mod matches;
 mod merge;
 mod parse;
 mod print;
-mod target;
+mod targets;
+mod text;
 mod values;
 
 pub use ast::{Chain, Counters, Matches, Policy, Rule, RuleSet, Table, TableName};
 pub use chain_name::ChainHash;
 pub use generate::generate;
 pub use matches::{
-    AddressType, IpSet, Masked, Match, Multiport, Other, Physdev, PortRange, Ports, Probability, Recent, RecentAction,
-    RouteType, Side, States, Statistic, TCP_FLAGS, TcpFlags,
+    AddressType, IpSet, Match, Multiport, Other, Physdev, Ports, Probability, Recent, RecentAction, RouteType, Side,
+    States, Statistic, TCP_FLAGS, TcpFlags,
 };
 pub use merge::{Order, merge};
 pub use parse::{
     LONGEST_LINE, Listing, ParseError, Parsed, SourceLines, parse, parse_either_family, parse_listing, parse_rule,
 };
 pub use print::{print, print_rule};
-pub use target::{Nat, RejectWith, Target};
-pub use values::{ChainName, Negatable, Network};
+pub use targets::{Nat, RejectWith, Target};
+pub use values::{ChainName, Masked, Negatable, Network, PortRange};

@@ -1,15 +1,9 @@
 //! Rule sets as text, in the form of `iptables-save` (1.8.9).
 
-use std::fmt::Write;
-use std::net::IpAddr;
-
 use super::ast::{Chain, Counters, Policy, Rule, RuleSet};
+use super::text::Printer;
 use super::values::{Negatable, Network};
-use crate::cluster::{Family, ProtocolNumber};
-use crate::digits;
-
-mod matches;
-mod target;
+use crate::cluster::Family;
 
 /// A rule set as `iptables-save` shows it and `iptables-restore` loads it: no comment lines, rules chain by chain.
 pub fn print(rules: &RuleSet) -> String {
@@ -17,12 +11,12 @@ pub fn print(rules: &RuleSet) -> String {
     let mut out = Printer { text: String::with_capacity(count * 144), family: rules.family };
     for table in &rules.tables {
         out.push("*");
-        out.line(table.name.as_str());
-        table.chains.iter().for_each(|chain| out.declaration(chain));
+        line(&mut out, table.name.as_str());
+        table.chains.iter().for_each(|chain| declaration(&mut out, chain));
         for chain in &table.chains {
-            chain.rules.iter().for_each(|rule| out.rule(&chain.name, rule));
+            chain.rules.iter().for_each(|rule| rule_line(&mut out, &chain.name, rule));
         }
-        out.line("COMMIT");
+        line(&mut out, "COMMIT");
     }
     out.text
 }
@@ -30,150 +24,79 @@ pub fn print(rules: &RuleSet) -> String {
 /// One rule of a chain, as a line without its end.
 pub fn print_rule(family: Family, chain: &str, rule: &Rule) -> String {
     let mut out = Printer { text: String::new(), family };
-    out.rule(chain, rule);
+    rule_line(&mut out, chain, rule);
     out.text.pop();
     out.text
 }
 
-struct Printer {
-    text: String,
-    family: Family,
+/// Ends a line with some text.
+fn line(out: &mut Printer, text: &str) {
+    out.push(text);
+    out.push("\n");
 }
 
-impl Printer {
-    fn push(&mut self, text: &str) {
-        self.text.push_str(text);
-    }
+fn declaration(out: &mut Printer, chain: &Chain) {
+    out.push(":");
+    out.push(&chain.name);
+    out.push(match chain.policy {
+        Some(Policy::Accept) => " ACCEPT ",
+        Some(Policy::Drop) => " DROP ",
+        None => " - ",
+    });
+    counters(out, chain.counters);
+    out.push("\n");
+}
 
-    fn line(&mut self, text: &str) {
-        self.push(text);
-        self.text.push('\n');
-    }
+fn counters(out: &mut Printer, Counters { packets, bytes }: Counters) {
+    out.push("[");
+    out.number(packets);
+    out.push(":");
+    out.number(bytes);
+    out.push("]");
+}
 
-    fn declaration(&mut self, chain: &Chain) {
-        self.push(":");
-        self.push(&chain.name);
-        self.push(match chain.policy {
-            Some(Policy::Accept) => " ACCEPT ",
-            Some(Policy::Drop) => " DROP ",
-            None => " - ",
-        });
-        self.counters(chain.counters);
-        self.text.push('\n');
+fn rule_line(out: &mut Printer, chain: &str, rule: &Rule) {
+    if let Some(counted) = rule.counters {
+        counters(out, counted);
+        out.push(" ");
     }
-
-    fn counters(&mut self, Counters { packets, bytes }: Counters) {
-        self.push("[");
-        self.number(packets);
-        self.push(":");
-        self.number(bytes);
-        self.push("]");
-    }
-
-    fn rule(&mut self, chain: &str, rule: &Rule) {
-        if let Some(counters) = rule.counters {
-            self.counters(counters);
-            self.push(" ");
-        }
-        self.push("-A ");
-        self.push(chain);
-        self.network(" -s ", rule.source.as_ref());
-        self.network(" -d ", rule.destination.as_ref());
-        self.word(" -i ", rule.in_interface.as_ref());
-        self.word(" -o ", rule.out_interface.as_ref());
-        if let Some(protocol) = &rule.protocol {
-            self.option(" -p ", protocol.negated);
-            self.protocol(protocol.value);
-        }
-        if let Some(fragment) = &rule.fragment {
-            self.option(" -f", fragment.negated);
-        }
-        for condition in &rule.matches {
-            self.condition(condition);
-        }
-        if let Some(target) = &rule.target {
-            self.target(target);
-        }
-        self.text.push('\n');
-    }
-
-    /// An option's name with its leading blank, behind a `!` where it is negated.
-    fn option(&mut self, name: &str, negated: bool) {
-        if negated {
-            self.push(" !");
-        }
-        self.push(name);
-    }
-
-    fn network(&mut self, name: &str, network: Option<&Negatable<Network>>) {
-        let Some(network) = network else { return };
-        self.option(name, network.negated);
-        match &network.value {
-            Network::Prefix(range) => {
-                self.address(range.addr());
-                self.push("/");
-                self.number(u64::from(range.prefix_len()));
-            }
-            Network::Masked(parts) => {
-                self.address(parts.0);
-                self.push("/");
-                self.address(parts.1);
-            }
+    out.push("-A ");
+    out.push(chain);
+    network(out, " -s ", rule.source.as_ref());
+    network(out, " -d ", rule.destination.as_ref());
+    out.word(" -i ", rule.in_interface.as_ref());
+    out.word(" -o ", rule.out_interface.as_ref());
+    if let Some(protocol) = &rule.protocol {
+        out.option(" -p ", protocol.negated);
+        match protocol.value.name() {
+            Some(name) => out.push(name),
+            None => out.number(u64::from(protocol.value.0)),
         }
     }
+    if let Some(fragment) = &rule.fragment {
+        out.option(" -f", fragment.negated);
+    }
+    rule.matches.iter().for_each(|condition| condition.print(out));
+    if let Some(target) = &rule.target {
+        target.print(out);
+    }
+    out.push("\n");
+}
 
-    fn word(&mut self, name: &str, word: Option<&Negatable<Box<str>>>) {
-        if let Some(word) = word {
-            self.option(name, word.negated);
-            self.push(&word.value);
+fn network(out: &mut Printer, name: &str, network: Option<&Negatable<Network>>) {
+    let Some(network) = network else { return };
+    out.option(name, network.negated);
+    match &network.value {
+        Network::Prefix(range) => {
+            out.address(range.addr());
+            out.push("/");
+            out.number(u64::from(range.prefix_len()));
         }
-    }
-
-    fn protocol(&mut self, protocol: ProtocolNumber) {
-        match protocol.name() {
-            Some(name) => self.push(name),
-            None => self.number(u64::from(protocol.0)),
+        Network::Masked(parts) => {
+            out.address(parts.0);
+            out.push("/");
+            out.address(parts.1);
         }
-    }
-
-    fn address(&mut self, address: IpAddr) {
-        match address {
-            IpAddr::V4(address) => self.push(&digits::ipv4(address)),
-            IpAddr::V6(address) => self.display(address),
-        }
-    }
-
-    fn number(&mut self, number: u64) {
-        self.push(&digits::decimal(number));
-    }
-
-    fn hex(&mut self, number: u32) {
-        self.display(format_args!("{number:#x}"));
-    }
-
-    fn display(&mut self, value: impl std::fmt::Display) {
-        // Writing to a buffer in memory cannot fail.
-        let _ = write!(self.text, "{value}");
-    }
-
-    /// Text as `xtables_save_string` shows it: bare where it is a word, else in quotes.
-    fn quoted(&mut self, text: &str) {
-        let bare = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
-        if !text.is_empty() && text.bytes().all(bare) {
-            return self.push(text);
-        }
-        self.push("\"");
-        if text.contains(['"', '\\', '\'']) {
-            for character in text.chars() {
-                if matches!(character, '"' | '\\' | '\'') {
-                    self.text.push('\\');
-                }
-                self.text.push(character);
-            }
-        } else {
-            self.push(text);
-        }
-        self.push("\"");
     }
 }
 

@@ -1,11 +1,11 @@
-//! What rules are made of: names of chains, conditions and their opposites, addresses.
+//! Values in rules: names of chains, conditions and their opposites, addresses.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
-use std::ops::Deref;
+use std::ops::{Deref, RangeInclusive};
 use std::sync::Arc;
 
 use arrayvec::ArrayString;
@@ -13,7 +13,7 @@ use ipnet::IpNet;
 
 use crate::cluster::Family;
 
-/// The name of a chain. Cheap to clone and to compare: it stands in place.
+/// The name of a chain. Cheap to clone and to compare: it needs no allocation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ChainName(Text);
 
@@ -92,7 +92,7 @@ impl fmt::Display for ChainName {
 /// A condition, or with `!` its opposite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Negatable<T> {
-    /// True where a `!` stands before the condition.
+    /// True behind a `!`.
     pub negated: bool,
     /// The condition.
     pub value: T,
@@ -108,6 +108,66 @@ impl<T> Negatable<T> {
     pub fn not(value: T) -> Self {
         Self { negated: true, value }
     }
+
+    /// `not ` for an opposite, else nothing: for sentences.
+    pub fn negation(&self) -> &'static str {
+        if self.negated { "not " } else { "" }
+    }
+}
+
+/// Ports from first to last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortRange {
+    /// The lowest.
+    pub first: u16,
+    /// The highest, not below the first.
+    pub last: u16,
+}
+
+impl PortRange {
+    /// A single port.
+    pub fn one(port: u16) -> Self {
+        Self { first: port, last: port }
+    }
+
+    pub(super) fn contains(self, port: u16) -> bool {
+        self.inclusive().contains(&port)
+    }
+
+    pub(super) fn inclusive(self) -> RangeInclusive<u16> {
+        self.first..=self.last
+    }
+
+    /// `80` or `80 to 90`.
+    pub(super) fn explain(self) -> String {
+        if self.first == self.last { self.first.to_string() } else { format!("{} to {}", self.first, self.last) }
+    }
+}
+
+/// A 32-bit value of which only the bits of a mask count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Masked {
+    /// The bits.
+    pub value: u32,
+    /// Which of them count; all for `0xffffffff`.
+    pub mask: u32,
+}
+
+impl Masked {
+    /// Exactly these bits.
+    pub fn bits(bits: u32) -> Self {
+        Self { value: bits, mask: bits }
+    }
+
+    /// `0x4000`, or with its mask where that says more: `0x1 in the bits 0x3`.
+    pub fn explain(self) -> String {
+        let Self { value, mask } = self;
+        if mask == value || mask == u32::MAX {
+            format!("{value:#x}")
+        } else {
+            format!("{value:#x} in the bits {mask:#x}")
+        }
+    }
 }
 
 /// Addresses that `-s` and `-d` compare with.
@@ -115,7 +175,7 @@ impl<T> Negatable<T> {
 pub enum Network {
     /// A prefix, without bits behind its length.
     Prefix(IpNet),
-    /// An address under a mask that is no prefix length.
+    /// An address under a mask that is not a prefix length.
     Masked(Box<(IpAddr, IpAddr)>),
 }
 

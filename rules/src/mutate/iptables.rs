@@ -1,13 +1,13 @@
-//! What can go wrong with a rule of iptables.
+//! Mutations of rules of iptables.
 
-use super::near::{another_length, neighbour, stranger};
+use super::near::{another_length, neighbour, unused};
 use super::{AnyEdit, Change, Edit, Holder, Operator, Place};
 use crate::cluster::Family;
 use crate::iptables::{
     Masked, Match, Negatable, Network, PortRange, Probability, Rule, RuleSet, Statistic, Table, Target, print_rule,
 };
 
-/// Everything that can go wrong with a rule set, in the order of its rules.
+/// Returns all mutations of a rule set, in the order of its rules.
 pub(super) fn changes(rules: &RuleSet) -> Vec<Change> {
     let mut changes = Vec::new();
     for (table_at, table) in rules.tables.iter().enumerate() {
@@ -34,7 +34,7 @@ pub(super) fn changes(rules: &RuleSet) -> Vec<Change> {
     changes
 }
 
-/// All that can go wrong with the first of some rules that stand one behind the other in a table.
+/// Returns all mutations of the first of several consecutive rules.
 fn edits(family: Family, table: &Table, rules: &[Rule]) -> Vec<(Operator, Edit<Rule>)> {
     let mut edits = Vec::new();
     let Some(rule) = rules.first() else { return edits };
@@ -51,7 +51,7 @@ fn edits(family: Family, table: &Table, rules: &[Rule]) -> Vec<(Operator, Edit<R
     edits
 }
 
-/// What it is called that a rule is not there: by what the rule does.
+/// Returns the name for removing a rule, which depends on the rule's effect.
 fn removal(rule: &Rule) -> Operator {
     match rule.target {
         Some(Target::Mark(_)) => Operator::LostMark,
@@ -62,7 +62,7 @@ fn removal(rule: &Rule) -> Operator {
     }
 }
 
-/// Rules that differ from one in a single thing.
+/// Variants of a rule that differ in a single item.
 struct Replacements<'a> {
     rule: &'a Rule,
     found: Vec<(Operator, Edit<Rule>)>,
@@ -168,7 +168,7 @@ impl Replacements<'_> {
             }
             Some(Target::Dnat(nat)) => {
                 if let Some((first, _)) = nat.addresses {
-                    let gone = stranger(first);
+                    let gone = unused(first);
                     let nat = crate::iptables::Nat { addresses: Some((gone, gone)), ..nat.clone() };
                     self.add(Operator::StaleEndpoint, |rule| rule.target = Some(Target::Dnat(nat)));
                 }
@@ -182,7 +182,7 @@ impl Replacements<'_> {
     }
 }
 
-/// The match with its opposite's opposite.
+/// Returns the match with its negation removed.
 fn without_negation(found: &Match) -> Option<Match> {
     let mut other = found.clone();
     let negated = match &mut other {
@@ -199,7 +199,7 @@ fn without_negation(found: &Match) -> Option<Match> {
     std::mem::replace(negated, false).then_some(other)
 }
 
-/// The next port or ports; those at the end become the ones before.
+/// Returns the next port or ports; the previous ones at the end of the range.
 fn shifted(ports: PortRange) -> PortRange {
     let PortRange { first, last } = ports;
     if last == u16::MAX {
@@ -209,12 +209,12 @@ fn shifted(ports: PortRange) -> PortRange {
     }
 }
 
-/// The same with all bits one place up.
+/// Returns the same with all bits shifted up by one.
 fn other_bit(mark: Masked) -> Masked {
     Masked { value: mark.value.rotate_left(1), mask: mark.mask.rotate_left(1) }
 }
 
-/// The next chain in the table whose name begins as this one's does: `KUBE-SEP-`, `KUBE-SVC-`.
+/// Returns the next chain in the table whose name has the same prefix: `KUBE-SEP-`, `KUBE-SVC-`.
 fn sibling<'t>(table: &'t Table, chain: &str) -> Option<&'t str> {
     let prefix = &chain[..chain.rfind('-')? + 1];
     let mut alike =

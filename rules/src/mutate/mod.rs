@@ -1,11 +1,11 @@
-//! Rules with one thing wrong, to see whether anybody notices.
+//! Mutation testing of rules: rules with a single error, to measure whether tests detect it.
 //!
-//! [`changes`] lists what can go wrong with rules, without making any of it: each [`Change`] is one [`Operator`] at one rule, or
-//! at one element of a set or map of nftables. [`Change::apply`] makes the mutant. A mutant that no kernel takes (a loop of
-//! chains, a target where it cannot stand) is not [sound](Rules::is_sound): nobody needs a test to find it.
+//! [`changes`] lists the possible mutations without applying them: each [`Change`] is one [`Operator`] at one rule, or
+//! at one element of a set or map of nftables. [`Change::apply`] makes the mutant. A mutant that the kernel rejects (a loop of
+//! chains, a target in the wrong chain) is not [sound](Rules::is_sound): no test is needed to detect it.
 //!
-//! - `operator`: the kinds of mistakes;
-//! - `iptables`, `nftables`: where each can be made in rules of either language.
+//! - `operator`: the kinds of mutations;
+//! - `iptables`, `nftables`: where each applies in rules of either language.
 
 mod iptables;
 mod near;
@@ -20,34 +20,34 @@ use crate::ruleset::Rules;
 
 pub use operator::Operator;
 
-/// One thing that goes wrong with rules.
+/// A mutation: a single error in a rule or element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What goes wrong.
+    /// The kind.
     pub operator: Operator,
     /// Where.
     pub place: Place,
-    /// The rule or element as its language writes it.
+    /// The original rule or element, as its language writes it.
     pub was: String,
-    /// What stands there instead; nothing where nothing does, or only the order is another.
+    /// Its replacement; `None` where it is removed or only moved.
     pub is: Option<String>,
     edit: AnyEdit,
 }
 
-/// Where a rule or an element stands. Shown as `table nat, chain KUBE-SERVICES, rule 3`.
+/// The place of a rule or an element, displayed as `table nat, chain KUBE-SERVICES, rule 3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The table: `nat`, `ip kube-proxy`.
     pub table: String,
-    /// What of the table holds it.
+    /// The kind of its container.
     pub holder: Holder,
-    /// The holder's name.
+    /// The container's name.
     pub name: String,
-    /// The position in it, from 1.
+    /// The position in the container, from 1.
     pub number: usize,
 }
 
-/// What rules and elements stand in.
+/// A container of rules or elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder {
     /// A chain of rules.
@@ -66,7 +66,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What becomes of something in a list.
+/// A change to an item of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Edit<T> {
     Remove,
@@ -91,7 +91,7 @@ impl<T: Clone> Edit<T> {
     }
 }
 
-/// What becomes of something, and where exactly: the positions of its table and of its chain or set.
+/// A change to a rule or element, with the positions of its table and of its chain or set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum AnyEdit {
     Iptables([usize; 2], Edit<crate::iptables::Rule>),
@@ -100,7 +100,7 @@ enum AnyEdit {
 }
 
 impl Change {
-    /// The rules with this change; they must be those that the change was found in.
+    /// Returns the mutant of the rules that the change was listed for.
     #[must_use]
     pub fn apply(&self, rules: &Rules) -> Rules {
         let at = self.place.number - 1;
@@ -120,13 +120,13 @@ impl Change {
                 edit.apply(&mut rules.tables[*table].sets[*set].elements, at);
                 rules.into()
             }
-            // It was found in other rules.
+            // It was listed for other rules.
             _ => rules.clone(),
         }
     }
 }
 
-/// As a person reads it: `lost negation, table nat, chain KUBE-SVC-X, rule 1: -A KUBE-SVC-X ! -s 10.244.0.0/16 ...`.
+/// Displayed as `lost negation, table nat, chain KUBE-SVC-X, rule 1: -A KUBE-SVC-X ! -s 10.244.0.0/16 ...`.
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operator, place, was, .. } = self;
@@ -134,7 +134,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Everything that can go wrong with rules, in their order; nothing for tables that are not kube-proxy's.
+/// Returns all mutations of rules, in the rules' order; none for tables that are not kube-proxy's.
 pub fn changes(rules: &Rules) -> Vec<Change> {
     match rules {
         Rules::Iptables(parsed) => iptables::changes(&parsed.rules),
@@ -143,7 +143,7 @@ pub fn changes(rules: &Rules) -> Vec<Change> {
     }
 }
 
-/// Some of several things, chosen by a seed: always the same of the same, in their order.
+/// Returns a random sample in the original order; the same seed chooses the same items.
 pub fn sample<T>(mut all: Vec<T>, number: usize, seed: u64) -> Vec<T> {
     let mut state = seed;
     while all.len() > number {

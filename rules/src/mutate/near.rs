@@ -1,4 +1,4 @@
-//! Addresses beside others.
+//! Addresses close to others.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,20 +6,20 @@ use ipnet::IpNet;
 
 use crate::cluster::Family;
 
-/// A single address becomes a range of two, a range half of itself.
+/// Returns a range of two for a single address, and half of the range otherwise.
 pub(super) fn another_length(range: IpNet, family: Family) -> Option<IpNet> {
     let length = range.prefix_len();
     let other = if length == family.bits() { length - 1 } else { length + 1 };
     IpNet::new(range.addr(), other).ok().map(|other| other.trunc())
 }
 
-/// The address with its last bit flipped.
+/// Returns the address with its last bit flipped.
 pub(super) fn neighbour(address: IpAddr) -> IpAddr {
     flipped(address, 1)
 }
 
-/// An address of the same range that seldom anybody has.
-pub(super) fn stranger(address: IpAddr) -> IpAddr {
+/// Returns an address of the same range that is unlikely to be in use.
+pub(super) fn unused(address: IpAddr) -> IpAddr {
     flipped(address, 0xc0)
 }
 

@@ -1,8 +1,8 @@
-//! What can go wrong with a rule of nftables, or with an element of a set or map.
+//! Mutations of rules of nftables, and of elements of sets and maps.
 
 use std::net::SocketAddr;
 
-use super::near::{another_length, neighbour, stranger};
+use super::near::{another_length, neighbour, unused};
 use super::{AnyEdit, Change, Edit, Holder, Operator, Place};
 use crate::cluster::Family;
 use crate::nftables::{
@@ -10,7 +10,7 @@ use crate::nftables::{
     print_family, print_rule,
 };
 
-/// Everything that can go wrong with tables: with the elements of their sets and maps, then with their rules, each in order.
+/// Returns all mutations of tables: of the elements of their sets and maps, then of their rules, each in order.
 pub(super) fn changes(rules: &Ruleset) -> Vec<Change> {
     let mut changes = Vec::new();
     for (table_at, table) in rules.tables.iter().enumerate() {
@@ -45,7 +45,7 @@ pub(super) fn changes(rules: &Ruleset) -> Vec<Change> {
     changes
 }
 
-/// All that can go wrong with an element.
+/// Returns all mutations of an element.
 fn of_element(table: &Table, set: &Set, element: &Element) -> Vec<(Operator, Edit<Element>)> {
     let mut edits = vec![(Operator::DroppedElement, Edit::Remove)];
     let mut replace = |operator, other: Element| edits.push((operator, Edit::Replace(Box::new(other))));
@@ -68,7 +68,7 @@ fn of_element(table: &Table, set: &Set, element: &Element) -> Vec<(Operator, Edi
     edits
 }
 
-/// All that can go wrong with the first of some rules that stand one behind the other in a table.
+/// Returns all mutations of the first of several consecutive rules.
 fn of_rule(table: &Table, rules: &[Rule]) -> Vec<(Operator, Edit<Rule>)> {
     let Some(rule) = rules.first() else { return Vec::new() };
     let mut edits = vec![(removal(rule), Edit::Remove)];
@@ -104,7 +104,7 @@ fn of_rule(table: &Table, rules: &[Rule]) -> Vec<(Operator, Edit<Rule>)> {
     edits
 }
 
-/// What it is called that a rule is not there: by what the rule does.
+/// Returns the name for removing a rule, which depends on the rule's effect.
 fn removal(rule: &Rule) -> Operator {
     match rule.statements.last() {
         Some(Statement::Mark(_)) => Operator::LostMark,
@@ -115,10 +115,10 @@ fn removal(rule: &Rule) -> Operator {
     }
 }
 
-/// Whether nft takes a rule only with this condition: a port can be translated only where the protocol is known.
+/// Whether nft accepts a rule only with this condition: translating a port requires a protocol.
 fn is_needed(rule: &Rule, at: usize) -> bool {
     let says_protocol =
-        |condition: &Condition| matches!(condition, Condition::Protocol(_) | Condition::DestinationPort(..));
+        |condition: &Condition| condition.as_protocol().is_some() || condition.as_destination_port().is_some();
     let translates = |statement: &Statement| matches!(statement, Statement::Dnat(_) | Statement::BalanceDnat(_));
     let others = rule.conditions.iter().enumerate().filter(|(other, _)| *other != at);
     rule.statements.iter().any(translates)
@@ -152,18 +152,16 @@ fn other_conditions(family: Family, condition: &Condition) -> Vec<(Operator, Con
             }
             found
         }
-        Condition::DestinationPort(protocol, port) => {
-            vec![(Operator::WrongPort, Condition::DestinationPort(*protocol, shifted(*port)))]
+        Condition::Ports { .. } => {
+            let shift = |(protocol, port)| (Operator::WrongPort, Condition::destination_port(protocol, shifted(port)));
+            condition.as_destination_port().map(shift).into_iter().collect()
         }
-        Condition::InInterface { negated: true, name } => {
-            vec![(Operator::LostNegation, Condition::InInterface { negated: false, name: name.clone() })]
+        Condition::Interfaces { output: false, by_name, negated: true, names } if names.len() == 1 => {
+            vec![(Operator::LostNegation, Condition::input(*by_name, false, names[0].clone()))]
         }
-        Condition::InInterfaceName { negated: true, name } => {
-            vec![(Operator::LostNegation, Condition::InInterfaceName { negated: false, name: name.clone() })]
-        }
-        Condition::Mark { set, bit } => vec![
-            (Operator::LostNegation, Condition::Mark { set: !set, bit: *bit }),
-            (Operator::WrongMark, Condition::Mark { set: *set, bit: bit.rotate_left(1) }),
+        Condition::Mark { negated: set, mask: bit, value: 0 } => vec![
+            (Operator::LostNegation, Condition::mark_bit(!set, *bit)),
+            (Operator::WrongMark, Condition::mark_bit(*set, bit.rotate_left(1))),
         ],
         _ => Vec::new(),
     }
@@ -212,7 +210,7 @@ fn other_verdicts(table: &Table, verdict: &Verdict) -> Vec<(Operator, Verdict)> 
     found
 }
 
-/// Of several that are chosen among: the last is not chosen but the first is twice as often; only the first is.
+/// Returns two variants of the items to choose from: the first instead of the last, so that it gets two shares; and the first only.
 fn other_shares<T: Clone>(all: &[T]) -> Vec<(Operator, Vec<T>)> {
     let [first, .., _] = all else { return Vec::new() };
     let mut twice = all.to_vec();
@@ -226,17 +224,17 @@ fn other_shares<T: Clone>(all: &[T]) -> Vec<(Operator, Vec<T>)> {
 }
 
 fn other_destinations(address: SocketAddr) -> [(Operator, SocketAddr); 2] {
-    let gone = SocketAddr::new(stranger(address.ip()), address.port());
+    let gone = SocketAddr::new(unused(address.ip()), address.port());
     let beside = SocketAddr::new(address.ip(), shifted(address.port()));
     [(Operator::StaleEndpoint, gone), (Operator::WrongTargetPort, beside)]
 }
 
-/// The next port; the last one becomes the one before.
+/// Returns the next port; the previous one for the last.
 fn shifted(port: u16) -> u16 {
     port.checked_add(1).unwrap_or(u16::MAX - 1)
 }
 
-/// The next chain in the table whose name begins as this one's does: `endpoint-`, `service-`.
+/// Returns the next chain in the table whose name has the same prefix: `endpoint-`, `service-`.
 fn sibling<'t>(table: &'t Table, chain: &str) -> Option<&'t Name> {
     let prefix = &chain[..chain.find('-')? + 1];
     let mut alike: Vec<&Name> =

@@ -1,54 +1,54 @@
-//! Kinds of mistakes.
+//! Kinds of mutations.
 
 use std::fmt;
 
-/// A kind of mistake.
+/// A kind of mutation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operator {
-    /// The rule is not there.
+    /// The rule is removed.
     DroppedRule,
-    /// An element of a set or map is not there.
+    /// An element of a set or map is removed.
     DroppedElement,
-    /// It stands behind the next one.
+    /// The rule is swapped with the next one.
     SwappedRules,
-    /// `statistic` with half of its probability; of the numbers of `numgen`, one leads where another does.
+    /// `statistic` has half of its probability; one number of `numgen` selects the endpoint of another.
     WrongProbability,
-    /// `statistic` is not there, so that the rule takes all; all numbers of `numgen` lead to the same.
+    /// `statistic` is removed, so that the rule always matches; all numbers of `numgen` select the same endpoint.
     LostProbability,
-    /// A range of addresses with another length.
+    /// A range of addresses has another prefix length.
     WrongMask,
-    /// Another port is compared.
+    /// Another port is matched.
     WrongPort,
-    /// Another address is compared.
+    /// Another address is matched.
     WrongAddress,
-    /// A `!` is not there.
+    /// A `!` is removed.
     LostNegation,
-    /// A condition is not there.
+    /// A condition is removed.
     LostCondition,
-    /// `MARK` is not there.
+    /// `MARK` is removed.
     LostMark,
-    /// Another bit is marked.
+    /// Another bit of the mark is set.
     WrongMark,
-    /// Something that the rule does beside its verdict is not done.
+    /// A statement other than the verdict is removed.
     LostStatement,
-    /// `RETURN` instead of a jump.
+    /// `RETURN` replaces a jump.
     ReturnForJump,
-    /// Another chain of the same kind is jumped to.
+    /// The jump goes to another chain of the same kind.
     WrongChain,
-    /// `MASQUERADE` is not there.
+    /// `MASQUERADE` is removed.
     MissingMasquerade,
-    /// `REJECT` is not there.
+    /// `REJECT` is removed.
     MissingReject,
-    /// `DROP` is not there.
+    /// `DROP` is removed.
     MissingDrop,
-    /// `DNAT` to an endpoint that is no more.
+    /// `DNAT` to an endpoint that no longer exists.
     StaleEndpoint,
     /// `DNAT` to another port.
     WrongTargetPort,
 }
 
 impl Operator {
-    /// The name, in words: `lost negation`.
+    /// Returns the name: `lost negation`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::DroppedRule => "dropped rule",

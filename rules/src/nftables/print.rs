@@ -229,7 +229,6 @@ fn write_condition(out: &mut String, condition: &Condition, ip: Family) {
             write_addresses(out, value);
             Ok(())
         }
-        Condition::DestinationPort(protocol, port) => write!(out, "{protocol} dport {port}"),
         Condition::Ports { protocol, side, negated, ports } => {
             let field = if *side == Side::Source { "sport" } else { "dport" };
             let protocol = protocol.map_or("th", Protocol::as_str);
@@ -240,16 +239,16 @@ fn write_condition(out: &mut String, condition: &Condition, ip: Family) {
             });
             Ok(())
         }
-        Condition::Protocol(protocol) => write!(out, "meta l4proto {protocol}"),
         Condition::Protocols { negated, numbers } => {
             let _ = write!(out, "meta l4proto {}", not(*negated));
-            several(out, numbers, |out, number| write!(out, "{number}"));
+            several(out, numbers, |out, number| match Protocol::of_number(*number) {
+                Some(protocol) => write!(out, "{protocol}"),
+                None => write!(out, "{number}"),
+            });
             Ok(())
         }
         Condition::Family(Family::Ipv4) => write!(out, "meta nfproto ipv4"),
         Condition::Family(Family::Ipv6) => write!(out, "meta nfproto ipv6"),
-        Condition::InInterface { negated, name } => write!(out, "iif {}\"{name}\"", not(*negated)),
-        Condition::InInterfaceName { negated, name } => write!(out, "iifname {}\"{name}\"", not(*negated)),
         Condition::Interfaces { output, by_name, negated, names } => {
             let word = if *output { "oif" } else { "iif" };
             let _ = write!(out, "{word}{} {}", if *by_name { "name" } else { "" }, not(*negated));
@@ -257,14 +256,10 @@ fn write_condition(out: &mut String, condition: &Condition, ip: Family) {
             Ok(())
         }
         Condition::Local(side) => write!(out, "fib {} type local", side.as_str()),
-        Condition::Mark { set, bit } => {
-            let comparison = if *set { "!=" } else { "==" };
-            write!(out, "meta mark & {bit:#010x} {comparison} 0x00000000")
-        }
-        Condition::Marked { negated, mask: u32::MAX, value } => {
+        Condition::Mark { negated, mask: u32::MAX, value } => {
             write!(out, "meta mark {}{value:#010x}", not(*negated))
         }
-        Condition::Marked { negated, mask, value } => {
+        Condition::Mark { negated, mask, value } => {
             let comparison = if *negated { "!=" } else { "==" };
             write!(out, "meta mark & {mask:#010x} {comparison} {value:#010x}")
         }
@@ -431,7 +426,7 @@ mod tests {
     #[case(60, "1m")]
     #[case(90_061, "1d1h1m1s")]
     #[case(1, "1s")]
-    fn times_are_shown_as_nft_shows_them(#[case] seconds: u32, #[case] shown: &str) {
+    fn times_are_printed_as_nft_prints_them(#[case] seconds: u32, #[case] shown: &str) {
         assert_eq!(duration(seconds), shown);
     }
 

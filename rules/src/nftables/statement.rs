@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
+use smallvec::{SmallVec, smallvec};
 
 use super::name::Name;
 use super::ranges::{self, AddressRange};
@@ -31,9 +32,7 @@ pub enum Condition {
         /// What it is compared with.
         value: Addresses,
     },
-    /// `tcp dport 80`.
-    DestinationPort(Protocol, u16),
-    /// `tcp sport { 22, 80-90 }`: any other question for ports.
+    /// `tcp dport 80`, `th sport != { 22, 80-90 }`: ports, and the protocol if it is named.
     Ports {
         /// The protocol; any that has ports for `th`.
         protocol: Option<Protocol>,
@@ -42,38 +41,23 @@ pub enum Condition {
         /// True for `!=`.
         negated: bool,
         /// The ports, at least one range.
-        ports: Vec<RangeInclusive<u16>>,
+        ports: SmallVec<[RangeInclusive<u16>; 1]>,
     },
-    /// `meta l4proto tcp`.
-    Protocol(Protocol),
-    /// `meta l4proto { icmp, 112 }`: any other question for the protocol.
+    /// `meta l4proto tcp`, `meta l4proto { icmp, 112 }`.
     Protocols {
         /// True for `!=`.
         negated: bool,
         /// The protocols' numbers, at least one.
-        numbers: Vec<u8>,
+        numbers: SmallVec<[u8; 8]>,
     },
     /// `meta nfproto ipv4`, which tables of family `inet` ask for, and what only one family has implies.
     Family(Family),
-    /// `iif "cni0"`: the interface that the packet came by. It must be there when the rule is loaded.
-    InInterface {
-        /// True for `!=`.
-        negated: bool,
-        /// The name.
-        name: Box<str>,
-    },
-    /// `iifname "cali*"`: the name of that interface, with `*` the start of it.
-    InInterfaceName {
-        /// True for `!=`.
-        negated: bool,
-        /// The name.
-        name: Box<str>,
-    },
-    /// `oifname { "eth0", "cali*" }`: any other question for an interface.
+    /// `iif "cni0"`, `oifname { "eth0", "cali*" }`: an interface.
     Interfaces {
         /// Whether it is the one that the packet leaves by.
         output: bool,
-        /// Whether a name is a pattern where it ends in `*`, as with `iifname` and `oifname`.
+        /// True for `iifname` and `oifname`, where a name that ends in `*` is a prefix. Otherwise the interface must exist when the
+        /// rule is loaded.
         by_name: bool,
         /// True for `!=`.
         negated: bool,
@@ -82,20 +66,13 @@ pub enum Condition {
     },
     /// `fib saddr type local`: one of the addresses is this machine's own.
     Local(Side),
-    /// `meta mark & 0x00004000 == 0x00000000`: whether the packet has this mark.
+    /// `meta mark & 0x00004000 == 0x00000000`: bits of the packet's mark.
     Mark {
-        /// True for `!=`: it has.
-        set: bool,
-        /// The mark's bit.
-        bit: u32,
-    },
-    /// `meta mark & 0x000000ff == 0x00000001`: any other question for the mark.
-    Marked {
         /// True for `!=`.
         negated: bool,
-        /// The bits that are looked at.
+        /// The bits to compare.
         mask: u32,
-        /// What they are.
+        /// Their value.
         value: u32,
     },
     /// `ip saddr . ip daddr . meta l4proto . th dport @set`: a set has the key that the packet makes.
@@ -110,10 +87,50 @@ impl Condition {
         Self::State { negated: false, states: vec![ConnectionState::New] }
     }
 
+    /// `tcp dport 80`.
+    pub fn destination_port(protocol: Protocol, port: u16) -> Self {
+        let ports = smallvec![port..=port];
+        Self::Ports { protocol: Some(protocol), side: Side::Destination, negated: false, ports }
+    }
+
+    /// The protocol and port of `tcp dport 80`.
+    pub fn as_destination_port(&self) -> Option<(Protocol, u16)> {
+        match self {
+            Self::Ports { protocol, side: Side::Destination, negated: false, ports } => match ports.as_slice() {
+                [range] if range.start() == range.end() => Some(((*protocol)?, *range.start())),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// `meta l4proto tcp`.
+    pub fn protocol(protocol: Protocol) -> Self {
+        Self::Protocols { negated: false, numbers: smallvec![protocol.number()] }
+    }
+
+    /// The protocol of `meta l4proto tcp`.
+    pub fn as_protocol(&self) -> Option<Protocol> {
+        match self {
+            Self::Protocols { negated: false, numbers } if numbers.len() == 1 => Protocol::of_number(numbers[0]),
+            _ => None,
+        }
+    }
+
+    /// `iif "cni0"`, or `iifname "cni0"`.
+    pub fn input(by_name: bool, negated: bool, name: impl Into<Box<str>>) -> Self {
+        Self::Interfaces { output: false, by_name, negated, names: vec![name.into()] }
+    }
+
+    /// `meta mark & 0x00004000 != 0x00000000`, or with `==` where the bit must not be set.
+    pub fn mark_bit(set: bool, bit: u32) -> Self {
+        Self::Mark { negated: set, mask: bit, value: 0 }
+    }
+
     /// Whether it compares an interface's index (`iif`, `oif`), so that the interface must exist when the rule is loaded.
     pub(crate) fn needs_interface(&self) -> bool {
         match self {
-            Self::InInterface { .. } | Self::Interfaces { by_name: false, .. } => true,
+            Self::Interfaces { by_name: false, .. } => true,
             Self::Other(text) => text.split_whitespace().any(|word| matches!(word, "iif" | "oif")),
             _ => false,
         }
@@ -208,7 +225,7 @@ impl Addresses {
 pub enum Statement {
     /// Ends the rule with a verdict.
     Verdict(Verdict),
-    /// `reject`: the sender is told, by an ICMP port unreachable where nothing else is said.
+    /// `reject`: the sender gets an error, ICMP port unreachable by default.
     Reject(RejectResponse),
     /// `ip daddr . meta l4proto . th dport vmap @map`: the verdict that a map has for the packet, if it has one.
     Lookup(Vec<LookupKey>, Name),

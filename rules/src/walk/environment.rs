@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
+use rustc_hash::FxHashMap;
 
 use super::address::{bits, masked};
-use super::hash::FastMap;
 use super::interface::Interface;
 use crate::cluster::Family;
 
@@ -24,7 +24,7 @@ pub struct Environment {
 /// The addresses that a machine takes for its own: what the kernel's table `local` holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressTable {
-    hosts: FastMap<u128, Interface>,
+    hosts: FxHashMap<u128, Interface>,
     ranges: Vec<(IpNet, Interface)>,
     broadcasts: Vec<(Ipv4Addr, Interface)>,
     /// In the order in which they were added.
@@ -35,7 +35,7 @@ impl Default for AddressTable {
     /// Those of `lo`: `127.0.0.0/8` and `::1`.
     fn default() -> Self {
         let mut table =
-            Self { hosts: FastMap::default(), ranges: Vec::new(), broadcasts: Vec::new(), assigned: Vec::new() };
+            Self { hosts: FxHashMap::default(), ranges: Vec::new(), broadcasts: Vec::new(), assigned: Vec::new() };
         let loopback = IpNet::new_assert(Ipv4Addr::new(127, 0, 0, 0).into(), 8);
         table.ranges.push((loopback, Interface::LOOPBACK));
         table.broadcasts.push((Ipv4Addr::new(127, 255, 255, 255), Interface::LOOPBACK));
@@ -114,7 +114,7 @@ pub fn address_scope(address: IpAddr) -> u8 {
 
 /// The lists of `recent`, by name. A list that is not here is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RecentLists(HashMap<Box<str>, FastMap<u128, RecentEntry>>);
+pub struct RecentLists(HashMap<Box<str>, FxHashMap<u128, RecentEntry>>);
 
 /// When packets of an address were noted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -138,7 +138,7 @@ impl RecentLists {
 
     /// Makes all entries older.
     pub fn pass(&mut self, seconds: u32) {
-        let entries = self.0.values_mut().flat_map(FastMap::values_mut);
+        let entries = self.0.values_mut().flat_map(FxHashMap::values_mut);
         entries.flat_map(|entry| &mut entry.ages).for_each(|age| *age = age.saturating_add(seconds));
     }
 

@@ -18,7 +18,6 @@ mod branch;
 mod code;
 mod connection;
 mod environment;
-mod hash;
 mod held;
 mod hook;
 mod inspect;
@@ -45,7 +44,6 @@ pub use branch::{Assumptions, Branch, By, Effect, Effects, Outcome, RejectRespon
 pub(crate) use code::Code;
 pub use connection::{Connection, Direction, SourceNat, State, Tracked, Tracking};
 pub use environment::{AddressTable, Environment, IpSet, Part, RecentEntry, RecentLists, address_scope};
-pub(crate) use hash::FastMap;
 pub(crate) use held::Held;
 pub use hook::Hook;
 pub(crate) use inspect::{Edges, Inspect, Reach, RuleEffect, Scan};

@@ -270,11 +270,10 @@ fn connection_states() -> impl Strategy<Value = Condition> {
     (any::<bool>(), states).prop_map(|(negated, states)| Condition::State { negated, states })
 }
 
-/// Those that are no single destination port of a protocol.
-fn other_ports() -> impl Strategy<Value = Condition> {
+fn nft_ports() -> impl Strategy<Value = Condition> {
     let range = (any::<u16>(), any::<u16>()).prop_map(|(a, b)| a.min(b)..=a.max(b));
-    (option::of(protocol()), side(), any::<bool>(), vec(range, 2..4))
-        .prop_map(|(protocol, side, negated, ports)| Condition::Ports { protocol, side, negated, ports })
+    (option::of(protocol()), side(), any::<bool>(), vec(range, 1..4))
+        .prop_map(|(protocol, side, negated, ports)| Condition::Ports { protocol, side, negated, ports: ports.into() })
 }
 
 fn nft_condition(family: Family) -> BoxedStrategy<Condition> {
@@ -292,15 +291,16 @@ fn nft_condition(family: Family) -> BoxedStrategy<Condition> {
         (side(), any::<bool>(), value).prop_map(|(side, negated, value)| Condition::Address { side, negated, value });
     prop_oneof![
         connection_states(),
-        other_ports(),
-        vec(140..=255_u8, 1..4).prop_map(|numbers| Condition::Protocols { negated: false, numbers }),
-        (any::<bool>(), any::<bool>(), vec(name(), 1..4)).prop_map(|(by_name, negated, names)| Condition::Interfaces {
-            output: true,
+        nft_ports(),
+        (any::<bool>(), vec(any::<u8>(), 1..4))
+            .prop_map(|(negated, numbers)| Condition::Protocols { negated, numbers: numbers.into() }),
+        (any::<[bool; 3]>(), vec(name(), 1..4)).prop_map(|([output, by_name, negated], names)| Condition::Interfaces {
+            output,
             by_name,
             negated,
             names
         }),
-        (any::<bool>(), any::<u32>(), 1..=u32::MAX).prop_map(|(negated, mask, value)| Condition::Marked {
+        (any::<bool>(), any::<u32>(), any::<u32>()).prop_map(|(negated, mask, value)| Condition::Mark {
             negated,
             mask,
             value
@@ -308,12 +308,7 @@ fn nft_condition(family: Family) -> BoxedStrategy<Condition> {
         Just(Condition::Family(family)),
         Just(Condition::Translated),
         address,
-        (protocol(), any::<u16>()).prop_map(|(protocol, port)| Condition::DestinationPort(protocol, port)),
-        protocol().prop_map(Condition::Protocol),
-        (any::<bool>(), name()).prop_map(|(negated, name)| Condition::InInterface { negated, name }),
-        (any::<bool>(), name()).prop_map(|(negated, name)| Condition::InInterfaceName { negated, name }),
         side().prop_map(Condition::Local),
-        (any::<bool>(), any::<u32>()).prop_map(|(set, bit)| Condition::Mark { set, bit }),
         (vec(key(), 2..5), set_name()).prop_map(|(key, set)| Condition::InSet(key, set)),
     ]
     .boxed()
@@ -366,7 +361,7 @@ fn ruleset() -> impl Strategy<Value = Ruleset> {
             |(mut conditions, statements, comment)| {
                 // nft knows no reset but of TCP: where a rule does not ask for that, it adds the condition.
                 if statements.contains(&Statement::Reject(RejectResponse::TcpReset)) {
-                    conditions.push(Condition::Protocol(Protocol::Tcp));
+                    conditions.push(Condition::protocol(Protocol::Tcp));
                 }
                 nftables::Rule { conditions, statements, comment }
             },

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use svclab_rules::iptables::{Nat, PortRange, RejectWith, Rule, Target};
 
 use super::super::phrases;
-use super::conditions::masked;
 
 /// What a rule does with a packet, as a fragment.
 pub(super) fn words(rule: &Rule) -> String {
@@ -21,7 +20,7 @@ pub(super) fn words(rule: &Rule) -> String {
         Target::Reject(_) => phrases::REJECTS.to_owned(),
         Target::Mark(mark) if mark.value == 0 => format!("clears the mark's bits {:#x}", mark.mask),
         Target::Mark(mark) if mark.mask == 0 => phrases::flips_mark(mark.value),
-        Target::Mark(mark) => phrases::marks(&masked(*mark)),
+        Target::Mark(mark) => phrases::marks(&mark.explain()),
         Target::Masquerade { .. } => phrases::MASQUERADES.to_owned(),
         Target::Dnat(nat) => phrases::translates_destination(&translated(nat)),
         Target::Snat(nat) => phrases::translates_source(&translated(nat)),
@@ -45,7 +44,7 @@ fn role(chain: &str) -> Option<&'static str> {
         ("KUBE-MARK-MASQ", "marks what is to be masqueraded when it leaves"),
         ("KUBE-MARK-DROP", "marks what is to be dropped"),
         ("KUBE-PROXY-FIREWALL", "load balancers' source ranges"),
-        ("KUBE-PROXY-CANARY", "tells kube-proxy that rules are gone"),
+        ("KUBE-PROXY-CANARY", "shows kube-proxy whether rules were flushed"),
         ("KUBE-FIREWALL", "drops what is marked for it"),
         ("KUBE-FORWARD", "lets service traffic be forwarded"),
         ("KUBE-SVC-", "chooses an endpoint of the service"),

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use svclab_rules::cluster::Family;
+use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::nftables::{AddressRange, Addresses, Condition, ConnectionState, LookupKey, Rule, Side, Statement};
 
 /// What a rule asks of packets, as a fragment: `of a new connection, to 10.96.0.10`. A map that it looks into is asked too.
@@ -26,7 +26,6 @@ fn one_condition(condition: &Condition) -> String {
         }
         Condition::Translated => "of a connection whose destination was translated".to_owned(),
         Condition::Address { side, negated, value } => format!("{}{} {}", not(*negated), word(*side), addresses(value)),
-        Condition::DestinationPort(protocol, port) => format!("{protocol}, to port {port}"),
         Condition::Ports { protocol, side, negated, ports } => {
             let range = |range: &RangeInclusive<u16>| match (range.start(), range.end()) {
                 (first, last) if first == last => first.to_string(),
@@ -35,23 +34,22 @@ fn one_condition(condition: &Condition) -> String {
             let protocol = protocol.map(|protocol| format!("{protocol}, ")).unwrap_or_default();
             format!("{protocol}{}{} port {}", not(*negated), word(*side), one_of(ports, range))
         }
-        Condition::Protocol(protocol) => protocol.to_string(),
         Condition::Protocols { negated, numbers } => {
-            format!("{}of protocol {}", not(*negated), one_of(numbers, ToString::to_string))
+            let name = |number: &u8| {
+                Protocol::of_number(*number).map_or_else(|| format!("protocol {number}"), |one| one.to_string())
+            };
+            format!("{}{}", not(*negated), one_of(numbers, name))
         }
         Condition::Family(Family::Ipv4) => "IPv4".to_owned(),
         Condition::Family(Family::Ipv6) => "IPv6".to_owned(),
-        Condition::InInterface { negated, name } | Condition::InInterfaceName { negated, name } => {
-            format!("{}in by {name}", not(*negated))
-        }
         Condition::Interfaces { output, negated, names, .. } => {
             let way = if *output { "out" } else { "in" };
             format!("{}{way} by {}", not(*negated), one_of(names, ToString::to_string))
         }
         Condition::Local(side) => format!("{} an address of this machine", word(*side)),
-        Condition::Mark { set, bit } => format!("{}marked {bit:#x}", not(!*set)),
-        Condition::Marked { negated, mask: u32::MAX, value } => format!("{}marked {value:#x}", not(*negated)),
-        Condition::Marked { negated, mask, value } => format!("{}marked {value:#x} under {mask:#x}", not(*negated)),
+        Condition::Mark { negated, mask: u32::MAX, value } => format!("{}marked {value:#x}", not(*negated)),
+        Condition::Mark { negated, mask, value: 0 } => format!("{}marked {mask:#x}", not(!*negated)),
+        Condition::Mark { negated, mask, value } => format!("{}marked {value:#x} under {mask:#x}", not(*negated)),
         Condition::InSet(key, set) => format!("with its {} in the set {set}", key_words(key)),
         Condition::Other(text) => format!("what `{text}` asks, which svclab does not know"),
     }

@@ -1,8 +1,6 @@
 //! Reading saved rules.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
 use svclab_rules::compare::{Finding, compare_machines};
@@ -31,15 +29,10 @@ impl Dump {
     /// Reads rules with at least one service port.
     pub(super) fn read(text: &str, path: &Path) -> Result<Self, Diagnostics> {
         Self::of(text).map_err(|errors| {
-            let diagnostic = |((line, column), message, help): Error| Diagnostic {
-                span: Span { file: path.to_owned(), line, column },
-                length: 1,
-                message,
-                help: Some(help.to_owned()),
-                also: None,
+            let diagnostic = |((line, column), message, help): Error| {
+                Diagnostic::new(Span { file: path.to_owned(), line, column }, message, help)
             };
-            let sources = BTreeMap::from([(path.to_owned(), Arc::from(text))]);
-            Diagnostics { errors: errors.into_iter().map(diagnostic).collect(), sources }
+            Diagnostics::of_text(errors.into_iter().map(diagnostic).collect(), path, text)
         })
     }
 
@@ -69,7 +62,7 @@ impl Dump {
     }
 
     /// What is inferred from the rules.
-    pub(super) fn shown(&self) -> Inferred {
+    pub(super) fn inferred(&self) -> Inferred {
         self.rules.show()
     }
 

@@ -36,16 +36,16 @@ use crate::text::{counted, one_line};
 /// What cannot be read, rules that show no Service, and services of which no lab can be built.
 pub fn from_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let dump = Dump::read(text, path)?;
-    let shown = dump.shown();
-    let surroundings = Surroundings::of(&shown);
-    let listed = objects::objects(&shown, &surroundings, dump.mode()).to_string();
+    let inferred = dump.inferred();
+    let surroundings = Surroundings::of(&inferred);
+    let listed = objects::objects(&inferred, &surroundings, dump.mode()).to_string();
     let (name, itself) = (file_name(path), own_name(path));
     let objects_name = format!("the objects assumed of {name}");
     let objects_path = itself.with_file_name(&objects_name);
     let plain = cluster(&listed, &objects_path, ProxyConfig::default())?;
     let mut written = Around::new(&plain.cluster).scenario(&objects_name);
     written["name"] = json!(format!("the rules of {}", one_line(&name)));
-    let bridge = shown.proxy.local_interface.as_deref().filter(|name| !name.ends_with(['+', '*']));
+    let bridge = inferred.proxy.local_interface.as_deref().filter(|name| !name.ends_with(['+', '*']));
     if bridge.is_some() {
         written["cluster"]["cni"] = json!("bridge");
     }
@@ -67,11 +67,11 @@ pub fn from_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let doubts: BTreeMap<String, Note> = doubts.collect();
     let left_out = doubts.values().filter(|note| note.left_out_tables().is_some());
     scenario.notes.extend(left_out.cloned());
-    let settings = settings::assume(&shown, &surroundings, &dump, &mut scenario.cluster);
-    let ports = counted(shown.ports.len(), "service port");
+    let settings = settings::assume(&inferred, &surroundings, &dump, &mut scenario.cluster);
+    let ports = counted(inferred.ports.len(), "service port");
     let mut assumptions = vec![format!("the rules, with {ports}, are those of node {HERE}")];
-    assumptions.extend(surroundings.told());
-    assumptions.extend(objects::told(&shown, dump.mode()));
+    assumptions.extend(surroundings.assumptions());
+    assumptions.extend(objects::assumptions(&inferred, dump.mode()));
     assumptions.extend(settings);
     assumptions.extend(bridge.map(|name| format!("pods are connected to a bridge {name}")));
     assumptions.extend(doubts.into_keys());

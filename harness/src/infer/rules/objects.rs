@@ -10,9 +10,9 @@ use svclab_rules::infer::{Inferred, InferredPort};
 use super::surroundings::{HERE, Machine, Surroundings, families};
 
 /// A list of the Nodes, Services and EndpointSlices.
-pub(super) fn objects(shown: &Inferred, around: &Surroundings, mode: ProxyMode) -> Value {
+pub(super) fn objects(inferred: &Inferred, around: &Surroundings, mode: ProxyMode) -> Value {
     let mut items: Vec<Value> = around.machines.iter().map(node).collect();
-    for (name, ports) in services(shown) {
+    for (name, ports) in services(inferred) {
         items.push(service(name, &ports, mode));
         items.extend(slices(name, &ports, around));
     }
@@ -20,24 +20,25 @@ pub(super) fn objects(shown: &Inferred, around: &Surroundings, mode: ProxyMode) 
 }
 
 /// What was assumed of Services, in words.
-pub(super) fn told(shown: &Inferred, mode: ProxyMode) -> Vec<String> {
-    let unnamed = shown.ports.iter().filter(|port| port.service.name.starts_with("unnamed-")).count();
-    let mut told = Vec::new();
+pub(super) fn assumptions(inferred: &Inferred, mode: ProxyMode) -> Vec<String> {
+    let unnamed = inferred.ports.iter().filter(|port| port.service.name.starts_with("unnamed-")).count();
+    let mut assumptions = Vec::new();
     if unnamed > 0 {
-        told.push(format!("names of {unnamed} service ports without a comment, from the hashes of their chains"));
+        assumptions
+            .push(format!("names of {unnamed} service ports without a comment, from the hashes of their chains"));
     }
-    if mode == ProxyMode::Nftables && shown.ports.iter().any(|port| !port.external_ips.is_empty()) {
+    if mode == ProxyMode::Nftables && inferred.ports.iter().any(|port| !port.external_ips.is_empty()) {
         let words =
             "addresses other than cluster IPs are load-balancer addresses if there is a node port, else external IPs";
-        told.push(words.to_owned());
+        assumptions.push(words.to_owned());
     }
-    told
+    assumptions
 }
 
 /// The ports of each service.
-fn services(shown: &Inferred) -> BTreeMap<&ObjectName, Vec<&InferredPort>> {
+fn services(inferred: &Inferred) -> BTreeMap<&ObjectName, Vec<&InferredPort>> {
     let mut services: BTreeMap<&ObjectName, Vec<&InferredPort>> = BTreeMap::new();
-    shown.ports.iter().for_each(|port| services.entry(&port.service).or_default().push(port));
+    inferred.ports.iter().for_each(|port| services.entry(&port.service).or_default().push(port));
     services
 }
 

@@ -11,9 +11,9 @@ use super::surroundings::{HERE, Surroundings};
 use crate::text::counted;
 
 /// Sets the configuration whose rules are the closest to the dump; returns the assumptions in words.
-pub(super) fn assume(shown: &Inferred, around: &Surroundings, dump: &Dump, cluster: &mut Cluster) -> Vec<String> {
-    cluster.proxy = read(&shown.proxy, around, dump.mode());
-    cluster.service_cidrs = shown.proxy.service_cidrs.iter().copied().collect();
+pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dump: &Dump, cluster: &mut Cluster) -> Vec<String> {
+    cluster.proxy = read(&inferred.proxy, around, dump.mode());
+    cluster.service_cidrs = inferred.proxy.service_cidrs.iter().copied().collect();
     let mut closest = differences(dump, cluster, &cluster.proxy);
     // Of releases that write the same, the newest.
     for version in Profile::kinds().rev() {
@@ -69,9 +69,9 @@ fn differences(dump: &Dump, cluster: &Cluster, proxy: &ProxyConfig) -> Option<Ve
 }
 
 /// The configuration that the rules show, of the newest release.
-fn read(shown: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> ProxyConfig {
+fn read(inferred: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> ProxyConfig {
     let newest = Profile::all().next_back().map(|profile| profile.to_string());
-    let detect_local = match (&shown.local_interface, around.node_range) {
+    let detect_local = match (&inferred.local_interface, around.node_range) {
         (Some(name), _) => match name.strip_suffix(['+', '*']) {
             Some(prefix) => DetectLocal::InterfaceNamePrefix(prefix.to_owned()),
             None => DetectLocal::BridgeInterface(name.clone()),
@@ -80,32 +80,32 @@ fn read(shown: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> ProxyC
         (None, None) => DetectLocal::ClusterCidr,
     };
     let is_usual = match mode {
-        ProxyMode::Iptables => shown.node_port_addresses.is_empty(),
+        ProxyMode::Iptables => inferred.node_port_addresses.is_empty(),
         // kube-proxy's default in this mode is the primary address of each family.
-        ProxyMode::Nftables => shown.families_on_all_addresses.is_empty() && shown.node_port_addresses.len() <= 1,
+        ProxyMode::Nftables => inferred.families_on_all_addresses.is_empty() && inferred.node_port_addresses.len() <= 1,
     };
     // A list of one family alone says nothing of the other, which has node ports on all addresses then.
     let is_everywhere = match mode {
-        ProxyMode::Iptables => !shown.families_on_all_addresses.is_empty(),
+        ProxyMode::Iptables => !inferred.families_on_all_addresses.is_empty(),
         ProxyMode::Nftables => {
-            let is_listed = |family: &Family| shown.node_port_addresses.iter().any(|ip| Family::of(*ip) == *family);
-            !Family::ALL.iter().any(is_listed) || shown.families_on_all_addresses.iter().any(is_listed)
+            let is_listed = |family: &Family| inferred.node_port_addresses.iter().any(|ip| Family::of(*ip) == *family);
+            !Family::ALL.iter().any(is_listed) || inferred.families_on_all_addresses.iter().any(is_listed)
         }
     };
-    let addresses = shown.node_port_addresses.iter().copied().map(IpNet::from);
+    let addresses = inferred.node_port_addresses.iter().copied().map(IpNet::from);
     let everywhere = ["0.0.0.0/0", "::/0"].into_iter().filter_map(|range| range.parse().ok());
     let defaults = ProxyConfig::default();
     ProxyConfig {
         mode,
         version: newest.unwrap_or(defaults.version.clone()),
         cluster_cidrs: if detect_local == DetectLocal::ClusterCidr {
-            shown.local_sources.iter().copied().collect()
+            inferred.local_sources.iter().copied().collect()
         } else {
             Vec::new()
         },
         detect_local,
-        masquerade_all: shown.masquerades_all,
-        masquerade_bit: shown.masquerade_bit.unwrap_or(defaults.masquerade_bit),
+        masquerade_all: inferred.masquerades_all,
+        masquerade_bit: inferred.masquerade_bit.unwrap_or(defaults.masquerade_bit),
         node_port_addresses: match (is_usual, is_everywhere) {
             (true, _) => Vec::new(),
             (false, true) => everywhere.collect(),

@@ -41,16 +41,16 @@ pub(super) struct Surroundings {
 
 impl Surroundings {
     /// The surroundings of rules.
-    pub(super) fn of(shown: &Inferred) -> Self {
-        let known = Known::of(shown);
-        let own = shown.proxy.node_port_addresses.iter().copied().filter(|ip| !ip.is_loopback());
+    pub(super) fn of(inferred: &Inferred) -> Self {
+        let known = Known::of(inferred);
+        let own = inferred.proxy.node_port_addresses.iter().copied().filter(|ip| !ip.is_loopback());
         let mut here = Machine { name: HERE.to_owned(), addresses: own.collect(), ranges: Vec::new() };
         let mut others: Vec<Machine> = Vec::new();
         let node_range = known.node_range();
         for family in Family::ALL {
             let mut ranges = known.ranges(family, node_range);
-            let home = known.home(&ranges, node_range.filter(|range| Family::of(range.addr()) == family));
-            here.ranges.extend(home.map(|home| ranges.remove(home)));
+            let own = known.own_range(&ranges, node_range.filter(|range| Family::of(range.addr()) == family));
+            here.ranges.extend(own.map(|own| ranges.remove(own)));
             for (number, range) in ranges.into_iter().enumerate() {
                 if others.len() <= number {
                     others.push(Machine::default());
@@ -71,7 +71,7 @@ impl Surroundings {
             }
         }
         let mut elsewhere = BTreeMap::new();
-        for family in known.lacking(shown) {
+        for family in known.lacking(inferred) {
             let taken = here.ranges.iter().chain(others.iter().flat_map(|other| &other.ranges));
             let Some(range) = free(family, &taken.copied().collect::<Vec<_>>()) else { continue };
             elsewhere.extend(range.hosts().nth(9).map(|ip| (family, ip)));
@@ -91,7 +91,7 @@ impl Surroundings {
     }
 
     /// What was assumed, in words.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(super) fn assumptions(&self) -> Vec<String> {
         let machine = |machine: &Machine| {
             let addresses = machine.addresses.iter().map(ToString::to_string);
             let known: Vec<String> =
@@ -99,17 +99,18 @@ impl Surroundings {
             if known.is_empty() { machine.name.clone() } else { format!("{} ({})", machine.name, known.join(", ")) }
         };
         let nodes: Vec<String> = self.machines.iter().map(machine).collect();
-        let mut told = vec![format!("nodes: {}", nodes.join(", "))];
+        let mut assumptions = vec![format!("nodes: {}", nodes.join(", "))];
         if self.pods > 0 {
-            told.push(format!(
+            assumptions.push(format!(
                 "{}: ready pods, each on the node whose pod range contains it",
                 counted(self.pods, "endpoint")
             ));
         }
         for ip in self.elsewhere.values() {
-            told.push(format!("endpoint {ip} on another node, for services whose endpoints are all on other nodes"));
+            assumptions
+                .push(format!("endpoint {ip} on another node, for services whose endpoints are all on other nodes"));
         }
-        told
+        assumptions
     }
 }
 
@@ -128,24 +129,28 @@ struct Known {
 }
 
 impl Known {
-    fn of(shown: &Inferred) -> Self {
-        let local_sources = shown.proxy.local_sources.clone();
+    fn of(inferred: &Inferred) -> Self {
+        let local_sources = inferred.proxy.local_sources.clone();
         let of_family = |ip: &IpAddr| {
             local_sources.iter().filter(|range| Family::of(range.addr()) == Family::of(*ip)).collect::<Vec<_>>()
         };
         let is_machine = |ip: &IpAddr| {
             let sources = of_family(ip);
-            shown.proxy.node_port_addresses.contains(ip)
+            inferred.proxy.node_port_addresses.contains(ip)
                 || !sources.is_empty() && !sources.iter().any(|range| wide(**range, Family::of(*ip)).contains(ip))
         };
-        let all =
-            shown.ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local)).map(|endpoint| endpoint.ip());
+        let all = inferred
+            .ports
+            .iter()
+            .flat_map(|port| port.endpoints.iter().chain(&port.local))
+            .map(|endpoint| endpoint.ip());
         let (machines, pods) = all.partition(is_machine);
-        let local = shown.ports.iter().flat_map(|port| &port.local).map(|endpoint| endpoint.ip());
-        let here: BTreeSet<IpAddr> = local.chain(shown.proxy.here.iter().copied()).collect();
+        let local = inferred.ports.iter().flat_map(|port| &port.local).map(|endpoint| endpoint.ip());
+        let here: BTreeSet<IpAddr> = local.chain(inferred.proxy.here.iter().copied()).collect();
         let is_local = |port: &&InferredPort| port.is_external_local || port.is_internal_local;
-        let there = shown.ports.iter().filter(is_local).flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
-        let there = there.chain(shown.proxy.elsewhere.iter().copied()).filter(|ip| !here.contains(ip)).collect();
+        let there =
+            inferred.ports.iter().filter(is_local).flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
+        let there = there.chain(inferred.proxy.elsewhere.iter().copied()).filter(|ip| !here.contains(ip)).collect();
         Self { pods, machines, here, there, local_sources }
     }
 
@@ -179,7 +184,7 @@ impl Known {
     }
 
     /// Which of several ranges is that of the rules' own node.
-    fn home(&self, ranges: &[IpNet], node_range: Option<IpNet>) -> Option<usize> {
+    fn own_range(&self, ranges: &[IpNet], node_range: Option<IpNet>) -> Option<usize> {
         let holds = |range: &IpNet, some: &BTreeSet<IpAddr>| some.iter().any(|ip| range.contains(ip));
         let own = ranges.iter().position(|range| Some(*range) == node_range);
         let with_local = || ranges.iter().position(|range| holds(range, &self.here));
@@ -188,11 +193,11 @@ impl Known {
     }
 
     /// The families in which services have endpoints on other nodes that the rules do not show.
-    fn lacking(&self, shown: &Inferred) -> BTreeSet<Family> {
+    fn lacking(&self, inferred: &Inferred) -> BTreeSet<Family> {
         let lacks = |port: &&InferredPort| {
             port.has_endpoints_elsewhere && port.endpoints.iter().all(|endpoint| self.here.contains(&endpoint.ip()))
         };
-        shown.ports.iter().filter(lacks).flat_map(families).collect()
+        inferred.ports.iter().filter(lacks).flat_map(families).collect()
     }
 }
 

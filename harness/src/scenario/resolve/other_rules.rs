@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
-use svclab_rules::iptables::evaluate::{CompileError, Mistake, Program};
+use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
 use svclab_rules::iptables::{self, Order, Parsed, RuleSet, Target};
 use svclab_rules::ruleset::{ParseError, Rules};
 
@@ -79,7 +79,7 @@ pub(crate) fn parse(text: &str, mode: ProxyMode, family: Family, install: Instal
 
 /// Checks rules, given those of earlier entries.
 pub(crate) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
-    beside(written, before, findings);
+    conflicts(written, before, findings);
     if written.mode == ProxyMode::Nftables {
         return tables::check(written, before, findings);
     }
@@ -153,7 +153,7 @@ fn chain_names(written: &Written<'_>, findings: &mut Findings) {
 }
 
 /// Checks rules against others of the same namespace and family. nftables tables do not conflict.
-fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
+fn conflicts(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     if written.is_other_tables() {
         return;
     }
@@ -167,14 +167,6 @@ fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings
         let message = format!("`install: instead` excludes other {family} rules on the same node");
         findings.wrong(written.at, message, "Merge them into one entry, or use `before` and `after`.");
     }
-}
-
-/// The language of rules, by their first words.
-pub(crate) fn language(text: &str) -> ProxyMode {
-    let words = ["table", "add", "create", "flush", "delete", "destroy", "define", "include"];
-    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
-    let is_nft = first.starts_with('{') || first.split_whitespace().next().is_some_and(|word| words.contains(&word));
-    if is_nft { ProxyMode::Nftables } else { ProxyMode::Iptables }
 }
 
 /// Rejects texts with control characters, which no iptables rule contains.
@@ -203,12 +195,12 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
         let merged = if written.alone() { Some(own.rules.clone()) } else { merged(written, all, cluster) };
         let Some(merged) = merged else { continue };
         let errors = Program::compile(&merged).err().unwrap_or_default();
-        let found = errors.iter().filter_map(|error| Some((line(error, &merged, own)?, &error.mistake)));
+        let found = errors.iter().filter_map(|error| Some((line(error, &merged, own)?, &error.kind)));
         for (line, mistake) in found.take(limits::ERRORS) {
             let help = match mistake {
                 // The first depends on the kind of iptables; the second is of no use, but can be loaded.
-                Mistake::TooDeep | Mistake::NoHook => continue,
-                Mistake::MissingChain(name) => {
+                CompileErrorKind::TooDeep | CompileErrorKind::NoHook => continue,
+                CompileErrorKind::MissingChain(name) => {
                     format!("Declare it in the same table, as `:{name} - [0:0]`, or check the name.")
                 }
                 _ => "The kernel rejects this: iptables-restore would load nothing.".to_owned(),
@@ -219,9 +211,9 @@ pub(crate) fn programs(all: &[Written<'_>], cluster: &Cluster, findings: &mut Fi
 }
 
 /// What is wrong with a rule, as the rest of a sentence about it.
-fn verb(mistake: &Mistake) -> String {
-    match mistake {
-        Mistake::Misplaced { target, place } => format!("has target {target}, which is not valid {place}"),
+fn verb(kind: &CompileErrorKind) -> String {
+    match kind {
+        CompileErrorKind::Misplaced { target, place } => format!("has target {target}, which is not valid {place}"),
         other => other.to_string(),
     }
 }

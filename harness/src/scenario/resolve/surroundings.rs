@@ -15,7 +15,7 @@ use super::nodes::{defaults, one_of, only_one};
 use super::objects::Objects;
 use super::other_rules::{self, Written};
 use super::pods;
-use crate::input::Span;
+use crate::input::{Span, language};
 use crate::scenario::model::{Host, Install, OtherRules, Place as Namespace};
 use crate::scenario::schema::{OneOrMany, RawFamily, RawHost, RawInstall, RawRules};
 use crate::yaml::At;
@@ -105,7 +105,7 @@ pub(crate) fn rules(
                 RawInstall::After => Install::After,
             };
             let text = text.replace("\r\n", "\n");
-            let (family, mode) = (family(raw.family), other_rules::language(&text));
+            let (family, mode) = (family(raw.family), language(&text));
             let parsed = other_rules::parse(&text, mode, family, install);
             let written = Written { place: place.clone(), family, mode, text, origin, install, parsed, at, start };
             other_rules::check(&written, &all, findings);

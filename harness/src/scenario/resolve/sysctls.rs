@@ -174,7 +174,7 @@ mod tests {
     #[case("ipv4.conf.all.rp_filter", false)]
     #[case("ipv4.conf.flannel/1.rp_filter", false)]
     #[case("netfilter.nf_conntrack_tcp_be_liberal", false)]
-    fn folders_are_told_from_settings(#[case] name: &str, #[case] expected: bool) {
+    fn groups_are_distinguished_from_sysctls(#[case] name: &str, #[case] expected: bool) {
         assert_eq!(is_folder(name), expected);
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The places of a scenario's first state, and some that nobody has.
+    /// The places of a scenario's first state, and some that no machine has.
     pub(crate) fn of(scenario: &Scenario) -> Self {
         let cluster = &scenario.cluster;
         let mut senders: Vec<(Vantage, Vec<IpAddr>)> =
@@ -38,7 +38,7 @@ impl Places {
             ports.extend(service.ports.iter().filter_map(|port| port.node_port));
         }
         addresses.extend(senders.iter().flat_map(|(_, own)| own));
-        let nobody = [
+        let unused = [
             "10.96.200.1",
             "10.244.1.200",
             "203.0.113.99",
@@ -49,7 +49,7 @@ impl Places {
             "fd00:10:96::c801",
             "::1",
         ];
-        addresses.extend(nobody.iter().map(|text| text.parse::<IpAddr>().expect("an address")));
+        addresses.extend(unused.iter().map(|text| text.parse::<IpAddr>().expect("an address")));
         let nodes = cluster.nodes.iter().map(|node| node.name.clone()).collect();
         let span = Span { file: scenario.file.clone(), line: 1, column: 1 };
         Self { senders, addresses, ports, nodes, span }
@@ -67,7 +67,7 @@ impl Places {
             let (from, own) = dice.pick(&self.senders);
             let address = *dice.pick(&self.addresses);
             let has_family = own.iter().any(|ip| ip.is_ipv4() == address.is_ipv4());
-            // Nobody sends to a loopback address but a process.
+            // Only a process sends to a loopback address.
             let is_odd = address.is_loopback() && matches!(from, Vantage::Pod(_) | Vantage::Host(_));
             if has_family && !is_odd {
                 return self.probe(dice, from, address);

@@ -220,15 +220,15 @@ fn condition(dice: &mut Dice, words: &Vocabulary<'_>) -> String {
             format!("-m physdev {not}{}", dice.pick(&asked))
         }
         12 => {
-            // Nobody is put on the list that is asked, and nobody asks the other: what a list knows is not predicted.
+            // No client is added to the list that is checked, and the other list is never checked: list contents are not predicted.
             let mask = if words.family == Family::Ipv4 {
                 "255.255.255.255"
             } else {
                 "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
             };
             let asked = *dice.pick(&[
-                "--rcheck --seconds 60 --name NOBODY",
-                "--update --name NOBODY",
+                "--rcheck --seconds 60 --name UNUSED",
+                "--update --name UNUSED",
                 "--set --name EVERYBODY",
             ]);
             format!("-m recent {not}{asked} --mask {mask} --{}", dice.pick(&["rsource", "rdest"]))

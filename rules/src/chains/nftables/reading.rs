@@ -146,7 +146,7 @@ impl<'a> Reading<'a> for Table<'a> {
         if self.recall(rule).is_some() {
             return None;
         }
-        let asks = rule.conditions.iter().any(|condition| !matches!(condition, Condition::Protocol(_)));
+        let asks = rule.conditions.iter().any(|condition| condition.as_protocol().is_none());
         Some(match of {
             _ if asks => Chance::Condition,
             0 | 1 => Chance::Always,

@@ -21,7 +21,7 @@ pub(crate) enum Balance<'a> {
 /// What a rule shares out, if it asks for nothing but this protocol.
 pub(crate) fn balance<'a>(rule: &'a Rule, protocol: &str) -> Option<Balance<'a>> {
     let of_protocol = match rule.conditions.as_slice() {
-        [Condition::Protocol(asked)] => asked.as_str() == protocol,
+        [asked] => asked.as_protocol().is_some_and(|asked| asked.as_str() == protocol),
         _ => false,
     };
     let text = |address: &SocketAddr| digits::socket(*address).to_string();
@@ -70,10 +70,7 @@ pub(crate) fn address(rule: &Rule, asked: Side) -> Option<IpAddr> {
 
 /// The single address and port that a rule asks for.
 pub(crate) fn frontend(rule: &Rule) -> Option<Frontend> {
-    let (protocol, port) = rule.conditions.iter().find_map(|condition| match condition {
-        Condition::DestinationPort(protocol, port) => Some((*protocol, *port)),
-        _ => None,
-    })?;
+    let (protocol, port) = rule.conditions.iter().find_map(Condition::as_destination_port)?;
     Some(Frontend { address: Some(address(rule, Side::Destination)?), port, protocol })
 }
 
@@ -134,8 +131,5 @@ pub(super) fn notes(rule: &Rule) -> Vec<Note<'_>> {
 
 /// The protocol that a rule asks for.
 pub(super) fn protocol(rule: &Rule) -> Option<Protocol> {
-    rule.conditions.iter().find_map(|condition| match condition {
-        Condition::Protocol(protocol) => Some(*protocol),
-        _ => None,
-    })
+    rule.conditions.iter().find_map(Condition::as_protocol)
 }

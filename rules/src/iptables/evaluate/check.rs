@@ -1,13 +1,13 @@
-//! What the kernel would not load by iptables-nft, or would load and never use.
+//! Rule sets that the kernel rejects from iptables-nft, and tables that no packet enters.
 
 use std::collections::HashMap;
 
 use crate::iptables::{self, ChainName, RuleSet, TableName, Target};
 use crate::walk::{Fault, Hook, Lead, faults, reached};
 
-/// A mistake in a rule set, with its place.
+/// An error in a rule set, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("table {table}{}{}: {mistake}", chain.as_ref().map(|name| format!(", chain {name}")).unwrap_or_default(),
+#[error("table {table}{}{}: {kind}", chain.as_ref().map(|name| format!(", chain {name}")).unwrap_or_default(),
     rule.map(|number| format!(", rule {number}")).unwrap_or_default())]
 pub struct CompileError {
     /// The table.
@@ -17,41 +17,41 @@ pub struct CompileError {
     /// The rule, from 1.
     pub rule: Option<usize>,
     /// What is wrong.
-    pub mistake: Mistake,
+    pub kind: CompileErrorKind,
 }
 
 /// What is wrong with a rule set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Mistake {
-    /// A rule jumps to a chain that is not there.
-    #[error("jumps to chain `{0}`, which is not there")]
+pub enum CompileErrorKind {
+    /// A rule jumps to a chain that does not exist.
+    #[error("jumps to chain `{0}`, which does not exist")]
     MissingChain(ChainName),
-    /// A rule jumps to a chain of the kernel.
-    #[error("jumps to `{0}`, which only the kernel enters")]
+    /// A rule jumps to a built-in chain.
+    #[error("jumps to built-in chain `{0}`")]
     JumpToHook(ChainName),
-    /// A rule leads back to its own chain.
-    #[error("leads back to its own chain: {}", .0.join(" → "))]
+    /// Jumps form a loop.
+    #[error("loops back to its own chain: {}", .0.join(" → "))]
     Loop(Vec<ChainName>),
-    /// Too many chains are inside of each other for nf_tables, on which iptables-nft stands; iptables-legacy sets no limit.
-    #[error("chains are more than 16 deep here, which nf_tables refuses (iptables-legacy takes them)")]
+    /// Jumps are nested too deep for nf_tables, which iptables-nft uses; iptables-legacy has no limit.
+    #[error("jumps are nested more than 16 deep, which nf_tables rejects (iptables-legacy accepts them)")]
     TooDeep,
-    /// A target that the kernel does not take in this table or at this hook.
-    #[error("{target} cannot stand {place}")]
+    /// A target that the kernel rejects in this table or at this hook.
+    #[error("{target} is not allowed {place}")]
     Misplaced {
         /// The target's name.
         target: &'static str,
         /// Where.
         place: String,
     },
-    /// A table has rules, but no packet ever enters it.
-    #[error("has rules, but none of the chains that packets enter")]
+    /// A table has rules but no built-in chain.
+    #[error("has rules but no built-in chain")]
     NoHook,
     /// A chain is declared twice.
-    #[error("stands here twice")]
+    #[error("is declared twice")]
     Twice,
 }
 
-/// Looks for mistakes.
+/// Checks all tables.
 pub(super) fn check(rules: &RuleSet) -> Result<(), Vec<CompileError>> {
     let mut errors = Vec::new();
     for table in &rules.tables {
@@ -83,28 +83,28 @@ impl<'a> Table<'a> {
         let leads = self.leads();
         for (chain, rule, fault) in faults(&leads, hooks.iter().map(|(_, chain)| *chain)) {
             let name = |chain: usize| self.table.chains[chain].name.clone();
-            let mistake = match fault {
-                Fault::Loop(chains) => Mistake::Loop(chains.into_iter().map(name).collect()),
-                Fault::TooDeep => Mistake::TooDeep,
+            let kind = match fault {
+                Fault::Loop(chains) => CompileErrorKind::Loop(chains.into_iter().map(name).collect()),
+                Fault::TooDeep => CompileErrorKind::TooDeep,
             };
-            self.error(Some(chain), Some(rule), mistake);
+            self.error(Some(chain), Some(rule), kind);
         }
         if self.errors.len() == before {
             self.check_targets(&leads, &hooks);
         }
     }
 
-    /// Where the rules of every chain lead to; all of it is there.
+    /// The chains that the rules of every chain jump to; all exist.
     fn leads(&self) -> Vec<Vec<Lead>> {
         let of_rule = |(number, rule): (usize, &iptables::Rule)| Some((number, self.positions[&**rule.next_chain()?]));
         let of_chain = |chain: &iptables::Chain| chain.rules.iter().enumerate().filter_map(of_rule).collect();
         self.table.chains.iter().map(of_chain).collect()
     }
 
-    fn error(&mut self, chain: Option<usize>, rule: Option<usize>, mistake: Mistake) {
+    fn error(&mut self, chain: Option<usize>, rule: Option<usize>, kind: CompileErrorKind) {
         let chain = chain.map(|chain| self.table.chains[chain].name.clone());
         let rule = rule.map(|rule| rule + 1);
-        self.errors.push(CompileError { table: self.table.name, chain, rule, mistake });
+        self.errors.push(CompileError { table: self.table.name, chain, rule, kind });
     }
 
     fn check_names(&mut self) {
@@ -112,18 +112,18 @@ impl<'a> Table<'a> {
         let hooks = table.name.builtin_chains();
         let entered = table.chains.iter().any(|chain| hooks.contains(&&*chain.name));
         if !entered && table.chains.iter().any(|chain| !chain.rules.is_empty()) {
-            self.error(None, None, Mistake::NoHook);
+            self.error(None, None, CompileErrorKind::NoHook);
         }
         for (position, chain) in table.chains.iter().enumerate() {
             if self.positions[&*chain.name] != position {
-                self.error(Some(position), None, Mistake::Twice);
+                self.error(Some(position), None, CompileErrorKind::Twice);
             }
             for (number, rule) in chain.rules.iter().enumerate() {
                 let Some(next) = rule.next_chain() else { continue };
                 if hooks.contains(&&**next) {
-                    self.error(Some(position), Some(number), Mistake::JumpToHook(next.clone()));
+                    self.error(Some(position), Some(number), CompileErrorKind::JumpToHook(next.clone()));
                 } else if !self.positions.contains_key(&**next) {
-                    self.error(Some(position), Some(number), Mistake::MissingChain(next.clone()));
+                    self.error(Some(position), Some(number), CompileErrorKind::MissingChain(next.clone()));
                 }
             }
         }
@@ -134,8 +134,8 @@ impl<'a> Table<'a> {
         let reached = reached(leads, hooks);
         for (position, chain) in table.chains.iter().enumerate() {
             for (number, rule) in chain.rules.iter().enumerate() {
-                let Some((name, only, allowed)) = rule.target.as_ref().and_then(restriction) else { continue };
-                let misplaced = |place: String| Mistake::Misplaced { target: name, place };
+                let Some((name, only, allowed)) = rule.target.as_ref().and_then(Target::restriction) else { continue };
+                let misplaced = |place: String| CompileErrorKind::Misplaced { target: name, place };
                 if table.name != only {
                     self.error(
                         Some(position),
@@ -151,20 +151,4 @@ impl<'a> Table<'a> {
             }
         }
     }
-}
-
-/// The only table and hooks that a target is registered for (`.table` and `.hooks` of its `struct xt_target`).
-fn restriction(target: &Target) -> Option<(&'static str, TableName, &'static [Hook])> {
-    const TO_DESTINATION: &[Hook] = &[Hook::Prerouting, Hook::Output];
-    const TO_SOURCE: &[Hook] = &[Hook::Input, Hook::Postrouting];
-    Some(match target {
-        Target::Reject(_) => ("REJECT", TableName::Filter, &[Hook::Input, Hook::Forward, Hook::Output]),
-        Target::Dnat(_) => ("DNAT", TableName::Nat, TO_DESTINATION),
-        Target::Redirect { .. } => ("REDIRECT", TableName::Nat, TO_DESTINATION),
-        Target::Snat(_) => ("SNAT", TableName::Nat, TO_SOURCE),
-        Target::Masquerade { .. } => ("MASQUERADE", TableName::Nat, &[Hook::Postrouting]),
-        Target::NoTrack { .. } => ("NOTRACK", TableName::Raw, TO_DESTINATION),
-        Target::Trace => ("TRACE", TableName::Raw, TO_DESTINATION),
-        _ => return None,
-    })
 }

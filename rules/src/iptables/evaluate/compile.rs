@@ -2,18 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::action::Action;
 use super::check::{CompileError, check};
-use super::condition::Condition;
 use super::index::Index;
 use super::lower::conditions;
 use super::program::{Code, Program, Rule};
 use crate::cluster::Family;
+use crate::iptables::matches::Condition;
+use crate::iptables::targets::Action;
 use crate::iptables::{self, Policy, RuleSet, TableName};
 use crate::walk::{DESTINATIONS, Hook, Hooked, Kind, Names, SOURCES, Span};
 
 impl Program {
-    /// Makes a rule set ready for walking.
+    /// Compiles a rule set.
     ///
     /// # Errors
     ///
@@ -32,15 +32,15 @@ impl Program {
         Ok(program)
     }
 
-    /// Makes the chains of a table ready for being entered anywhere, also where the table is a part of a whole. Of a rule that leads to
-    /// a chain that is not there, nobody can say what it does.
+    /// Compiles the chains of a table, so that each can be entered, even if the table is incomplete. The result of a rule that jumps to
+    /// a missing chain is unknown.
     pub(crate) fn of_chains(table: &iptables::Table, family: Family) -> Self {
         let mut program = Self::empty(family, Code::default());
         program.add_table(table);
         program
     }
 
-    /// The same with no way to find a rule but to go through its chain.
+    /// Compiles a rule set without indexes: rules are found by going through their chain.
     pub(super) fn without_index(rules: &RuleSet) -> Result<Self, Vec<CompileError>> {
         check(rules)?;
         let mut program = Self::empty(rules.family, Code::default());
@@ -81,7 +81,7 @@ impl Code {
         let first = self.conditions.len();
         conditions(rule, family, &mut self.conditions);
         let position = |name: &str| positions.get(name).copied();
-        let mut action = rule.target.as_ref().map_or(Action::Continue, |target| Action::of(target, position));
+        let mut action = rule.target.as_ref().map_or(Action::Continue, |target| target.compile(position));
         if action.is_inert() && !self.conditions[first..].iter().any(Condition::has_effect) {
             let all = self.conditions.len();
             self.keep_certain(first);
@@ -100,7 +100,7 @@ impl Code {
     }
 }
 
-/// When a table's chain of a hook is asked, and for what (`netfilter_ipv4.h`).
+/// The priority and type of a table's chain at a hook (`netfilter_ipv4.h`).
 fn hooked(table: TableName, hook: Hook) -> (i32, Kind) {
     let plain = Kind::Filter { reroutes: false };
     match table {
@@ -113,9 +113,8 @@ fn hooked(table: TableName, hook: Hook) -> (i32, Kind) {
     }
 }
 
-/// The chains of a table in an order in which those that a packet meets one after the other are near to each other: a
-/// chain, then those that it jumps to, each with its own. The endpoints of a service follow it, and memory is read as
-/// it lies.
+/// The chains of a table in the order in which packets traverse them: a chain, then those that it jumps to, each followed by its
+/// own. Chains that are traversed together are close in memory.
 fn order(table: &iptables::Table) -> Vec<usize> {
     let positions: HashMap<&str, usize> =
         table.chains.iter().enumerate().map(|(position, chain)| (&*chain.name, position)).collect();

@@ -2,26 +2,26 @@
 //!
 //! kube-proxy's `KUBE-SERVICES` has a rule or more for every service, each for one destination address, and
 //! `KUBE-NODEPORTS` one for every node port. A packet can match those that name its own address or port, and those that
-//! name none; the others need not be looked at.
+//! name none; the others are skipped.
 
 use smallvec::SmallVec;
 
-use super::condition::{Condition, Field, PortField};
-use crate::walk::FastMap;
+use crate::iptables::matches::{Condition, Field, PortField};
+use rustc_hash::FxHashMap;
 
 /// Chains shorter than this are gone through.
 const LONG: usize = 8;
 
-/// Positions of rules. Most addresses have few; those stand in place.
+/// Positions of rules. Most addresses have few; those need no allocation.
 type Few = SmallVec<[u32; 4]>;
 
 /// Where the rules of a chain are that can match a packet, all as positions in the program, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
     /// Rules for one destination address.
-    by_address: FastMap<u128, Few>,
+    by_address: FxHashMap<u128, Few>,
     /// Other rules for one protocol and destination port.
-    by_port: FastMap<(u8, u16), Few>,
+    by_port: FxHashMap<(u8, u16), Few>,
     /// All others.
     others: Few,
 }

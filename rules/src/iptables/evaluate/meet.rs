@@ -1,9 +1,9 @@
-//! What a rule does to a packet that meets it.
+//! The evaluation of a rule for a packet.
 
 use std::sync::Arc;
 
-use super::action::Action;
 use super::program::Code;
+use crate::iptables::targets::{Action, mark_packet};
 use crate::walk::{
     self, Assumptions, By, Destination, Evaluated, Held, Next, Outcome, Pass, RuleId, Share, Span, Step, Trace, Walker,
     bits, stop,
@@ -21,7 +21,7 @@ impl walk::Code for Code {
         }
     }
 
-    /// Asks all conditions of a rule, and carries it out where they hold.
+    /// Evaluates the conditions of a rule, and if they hold its target.
     fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, position: u32) -> Next {
         let rule = &self.rules[position as usize];
         let id = RuleId(position);
@@ -38,7 +38,7 @@ impl walk::Code for Code {
                 }
                 walker.assume(assumed);
             }
-            match walker.holds(condition, pass.environment) {
+            match condition.holds(walker, pass.environment) {
                 Held::Yes => {}
                 Held::No => return Next::Rule,
                 Held::Assuming(more) => assumed = assumed.and(more),
@@ -73,7 +73,7 @@ fn act<T: Trace>(pass: &Pass<'_, T>, walker: &mut Walker<T>, action: &Action, ru
         Action::Jump(chain) => return Next::Jump(*chain),
         Action::Goto(chain) => return Next::Goto(*chain),
         Action::Mark(change) => {
-            walker.packet.mark = (walker.packet.mark & !change.mask) ^ change.value;
+            mark_packet(walker, *change);
             return Next::Rule;
         }
         Action::Connmark(change) => {

@@ -1,4 +1,4 @@
-//! What rules do with a packet.
+//! The evaluation of rules for a packet.
 //!
 //! [`Program::compile`] turns a rule set into numbers once; [`Program::walk`] then takes a packet through one hook. The
 //! tables come in the kernel's order (`enum nf_ip_hook_priorities`): `raw`, the connection table, `mangle`, `nat` where
@@ -10,11 +10,11 @@
 //! nothing is translated.
 //!
 //! Nothing is guessed. A rule whose condition or target is not modelled ends the walk with [`Outcome::Unknown`], but
-//! only if all other conditions of it hold and it would change anything. What is assumed stands in the branch:
+//! only if all other conditions of it hold and it would change anything. A branch lists its assumptions:
 //!
 //! - translated sources keep their port where the kernel would try to keep it: the port is free;
 //! - a [`Transport`](crate::walk::Transport) is never a fragment, and `-f` never holds;
-//! - `limit` holds, `statistic --mode nth` has a counter that stands anywhere (see [`Assumptions`]).
+//! - `limit` holds, `statistic --mode nth` has a counter of unknown value (see [`Assumptions`]).
 //!
 //! ```
 //! use svclab_rules::cluster::{Family, Protocol};
@@ -39,20 +39,15 @@
 //! [`Outcome::Unknown`]: crate::walk::Outcome::Unknown
 //! [`Assumptions`]: crate::walk::Assumptions
 
-mod action;
 mod check;
 mod compile;
-mod condition;
-mod extension;
-mod facts;
-mod holds;
 mod index;
 mod inspect;
 mod lower;
 mod meet;
 mod program;
 
-pub use check::{CompileError, Mistake};
+pub use check::{CompileError, CompileErrorKind};
 pub use program::{Code, Program};
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! A rule set made ready for walking.
+//! Compiled rule sets.
 
-use super::action::Action;
-use super::condition::Condition;
 use super::index::Index;
+use crate::iptables::matches::Condition;
+use crate::iptables::targets::Action;
 use crate::walk;
 
-/// A rule set of iptables made ready for walking.
+/// A compiled rule set of iptables.
 pub type Program = walk::Program<Code>;
 
-/// What the rules of a rule set ask and do.
+/// The compiled rules of a rule set.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
     /// The rules of all chains, chain after chain.
@@ -18,7 +18,7 @@ pub struct Code {
     pub(super) indexes: Vec<Index>,
 }
 
-/// A rule: where its conditions stand, and what it does.
+/// A rule: the positions of its conditions, and its target.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) first_condition: u32,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::super::ast::{Chain, Rule};
 use super::super::chain_name::ChainHash;
-use super::super::matches::{Match, PortRange, Ports, Probability, Recent, RecentAction, Statistic};
-use super::super::target::{Nat, Target};
-use super::super::values::{ChainName, Negatable};
+use super::super::matches::{Match, Ports, Probability, Recent, RecentAction, Statistic};
+use super::super::targets::{Nat, Target};
+use super::super::values::{ChainName, Negatable, PortRange};
 use super::rule::{commented, rule};
 use super::{Generator, PortContext};
 use crate::cluster::{Family, Protocol};

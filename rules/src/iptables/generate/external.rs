@@ -4,7 +4,7 @@
 //! from outside arrives, `KUBE-FW` stands before it where a load balancer has source ranges.
 
 use super::super::ast::{Chain, Rule};
-use super::super::target::{RejectWith, Target};
+use super::super::targets::{RejectWith, Target};
 use super::super::values::{ChainName, Network};
 use super::rule::{commented, rule};
 use super::{Generator, PortContext};

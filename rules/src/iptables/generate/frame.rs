@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 
 use super::super::ast::{Chain, Rule, RuleSet, TableName};
-use super::super::matches::{Masked, Match, States};
-use super::super::target::Target;
-use super::super::values::{Negatable, Network};
+use super::super::matches::{Match, States};
+use super::super::targets::Target;
+use super::super::values::{Masked, Negatable, Network};
 use super::Generator;
 use super::rule::{commented, rule};
 use crate::cluster::Family;

@@ -1,4 +1,4 @@
-//! How traffic of this node's or cluster's pods is told from other traffic.
+//! How traffic of this node's or cluster's pods is distinguished from other traffic.
 
 use super::super::ast::Rule;
 use super::super::values::{Negatable, Network};
@@ -25,7 +25,7 @@ impl LocalDetector {
         }
     }
 
-    /// Whether pods can be told from others.
+    /// Whether pod traffic can be distinguished from other traffic.
     pub(super) fn is_implemented(&self) -> bool {
         !matches!(self, Self::None)
     }

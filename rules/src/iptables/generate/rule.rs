@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::super::ast::Rule;
-use super::super::matches::{AddressType, Masked, Match, Ports, RouteType, States};
-use super::super::target::Target;
-use super::super::values::{ChainName, Negatable, Network};
+use super::super::matches::{AddressType, Match, Ports, RouteType, States};
+use super::super::targets::Target;
+use super::super::values::{ChainName, Masked, Negatable, Network};
 use crate::cluster::Protocol;
 
 /// A rule without conditions.

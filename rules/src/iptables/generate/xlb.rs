@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::super::ast::{Chain, Rule};
 use super::super::chain_name::ChainHash;
 use super::super::matches::{AddressType, Match, Physdev, RouteType};
-use super::super::target::{RejectWith, Target};
+use super::super::targets::{RejectWith, Target};
 use super::super::values::{ChainName, Negatable};
 use super::balancing::ENDPOINT;
 use super::rule::commented;

@@ -3,7 +3,7 @@
 //! `iptables-restore` hands the words of a line to getopt, so a rule can have every option of `iptables` itself, shortened and in
 //! any place: `--modp=/tmp/x` runs a program, `--hel` prints help and loads nothing.
 
-use super::words::{Fault, Word};
+use crate::iptables::text::{Fault, Word};
 
 /// Options of iptables itself, without their hyphens, that no rule has.
 const COMMANDS: [&str; 22] = [
@@ -31,7 +31,7 @@ const COMMANDS: [&str; 22] = [
     "zero",
 ];
 
-/// Options of rules, without their hyphens. They must be written out: a shortened one is not told from a match's own.
+/// Options of rules, without their hyphens. They must be written in full: an abbreviation could be an option of a match.
 const GENERAL: [&str; 14] = [
     "destination",
     "fragments",
@@ -69,7 +69,7 @@ pub(super) fn check(line: &str, words: &[Word<'_>]) -> Result<(), Fault> {
         return Err(Fault::new(0, message));
     }
     if let Some((at, letter)) = line.char_indices().find(|(_, letter)| letter.is_control() && *letter != '\t') {
-        return Err(Fault::new(at, format!("the control character {letter:?} stands in a rule")));
+        return Err(Fault::new(at, format!("control character {letter:?} in a rule")));
     }
     // Only double quotes are quotes to it, also within a word (`add_param_to_argv` in iptables/xshared.c).
     let is_apart =
@@ -115,7 +115,7 @@ fn option(word: &Word<'_>) -> Result<(), Fault> {
         let is_named = text[1..].starts_with(char::is_alphabetic);
         return match flags.starts_with('M') {
             true => fault(format!("`{text}` names a program that iptables would run on the host")),
-            false if is_named && word.raw != text => fault(format!("the option `{text}` stands in quotes")),
+            false if is_named && word.raw != text => fault(format!("the option `{text}` is quoted")),
             false => Ok(()),
         };
     };
@@ -128,7 +128,7 @@ fn option(word: &Word<'_>) -> Result<(), Fault> {
         return fault(format!("`{text}` names {what}"));
     }
     if word.raw != text {
-        return fault(format!("the option `{text}` stands in quotes"));
+        return fault(format!("the option `{text}` is quoted"));
     }
     if GENERAL.contains(&name) || name == "dst" || OWN_OF_MATCHES.contains(&name) {
         return Ok(());
@@ -160,7 +160,7 @@ mod tests {
         "-m foo --bar \"--modprobe\" /tmp/x",
         "`--modprobe` names a program that iptables would run on the host"
     )]
-    #[case::quoted_flag("-m foo --bar \"-x\"", "the option `-x` stands in quotes")]
+    #[case::quoted_flag("-m foo --bar \"-x\"", "the option `-x` is quoted")]
     #[case::single_quotes(
         "-m comment --comment 'a -M /tmp/x b'",
         "iptables parses these quotes differently: put double quotes around a whole word"
@@ -178,7 +178,7 @@ mod tests {
     #[case::pinned_shortened("-m bpf --object=/sys/fs/bpf/x", "`--object=/sys/fs/bpf/x` names a file of the host")]
     #[case::cgroup("-m cgroup --path user.slice", "`--path` names a control group of the host")]
     #[case::library("-m ../x --y", "invalid match name `../x`")]
-    #[case::library_of_target("-j ../x --y", "`../x` is no name of a target")]
+    #[case::library_of_target("-j ../x --y", "invalid target name `../x`")]
     #[case::value_of_another(
         "-m recent --set --name --comment -M/tmp/x -j DROP",
         "iptables may take `--comment` for the value of `--name`"
@@ -187,8 +187,8 @@ mod tests {
         "-m recent --set --name --comment -j IDLETIMER --timeout 600 --label x",
         "iptables may take `--comment` for the value of `--name`"
     )]
-    #[case::value_in_quotes("-m helper \"--helper\" --log-prefix -h", "the option `--helper` stands in quotes")]
-    #[case::bell("-m comment --comment \"a\x07\"", "the control character '\\u{7}' stands in a rule")]
+    #[case::value_in_quotes("-m helper \"--helper\" --log-prefix -h", "the option `--helper` is quoted")]
+    #[case::bell("-m comment --comment \"a\x07\"", "control character '\\u{7}' in a rule")]
     fn what_reaches_beyond_a_rule_is_refused(#[case] rule: &str, #[case] expected: &str) {
         assert_eq!(parse_rule(rule, Family::Ipv4).map_err(|error| error.message), Err(expected.to_owned()));
     }

@@ -3,21 +3,17 @@
 use std::ops::Range;
 
 use super::super::ast::{Counters, Rule};
-use super::super::matches::{Match, Other};
-use super::super::target::Target;
+use super::super::matches::{Extension, Match, Other};
+use super::super::targets::{self, Target, is_known_extension, lacking};
+use super::super::text::{Fault, Given, Options, Owner, Word, split, values};
 use super::super::values::Negatable;
-use super::conditions::{Kind, condition};
 use super::guard;
-use super::options::{Given, Options, Owner};
-use super::target::{built_in, extension, lacking};
-use super::values;
-use super::words::{Fault, Word, split};
 use crate::cluster::{Family, ProtocolNumber};
 
 /// A `-m` that was read.
 struct Loaded<'a> {
     name: &'a str,
-    kind: Option<Kind>,
+    extension: Option<&'static Extension>,
 }
 
 /// Reads rules; keeps its buffers from one line to the next.
@@ -27,12 +23,13 @@ pub(super) struct RuleReader<'a> {
     /// The options; when all are read, those of the first match come first, the target's last.
     given: Vec<Given>,
     loaded: Vec<Loaded<'a>>,
-    /// Where the last match of each kind that is modelled stands, so that an option finds its match in a line of any length.
-    last_of_kind: Vec<(Kind, usize)>,
+    /// The position of the last match of each extension that is modelled, so that an option finds its match in a line of any
+    /// length.
+    last_of_extension: Vec<(&'static Extension, usize)>,
 }
 
 impl<'a> RuleReader<'a> {
-    /// Reads the conditions and the target that stand in a line from a byte on. A chain hides the target of its name.
+    /// Reads the conditions and the target of a line from a byte on. A chain hides the target of its name.
     pub(super) fn read(
         &mut self,
         line: &'a str,
@@ -43,13 +40,13 @@ impl<'a> RuleReader<'a> {
         self.words.clear();
         self.given.clear();
         self.loaded.clear();
-        self.last_of_kind.clear();
+        self.last_of_extension.clear();
         split(line, start, &mut self.words)?;
         guard::check(line, &self.words)?;
         let mut rule = Rule::default();
         let target = self.scan(&mut rule, family)?;
         rule.matches.reserve_exact(self.loaded.len());
-        // They mostly stand like this already.
+        // They are mostly in this order already.
         self.given.sort_by_key(|given| given.owner);
         let mut given = self.given.as_slice();
         for (index, loaded) in self.loaded.iter().enumerate() {
@@ -57,7 +54,7 @@ impl<'a> RuleReader<'a> {
             let (own, rest) = given.split_at(own);
             given = rest;
             let options = Options { words: &self.words, given: own, family };
-            let modelled = loaded.kind.map(|kind| condition(kind, &options)).transpose()?.flatten();
+            let modelled = loaded.extension.map(|extension| extension.parse(&options)).transpose()?.flatten();
             rule.matches.push(modelled.unwrap_or_else(|| Match::Other(other(loaded.name, &options))));
         }
         let options = Options { words: &self.words, given, family };
@@ -89,10 +86,10 @@ impl<'a> RuleReader<'a> {
             let Some(word) = self.words.get(at).filter(|word| word.is_syntax() && word.raw != "!") else {
                 let place = self.words.get(at).or(self.words.last());
                 let column = place.map_or(0, |word| word.column);
-                return Err(Fault::new(column, "an option must stand here"));
+                return Err(Fault::new(column, "expected an option"));
             };
             let (name, column) = (word.raw, word.column);
-            // A comment may look like an option: iptables takes what stands there, and shows a word without quotes.
+            // A comment may look like an option: iptables accepts it, and prints a single word without quotes.
             let arguments = if name == "--comment" { at + 2 } else { at + 1 };
             let end = self.end_of_arguments(arguments.min(self.words.len()));
             match name {
@@ -101,12 +98,12 @@ impl<'a> RuleReader<'a> {
                     if !is_extension(extension) {
                         return Err(Fault::new(self.words[at + 1].column, format!("invalid match name `{extension}`")));
                     }
-                    self.load(extension, Kind::of(extension));
+                    self.load(extension, Extension::of(extension));
                 }
                 "-j" | "--jump" | "-g" | "--goto" => {
                     let name_of_target = self.argument(at, end)?;
                     if name_of_target.contains('/') {
-                        let message = format!("`{name_of_target}` is no name of a target");
+                        let message = format!("invalid target name `{name_of_target}`");
                         return Err(Fault::new(self.words[at + 1].column, message));
                     }
                     target = Some((at + 1, matches!(name, "-g" | "--goto")));
@@ -134,7 +131,7 @@ impl<'a> RuleReader<'a> {
         match end - at {
             2 => Ok(self.words[at + 1].raw.trim_matches('"')),
             1 => Err(Fault::new(option.column, format!("`{}` needs a value", option.raw))),
-            _ => Err(Fault::new(self.words[at + 2].column, "an option must stand here")),
+            _ => Err(Fault::new(self.words[at + 2].column, "expected an option")),
         }
     }
 
@@ -145,16 +142,17 @@ impl<'a> RuleReader<'a> {
             return Ok(Owner::Target);
         }
         // One that is not modelled may have any option, but only those behind it are surely its own.
-        if let Some(index) = self.loaded.len().checked_sub(1).filter(|last| self.loaded[*last].kind.is_none()) {
+        if let Some(index) = self.loaded.len().checked_sub(1).filter(|last| self.loaded[*last].extension.is_none()) {
             return Ok(Owner::Match(index));
         }
-        let knows = |(kind, _): &&(Kind, usize)| kind.knows(name);
-        if let Some((_, index)) = self.last_of_kind.iter().filter(knows).max_by_key(|(_, index)| *index) {
+        let knows = |(extension, _): &&(&Extension, usize)| extension.knows(name);
+        if let Some((_, index)) = self.last_of_extension.iter().filter(knows).max_by_key(|(_, index)| *index) {
             return Ok(Owner::Match(*index));
         }
         let transport = rule.protocol.filter(|protocol| !protocol.negated).and_then(|p| p.value.transport());
-        if let Some(kind) = transport.map(Kind::Ports).filter(|kind| kind.knows(name)) {
-            self.load(transport.map_or("", |protocol| protocol.as_str()), Some(kind));
+        let extension = transport.and_then(|protocol| Extension::of(protocol.as_str()));
+        if let Some(extension) = extension.filter(|extension| extension.knows(name)) {
+            self.load(extension.name, Some(extension));
             return Ok(Owner::Match(self.loaded.len() - 1));
         }
         match self.loaded.len() {
@@ -164,17 +162,18 @@ impl<'a> RuleReader<'a> {
     }
 
     /// Notes a match.
-    fn load(&mut self, name: &'a str, kind: Option<Kind>) {
+    fn load(&mut self, name: &'a str, extension: Option<&'static Extension>) {
         let index = self.loaded.len();
-        match (kind, self.last_of_kind.iter_mut().find(|(known, _)| Some(*known) == kind)) {
-            (_, Some(last)) => last.1 = index,
-            (Some(kind), None) => self.last_of_kind.push((kind, index)),
-            (None, None) => {}
+        if let Some(extension) = extension {
+            match self.last_of_extension.iter_mut().find(|(known, _)| known.name == extension.name) {
+                Some(last) => last.1 = index,
+                None => self.last_of_extension.push((extension, index)),
+            }
         }
-        self.loaded.push(Loaded { name, kind });
+        self.loaded.push(Loaded { name, extension });
     }
 
-    /// An option of the rule itself, by its name, whether a `!` stands before it, and its words.
+    /// An option of the rule itself, by its name, whether it follows a `!`, and its words.
     fn general(
         &self,
         rule: &mut Rule,
@@ -195,7 +194,7 @@ impl<'a> RuleReader<'a> {
             return Ok(());
         }
         let text = self.argument(at, end)?;
-        let fault = |what: &str| Fault::new(self.words[at + 1].column, format!("`{text}` is no {what}"));
+        let fault = |what: &str| Fault::new(self.words[at + 1].column, format!("`{text}` is not a valid {what}"));
         let interface = || Some(Negatable { negated, value: Box::from(text) });
         let network = || {
             let value = values::network(text).filter(|network| network.family() == family);
@@ -217,7 +216,7 @@ impl<'a> RuleReader<'a> {
     }
 }
 
-/// Whether a match can have this name. iptables makes a library's path of it.
+/// Whether a match can have this name, which becomes part of a library's path in iptables.
 fn is_extension(name: &str) -> bool {
     name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter))
 }
@@ -238,10 +237,10 @@ fn is_general(name: &str) -> bool {
     )
 }
 
-/// What is known of a target before its options are read.
+/// The kind of a target's name, before its options are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// It stands behind `-g`.
+    /// It follows `-g`.
     Goto,
     /// It has the name of a chain.
     Chain,
@@ -254,7 +253,7 @@ fn target_of(word: &Word<'_>, next: Next, options: &Options<'_>) -> Result<Targe
     if next == Next::Goto {
         return Ok(Target::Goto(name.into()));
     }
-    if let Some(target) = built_in(name) {
+    if let Some(target) = targets::built_in(name) {
         return Ok(target);
     }
     if next == Next::Chain && options.is_empty() {
@@ -264,10 +263,10 @@ fn target_of(word: &Word<'_>, next: Next, options: &Options<'_>) -> Result<Targe
         let (one_of, required) = (if required.len() > 1 { "one of " } else { "" }, required.join("`, `"));
         return Err(Fault::new(word.column, format!("the target `{name}` needs {one_of}`{required}`")));
     }
-    if let Some(target) = extension(name, options)? {
+    if let Some(target) = targets::parse(name, options)? {
         return Ok(target);
     }
-    if options.is_empty() && !super::target::is_known_extension(name) {
+    if options.is_empty() && !is_known_extension(name) {
         return Ok(Target::Jump(name.into()));
     }
     Ok(Target::Other(other(name, options)))
@@ -282,19 +281,19 @@ fn other(name: &str, options: &Options<'_>) -> Box<Other> {
 mod tests {
     use super::*;
 
-    /// The longest line is read as many short ones are: what is looked through for an option grows with the kinds of
-    /// matches, not with the line, and each option is looked at for one match.
+    /// The longest line is read in linear time: the search for an option grows with the extensions, not with the line, and each option
+    /// is looked up for one match.
     #[test]
-    fn what_is_looked_through_does_not_grow_with_the_line() {
+    fn the_search_for_an_option_does_not_grow_with_the_line() {
         let mut looked = Vec::new();
         for count in [10, 150] {
             let line =
-                "-m comment --comment x -m mark --mark 0x1 -m nobody --knows it ".repeat(count) + "--mark 0x2 -j X";
+                "-m comment --comment x -m mark --mark 0x1 -m unknown --option x ".repeat(count) + "--mark 0x2 -j X";
             let mut reader = RuleReader::default();
             let rule = reader.read(&line, 0, Family::Ipv4, |_| false);
             assert_eq!(rule.map(|rule| rule.matches.len()), Ok(3 * count));
             assert!(reader.given.is_sorted_by_key(|given| given.owner));
-            looked.push((reader.last_of_kind.len(), reader.given.len() - 3 * count));
+            looked.push((reader.last_of_extension.len(), reader.given.len() - 3 * count));
         }
         assert_eq!(looked, [(2, 1); 2]);
     }

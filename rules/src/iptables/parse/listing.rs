@@ -5,20 +5,14 @@
 //! modelled. Probabilities have eleven digits, as in `iptables-save`, from which the 31 bits follow exactly. (iptables
 //! before 1.4.20 showed six, which leave thousands of thresholds open.)
 
-mod action;
-mod condition;
 mod unfold;
 
-use std::net::IpAddr;
-
 use super::super::ast::{Chain, Policy, Rule, RuleSet, TableName};
-use super::super::matches::{Match, Other, PortRange, Ports, Probability, Recent, RecentAction, Statistic, TcpFlags};
-use super::super::target::{Nat, Target};
+use super::super::matches::{Match, Other, Probability, Statistic, parse_listed};
+use super::super::targets::{Listed, Nat, Target};
+use super::super::text::values;
 use super::super::values::Negatable;
-use super::values;
-use crate::cluster::{Family, Protocol, ProtocolNumber};
-use action::Action;
-use condition::condition;
+use crate::cluster::{Family, ProtocolNumber};
 
 /// Digits behind the point from which a threshold of 31 bits follows.
 const EXACT_DIGITS: usize = 10;
@@ -34,8 +28,8 @@ pub struct Listing {
     pub cut: Option<usize>,
 }
 
-/// Reads the chains of a listing, and leaves out what stands between them: prompts, prose, empty lines. Lines may have been joined. A chain that is listed
-/// again counts where it has more rules than before. `None` where there is no chain.
+/// Reads the chains of a listing, and skips everything else: prompts, prose, empty lines. Lines may have been joined. A chain that is listed
+/// again counts where it has more rules than before. `None` if there is no chain.
 pub fn parse_listing(text: &str) -> Option<Listing> {
     let mut reader = Reader { chains: Vec::new(), columns: Columns::default(), short_digits: None, cut: None };
     for (number, line) in (1..).zip(text.lines()) {
@@ -88,7 +82,7 @@ impl Columns {
         Self { numbers: has("num"), counters: has("pkts"), interfaces: has("in") }
     }
 
-    /// How many words stand before a rule's target.
+    /// The number of words before a rule's target.
     fn before_target(self) -> usize {
         usize::from(self.numbers) + 2 * usize::from(self.counters)
     }
@@ -165,7 +159,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// None where the words are no rule.
+    /// None where the words are not a rule.
     fn split(words: &'a [&'a str], columns: Columns) -> Option<Self> {
         let words = words.get(columns.before_target()..).filter(|words| words.len() >= 3)?;
         // A rule without a target has nothing in its column, and the lack of an option is shown by `--` in IPv4 alone.
@@ -185,7 +179,7 @@ impl<'a> Row<'a> {
         Some(Row { target, protocol, interfaces, source, destination, words })
     }
 
-    /// Whether the words, which are no whole row, begin as one does.
+    /// Whether the words are the start of a row.
     fn is_begun(words: &[&str], columns: Columns) -> bool {
         let words = words.get(columns.before_target()..).unwrap_or_default();
         matches!(words, [protocol, option, ..] | [_, protocol, option, ..] if is_protocol(protocol) && is_option(option))
@@ -200,7 +194,7 @@ impl<'a> Row<'a> {
             words: self.words,
             rule: &mut rule,
             target: self.target,
-            action: Action::default(),
+            action: Listed::default(),
             is_known: true,
             is_cut: false,
             short_digits,
@@ -259,7 +253,7 @@ struct Words<'a, 'r> {
     rule: &'r mut Rule,
     /// The name of the rule's target, and what is said of it.
     target: Option<&'a str>,
-    action: Action,
+    action: Listed,
     /// Whether all words were understood, and whether the last ones are the beginning of something.
     is_known: bool,
     is_cut: bool,
@@ -269,102 +263,35 @@ struct Words<'a, 'r> {
 impl Words<'_, '_> {
     fn read(&mut self) {
         while let [word, rest @ ..] = self.words {
-            let taken = self.extension(word, rest).unwrap_or_else(|| {
+            let taken = self.extension().unwrap_or_else(|| {
                 self.is_known = false;
                 self.is_cut |= is_begun(word, rest);
                 self.unknown(word);
-                0
+                1
             });
-            self.words = rest.get(taken..).unwrap_or_default();
+            self.words = self.words.get(taken..).unwrap_or_default();
         }
     }
 
-    /// Reads what begins with a word, and tells how many words more were taken; none where it is not known.
-    fn extension(&mut self, word: &str, rest: &[&str]) -> Option<usize> {
-        let protocol = word.parse::<Protocol>().ok();
-        match (word, rest) {
-            ("/*", _) => {
-                let end = rest.iter().position(|word| *word == "*/")?;
-                self.rule.matches.push(Match::Comment(rest[..end].join(" ").into()));
-                Some(end + 1)
-            }
-            ("statistic", ["mode", "random", "probability", number, ..]) => {
-                self.probability(number, false)?;
-                Some(4)
-            }
-            ("statistic", ["mode", "random", "!", "probability", number, ..]) => {
-                self.probability(number, true)?;
-                Some(5)
-            }
-            ("recent:", _) => self.recent(rest, false),
-            ("!", ["recent:", rest @ ..]) => self.recent(rest, true).map(|taken| taken + 1),
-            _ if protocol.is_some() => self.ports(protocol?, rest),
-            _ => {
-                let words = self.words;
-                if let Some((condition, length)) = condition(words) {
-                    self.rule.matches.push(condition);
-                    return Some(length - 1);
-                }
-                self.action.read(self.target, words).map(|length| length - 1)
-            }
+    /// Reads the match or the words for the target that come next. Returns the number of words; none where they are not known.
+    fn extension(&mut self) -> Option<usize> {
+        let Some((found, length)) = parse_listed(self.words) else {
+            return self.action.read(self.target, self.words);
+        };
+        if let Match::Statistic(Statistic::Random(probability)) = found {
+            self.check_digits(self.words[length - 1], probability.value);
         }
+        self.rule.matches.push(found);
+        Some(length)
     }
 
-    fn probability(&mut self, number: &str, negated: bool) -> Option<()> {
-        let probability = Probability::from_number(number.parse().ok()?)?;
+    /// Notes a probability of which too few digits are listed to find its threshold.
+    fn check_digits(&mut self, number: &str, probability: Probability) {
         let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
         let follows = digits >= EXACT_DIGITS || probability.threshold().trailing_zeros() >= 24;
         if !follows {
             *self.short_digits = Some(self.short_digits.map_or(digits, |short| short.min(digits)));
         }
-        self.rule.matches.push(Match::Statistic(Statistic::Random(Negatable { negated, value: probability })));
-        Some(())
-    }
-
-    /// `tcp dpt:80`, `udp spts:1000:2000 dpt:!53`, `tcp flags:0x17/0x02`; a protocol alone says that the header is there.
-    fn ports(&mut self, protocol: Protocol, words: &[&str]) -> Option<usize> {
-        let mut ports = Ports::any(protocol);
-        let mut taken = 0;
-        while let Some((side, text)) = words.get(taken).and_then(|word| word.split_once(':')) {
-            let (negated, text) = text.strip_prefix('!').map_or((false, text), |text| (true, text));
-            match side {
-                "dpt" | "dpts" => ports.destination = Some(Negatable { negated, value: range(text)? }),
-                "spt" | "spts" => ports.source = Some(Negatable { negated, value: range(text)? }),
-                "flags" => ports.flags = Some(Negatable { negated, value: flags(text)? }),
-                _ => break,
-            }
-            taken += 1;
-        }
-        self.rule.matches.push(Match::Ports(ports));
-        Some(taken)
-    }
-
-    /// `recent: CHECK seconds: 10800 reap name: NAME side: source mask: 255.255.255.255`.
-    fn recent(&mut self, words: &[&str], negated: bool) -> Option<usize> {
-        let action = match *words.first()? {
-            "SET" => RecentAction::Set,
-            "CHECK" => RecentAction::Check,
-            "UPDATE" => RecentAction::Update,
-            "REMOVE" => RecentAction::Remove,
-            _ => return None,
-        };
-        let at = |key: &str| words.iter().position(|word| *word == key);
-        let value = |key: &str| at(key).and_then(|at| words.get(at + 1)).copied();
-        let mask = value("mask:").and_then(|mask| mask.parse().ok());
-        // `--name` takes no option for a name, and rules are saved without quotes around it.
-        let name = value("name:").filter(|name| !name.starts_with(['-', '!']) && !name.contains(['"', '\'', '\\']))?;
-        self.rule.matches.push(Match::Recent(Box::new(Recent {
-            action: Negatable { negated, value: action },
-            seconds: value("seconds:").and_then(|seconds| seconds.parse().ok()),
-            reap: words.contains(&"reap"),
-            hit_count: value("hit_count:").and_then(|count| count.parse().ok()),
-            same_ttl: words.contains(&"TTL-Match"),
-            name: name.into(),
-            mask: mask.unwrap_or(IpAddr::from([255; 4])),
-            destination: value("side:") == Some("dest"),
-        })));
-        let last = at("mask:").or_else(|| at("side:")).or_else(|| at("name:"));
-        Some(last.map_or(1, |at| at + 2))
     }
 
     /// A source or destination; all where it is `anywhere`.
@@ -391,46 +318,6 @@ impl Words<'_, '_> {
     fn unknown(&mut self, word: &str) {
         self.rule.matches.push(Match::Other(Box::new(Other { name: "listing".into(), text: word.into() })));
     }
-}
-
-/// `80`, `http`, `1000:2000`.
-fn range(text: &str) -> Option<PortRange> {
-    let (first, last) = text.split_once(':').unwrap_or((text, text));
-    Some(PortRange { first: port(first)?, last: port(last)? })
-}
-
-/// `0x17/0x02`, or without `-n` `FIN,SYN,RST,ACK/SYN`.
-fn flags(text: &str) -> Option<TcpFlags> {
-    let (mask, set) = text.split_once('/')?;
-    let bits = |text: &str| match text.starts_with("0x") {
-        true => u8::try_from(values::number(text)?).ok(),
-        false => values::tcp_flags(text),
-    };
-    Some(TcpFlags { mask: bits(mask)?, set: bits(set)? })
-}
-
-/// A port by its number, or by the name that a listing without `-n` has for it in `/etc/services`, of those that Services often have.
-fn port(text: &str) -> Option<u16> {
-    const NAMES: [(&str, u16); 16] = [
-        ("http", 80),
-        ("https", 443),
-        ("domain", 53),
-        ("http-alt", 8080),
-        ("webcache", 8080),
-        ("ssh", 22),
-        ("smtp", 25),
-        ("ntp", 123),
-        ("imap2", 143),
-        ("ldap", 389),
-        ("mysql", 3306),
-        ("postgresql", 5432),
-        ("amqp", 5672),
-        ("sip", 5060),
-        ("redis", 6379),
-        ("git", 9418),
-    ];
-    let known = NAMES.iter().find(|(name, _)| *name == text);
-    known.map_or_else(|| text.parse().ok(), |(_, number)| Some(*number))
 }
 
 #[cfg(test)]

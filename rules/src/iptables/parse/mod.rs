@@ -1,21 +1,16 @@
 //! Rule text read back: what `iptables-save` shows, with counters or without, and what `iptables-restore` takes.
 
-mod conditions;
 mod guard;
 mod line;
 mod listing;
-mod options;
-mod target;
-pub(super) mod values;
-mod words;
 
 use std::collections::HashMap;
 
 pub use self::guard::LONGEST_LINE;
 use self::line::RuleReader;
 pub use self::listing::{Listing, parse_listing};
-use self::words::Fault;
 use super::ast::{Chain, Counters, Policy, Rule, RuleSet, Table, TableName};
+use super::text::Fault;
 use super::values::ChainName;
 use crate::cluster::Family;
 
@@ -101,7 +96,7 @@ pub fn parse_either_family(text: &str) -> Result<Parsed, Vec<ParseError>> {
         .or_else(|ipv4| parse(text, Family::Ipv6).map_err(|ipv6| if ipv6.len() < ipv4.len() { ipv6 } else { ipv4 }))
 }
 
-/// Reads the conditions and target of one rule, as they stand behind `-A CHAIN`. No chain is taken to have the name of a target.
+/// Reads the conditions and target of one rule: the text after `-A CHAIN`. No chain is assumed to have the name of a target.
 ///
 /// # Errors
 ///
@@ -188,7 +183,7 @@ impl<'a> Document<'a> {
         if let Some(known) = self.rules.tables.iter().position(|table| table.name == name) {
             self.table = Some(known);
             let message = format!(
-                "table `{name}` stands here twice: iptables-restore empties it here, and keeps only what follows"
+                "table `{name}` is declared twice: iptables-restore empties it here, and keeps only what follows"
             );
             return Err(Fault::new(column, message));
         }
@@ -208,7 +203,7 @@ impl<'a> Document<'a> {
         let policy = policy_of(policy).ok_or_else(|| Fault::new(column, format!("unknown policy `{policy}`")))?;
         let counters = words.next().and_then(|word| counters_of(word.trim_matches(['[', ']'])));
         if let Some(more) = words.next() {
-            return Err(Fault::new(column, format!("`{more}` stands behind the counters of a chain")));
+            return Err(Fault::new(column, format!("unexpected `{more}` after the counters of a chain")));
         }
         let chain = self.chain_or_new(name, column)?;
         chain.policy = policy;
@@ -241,7 +236,7 @@ impl<'a> Document<'a> {
                 self.add(number, place, line, column, Some(position), counters)
             }
             "-N" | "--new-chain" | "-F" | "--flush" | "-X" | "--delete-chain" if !after.trim().is_empty() => {
-                Err(Fault::new(after_column, format!("nothing may stand behind `{command} {chain}`")))
+                Err(Fault::new(after_column, format!("unexpected words after `{command} {chain}`")))
             }
             "-N" | "--new-chain" => self.chain_or_new(chain, chain_column).map(|_| ()),
             "-P" | "--policy" => {

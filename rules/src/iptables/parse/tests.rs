@@ -118,28 +118,32 @@ fn commands_of_restore_are_carried_out() {
 #[rstest]
 #[case::no_table("-A INPUT -j ACCEPT", 1, "outside of a table: a line `*filter` or the like must come first")]
 #[case::no_chain("*filter\n-A NOWHERE -j ACCEPT", 4, "chain `NOWHERE` is not declared")]
-#[case::port("*filter\n-A INPUT -p tcp -m tcp --dport 70000 -j DROP", 32, "`70000` is no port or range of ports")]
-#[case::address("*filter\n-A INPUT -s 10.0.0.256 -j DROP", 13, "`10.0.0.256` is no IPv4 address or range")]
-#[case::other_family("*filter\n-A INPUT -s fd00::/8 -j DROP", 13, "`fd00::/8` is no IPv4 address or range")]
+#[case::port(
+    "*filter\n-A INPUT -p tcp -m tcp --dport 70000 -j DROP",
+    32,
+    "`70000` is not a valid port or range of ports"
+)]
+#[case::address("*filter\n-A INPUT -s 10.0.0.256 -j DROP", 13, "`10.0.0.256` is not a valid IPv4 address or range")]
+#[case::other_family("*filter\n-A INPUT -s fd00::/8 -j DROP", 13, "`fd00::/8` is not a valid IPv4 address or range")]
 #[case::other_family_of_nat(
     "*nat\n-A OUTPUT -j DNAT --to-destination [fd00::1]:80",
     36,
-    "`[fd00::1]:80` is no IPv4 address, port or range of them"
+    "`[fd00::1]:80` is not a valid IPv4 address, port or range of them"
 )]
 #[case::option("*filter\n-A INPUT --bogus 1", 10, "unknown option `--bogus`")]
 #[case::value("*filter\n-A INPUT -s", 10, "`-s` needs a value")]
-#[case::stray("*filter\n-A INPUT oops -j DROP", 10, "an option must stand here")]
+#[case::stray("*filter\n-A INPUT oops -j DROP", 10, "expected an option")]
 #[case::quote("*filter\n-A INPUT -m comment --comment \"open", 31, "a quote without its end")]
 #[case::table("*fitler", 2, "unknown table `fitler`")]
 #[case::command("*filter\n-D INPUT -j DROP", 1, "unknown command `-D`")]
 #[case::probability(
     "*filter\n-A INPUT -m statistic --mode random --probability 1.5 -j DROP",
     51,
-    "`1.5` is no probability from 0 to 1"
+    "`1.5` is not a valid probability from 0 to 1"
 )]
 fn mistakes_are_told_with_their_place(#[case] text: &str, #[case] column: usize, #[case] message: &str) {
     let mut errors = parse(text, Family::Ipv4).unwrap_err();
-    // That these texts end with their mistake is told as well.
+    // These texts end early, which is reported as well.
     errors.retain(|error| !error.message.contains("is not ended"));
     assert_eq!(errors.len(), 1);
     assert_eq!((errors[0].column, errors[0].message.as_str()), (column, message));
@@ -157,7 +161,7 @@ fn all_mistakes_of_a_document_are_told() {
 #[case::cut("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j DROP\n", 3, "table `filter` is not ended")]
 #[case::two("*nat\n*filter\nCOMMIT\n", 2, "table `nat` is not ended")]
 #[case::twice("*nat\nCOMMIT\nCOMMIT\n", 3, "outside of a table")]
-#[case::again("*filter\nCOMMIT\n*nat\nCOMMIT\n*filter\nCOMMIT\n", 5, "table `filter` stands here twice")]
+#[case::again("*filter\nCOMMIT\n*nat\nCOMMIT\n*filter\nCOMMIT\n", 5, "table `filter` is declared twice")]
 fn tables_are_ended_once(#[case] text: &str, #[case] line: usize, #[case] message: &str) {
     let errors = parse(text, Family::Ipv4).unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");

@@ -1,4 +1,4 @@
-//! What the kernel would not load, or would load and never use.
+//! Tables that the kernel rejects, and tables that no packet enters.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,9 +9,9 @@ use crate::nftables::print::family as word;
 use crate::nftables::{Addresses, Condition, Datatype, LookupKey, Name, Rule, Set, Statement, Table, Verdict};
 use crate::walk::{Fault, Hook, Hooks, Lead, faults, reached};
 
-/// A mistake in tables, with its place.
+/// An error in tables, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("table {} {table}{part}: {mistake}", word(*.family))]
+#[error("table {} {table}{part}: {kind}", word(*.family))]
 pub struct CompileError {
     /// The table's family.
     pub family: Family,
@@ -20,7 +20,7 @@ pub struct CompileError {
     /// What of it.
     pub part: Part,
     /// What is wrong.
-    pub mistake: Mistake,
+    pub kind: CompileErrorKind,
 }
 
 /// A part of a table.
@@ -49,18 +49,18 @@ impl fmt::Display for Part {
 
 /// What is wrong with tables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Mistake {
-    /// A rule or an element leads to a chain that is not there.
-    #[error("leads to chain `{0}`, which is not there")]
+pub enum CompileErrorKind {
+    /// A rule or an element jumps to a chain that does not exist.
+    #[error("jumps to chain `{0}`, which does not exist")]
     MissingChain(Name),
-    /// A rule or an element leads to a chain that a hook has.
-    #[error("leads to `{0}`, which only the kernel enters")]
+    /// A rule or an element jumps to a base chain.
+    #[error("jumps to base chain `{0}`")]
     JumpToHook(Name),
-    /// A rule names a set or map that is not there.
-    #[error("looks into `{0}`, which is not there")]
+    /// A rule refers to a set or map that does not exist.
+    #[error("refers to set `{0}`, which does not exist")]
     MissingSet(Name),
-    /// A rule looks into a set with a key of other types than the set has.
-    #[error("looks into `{set}` with a key of type {made}, but its keys are of type {wanted}")]
+    /// A rule looks up a set with a key of another type.
+    #[error("looks up set `{set}` with a key of type {made}, but its keys are of type {wanted}")]
     OtherKey {
         /// The set.
         set: Name,
@@ -69,29 +69,29 @@ pub enum Mistake {
         /// Those of the set.
         wanted: String,
     },
-    /// A rule leads back to its own chain.
-    #[error("leads back to its own chain: {}", .0.iter().map(|name| &**name).collect::<Vec<_>>().join(" → "))]
+    /// Jumps form a loop.
+    #[error("loops back to its own chain: {}", .0.iter().map(|name| &**name).collect::<Vec<_>>().join(" → "))]
     Loop(Vec<Name>),
-    /// Too many chains are inside of each other.
-    #[error("chains are more than 16 deep here, which the kernel refuses")]
+    /// Jumps are nested too deep.
+    #[error("jumps are nested more than 16 deep, which the kernel rejects")]
     TooDeep,
-    /// A statement that the kernel does not take at this hook.
-    #[error("{statement} cannot stand {place}")]
+    /// A statement that the kernel rejects at this hook.
+    #[error("{statement} is not allowed {place}")]
     Misplaced {
         /// The statement.
         statement: &'static str,
         /// Where.
         place: String,
     },
-    /// A table has rules, but no packet ever enters it.
-    #[error("has rules, but no chain that a hook has")]
+    /// A table has rules but no base chain.
+    #[error("has rules but no base chain")]
     NoHook,
     /// A name is used twice.
-    #[error("stands here twice")]
+    #[error("is declared twice")]
     Twice,
 }
 
-/// Looks for mistakes in the tables of a family.
+/// Checks the tables of a family.
 pub(super) fn check<'a>(tables: impl Iterator<Item = &'a Table>) -> Result<(), Vec<CompileError>> {
     let mut errors = Vec::new();
     for table in tables {
@@ -114,9 +114,9 @@ impl<'a> Check<'a> {
         Self { table, chains, sets, errors }
     }
 
-    fn error(&mut self, part: Part, mistake: Mistake) {
+    fn error(&mut self, part: Part, kind: CompileErrorKind) {
         let table = self.table;
-        self.errors.push(CompileError { family: table.family, table: table.name.clone(), part, mistake });
+        self.errors.push(CompileError { family: table.family, table: table.name.clone(), part, kind });
     }
 
     fn rule(&self, chain: usize, rule: usize) -> Part {
@@ -136,11 +136,11 @@ impl<'a> Check<'a> {
         let leads = self.leads();
         for (chain, rule, fault) in faults(&leads, hooks.iter().map(|(_, chain)| *chain)) {
             let name = |chain: usize| table.chains[chain].name.clone();
-            let mistake = match fault {
-                Fault::Loop(chains) => Mistake::Loop(chains.into_iter().map(name).collect()),
-                Fault::TooDeep => Mistake::TooDeep,
+            let kind = match fault {
+                Fault::Loop(chains) => CompileErrorKind::Loop(chains.into_iter().map(name).collect()),
+                Fault::TooDeep => CompileErrorKind::TooDeep,
             };
-            self.error(self.rule(chain, rule), mistake);
+            self.error(self.rule(chain, rule), kind);
         }
         if self.errors.len() == before {
             let of_filter = |(_, chain): &&(Hook, usize)| table.chains[*chain].base.is_some_and(|base| !base.nat);
@@ -154,21 +154,21 @@ impl<'a> Check<'a> {
         if table.chains.iter().all(|chain| chain.base.is_none())
             && table.chains.iter().any(|chain| !chain.rules.is_empty())
         {
-            self.error(Part::Table, Mistake::NoHook);
+            self.error(Part::Table, CompileErrorKind::NoHook);
         }
         for (position, chain) in table.chains.iter().enumerate() {
             if self.chains[&*chain.name] != position {
-                self.error(Part::Chain(chain.name.clone()), Mistake::Twice);
+                self.error(Part::Chain(chain.name.clone()), CompileErrorKind::Twice);
             }
         }
         for set in &table.sets {
             if !std::ptr::eq(self.sets[&*set.name], set) {
-                self.error(Part::Set(set.name.clone()), Mistake::Twice);
+                self.error(Part::Set(set.name.clone()), CompileErrorKind::Twice);
             }
         }
     }
 
-    /// Looks whether all that rules and elements name is there.
+    /// Checks that the chains, sets and maps that rules and elements name exist.
     fn check_targets(&mut self) {
         let table = self.table;
         for (position, chain) in table.chains.iter().enumerate() {
@@ -190,8 +190,8 @@ impl<'a> Check<'a> {
 
     fn check_chain(&mut self, here: Part, name: &Name) {
         match self.chains.get(&**name).map(|position| &self.table.chains[*position]) {
-            None => self.error(here, Mistake::MissingChain(name.clone())),
-            Some(chain) if chain.base.is_some() => self.error(here, Mistake::JumpToHook(name.clone())),
+            None => self.error(here, CompileErrorKind::MissingChain(name.clone())),
+            Some(chain) if chain.base.is_some() => self.error(here, CompileErrorKind::JumpToHook(name.clone())),
             Some(_) => {}
         }
     }
@@ -199,10 +199,11 @@ impl<'a> Check<'a> {
     fn check_set(&mut self, here: Part, name: &Name, key: &[LookupKey]) {
         let made = types(key, self.table.family);
         match self.sets.get(&**name) {
-            None => self.error(here, Mistake::MissingSet(name.clone())),
+            None => self.error(here, CompileErrorKind::MissingSet(name.clone())),
             Some(set) if set.key != made => {
-                let mistake = Mistake::OtherKey { set: name.clone(), made: words(&made), wanted: words(&set.key) };
-                self.error(here, mistake);
+                let kind =
+                    CompileErrorKind::OtherKey { set: name.clone(), made: words(&made), wanted: words(&set.key) };
+                self.error(here, kind);
             }
             Some(_) => {}
         }
@@ -236,12 +237,12 @@ impl<'a> Check<'a> {
                     let wrong: Vec<String> =
                         reached[position].without(allowed).map(|hook| format!("at {}", hook.lowercase())).collect();
                     let place = if wrong.is_empty() && needs_nat && filtering[position].without(&[]).next().is_some() {
-                        "in a chain that one of type filter leads to".to_owned()
+                        "in a chain that a filter chain jumps to".to_owned()
                     } else {
                         wrong.join(" or ")
                     };
                     if !place.is_empty() {
-                        self.error(self.rule(position, number), Mistake::Misplaced { statement, place });
+                        self.error(self.rule(position, number), CompileErrorKind::Misplaced { statement, place });
                     }
                 }
             }

@@ -134,32 +134,21 @@ impl Within<'_> {
                 };
                 Condition::between(*side, *negated, ranges)
             }
-            nftables::Condition::DestinationPort(protocol, port) => {
-                Condition::DestinationPort(protocol.number(), *port)
-            }
             nftables::Condition::Ports { protocol, side, negated, ports } => Condition::Ports {
                 protocol: protocol.map(Protocol::number),
                 side: *side,
                 negated: *negated,
-                ports: ports.as_slice().into(),
+                ports: ports.clone(),
             },
             nftables::Condition::Protocols { negated, numbers } => {
-                Condition::Protocols { negated: *negated, numbers: numbers.as_slice().into() }
+                Condition::Protocols { negated: *negated, numbers: numbers.clone() }
             }
             nftables::Condition::Family(family) => Condition::Always(*family == self.table.family),
-            nftables::Condition::Protocol(protocol) => Condition::Protocol(protocol.number()),
-            nftables::Condition::InInterface { negated, name } => {
-                Condition::interfaces(false, *negated, false, std::slice::from_ref(name))
-            }
-            nftables::Condition::InInterfaceName { negated, name } => {
-                Condition::interfaces(false, *negated, true, std::slice::from_ref(name))
-            }
             nftables::Condition::Local(side) => Condition::Local(*side),
             nftables::Condition::Interfaces { output, by_name, negated, names } => {
                 Condition::interfaces(*output, *negated, *by_name, names)
             }
-            nftables::Condition::Mark { set, bit } => Condition::Mark { negated: *set, mask: *bit, value: 0 },
-            nftables::Condition::Marked { negated, mask, value } => {
+            nftables::Condition::Mark { negated, mask, value } => {
                 Condition::Mark { negated: *negated, mask: *mask, value: *value }
             }
             nftables::Condition::InSet(key, set) => {

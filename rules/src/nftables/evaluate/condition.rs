@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::lookup::{BLIND, Elements, is_blind};
 use crate::nftables::{AddressRange, ConnectionState, LookupKey, Side};
 use crate::walk::{Effect, Environment, Held, Interface, RecentLists, State, Trace, Tracked, Tracking, Walker, bits};
@@ -17,14 +19,10 @@ pub(super) enum Condition {
     Translated,
     /// An address lies in one of some ranges.
     Between { side: Side, negated: bool, ranges: Box<[(u128, u128)]> },
-    /// The protocol's number.
-    Protocol(u8),
-    /// The protocol's number, and the destination port.
-    DestinationPort(u8, u16),
     /// A port lies in one of some ranges, and the protocol is this one where it is given.
-    Ports { protocol: Option<u8>, side: Side, negated: bool, ports: Box<[RangeInclusive<u16>]> },
+    Ports { protocol: Option<u8>, side: Side, negated: bool, ports: SmallVec<[RangeInclusive<u16>; 1]> },
     /// The protocol's number is one of these.
-    Protocols { negated: bool, numbers: Box<[u8]> },
+    Protocols { negated: bool, numbers: SmallVec<[u8; 8]> },
     /// The name of an interface is one of these where the lowest bits of both, so many, are left out.
     Interface { output: bool, negated: bool, names: Box<[(u8, u128)]> },
     /// `fib saddr type local`.
@@ -46,7 +44,7 @@ impl Condition {
         Self::Between { side, negated, ranges }
     }
 
-    /// The names of an interface that fit; of a pattern, a `*` at the end stands for any rest.
+    /// The names of an interface that fit; of a pattern, a `*` at the end matches any rest.
     pub(super) fn interfaces(output: bool, negated: bool, by_name: bool, names: &[Box<str>]) -> Self {
         let packed = |name: &str| {
             let start = name.strip_suffix('*').filter(|_| by_name);
@@ -65,11 +63,6 @@ impl Condition {
             Self::Between { side, negated, ranges } => {
                 let address = bits(side.of(&walker.packet));
                 (ranges.iter().any(|(first, last)| (first..=last).contains(&&address)) ^ negated).into()
-            }
-            Self::Protocol(number) => (transport.protocol() == *number).into(),
-            Self::DestinationPort(number, port) => {
-                let is = |(_, destination): (u16, u16)| destination == *port && transport.protocol() == *number;
-                transport.ports().is_some_and(is).into()
             }
             Self::Ports { protocol, side, negated, ports } => {
                 let is_of = protocol.is_none_or(|number| transport.protocol() == number);

@@ -65,12 +65,7 @@ impl Code {
                 let values = edges.addresses(*side == Side::Source);
                 ranges.iter().for_each(|(first, last)| Edges::between(values, *first, *last));
             }
-            Condition::Protocol(number) => drop(edges.protocols.insert(*number)),
             Condition::Protocols { numbers, .. } => edges.protocols.extend(numbers),
-            Condition::DestinationPort(number, port) => {
-                edges.protocols.insert(*number);
-                Edges::ports(&mut edges.destination_ports, *port, *port);
-            }
             Condition::Ports { protocol, side, ports, .. } => {
                 edges.protocols.extend(protocol);
                 let values = edges.ports_of(*side == Side::Source);

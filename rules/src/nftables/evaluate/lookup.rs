@@ -4,12 +4,13 @@ use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::action::Verdict;
 use crate::cluster::Family;
 use crate::nftables::{self, Datatype, Key, LookupKey, Set};
-use crate::walk::{FastMap, Trace, Walker, bits};
+use crate::walk::{Trace, Walker, bits};
 
 /// A set or map: its keys, those of a map with what they lead to.
 #[derive(Debug, Clone)]
@@ -18,7 +19,7 @@ pub(super) struct Elements {
     pub(super) list: Arc<str>,
     /// For how many seconds that stays; for ever where there is none.
     pub(super) timeout: Option<u32>,
-    keys: FastMap<Packed, Option<Verdict>>,
+    keys: FxHashMap<Packed, Option<Verdict>>,
     /// Keys that are all addresses between two.
     ranges: Vec<(RangeInclusive<u128>, Option<Verdict>)>,
 }
@@ -26,7 +27,7 @@ pub(super) struct Elements {
 impl Elements {
     /// Those of a set; `lead` finds the chains of verdicts.
     pub(super) fn of(set: &Set, list: Arc<str>, lead: impl Fn(&nftables::Verdict) -> Verdict) -> Self {
-        let (mut keys, mut ranges) = (FastMap::default(), Vec::new());
+        let (mut keys, mut ranges) = (FxHashMap::default(), Vec::new());
         for element in &set.elements {
             let verdict = element.verdict.as_ref().map(&lead);
             match *element.key {
@@ -95,7 +96,7 @@ impl Packed {
         for part in key {
             match *part {
                 Key::Address(address) => packed.push(bits(address), u32::from(Family::of(address).bits())),
-                // Ranges stand alone in their keys, and are kept beside these.
+                // A range is the only part of its key, and is kept separately.
                 Key::Addresses(_) => {}
                 Key::Protocol(protocol) => packed.push(protocol.number().into(), PROTOCOL),
                 Key::Port(port) => packed.push(port.into(), PORT),
@@ -135,7 +136,7 @@ pub(super) fn types(parts: &[LookupKey], family: Family) -> Vec<Datatype> {
     parts.iter().map(of).collect()
 }
 
-/// Why the key of a packet is not known.
+/// The reason why the key of a packet is unknown.
 pub(super) const BLIND: &str = "`th dport` of a packet that has no ports is not modelled";
 
 /// Whether a packet's key is not known: where a port would be, its header has something else.

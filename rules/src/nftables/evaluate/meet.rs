@@ -1,4 +1,4 @@
-//! What a rule does to a packet that meets it.
+//! The evaluation of a rule for a packet.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::walk::{
 };
 
 impl walk::Code for Code {
-    /// Asks all conditions of a rule, and carries out its statements where they hold, up to one that ends it.
+    /// Evaluates the conditions of a rule, and if they hold its statements, up to one that ends it.
     fn meet<T: Trace>(&self, pass: &mut Pass<'_, T>, walker: &mut Walker<T>, rule: u32) -> Next {
         let mut why = None;
         let mut assumed = Assumptions::NONE;
@@ -58,7 +58,7 @@ impl walk::Code for Code {
 }
 
 impl Code {
-    /// What a map has for a packet's key; fails where nobody can say what the key is.
+    /// The verdict that a map has for a packet's key; an error where the key is unknown.
     fn find<T: Trace>(&self, key: &[LookupKey], map: u32, walker: &Walker<T>) -> Result<Option<Verdict>, Arc<str>> {
         if is_blind(key, walker) {
             return Err(BLIND.into());

@@ -1,7 +1,7 @@
 //! What tables do with a packet: the twin of [`crate::iptables::evaluate`].
 //!
 //! [`Program::compile`] turns the tables of one family into numbers once; [`Program::walk`] then takes a packet through one
-//! hook. The chains of all tables that stand there come in the order of their priorities, of equal ones the youngest first
+//! hook. The base chains of all tables are evaluated in the order of their priorities, of equal ones the youngest first
 //! (`nf_hook_entries_grow`). What a chain accepts goes on to the next one, in its own table or in others; what it drops does
 //! not.
 //!
@@ -29,7 +29,7 @@ mod lookup;
 mod meet;
 mod program;
 
-pub use check::{CompileError, Mistake, Part};
+pub use check::{CompileError, CompileErrorKind, Part};
 pub use program::{Code, Program};
 
 #[cfg(test)]

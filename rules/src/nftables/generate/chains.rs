@@ -73,7 +73,7 @@ impl Generator<'_> {
     fn masquerade_cluster_ip(&self, view: &ServicePortView<'_>) -> Result<Option<Rule>, Unsupported> {
         let mut to_service = rule().with_address(Side::Destination, view.cluster_ip);
         if self.profile.nftables_masquerade_names_port() {
-            to_service = to_service.when(Condition::DestinationPort(view.port.protocol, view.port.port));
+            to_service = to_service.when(Condition::destination_port(view.port.protocol, view.port.port));
         }
         if self.config.masquerade_all {
             return Ok(Some(self.mark(to_service)));

@@ -184,7 +184,7 @@ impl Generator<'_> {
         let unmark = Statement::Mark(MarkChange::Flip(bit));
         if !self.profile.nftables_marks_inline() {
             return vec![
-                rule().when(Condition::Mark { set: false, bit }).then(Statement::Verdict(Verdict::Return)),
+                rule().when(Condition::mark_bit(false, bit)).then(Statement::Verdict(Verdict::Return)),
                 rule().then(unmark),
                 rule().then(Statement::Masquerade { random: true }),
             ];
@@ -192,7 +192,7 @@ impl Generator<'_> {
         let key = [[LookupKey::Address(Side::Source)].as_slice(), &ADDRESS_AND_PORT].concat();
         let hairpin = rule().when(Condition::Translated).when(Condition::InSet(key, "hairpin-connections".into()));
         vec![
-            rule().when(Condition::Mark { set: true, bit }).then(unmark).then(Statement::Masquerade { random: true }),
+            rule().when(Condition::mark_bit(true, bit)).then(unmark).then(Statement::Masquerade { random: true }),
             hairpin.then(Statement::Masquerade { random: true }),
         ]
     }

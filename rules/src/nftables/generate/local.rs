@@ -13,13 +13,8 @@ impl Generator<'_> {
             LocalTraffic::Source(range) => {
                 Condition::Address { side: Side::Source, negated, value: Addresses::Prefix(*range) }
             }
-            LocalTraffic::Interface(name) if by_name => {
-                Condition::InInterfaceName { negated, name: name.as_str().into() }
-            }
-            LocalTraffic::Interface(name) => Condition::InInterface { negated, name: name.as_str().into() },
-            LocalTraffic::InterfacePrefix(prefix) if by_name => {
-                Condition::InInterfaceName { negated, name: format!("{prefix}*").into() }
-            }
+            LocalTraffic::Interface(name) => Condition::input(by_name, negated, name.as_str()),
+            LocalTraffic::InterfacePrefix(prefix) if by_name => Condition::input(true, negated, format!("{prefix}*")),
             LocalTraffic::InterfacePrefix(prefix) => {
                 let prefix = prefix.clone();
                 return Err(Unsupported::InterfacePrefix { release: self.profile, prefix });

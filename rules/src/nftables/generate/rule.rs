@@ -38,7 +38,7 @@ impl Rule {
 
     /// Of this protocol.
     pub(super) fn of(self, protocol: Protocol) -> Self {
-        self.when(Condition::Protocol(protocol))
+        self.when(Condition::protocol(protocol))
     }
 
     /// Adds a statement.

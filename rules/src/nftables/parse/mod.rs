@@ -152,7 +152,7 @@ impl fmt::Display for ErrorPlace {
 }
 
 impl ParseError {
-    /// The line and column in the text, from 1, and what is wrong; what is only known to be in an object of JSON is told of its first
+    /// The line and column in the text, from 1, and what is wrong. An error of which only the JSON object is known is reported at the first
     /// character, with the object.
     pub fn in_text(&self) -> ((usize, usize), String) {
         match &self.place {
@@ -184,7 +184,7 @@ pub fn parse_all(text: &str) -> Result<Parsed, Vec<ParseError>> {
 /// [`super::print_sync`] writes for `nft -f`.
 ///
 /// kube-proxy's tables are those called `kube-proxy` of family `ip` and `ip6`. An expression of their rules that is not
-/// modelled is kept as it stands there ([`super::Condition::Other`], [`super::Statement::Other`]), in nft's own text with all
+/// modelled is kept as text ([`super::Condition::Other`], [`super::Statement::Other`]), in nft's own text with all
 /// that follows in the rule. Counters of rules are left out, and
 /// so are a table's named counters and the like: a rule that uses one is kept as said. The time that an
 /// element has left is left out too. nft before 1.0.8 shows no comments of tables and chains in JSON.
@@ -241,19 +241,19 @@ fn is_name(name: &str) -> bool {
 #[derive(Default)]
 struct Reader {
     parsed: Parsed,
-    /// By family and name: where chains stand in their table.
+    /// By family and name: the positions of chains in their table.
     chains: HashMap<(Family, String), usize>,
     errors: Vec<ParseError>,
 }
 
-/// Where something is of.
+/// The table of an object.
 enum Owner {
     /// One of kube-proxy's tables.
     Proxy(Family),
     /// Another table, by its position.
     Other(usize),
     /// A table that was not declared.
-    Nobody,
+    Undeclared,
 }
 
 impl Reader {
@@ -316,7 +316,7 @@ impl Reader {
             return Owner::Proxy(family);
         }
         let mut others = self.parsed.others.iter();
-        others.position(|other| other.family == family && other.name == table).map_or(Owner::Nobody, Owner::Other)
+        others.position(|other| other.family == family && other.name == table).map_or(Owner::Undeclared, Owner::Other)
     }
 
     /// One of kube-proxy's tables; an error where there is no such table at all.
@@ -324,7 +324,7 @@ impl Reader {
         match self.owner(family, table) {
             Owner::Proxy(family) => self.parsed.rules.tables.iter_mut().find(|table| table.family == family),
             Owner::Other(_) => None,
-            Owner::Nobody => {
+            Owner::Undeclared => {
                 self.refuse(place(), "there is no such table");
                 None
             }

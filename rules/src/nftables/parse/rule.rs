@@ -141,7 +141,7 @@ fn condition(op: &str, left: &Value, right: &Value) -> Option<Condition> {
             }
         }
         (Made::And([mark, Value::Number(bit)]), Value::Number(0)) if is_mark(mark) => {
-            Condition::Mark { set: negated, bit: *bit }
+            Condition::mark_bit(negated, *bit)
         }
         (Made::Concat(_), Value::Text(set)) if !negated => {
             Condition::InSet(values::lookup_key(left)?, values::set(set)?)
@@ -175,7 +175,7 @@ fn destination_port(protocol: &str, field: &str, value: &Value) -> Option<Condit
     let protocol = values::protocol(&Value::Text(protocol.to_owned()))?;
     match value {
         Value::Number(port) if field == "dport" => {
-            Some(Condition::DestinationPort(protocol, u16::try_from(*port).ok()?))
+            Some(Condition::destination_port(protocol, u16::try_from(*port).ok()?))
         }
         _ => None,
     }
@@ -183,9 +183,8 @@ fn destination_port(protocol: &str, field: &str, value: &Value) -> Option<Condit
 
 fn interface_or_protocol(key: &str, negated: bool, value: &Value) -> Option<Condition> {
     match (key, value) {
-        ("l4proto", value) if !negated => values::protocol(value).map(Condition::Protocol),
-        ("iif", Value::Text(name)) => Some(Condition::InInterface { negated, name: name.as_str().into() }),
-        ("iifname", Value::Text(name)) => Some(Condition::InInterfaceName { negated, name: name.as_str().into() }),
+        ("l4proto", value) if !negated => values::protocol(value).map(Condition::protocol),
+        ("iif" | "iifname", Value::Text(name)) => Some(Condition::input(key == "iifname", negated, name.as_str())),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Other rules in nftables: kube-proxy's own tables, or other tables.
 
 use svclab_rules::cluster::Family;
-use svclab_rules::nftables::evaluate::{CompileError, Mistake, Part, Program};
+use svclab_rules::nftables::evaluate::{CompileError, CompileErrorKind, Part, Program};
 use svclab_rules::nftables::{self, Condition, Name, OtherTable, Parsed, Statement};
 use svclab_rules::ruleset::ParseError;
 
@@ -22,7 +22,7 @@ pub(super) fn check(written: &Written<'_>, before: &[Written<'_>], findings: &mu
     } else if written.install == Install::Instead {
         instead(written, findings);
     } else {
-        beside(written, before, findings);
+        other_tables(written, before, findings);
     }
 }
 
@@ -85,7 +85,7 @@ fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
 }
 
 /// Checks tables other than kube-proxy's.
-fn beside(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
+fn other_tables(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     const HELP: &str = "Use the format of `nft list ruleset` without `-j`: `table inet filter { ... }`.";
     if let Some(error) = removal(written) {
         return findings.add(error);
@@ -157,20 +157,22 @@ pub(super) fn programs(written: &Written<'_>, findings: &mut Findings) {
     let Ok(parsed) = tables_of(written) else { return };
     let families = Family::ALL.into_iter().filter(|family| written.is_other_tables() || *family == written.family);
     let errors = families.filter_map(|family| Program::compile(&parsed.rules, family).err()).flatten();
-    let mut told: Vec<(Option<usize>, Mistake)> = Vec::new();
+    let mut reported: Vec<(Option<usize>, CompileErrorKind)> = Vec::new();
     for error in errors {
         // A table of inet is one of each family.
-        let place = (line(parsed, &error), error.mistake.clone());
-        if told.contains(&place) || told.len() == limits::ERRORS {
+        let place = (line(parsed, &error), error.kind.clone());
+        if reported.contains(&place) || reported.len() == limits::ERRORS {
             continue;
         }
-        let help = match error.mistake {
-            Mistake::NoHook => "Add `type filter hook forward priority 0;` to one of its chains, or omit the table.",
+        let help = match error.kind {
+            CompileErrorKind::NoHook => {
+                "Add `type filter hook forward priority 0;` to one of its chains, or omit the table."
+            }
             _ => "The kernel rejects this: nft would load nothing.",
         };
         let line = place.0.unwrap_or(1);
         findings.add(written.error(line, column(written, line), error.to_string()).help(help));
-        told.push(place);
+        reported.push(place);
     }
 }
 

@@ -77,7 +77,7 @@ fn text(chains: &[Vec<Draft>]) -> String {
                 0 => "ACCEPT".to_owned(),
                 1 => "RETURN".to_owned(),
                 2 if next < chains.len() => format!("C{next}"),
-                // Tells afterwards which rules were met.
+                // Records which rules matched.
                 _ => format!("MARK --set-xmark 0x{:x}/0x0", 1 << (position % 32)),
             };
             writeln!(text, " -j {target}").unwrap();

@@ -1,8 +1,8 @@
 //! What single rules and small rule sets do.
 
 mod conditions;
+mod errors;
 mod index;
-mod mistakes;
 mod nat;
 mod tables;
 

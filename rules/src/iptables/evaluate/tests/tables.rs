@@ -59,7 +59,7 @@ fn what_else_connmark_is_told_is_not_guessed(#[case] options: &str) {
     assert_eq!(&*unknown.why, format!("target `CONNMARK {options}` is not modelled"));
 }
 
-/// Every table counts on: the mark tells which tables saw the packet before.
+/// Each table changes the mark, which then shows the tables that saw the packet.
 #[rstest]
 #[case(Hook::Prerouting, "raw mangle nat")]
 #[case(Hook::Input, "mangle filter security nat")]
@@ -91,7 +91,7 @@ fn the_trace_names_rules_and_the_reason_of_a_loss() {
     assert_eq!(by_rule.outcome, Outcome::Drop(By::Rule(by_rule.trace.0[1].rule)));
 }
 
-/// What a log needs may fail: nobody can say that it wrote a line.
+/// Logging may fail, so whether a line was written is unknown.
 #[rstest]
 #[case("-p tcp", Evaluated::Match(Share::ONE))]
 #[case("-m owner --uid-owner 5", Evaluated::Perhaps)]

@@ -52,7 +52,7 @@ fn columns_of(words: &[&str]) -> Option<(Columns, usize)> {
     is_whole.then(|| (Columns::of(named), length))
 }
 
-/// The beginning of a rule with a target. One without cannot be told from what stands before it.
+/// The start of a rule with a target. Without one, it cannot be distinguished from the end of the rule before it.
 fn is_row(words: &[&str], columns: Columns) -> bool {
     let before = columns.before_target();
     let counts = words.iter().take(before).all(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));

@@ -2,7 +2,7 @@
 
 mod chains;
 mod conditions;
-mod mistakes;
+mod errors;
 mod nat;
 
 use super::Program;

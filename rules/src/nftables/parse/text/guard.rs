@@ -3,7 +3,7 @@
 
 use super::Fault;
 
-/// Statements of nft's scripts. Wherever a statement may stand, they may, and `nft list ruleset` prints none.
+/// Statements of nft's scripts. They are allowed wherever a statement is, and `nft list ruleset` prints none.
 const SCRIPT: [(&str, &str); 4] = [
     ("include", "`include` names a file of the host"),
     ("define", "`define` is not supported: write the value where it is used"),
@@ -23,7 +23,7 @@ pub(super) fn check(text: &str) -> Result<(), Fault> {
 
 fn in_line(line: &str) -> Result<(), Fault> {
     if let Some((at, letter)) = line.char_indices().find(|(_, letter)| letter.is_control() && *letter != '\t') {
-        return Err((at, format!("the control character {letter:?} stands in a rule")));
+        return Err((at, format!("control character {letter:?} in a rule")));
     }
     let mut start = 0;
     while let Some(length) = line[start..].find(['"', '#']) {

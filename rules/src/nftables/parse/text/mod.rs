@@ -32,7 +32,7 @@ pub(super) enum Scope {
     All,
 }
 
-/// Reads the text, up to the first mistake: behind one nothing tells what is inside of what.
+/// Reads the text up to the first error, behind which nesting is unknown.
 pub(super) fn parse(text: &str, scope: Scope) -> Result<Parsed, Vec<ParseError>> {
     let mut reader = Reader { words: Words::of(text), scope, parsed: Parsed::default() };
     guard::check(text)
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             if !word.is("table") {
-                let message = format!("`table` must stand here, not `{}`", word.text);
+                let message = format!("expected `table`, found `{}`", word.text);
                 return Err((word.start, message));
             }
             let (family, name) = (self.name()?, self.name()?);
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
             if families.iter().any(|family| self.position(*family, name.text).is_some()) {
                 let named = |one: &&TableName| one.family == family.text && one.name == name.text;
                 let message = if self.parsed.names.iter().filter(named).count() > 1 {
-                    "this table stands here twice".to_owned()
+                    "this table is declared twice".to_owned()
                 } else {
                     format!("packets of the same family meet another table `{}`", name.text)
                 };
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         while let Some(word) = self.words.next().filter(|word| !word.is_end()) {
             text += word.text;
         }
-        let priority = priority(&text).ok_or_else(|| (start, format!("`{text}` is no priority")))?;
+        let priority = priority(&text).ok_or_else(|| (start, format!("`{text}` is not a valid priority")))?;
         Ok(BaseChain { nat, hook, priority, drops: false })
     }
 
@@ -273,7 +273,7 @@ impl<'a> Reader<'a> {
         match word.kind {
             Kind::Plain => Ok(word),
             Kind::Newline => Err((word.start, "a word is missing here".to_owned())),
-            Kind::Quoted | Kind::Sign => Err((word.start, format!("a word must stand here, not `{}`", word.text))),
+            Kind::Quoted | Kind::Sign => Err((word.start, format!("expected a word, found `{}`", word.text))),
         }
     }
 
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
         let word = self.words.next().ok_or_else(|| self.cut())?;
         match word.kind {
             Kind::Quoted => Ok(T::from(word.text)),
-            _ => Err((word.start, "a text in quotes must stand here".to_owned())),
+            _ => Err((word.start, "expected a quoted string".to_owned())),
         }
     }
 
@@ -290,7 +290,7 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let start = self.words.peek().ok_or_else(|| self.cut())?.start;
-        Err((start, format!("`{text}` must stand here")))
+        Err((start, format!("expected `{text}`")))
     }
 
     fn open(&mut self) -> Result<(), Fault> {

@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
 
     fn read<T>(&mut self, what: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, Fault> {
         let word = self.name()?;
-        read(word.text).ok_or_else(|| (word.start, format!("`{}` is no {what}", word.text)))
+        read(word.text).ok_or_else(|| (word.start, format!("`{}` is not a valid {what}", word.text)))
     }
 
     /// `ipv4_addr . inet_proto . inet_service : verdict`.
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands between braces, and their end.
+    /// Elements up to the closing brace.
     fn elements(&mut self, set: &mut Set, lines: &mut Vec<usize>) -> Result<(), Fault> {
         if set.key.is_empty() {
             let start = self.words.peek().map_or(0, |word| word.start);
@@ -122,7 +122,9 @@ impl<'a> Reader<'a> {
             let word = self.name()?;
             let part =
                 key_part(*datatype, word.text).filter(|part| set.key.len() == 1 || !matches!(part, Key::Addresses(_)));
-            key.push(part.ok_or_else(|| (word.start, format!("`{}` is no {}", word.text, datatype.as_str())))?);
+            key.push(
+                part.ok_or_else(|| (word.start, format!("`{}` is not a valid {}", word.text, datatype.as_str())))?,
+            );
         }
         let mut comment = None;
         let mut verdict_of = None;
@@ -140,14 +142,15 @@ impl<'a> Reader<'a> {
                         _ => "",
                     };
                     let read = verdict(first.text, || chain);
-                    verdict_of = Some(read.ok_or_else(|| (first.start, format!("`{}` is no verdict", first.text)))?);
+                    verdict_of =
+                        Some(read.ok_or_else(|| (first.start, format!("`{}` is not a valid verdict", first.text)))?);
                 }
                 other => return Err((word.start, format!("`{other}` is not known in an element"))),
             }
         }
         if verdict_of.is_some() != (set.kind == SetKind::VerdictMap) {
             let start = self.words.peek().map_or(0, |word| word.start);
-            return Err((start, "a verdict stands in the elements of maps, and only there".to_owned()));
+            return Err((start, "elements of maps have a verdict, elements of sets have none".to_owned()));
         }
         Ok(Element { key, comment, verdict: verdict_of })
     }

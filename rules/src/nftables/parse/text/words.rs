@@ -17,7 +17,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word<'a> {
     pub(super) kind: Kind,
-    /// As it stands there, without quotes.
+    /// Its text, without quotes.
     pub(super) text: &'a str,
     /// The byte where it starts, and that behind its end.
     pub(super) start: usize,
@@ -32,7 +32,7 @@ impl Word<'_> {
         matches!(self.kind, Kind::Plain | Kind::Sign) && self.text == text
     }
 
-    /// Whether it ends what stands in a block beside other things.
+    /// Whether it ends a statement of a block.
     pub(super) fn is_end(&self) -> bool {
         self.kind == Kind::Newline || self.is(";")
     }
@@ -79,7 +79,7 @@ impl<'a> Words<'a> {
         is
     }
 
-    /// Goes to the next word that is no newline.
+    /// Skips newlines.
     pub(super) fn skip_newlines(&mut self) {
         while self.peek().is_some_and(|word| word.kind == Kind::Newline) {
             self.ahead = None;

@@ -1,4 +1,4 @@
-//! What a rule asks for.
+//! Conditions.
 
 use std::net::IpAddr;
 
@@ -20,26 +20,15 @@ impl<'a> Line<'_, 'a> {
             _ => return None,
         };
         let negated = self.negation();
-        let ports = self.several(|word| ports(word.text))?;
-        Some(match (protocol, side, negated, ports.as_slice()) {
-            (Some(protocol), Side::Destination, false, [range]) if range.start() == range.end() => {
-                Condition::DestinationPort(protocol, *range.start()).into()
-            }
-            _ => Condition::Ports { protocol, side, negated, ports }.into(),
-        })
+        let ports = self.several(|word| ports(word.text))?.into();
+        Some(Condition::Ports { protocol, side, negated, ports }.into())
     }
 
     /// Behind `meta l4proto` or `ip protocol`.
     pub(super) fn protocols(&mut self) -> Option<Part> {
         let negated = self.negation();
-        let numbers = self.several(|word| ProtocolNumber::parse(word.text).map(|protocol| protocol.0))?;
-        Some(match numbers.as_slice() {
-            [number] if !negated => match Protocol::of_number(*number) {
-                Some(protocol) => Condition::Protocol(protocol).into(),
-                None => Condition::Protocols { negated, numbers }.into(),
-            },
-            _ => Condition::Protocols { negated, numbers }.into(),
-        })
+        let numbers = self.several(|word| ProtocolNumber::parse(word.text).map(|protocol| protocol.0))?.into();
+        Some(Condition::Protocols { negated, numbers }.into())
     }
 
     /// What starts with a key that the packet makes; none where no such key comes next.
@@ -122,20 +111,15 @@ impl<'a> Line<'_, 'a> {
         }
     }
 
-    /// What stands behind `meta`, which nft leaves out before some of it.
+    /// The key behind `meta`, a word that nft omits before some keys.
     pub(super) fn meta(&mut self, word: &str) -> Option<Part> {
         match word {
             "mark" => self.mark(),
             "iif" | "iifname" | "oif" | "oifname" => {
                 let negated = self.negation();
-                let mut names: Vec<Box<str>> =
-                    self.several(|word| (word.kind != Kind::Sign).then(|| word.text.into()))?;
+                let names = self.several(|word| (word.kind != Kind::Sign).then(|| word.text.into()))?;
                 let (output, by_name) = (word.starts_with('o'), word.ends_with("name"));
-                Some(match names.len() {
-                    1 if !output && by_name => Condition::InInterfaceName { negated, name: names.remove(0) }.into(),
-                    1 if !output => Condition::InInterface { negated, name: names.remove(0) }.into(),
-                    _ => Condition::Interfaces { output, by_name, negated, names }.into(),
-                })
+                Some(Condition::Interfaces { output, by_name, negated, names }.into())
             }
             "nfproto" => match self.next() {
                 "ipv4" => Some(Condition::Family(Family::Ipv4).into()),
@@ -151,22 +135,19 @@ impl<'a> Line<'_, 'a> {
             "&" | "and" => {
                 let mask = number(self.next())?;
                 let negated = self.negation();
-                Some(match number(self.next())? {
-                    0 => Condition::Mark { set: negated, bit: mask }.into(),
-                    value => Condition::Marked { negated, mask, value }.into(),
-                })
+                Some(Condition::Mark { negated, mask, value: number(self.next())? }.into())
             }
             "set" => self.mark_change().map(|change| Statement::Mark(change).into()),
             _ => {
                 self.at -= 1;
                 let negated = self.negation();
                 let value = number(self.next())?;
-                (self.peek() != ",").then_some(Condition::Marked { negated, mask: u32::MAX, value }.into())
+                (self.peek() != ",").then_some(Condition::Mark { negated, mask: u32::MAX, value }.into())
             }
         }
     }
 
-    /// `a`, `a,b`, `{ a, b }`: what stands behind a comparison.
+    /// `a`, `a,b`, `{ a, b }`: the values of a comparison.
     fn several<T>(&mut self, read: impl Fn(&Word<'a>) -> Option<T>) -> Option<Vec<T>> {
         let braces = self.take("{");
         let mut values = Vec::new();

@@ -1,9 +1,10 @@
-//! Rules as they stand in a line: part after part. What a rule asks for is read in [`conditions`], what it does in [`statements`], single
-//! words in [`scalars`].
+//! Rules from the words of a line: conditions in [`conditions`], statements in [`statements`], single words in [`scalars`].
 
 mod conditions;
 mod scalars;
 mod statements;
+
+use smallvec::smallvec;
 
 pub(super) use self::scalars::{protocol, range, verdict};
 use super::super::super::ast::Rule;
@@ -32,8 +33,8 @@ impl From<Statement> for Part {
     }
 }
 
-/// The rule of the words of a line. From the first that is not understood on, their text is kept: nothing tells where an
-/// expression ends that is not known.
+/// The rule of the words of a line. From the first unknown word on the text is kept, because the end of an unknown expression is
+/// unknown too.
 pub(super) fn rule(source: &str, words: &[Word<'_>], within: Within) -> Rule {
     let (words, comment) = match words {
         [words @ .., word, comment] if word.is("comment") && comment.kind == Kind::Quoted => {
@@ -57,7 +58,7 @@ pub(super) fn rule(source: &str, words: &[Word<'_>], within: Within) -> Rule {
         let text = |end: usize| Statement::Other(source[first.start..words[end - 1].end].into());
         match part {
             Some(Part::Condition(condition)) if rule.statements.is_empty() => rule.conditions.push(condition),
-            // Statements that stand before it are carried out whether it holds or not.
+            // The statements before it are executed whether it holds or not.
             Some(Part::Condition(_)) => rule.statements.push(text(known)),
             Some(Part::Statement(statement)) => rule.statements.push(statement),
             Some(Part::Nothing) => {}
@@ -70,7 +71,7 @@ pub(super) fn rule(source: &str, words: &[Word<'_>], within: Within) -> Rule {
     rule
 }
 
-/// The tables that rules stand in.
+/// The families of the table that rules are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Within {
     /// One family's.
@@ -91,22 +92,21 @@ fn implied(words: &[Word<'_>], first: &str, within: Within, is_known: bool) -> [
         _ => None,
     };
     let protocol = match first {
-        "reject" if with("tcp") => Some(Condition::Protocol(Protocol::Tcp)),
+        "reject" if with("tcp") => Some(Condition::protocol(Protocol::Tcp)),
         _ if is_known => None,
-        "icmp" => Some(Condition::Protocols { negated: false, numbers: vec![1] }),
-        "icmpv6" => Some(Condition::Protocols { negated: false, numbers: vec![58] }),
-        _ => protocol(first).map(Condition::Protocol),
+        "icmp" => Some(Condition::Protocols { negated: false, numbers: smallvec![1] }),
+        "icmpv6" => Some(Condition::Protocols { negated: false, numbers: smallvec![58] }),
+        _ => protocol(first).map(Condition::protocol),
     };
     [family.filter(|_| within == Within::BothFamilies).map(Condition::Family), protocol]
 }
 
 /// Whether a condition asks for what another does, or for more.
 fn asks(known: &Condition, wanted: &Condition) -> bool {
-    match (known, wanted) {
-        (
-            Condition::DestinationPort(known, _) | Condition::Ports { protocol: Some(known), .. },
-            Condition::Protocol(wanted),
-        ) => known == wanted,
+    match known {
+        Condition::Ports { protocol: Some(known), .. } if wanted.as_protocol().is_some() => {
+            Some(*known) == wanted.as_protocol()
+        }
         _ => known == wanted,
     }
 }
@@ -122,7 +122,7 @@ impl<'a> Line<'_, 'a> {
         self.words.get(self.at).filter(|word| word.kind != Kind::Quoted).map_or("", |word| word.text)
     }
 
-    /// The next word, not one in quotes; empty at the end, which is no word that is looked for.
+    /// The next word, unless it is quoted; empty at the end.
     fn next(&mut self) -> &'a str {
         let word = self.peek();
         self.at += 1;

@@ -1,4 +1,4 @@
-//! What a rule does.
+//! Statements.
 
 use std::net::{IpAddr, SocketAddr};
 

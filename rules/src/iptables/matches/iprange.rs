@@ -1,0 +1,40 @@
+//! `iprange`: an address between two others. Rule sets keep its options as text.
+
+use super::Condition;
+use super::field::Field;
+use crate::cluster::Family;
+use crate::iptables::text::{KeptOption, values};
+use crate::walk::{Edges, Packet};
+
+/// An address of the packet from first to last.
+#[derive(Debug, Clone)]
+pub(in crate::iptables) struct Between {
+    field: Field,
+    negated: bool,
+    first: u128,
+    last: u128,
+}
+
+/// The condition of options that are kept as text.
+pub(super) fn compile(options: &[KeptOption<'_>], family: Family) -> Option<Condition> {
+    let [option] = options else { return None };
+    let field = match option.name {
+        "--src-range" => Field::Source,
+        "--dst-range" => Field::Destination,
+        _ => return None,
+    };
+    let text = option.argument()?;
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (values::address_bits(first, family)?, values::address_bits(last, family)?);
+    Some(Condition::Between(Box::new(Between { field, negated: option.negated, first, last })))
+}
+
+impl Between {
+    pub(super) fn holds(&self, packet: &Packet) -> bool {
+        (self.first..=self.last).contains(&self.field.of(packet)) ^ self.negated
+    }
+
+    pub(super) fn edges(&self, edges: &mut Edges) {
+        self.field.edges(self.first, self.last, edges);
+    }
+}

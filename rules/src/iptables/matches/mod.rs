@@ -1,0 +1,353 @@
+//! What `-m` compares. Each extension has a file: its value, how it is read from options and from listings, how it is
+//! printed, evaluated and explained. [`EXTENSIONS`] lists them.
+//!
+//! A [`Match`] is what a rule says; [`Condition`] is the same as comparisons of numbers, which rules of a program hold.
+
+mod addrtype;
+mod comment;
+mod conntrack;
+mod field;
+mod icmp;
+mod iprange;
+mod mark;
+mod multiport;
+mod nfacct;
+mod other;
+mod physdev;
+mod recent;
+mod set;
+mod statistic;
+mod transport;
+
+use std::sync::Arc;
+
+pub use self::addrtype::{AddressType, RouteType};
+pub use self::conntrack::States;
+pub(super) use self::field::Field;
+pub use self::multiport::{Multiport, Side};
+pub use self::other::Other;
+pub use self::physdev::Physdev;
+pub use self::recent::{Recent, RecentAction};
+pub use self::set::IpSet;
+pub use self::statistic::{Probability, Statistic};
+pub(super) use self::transport::PortField;
+pub use self::transport::{Ports, TCP_FLAGS, TcpFlags};
+use super::text::{Fault, Options, Printer};
+use super::values::{Masked, Negatable, PortRange};
+use crate::cluster::{Family, ProtocolNumber};
+use crate::walk::{Assumptions, Edges, Environment, Held, Trace, Walker};
+
+/// A match extension with its options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Match {
+    /// `comment`: always holds.
+    Comment(Arc<str>),
+    /// `tcp`, `udp`, `sctp`: the header's ports and flags.
+    Ports(Ports),
+    /// `mark`: bits of the packet's mark.
+    Mark(Negatable<Masked>),
+    /// `connmark`: bits of the connection's mark.
+    Connmark(Negatable<Masked>),
+    /// `conntrack --ctstate`, and the older `state --state`.
+    State {
+        /// True where written as `-m state --state`.
+        old_name: bool,
+        /// The states, one of which must hold.
+        states: Negatable<States>,
+    },
+    /// `addrtype`: what the routing table says of the addresses.
+    AddressType(AddressType),
+    /// `statistic`: chance, or every nth packet.
+    Statistic(Statistic),
+    /// `recent`: addresses seen before.
+    Recent(Box<Recent>),
+    /// `physdev`: ports of a bridge.
+    Physdev(Box<Physdev>),
+    /// `multiport`: several ports in one rule.
+    Multiport(Box<Multiport>),
+    /// `set`: membership in an ipset.
+    Set(Box<Negatable<IpSet>>),
+    /// `nfacct`: the kernel's accounting object of this name counts the packet.
+    Nfacct(Box<str>),
+    /// An extension, or an option of one, that is not modelled. What it compares is unknown.
+    Other(Box<Other>),
+}
+
+/// A condition of a compiled rule. Small, as there are several for each of very many rules.
+#[derive(Debug, Clone)]
+pub(super) enum Condition {
+    /// A number of the packet is `value` where the lowest `shift` bits of both are left out. `shift` is below 128.
+    Field { field: Field, negated: bool, shift: u8, value: u128 },
+    /// A number of the packet under a mask.
+    Masked(Box<field::MaskedField>),
+    /// The protocol's number.
+    Protocol { negated: bool, number: u8 },
+    /// A port lies in a range, and the protocol is this one.
+    Port { protocol: u8, field: PortField, negated: bool, first: u16, last: u16 },
+    /// The flags of a TCP header.
+    TcpFlags { negated: bool, flags: TcpFlags },
+    /// The type of an ICMP packet.
+    Icmp(icmp::IcmpType),
+    /// The packet's mark.
+    Mark(Negatable<Masked>),
+    /// The connection's mark.
+    Connmark(Negatable<Masked>),
+    /// The state in the connection table.
+    State(Negatable<States>),
+    /// The same of the old `state` match, which knows no translation.
+    OldState(Negatable<States>),
+    /// Several options of `conntrack`.
+    Conntrack(Box<conntrack::Conntrack>),
+    /// The types of the packet's addresses.
+    AddressType(Box<addrtype::AddressTypes>),
+    /// Holds for so many of the 2^31 draws.
+    Random(u32),
+    /// Holds for so many packets out of so many.
+    Nth { part: u32, every: u32 },
+    /// A limit that is assumed not to be reached.
+    Limit,
+    /// `recent`.
+    Recent(Box<Recent>),
+    /// Ports of a bridge.
+    Physdev(Box<physdev::BridgePorts>),
+    /// One of several ports.
+    Multiport(Box<Multiport>),
+    /// Membership in an ipset.
+    Set(Box<set::SetLookup>),
+    /// An address between two others.
+    Between(Box<iprange::Between>),
+    /// Holds for no packet.
+    Never,
+    /// Not modelled, for this reason.
+    Unknown(Arc<str>),
+}
+
+/// A match, or nothing where its options are not modelled.
+type Parsed = Result<Option<Match>, Fault>;
+
+/// How an extension is read.
+#[derive(Debug)]
+pub(super) struct Extension {
+    /// The name behind `-m`.
+    pub(super) name: &'static str,
+    /// Its options that are modelled.
+    options: &'static [&'static str],
+    /// Reads these options.
+    parse: fn(&Options<'_>) -> Parsed,
+    /// Reads what `iptables -L` prints for it at the start of some words (one at least), behind a `!` if the flag is set.
+    /// Returns the match and the number of words that were read.
+    parse_listed: fn(&[&str], bool) -> Option<(Match, usize)>,
+}
+
+/// All extensions that are modelled, the frequent ones first.
+const EXTENSIONS: [Extension; 15] = [
+    comment::COMMENT,
+    transport::TCP,
+    transport::UDP,
+    statistic::STATISTIC,
+    mark::MARK,
+    recent::RECENT,
+    addrtype::ADDRTYPE,
+    conntrack::CONNTRACK,
+    transport::SCTP,
+    mark::CONNMARK,
+    conntrack::STATE,
+    physdev::PHYSDEV,
+    multiport::MULTIPORT,
+    set::SET,
+    nfacct::NFACCT,
+];
+
+impl Extension {
+    /// The extension of a name; nothing where it is not modelled.
+    pub(super) fn of(name: &str) -> Option<&'static Self> {
+        const ALL: &[Extension] = &EXTENSIONS;
+        ALL.iter().find(|extension| extension.name == name)
+    }
+
+    /// Whether an option is one of its own that is modelled.
+    pub(super) fn knows(&self, option: &str) -> bool {
+        self.options.contains(&option)
+    }
+
+    /// The match, or nothing where it has options that are not modelled.
+    pub(super) fn parse(&self, options: &Options<'_>) -> Parsed {
+        if options.iter().any(|option| !self.knows(option.name)) { Ok(None) } else { (self.parse)(options) }
+    }
+}
+
+/// Reads what `iptables -L` prints for a match, word for word as the `print` functions of its extensions write it. Returns the
+/// match and the number of words that were read.
+pub(super) fn parse_listed(words: &[&str]) -> Option<(Match, usize)> {
+    let (negated, rest) = listed_negation(words);
+    let before = usize::from(negated);
+    let read = |extension: &Extension| (extension.parse_listed)(rest, negated);
+    let (found, length) = if rest.is_empty() { None } else { EXTENSIONS.iter().find_map(read) }?;
+    Some((found, before + length))
+}
+
+/// Whether a `!` comes first, and the words behind it.
+fn listed_negation<'w, 'a>(words: &'w [&'a str]) -> (bool, &'w [&'a str]) {
+    match words {
+        ["!", rest @ ..] => (true, rest),
+        rest => (false, rest),
+    }
+}
+
+/// A word, whether it is negated by a `!` before it or at its start, and the number of words.
+fn listed_word<'a>(words: &[&'a str]) -> Option<(bool, &'a str, usize)> {
+    match words {
+        ["!", word, ..] => Some((true, word, 2)),
+        [word, ..] => Some(word.strip_prefix('!').map_or((false, *word, 1), |word| (true, word, 1))),
+        [] => None,
+    }
+}
+
+impl Match {
+    /// Whether it holds for every packet: a comment, or a counter.
+    pub fn always_holds(&self) -> bool {
+        matches!(self, Self::Comment(_) | Self::Nfacct(_))
+    }
+
+    pub(super) fn print(&self, out: &mut Printer) {
+        match self {
+            Self::Comment(text) => comment::print(text, out),
+            Self::Ports(ports) => ports.print(out),
+            Self::Mark(mark) => mark::print(" -m mark", mark, out),
+            Self::Connmark(mark) => mark::print(" -m connmark", mark, out),
+            Self::State { old_name, states } => conntrack::print(*old_name, *states, out),
+            Self::AddressType(types) => types.print(out),
+            Self::Statistic(statistic) => statistic.print(out),
+            Self::Recent(recent) => recent.print(out),
+            Self::Physdev(physdev) => physdev.print(out),
+            Self::Multiport(ports) => ports.print(out),
+            Self::Set(set) => set.print(out),
+            Self::Nfacct(name) => nfacct::print(name, out),
+            Self::Other(other) => {
+                out.push(" -m ");
+                other.print(out);
+            }
+        }
+    }
+
+    /// Adds its conditions; `asked` is the `-p` of its rule.
+    pub(super) fn compile(&self, asked: Option<Negatable<ProtocolNumber>>, family: Family, out: &mut Vec<Condition>) {
+        out.push(match self {
+            Self::Comment(_) | Self::Nfacct(_) => return,
+            Self::Ports(ports) => return ports.compile(asked, out),
+            Self::Statistic(statistic) => return out.extend(statistic.compile()),
+            Self::Mark(mark) => Condition::Mark(*mark),
+            Self::Connmark(mark) => Condition::Connmark(*mark),
+            Self::State { old_name: false, states } => Condition::State(*states),
+            Self::State { old_name: true, states } => Condition::OldState(*states),
+            Self::AddressType(types) => types.compile(),
+            Self::Recent(recent) => recent.compile(),
+            Self::Physdev(physdev) => physdev.compile(),
+            Self::Multiport(ports) => Condition::Multiport(ports.clone()),
+            Self::Set(set) => set.compile(),
+            Self::Other(other) => other.compile(family),
+        });
+    }
+
+    /// What it requires of a packet, as a fragment: `to port 80`. Nothing where it always holds, or by chance.
+    pub fn explain(&self) -> Option<String> {
+        Some(match self {
+            Self::Comment(_) | Self::Nfacct(_) | Self::Statistic(_) => return None,
+            Self::Ports(ports) => return ports.explain(),
+            Self::Mark(mark) => format!("{}marked {}", mark.negation(), mark.value.explain()),
+            Self::Connmark(mark) => format!("its connection {}marked {}", mark.negation(), mark.value.explain()),
+            Self::State { states, .. } => conntrack::explain(*states),
+            Self::AddressType(types) => types.explain(),
+            Self::Recent(recent) => recent.explain(),
+            Self::Physdev(_) => "at certain ports of a bridge".to_owned(),
+            Self::Multiport(ports) => ports.explain(),
+            Self::Set(set) => set.explain(),
+            Self::Other(other) => format!("what `-m {}` asks, which svclab does not know", other.name),
+        })
+    }
+}
+
+impl Condition {
+    /// Whether chance decides it.
+    pub(super) fn is_chance(&self) -> bool {
+        matches!(self, Self::Random(_) | Self::Nth { .. })
+    }
+
+    /// Whether it is not known before a packet comes.
+    pub(super) fn is_uncertain(&self) -> bool {
+        self.is_chance() || matches!(self, Self::Limit | Self::Unknown(_))
+    }
+
+    /// Whether it changes what later rules find.
+    pub(super) fn has_effect(&self) -> bool {
+        matches!(self, Self::Recent(recent) if recent.has_effect())
+    }
+
+    /// Whether it holds for a packet. Effects of it are noted.
+    pub(super) fn holds<T: Trace>(&self, walker: &mut Walker<T>, environment: &Environment) -> Held {
+        let transport = walker.packet.transport;
+        match self {
+            Self::Field { field, negated, shift, value } => {
+                (((field.of(&walker.packet) ^ value) >> shift == 0) ^ negated).into()
+            }
+            Self::Masked(masked) => masked.holds(&walker.packet).into(),
+            Self::Between(range) => range.holds(&walker.packet).into(),
+            Self::Protocol { negated, number } => ((transport.protocol() == *number) ^ negated).into(),
+            Self::Port { protocol, field, negated, first, last } => {
+                field.holds(transport, *protocol, PortRange { first: *first, last: *last }, *negated)
+            }
+            Self::TcpFlags { negated, flags } => flags.holds(transport, *negated),
+            Self::Icmp(kind) => kind.holds(transport),
+            Self::Mark(mark) => mark::holds(walker.packet.mark, *mark),
+            Self::Connmark(mark) => mark::connection_holds(walker.tracking(), *mark),
+            Self::State(states) => states.holds(walker.tracking()).into(),
+            Self::OldState(states) => states.holds_untranslated(walker.tracking()).into(),
+            Self::Conntrack(options) => options.holds(walker.tracking()).into(),
+            Self::AddressType(types) => types.holds(&walker.packet, environment),
+            Self::Random(threshold) => Held::Sometimes(*threshold, 1 << 31),
+            Self::Nth { part, every } => {
+                walker.assume(Assumptions::NTH_COUNTER);
+                Held::Sometimes(*part, u64::from(*every))
+            }
+            Self::Limit => Held::Assuming(Assumptions::BELOW_LIMIT),
+            Self::Recent(recent) => recent.holds(walker, &environment.recent).into(),
+            Self::Physdev(ports) => ports.holds(&walker.packet).into(),
+            Self::Multiport(ports) => ports.holds(transport).into(),
+            Self::Set(lookup) => lookup.holds(&walker.packet, environment),
+            Self::Never => Held::No,
+            Self::Unknown(why) => Held::Unknown(why.clone()),
+        }
+    }
+
+    /// Notes the values at which it changes.
+    pub(super) fn edges(&self, edges: &mut Edges) {
+        match self {
+            Self::Field { field, shift, value, .. } => {
+                let first = value >> shift << shift;
+                field.edges(first, first | ((1 << shift) - 1), edges);
+            }
+            Self::Masked(masked) => masked.edges(edges),
+            Self::Between(range) => range.edges(edges),
+            Self::Protocol { number, .. } => drop(edges.protocols.insert(*number)),
+            Self::Port { protocol, field, first, last, .. } => {
+                field.edges(*protocol, PortRange { first: *first, last: *last }, edges);
+            }
+            Self::TcpFlags { .. } => TcpFlags::edges(edges),
+            Self::Multiport(ports) => ports.edges(edges),
+            Self::Mark(mark) => mark::edges(mark.value, edges),
+            Self::Conntrack(options) => options.edges(edges),
+            Self::AddressType(types) => types.edges(edges),
+            Self::Recent(recent) => recent.edges(edges),
+            Self::Limit | Self::Physdev(_) | Self::Connmark(_) => edges.history = true,
+            // The same for the first packets of all connections, or not known for any.
+            Self::State(_)
+            | Self::OldState(_)
+            | Self::Random(_)
+            | Self::Nth { .. }
+            | Self::Set(_)
+            | Self::Icmp(_)
+            | Self::Never
+            | Self::Unknown(_) => {}
+        }
+    }
+}

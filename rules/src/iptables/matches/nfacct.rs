@@ -1,0 +1,25 @@
+//! `nfacct`: an accounting object of the kernel counts the packet. Without a quota, which kube-proxy's have not, it
+//! always holds (`nfacct_mt`).
+
+use super::{Extension, Match};
+use crate::iptables::text::Printer;
+
+pub(super) const NFACCT: Extension = Extension {
+    name: "nfacct",
+    options: &["--nfacct-name"],
+    // The kernel knows no negation of it.
+    parse: |options| {
+        let option = options.iter().next().filter(|option| !option.negated);
+        option.map(|option| Ok(Match::Nfacct(option.value()?.into()))).transpose()
+    },
+    parse_listed: |words, negated| {
+        let name = words.get(1).filter(|_| !negated && words[0] == "nfacct-name")?;
+        Some((Match::Nfacct((*name).into()), 2))
+    },
+};
+
+pub(super) fn print(name: &str, out: &mut Printer) {
+    // `iptables-save` has two blanks here.
+    out.push(" -m nfacct --nfacct-name  ");
+    out.quoted(name);
+}

@@ -1,0 +1,227 @@
+//! `recent`: addresses seen before.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use super::{Condition, Extension, Match, Parsed};
+use crate::cluster::Family;
+use crate::iptables::Negatable;
+use crate::iptables::text::{Options, Printer, values};
+use crate::walk::{Edges, Effect, RecentLists, Trace, Walker};
+
+/// Options of `recent`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recent {
+    /// What is done with the list.
+    pub action: Negatable<RecentAction>,
+    /// `--seconds`: only entries that are not older.
+    pub seconds: Option<u32>,
+    /// `--reap`: forget older entries.
+    pub reap: bool,
+    /// `--hitcount`: at least so many entries.
+    pub hit_count: Option<u32>,
+    /// `--rttl`: the TTL must be the same.
+    pub same_ttl: bool,
+    /// `--name`.
+    pub name: Arc<str>,
+    /// `--mask`, all bits where left out.
+    pub mask: IpAddr,
+    /// `--rdest` instead of `--rsource`.
+    pub destination: bool,
+}
+
+/// What `recent` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecentAction {
+    /// `--set`: enters the address; always holds.
+    Set,
+    /// `--rcheck`: holds if the address is in the list.
+    Check,
+    /// `--update`: the same, and notes the time.
+    Update,
+    /// `--remove`: the same, and removes the address.
+    Remove,
+}
+
+pub(super) const RECENT: Extension = Extension {
+    name: "recent",
+    options: &[
+        "--set",
+        "--rcheck",
+        "--update",
+        "--remove",
+        "--seconds",
+        "--reap",
+        "--hitcount",
+        "--rttl",
+        "--name",
+        "--mask",
+        "--rsource",
+        "--rdest",
+    ],
+    parse,
+    parse_listed,
+};
+
+fn parse(options: &Options<'_>) -> Parsed {
+    let all: IpAddr = match options.family {
+        Family::Ipv4 => Ipv4Addr::BROADCAST.into(),
+        Family::Ipv6 => Ipv6Addr::from_bits(u128::MAX).into(),
+    };
+    let mut action = None;
+    let mut recent = Recent {
+        action: Negatable::is(RecentAction::Set),
+        seconds: None,
+        reap: false,
+        hit_count: None,
+        same_ttl: false,
+        name: "DEFAULT".into(),
+        mask: all,
+        destination: false,
+    };
+    for option in options.iter() {
+        let number = || option.read("number", values::number).map(Some);
+        let flag = |value| Some(Negatable { negated: option.negated, value });
+        match option.name {
+            "--set" => action = flag(RecentAction::Set),
+            "--rcheck" => action = flag(RecentAction::Check),
+            "--update" => action = flag(RecentAction::Update),
+            "--remove" => action = flag(RecentAction::Remove),
+            "--seconds" => recent.seconds = number()?,
+            "--hitcount" => recent.hit_count = number()?,
+            "--reap" => recent.reap = true,
+            "--rttl" => recent.same_ttl = true,
+            "--name" => recent.name = option.value()?.into(),
+            "--mask" => recent.mask = option.read("mask", |text| text.parse().ok())?,
+            "--rdest" => recent.destination = true,
+            _ => recent.destination = false,
+        }
+    }
+    Ok(action.map(|action| Match::Recent(Box::new(Recent { action, ..recent }))))
+}
+
+/// `recent: CHECK seconds: 10800 reap name: NAME side: source mask: 255.255.255.255`.
+fn parse_listed(words: &[&str], negated: bool) -> Option<(Match, usize)> {
+    let words = words.strip_prefix(&["recent:"])?;
+    let action = match *words.first()? {
+        "SET" => RecentAction::Set,
+        "CHECK" => RecentAction::Check,
+        "UPDATE" => RecentAction::Update,
+        "REMOVE" => RecentAction::Remove,
+        _ => return None,
+    };
+    let at = |key: &str| words.iter().position(|word| *word == key);
+    let value = |key: &str| at(key).and_then(|at| words.get(at + 1)).copied();
+    let mask = value("mask:").and_then(|mask| mask.parse().ok());
+    // `--name` takes no option for a name, and rules are saved without quotes around it.
+    let name = value("name:").filter(|name| !name.starts_with(['-', '!']) && !name.contains(['"', '\'', '\\']))?;
+    let recent = Recent {
+        action: Negatable { negated, value: action },
+        seconds: value("seconds:").and_then(|seconds| seconds.parse().ok()),
+        reap: words.contains(&"reap"),
+        hit_count: value("hit_count:").and_then(|count| count.parse().ok()),
+        same_ttl: words.contains(&"TTL-Match"),
+        name: name.into(),
+        mask: mask.unwrap_or(IpAddr::from([255; 4])),
+        destination: value("side:") == Some("dest"),
+    };
+    let last = at("mask:").or_else(|| at("side:")).or_else(|| at("name:"));
+    Some((Match::Recent(Box::new(recent)), last.map_or(2, |at| at + 3)))
+}
+
+impl Recent {
+    pub(super) fn print(&self, out: &mut Printer) {
+        out.push(" -m recent");
+        let action = match self.action.value {
+            RecentAction::Set => " --set",
+            RecentAction::Check => " --rcheck",
+            RecentAction::Update => " --update",
+            RecentAction::Remove => " --remove",
+        };
+        out.option(action, self.action.negated);
+        if let Some(seconds) = self.seconds {
+            out.push(" --seconds ");
+            out.number(u64::from(seconds));
+        }
+        out.flag(" --reap", self.reap);
+        if let Some(count) = self.hit_count {
+            out.push(" --hitcount ");
+            out.number(u64::from(count));
+        }
+        out.flag(" --rttl", self.same_ttl);
+        out.push(" --name ");
+        out.push(&self.name);
+        out.push(" --mask ");
+        out.address(self.mask);
+        out.push(if self.destination { " --rdest" } else { " --rsource" });
+    }
+
+    pub(super) fn compile(&self) -> Condition {
+        if self.same_ttl && self.action.value != RecentAction::Set {
+            return Condition::Unknown("`recent --rttl` depends on the TTL, which is not modelled".into());
+        }
+        Condition::Recent(Box::new(self.clone()))
+    }
+
+    /// `recent_mt` in `xt_recent.c`. `--reap` only frees entries that are too old anyway.
+    pub(super) fn holds<T: Trace>(&self, walker: &mut Walker<T>, lists: &RecentLists) -> bool {
+        let side = if self.destination { walker.packet.destination } else { walker.packet.source };
+        let address = RecentLists::key(side, self.mask);
+        let found = || self.ages(walker, address, lists);
+        let list = || self.name.clone();
+        let negated = self.action.negated;
+        match self.action.value {
+            RecentAction::Set => {
+                walker.effects.push(Effect::Note { list: list(), address });
+                !negated
+            }
+            RecentAction::Remove => {
+                let found = found().is_some();
+                if found {
+                    walker.effects.push(Effect::Forget { list: list(), address });
+                }
+                found ^ negated
+            }
+            RecentAction::Check | RecentAction::Update => {
+                let Some(ages) = found() else { return negated };
+                let young = ages.iter().filter(|age| self.seconds.is_none_or(|seconds| **age <= seconds)).count();
+                let holds = (young >= self.hit_count.unwrap_or(1).max(1) as usize) ^ negated;
+                if holds && self.action.value == RecentAction::Update {
+                    walker.effects.push(Effect::Note { list: list(), address });
+                }
+                holds
+            }
+        }
+    }
+
+    /// The ages of the list's entry for an address, with the changes that this packet made before.
+    fn ages<T: Trace>(&self, walker: &Walker<T>, address: IpAddr, lists: &RecentLists) -> Option<Vec<u32>> {
+        let before = lists.entry(&self.name, address).map(|entry| entry.ages.clone());
+        walker.effects.iter().fold(before, |ages, effect| match effect {
+            Effect::Note { list, address: noted } if *list == self.name && *noted == address => {
+                Some(ages.into_iter().flatten().chain([0]).collect())
+            }
+            Effect::Forget { list, address: gone } if *list == self.name && *gone == address => None,
+            _ => ages,
+        })
+    }
+
+    /// Whether it changes what later rules find.
+    pub(super) fn has_effect(&self) -> bool {
+        self.action.value != RecentAction::Check
+    }
+
+    pub(super) fn edges(&self, edges: &mut Edges) {
+        edges.history |= self.action.value != RecentAction::Set;
+    }
+
+    pub(super) fn explain(&self) -> String {
+        let list = &self.name;
+        let within = self.seconds.map(|seconds| format!(" in the last {seconds} s")).unwrap_or_default();
+        match (self.action.value, self.action.negated) {
+            (RecentAction::Set, _) => format!("noting its address in the list {list}"),
+            (_, false) => format!("from an address that the list {list} has noted{within}"),
+            (_, true) => format!("from an address that the list {list} has not noted{within}"),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! `statistic`: chance, or every nth packet.
+
+use super::{Condition, Extension, Match, Parsed};
+use crate::iptables::Negatable;
+use crate::iptables::text::{Options, Printer, values};
+
+/// Options of `statistic`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Statistic {
+    /// `--mode random --probability`.
+    Random(Negatable<Probability>),
+    /// `--mode nth`: one packet of `every`, the one numbered `packet`.
+    Nth {
+        /// How many packets a turn has.
+        every: Negatable<u32>,
+        /// Which of them, from 0.
+        packet: u32,
+    },
+}
+
+/// A probability as the kernel has it: it draws 31 random bits and the rule holds where they are below the threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Probability {
+    threshold: u32,
+}
+
+impl Probability {
+    /// The threshold that always holds: 2^31.
+    pub const ONE: u32 = 1 << 31;
+
+    /// The probability of a threshold from 0 to [`Self::ONE`].
+    pub fn from_threshold(threshold: u32) -> Option<Self> {
+        (threshold <= Self::ONE).then_some(Self { threshold })
+    }
+
+    /// The threshold that iptables makes of a number from 0 to 1: `lround(0x80000000 * number)`.
+    pub fn from_number(number: f64) -> Option<Self> {
+        if !(0.0..=1.0).contains(&number) {
+            return None;
+        }
+        // The product lies between 0 and 2^31, so the conversion keeps its value.
+        Some(Self { threshold: (number * f64::from(Self::ONE)).round() as u32 })
+    }
+
+    /// How many of the 2^31 draws hold.
+    pub fn threshold(self) -> u32 {
+        self.threshold
+    }
+
+    /// The share of draws that hold, from 0 to 1.
+    pub fn share(self) -> f64 {
+        f64::from(self.threshold) / f64::from(Self::ONE)
+    }
+}
+
+pub(super) const STATISTIC: Extension =
+    Extension { name: "statistic", options: &["--mode", "--probability", "--every", "--packet"], parse, parse_listed };
+
+fn parse(options: &Options<'_>) -> Parsed {
+    let (mut probability, mut every, mut packet) = (None, None, 0);
+    for option in options.iter() {
+        match option.name {
+            "--probability" => {
+                let read = |text: &str| text.parse().ok().and_then(Probability::from_number);
+                probability = Some(option.negatable("probability from 0 to 1", read)?);
+            }
+            "--every" => every = Some(option.negatable("number", values::number)?),
+            "--packet" => packet = option.read("number", values::number)?,
+            _ => {
+                option.read("mode: `random` or `nth`", |text| matches!(text, "random" | "nth").then_some(()))?;
+            }
+        }
+    }
+    let random = probability.map(Statistic::Random);
+    Ok(random.or(every.map(|every| Statistic::Nth { every, packet })).map(Match::Statistic))
+}
+
+/// `statistic mode random probability 0.5`, `statistic mode nth ! every 3 packet 1`.
+fn parse_listed(words: &[&str], negated: bool) -> Option<(Match, usize)> {
+    let words = words.strip_prefix(&["statistic", "mode"]).filter(|_| !negated)?;
+    let (negated, words) = match words {
+        [mode, "!", rest @ ..] => (true, [&[*mode][..], rest].concat()),
+        words => (false, words.to_vec()),
+    };
+    let (statistic, length) = match words[..] {
+        ["random", "probability", number, ..] => {
+            let value = Probability::from_number(number.parse().ok()?)?;
+            (Statistic::Random(Negatable { negated, value }), 3)
+        }
+        ["nth", "every", every, ref rest @ ..] => {
+            let every = Negatable { negated, value: every.parse().ok()? };
+            match rest {
+                ["packet", packet, ..] => (Statistic::Nth { every, packet: packet.parse().ok()? }, 5),
+                _ => (Statistic::Nth { every, packet: 0 }, 3),
+            }
+        }
+        _ => return None,
+    };
+    Some((Match::Statistic(statistic), 2 + usize::from(negated) + length))
+}
+
+impl Statistic {
+    pub(super) fn print(&self, out: &mut Printer) {
+        match self {
+            Self::Random(probability) => {
+                out.push(" -m statistic --mode random");
+                out.option(" --probability ", probability.negated);
+                print_fraction(probability.value.threshold(), out);
+            }
+            Self::Nth { every, packet } => {
+                out.push(" -m statistic --mode nth");
+                out.option(" --every ", every.negated);
+                out.number(u64::from(every.value));
+                out.push(" --packet ");
+                out.number(u64::from(*packet));
+            }
+        }
+    }
+
+    /// Nothing where it always holds.
+    pub(super) fn compile(self) -> Option<Condition> {
+        match self {
+            Self::Random(Negatable { negated, value }) => {
+                let threshold = value.threshold();
+                match if negated { Probability::ONE - threshold } else { threshold } {
+                    0 => Some(Condition::Never),
+                    Probability::ONE => None,
+                    threshold => Some(Condition::Random(threshold)),
+                }
+            }
+            // One packet of `every`; iptables refuses 0.
+            Self::Nth { every: Negatable { negated, value }, .. } => match (value, negated) {
+                (0 | 1, false) => None,
+                (0 | 1, true) => Some(Condition::Never),
+                (every, false) => Some(Condition::Nth { part: 1, every }),
+                (every, true) => Some(Condition::Nth { part: every - 1, every }),
+            },
+        }
+    }
+
+    /// The share of packets that it holds for, from 0 to 1.
+    pub fn share(self) -> f64 {
+        match self {
+            Self::Random(probability) if probability.negated => 1.0 - probability.value.share(),
+            Self::Random(probability) => probability.value.share(),
+            Self::Nth { every, .. } => 1.0 / f64::from(every.value.max(1)),
+        }
+    }
+}
+
+/// A threshold out of 2^31 with eleven digits, rounded to the nearest (`%.11f`).
+fn print_fraction(threshold: u32, out: &mut Printer) {
+    const SCALE: u128 = 100_000_000_000;
+    let scaled = u128::from(threshold) * SCALE;
+    let half_even = {
+        let (whole, rest) = (scaled >> 31, scaled & ((1 << 31) - 1));
+        let half = 1_u128 << 30;
+        whole + u128::from(rest > half || (rest == half && whole & 1 == 1))
+    };
+    out.push(if half_even == SCALE { "1." } else { "0." });
+    // The leading digit keeps the zeros behind it.
+    out.push(&itoa::Buffer::new().format((SCALE + half_even) as u64)[1..]);
+}

@@ -1,0 +1,72 @@
+//! What the kernel would not load.
+
+use rstest::rstest;
+
+use super::*;
+
+const FORWARD: &str = "chain f {\ntype filter hook forward priority 0; policy accept;\n";
+
+#[rstest]
+#[case("jump nowhere\n}", "table ip kube-proxy, chain f, rule 1: jumps to chain `nowhere`, which does not exist")]
+#[case("drop\njump f\n}", "table ip kube-proxy, chain f, rule 2: jumps to base chain `f`")]
+#[case("ip saddr @s drop\n}", "table ip kube-proxy, chain f, rule 1: refers to set `s`, which does not exist")]
+#[case(
+    "ip saddr . meta l4proto . th dport @s drop\n}\nset s {\ntype ipv4_addr . inet_service\n}",
+    "table ip kube-proxy, chain f, rule 1: looks up set `s` with a key of type ipv4_addr . inet_proto . inet_service, \
+     but its keys are of type ipv4_addr . inet_service"
+)]
+#[case(
+    "jump a\n}\nchain a {\njump b\n}\nchain b {\ndrop\ngoto a\n}",
+    "table ip kube-proxy, chain b, rule 2: loops back to its own chain: a → b → a"
+)]
+#[case(
+    "ip daddr vmap @m\n}\nmap m {\ntype ipv4_addr : verdict\nelements = { 10.0.0.1 : goto nowhere }\n}",
+    "table ip kube-proxy, set m: jumps to chain `nowhere`, which does not exist"
+)]
+#[case("masquerade fully-random\n}", "table ip kube-proxy, chain f, rule 1: masquerade is not allowed at forward")]
+#[case(
+    "jump a\n}\nchain a {\ndnat to 10.0.0.1:80\n}",
+    "table ip kube-proxy, chain a, rule 1: dnat is not allowed at forward"
+)]
+#[case(
+    "drop\n}\nchain o {\ntype filter hook output priority 0; policy accept;\njump a\n}\nchain a {\ndnat to 10.0.0.1:80\n}",
+    "table ip kube-proxy, chain a, rule 1: dnat is not allowed in a chain that a filter chain jumps to"
+)]
+#[case("drop\n}\nchain a {\n}\nchain a {\n}", "table ip kube-proxy, chain a: is declared twice")]
+fn a_mistake_is_told_with_its_place(#[case] text: &str, #[case] message: &str) {
+    let errors = Program::compile(&table(&format!("{FORWARD}{text}")), Family::Ipv4).unwrap_err();
+    assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
+}
+
+#[test]
+fn a_table_without_hooks_is_never_entered() {
+    let errors = Program::compile(&table("chain a {\ndrop\n}"), Family::Ipv4).unwrap_err();
+    assert_eq!(errors[0].to_string(), "table ip kube-proxy: has rules but no base chain");
+}
+
+/// A loop may lead through the elements of a map.
+#[test]
+fn maps_lead_to_chains_too() {
+    let text = "ip daddr vmap @m\n}\nchain a {\nip daddr vmap @m\n}\n\
+                map m {\ntype ipv4_addr : verdict\nelements = { 10.0.0.1 : jump a }\n}";
+    let errors = Program::compile(&table(&format!("{FORWARD}{text}")), Family::Ipv4).unwrap_err();
+    assert_eq!(errors[0].to_string(), "table ip kube-proxy, chain a, rule 1: loops back to its own chain: a → a");
+}
+
+fn nested(chains: usize) -> Result<Program, Vec<super::super::CompileError>> {
+    let inner: String = (1..chains).map(|number| format!("chain c{number} {{\njump c{}\n}}\n", number + 1)).collect();
+    let text = format!("{FORWARD}jump c1\n}}\n{inner}chain c{chains} {{\ndrop\n}}");
+    Program::compile(&table(&text), Family::Ipv4)
+}
+
+/// The kernel takes 15 chains inside of each other below a hook and answers "Too many links" to the 16th.
+#[test]
+fn chains_are_as_deep_as_the_kernel_allows() {
+    let program = nested(15).unwrap();
+    assert_eq!(word(&only_way(&program, Hook::Forward, &tcp("10.0.0.1", "10.0.0.2", 80)).outcome), "drop");
+    let errors = nested(16).unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        "table ip kube-proxy, chain c15, rule 1: jumps are nested more than 16 deep, which the kernel rejects"
+    );
+}

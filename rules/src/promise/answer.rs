@@ -24,7 +24,6 @@ pub struct Promise {
 
 /// What becomes of a connection's packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Outcome {
     /// Each new connection comes out at one of these.
     Delivered {
@@ -108,7 +107,6 @@ pub enum Rejection {
 
 /// The owner of an address that is not a service's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Owner {
     /// This node: its processes are reached, and where none listens its kernel refuses
     /// ([`Rejection::NoListener`]).

@@ -294,9 +294,7 @@ impl<'a> Fate<'a> {
     fn of(own: &'a cascade::Fate) -> Self {
         let detail = match own {
             cascade::Fate::Endpoint(text) | cascade::Fate::Handed(text) | cascade::Fate::Unknown(text) => Some(&**text),
-            cascade::Fate::Returned | cascade::Fate::Accepted | cascade::Fate::Dropped | cascade::Fate::Rejected => {
-                None
-            }
+            _ => None,
         };
         Self { kind: own.code(), detail }
     }
@@ -305,7 +303,7 @@ impl<'a> Fate<'a> {
 /// Connections that rules treat otherwise than others.
 #[derive(Serialize, JsonSchema)]
 struct Case<'a> {
-    /// One of them, by what tells it from the others: `from 10.0.0.1`.
+    /// One of them, by what distinguishes it from the others: `from 10.0.0.1`.
     example: &'a str,
     /// The number of the first rule that treats them otherwise.
     rule: Option<usize>,

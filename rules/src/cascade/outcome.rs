@@ -19,6 +19,7 @@ pub struct Fallen {
 
 /// What becomes of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fate {
     /// They get this endpoint.
     Endpoint(String),
@@ -69,7 +70,7 @@ impl fmt::Display for Fate {
 /// Connections that rules treat otherwise than those that the shares are of, because of something that is not chance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// One of them, by what tells it from the others: `from 10.0.0.1`.
+    /// One of them, by what distinguishes it from the others: `from 10.0.0.1`.
     pub example: String,
     /// The number of the first rule that treats them otherwise.
     pub rule: usize,
@@ -100,6 +101,7 @@ impl fmt::Display for Unknown {
 
 /// What can be said of a cascade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Every endpoint gets the same, whatever the connection.
     Even,

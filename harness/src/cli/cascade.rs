@@ -146,7 +146,7 @@ fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Resul
     Ok(report)
 }
 
-/// Tells what kept a sample from being taken.
+/// Reports why no sample was taken.
 fn trouble(trouble: Trouble, console: &Console) -> Exit {
     console.complain(&trouble.message);
     trouble.help.iter().for_each(|help| console.complain(format!("help: {help}")));

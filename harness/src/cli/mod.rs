@@ -48,7 +48,7 @@ pub(crate) enum Exit {
     Environment = 3,
     /// svclab itself failed.
     Internal = 4,
-    /// Nobody reads standard output any more: 128 and the number of SIGPIPE, as shells count it.
+    /// Standard output was closed early: 128 and the number of SIGPIPE, as shells count it.
     Unread = 141,
 }
 

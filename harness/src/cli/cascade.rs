@@ -1,4 +1,4 @@
-//! `svclab cascade`: how rules share connections out; needs no privileges but for `--sample`.
+//! `svclab cascade`: the shares of endpoints; needs privileges only with `--sample`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,35 +19,34 @@ use svclab::sampling;
 use svclab::scenario::{self, Flows, MOST_FLOWS, Tests};
 use svclab::stats::Goal;
 
-/// Tell the exact share of connections that each endpoint of a service gets, and what is wrong with it.
+/// Compute the exact share of new connections that each endpoint of a Service gets, and find defects.
 ///
-/// New connections are walked through all rules of a service's chain. Exits with status 1 where a service has a defect: a probability
-/// that is not even, a rule that is missing, doubled or never reached, connections that get no endpoint or are treated otherwise
-/// than others, an endpoint's chain that translates another protocol or address, clients that do not come back to their endpoint;
-/// and where these rules do not show enough to tell.
+/// Exits with status 1 if shares are unknown or there is a defect: uneven probabilities; rules that are missing, duplicated or
+/// unreachable; connections that get no endpoint or are handled differently; an endpoint's chain that translates another
+/// protocol or address; session affinity that does not return clients to their endpoint.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Rules, as `iptables-save`, `iptables -L` or `nft list ruleset` shows them (`-` for standard input), or a scenario.
+    /// Rules as printed by `iptables-save`, `iptables -L` or `nft list ruleset`, or a scenario; `-` for standard input.
     path: PathBuf,
     #[command(flatten)]
     inputs: InputArgs,
     /// Only this service: `default/web:http`, `default/web` or `web`; or a chain.
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// Of a scenario: whose rules [default: the first node's]
+    /// With a scenario: the node whose rules are examined [default: the first]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// Of a scenario: after so many `apply` steps.
+    /// With a scenario: the state after N `apply` steps.
     #[arg(long, value_name = "N", default_value_t = 0)]
     step: usize,
-    /// Of a scenario: send so many fresh flows through each cascade in a lab, or `auto`: as many as it takes to find an endpoint
-    /// that is off by 5 % with probability 0.999, at less than one false alarm in a million, and fewer where counts are clear.
+    /// With a scenario: send N new flows through each cascade in a lab. `auto` sends as many as it takes to detect a deviation
+    /// of 5 % with probability 0.999 and a false-alarm rate below 1e-6, and stops early once the result is clear.
     #[arg(long, value_name = "N|auto", value_parser = flows)]
     sample: Option<Flows>,
-    /// What installs iptables rules for a sample.
+    /// The iptables implementation that installs rules, with --sample.
     #[arg(long, value_enum, default_value = "system")]
     backend: BackendName,
-    /// What to write.
+    /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
@@ -147,7 +146,7 @@ fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Resul
     Ok(report)
 }
 
-/// Tells what kept a sample from being taken.
+/// Reports why no sample was taken.
 fn trouble(trouble: Trouble, console: &Console) -> Exit {
     console.complain(&trouble.message);
     trouble.help.iter().for_each(|help| console.complain(format!("help: {help}")));

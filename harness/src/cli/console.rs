@@ -1,4 +1,4 @@
-//! Where text goes, and whether it has colours.
+//! Standard output and standard error: colours, widths, escaping.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -19,13 +19,13 @@ use svclab::text::{harmless, visible};
 /// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// Say more: of scenarios and rules, what has no effect and why; of a run, the way of every packet.
+    /// Print more: settings without effect, the path of every packet, all rows of long tables.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Say only what is wrong.
+    /// Print only failures and errors.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Whether to use colours; `auto` uses them on a terminal, unless NO_COLOR is set.
+    /// When to use colours; `auto` uses them on a terminal unless NO_COLOR is set.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: ColorChoice,
 }
@@ -38,18 +38,18 @@ enum ColorChoice {
     Never,
 }
 
-/// Standard output and standard error. What a terminal would obey is escaped in all that is written, whoever it comes from.
+/// Standard output and standard error. Control characters are escaped in all that is written.
 #[derive(Debug)]
 pub(crate) struct Console {
     /// Whether text on standard output has colours.
     pub(crate) color: bool,
     /// Whether text on standard error has colours.
     pub(crate) error_color: bool,
-    /// How much more than usual is said.
+    /// The number of `-v` options.
     pub(crate) verbose: u8,
-    /// Whether only what is wrong is said.
+    /// Whether only failures and errors are printed.
     pub(crate) quiet: bool,
-    /// Whether standard output is a document's, so that all else goes to standard error.
+    /// Whether standard output is reserved for a document, so that all else goes to standard error.
     is_lent: AtomicBool,
     /// Why standard output could not be written for the first time.
     broken: Mutex<Option<io::Error>>,
@@ -89,7 +89,7 @@ impl Console {
         self.text(format_args!("{text}\n"));
     }
 
-    /// Writes text that has its own line ends. What cannot be written is told by [`Self::finish`].
+    /// Writes text that has its own line ends. [`Self::finish`] reports write errors.
     pub(crate) fn text(&self, text: impl Display) {
         let text = text.to_string();
         if self.is_lent.load(Ordering::Relaxed) {
@@ -139,7 +139,7 @@ impl Console {
         }
     }
 
-    /// Writes a line of what is wrong. There is nobody to tell where this fails.
+    /// Writes an error message to standard error. A failure to write it is ignored.
     pub(crate) fn complain(&self, text: impl Display) {
         let text = text.to_string();
         let _ = writeln!(io::stderr().lock(), "{}", harmless(&text, self.error_color));

@@ -1,14 +1,14 @@
-//! `svclab doctor`: what this machine has and lacks for running labs.
+//! `svclab doctor`: whether this machine can run labs.
 
 use super::Exit;
 use super::console::Console;
 use svclab::doctor::{self, Examination};
 use svclab::lab::Backend;
 
-/// Find out what this machine has and lacks for running labs, by trying; each lack comes with its fix.
+/// Check by trying whether this machine can run labs, and print a fix for whatever is missing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Print what was found as JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }

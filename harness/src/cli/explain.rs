@@ -16,20 +16,20 @@ use svclab::report::Cause;
 use svclab::run::{lab_cause, probe_cause};
 use svclab::text::{counted, one_line, printable};
 
-/// Explain the path of one packet through the rules of a scenario's cluster, and the answer's way back.
+/// Explain the path of one packet and its reply through the rules of a scenario's cluster.
 ///
-/// The rules are walked, and every branch that chance leaves open is told with its exact share. Nothing is sent, but with --live.
+/// The rules are evaluated without sending anything, unless --live is given. Each outcome of random choices has its exact share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A scenario, or a file of plain Kubernetes objects; `-` for standard input.
+    /// A scenario, or a file of Kubernetes objects; `-` for standard input.
     scenario: PathBuf,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Who sends: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
-    #[arg(long, value_name = "WHO")]
+    /// The sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
+    #[arg(long, value_name = "SENDER")]
     from: String,
-    /// To where, as in a scenario's probe: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `ADDRESS:PORT`, ...
-    #[arg(long, value_name = "WHERE")]
+    /// The destination, as in a scenario's probe: `service/NAME:PORT`, `nodeport/NAME:PORT@NODE`, `ADDRESS:PORT`, ...
+    #[arg(long, value_name = "DESTINATION")]
     to: String,
     /// tcp, udp or sctp [default: the protocol of the service's port, else tcp]
     #[arg(long)]
@@ -37,35 +37,35 @@ pub(crate) struct Args {
     /// ipv4 or ipv6 [default: the first that both ends have]
     #[arg(long)]
     family: Option<String>,
-    /// The port that it is sent from [default: 33000]
+    /// The source port [default: 33000]
     #[arg(long, value_name = "PORT")]
     source_port: Option<u16>,
-    /// Take the cluster as it is after so many `apply` of the scenario's steps.
+    /// The state of the cluster after N `apply` steps of the scenario.
     #[arg(long, value_name = "N", default_value_t = 0)]
     step: usize,
     /// Explain the Nth path, where rules choose at random; with --live it is the path that the packet takes
     #[arg(long, value_name = "N", default_value = "1", conflicts_with = "live")]
     path: NonZeroUsize,
-    /// Send a real packet in a lab too, let the kernel trace the rules that it meets, and mark where it leaves the predicted way.
+    /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction.
     #[arg(long)]
     live: bool,
-    /// What installs iptables rules, with --live.
+    /// The iptables implementation that installs rules, with --live.
     #[arg(long, value_enum, default_value = "system")]
     backend: BackendName,
-    /// What is written.
+    /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A page for a person; with --quiet without the meaning of words.
+    /// A page for a person; --quiet leaves out the glossary.
     Text,
-    /// All ways with all that is known of them; where there are thousands, of most only how they end.
+    /// All paths; if there are thousands, most have only their outcome.
     Json,
-    /// A flowchart of all ways, which GitHub draws in Markdown.
+    /// A flowchart of all paths, for Markdown on GitHub.
     Mermaid,
-    /// A picture of one way.
+    /// A picture of one path.
     Svg,
 }
 
@@ -114,7 +114,7 @@ fn live(aimed: &AdHocScenario, args: &Args, console: &Console) -> Result<Result<
     Ok(explain::explain_live(aimed, args.step, args.backend.into()))
 }
 
-/// Whose fault it is that nothing can be explained, and what to do.
+/// The cause of an error, and its help.
 fn refused(error: &ExplainError, console: &Console) -> Exit {
     let (cause, help) = match error {
         ExplainError::Lab(error) => (lab_cause(error), Some(error.help().to_owned())),

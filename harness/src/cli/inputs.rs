@@ -12,8 +12,7 @@ use svclab::text::{one_line, printable};
 /// Options of commands that read scenarios.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct InputArgs {
-    /// Read files that a scenario names wherever they lie; without it they must lie in its repository, or below its folder where
-    /// there is none.
+    /// Let scenarios read files outside of their repository (without a repository: outside of their folder).
     #[arg(long)]
     allow_outside: bool,
 }

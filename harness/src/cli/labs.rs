@@ -1,4 +1,4 @@
-//! What the commands that build labs have in common: their options, how they get privileges, and how they end.
+//! What the commands that build labs share: options, privileges, exit status.
 
 use std::num::{IntErrorKind, NonZeroUsize, ParseIntError};
 
@@ -12,10 +12,10 @@ use svclab::report::{Cause, Trouble};
 /// Options of commands that build a lab for each scenario.
 #[derive(Debug, clap::Args)]
 pub(super) struct LabArgs {
-    /// How many labs run at the same time [default: one a processor]
+    /// Run N labs at the same time [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = jobs)]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// What installs iptables rules.
+    /// The iptables implementation that installs rules.
     #[arg(long, value_enum, default_value = "system")]
     pub(super) backend: BackendName,
 }
@@ -23,15 +23,15 @@ pub(super) struct LabArgs {
 /// How a result about several scenarios is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// A page for each scenario, as soon as it is done.
+    /// A page for each scenario as soon as it is finished.
     Text,
-    /// One document for all of them, when all are done.
+    /// One document for all scenarios at the end.
     Json,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum BackendName {
-    /// The one that the system's `iptables-restore` is.
+    /// The implementation behind the system's `iptables-restore`.
     System,
     /// iptables-nft.
     Nft,
@@ -49,16 +49,16 @@ impl From<BackendName> for Backend {
     }
 }
 
-/// How many labs: the words of the standard library about a zero are of no use to anybody.
+/// The number of labs: the standard library's message about zero does not help.
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|error: ParseIntError| match error.kind() {
-        IntErrorKind::PosOverflow => "so many labs cannot run: write a smaller number".to_owned(),
-        _ => "at least one lab must run: write a number from 1 on".to_owned(),
+        IntErrorKind::PosOverflow => "the number is too large".to_owned(),
+        _ => "expected a number of at least 1".to_owned(),
     })
 }
 
 /// Gets what labs need: privileges, and that Ctrl-C ends the process with all of them. Must be called while there is one
-/// thread, because only then a user namespace can be entered. What is missing is told.
+/// thread, because only then a user namespace can be entered. Reports what is missing.
 pub(super) fn prepare(console: &Console) -> Result<(), Exit> {
     lab::become_privileged().and_then(|()| interrupt::exit_on_signals()).map_err(|error| {
         console.complain(format!("{error}\n{}", error.help()));

@@ -35,7 +35,7 @@ use svclab::input::{self, Found};
 use svclab::scenario::{self, Diagnostics, Note, Reach, Scenario, Tests};
 use svclab::text::{harmless, reason};
 
-/// How a command ended. The numbers are part of the interface.
+/// The exit status of a command. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// All held.
@@ -48,7 +48,7 @@ pub(crate) enum Exit {
     Environment = 3,
     /// svclab itself failed.
     Internal = 4,
-    /// Nobody reads standard output any more: 128 and the number of SIGPIPE, as shells count it.
+    /// Standard output was closed early: 128 and the number of SIGPIPE, as shells count it.
     Unread = 141,
 }
 
@@ -58,7 +58,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What a Linux kernel does with Kubernetes Service traffic: packets through kube-proxy's rules, without a cluster.
+/// Test Kubernetes Service traffic on a real kernel: kube-proxy's rules in network namespaces, without a cluster.
 #[derive(Debug, Parser)]
 #[command(name = "svclab", version, after_help = EXIT_CODES)]
 struct Cli {
@@ -70,15 +70,15 @@ struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    all held
-  1    an expectation failed, sources part (`svclab verify`, `svclab explain --live`), a mutant survives
-       (`svclab mutate`), `svclab rules --diff` found a difference, or `svclab cascade` a
-       defect or rules that do not show enough to tell
-  2    the input is wrong: usage, scenario, rules, or a filter that chooses no test
-  3    the environment lacks something (`svclab doctor` tells what), or output cannot be written
-  4    svclab itself failed, or counted otherwise than the rules' own counters did
+  0    success
+  1    an expectation failed (run), sources disagree (verify, explain --live), a mutant
+       survived (mutate), rules differ (rules --diff), or shares have a defect or are
+       unknown (cascade)
+  2    invalid input: usage, scenario, rules, or a filter that selects no test
+  3    the environment lacks something (see `svclab doctor`), or output cannot be written
+  4    internal error, or flow counts that disagree with the counters of the rules
   130  interrupted by SIGINT
-  141  all held, but nobody read standard output to its end
+  141  success, but standard output was closed early
   143  interrupted by SIGTERM";
 
 #[derive(Debug, Subcommand)]

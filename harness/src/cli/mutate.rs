@@ -1,4 +1,4 @@
-//! `svclab mutate`: rules with one thing wrong, and who notices.
+//! `svclab mutate`: mutated rules, and the tests that detect them.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -9,27 +9,27 @@ use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
 use svclab::mutate::{Mutants, Options, Style, json, mutate, summary, table};
 
-/// Make one mistake after the other in a scenario's rules, and see whether its tests and `svclab verify` notice.
+/// Mutate a scenario's rules, one change at a time, and report whether its tests and `svclab verify` detect it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scenario files, or folders to look for them in; or files with plain Kubernetes objects, or with all rules of a
-    /// node, as `iptables-save` or `nft list ruleset` shows them. The rules are those of the cluster as it is at first.
+    /// Scenario files, or folders that contain them; or files with Kubernetes objects, or with all rules of a node as
+    /// printed by `iptables-save` or `nft list ruleset`. The rules are those of the initial state.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
     labs: LabArgs,
-    /// Try no more than N mutants of each scenario, chosen by chance.
+    /// Try a random sample of N mutants of each scenario.
     #[arg(long, value_name = "N")]
     sample: Option<NonZeroUsize>,
-    /// What that chance starts from: the same seed chooses the same mutants.
+    /// The seed of the random sample.
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// List all mistakes that `svclab verify` finds and the scenario's tests do not, not just one of a kind.
+    /// List every mutant that `svclab verify` detects and the tests do not, not just one of each kind.
     #[arg(long)]
     missed: bool,
-    /// How the result is written; JSON comes once, when all is done.
+    /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

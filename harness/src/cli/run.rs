@@ -1,4 +1,4 @@
-//! `svclab run`: scenarios become labs, packets become verdicts.
+//! `svclab run`: the tests of scenarios.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,28 +16,28 @@ use svclab::run::{self, Options};
 use svclab::scenario::{Scenario, Tests};
 use svclab::text::{one_line, reason};
 
-/// Build scenarios as network namespaces, send packets, and judge what comes of them.
+/// Run the tests of scenarios: build labs of network namespaces, send packets, compare with expectations.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scenario files, or folders to look for them in.
+    /// Scenario files, or folders that contain them.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
     labs: LabArgs,
-    /// Carry out only tests whose name contains this text.
+    /// Run only tests whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Run only a part of the scenarios that have a chosen test: 1/4 is the first of four.
+    /// Run only a shard of the scenarios that have a selected test: 1/4 is the first of four.
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
-    /// Write what the taps saw of every scenario to its place below this folder, as pcapng for Wireshark and tshark; but for flows
-    /// that are only counted.
+    /// Write the captured packets of every scenario to a pcapng file in this folder. Flows that are only counted are not
+    /// captured.
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
-    /// Write reports as well: junit=FILE, json=FILE, github (annotations on standard output). A FILE `-` is standard output, and all else
-    /// that is said goes to standard error then.
+    /// Write reports: junit=FILE, json=FILE, github (annotations on standard output). With `-` as FILE, the report goes to
+    /// standard output and everything else to standard error.
     #[arg(long, value_name = "KIND[=FILE]", value_delimiter = ',')]
     report: Vec<Report>,
 }

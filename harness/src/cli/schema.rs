@@ -10,10 +10,10 @@ use super::console::Console;
 use svclab::environment::Envelope;
 use svclab::{cascade, explain, mutate, report, scenario, verify};
 
-/// Print the JSON Schema of scenario files, for editors, or of what commands write as JSON.
+/// Print the JSON Schema of scenario files (for editors) or of a command's JSON output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Of which documents.
+    /// The documents.
     #[arg(value_enum, default_value = "scenario")]
     of: Of,
 }

@@ -8,21 +8,21 @@ use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
 use svclab::verify::{self, Options, Verified};
 
-/// Hold what is promised, what the rules say and what the kernel does against each other, for every service address.
+/// Compare what the API promises, what the rules do and what the kernel does, for every Service address.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scenario files, or folders to look for them in; or files with plain Kubernetes objects, or with all rules of a
-    /// node, as `iptables-save` or `nft list ruleset` shows them. Tests are left aside: the cluster is verified as it is at first.
+    /// Scenario files, or folders that contain them; or files with Kubernetes objects, or with all rules of a node as
+    /// printed by `iptables-save` or `nft list ruleset`. Tests are ignored: the initial state of the cluster is verified.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
     labs: LabArgs,
-    /// A flow that meets a rule which is not modelled is no failure.
+    /// Do not fail on flows that match a rule that svclab does not model.
     #[arg(long)]
     allow_unknown: bool,
-    /// How the result is written; JSON comes once, when all is done.
+    /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

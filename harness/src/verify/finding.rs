@@ -1,10 +1,10 @@
-//! Flows that the sources part about.
+//! Flows on which the sources disagree.
 
 use std::collections::BTreeMap;
 
 use crate::sources::Disagreement;
 
-/// Flows that the sources part about in the same way.
+/// Flows on which the sources disagree in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Who disagrees with whom.
@@ -17,7 +17,7 @@ pub struct Finding {
     pub example: Example,
 }
 
-/// A flow that the sources part about.
+/// A flow on which the sources disagree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
     /// The flow in words: `pod/client > 10.96.0.10:80 tcp`.

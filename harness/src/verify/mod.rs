@@ -2,12 +2,12 @@
 //!
 //! For each flow there are three answers that know nothing of each other: the *promise* of the Service API
 //! ([`svclab_rules::promise`]), the *prediction* from walking the rules ([`crate::predict`]), and the *observation* of a real
-//! packet in a lab ([`crate::probe`]). [`verify`] asks all three about the first state of a scenario and tells where they part:
+//! packet in a lab ([`crate::probe`]). [`verify`] compares all three for the initial state of a scenario:
 //!
 //! - `inquiry`: what is asked, and what is known beforehand;
 //! - `survey`: how a lab is built and asked; `verification`: what comes of that;
 //! - `crate::sources`: who disagrees with whom about one flow;
-//! - `finding`: flows that the sources part about, by cause;
+//! - `finding`: flows on which the sources disagree, by cause;
 //! - `kernel`: prediction and observation alone, for any flows;
 //! - `render`: the page for a person; `json`: the same for machines.
 

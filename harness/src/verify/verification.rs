@@ -19,7 +19,7 @@ pub struct Verification {
     pub asked: Vec<Asked>,
     /// Flows of which nothing is promised.
     pub not_promised: usize,
-    /// What the sources part about.
+    /// The disagreements.
     pub findings: Vec<Finding>,
     /// How long it took.
     pub duration: Duration,
@@ -34,7 +34,7 @@ pub struct Asked {
     pub kind: AddressKind,
     /// How many flows.
     pub flows: usize,
-    /// Those that the sources part about; of these also what is no failure.
+    /// Those on which the sources disagree, including those that do not fail.
     pub disagreeing: usize,
 }
 
@@ -68,7 +68,7 @@ impl AddressKind {
         }
     }
 
-    /// That of an address in a cluster; whatever is nobody's is taken for a node's.
+    /// The kind of an address in a cluster; an address of no service counts as a node's.
     pub(super) fn of(cluster: &Cluster, address: IpAddr) -> Self {
         let any = |has: &dyn Fn(&Service) -> bool| cluster.services.iter().any(has);
         if address.is_loopback() {

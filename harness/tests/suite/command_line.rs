@@ -67,8 +67,8 @@ fn a_reader_that_went_away_ends_it_quietly(#[case] arguments: &[&str]) {
 }
 
 #[rstest]
-#[case::no_jobs(&["run", "--jobs", "0", SEED], "at least one lab must run")]
-#[case::many_jobs(&["run", "--jobs", "99999999999999999999", SEED], "so many labs cannot run")]
+#[case::no_jobs(&["run", "--jobs", "0", SEED], "expected a number of at least 1")]
+#[case::many_jobs(&["run", "--jobs", "99999999999999999999", SEED], "the number is too large")]
 #[case::shard(&["run", "--shard", "5/4", SEED], "K from 1 to N")]
 #[case::no_such_file(&["run", "nowhere.yaml"], "nowhere.yaml: no such file or directory\n")]
 #[case::no_test(&["run", "--filter", "no such name", SEED], "no test's name contains `no such name`")]

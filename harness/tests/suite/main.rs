@@ -19,6 +19,7 @@ mod doctor;
 mod explain;
 mod few_threads;
 mod forgotten_connections;
+mod help;
 mod invalid;
 mod kernel_log;
 mod kill;

@@ -1,0 +1,19 @@
+//! The help of every command, as a reader sees it.
+
+use std::process::Command;
+
+use rstest::rstest;
+
+#[rstest]
+fn help_of_a_command(
+    #[values("", "run", "verify", "mutate", "check", "explain", "rules", "cascade", "doctor", "schema", "completions")]
+    command: &str,
+) {
+    let arguments = [command, "--help"].into_iter().filter(|argument| !argument.is_empty());
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts");
+    let help = String::from_utf8(output.stdout).expect("text");
+    let name = if command.is_empty() { "svclab" } else { command };
+    insta::with_settings!({ omit_expression => true }, {
+        insta::assert_snapshot!(format!("help_{name}"), help);
+    });
+}

@@ -21,49 +21,48 @@ use svclab::input::{is_manifest, read_file, unreadable};
 use svclab::scenario::{self, Note, PlainCluster, Scenario, Tests};
 use svclab::yaml::did_you_mean;
 
-/// Print the rules of a node, as `iptables-save` or `nft list ruleset` shows them, or compare them with saved ones.
+/// Print the rules of a node, or compare saved rules with them.
 ///
-/// `iptables-restore` and `nft -f` load them as they are.
+/// The output has the format of `iptables-save` or `nft list ruleset`; `iptables-restore` and `nft -f` load it unchanged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A scenario (its rules at the start, with those that it adds itself), or a file of plain Kubernetes objects; `-` for standard
-    /// input.
+    /// A scenario, for its initial rules including those that it adds, or a file of Kubernetes objects; `-` for standard input.
     path: PathBuf,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Whose rules [default: the first node's]
+    /// The node [default: the first one]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// The kube-proxy release, as 1.30 [default: the scenario's; 1.30]
+    /// The kube-proxy release, such as 1.30 [default: the scenario's; 1.30]
     #[arg(long, value_name = "VERSION")]
     version: Option<Profile>,
-    /// What kube-proxy writes rules for [default: the scenario's or the configuration's; iptables]
+    /// kube-proxy's mode [default: the scenario's or the configuration's; iptables]
     #[arg(long, value_enum)]
     mode: Option<Mode>,
-    /// The address family [default: ipv4, where the node has such an address; with --diff all that FILE has rules of]
+    /// The address family [default: ipv4 if the node has an IPv4 address; with --diff all families of FILE]
     #[arg(long, value_enum)]
     family: Option<FamilyName>,
-    /// With plain objects: kube-proxy's configuration, a KubeProxyConfiguration.
+    /// For Kubernetes objects: kube-proxy's configuration, a KubeProxyConfiguration.
     #[arg(long, value_name = "FILE")]
     proxy_config: Option<PathBuf>,
-    /// Write the rules of iptables mode that count with nfacct (1.32 and later), as kube-proxy does on a kernel that has it.
+    /// Include the rules that count with nfacct (iptables mode, 1.32 and later), as kube-proxy does on a kernel with nfacct.
     #[arg(long)]
     nfacct: bool,
-    /// Print no rules, but how those of FILE are different from them (from iptables-save, or from `nft list ruleset`
-    /// with or without `-j`; `-` for standard input).
+    /// Compare the rules of FILE with the generated ones (from iptables-save, or from `nft list ruleset` with or without
+    /// `-j`; `-` for standard input).
     ///
-    /// Differences are told in words of services and endpoints: what is `missing` is missing in FILE, what is `unexpected`
-    /// stands only there. Exits with status 1 where there are any. What is not kube-proxy's is counted; -v lists its
-    /// differences as well, which never change the exit status.
+    /// Differences are reported for services and endpoints: `missing` means missing in FILE, `unexpected` means only in
+    /// FILE. The exit status is 1 if there are any. Rules that are not kube-proxy's are counted; -v also lists their
+    /// differences, which do not affect the exit status.
     #[arg(long, value_name = "FILE")]
     diff: Option<PathBuf>,
 }
 
-/// The rules of a node.
+/// The generated rules of a node.
 struct Written {
     rules: Rules,
     family: Family,
-    /// Whose they are: `node worker (kube-proxy 1.30, IPv4)`.
+    /// The node and release: `node worker (kube-proxy 1.30, IPv4)`.
     whose: String,
 }
 
@@ -128,7 +127,7 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {
     Ok(if compared.contains(&Exit::Failed) { Exit::Failed } else { Exit::Held })
 }
 
-/// Tells how saved rules of one family are different from those that are written.
+/// Prints the differences between saved rules of one family and those that are written.
 fn differ(
     args: &Args,
     input: &Input,
@@ -155,7 +154,7 @@ fn differ(
     Ok(if diff.comparison.own.is_empty() { Exit::Held } else { Exit::Failed })
 }
 
-/// What rules are made from.
+/// The input that rules are generated from.
 #[derive(Clone)]
 enum Input {
     /// Plain Kubernetes objects: the rules that kube-proxy writes.
@@ -206,7 +205,7 @@ impl Input {
         other
     }
 
-    /// The rules of a node.
+    /// The generated rules of a node.
     fn write(&self, node: &str, family: Family) -> Result<Written, Refusal> {
         let cluster = self.cluster();
         let Some(node) = cluster.node(node) else {
@@ -220,7 +219,7 @@ impl Input {
     }
 }
 
-/// The refusal of rules that the release cannot write.
+/// Returns the error for rules that the release cannot write.
 pub(super) fn impossible(error: &dyn Error) -> Refusal {
     Refusal::new(error.to_string(), "Choose another release with `--version`, or another `--mode`.")
 }
@@ -234,14 +233,13 @@ fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<Rules
     let documents = documents::generate(scenario, &scenario.cluster).map_err(|error| impossible(&error))?;
     let netns = format!("node/{}", node.name);
     let is_meant = |one: &Document| one.netns == netns && one.family == family && !one.is_other_tables();
-    // Where other rules in another language are installed alongside kube-proxy's, those are not asked for.
+    // Other rules in the other language, alongside kube-proxy's, are not printed.
     let of_node = documents.into_iter().filter(is_meant);
     let of_node = of_node.max_by_key(|document| document.rules.mode() == scenario.cluster.proxy.mode);
     Ok(of_node.map_or_else(|| RuleSet::new(family).into(), |document| Arc::unwrap_or_clone(document.rules)))
 }
 
-/// kube-proxy's configuration: the file's, or kube-proxy's defaults; options go before it. What in it is hardly meant is
-/// warned of.
+/// Returns kube-proxy's configuration: the file's, or the defaults; options take precedence. Warns of probable errors in it.
 fn proxy_config(args: &Args, console: &Console) -> Result<ProxyConfig, Refusal> {
     let defaults = ProxyConfig::default();
     let version = args.version.map_or(defaults.version.clone(), |version| version.to_string());
@@ -255,7 +253,7 @@ fn proxy_config(args: &Args, console: &Console) -> Result<ProxyConfig, Refusal> 
     Ok(config)
 }
 
-/// The node that is asked for. Where it is the first of several only because none was named, that is said.
+/// Returns the requested node. Warns where it is the first of several because none was named.
 pub(super) fn node<'c>(wanted: Option<&str>, cluster: &'c Cluster, console: &Console) -> Result<&'c Node, Refusal> {
     let names: Vec<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
     let Some(first) = cluster.nodes.first() else {
@@ -280,14 +278,14 @@ fn family(args: &Args, input: &Input, node: &str) -> Family {
     args.family.map_or_else(|| if has_ipv4() { Family::Ipv4 } else { Family::Ipv6 }, Family::from)
 }
 
-/// With `-v`: what has no effect, beside the rules.
+/// Prints notes on input without effect, with `-v`.
 fn show(notes: &[Note], console: &Console) {
     if console.verbose > 0 {
         notes.iter().for_each(|note| console.complain(format!("{}: {}", note.span, note.message)));
     }
 }
 
-/// What plain objects leave open that a cluster's own kube-proxy knows.
+/// Returns notes on settings that plain objects do not contain.
 fn doubts(cluster: &Cluster) -> Vec<String> {
     let mut doubts = Vec::new();
     let proxy = &cluster.proxy;

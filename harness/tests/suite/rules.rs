@@ -277,9 +277,9 @@ fn differences_of_other_rules_are_not_listed_as_no_difference() {
 
 #[rstest]
 #[case::unknown_table("*mangel\nCOMMIT\n", "unknown table `mangel`", "standard input:1:2")]
-#[case::no_rules("# Completed\n", "there are no rules in it", "standard input:1:1")]
-#[case::a_listing("Chain INPUT (policy ACCEPT)\n", "this is what `iptables -L` shows", "standard input:1:1")]
-#[case::nft("\ntable ip kube-proxy {\n}\n", "these are rules of nft", "standard input:2:1")]
+#[case::no_rules("# Completed\n", "the file contains no rules", "standard input:1:1")]
+#[case::a_listing("Chain INPUT (policy ACCEPT)\n", "this is the output of `iptables -L`", "standard input:1:1")]
+#[case::nft("\ntable ip kube-proxy {\n}\n", "these are nftables rules", "standard input:2:1")]
 #[case::nft_as_json("{\"nftables\": []}", "Choose `--mode nftables`", "standard input:1:1")]
 #[case::other_family(
     "*filter\n-A INPUT -s fd00::1/128 -j DROP\nCOMMIT\n",

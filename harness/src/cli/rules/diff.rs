@@ -1,4 +1,4 @@
-//! `svclab rules --diff`: rules that somebody saved, held against those that svclab writes.
+//! `svclab rules --diff`: saved rules compared with those that svclab writes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,23 +19,22 @@ use svclab::text::{counted, printable};
 
 /// The rules of a file.
 pub(super) struct Found {
-    /// The file, as a person calls it.
+    /// The file's name in messages.
     file: PathBuf,
     rules: Rules,
 }
 
-/// How the rules of a file are different from those that svclab writes.
+/// The differences between the rules of a file and those that svclab writes.
 pub(super) struct Diff {
     file: PathBuf,
-    /// Whose rules it was held against.
+    /// The node and release whose rules it was compared with.
     written: String,
     mode: ProxyMode,
     pub(super) comparison: Comparison,
 }
 
 impl Diff {
-    /// One line that says what was compared with what, and how many differences there are in what is kube-proxy's: the exit code
-    /// depends on these alone.
+    /// Returns a line with what was compared and the number of differences in kube-proxy's rules; only these affect the exit code.
     pub(super) fn summary(&self) -> String {
         let (file, written) = (printable(&self.file), &self.written);
         let whose = if self.has_others() { " in kube-proxy's own rules" } else { "" };
@@ -48,19 +47,24 @@ impl Diff {
         }
     }
 
-    /// One line on the rules that are not kube-proxy's, where there are any; `compared` says that their differences follow.
+    /// Returns a line on the rules that are not kube-proxy's, if there are any; with `compared`, a list of their differences follows.
     pub(super) fn rest(&self, compared: bool) -> Option<String> {
         let Comparison { foreign, others: Others { rules, chains, tables }, .. } = &self.comparison;
         let holders = if *tables > 0 { counted(*tables, "other table") } else { counted(*chains, "chain") };
         let (verb, past) = if *rules == 1 { ("is", "was") } else { ("are", "were") };
-        let told = (*rules > 0).then(|| format!("{} of {holders} {verb} not kube-proxy's", counted(*rules, "rule")));
+        let counted_others =
+            (*rules > 0).then(|| format!("{} of {holders} {verb} not kube-proxy's", counted(*rules, "rule")));
         let differences =
             || format!("{} in other rules, without effect on the exit code:", counted(foreign.len(), "difference"));
-        match told {
-            Some(told) if compared && !foreign.is_empty() => Some(format!("{told}; {}", differences())),
-            // What stands in tables of its own is never compared.
-            Some(told) if compared && *tables == 0 => Some(format!("{told}; no difference in them")),
-            Some(told) => Some(format!("{told} and {past} not compared")),
+        match counted_others {
+            Some(counted_others) if compared && !foreign.is_empty() => {
+                Some(format!("{counted_others}; {}", differences()))
+            }
+            // Other tables are never compared.
+            Some(counted_others) if compared && *tables == 0 => {
+                Some(format!("{counted_others}; no difference in them"))
+            }
+            Some(counted_others) => Some(format!("{counted_others} and {past} not compared")),
             None => (compared && !foreign.is_empty()).then(differences),
         }
     }
@@ -70,7 +74,7 @@ impl Diff {
         self.comparison.others.rules > 0 || !self.comparison.foreign.is_empty()
     }
 
-    /// What may be the matter with the file as a whole.
+    /// Returns possible causes that concern the file as a whole.
     pub(super) fn hints(&self) -> Vec<&'static str> {
         let missing = self.comparison.own.iter().any(|finding| matches!(finding.subject, Subject::Table(_)));
         let hint = match self.mode {
@@ -82,18 +86,18 @@ impl Diff {
 }
 
 impl Found {
-    /// How these rules are different from those written: what is missing is missing here.
+    /// Compares these rules with those written; `missing` means missing here.
     pub(super) fn diff(&self, written: &Written) -> Diff {
         let comparison = compare_machines(&written.rules, &self.rules);
         Diff { file: self.file.clone(), written: written.whose.clone(), mode: written.rules.mode(), comparison }
     }
 }
 
-/// The releases whose rules these are likelier to be, where there are some with fewer differences.
+/// Returns a hint at the releases with fewer differences, if there are any.
 pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Option<Written>) -> Option<String> {
     let mut fewest = diff.comparison.own.len();
     let mut likeliest: Vec<Profile> = Vec::new();
-    // Releases next to each other often write the same.
+    // Consecutive releases often write the same rules.
     let mut before: Option<(Rules, usize)> = None;
     for version in Profile::kinds().filter(|_| diff.comparison.own.len() > 1) {
         let Some(written) = write(version).filter(|written| written.rules.mode() == diff.mode) else { continue };
@@ -118,9 +122,9 @@ pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Op
     Some(format!("With `--version {newest}`{others} there is {count}."))
 }
 
-/// What somebody saved, as it is written.
+/// Saved rules, not yet parsed.
 pub(super) struct Saved {
-    /// The file, as a person calls it.
+    /// The file's name in messages.
     file: PathBuf,
     text: String,
 }
@@ -133,7 +137,7 @@ impl Saved {
         Ok(Self { file, text })
     }
 
-    /// The families whose rules it has, as far as that can be told: nft's tables name theirs, rules of iptables have addresses.
+    /// Returns the families of its rules, where they are known: tables of nft have a family, rules of iptables have addresses.
     pub(super) fn families(&self) -> Vec<Family> {
         match nftables::parse(&self.text) {
             Ok(parsed) if !parsed.rules.tables.is_empty() => {
@@ -143,7 +147,7 @@ impl Saved {
         }
     }
 
-    /// The rules, in the language of those that are written.
+    /// Parses the rules, in the language of those that are written.
     pub(super) fn parse(&self, written: &Written) -> Result<Found, Refusal> {
         let Self { file, text } = self;
         let mode = written.rules.mode();
@@ -162,50 +166,48 @@ impl Saved {
     }
 }
 
-/// What a text is that has no rules of a mode: the first line that matters, and what to do.
+/// Returns the line, message and help for a text that has no rules of a mode.
 fn foreign_form(text: &str, mode: ProxyMode) -> Option<(usize, &'static str, &'static str)> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let Some((index, first)) = lines.next() else {
         let help = match mode {
             ProxyMode::Iptables => {
-                "Save the rules with iptables-save, as root; `iptables-legacy-save` and `iptables-nft-save` each show \
-                 what their own backend wrote."
+                "Save the rules with iptables-save, as root; `iptables-legacy-save` and `iptables-nft-save` each print \
+                 the rules of their own backend."
             }
             ProxyMode::Nftables => "Save the rules with `nft list ruleset`, as root.",
         };
-        return Some((1, "there are no rules in it", help));
+        return Some((1, "the file contains no rules", help));
     };
     let is_nft = first.starts_with("table ") || first.starts_with('{');
     let is_save = first.starts_with(['*', ':', '-', '[']);
     let (message, help) = match mode {
         _ if first.starts_with("Chain ") => (
-            "this is what `iptables -L` shows",
-            "Save the rules with iptables-save: a listing leaves out half of each rule.",
+            "this is the output of `iptables -L`",
+            "Save the rules with iptables-save: a listing omits parts of each rule.",
         ),
         ProxyMode::Iptables if is_nft => (
-            "these are rules of nft",
-            "Choose `--mode nftables`, if that is kube-proxy's; else save the rules with iptables-save.",
+            "these are nftables rules",
+            "Choose `--mode nftables` if kube-proxy runs in that mode, or save the rules with iptables-save.",
         ),
         ProxyMode::Nftables if is_save => (
-            "these are rules of iptables",
-            "Choose `--mode iptables`, if that is kube-proxy's; else save the rules with `nft list ruleset`.",
+            "these are iptables rules",
+            "Choose `--mode iptables` if kube-proxy runs in that mode, or save the rules with `nft list ruleset`.",
         ),
         _ => return None,
     };
     Some((index + 1, message, help))
 }
 
-/// A place of the file that cannot be read.
+/// Locates a parse error in the file.
 fn in_file(error: &ParseError, file: &Path, family: Family) -> Diagnostic {
     let help = match (error, family) {
-        (ParseError::Nftables(_), _) => "Give the text as `nft list ruleset` shows it, or `nft -j list ruleset`.",
+        (ParseError::Nftables(_), _) => "Use the output of `nft list ruleset` or `nft -j list ruleset`.",
         (ParseError::Iptables(_), Family::Ipv4) => {
-            "Give the text as iptables-save writes it, or as iptables-restore takes it. With what `ip6tables-save` wrote, choose \
-             `--family ipv6`."
+            "Use the format of iptables-save. For the output of `ip6tables-save`, choose `--family ipv6`."
         }
         (ParseError::Iptables(_), Family::Ipv6) => {
-            "Give the text as iptables-save writes it, or as iptables-restore takes it. With what `iptables-save` wrote, choose \
-             `--family ipv4`."
+            "Use the format of ip6tables-save. For the output of `iptables-save`, choose `--family ipv4`."
         }
     };
     let (place, message) = error.in_text();

@@ -164,7 +164,7 @@ fn the_order_of_objects_does_not_matter(
 }
 
 #[rstest]
-#[case("clusterip-sctp", "1.29", "kube-proxy 1.29 has no nftables mode that is modelled: releases from 1.30 on have")]
+#[case("clusterip-sctp", "1.29", "kube-proxy 1.29: nftables mode is modelled from 1.30 on")]
 #[case("clusterip-sctp", "1.99", "unknown kube-proxy version `1.99`: known are 1.10 to 1.37")]
 fn releases_without_the_mode(#[case] name: &str, #[case] version: &str, #[case] message: &str) {
     let mut cluster = cluster(name, "1.30");

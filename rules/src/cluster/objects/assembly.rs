@@ -165,7 +165,7 @@ fn unique_names<'a, T: Hash + Eq + Display + 'a>(
         if !seen.insert(name) {
             let mut checker = Checker::new(kind, name);
             let help = format!("Give every {kind} a name of its own in its namespace.");
-            checker.refuse("metadata.name", "there are two objects of this name", help);
+            checker.refuse("metadata.name", "duplicate object name", help);
             errors.extend(checker.into_errors());
         }
     }
@@ -177,7 +177,7 @@ fn cluster_ips(errors: &mut Vec<FieldError>, cluster: &Cluster) {
         let mut checker = Checker::new("Service", &service.name);
         for (index, ip) in service.cluster_ips.iter().enumerate() {
             if let Some(other) = taken.insert(ip, &service.name) {
-                let message = format!("{ip} is taken by service {other}");
+                let message = format!("{ip} is already used by service {other}");
                 checker.refuse(format!("spec.clusterIPs[{index}]"), message, "Give every service its own clusterIP.");
             }
         }
@@ -201,7 +201,7 @@ fn node_ports(errors: &mut Vec<FieldError>, cluster: &Cluster) {
         for (path, protocol, port) in ports.chain(health) {
             match taken.get(&(protocol, port)) {
                 Some(other) => {
-                    let message = format!("node port {port}/{protocol} is taken by service {other}");
+                    let message = format!("node port {port}/{protocol} is already used by service {other}");
                     checker.refuse(path, message, "Give every port of every service its own node port.");
                 }
                 None => {

@@ -71,7 +71,7 @@ impl Checker {
         let address = text.parse().ok();
         if address.is_none() {
             let help = "Write an IPv4 address as 10.96.0.10, without leading zeros, or an IPv6 address as fd00::10.";
-            self.refuse(path, format!("`{text}` is no IP address"), help);
+            self.refuse(path, format!("`{text}` is not an IP address"), help);
         }
         address
     }
@@ -102,7 +102,7 @@ impl Checker {
         let range = text.parse().ok();
         if range.is_none() {
             let help = "Write an address and the length of its prefix, as 10.244.0.0/16 or fd00:244::/48.";
-            self.refuse(path, format!("`{text}` is no CIDR"), help);
+            self.refuse(path, format!("`{text}` is not a CIDR"), help);
         }
         range
     }
@@ -122,7 +122,7 @@ impl Checker {
         if port.is_none() {
             let (first, last) = (syntax::NODE_PORTS.start(), syntax::NODE_PORTS.end());
             let message = format!("node port {number} is not in the range {first}-{last}");
-            self.refuse(path, message, format!("Take a port from {first} to {last}, or leave the field out."));
+            self.refuse(path, message, format!("Use a port from {first} to {last}, or omit the field."));
         }
         port
     }
@@ -154,8 +154,8 @@ impl Checker {
                 let text = text.unwrap_or_default();
                 let known = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
                 let help = match words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
-                    Some((word, _)) => format!("Did you mean `{word}`? Capitals count."),
-                    None => format!("Known values are {known}."),
+                    Some((word, _)) => format!("Did you mean `{word}`? Values are case-sensitive."),
+                    None => format!("Known values: {known}."),
                 };
                 self.refuse(path, format!("unknown value `{text}`"), help);
                 *default

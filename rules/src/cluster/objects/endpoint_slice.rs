@@ -56,7 +56,7 @@ fn ports(checker: &mut Checker, listed: &[discovery::EndpointPort]) -> Vec<Endpo
             checker.name(format!("{path}.name"), &name, Syntax::Dns1123Label);
         }
         if !taken.insert(given.name.as_deref().unwrap_or_default()) {
-            let message = format!("the name `{name}` is taken by another port of the slice");
+            let message = format!("the name `{name}` is already used by another port of the slice");
             checker.refuse(format!("{path}.name"), message, "Give every port of a slice a name of its own.");
         }
         let protocol = checker.protocol(format!("{path}.protocol"), given.protocol.as_deref());
@@ -97,7 +97,7 @@ fn addresses(checker: &mut Checker, family: Family, index: usize, listed: &[Stri
         let path = format!("endpoints[{index}].addresses[{position}]");
         let Some(address) = checker.reachable_address(path.as_str(), text) else { continue };
         if Family::of(address) != family {
-            let message = format!("`{address}` is no {family} address, but addressType is {family}");
+            let message = format!("`{address}` is not an {family} address, but addressType is {family}");
             checker.refuse(path, message, "Put IPv4 and IPv6 endpoints into slices of their own.");
         }
         addresses.push(address);

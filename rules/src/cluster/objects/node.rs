@@ -47,7 +47,7 @@ fn pod_cidrs(checker: &mut Checker, object: &core::Node) -> Vec<IpNet> {
     };
     if first.is_some_and(|first| first != head) {
         let message = format!("`{}` is not the first of spec.podCIDRs, `{head}`", first.unwrap_or_default());
-        checker.refuse("spec.podCIDR", message, "Give both the same first range, or leave podCIDR out.");
+        checker.refuse("spec.podCIDR", message, "Give both the same first range, or omit podCIDR.");
     }
     let parsed: Vec<IpNet> = list
         .iter()

@@ -127,7 +127,7 @@ fn interface(checker: &mut Checker, field: &str, given: Option<&str>) -> String 
     let name = given.unwrap_or_default();
     if name.is_empty() || name.len() > 15 || name.contains(char::is_whitespace) {
         let help = "Give 1 to 15 characters without blanks.";
-        checker.refuse(format!("detectLocal.{field}"), format!("`{name}` is no interface name"), help);
+        checker.refuse(format!("detectLocal.{field}"), format!("`{name}` is not an interface name"), help);
     }
     name.to_owned()
 }

@@ -63,7 +63,11 @@ fn kind(checker: &mut Checker, spec: &core::ServiceSpec) -> ServiceType {
     ];
     let kind = checker.choice("spec.type", spec.type_.as_deref(), &kinds);
     if kind == ServiceType::ExternalName && spec.external_name.as_deref().unwrap_or_default().is_empty() {
-        checker.refuse("spec.externalName", "is missing", "An ExternalName service names the host it stands for.");
+        checker.refuse(
+            "spec.externalName",
+            "is missing",
+            "An ExternalName service needs the name of an external host.",
+        );
     }
     kind
 }
@@ -79,7 +83,7 @@ fn external_traffic_policy(
     let published = matches!(kind, ServiceType::NodePort | ServiceType::LoadBalancer);
     let external = published || spec.external_ips.as_ref().is_some_and(|list| !list.is_empty());
     if given.is_some() && !external {
-        let help = "Leave it out, or make the service a NodePort or LoadBalancer one, or give it externalIPs.";
+        let help = "Omit it, or make the service a NodePort or LoadBalancer one, or give it externalIPs.";
         checker.refuse(path, "has no meaning for a service that cannot be reached from outside", help);
     }
     checker.choice(path, given, &policies)
@@ -97,7 +101,7 @@ fn affinity_seconds(checker: &mut Checker, spec: &core::ServiceSpec) -> Option<u
     let given = config.and_then(|client| client.timeout_seconds);
     if !by_client {
         if given.is_some() {
-            let help = "Set spec.sessionAffinity to ClientIP, or leave sessionAffinityConfig out.";
+            let help = "Set spec.sessionAffinity to ClientIP, or omit sessionAffinityConfig.";
             checker.refuse("spec.sessionAffinityConfig", "is given, but sessionAffinity is None", help);
         }
         return None;
@@ -117,7 +121,7 @@ fn health_check_node_port(checker: &mut Checker, spec: &core::ServiceSpec, kind:
     let path = "spec.healthCheckNodePort";
     let local = spec.external_traffic_policy.as_deref() == Some("Local");
     if !(local && kind == ServiceType::LoadBalancer) {
-        let help = "Leave it out, or set type to LoadBalancer and externalTrafficPolicy to Local.";
+        let help = "Omit it, or set type to LoadBalancer and externalTrafficPolicy to Local.";
         checker.refuse(path, "is only for load balancers with externalTrafficPolicy Local", help);
     }
     checker.node_port(path, number)

@@ -34,7 +34,7 @@ impl Syntax {
             Self::Dns1123Subdomain => text.split('.').all(is_label),
             Self::PortName => is_label(text) && !text.contains("--") && text.contains(|c: char| c.is_ascii_lowercase()),
         };
-        (!good).then(|| format!("is no {}", self.title()))
+        (!good).then(|| format!("is not a {}", self.title()))
     }
 
     /// How names of this form look, as a sentence.
@@ -82,14 +82,14 @@ mod tests {
 
     #[rstest]
     #[case::service(Syntax::Dns1035Label, "my-web2", None)]
-    #[case::service_starts_with_digit(Syntax::Dns1035Label, "2web", Some("is no DNS-1035 label"))]
-    #[case::service_underscore(Syntax::Dns1035Label, "my_web", Some("is no DNS-1035 label"))]
+    #[case::service_starts_with_digit(Syntax::Dns1035Label, "2web", Some("is not a DNS-1035 label"))]
+    #[case::service_underscore(Syntax::Dns1035Label, "my_web", Some("is not a DNS-1035 label"))]
     #[case::namespace_starts_with_digit(Syntax::Dns1123Label, "2web", None)]
-    #[case::ends_with_dash(Syntax::Dns1123Label, "web-", Some("is no DNS-1123 label"))]
+    #[case::ends_with_dash(Syntax::Dns1123Label, "web-", Some("is not a DNS-1123 label"))]
     #[case::empty(Syntax::Dns1123Label, "", Some("is empty"))]
     #[case::node(Syntax::Dns1123Subdomain, "ip-10-0-0-1.eu.internal", None)]
-    #[case::empty_label(Syntax::Dns1123Subdomain, "a..b", Some("is no DNS-1123 subdomain"))]
-    #[case::port_without_letter(Syntax::PortName, "8080", Some("is no port name"))]
+    #[case::empty_label(Syntax::Dns1123Subdomain, "a..b", Some("is not a DNS-1123 subdomain"))]
+    #[case::port_without_letter(Syntax::PortName, "8080", Some("is not a port name"))]
     #[case::long_port(Syntax::PortName, "a-very-long-port", Some("is longer than 15 characters"))]
     fn names(#[case] syntax: Syntax, #[case] text: &str, #[case] fault: Option<&str>) {
         assert_eq!(syntax.fault(text).as_deref(), fault);

@@ -24,7 +24,7 @@ fn service_yaml(name: &str, spec: &str) -> String {
 #[case::port_zero("ports: [{port: 0}]", "spec.ports[0].port: port 0 is out of range")]
 #[case::port_70000("ports: [{port: 70000}]", "spec.ports[0].port: port 70000 is out of range")]
 #[case::target_port("ports: [{port: 80, targetPort: -1}]", "spec.ports[0].targetPort: port -1 is out of range")]
-#[case::target_name("ports: [{port: 80, targetPort: Http}]", "spec.ports[0].targetPort: `Http` is no port name")]
+#[case::target_name("ports: [{port: 80, targetPort: Http}]", "spec.ports[0].targetPort: `Http` is not a port name")]
 #[case::protocol("ports: [{port: 80, protocol: tcp}]", "spec.ports[0].protocol: unknown protocol `tcp`")]
 #[case::node_port_range(
     "type: NodePort, ports: [{port: 80, nodePort: 80}]",
@@ -38,7 +38,7 @@ fn service_yaml(name: &str, spec: &str) -> String {
 #[case::nameless("ports: [{port: 80}, {name: b, port: 81}]", "spec.ports[0].name: is missing")]
 #[case::same_name(
     "ports: [{name: a, port: 80}, {name: a, port: 81}]",
-    "spec.ports[1].name: the name `a` is taken by another port of this service"
+    "spec.ports[1].name: the name `a` is already used by another port of this service"
 )]
 #[case::same_port(
     "ports: [{name: a, port: 80}, {name: b, port: 80}]",
@@ -48,10 +48,10 @@ fn service_yaml(name: &str, spec: &str) -> String {
     "type: NodePort, ports: [{name: a, port: 80, nodePort: 30000}, {name: b, port: 81, nodePort: 30000}]",
     "spec.ports[1].nodePort: node port 30000/tcp is listed twice"
 )]
-#[case::bad_ip("clusterIP: 10.96.0.256, ports: [{port: 80}]", "spec.clusterIP: `10.96.0.256` is no IP address")]
+#[case::bad_ip("clusterIP: 10.96.0.256, ports: [{port: 80}]", "spec.clusterIP: `10.96.0.256` is not an IP address")]
 #[case::wrong_family(
     "clusterIPs: ['fd00::1'], ipFamilies: [IPv4], ports: [{port: 80}]",
-    "spec.clusterIPs[0]: `fd00::1` is no IPv4 address, but spec.ipFamilies[0] is IPv4"
+    "spec.clusterIPs[0]: `fd00::1` is not an IPv4 address, but spec.ipFamilies[0] is IPv4"
 )]
 #[case::two_of_a_family(
     "clusterIPs: [10.96.0.1, 10.96.0.2], ports: [{port: 80}]",
@@ -81,7 +81,7 @@ fn service_yaml(name: &str, spec: &str) -> String {
 )]
 #[case::source_range(
     "type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.0/33], ports: [{port: 80}]",
-    "spec.loadBalancerSourceRanges[0]: `10.0.0.0/33` is no CIDR"
+    "spec.loadBalancerSourceRanges[0]: `10.0.0.0/33` is not a CIDR"
 )]
 #[case::source_range_type(
     "loadBalancerSourceRanges: [10.0.0.0/8], ports: [{port: 80}]",
@@ -114,7 +114,7 @@ fn a_service_is_refused(#[case] spec: &str, #[case] mistake: &str) {
 #[test]
 fn a_service_name_is_a_label_that_starts_with_a_letter() {
     let text = service_yaml("2web", "ports: [{port: 80}]");
-    assert_eq!(mistakes(&text), ["metadata.name: `2web` is no DNS-1035 label"]);
+    assert_eq!(mistakes(&text), ["metadata.name: `2web` is not a DNS-1035 label"]);
 }
 
 #[test]
@@ -125,14 +125,14 @@ fn all_mistakes_of_all_objects_are_told() {
                 status: {addresses: [{type: InternalIP, address: somewhere}]}}";
     let text = format!("{}\n---\n{slice}\n---\n{node}", service_yaml("web", "clusterIP: x, ports: [{port: 0}]"));
     let expected = [
-        "spec.clusterIP: `x` is no IP address",
+        "spec.clusterIP: `x` is not an IP address",
         "spec.ports[0].port: port 0 is out of range",
         "ports[0].port: port 0 is out of range",
-        "endpoints[0].addresses[0]: `fd00::1` is no IPv4 address, but addressType is IPv4",
+        "endpoints[0].addresses[0]: `fd00::1` is not an IPv4 address, but addressType is IPv4",
         "endpoints[1].addresses: an endpoint without an address",
-        "metadata.name: `Node_1` is no DNS-1123 subdomain",
-        "status.addresses[0].address: `somewhere` is no IP address",
-        "spec.podCIDR: `10.0.0.0` is no CIDR",
+        "metadata.name: `Node_1` is not a DNS-1123 subdomain",
+        "status.addresses[0].address: `somewhere` is not an IP address",
+        "spec.podCIDR: `10.0.0.0` is not a CIDR",
     ];
     assert_eq!(mistakes(&text), expected);
 }
@@ -144,8 +144,8 @@ fn collisions_between_services_are_told_with_the_other_ones_name() {
     let errors = assemble(&objects(&text), ProxyConfig::default()).unwrap_err();
     let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
     let expected = [
-        "Service default/two: spec.clusterIPs[0]: 10.96.0.1 is taken by service default/one",
-        "Service default/two: spec.ports[0].nodePort: node port 30080/tcp is taken by service default/one",
+        "Service default/two: spec.clusterIPs[0]: 10.96.0.1 is already used by service default/one",
+        "Service default/two: spec.ports[0].nodePort: node port 30080/tcp is already used by service default/one",
     ];
     assert_eq!(told, expected);
 }
@@ -154,7 +154,7 @@ fn collisions_between_services_are_told_with_the_other_ones_name() {
 fn two_objects_of_one_name_are_refused() {
     let service = service_yaml("web", "ports: [{port: 80}]");
     let text = format!("{{kind: List, items: [{service}, {service}]}}");
-    assert_eq!(mistakes(&text), ["metadata.name: there are two objects of this name"]);
+    assert_eq!(mistakes(&text), ["metadata.name: duplicate object name"]);
 }
 
 #[test]
@@ -204,10 +204,10 @@ fn a_configuration_is_read() {
 #[rstest]
 #[case::mode("mode: ipvs", "mode: unknown value `ipvs`")]
 #[case::bit("iptables: {masqueradeBit: 32}", "iptables.masqueradeBit: bit 32 is out of range")]
-#[case::bridge("detectLocalMode: BridgeInterface", "detectLocal.bridgeInterface: `` is no interface name")]
-#[case::cidr("clusterCIDR: 10.0.0.0", "clusterCIDR: `10.0.0.0` is no CIDR")]
+#[case::bridge("detectLocalMode: BridgeInterface", "detectLocal.bridgeInterface: `` is not an interface name")]
+#[case::cidr("clusterCIDR: 10.0.0.0", "clusterCIDR: `10.0.0.0` is not a CIDR")]
 #[case::cidrs("clusterCIDR: '10.0.0.0/8,11.0.0.0/8'", "clusterCIDR: two entries of the same family")]
-#[case::node_ports("nodePortAddresses: [primary, 10.0.0.0/8]", "nodePortAddresses[0]: `primary` is no CIDR")]
+#[case::node_ports("nodePortAddresses: [primary, 10.0.0.0/8]", "nodePortAddresses[0]: `primary` is not a CIDR")]
 fn a_configuration_is_refused(#[case] text: &str, #[case] mistake: &str) {
     let errors = proxy_config(&serde_yaml::from_str(text).unwrap(), "1.30").unwrap_err();
     let told: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect();

@@ -26,7 +26,7 @@ pub enum Unsupported {
     #[error(transparent)]
     Version(#[from] UnknownVersion),
     /// The release has no nftables mode, or one that is not modelled.
-    #[error("kube-proxy {0} has no nftables mode that is modelled: releases from 1.30 on have")]
+    #[error("kube-proxy {0}: nftables mode is modelled from 1.30 on")]
     Release(Profile),
     /// A service's name makes the comment of an element too long, and the kernel refuses the whole table.
     #[error("kube-proxy {release} fails to sync: the comment `{comment}` is longer than the kernel's 128 bytes")]

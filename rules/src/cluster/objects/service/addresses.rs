@@ -32,7 +32,7 @@ pub(super) fn cluster_ips(
         && single != first
     {
         let message = format!("`{single}` is not the first of spec.clusterIPs, `{first}`");
-        checker.refuse("spec.clusterIP", message, "Give both the same address, or leave clusterIPs out.");
+        checker.refuse("spec.clusterIP", message, "Give both the same address, or omit clusterIPs.");
     }
     let single: Vec<String> = if list.is_empty() { single.map(str::to_owned).into_iter().collect() } else { vec![] };
     let path = |index: usize| match single.is_empty() {
@@ -42,19 +42,19 @@ pub(super) fn cluster_ips(
     let given = if single.is_empty() { list } else { &single };
     if given.iter().any(|text| text == "None") {
         if matches!(kind, ServiceType::NodePort | ServiceType::LoadBalancer) {
-            let help = "Leave clusterIP out, or make the service a ClusterIP one.";
+            let help = "Omit clusterIP, or make the service a ClusterIP one.";
             checker.refuse(path(0), "`None` is only for services of type ClusterIP", help);
         }
         return Vec::new();
     }
     if kind == ServiceType::ExternalName && !given.is_empty() {
-        checker.refuse(path(0), "is given for an ExternalName service", "Leave the address out.");
+        checker.refuse(path(0), "is given for an ExternalName service", "Omit the address.");
     }
     let mut addresses = Vec::new();
     for (index, text) in given.iter().enumerate() {
         let Some(address) = checker.unicast_address(path(index), text) else { continue };
         if let Some(family) = families.get(index).filter(|family| **family != Family::of(address)) {
-            let message = format!("`{address}` is no {family} address, but spec.ipFamilies[{index}] is {family}");
+            let message = format!("`{address}` is not an {family} address, but spec.ipFamilies[{index}] is {family}");
             checker.refuse(path(index), message, "Give addresses in the order of ipFamilies.");
         }
         addresses.push(address);
@@ -74,7 +74,7 @@ pub(super) fn external_ips(checker: &mut Checker, spec: &core::ServiceSpec) -> V
 pub(super) fn source_ranges(checker: &mut Checker, spec: &core::ServiceSpec, kind: ServiceType) -> Vec<IpNet> {
     let listed = spec.load_balancer_source_ranges.as_deref().unwrap_or_default();
     if !listed.is_empty() && kind != ServiceType::LoadBalancer {
-        let help = "Leave them out, or set type to LoadBalancer.";
+        let help = "Omit them, or set type to LoadBalancer.";
         checker.refuse("spec.loadBalancerSourceRanges", "are only for services of type LoadBalancer", help);
     }
     let path = |index| format!("spec.loadBalancerSourceRanges[{index}]");
@@ -92,7 +92,7 @@ pub(super) fn ingress(checker: &mut Checker, object: &core::Service) -> Vec<Load
         let text = given.ip.as_deref().unwrap_or_default();
         if text.is_empty() {
             if given.ip_mode.is_some() {
-                let help = "Give an ip, or leave ipMode out.";
+                let help = "Give an ip, or omit ipMode.";
                 checker.refuse(format!("{path}.ipMode"), "is given without an ip", help);
             }
             continue;

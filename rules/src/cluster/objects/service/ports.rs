@@ -53,7 +53,7 @@ fn port_name(checker: &mut Checker, path: &str, name: &str, several: bool, taken
     }
     checker.name(path.as_str(), name, Syntax::Dns1123Label);
     if taken.names.contains(name) {
-        let message = format!("the name `{name}` is taken by another port of this service");
+        let message = format!("the name `{name}` is already used by another port of this service");
         checker.refuse(path, message, "Give every port a name of its own.");
     }
 }
@@ -87,7 +87,7 @@ fn node_port(checker: &mut Checker, path: &str, given: &core::ServicePort, kind:
     let number = given.node_port.filter(|number| *number != 0)?;
     let path = format!("{path}.nodePort");
     if !matches!(kind, ServiceType::NodePort | ServiceType::LoadBalancer) {
-        let help = "Leave it out, or set spec.type to NodePort or LoadBalancer.";
+        let help = "Omit it, or set spec.type to NodePort or LoadBalancer.";
         checker.refuse(path.as_str(), "is given for a service that has no node ports", help);
     }
     checker.node_port(path, number)

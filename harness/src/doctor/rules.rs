@@ -146,7 +146,8 @@ pub(super) fn install(backend: Backend, family: Family, rules: Rules) -> Result<
     with_lab(&topology, &[document], backend, |_| ())
 }
 
-/// Rules of iptables that this module has written.
+/// Rules of iptables from text of doctor's own.
+#[expect(clippy::expect_used, reason = "the text is a constant of this program, which its tests parse")]
 pub(super) fn iptables_rules(family: Family, text: &str) -> Rules {
     Rules::parse(ProxyMode::Iptables, family, text).expect("doctor installs only rules that svclab parses")
 }
@@ -208,19 +209,15 @@ fn describe(ways: &[Way]) -> String {
 }
 
 /// Rules in nftables' own language, where its program is there.
+#[expect(clippy::expect_used, reason = "the text is a constant of this program, which its tests parse")]
 fn nftables() -> Option<Check> {
     const NAME: &str = "nftables";
     programs::find(Backend::System.program(ProxyMode::Nftables, Family::Ipv4))?;
     let refused: Vec<String> = families()
         .iter()
         .filter_map(|&family| {
-            let (word, kind, address, port) = match family {
-                Family::Ipv4 => ("ip", "ipv4_addr", "192.0.2.1", "192.0.2.1:80"),
-                Family::Ipv6 => ("ip6", "ipv6_addr", "2001:db8::1", "[2001:db8::1]:80"),
-            };
-            let text = NFT.replace("ADDRESS_ALONE", address).replace("ADDRESS", port);
-            let text = text.replace("FAMILY", word).replace("TYPE", kind);
-            let tables = Rules::parse_other_tables(&text).expect("doctor installs only tables that svclab parses");
+            let tables =
+                Rules::parse_other_tables(&nft_tables(family)).expect("doctor installs only tables that svclab parses");
             let error = install(Backend::System, family, tables).err()?;
             Some(format!("{family}: {}", what_was_said(&error)))
         })
@@ -234,11 +231,31 @@ fn nftables() -> Option<Check> {
     })
 }
 
+/// The tables of nftables to try.
+fn nft_tables(family: Family) -> String {
+    let (word, kind, address, port) = match family {
+        Family::Ipv4 => ("ip", "ipv4_addr", "192.0.2.1", "192.0.2.1:80"),
+        Family::Ipv6 => ("ip6", "ipv6_addr", "2001:db8::1", "[2001:db8::1]:80"),
+    };
+    let text = NFT.replace("ADDRESS_ALONE", address).replace("ADDRESS", port);
+    text.replace("FAMILY", word).replace("TYPE", kind)
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[test]
+    fn the_rules_to_try_can_be_parsed() {
+        let all: Vec<&Feature> = FEATURES.iter().collect();
+        for family in Family::ALL {
+            assert!(!iptables_rules(family, &document(&all, family)).print().is_empty());
+        }
+        assert!(Rules::parse_other_tables(&nft_tables(Family::Ipv4)).is_ok());
+        assert!(Rules::parse_other_tables(&nft_tables(Family::Ipv6)).is_ok());
+    }
 
     fn way(first: bool, family: Family) -> Way {
         let (backend, implementation) = match first {

@@ -48,11 +48,12 @@ pub(super) fn create(namespace: &Namespace, rules: &Rules) -> Result<(), LabErro
 
 /// The objects that rules name.
 fn named(rules: &Rules) -> BTreeSet<&str> {
-    let names = |one| match one {
-        &Match::Nfacct(ref name) => Some(&**name),
+    let matches = rules.iptables().into_iter().flat_map(RuleSet::matches);
+    let names = matches.filter_map(|one| match one {
+        Match::Nfacct(name) => Some(&**name),
         _ => None,
-    };
-    rules.iptables().into_iter().flat_map(RuleSet::matches).filter_map(names).collect()
+    });
+    names.collect()
 }
 
 /// Writes the documents that a lab is to have for a state of a scenario's cluster, with the rules that kube-proxy writes on this

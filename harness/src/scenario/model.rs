@@ -198,7 +198,7 @@ pub enum Step {
 /// Packets to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// Where the step stands.
+    /// The place of the step.
     pub span: Span,
     /// The sender.
     pub from: Vantage,

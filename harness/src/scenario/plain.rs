@@ -1,8 +1,8 @@
 //! Plain Kubernetes objects → facts, as kube-proxy gets them from the API: nothing is filled in, and a reference that
 //! is dangling is not an error.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use svclab_rules::cluster::objects::{self, KubeProxyConfiguration, MasqueradeConfiguration, assemble};
@@ -51,7 +51,7 @@ pub fn cluster(text: &str, path: &Path, proxy: ProxyConfig) -> Result<PlainClust
     if findings.errors.is_empty() {
         return Ok(PlainCluster { cluster: assembly.cluster, notes: findings.notes });
     }
-    Err(findings.into_diagnostics(sources(text, path)))
+    Err(findings.into_diagnostics([(path.to_owned(), text.into())].into()))
 }
 
 /// kind, namespace and name as errors of objects have them: `Service default/web`, `Node worker`.
@@ -94,7 +94,7 @@ pub fn proxy_config(
     let mut findings = Findings::default();
     match read_config(text, path, version, mode, &mut findings) {
         Some(config) if findings.errors.is_empty() => Ok((config, findings.notes)),
-        _ => Err(findings.into_diagnostics(sources(text, path))),
+        _ => Err(findings.into_diagnostics([(path.to_owned(), text.into())].into())),
     }
 }
 
@@ -156,8 +156,4 @@ fn choose_mode(given: &mut KubeProxyConfiguration, mode: ProxyMode) {
         masquerade_bit: given.nftables.masquerade_bit.or(given.iptables.masquerade_bit),
         localhost_node_ports: given.nftables.localhost_node_ports,
     };
-}
-
-fn sources(text: &str, path: &Path) -> BTreeMap<PathBuf, Arc<str>> {
-    BTreeMap::from([(path.to_owned(), Arc::from(text))])
 }

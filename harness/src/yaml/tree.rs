@@ -237,7 +237,7 @@ impl<'a> At<'a> {
         let span = self.span();
         match &self.node.kind {
             Kind::Scalar { block: true, text, .. } => {
-                // The mark is at the first letter, and empty lines may stand before it.
+                // The mark is at the first letter, which empty lines may precede.
                 let empty = text.chars().take_while(|letter| *letter == '\n').count();
                 let start = span.column;
                 (Span { line: span.line.saturating_sub(empty), column: 1, ..span }, Some(start))

@@ -51,7 +51,7 @@ impl RuleSet {
     }
 }
 
-/// A table of the kernel, in the order in which `iptables-nft-save` shows them.
+/// A table of the kernel, in the order in which `iptables-nft-save` prints them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TableName {
     /// `mangle`.
@@ -176,13 +176,13 @@ pub type Matches = SmallVec<[Match; 2]>;
 /// A rule: conditions, all of which must hold, and what happens then.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rule {
-    /// What `iptables-save -c` shows before the rule.
+    /// The counters that `iptables-save -c` prints before the rule.
     pub counters: Option<Counters>,
     /// `-s`.
     pub source: Option<Negatable<Network>>,
     /// `-d`.
     pub destination: Option<Negatable<Network>>,
-    /// `-i`; a `+` at the end stands for any rest.
+    /// `-i`; a `+` at the end matches any rest.
     pub in_interface: Option<Negatable<Box<str>>>,
     /// `-o`.
     pub out_interface: Option<Negatable<Box<str>>>,

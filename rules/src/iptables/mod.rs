@@ -1,8 +1,8 @@
 //! iptables: kube-proxy's rules in `iptables` mode, and rule text in general.
 //!
-//! [`generate`] makes a node's rules out of a cluster, [`print()`] shows them as `iptables-save` would, [`parse`] reads
-//! such text back and [`parse_listing`] what `iptables -L` shows, [`merge`] joins rules of others with the generated ones,
-//! [`evaluate`] takes packets through them.
+//! [`generate`] makes a node's rules out of a cluster, [`print()`] writes them as `iptables-save` does, [`parse`] reads
+//! such text back and [`parse_listing`] the output of `iptables -L`, [`merge`] adds other rules to the generated ones,
+//! [`evaluate`] evaluates them for packets.
 
 mod ast;
 mod chain_name;

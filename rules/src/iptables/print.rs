@@ -5,7 +5,7 @@ use super::text::Printer;
 use super::values::{Negatable, Network};
 use crate::cluster::Family;
 
-/// A rule set as `iptables-save` shows it and `iptables-restore` loads it: no comment lines, rules chain by chain.
+/// A rule set as `iptables-save` prints it and `iptables-restore` loads it: no comment lines, rules chain by chain.
 pub fn print(rules: &RuleSet) -> String {
     let count: usize = rules.tables.iter().flat_map(|table| &table.chains).map(|chain| chain.rules.len() + 1).sum();
     let mut out = Printer { text: String::with_capacity(count * 144), family: rules.family };

@@ -23,7 +23,7 @@ const LONGEST_NAME: usize = 28;
 #[derive(Clone, PartialEq, Eq)]
 enum Text {
     InPlace(ArrayString<LONGEST_NAME>),
-    /// A name that no kernel takes; but a dump may have been edited.
+    /// A name that no kernel accepts, as in an edited dump.
     TooLong(Arc<str>),
 }
 
@@ -159,7 +159,7 @@ impl Masked {
         Self { value: bits, mask: bits }
     }
 
-    /// `0x4000`, or with its mask where that says more: `0x1 in the bits 0x3`.
+    /// `0x4000`, or with its mask where they differ: `0x1 in the bits 0x3`.
     pub fn explain(self) -> String {
         let Self { value, mask } = self;
         if mask == value || mask == u32::MAX {

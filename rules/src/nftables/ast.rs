@@ -112,7 +112,7 @@ impl Datatype {
 /// A set that rules add keys to, each for some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dynamic {
-    /// How many keys it takes at most.
+    /// The maximum number of keys.
     pub size: u32,
     /// How many seconds a key stays.
     pub timeout: u32,

@@ -1,8 +1,8 @@
 //! nftables: kube-proxy's rules in `nftables` mode.
 //!
-//! [`generate`] makes a node's table of one family out of a cluster, [`print()`] shows it as `nft list ruleset` would,
+//! [`generate`] makes a node's table of one family out of a cluster, [`print()`] writes it as `nft list ruleset` does,
 //! which `nft -f` loads as it is. [`parse()`] reads tables back from that text, or from the JSON of `nft -j list ruleset`.
-//! [`print_sync`] is for a namespace that may have the table of an earlier sync. [`evaluate`] says what tables do with a packet.
+//! [`print_sync`] is for a namespace that may have the table of an earlier sync. [`evaluate`] evaluates tables for a packet.
 //!
 //! A table holds sets, maps and chains, which share no names with those of other tables. kube-proxy keeps to one table a
 //! family, `kube-proxy`, and never touches those of others.
@@ -30,5 +30,5 @@ pub use statement::{Addresses, Condition, ConnectionState, LookupKey, MarkChange
 /// What kube-proxy calls its tables.
 const TABLE: &str = "kube-proxy";
 
-/// The most bytes that the kernel takes for a comment of an element.
+/// The maximum length in bytes of an element's comment.
 pub(crate) const LONGEST_COMMENT: usize = 128;

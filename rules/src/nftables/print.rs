@@ -1,18 +1,23 @@
-//! The text of rules, as `nft list ruleset` shows it (nft 1.0.6).
+//! The text of rules, as `nft list ruleset` prints it (nft 1.0.6).
+
+mod conditions;
+mod statements;
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 
+use self::conditions::write_condition;
+pub(super) use self::statements::REFUSALS;
+use self::statements::{write_statement, write_verdict};
 use super::ast::{BaseChain, Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, Table};
-use super::statement::{Addresses, Condition, ConnectionState, LookupKey, MarkChange, Side, Statement, Verdict};
-use crate::cluster::{Family, Protocol};
-use crate::walk::{Hook, RejectResponse};
+use super::statement::Verdict;
+use crate::cluster::Family;
+use crate::walk::Hook;
 
 /// Shows tables as `nft list ruleset` does. `nft -f` loads the text as it is into a namespace that has none of them.
 ///
-/// What is not modelled is shown as it was read; where that was JSON, `nft -f` does not take it.
+/// What is not modelled is printed as it was read; if that was JSON, `nft -f` rejects it.
 ///
-/// The order of elements is the model's; nft shows those of maps in an order of its own.
+/// The order of elements is the model's; nft prints those of maps in an order of its own.
 pub fn print(rules: &Ruleset) -> String {
     let mut out = String::new();
     rules.tables.iter().for_each(|table| print_table(&mut out, table));
@@ -206,195 +211,6 @@ fn write_rule(out: &mut String, rule: &Rule, family: Family) {
     }
     if let Some(comment) = &rule.comment {
         let _ = write!(out, " comment \"{comment}\"");
-    }
-}
-
-fn write_condition(out: &mut String, condition: &Condition, ip: Family) {
-    let not = |negated: bool| if negated { "!= " } else { "" };
-    let _ = match condition {
-        Condition::State { negated, states } => {
-            let _ = write!(out, "ct state {}", not(*negated));
-            let word = |out: &mut String, state: &ConnectionState| write!(out, "{}", state.as_str());
-            // Behind `!=` several without braces would be compared with all bits at once.
-            if *negated {
-                several(out, states, word)
-            } else {
-                listed(out, states, ",", word)
-            }
-            Ok(())
-        }
-        Condition::Translated => write!(out, "ct status dnat"),
-        Condition::Address { side, negated, value } => {
-            let _ = write!(out, "{} {} {}", family(ip), side.as_str(), not(*negated));
-            write_addresses(out, value);
-            Ok(())
-        }
-        Condition::Ports { protocol, side, negated, ports } => {
-            let field = if *side == Side::Source { "sport" } else { "dport" };
-            let protocol = protocol.map_or("th", Protocol::as_str);
-            let _ = write!(out, "{protocol} {field} {}", not(*negated));
-            several(out, ports, |out, ports| match (ports.start(), ports.end()) {
-                (first, last) if first == last => write!(out, "{first}"),
-                (first, last) => write!(out, "{first}-{last}"),
-            });
-            Ok(())
-        }
-        Condition::Protocols { negated, numbers } => {
-            let _ = write!(out, "meta l4proto {}", not(*negated));
-            several(out, numbers, |out, number| match Protocol::of_number(*number) {
-                Some(protocol) => write!(out, "{protocol}"),
-                None => write!(out, "{number}"),
-            });
-            Ok(())
-        }
-        Condition::Family(Family::Ipv4) => write!(out, "meta nfproto ipv4"),
-        Condition::Family(Family::Ipv6) => write!(out, "meta nfproto ipv6"),
-        Condition::Interfaces { output, by_name, negated, names } => {
-            let word = if *output { "oif" } else { "iif" };
-            let _ = write!(out, "{word}{} {}", if *by_name { "name" } else { "" }, not(*negated));
-            several(out, names, |out, name| write!(out, "\"{name}\""));
-            Ok(())
-        }
-        Condition::Local(side) => write!(out, "fib {} type local", side.as_str()),
-        Condition::Mark { negated, mask: u32::MAX, value } => {
-            write!(out, "meta mark {}{value:#010x}", not(*negated))
-        }
-        Condition::Mark { negated, mask, value } => {
-            let comparison = if *negated { "!=" } else { "==" };
-            write!(out, "meta mark & {mask:#010x} {comparison} {value:#010x}")
-        }
-        Condition::InSet(key, set) => {
-            write_key(out, key, ip);
-            write!(out, " @{set}")
-        }
-        Condition::Other(json) => write!(out, "{json}"),
-    };
-}
-
-fn write_addresses(out: &mut String, value: &Addresses) {
-    let _ = match value {
-        Addresses::One(address) => write!(out, "{address}"),
-        Addresses::Prefix(prefix) => write!(out, "{}", super::AddressRange::from(*prefix)),
-        Addresses::Set(name) => write!(out, "@{name}"),
-        Addresses::Ranges(ranges) => {
-            out.push_str("{ ");
-            join(out, ", ", ranges, |out, range| {
-                let _ = write!(out, "{range}");
-            });
-            write!(out, " }}")
-        }
-    };
-}
-
-fn write_statement(out: &mut String, statement: &Statement, ip: Family) {
-    let _ = match statement {
-        Statement::Verdict(verdict) => {
-            write_verdict(out, verdict);
-            Ok(())
-        }
-        Statement::Reject(RejectResponse::PortUnreachable) => write!(out, "reject"),
-        Statement::Reject(RejectResponse::TcpReset) => write!(out, "reject with tcp reset"),
-        Statement::Reject(rejection) => write!(out, "reject with {} {}", icmp(ip), refusal_word(*rejection, ip)),
-        Statement::Lookup(key, map) => {
-            write_key(out, key, ip);
-            write!(out, " vmap @{map}")
-        }
-        Statement::Balance(chains) => {
-            let _ = write!(out, "numgen random mod {} vmap {{ ", chains.len());
-            numbered(out, chains, |out, chain| write!(out, "goto {chain}"));
-            write!(out, " }}")
-        }
-        Statement::BalanceDnat(endpoints) => {
-            let _ = write!(out, "dnat {} to numgen random mod {} map {{ ", family(ip), endpoints.len());
-            numbered(out, endpoints, |out, endpoint| write!(out, "{} . {}", endpoint.ip(), endpoint.port()));
-            write!(out, " }}")
-        }
-        Statement::Dnat(endpoint) => write!(out, "dnat to {endpoint}"),
-        Statement::DnatAddress(address) => write!(out, "dnat to {address}"),
-        Statement::Snat(address, None) => write!(out, "snat to {address}"),
-        Statement::Snat(address, Some(port)) => write!(out, "snat to {}", SocketAddr::new(*address, *port)),
-        Statement::Masquerade { random: true } => write!(out, "masquerade fully-random"),
-        Statement::Masquerade { random: false } => write!(out, "masquerade"),
-        Statement::Mark(MarkChange::Set(bit)) => write!(out, "meta mark set meta mark | {bit:#010x}"),
-        Statement::Mark(MarkChange::Flip(bit)) => write!(out, "meta mark set meta mark ^ {bit:#010x}"),
-        Statement::Mark(MarkChange::Write { kept: 0, set }) => write!(out, "meta mark set {set:#010x}"),
-        Statement::Mark(MarkChange::Write { kept, set: 0 }) => write!(out, "meta mark set meta mark & {kept:#010x}"),
-        Statement::Mark(MarkChange::Write { kept, set }) => {
-            write!(out, "meta mark set meta mark & {kept:#010x} | {set:#010x}")
-        }
-        Statement::Remember(side, set) => write!(out, "update @{set} {{ {} {} }}", family(ip), side.as_str()),
-        Statement::Other(json) => write!(out, "{json}"),
-    };
-}
-
-fn write_verdict(out: &mut String, verdict: &Verdict) {
-    let _ = match verdict {
-        Verdict::Accept => write!(out, "accept"),
-        Verdict::Drop => write!(out, "drop"),
-        Verdict::Return => write!(out, "return"),
-        Verdict::Jump(chain) => write!(out, "jump {chain}"),
-        Verdict::Goto(chain) => write!(out, "goto {chain}"),
-    };
-}
-
-fn write_key(out: &mut String, key: &[LookupKey], ip: Family) {
-    join(out, " . ", key, |out, part| {
-        let _ = match part {
-            LookupKey::Address(side) => write!(out, "{} {}", family(ip), side.as_str()),
-            LookupKey::Protocol => write!(out, "meta l4proto"),
-            LookupKey::DestinationPort => write!(out, "th dport"),
-        };
-    });
-}
-
-/// One item as it is, several between braces.
-fn several<T>(out: &mut String, items: &[T], write: impl Fn(&mut String, &T) -> std::fmt::Result) {
-    let (start, end) = if items.len() == 1 { ("", "") } else { ("{ ", " }") };
-    out.push_str(start);
-    listed(out, items, ", ", write);
-    out.push_str(end);
-}
-
-fn listed<T>(out: &mut String, items: &[T], between: &str, write: impl Fn(&mut String, &T) -> std::fmt::Result) {
-    join(out, between, items, |out, item| {
-        let _ = write(out, item);
-    });
-}
-
-fn icmp(ip: Family) -> &'static str {
-    match ip {
-        Family::Ipv4 => "icmp",
-        Family::Ipv6 => "icmpv6",
-    }
-}
-
-/// nft's words for what ICMP says, by family.
-pub(super) const REFUSALS: [(Family, RejectResponse, &str); 13] = [
-    (Family::Ipv4, RejectResponse::PortUnreachable, "port-unreachable"),
-    (Family::Ipv4, RejectResponse::NetUnreachable, "net-unreachable"),
-    (Family::Ipv4, RejectResponse::HostUnreachable, "host-unreachable"),
-    (Family::Ipv4, RejectResponse::ProtocolUnreachable, "prot-unreachable"),
-    (Family::Ipv4, RejectResponse::NetProhibited, "net-prohibited"),
-    (Family::Ipv4, RejectResponse::HostProhibited, "host-prohibited"),
-    (Family::Ipv4, RejectResponse::AdminProhibited, "admin-prohibited"),
-    (Family::Ipv6, RejectResponse::PortUnreachable, "port-unreachable"),
-    (Family::Ipv6, RejectResponse::NetUnreachable, "no-route"),
-    (Family::Ipv6, RejectResponse::HostUnreachable, "addr-unreachable"),
-    (Family::Ipv6, RejectResponse::AdminProhibited, "admin-prohibited"),
-    (Family::Ipv6, RejectResponse::PolicyFail, "policy-fail"),
-    (Family::Ipv6, RejectResponse::RejectRoute, "reject-route"),
-];
-
-fn refusal_word(rejection: RejectResponse, ip: Family) -> &'static str {
-    let of = |(family, known, _): &&(Family, RejectResponse, &str)| *family == ip && *known == rejection;
-    REFUSALS.iter().find(of).map_or("port-unreachable", |(.., word)| word)
-}
-
-/// `0 : a, 1 : b`.
-fn numbered<T>(out: &mut String, items: &[T], write: impl Fn(&mut String, &T) -> std::fmt::Result) {
-    for (index, item) in items.iter().enumerate() {
-        let _ = write!(out, "{}{index} : ", if index > 0 { ", " } else { "" });
-        let _ = write(out, item);
     }
 }
 

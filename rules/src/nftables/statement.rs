@@ -1,4 +1,4 @@
-//! What rules ask for and do.
+//! Conditions and statements of rules.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -14,11 +14,11 @@ use crate::walk::{Packet, RejectResponse};
 /// A condition of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// `ct state established,related`: what the connection table says of the packet.
+    /// `ct state established,related`: the connection tracking state of the packet.
     State {
         /// True for `!=`.
         negated: bool,
-        /// What it may say, at least one thing.
+        /// The states, at least one.
         states: Vec<ConnectionState>,
     },
     /// `ct status dnat`: the connection's destination was translated.
@@ -50,7 +50,7 @@ pub enum Condition {
         /// The protocols' numbers, at least one.
         numbers: SmallVec<[u8; 8]>,
     },
-    /// `meta nfproto ipv4`, which tables of family `inet` ask for, and what only one family has implies.
+    /// `meta nfproto ipv4`, in tables of family `inet`; keys of one family imply it.
     Family(Family),
     /// `iif "cni0"`, `oifname { "eth0", "cali*" }`: an interface.
     Interfaces {
@@ -77,7 +77,7 @@ pub enum Condition {
     },
     /// `ip saddr . ip daddr . meta l4proto . th dport @set`: a set has the key that the packet makes.
     InSet(Vec<LookupKey>, Name),
-    /// A condition that is not modelled: what nft shows for it.
+    /// A condition that is not modelled, as text.
     Other(Box<str>),
 }
 
@@ -137,7 +137,7 @@ impl Condition {
     }
 }
 
-/// What the connection table says of a packet.
+/// A connection tracking state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnectionState {
     /// It opens a connection.
@@ -249,7 +249,7 @@ pub enum Statement {
     Mark(MarkChange),
     /// `update @set { ip saddr }`: one of the packet's addresses is put into a set, for the set's time from now on.
     Remember(Side, Name),
-    /// A statement that is not modelled, or a condition behind a statement: what nft shows for it. In nft's own text, all
+    /// A statement that is not modelled, or a condition behind a statement: as text. In nft's own text, all
     /// that follows it in the rule too, conditions among it.
     Other(Box<str>),
 }

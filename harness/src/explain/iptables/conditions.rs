@@ -1,9 +1,9 @@
-//! What a rule asks for, in words.
+//! The conditions of a rule, in words.
 
 use svclab_rules::cluster::ProtocolNumber;
 use svclab_rules::iptables::{Match, Network, Rule};
 
-/// What a rule asks of packets, as a fragment: `to 10.96.0.10, tcp, to port 80`. Chance is left out.
+/// The conditions of a rule, as a fragment: `to 10.96.0.10, tcp, to port 80`. Chance is left out.
 pub(super) fn words(rule: &Rule) -> String {
     let mut words: Vec<String> = Vec::new();
     words.extend(rule.source.as_ref().map(|source| format!("{}from {}", source.negation(), network(&source.value))));
@@ -17,7 +17,7 @@ pub(super) fn words(rule: &Rule) -> String {
     if words.is_empty() { "every packet".to_owned() } else { words.join(", ") }
 }
 
-/// The probability of a rule that asks chance, as it is written.
+/// The probability of a rule that matches by chance.
 pub(super) fn probability(rule: &Rule) -> Option<f64> {
     rule.matches.iter().find_map(|one| match one {
         Match::Statistic(statistic) => Some(statistic.share()),
@@ -67,7 +67,7 @@ mod tests {
         "from an address that the list KUBE-SEP-A has noted in the last 10800 s"
     )]
     #[case::unknown("-m ttl --ttl-lt 5 -j DROP", "what `-m ttl` asks, which svclab does not know")]
-    fn conditions_are_told_in_words(#[case] rule: &str, #[case] expected: &str) {
+    fn conditions_are_explained(#[case] rule: &str, #[case] expected: &str) {
         let text = format!("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD {rule}\nCOMMIT\n");
         let rules = parse(&text, Family::Ipv4).unwrap().rules;
         assert_eq!(words(&rules.rules(TableName::Filter, "FORWARD")[0]), expected);

@@ -10,7 +10,7 @@ use svclab_rules::walk::Share;
 use super::phrases::Words;
 use sharing::Sharing;
 
-/// What is said of a rule, by its number in its chain; `share` is that of the packets that it takes, of all.
+/// The words for a rule, by its number in its chain; `share` is its share of all packets.
 pub(super) fn words(rule: &Rule, chain: &[Rule], number: usize, share: Share) -> Words {
     let (conditions, probability) = (conditions::words(rule), conditions::probability(rule));
     Words {

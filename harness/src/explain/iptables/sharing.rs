@@ -1,9 +1,9 @@
-//! Chains whose rules share packets out.
+//! Chains whose rules balance packets.
 
 use svclab_rules::iptables::{Match, Rule, Statistic};
 use svclab_rules::walk::Share;
 
-/// A chain whose rules share packets out: each takes some of what those before it left, the last takes the rest.
+/// A chain whose rules balance packets: each takes some of those that the rules before it left, the last takes the rest.
 pub(super) struct Sharing {
     /// How many rules share.
     among: usize,

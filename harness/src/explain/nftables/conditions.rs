@@ -1,11 +1,11 @@
-//! What a rule of nftables asks for, in words.
+//! The conditions of a rule of nftables, in words.
 
 use std::ops::RangeInclusive;
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::nftables::{AddressRange, Addresses, Condition, ConnectionState, LookupKey, Rule, Side, Statement};
 
-/// What a rule asks of packets, as a fragment: `of a new connection, to 10.96.0.10`. A map that it looks into is asked too.
+/// The conditions of a rule, as a fragment: `of a new connection, to 10.96.0.10`. A map lookup is one of them.
 pub(super) fn words(rule: &Rule) -> String {
     let lookup = |statement: &Statement| match statement {
         Statement::Lookup(key, map) => Some(format!("with its {} in the map {map}", key_words(key))),
@@ -127,7 +127,7 @@ mod tests {
     #[case::port("udp sport != 53 drop", "udp, not from port 53")]
     #[case::interfaces("oifname { \"eth0\", \"cali*\" } drop", "out by one of eth0, cali*")]
     #[case::mark("meta mark & 0xff == 0x1 drop", "marked 0x1 under 0xff")]
-    fn conditions_are_told_in_words(#[case] rule: &str, #[case] expected: &str) {
+    fn conditions_are_explained(#[case] rule: &str, #[case] expected: &str) {
         let text = format!(
             "table ip kube-proxy {{\n\tset nodeport-ips {{\n\t\ttype ipv4_addr\n\t}}\n\n\tmap service-ips {{\n\t\ttype ipv4_addr . \
              inet_proto . inet_service : verdict\n\t}}\n\n\tmap service-nodeports {{\n\t\ttype inet_proto . inet_service : \

@@ -9,7 +9,7 @@ use svclab_rules::walk::Share;
 use super::phrases::Words;
 use crate::predict::MatchedRule;
 
-/// What is said of a rule of a table; `share` is that of the packets that it takes, of all.
+/// The words for a rule of a table; `share` is its share of all packets.
 pub(super) fn words(met: &MatchedRule<'_>, rule: &Rule, table: &Table, share: Share) -> Words {
     let among = choices(rule);
     Words {

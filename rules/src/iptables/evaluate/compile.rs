@@ -17,7 +17,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// All mistakes for which the kernel would not load the rules by iptables-nft, and tables whose rules no packet meets.
+    /// All errors for which the kernel rejects the rules from iptables-nft, and tables whose rules no packet reaches.
     pub fn compile(rules: &RuleSet) -> Result<Self, Vec<CompileError>> {
         let mut program = Self::without_index(rules)?;
         for chain in 0..program.spans.len() {
@@ -93,7 +93,7 @@ impl Code {
         self.rules.push(Rule { first_condition, end_of_conditions, action });
     }
 
-    /// Takes chance and what is not known out of the conditions of a rule that changes nothing either way.
+    /// Removes chance and unknown conditions from a rule that changes nothing either way.
     fn keep_certain(&mut self, first: usize) {
         let own = self.conditions.drain(first..).filter(|condition| !condition.is_uncertain()).collect::<Vec<_>>();
         self.conditions.extend(own);

@@ -59,7 +59,7 @@ impl Index {
     }
 }
 
-/// What a rule is found by: a condition that is asked before any with an effect, which other packets cause too.
+/// The key of a rule: a condition that is evaluated before any with an effect, which other packets cause too.
 fn key(conditions: &[Condition]) -> Option<Key> {
     let first_effect = conditions.iter().position(Condition::has_effect);
     let conditions = &conditions[..first_effect.unwrap_or(conditions.len())];

@@ -1,11 +1,11 @@
 //! The evaluation of rules for a packet.
 //!
-//! [`Program::compile`] turns a rule set into numbers once; [`Program::walk`] then takes a packet through one hook. The
+//! [`Program::compile`] compiles a rule set once; [`Program::walk`] then evaluates a packet at one hook. The
 //! tables come in the kernel's order (`enum nf_ip_hook_priorities`): `raw`, the connection table, `mangle`, `nat` where
 //! destinations are translated, `filter`, `security`, `nat` where sources are. What a table accepts goes on to the next
 //! one; nothing else does.
 //!
-//! The rules of `nat` are asked once for a connection and direction of translation (`nf_nat_inet_fn`): its first packet
+//! The rules of `nat` are evaluated once for a connection and direction of translation (`nf_nat_inet_fn`): its first packet
 //! decides, and what it decided is in the connection from then on. A table that has no rule for a packet settles that
 //! nothing is translated.
 //!

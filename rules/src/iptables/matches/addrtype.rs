@@ -1,4 +1,4 @@
-//! `addrtype`: what the routing table says of the addresses.
+//! `addrtype`: the types of the addresses in the routing table.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -193,7 +193,7 @@ impl AddressTypes {
     }
 }
 
-/// `__inet_dev_addr_type`: only the table `local` is asked, and an address of another interface than the one that the
+/// `__inet_dev_addr_type`: only the table `local` is looked up, and an address of another interface than the one that the
 /// match is limited to counts as unicast.
 fn type_of(address: Ipv4Addr, limit: Option<Interface>, environment: &Environment) -> RouteType {
     let table = &environment.addresses;
@@ -211,7 +211,7 @@ fn type_of(address: Ipv4Addr, limit: Option<Interface>, environment: &Environmen
     }
 }
 
-/// `match_type6`: all types asked for must fit, and a local address is unicast as well.
+/// `match_type6`: all types in the mask must fit, and a local address is unicast as well.
 fn has_types(address: IpAddr, types: u16, limit: Option<Interface>, environment: &Environment) -> Held {
     let IpAddr::V6(v6) = address else { return Held::No };
     let asked = |kind: RouteType| types & 1 << kind as u16 != 0;

@@ -1,4 +1,4 @@
-//! `conntrack`, and the older `state`: what connection tracking says of the packet.
+//! `conntrack`, and the older `state`: the connection tracking state of the packet.
 
 use super::{Condition, Extension, Match, Parsed};
 use crate::cluster::{Family, ProtocolNumber};

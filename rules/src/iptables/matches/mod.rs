@@ -1,7 +1,7 @@
 //! What `-m` compares. Each extension has a file: its value, how it is read from options and from listings, how it is
 //! printed, evaluated and explained. [`EXTENSIONS`] lists them.
 //!
-//! A [`Match`] is what a rule says; [`Condition`] is the same as comparisons of numbers, which rules of a program hold.
+//! A [`Match`] is the value in a rule; a [`Condition`] is its compiled form, a comparison of numbers.
 
 mod addrtype;
 mod comment;
@@ -55,7 +55,7 @@ pub enum Match {
         /// The states, one of which must hold.
         states: Negatable<States>,
     },
-    /// `addrtype`: what the routing table says of the addresses.
+    /// `addrtype`: the types of the addresses in the routing table.
     AddressType(AddressType),
     /// `statistic`: chance, or every nth packet.
     Statistic(Statistic),
@@ -94,7 +94,7 @@ pub(super) enum Condition {
     Connmark(Negatable<Masked>),
     /// The state in the connection table.
     State(Negatable<States>),
-    /// The same of the old `state` match, which knows no translation.
+    /// The same for the old `state` match, which ignores translation.
     OldState(Negatable<States>),
     /// Several options of `conntrack`.
     Conntrack(Box<conntrack::Conntrack>),

@@ -10,7 +10,7 @@ use crate::walk::{Environment, Held, Packet, Part};
 pub struct IpSet {
     /// The set's name.
     pub name: Box<str>,
-    /// What is looked up, as `dst,dst`.
+    /// The directions of the lookup, as `dst,dst`.
     pub directions: Box<str>,
 }
 

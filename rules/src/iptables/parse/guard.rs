@@ -1,4 +1,4 @@
-//! What no rule may have: options that reach beyond it, and words that `iptables-restore` takes apart otherwise than this parser.
+//! Text that no rule may have: options with effects beyond it, and words that `iptables-restore` splits in another way than this parser.
 //!
 //! `iptables-restore` hands the words of a line to getopt, so a rule can have every option of `iptables` itself, shortened and in
 //! any place: `--modp=/tmp/x` runs a program, `--hel` prints help and loads nothing.
@@ -56,7 +56,7 @@ const OWN_OF_MATCHES: [&str; 3] = ["set", "pol", "fragment"];
 const ELSEWHERE: [(&str, &str); 2] = [("object-pinned", "a file of the host"), ("path", "a control group of the host")];
 
 /// The longest line that `iptables-restore` takes as one, without its line feed: it reads lines into 10,240 bytes
-/// (`iptables/iptables-restore.c`), and takes what is left of a longer one for another line.
+/// (`iptables/iptables-restore.c`), and reads the rest of a longer one as another line.
 pub const LONGEST_LINE: usize = 10_238;
 
 /// Options whose next word may be any text.

@@ -1,4 +1,4 @@
-//! One rule: its options, and whose they are.
+//! One rule: its options, and the match or target that each belongs to.
 
 use std::ops::Range;
 
@@ -135,7 +135,7 @@ impl<'a> RuleReader<'a> {
         }
     }
 
-    /// Whose an option is: the target's behind `-j`, else the last match's that knows it, else the last one's. A protocol
+    /// The owner of an option: the target behind `-j`, else the last match that has it, else the last match. A protocol
     /// brings its match along, as `-p tcp --dport 80` does.
     fn owner(&mut self, name: &str, column: usize, behind_target: bool, rule: &Rule) -> Result<Owner, Fault> {
         if behind_target {

@@ -1,6 +1,6 @@
-//! What `iptables -L` shows, with `-n`, `-v` and `--line-numbers` or without, back to rules.
+//! Rules from the output of `iptables -L`, with or without `-n`, `-v` and `--line-numbers`.
 //!
-//! A listing is made for people. It does not say which table it is of, hides interfaces without `-v`, and names what
+//! A listing is made for people. It does not name its table, hides interfaces without `-v`, and names what
 //! svclab does not read of it in words of each extension's own; such a rule keeps them as a match that is not
 //! modelled. Probabilities have eleven digits, as in `iptables-save`, from which the 31 bits follow exactly. (iptables
 //! before 1.4.20 showed six, which leave thousands of thresholds open.)
@@ -95,7 +95,7 @@ struct Reader {
     cut: Option<usize>,
 }
 
-/// How much of a rule a line shows.
+/// How much of a rule a line has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     /// Nothing, or all.
@@ -154,7 +154,7 @@ struct Row<'a> {
     interfaces: Option<[&'a str; 2]>,
     source: &'a str,
     destination: &'a str,
-    /// What extensions say.
+    /// The words of extensions.
     words: &'a [&'a str],
 }
 
@@ -247,11 +247,11 @@ fn is_begun(word: &str, rest: &[&str]) -> bool {
     }
 }
 
-/// Reads what extensions say of a rule.
+/// Reads the words of extensions.
 struct Words<'a, 'r> {
     words: &'a [&'a str],
     rule: &'r mut Rule,
-    /// The name of the rule's target, and what is said of it.
+    /// The name of the rule's target, and its options.
     target: Option<&'a str>,
     action: Listed,
     /// Whether all words were understood, and whether the last ones are the beginning of something.

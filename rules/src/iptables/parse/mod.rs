@@ -1,4 +1,4 @@
-//! Rule text read back: what `iptables-save` shows, with counters or without, and what `iptables-restore` takes.
+//! The parser for the output of `iptables-save`, with or without counters, and the input of `iptables-restore`.
 
 mod guard;
 mod line;
@@ -86,7 +86,7 @@ pub fn parse(text: &str, family: Family) -> Result<Parsed, Vec<ParseError>> {
     if errors.is_empty() { Ok(document.parsed()) } else { Err(errors) }
 }
 
-/// Reads what `iptables-save` or `ip6tables-save` shows, whichever it is.
+/// Reads the output of `iptables-save` or `ip6tables-save`.
 ///
 /// # Errors
 ///

@@ -64,7 +64,7 @@ fn rules_come_back_as_they_were(#[case] rule: &str) {
     assert_eq!(print(&parse(&text, Family::Ipv4).unwrap().rules), text);
 }
 
-/// What kube-proxy gives `iptables-restore`, and what `iptables-save` shows of it.
+/// The input of `iptables-restore` from kube-proxy, and the output of `iptables-save` for it.
 #[rstest]
 #[case::order(
     "-A X -m comment --comment \"default/web cluster IP\" -m tcp -p tcp -d 10.96.0.10/32 --dport 80 ! -s 10.244.0.0/16 -j X",

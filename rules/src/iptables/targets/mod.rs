@@ -1,7 +1,7 @@
 //! What `-j` and `-g` do: a file for each extension, with its value, how it is read from options and from listings, how it is printed
 //! and evaluated. [`parse`] lists them.
 //!
-//! A [`Target`] is what a rule says; [`Action`] is the same for evaluation.
+//! A [`Target`] is the value in a rule; an [`Action`] is its compiled form.
 
 mod listed;
 mod mark;

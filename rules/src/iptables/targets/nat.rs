@@ -143,7 +143,7 @@ impl Nat {
         out.flag(" --persistent", self.persistent);
     }
 
-    /// The address of the translation. Which of several the kernel takes depends on a hash of its own.
+    /// The address of the translation. Which of several the kernel chooses depends on a hash of its own.
     fn address(&self) -> Result<Option<IpAddr>, Arc<str>> {
         match self.addresses {
             Some((first, last)) if first != last => {

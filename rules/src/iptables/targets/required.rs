@@ -39,7 +39,7 @@ pub(in crate::iptables) fn is_known_extension(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Options of which a target must have one; iptables refuses it without.
+/// Options of which a target must have one; iptables rejects it without.
 const REQUIRED: [(&str, &[&str]); 22] = [
     ("AUDIT", &["--type"]),
     ("CHECKSUM", &["--checksum-fill"]),

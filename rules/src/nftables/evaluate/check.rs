@@ -285,7 +285,7 @@ fn words(types: &[Datatype]) -> String {
     types.iter().map(|datatype| datatype.as_str()).collect::<Vec<_>>().join(" . ")
 }
 
-/// The only hooks that a statement can be asked at, and whether it needs a chain of type `nat` (`nft_nat_validate`,
+/// The only hooks at which a statement is allowed, and whether it needs a chain of type `nat` (`nft_nat_validate`,
 /// `nft_masq_validate`, `nft_reject_validate`).
 fn restriction(statement: &Statement) -> Option<(&'static str, &'static [Hook], bool)> {
     Some(match statement {

@@ -18,7 +18,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// All mistakes for which the kernel would not load the tables, and tables whose rules no packet meets.
+    /// All errors for which the kernel rejects the tables, and tables whose rules no packet reaches.
     pub fn compile(rules: &Ruleset, family: Family) -> Result<Self, Vec<CompileError>> {
         let mut program = Self::compile_from(rules, family, Start::default())?;
         program.arrange();
@@ -49,7 +49,7 @@ impl Program {
         program
     }
 
-    /// The same with numbers that begin there, and without an order of the hooks' chains.
+    /// Compiles tables with numbers from `start` on, without an order of the hooks' chains.
     fn compile_from(rules: &Ruleset, family: Family, start: Start) -> Result<Self, Vec<CompileError>> {
         let tables = || rules.tables.iter().filter(|table| table.family == family);
         check(tables())?;

@@ -13,7 +13,7 @@ use crate::walk::{Effect, Environment, Held, Interface, RecentLists, State, Trac
 /// A condition of a compiled rule.
 #[derive(Debug, Clone)]
 pub(super) enum Condition {
-    /// What the connection table says is one of these.
+    /// The connection tracking state is one of these.
     State { negated: bool, states: Box<[ConnectionState]> },
     /// `ct status dnat`.
     Translated,

@@ -1,4 +1,4 @@
-//! What rules say of themselves, without a packet.
+//! The effects of rules and the edges of their conditions, without a packet.
 
 use smallvec::SmallVec;
 

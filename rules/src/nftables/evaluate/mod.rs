@@ -1,12 +1,12 @@
 //! What tables do with a packet: the twin of [`crate::iptables::evaluate`].
 //!
-//! [`Program::compile`] turns the tables of one family into numbers once; [`Program::walk`] then takes a packet through one
+//! [`Program::compile`] compiles the tables of one family once; [`Program::walk`] then evaluates a packet at one
 //! hook. The base chains of all tables are evaluated in the order of their priorities, of equal ones the youngest first
 //! (`nf_hook_entries_grow`). What a chain accepts goes on to the next one, in its own table or in others; what it drops does
 //! not.
 //!
-//! Chains of type `nat` are asked for the first packet of a connection only, until one of them translates it. Whatever their
-//! own priority, the kernel asks them where it translates: destinations at -100, sources at 100 (`nf_nat_register_fn`).
+//! Chains of type `nat` are evaluated for the first packet of a connection only, until one of them translates it. Whatever their
+//! own priority, the kernel evaluates them where it translates: destinations at -100, sources at 100 (`nf_nat_register_fn`).
 //!
 //! Nothing is guessed. A rule with a condition or statement that is not modelled ends the walk with [`Outcome::Unknown`], but
 //! only if all other conditions of it hold and it would change anything. What is taken as given:

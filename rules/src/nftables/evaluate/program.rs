@@ -8,10 +8,10 @@ use crate::walk::{self, Start};
 /// The tables of a family made ready for walking.
 pub type Program = walk::Program<Code>;
 
-/// What the rules of tables ask and do.
+/// The compiled rules of tables.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
-    /// Where the numbers of rules and chains begin.
+    /// The first numbers of rules and chains.
     pub(super) start: Start,
     /// The rules of all chains, chain after chain.
     pub(super) rules: Vec<Rule>,
@@ -22,7 +22,7 @@ pub struct Code {
     pub(super) sets: Vec<Elements>,
 }
 
-/// A rule: where its conditions and actions begin. They end where those of the next rule begin.
+/// A rule: the positions of its first condition and action. They end where those of the next rule start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rule {
     pub(super) first_condition: u32,

@@ -96,7 +96,7 @@ fn is_fully_random(masquerade: &Masquerade) -> bool {
     matches!(flags, [flag] if flag == "fully-random")
 }
 
-/// What `reject` sends where nothing is said.
+/// The default response of `reject`.
 fn is_port_unreachable(reject: Option<&Reject>) -> bool {
     let Some(reject) = reject else { return true };
     let is = |given: &Option<String>, wanted: &[&str]| given.as_deref().is_none_or(|given| wanted.contains(&given));

@@ -18,7 +18,7 @@ pub(super) fn datatype(name: &str) -> Option<Datatype> {
     all.into_iter().find(|datatype| datatype.as_str() == name)
 }
 
-/// An element of a set, or of a map where verdicts are asked for.
+/// An element of a set, or with its verdict of a map.
 pub(super) fn element(value: &Value, key: &[Datatype], is_map: bool) -> Option<Element> {
     let (value, verdict) = match value {
         Value::List(pair) if is_map => match pair.as_slice() {
@@ -63,7 +63,7 @@ fn key_part(value: &Value, datatype: Datatype) -> Option<Key> {
     }
 }
 
-/// `tcp`, or 6 as `nft -n` shows it.
+/// `tcp`, or 6 as `nft -n` prints it.
 pub(super) fn protocol(value: &Value) -> Option<Protocol> {
     match value {
         Value::Text(name) => name.parse().ok(),

@@ -24,7 +24,7 @@ fn v4(text: &str) -> Program {
     program(Family::Ipv4, text)
 }
 
-/// The way of the first packet of a connection that has only one way to go.
+/// The only branch of the first packet of a connection.
 fn only_way(program: &Program, hook: Hook, packet: &Packet) -> crate::walk::Branch<Path> {
     let mut branches = program.walk_traced(&machine(), hook, packet, Tracking::first(packet));
     assert_eq!(branches.len(), 1, "{branches:#?}");

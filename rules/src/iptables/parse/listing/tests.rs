@@ -160,7 +160,7 @@ fn prose_has_no_chains() {
     assert_eq!(parse_listing("Chain of events (as seen)\nall -- is well"), None);
 }
 
-/// What extensions say, in the words of their listings and of `iptables-save`.
+/// Extensions in the words of listings and of `iptables-save`.
 #[rstest]
 #[case::or("MARK", "MARK or 0x4000", "-j MARK --set-xmark 0x4000/0x4000")]
 #[case::xor("MARK", "MARK xor 0x4000", "-j MARK --set-xmark 0x4000/0x0")]

@@ -59,7 +59,7 @@ fn nested(chains: usize) -> Result<Program, Vec<super::super::CompileError>> {
     Program::compile(&table(&text), Family::Ipv4)
 }
 
-/// The kernel takes 15 chains inside of each other below a hook and answers "Too many links" to the 16th.
+/// The kernel accepts jumps nested 15 deep below a base chain and answers "Too many links" to the 16th.
 #[test]
 fn chains_are_as_deep_as_the_kernel_allows() {
     let program = nested(15).unwrap();

@@ -33,7 +33,7 @@ fn ways(program: &Program, environment: &Environment, hook: Hook, packet: &Packe
     branches
 }
 
-/// The way of the first packet of a connection that has only one way to go.
+/// The only branch of the first packet of a connection.
 fn only_way(program: &Program, hook: Hook, packet: &Packet) -> Branch<Path> {
     let mut branches = ways(program, &machine(), hook, packet);
     assert_eq!(branches.len(), 1, "{branches:#?}");

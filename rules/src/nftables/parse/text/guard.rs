@@ -1,4 +1,4 @@
-//! What no text of nft's may have: what names files of the host or stands for text that is not there, and signs that nft takes apart
+//! Text that no input of nft may have: names of files of the host, variables, and signs that nft splits
 //! otherwise than this parser.
 
 use super::Fault;

@@ -1,4 +1,4 @@
-//! From the text of `nft list ruleset` to tables.
+//! The parser for the text of `nft list ruleset`.
 //!
 //! nft's text has no grammar that is written down; this is what nft 1.0.2 to 1.1 show of what kube-proxy writes, and the
 //! commands before it with which `nft -f` empties what is there.
@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A table as packets of a family meet it: rules for the other family only ask for that.
+/// A table for packets of one family: rules for the other family keep only that condition.
 fn of_family(table: &Table, family: Family) -> Table {
     let mut table = Table { family, ..table.clone() };
     for rule in table.chains.iter_mut().flat_map(|chain| &mut chain.rules) {

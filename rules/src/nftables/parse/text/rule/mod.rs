@@ -80,7 +80,7 @@ pub(super) enum Within {
     BothFamilies,
 }
 
-/// What a part of a rule asks for by itself, by its first word: in tables of both families the family that has it; the protocol
+/// The conditions that a part of a rule implies, by its first word: in tables of both families the family that has it; the protocol
 /// where nothing more is known of it, or where only that one can be reset.
 fn implied(words: &[Word<'_>], first: &str, within: Within, is_known: bool) -> [Option<Condition>; 2] {
     let with = |kind: &str| words.windows(2).any(|pair| pair[0].is("with") && pair[1].is(kind));
@@ -101,7 +101,7 @@ fn implied(words: &[Word<'_>], first: &str, within: Within, is_known: bool) -> [
     [family.filter(|_| within == Within::BothFamilies).map(Condition::Family), protocol]
 }
 
-/// Whether a condition asks for what another does, or for more.
+/// Whether a condition implies another.
 fn asks(known: &Condition, wanted: &Condition) -> bool {
     match known {
         Condition::Ports { protocol: Some(known), .. } if wanted.as_protocol().is_some() => {

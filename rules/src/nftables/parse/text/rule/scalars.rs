@@ -8,7 +8,7 @@ use super::super::super::super::ranges::AddressRange;
 use super::super::super::super::statement::Verdict;
 use crate::cluster::{Protocol, ProtocolNumber};
 
-/// A verdict by its first word; the other is asked for where there is one.
+/// A verdict by its first word, and the chain that follows it.
 pub(in super::super) fn verdict<'a>(word: &str, chain: impl FnOnce() -> &'a str) -> Option<Verdict> {
     let chain = || Some(Name::from(chain())).filter(|name| !name.is_empty());
     match word {
@@ -21,7 +21,7 @@ pub(in super::super) fn verdict<'a>(word: &str, chain: impl FnOnce() -> &'a str)
     }
 }
 
-/// `tcp`, or 6 as `nft -n` shows it.
+/// `tcp`, or 6 as `nft -n` prints it.
 pub(in super::super) fn protocol(word: &str) -> Option<Protocol> {
     ProtocolNumber::parse(word)?.transport()
 }

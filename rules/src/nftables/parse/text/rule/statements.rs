@@ -113,7 +113,7 @@ impl Line<'_, '_> {
         rejection.map(Statement::Reject)
     }
 
-    /// Whether more is said of a translation: ports, or how they are chosen.
+    /// Whether a translation has more options: ports, or how they are chosen.
     pub(super) fn has_more(&self) -> bool {
         matches!(self.peek(), "," | "to" | ":" | "random" | "fully-random" | "persistent")
     }

@@ -156,7 +156,7 @@ fn table(page: &mut Page, cascade: &Cascade) {
 }
 
 fn row(cascade: &Cascade, step: &Step) -> [String; 8] {
-    let (chance, threshold) = (figures::chance(step.chance), figures::threshold(step.chance));
+    let (chance, threshold) = (step.chance.words(), figures::threshold(step.chance));
     if !cascade.is_known(step) {
         let unknown = || "?".to_owned();
         return [

@@ -36,17 +36,6 @@ pub(super) fn deviation(deviation: f64) -> String {
     }
 }
 
-/// A chance as rules have it: `0.33333333349`, `always`, `1 of 3`.
-pub(super) fn chance(chance: Chance) -> String {
-    match chance {
-        Chance::Below(probability) => format!("{:.11}", probability.share()),
-        Chance::Always => "always".to_owned(),
-        Chance::Drawn { of, .. } => format!("1 of {of}"),
-        Chance::Nth { part, every } => format!("{part} of every {every}"),
-        Chance::Condition => "conditional".to_owned(),
-    }
-}
-
 /// The draws that a chance holds for: `715,827,883`.
 pub(super) fn threshold(chance: Chance) -> String {
     match chance {

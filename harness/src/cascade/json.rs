@@ -5,7 +5,7 @@ use serde::Serialize;
 use svclab_rules::cascade;
 use svclab_rules::walk;
 
-use super::{Report, figures, sample};
+use super::{Report, sample};
 
 /// The whole report as a serializable value.
 pub fn document(report: &Report) -> impl Serialize {
@@ -213,7 +213,7 @@ struct Drawn {
 
 impl Chance {
     fn of(chance: cascade::Chance) -> Self {
-        let drawn = || Drawn { written: figures::chance(chance), threshold: chance.threshold(), draws: chance.draws() };
+        let drawn = || Drawn { written: chance.words(), threshold: chance.threshold(), draws: chance.draws() };
         match chance {
             cascade::Chance::Below(_) => Self::Random(drawn()),
             cascade::Chance::Always => Self::Always(drawn()),

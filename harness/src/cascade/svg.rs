@@ -118,7 +118,7 @@ impl Picture {
         if let Some(sample) = sample {
             self.interval(sample, &step.endpoint, top + BAR / 2.0, scale);
         }
-        self.text(x + 96.0, "soft", &format!("rule {}: {}", step.rule, figures::chance(step.chance)));
+        self.text(x + 96.0, "soft", &format!("rule {}: {}", step.rule, step.chance.words()));
     }
 
     /// The shares that fit an endpoint's count, as a line with ends, and the count as a dot.

@@ -57,6 +57,13 @@ pub enum Kind {
         /// By how much, relative to even.
         deviation: f64,
     },
+    /// The map of `numgen` lacks values: connections that get such a number go on to the next rule.
+    Gap {
+        /// How many numbers have none.
+        lacking: u32,
+        /// How many numbers there are.
+        of: u32,
+    },
     /// The endpoint has had a rule before.
     Duplicate {
         /// The endpoint.
@@ -72,6 +79,8 @@ pub enum Kind {
         first: usize,
         /// How often the chain has it.
         times: usize,
+        /// The endpoint, where it leads to one.
+        endpoint: Option<String>,
         /// What all of them take together.
         share: Share,
     },
@@ -234,6 +243,7 @@ impl Kind {
             Self::Order { .. } => "order",
             Self::Missing { .. } => "missing",
             Self::FiveDigits { .. } => "five-digits",
+            Self::Gap { .. } => "gap",
             Self::Duplicate { .. } => "duplicate",
             Self::Repeated { .. } => "repeated",
             Self::Unreachable { .. } => "unreachable",
@@ -319,11 +329,20 @@ impl fmt::Display for Kind {
             Self::FiveDigits { rules, alike, endpoint, deviation } => {
                 five_digits(f, *rules, *alike, endpoint, *deviation)
             }
+            Self::Gap { lacking, of } => write!(
+                f,
+                "the map has no value for {lacking} of the {of} numbers of numgen: connections that get one of them go on to \
+                 the next rule"
+            ),
             Self::Duplicate { endpoint, first, share } => {
                 write!(f, "{endpoint} has rule {first} already, and a share by each: {share} of all")
             }
-            Self::Repeated { first, times, share } => {
-                write!(f, "the same as rule {first}; the chain has this rule {times} times, which take {share} of all")
+            Self::Repeated { first, times, endpoint, share } => {
+                let takes = endpoint.as_ref().map_or_else(|| "take".to_owned(), |endpoint| format!("give {endpoint}"));
+                write!(
+                    f,
+                    "the same as rule {first}; the chain has this rule {times} times, which {takes} {share} of all"
+                )
             }
             Self::Unreachable { endpoint } => {
                 write!(f, "nothing is left for {endpoint}: a rule before it takes everything")

@@ -29,8 +29,8 @@ impl<'b, C, R: Reading<'b>> Walk<'_, 'b, C, R> {
     }
 
     /// The chance that is written at a rule, for one of several choices; `None` where the rule leads clients to an endpoint again.
-    pub(super) fn chance(&self, rule: usize, choice: u32, of: u32) -> Option<Chance> {
-        self.reading.chance(self.group, rule, choice, of)
+    pub(super) fn chance(&self, rule: usize, choice: u32) -> Option<Chance> {
+        self.reading.chance(self.group, rule, choice)
     }
 
     /// The chain that a rule leads to and that is not in the text.

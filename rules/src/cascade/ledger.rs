@@ -45,22 +45,20 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         let (walk, number) = (self.walk, self.number(rule));
         match self.walk.program.code.effect(rule) {
             RuleEffect::Translates(to) => {
-                let of = to.len() as u32;
                 for (destination, choice) in to.iter().zip(0..) {
-                    let Some(chance) = walk.chance(number, choice, of) else { return };
+                    let Some(chance) = walk.chance(number, choice) else { return };
                     self.enter(number, "", label(destination, packet), chance);
                 }
             }
             RuleEffect::Leads(chains, _) => {
-                let of = chains.len() as u32;
                 for (chain, choice) in chains.into_iter().zip(0..) {
-                    let Some(chance) = walk.chance(number, choice, of) else { return };
+                    let Some(chance) = walk.chance(number, choice) else { return };
                     self.list_chain(number, chain, chance, reach, packet);
                 }
             }
             RuleEffect::Ends => {
                 let missing = walk.missing(RuleId(rule)).filter(|chain| walk.reading.naming().is_endpoint(chain));
-                if let Some((chain, chance)) = missing.zip(walk.chance(number, 0, 1)) {
+                if let Some((chain, chance)) = missing.zip(walk.chance(number, 0)) {
                     self.enter(number, chain, chain.to_owned(), chance);
                 }
             }
@@ -236,7 +234,9 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
         self.defects.extend(self.walk.group.copies.iter().map(|Copies { numbers, .. }| {
             let (first, times) = (numbers[0], numbers.len());
             let share = taken_by_copies.get(&first).copied().unwrap_or(Share::ZERO);
-            Defect { rule: numbers[1], kind: Kind::Repeated { first, times, share } }
+            let mut endpoints = self.steps.iter().filter(|step| step.rule == first).map(|step| &step.endpoint);
+            let endpoint = endpoints.next().filter(|_| endpoints.next().is_none()).cloned();
+            Defect { rule: numbers[1], kind: Kind::Repeated { first, times, endpoint, share } }
         }));
         endpoints
     }
@@ -289,7 +289,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
                 let place = self.walk.program.place(RuleId(rule));
                 let within = Some(format!("{} rule {}", place.chain, place.rule));
                 self.found(0, Kind::History { within });
-            } else if self.walk.chance(self.number(rule), 0, 1).is_some() {
+            } else if self.walk.chance(self.number(rule), 0).is_some() {
                 self.found(self.number(rule), Kind::History { within: None });
             }
         }

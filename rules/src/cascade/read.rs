@@ -122,7 +122,9 @@ fn endpoints<'a>(reading: &impl Reading<'a>, group: &Group<'a>) -> Vec<Defect> {
     let misnamed = reading.misnamed(group, &endpoints);
     let service = group.protocol.unwrap_or(Protocol::Tcp);
     let mut known = HashSet::new();
-    let mut found: Vec<Defect> = group.without_protocol.iter().map(|rule| port_without_protocol(*rule, None)).collect();
+    let gaps = group.gaps.iter().map(|&(rule, (lacking, of))| Defect { rule, kind: Kind::Gap { lacking, of } });
+    let mut found: Vec<Defect> = gaps.collect();
+    found.extend(group.without_protocol.iter().map(|rule| port_without_protocol(*rule, None)));
     for ((lead, endpoint), misnamed) in endpoints.iter().zip(misnamed) {
         if endpoint.lacks_protocol && known.insert(endpoint.chain) {
             found.push(port_without_protocol(lead.rule, Some(endpoint.chain)));

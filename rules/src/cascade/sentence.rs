@@ -21,6 +21,11 @@ impl Cascade {
                 "one random number of {of} is even: it is drawn once, each endpoint has one of the {of} numbers, and none \
                  depends on what others left"
             ),
+            ([Step { chance: Chance::Nth { every, .. }, rule, .. }, rest @ ..], true)
+                if rest.iter().all(|step| step.rule == *rule) =>
+            {
+                format!("{every} numbers in turn are even: each endpoint has as many of them, and none depends on what others left")
+            }
             (steps, true) => {
                 let listed: Vec<String> = steps.iter().take(LISTED).map(written).collect();
                 let rest = if steps.len() > LISTED { ", ..., always" } else { "" };
@@ -66,9 +71,6 @@ fn written(step: &Step) -> String {
             // A probability of one in a hundred endpoints has no two digits.
             if probability.share() < 0.1 { format!("{:.5}", probability.share()) } else { text }
         }
-        Chance::Always => "always".to_owned(),
-        Chance::Drawn { of, .. } => format!("1 of {of}"),
-        Chance::Nth { part, every } => format!("{part} of every {every}"),
-        Chance::Condition => "maybe".to_owned(),
+        chance => chance.words(),
     }
 }

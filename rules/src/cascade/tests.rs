@@ -291,12 +291,12 @@ fn lots_that_are_not_understood_are_no_even_shares() {
 #[case::second(
     "A",
     "-m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n-j KUBE-SEP-C",
-    "rule 3: 10.244.2.2:80 has rule 2 already, and a share by each: 50.000000 % of all"
+    "rule 3: the same as rule 2; the chain has this rule 2 times, which give 10.244.2.2:80 50.000000 % of all"
 )]
 #[case::first(
     "A",
     "-m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-A\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n-j KUBE-SEP-C",
-    "rule 2: 10.244.1.2:80 has rule 1 already, and a share by each: 55.555556 % of all"
+    "rule 2: the same as rule 1; the chain has this rule 2 times, which give 10.244.1.2:80 55.555556 % of all"
 )]
 fn of_a_rule_and_its_double_only_the_double_is_wrong(#[case] first: &str, #[case] rest: &str, #[case] expected: &str) {
     let rules = format!("-m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-{first}\n{rest}");

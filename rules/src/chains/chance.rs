@@ -40,6 +40,20 @@ impl Chance {
         }
     }
 
+    /// The chance as rules have it: `0.33333333349`, `always`, `1 of 3`.
+    pub fn words(self) -> String {
+        match self {
+            Self::Below(probability) => format!("{:.11}", probability.share()),
+            Self::Always => "always".to_owned(),
+            Self::Drawn { draws, of } => {
+                let numbers = (f64::from(draws) * f64::from(of) / 2_f64.powi(32)).round();
+                format!("{numbers} of {of}")
+            }
+            Self::Nth { part, every } => format!("{part} of every {every}"),
+            Self::Condition => "conditional".to_owned(),
+        }
+    }
+
     /// This chance or that one, of the same draw.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -47,6 +61,9 @@ impl Chance {
                 Some(draws) => Self::Drawn { draws, of },
                 None => Self::Always,
             },
+            (Self::Nth { part, every }, Self::Nth { part: more, .. }) => {
+                Self::Nth { part: part.saturating_add(more), every }
+            }
             (one, _) => one,
         }
     }

@@ -17,6 +17,8 @@ pub(crate) struct Group<'a> {
     pub(crate) leads: Vec<Lead<'a>>,
     /// Which of these rules the chain has several times.
     pub(crate) copies: Vec<Copies>,
+    /// Rules with a `numgen` whose map lacks values, by their numbers: for how many of how many numbers.
+    pub(crate) gaps: Vec<(usize, (u32, u32))>,
     /// The lists in which rules of the chain itself note clients, by the rules' numbers.
     pub(crate) notes: Vec<(usize, Note<'a>)>,
     /// Rules of the chain itself that translate to a port without asking for a protocol that has ports.
@@ -124,7 +126,7 @@ pub(crate) trait Reading<'a> {
 
     /// The chance that is written at a rule of a group, given from 1, for one of several choices; `None` where the rule leads
     /// clients to an endpoint again.
-    fn chance(&self, group: &Group<'a>, rule: usize, choice: u32, of: u32) -> Option<Chance>;
+    fn chance(&self, group: &Group<'a>, rule: usize, choice: u32) -> Option<Chance>;
 
     /// The chain that a rule leads to and that the text does not have.
     fn missing(&self, chain: &str, rule: usize) -> Option<&'a str>;

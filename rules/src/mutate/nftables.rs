@@ -175,14 +175,14 @@ fn other_statements(table: &Table, statement: &Statement) -> Vec<(Operator, Stat
         }
         Statement::Balance(chains) => {
             let others = other_shares(chains).into_iter();
-            others.map(|(operator, chains)| (operator, Statement::Balance(chains))).collect()
+            others.map(|(operator, chains)| (operator, Statement::Balance(chains.into()))).collect()
         }
         Statement::BalanceDnat(addresses) => {
             let others = other_shares(addresses).into_iter().chain(addresses.first().into_iter().flat_map(|first| {
                 let with = |other| [vec![other], addresses[1..].to_vec()].concat();
                 other_destinations(*first).map(|(operator, other)| (operator, with(other)))
             }));
-            others.map(|(operator, addresses)| (operator, Statement::BalanceDnat(addresses))).collect()
+            others.map(|(operator, addresses)| (operator, Statement::BalanceDnat(addresses.into()))).collect()
         }
         Statement::Dnat(address) => {
             other_destinations(*address).map(|(operator, other)| (operator, Statement::Dnat(other))).into()

@@ -11,6 +11,7 @@ mod ast;
 pub mod evaluate;
 mod generate;
 mod name;
+mod numgen;
 mod parse;
 mod print;
 mod ranges;
@@ -20,6 +21,7 @@ pub use ast::{BaseChain, Chain, Datatype, Dynamic, Element, Key, Rule, Ruleset, 
 pub use generate::{Unsupported, generate};
 pub use name::Name;
 pub(crate) use name::{base_of_comment, base_of_endpoint, comment_of_base};
+pub use numgen::{Numgen, NumgenMode};
 pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, TableName, parse, parse_all};
 pub use print::print_key;
 pub(crate) use print::{family as print_family, print_element, print_verdict};

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use smallvec::{SmallVec, smallvec};
 
 use super::name::Name;
+use super::numgen::Numgen;
 use super::ranges::{self, AddressRange};
 use crate::cluster::{Family, Protocol};
 use crate::walk::{Packet, RejectResponse};
@@ -229,11 +230,10 @@ pub enum Statement {
     Reject(RejectResponse),
     /// `ip daddr . meta l4proto . th dport vmap @map`: the verdict that a map has for the packet, if it has one.
     Lookup(Vec<LookupKey>, Name),
-    /// `numgen random mod 2 vmap { 0 : goto a, 1 : goto b }`: one of several chains, all as likely.
-    Balance(Vec<Name>),
-    /// `dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80 }`: one of several destinations, all as
-    /// likely.
-    BalanceDnat(Vec<SocketAddr>),
+    /// `numgen random mod 2 vmap { 0 : goto a, 1 : goto b }`: one of several chains.
+    Balance(Numgen<Name>),
+    /// `dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80 }`: one of several destinations.
+    BalanceDnat(Numgen<SocketAddr>),
     /// `dnat to 10.0.0.1:80`.
     Dnat(SocketAddr),
     /// `dnat to 10.0.0.1`: the port stays.

@@ -50,7 +50,7 @@ pub(crate) use inspect::{Edges, Inspect, Reach, RuleEffect, Scan};
 pub use interface::Interface;
 pub(crate) use nesting::{Fault, Hooks, Lead, faults, reached};
 pub use packet::{BridgePorts, Packet, Transport};
-pub(crate) use pass::{Next, Pass, draws_of, stop};
+pub(crate) use pass::{Next, Pass, stop};
 pub use program::Program;
 pub(crate) use program::{Names, Span};
 pub use share::Share;

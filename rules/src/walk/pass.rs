@@ -90,25 +90,16 @@ pub(super) enum Draws {
     Counted,
 }
 
-/// How many of 2^32 draws give one of so many numbers: those numbers r with r * n / 2^32 from i to i + 1.
-pub(crate) fn draws_of(number: u32, of: u32) -> u64 {
-    let start = |number: u64| (number << 32).div_ceil(u64::from(of.max(1)));
-    start(u64::from(number) + 1) - start(u64::from(number))
-}
-
 impl<T: Trace> Pass<'_, T> {
-    /// The part of the packets that one of several equal choices gets.
-    pub(crate) fn choice(&self, number: u32, of: u32) -> (u32, u64) {
-        match self.draws {
-            Draws::Counted if of > 1 => (draws_of(number, of) as u32, 1 << 32),
-            Draws::Counted | Draws::Alike => (1, u64::from(of.max(1))),
-        }
+    /// Whether the kernel's draws are counted, instead of taking all numbers for alike.
+    pub(crate) fn counts(&self) -> bool {
+        self.draws == Draws::Counted
     }
 
     /// Goes on with the part of the packets for which a condition of a rule holds by chance; leaves the others, which do not
     /// meet the rule, for later.
     pub(crate) fn split(&mut self, walker: &mut Walker<T>, rule: RuleId, part: u32, whole: u64) {
-        let rest = whole as u32 - part;
+        let rest = (whole - u64::from(part)) as u32;
         let mut missed = walker.clone();
         missed.share = missed.share.times(rest, whole);
         missed.trace.step(|| Step::met(rule, Evaluated::PassByChance(Share::ONE.times(rest, whole))));

@@ -335,3 +335,38 @@ fn rules_that_decide_by_chance_do_not_double_the_work() {
     let text = edited(&text, ":KUBE-SVC-CDGG", ":MARK - [0:0]\n:KUBE-SVC-CDGG");
     assert_eq!(kinds(&iptables(&text)), []);
 }
+
+/// Shares and defects where the map of `numgen` does not fit its numbers.
+#[rstest]
+#[case::without_a_value("random mod 3", &["0", "1"], &["1/3", "1/3"], "1/3", &[(2, "gap"), (0, "falls-through")])]
+#[case::with_ranges("random mod 4", &["0-1", "2", "3"], &["1/2", "1/4", "1/4"], "0", &[(0, "uneven")])]
+#[case::with_too_many_values("random mod 2", &["0", "1", "2"], &["1/2", "1/2", "0"], "0", &[(0, "uneven")])]
+#[case::in_turn("inc mod 3", &["0", "1", "2"], &["1/3", "1/3", "1/3"], "0", &[])]
+#[case::in_turn_with_a_gap("inc mod 4", &["0", "2", "3"], &["1/4", "1/4", "1/4"], "1/4", &[(2, "gap"), (0, "falls-through")])]
+fn a_numgen_that_does_not_fit_its_map_has_exact_shares(
+    #[case] numgen: &str,
+    #[case] numbers: &[&str],
+    #[case] shares: &[&str],
+    #[case] left: &str,
+    #[case] expected: &[(usize, &str)],
+) {
+    let start = THREE_NFT.find(NUMGEN).unwrap();
+    let end = start + THREE_NFT[start..].find('}').unwrap() + 1;
+    let chains = THREE_NFT[start..end].split("goto ").skip(1).map(|rest| rest.split([' ', ',']).next().unwrap());
+    let elements: Vec<String> =
+        numbers.iter().zip(chains).map(|(number, chain)| format!("{number} : goto {chain}")).collect();
+    let rule = format!("numgen {numgen} vmap {{ {} }}", elements.join(", "));
+    let cascade = nftables(&format!("{}{rule}{}", &THREE_NFT[..start], &THREE_NFT[end..]));
+    let close = |share: f64, fraction: &str| {
+        let (part, whole) = fraction.split_once('/').unwrap_or((fraction, "1"));
+        (share - part.parse::<f64>().unwrap() / whole.parse::<f64>().unwrap()).abs() < 1e-9
+    };
+    let found: Vec<f64> = cascade.steps.iter().map(|step| step.share.to_f64()).collect();
+    assert!(
+        found.len() == shares.len() && found.iter().zip(shares).all(|(own, share)| close(*own, share)),
+        "{found:?}"
+    );
+    assert!(close(cascade.left.to_f64(), left), "{}", cascade.left);
+    assert_eq!(kinds(&cascade), expected, "{:?}", cascade.defects);
+    assert_eq!(cascade.unknown, []);
+}

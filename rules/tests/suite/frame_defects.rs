@@ -60,7 +60,8 @@ fn three_hundred_copies_of_a_balancing_rule_are_one_defect() {
     let defects: Vec<String> = cascade.defects.iter().map(ToString::to_string).collect();
     assert_eq!(defects.len(), 1, "{defects:?}");
     assert!(
-        defects[0].starts_with("rule 3: the same as rule 2; the chain has this rule 300 times, which take "),
+        defects[0]
+            .starts_with("rule 3: the same as rule 2; the chain has this rule 300 times, which give 10.244.1.10:8080 "),
         "{defects:?}"
     );
     assert_eq!(cascade.defects[0].kind.code(), "repeated");

@@ -24,8 +24,8 @@ pub(super) fn words(met: &MatchedRule<'_>, rule: &Rule, table: &Table, share: Sh
 /// Among how many things chance chooses.
 fn choices(rule: &Rule) -> usize {
     let of = |statement: &Statement| match statement {
-        Statement::Balance(chains) => chains.len(),
-        Statement::BalanceDnat(destinations) => destinations.len(),
+        Statement::Balance(chains) if chains.is_even() => chains.len(),
+        Statement::BalanceDnat(destinations) if destinations.is_even() => destinations.len(),
         _ => 1,
     };
     rule.statements.iter().map(of).product()

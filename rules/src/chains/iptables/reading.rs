@@ -83,6 +83,7 @@ impl<'a> Reading<'a> for Table<'a> {
             protocol: protocol(&chain.name, service, &frontends, chain, &rules),
             frontends,
             leads,
+            gaps: Vec::new(),
             notes: numbered()
                 .flat_map(|(rule, number)| notes(rule, self.family).into_iter().map(move |note| (number, note)))
                 .collect(),
@@ -130,7 +131,7 @@ impl<'a> Reading<'a> for Table<'a> {
         endpoints.iter().map(|(lead, endpoint)| misnamed(lead, endpoint)).collect()
     }
 
-    fn chance(&self, group: &Group<'a>, rule: usize, _: u32, _: u32) -> Option<Chance> {
+    fn chance(&self, group: &Group<'a>, rule: usize, _: u32) -> Option<Chance> {
         let written = self.chains.get(group.chain)?.rules.get(rule - 1)?;
         let leads_back = group.leads.binary_search_by_key(&rule, |lead| lead.rule);
         let leads_back = leads_back.is_ok_and(|at| group.leads[at].recall.is_some());

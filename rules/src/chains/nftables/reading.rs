@@ -7,13 +7,14 @@ use std::net::SocketAddr;
 use super::NAMING;
 use super::frame::copies_of;
 use super::names::name_of;
-use super::rule::{address, chains_of, destinations_of, frontend_of_key, marks, next_chain, notes, protocol, recalled};
+use super::rule::{
+    address, chains_of, destinations_of, drawn, frontend_of_key, gap, marks, next_chain, notes, protocol, recalled,
+};
 use crate::chains::{Chance, Endpoint, Group, Key, Lead, Mismatch, Naming, Reading, Recall, Routes, To};
 use crate::cluster::{Family, Protocol};
 use crate::nftables::{
     self, Addresses, Chain, Condition, Datatype, Dynamic, Name, Rule, Set, SetKind, Side, Statement, Verdict,
 };
-use crate::walk::draws_of;
 
 /// A table with its chains and sets by name, and what leads to chains.
 pub(crate) struct Table<'a> {
@@ -102,6 +103,12 @@ impl<'a> Reading<'a> for Table<'a> {
             protocol: protocol.or_else(|| frontends.first().map(|frontend| frontend.protocol)),
             frontends,
             leads,
+            gaps: chain
+                .rules
+                .iter()
+                .zip(1..)
+                .filter_map(|(rule, number)| Some((number, rule.statements.iter().find_map(gap)?)))
+                .collect(),
             notes: chain
                 .rules
                 .iter()
@@ -141,17 +148,14 @@ impl<'a> Reading<'a> for Table<'a> {
         endpoints.iter().map(|(_, endpoint)| misnamed(endpoint)).collect()
     }
 
-    fn chance(&self, group: &Group<'a>, rule: usize, choice: u32, of: u32) -> Option<Chance> {
+    fn chance(&self, group: &Group<'a>, rule: usize, choice: u32) -> Option<Chance> {
         let rule = self.chains.get(group.chain)?.rules.get(rule - 1)?;
         if self.recall(rule).is_some() {
             return None;
         }
         let asks = rule.conditions.iter().any(|condition| condition.as_protocol().is_none());
-        Some(match of {
-            _ if asks => Chance::Condition,
-            0 | 1 => Chance::Always,
-            of => Chance::Drawn { draws: u32::try_from(draws_of(choice, of)).unwrap_or(u32::MAX), of },
-        })
+        let drawn = || rule.statements.iter().find_map(|statement| drawn(statement, choice as usize));
+        Some(if asks { Chance::Condition } else { drawn().unwrap_or(Chance::Always) })
     }
 
     fn missing(&self, chain: &str, _: usize) -> Option<&'a str> {

@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::chains::{Frontend, Key as Remembered, Note};
+use crate::chains::{Chance, Frontend, Key as Remembered, Note};
 use crate::cluster::{Family, Protocol};
 use crate::digits;
-use crate::nftables::{Addresses, Condition, Key, MarkChange, Name, Rule, Side, Statement, Verdict, print_rule};
+use crate::nftables::{
+    Addresses, Condition, Key, MarkChange, Name, Numgen, NumgenMode, Rule, Side, Statement, Verdict, print_rule,
+};
 
 /// The chain that marks packets for masquerading.
 pub(super) const MASQUERADE: &str = "mark-for-masquerade";
@@ -26,8 +28,10 @@ pub(crate) fn balance<'a>(rule: &'a Rule, protocol: &str) -> Option<Balance<'a>>
     };
     let text = |address: &SocketAddr| digits::socket(*address).to_string();
     match rule.statements.as_slice() {
-        [Statement::Balance(chains)] if rule.conditions.is_empty() => Some(Balance::Chains(chains)),
-        [Statement::BalanceDnat(all)] if of_protocol => Some(Balance::Endpoints(all.iter().map(text).collect())),
+        [Statement::Balance(chains)] if rule.conditions.is_empty() && chains.is_even() => Some(Balance::Chains(chains)),
+        [Statement::BalanceDnat(all)] if of_protocol && all.is_even() => {
+            Some(Balance::Endpoints(all.iter().map(text).collect()))
+        }
         [Statement::Dnat(one)] if of_protocol => Some(Balance::Endpoints(vec![text(one)])),
         _ => None,
     }
@@ -102,11 +106,39 @@ pub(super) fn chains_of(statement: &Statement) -> Vec<&Name> {
     }
 }
 
+/// The chance of one of the values of a statement's `numgen`; nothing where it is sure.
+pub(super) fn drawn(statement: &Statement, choice: usize) -> Option<Chance> {
+    match statement {
+        Statement::Balance(chains) => chance(chains, choice),
+        Statement::BalanceDnat(addresses) => chance(addresses, choice),
+        _ => None,
+    }
+}
+
+fn chance<T>(numgen: &Numgen<T>, choice: usize) -> Option<Chance> {
+    let is_sure = numgen.len() == 1 && numgen.without_value() == 0;
+    let draws = numgen.draws(true).0.get(choice).copied().filter(|_| !is_sure)?;
+    Some(match numgen.mode {
+        NumgenMode::Random => Chance::Drawn { draws, of: numgen.modulus },
+        NumgenMode::Incremental => Chance::Nth { part: draws, every: numgen.modulus },
+    })
+}
+
+/// How many of the numbers of a statement's `numgen` have no value, and how many there are.
+pub(super) fn gap(statement: &Statement) -> Option<(u32, u32)> {
+    let (lacking, of) = match statement {
+        Statement::Balance(chains) => (chains.without_value(), chains.modulus),
+        Statement::BalanceDnat(addresses) => (addresses.without_value(), addresses.modulus),
+        _ => return None,
+    };
+    (lacking > 0).then_some((lacking, of))
+}
+
 /// The endpoints that a statement translates to.
 pub(super) fn destinations_of(statement: &Statement) -> Vec<SocketAddr> {
     match statement {
         Statement::Dnat(address) => vec![*address],
-        Statement::BalanceDnat(addresses) => addresses.clone(),
+        Statement::BalanceDnat(addresses) => addresses.to_vec(),
         _ => Vec::new(),
     }
 }

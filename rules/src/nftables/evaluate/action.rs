@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::nftables::{LookupKey, Side};
+use crate::nftables::{LookupKey, Numgen, Side};
 use crate::walk::{By, Destination, Next, Outcome, RejectResponse, RuleId, Source};
 
 /// A statement of a compiled rule.
@@ -15,10 +15,10 @@ pub(super) enum Action {
         key: Box<[LookupKey]>,
         map: u32,
     },
-    /// One of these verdicts, all as likely. There is one at least.
-    Balance(Box<[Verdict]>),
-    /// One of these destinations, all as likely. There is one at least.
-    Dnat(Box<[Destination]>),
+    /// One of these verdicts.
+    Balance(Box<Numgen<Verdict>>),
+    /// One of these destinations.
+    Dnat(Box<Numgen<Destination>>),
     Snat(Source),
     /// The bits of the mask are cleared in the mark, then those of the value flipped.
     Mark {
@@ -32,6 +32,16 @@ pub(super) enum Action {
 }
 
 impl Action {
+    /// For how many of all draws its map has a value, where it lacks some: the rule does not match for the others.
+    pub(super) fn matching(&self, counted: bool) -> Option<(u32, u64)> {
+        let (draws, whole) = match self {
+            Self::Balance(verdicts) if verdicts.without_value() > 0 => verdicts.draws(counted),
+            Self::Dnat(destinations) if destinations.without_value() > 0 => destinations.draws(counted),
+            _ => return None,
+        };
+        Some((draws.iter().sum(), whole))
+    }
+
     /// Among how many things chance chooses.
     pub(super) fn choices(&self) -> u64 {
         match self {

@@ -169,12 +169,12 @@ impl Within<'_> {
                 None => Action::Unknown(format!("map {map} is not in these rules").into()),
             },
             Statement::Balance(chains) => {
-                Action::Balance(chains.iter().map(|chain| Verdict::Goto(self.chains[&**chain])).collect())
+                Action::Balance(Box::new(chains.map(|chain| Verdict::Goto(self.chains[&**chain]))))
             }
-            Statement::BalanceDnat(addresses) => Action::Dnat(addresses.iter().map(destination).collect()),
-            Statement::Dnat(address) => Action::Dnat([destination(address)].into()),
+            Statement::BalanceDnat(addresses) => Action::Dnat(Box::new(addresses.map(destination))),
+            Statement::Dnat(address) => only(destination(address)),
             Statement::DnatAddress(address) => {
-                Action::Dnat([Destination { address: Some(*address), ports: None, random: false }].into())
+                only(Destination { address: Some(*address), ports: None, random: false })
             }
             Statement::Snat(address, port) => Action::Snat(Source {
                 address: SourceAddress::Fixed(*address),
@@ -191,6 +191,11 @@ impl Within<'_> {
             Statement::Other(json) => Action::Unknown(format!("statement `{json}` is not modelled").into()),
         }
     }
+}
+
+/// A translation to a single destination.
+fn only(destination: Destination) -> Action {
+    Action::Dnat(Box::new(vec![destination].into()))
 }
 
 fn destination(to: &SocketAddr) -> Destination {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::action::{Action, Verdict};
 use super::lookup::{BLIND, is_blind};
 use super::program::Code;
-use crate::nftables::LookupKey;
+use crate::nftables::{LookupKey, Numgen};
 use crate::walk::{
     self, Assumptions, Effect, Evaluated, Held, Next, Outcome, Pass, RuleId, Share, Step, Trace, Walker, stop,
 };
@@ -38,6 +38,9 @@ impl walk::Code for Code {
             };
             if let Some(why) = why {
                 return stop(walker, rule, why);
+            }
+            if let Some((part, whole)) = action.matching(pass.counts()) {
+                pass.split(walker, RuleId(rule), part, whole);
             }
             if !is_met {
                 walker.assume(assumed);
@@ -101,25 +104,24 @@ fn act<T: Trace>(
     })
 }
 
-/// Takes each of several choices for an equal part of the packets; the first is gone on with.
+/// Takes each value of a map for its part of the packets that have one; the first is gone on with.
 fn share_out<T: Trace, C>(
     pass: &mut Pass<'_, T>,
     walker: &mut Walker<T>,
-    choices: &[C],
+    choices: &Numgen<C>,
     choose: impl Fn(&mut Walker<T>, &C) -> Next,
 ) -> Next {
-    let Some((first, others)) = choices.split_first() else { return Next::Rule };
-    let of = u32::try_from(choices.len()).unwrap_or(u32::MAX);
-    let share = |pass: &Pass<'_, T>, walker: &Walker<T>, number| {
-        let (part, whole) = pass.choice(number, of);
-        walker.share.times(part, whole)
-    };
-    for (choice, number) in others.iter().zip(1..of).rev() {
+    let (draws, _) = choices.draws(pass.counts());
+    let whole: u64 = draws.iter().map(|part| u64::from(*part)).sum();
+    let mut drawn = choices.iter().zip(draws).filter(|(_, part)| *part > 0);
+    let Some((first, own)) = drawn.next() else { return Next::Rule };
+    let others: Vec<(&C, u32)> = drawn.collect();
+    for (choice, share) in others.into_iter().rev() {
         let mut part = walker.clone();
-        part.share = share(pass, walker, number);
+        part.share = walker.share.times(share, whole);
         let next = choose(&mut part, choice);
         pass.leave(part, next);
     }
-    walker.share = share(pass, walker, 0);
+    walker.share = walker.share.times(own, whole);
     choose(walker, first)
 }

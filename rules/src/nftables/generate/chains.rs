@@ -64,7 +64,7 @@ impl Generator<'_> {
         let addresses: Vec<SocketAddr> = members.iter().map(|index| view.endpoints[*index].address).collect();
         let statement = match addresses.as_slice() {
             [single] if self.profile.nftables_single_destination() => Statement::Dnat(*single),
-            _ => Statement::BalanceDnat(addresses),
+            _ => Statement::BalanceDnat(addresses.into()),
         };
         rule().of(view.port.protocol).then(statement)
     }
@@ -173,7 +173,7 @@ fn balance(view: &ServicePortView<'_>, members: &[usize], endpoints: &EndpointNa
             rule().with_address_in(Side::Source, &endpoints.affinity_set(*index)).goto(&endpoints.chain(*index))
         })
         .collect();
-    let chains = members.iter().map(|index| endpoints.chain(*index)).collect();
-    rules.push(rule().then(Statement::Balance(chains)));
+    let chains: Vec<Name> = members.iter().map(|index| endpoints.chain(*index)).collect();
+    rules.push(rule().then(Statement::Balance(chains.into())));
     rules
 }

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::super::ast::Rule;
 use super::super::name::Name;
+use super::super::numgen::Numgen;
 use super::super::statement::{Condition, LookupKey, MarkChange, Statement, Verdict};
 use super::json::{Expression, Made, Masquerade, Reject, Value};
 use super::values;
@@ -46,7 +47,7 @@ fn part(expression: &Expression) -> Option<Part> {
         Expression::Vmap { key, data: Value::Text(map) } => {
             Statement::Lookup(values::lookup_key(key)?, values::set(map)?)
         }
-        Expression::Vmap { key, data } => Statement::Balance(chains(&values::balanced(key, data)?)?),
+        Expression::Vmap { key, data } => Statement::Balance(values::numgen(key, data)?.try_map(|value| chain(value))?),
         Expression::Dnat { family: Some(family), .. } if !matches!(family.as_str(), "ip" | "ip6") => return None,
         Expression::Dnat { addr, port: Some(port), .. } => {
             Statement::Dnat(SocketAddr::new(values::address(addr)?, *port))
@@ -71,24 +72,20 @@ fn part(expression: &Expression) -> Option<Part> {
     Some(Part::Statement(statement))
 }
 
-fn chains(members: &[&Value]) -> Option<Vec<Name>> {
-    let chain = |value: &&Value| match value {
-        Value::Made(made) => match &**made {
-            Made::Verdict(verdict) => match values::verdict(verdict) {
-                Verdict::Goto(chain) => Some(chain),
-                Verdict::Jump(_) | Verdict::Accept | Verdict::Drop | Verdict::Return => None,
-            },
-            _ => None,
-        },
-        _ => None,
-    };
-    members.iter().map(chain).collect()
+/// The chain of `goto`.
+fn chain(value: &Value) -> Option<Name> {
+    let Value::Made(made) = value else { return None };
+    let Made::Verdict(verdict) = &**made else { return None };
+    match values::verdict(verdict) {
+        Verdict::Goto(chain) => Some(chain),
+        Verdict::Jump(_) | Verdict::Accept | Verdict::Drop | Verdict::Return => None,
+    }
 }
 
-fn destinations(address: &Value) -> Option<Vec<SocketAddr>> {
+fn destinations(address: &Value) -> Option<Numgen<SocketAddr>> {
     let Value::Made(made) = address else { return None };
     let Made::Map { key, data } = &**made else { return None };
-    values::balanced(key, data)?.into_iter().map(values::socket).collect()
+    values::numgen(key, data)?.try_map(|value| values::socket(value))
 }
 
 fn is_fully_random(masquerade: &Masquerade) -> bool {

@@ -53,6 +53,10 @@ fn first_error(text: &str) -> String {
     r#"{"vmap": {"key": {"numgen": {"mode": "random", "mod": 1, "offset": 0}}, "data": {"set": [[0, {"goto": {"target": "endpoint-X"}}]]}}}"#,
     "numgen random mod 1 vmap { 0 : goto endpoint-X }"
 )]
+#[case::numgen_of_ranges(
+    r#"{"vmap": {"key": {"numgen": {"mode": "inc", "mod": 9, "offset": 0}}, "data": {"set": [[{"range": [0, 3]}, {"goto": {"target": "endpoint-X"}}]]}}}"#,
+    "numgen inc mod 9 vmap { 0-3 : goto endpoint-X }"
+)]
 #[case(
     r#"{"set": {"op": "update", "elem": {"payload": {"protocol": "ip", "field": "saddr"}}, "set": "@affinity-X"}}"#,
     "update @affinity-X { ip saddr }"
@@ -71,10 +75,10 @@ fn rules_are_read(#[case] json: &str, #[case] shown: &str) {
 #[case(r#"{"masquerade": {"flags": ["fully-random", "persistent"]}}"#)]
 #[case(r#"{"reject": {"type": "tcp reset"}}"#)]
 #[case(
-    r#"{"vmap": {"key": {"numgen": {"mode": "inc", "mod": 1, "offset": 0}}, "data": {"set": [[0, {"goto": {"target": "x"}}]]}}}"#
+    r#"{"vmap": {"key": {"numgen": {"mode": "inc", "mod": 1, "offset": 1}}, "data": {"set": [[0, {"goto": {"target": "x"}}]]}}}"#
 )]
 #[case(
-    r#"{"vmap": {"key": {"numgen": {"mode": "random", "mod": 2, "offset": 0}}, "data": {"set": [[0, {"goto": {"target": "x"}}]]}}}"#
+    r#"{"vmap": {"key": {"numgen": {"mode": "random", "mod": 2, "offset": 0}}, "data": {"set": [[2, {"goto": {"target": "x"}}]]}}}"#
 )]
 fn an_unknown_statement_keeps_its_text_and_is_marked(#[case] json: &str) {
     let parsed = parse(&in_rule(json)).unwrap();

@@ -1,11 +1,13 @@
 //! Addresses, keys and elements.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 
 use super::super::ast::{Datatype, Element, Key};
 use super::super::name::Name;
+use super::super::numgen::{Numgen, NumgenMode};
 use super::super::ranges::AddressRange;
 use super::super::statement::{Addresses, LookupKey, Side, Verdict};
 use super::json;
@@ -152,20 +154,19 @@ pub(super) fn side(field: &str) -> Option<Side> {
     [Side::Source, Side::Destination].into_iter().find(|side| side.as_str() == field)
 }
 
-/// What `numgen random mod n` leads to: the values for 0 to n - 1.
-pub(super) fn balanced<'a>(key: &Value, data: &'a Value) -> Option<Vec<&'a Value>> {
+/// What a map has for the numbers of `numgen`.
+pub(super) fn numgen<'a>(key: &Value, data: &'a Value) -> Option<Numgen<&'a Value>> {
     let (Value::Made(key), Value::Made(data)) = (key, data) else { return None };
     let (Made::Numgen { mode, modulus, offset: 0 }, Made::Set(pairs)) = (&**key, &**data) else { return None };
-    let mut members = pairs.iter().map(numbered).collect::<Option<Vec<_>>>()?;
-    members.sort_by_key(|(number, _)| *number);
-    let complete = members.iter().map(|(number, _)| *number).eq(0..*modulus);
-    (mode == "random" && complete).then(|| members.into_iter().map(|(_, value)| value).collect())
+    Numgen::new(NumgenMode::of(mode)?, *modulus, pairs.iter().map(numbered).collect::<Option<_>>()?)
 }
 
-fn numbered(pair: &Value) -> Option<(u32, &Value)> {
-    match pair {
-        Value::List(pair) => match pair.as_slice() {
-            [Value::Number(number), value] => Some((*number, value)),
+fn numbered(pair: &Value) -> Option<(RangeInclusive<u32>, &Value)> {
+    let Value::List(pair) = pair else { return None };
+    match pair.as_slice() {
+        [Value::Number(number), value] => Some((*number..=*number, value)),
+        [Value::Made(made), value] => match &**made {
+            Made::Range([Value::Number(first), Value::Number(last)]) => Some((*first..=*last, value)),
             _ => None,
         },
         _ => None,

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::conditions::write_key;
 use super::family;
 use crate::cluster::Family;
-use crate::nftables::{MarkChange, Statement, Verdict};
+use crate::nftables::{MarkChange, Numgen, Statement, Verdict};
 use crate::walk::RejectResponse;
 
 pub(super) fn write_statement(out: &mut String, statement: &Statement, ip: Family) {
@@ -22,15 +22,10 @@ pub(super) fn write_statement(out: &mut String, statement: &Statement, ip: Famil
             write_key(out, key, ip);
             write!(out, " vmap @{map}")
         }
-        Statement::Balance(chains) => {
-            let _ = write!(out, "numgen random mod {} vmap {{ ", chains.len());
-            numbered(out, chains, |out, chain| write!(out, "goto {chain}"));
-            write!(out, " }}")
-        }
+        Statement::Balance(chains) => write_numgen(out, "vmap", chains, |out, chain| write!(out, "goto {chain}")),
         Statement::BalanceDnat(endpoints) => {
-            let _ = write!(out, "dnat {} to numgen random mod {} map {{ ", family(ip), endpoints.len());
-            numbered(out, endpoints, |out, endpoint| write!(out, "{} . {}", endpoint.ip(), endpoint.port()));
-            write!(out, " }}")
+            let _ = write!(out, "dnat {} to ", family(ip));
+            write_numgen(out, "map", endpoints, |out, endpoint| write!(out, "{} . {}", endpoint.ip(), endpoint.port()))
         }
         Statement::Dnat(endpoint) => write!(out, "dnat to {endpoint}"),
         Statement::DnatAddress(address) => write!(out, "dnat to {address}"),
@@ -89,10 +84,21 @@ fn refusal_word(rejection: RejectResponse, ip: Family) -> &'static str {
     REFUSALS.iter().find(of).map_or("port-unreachable", |(.., word)| word)
 }
 
-/// `0 : a, 1 : b`.
-fn numbered<T>(out: &mut String, items: &[T], write: impl Fn(&mut String, &T) -> std::fmt::Result) {
-    for (index, item) in items.iter().enumerate() {
-        let _ = write!(out, "{}{index} : ", if index > 0 { ", " } else { "" });
-        let _ = write(out, item);
+/// `numgen random mod 3 vmap { 0 : a, 1-2 : b }`.
+fn write_numgen<T>(
+    out: &mut String,
+    map: &str,
+    numgen: &Numgen<T>,
+    write: impl Fn(&mut String, &T) -> std::fmt::Result,
+) -> std::fmt::Result {
+    write!(out, "numgen {} mod {} {map} {{ ", numgen.mode.as_str(), numgen.modulus)?;
+    for ((numbers, value), index) in numgen.numbers.iter().zip(&**numgen).zip(0..) {
+        let between = if index > 0 { ", " } else { "" };
+        match (numbers.start(), numbers.end()) {
+            (first, last) if first == last => write!(out, "{between}{first} : ")?,
+            (first, last) => write!(out, "{between}{first}-{last} : ")?,
+        }
+        write(out, value)?;
     }
+    out.write_str(" }")
 }

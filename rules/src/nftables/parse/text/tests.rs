@@ -33,6 +33,14 @@ fn first_error(text: &str) -> String {
     "dnat ip addr . port to numgen random mod 2 map { 1 : 10.0.0.2 . 80, 0 : 10.0.0.1 . 80 }",
     "dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80 }"
 )]
+#[case::part_of_the_numbers(
+    "numgen random mod 3 vmap { 2 : goto b, 0 : goto a }",
+    "numgen random mod 3 vmap { 0 : goto a, 2 : goto b }"
+)]
+#[case::ranges_of_numbers(
+    "numgen inc mod 10 vmap { 0-3 : goto a, 4-9 : goto b }",
+    "numgen inc mod 10 vmap { 0-3 : goto a, 4-9 : goto b }"
+)]
 #[case::states("ct state { established, related } accept", "ct state established,related accept")]
 #[case::no_states("ct state != { new, invalid } accept", "ct state != { new, invalid } accept")]
 #[case::ports("tcp dport { 80, 8000-8080 } drop", "tcp dport { 80, 8000-8080 } drop")]
@@ -94,8 +102,9 @@ fn what_is_flushed_is_read_once_more() {
 #[case::map_inside("meta l4proto tcp", "tcp dport vmap { 80 : drop }")]
 #[case::flags_of_tcp("meta l4proto tcp", "tcp flags syn drop")]
 #[case::type_of_icmp("meta l4proto 1", "icmp type echo-request accept")]
-#[case::part_of_a_balance("", "numgen random mod 3 vmap { 0 : goto a, 2 : goto b }")]
-#[case::other_numbers("", "numgen inc mod 1 vmap { 0 : goto a }")]
+#[case::numgen_with_an_offset("", "numgen random mod 3 offset 1 vmap { 0 : goto a, 2 : goto b }")]
+#[case::numgen_with_two_values_for_a_number("", "numgen random mod 3 vmap { 0-1 : goto a, 1 : goto b }")]
+#[case::numgen_without_a_number("", "numgen random mod 0 vmap { 0 : goto a }")]
 #[case::masquerade("ct status dnat", "masquerade random")]
 #[case::ports_of_masquerade("ct status dnat", "masquerade to :1024-2000")]
 #[case::ports_of_snat("", "snat to 10.0.0.1:1024-2000")]

@@ -169,9 +169,7 @@ impl<'a> Line<'_, 'a> {
                 (self.at <= self.words.len()).then_some(Part::Nothing)
             }
             "numgen" => {
-                let count = self.numgen()?;
-                (self.next() == "vmap").then_some(())?;
-                let chains = self.numbered(count, |line| match line.verdict()? {
+                let chains = self.numgen("vmap", |line| match line.verdict()? {
                     Verdict::Goto(chain) => Some(chain),
                     Verdict::Jump(_) | Verdict::Accept | Verdict::Drop | Verdict::Return => None,
                 });

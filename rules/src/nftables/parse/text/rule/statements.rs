@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::super::super::super::numgen::{Numgen, NumgenMode};
 use super::super::super::super::print::REFUSALS;
 use super::super::super::super::statement::{MarkChange, Statement, Verdict};
 use super::Line;
@@ -33,26 +34,25 @@ impl Line<'_, '_> {
         verdict(self.next(), || self.next())
     }
 
-    /// `random mod N`, behind `numgen`.
-    pub(super) fn numgen(&mut self) -> Option<usize> {
-        (self.next() == "random" && self.next() == "mod").then(|| self.next().parse().ok()).flatten()
-    }
-
-    /// `{ 0 : a, 1 : b }`: a value for every number below the count.
-    pub(super) fn numbered<T>(&mut self, count: usize, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        self.take("{").then_some(())?;
-        let mut values: Vec<(usize, T)> = Vec::new();
+    /// Behind `numgen`: `random mod 2 map { 0 : a, 1 : b }`.
+    pub(super) fn numgen<T>(&mut self, map: &str, read: impl Fn(&mut Self) -> Option<T>) -> Option<Numgen<T>> {
+        let mode = NumgenMode::of(self.next())?;
+        self.take("mod").then_some(())?;
+        let modulus = self.next().parse().ok()?;
+        (self.take(map) && self.take("{")).then_some(())?;
+        let mut elements = Vec::new();
         loop {
-            let number = self.next().parse().ok()?;
+            let number = self.next();
+            let (first, last) = number.split_once('-').unwrap_or((number, number));
+            let numbers = first.parse().ok()?..=last.parse().ok()?;
             self.take(":").then_some(())?;
-            values.push((number, read(self)?));
+            elements.push((numbers, read(self)?));
             if !self.take(",") {
                 break;
             }
         }
-        values.sort_by_key(|(number, _)| *number);
-        let complete = self.take("}") && values.iter().map(|(number, _)| *number).eq(0..count);
-        complete.then(|| values.into_iter().map(|(_, value)| value).collect())
+        self.take("}").then_some(())?;
+        Numgen::new(mode, modulus, elements)
     }
 
     /// Behind `dnat`: `to 10.0.0.1:80`, or `ip to numgen random mod 1 map { 0 : 10.0.0.1 . 80 }`. Earlier releases of nft
@@ -67,9 +67,7 @@ impl Line<'_, '_> {
             let to_address = || word.parse().ok().map(Statement::DnatAddress);
             return word.parse().ok().map(Statement::Dnat).or_else(to_address).filter(|_| !self.has_more());
         }
-        let count = self.numgen()?;
-        (self.next() == "map").then_some(())?;
-        let destinations = self.numbered(count, |line| {
+        let destinations = self.numgen("map", |line| {
             let address: IpAddr = line.next().parse().ok()?;
             line.take(".").then_some(())?;
             Some(SocketAddr::new(address, line.next().parse().ok()?))

@@ -294,9 +294,7 @@ impl<'a> Fate<'a> {
     fn of(own: &'a cascade::Fate) -> Self {
         let detail = match own {
             cascade::Fate::Endpoint(text) | cascade::Fate::Handed(text) | cascade::Fate::Unknown(text) => Some(&**text),
-            cascade::Fate::Returned | cascade::Fate::Accepted | cascade::Fate::Dropped | cascade::Fate::Rejected => {
-                None
-            }
+            _ => None,
         };
         Self { kind: own.code(), detail }
     }

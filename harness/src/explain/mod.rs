@@ -40,6 +40,7 @@ pub use text::page;
 
 /// Why nothing can be explained.
 #[derive(Debug, thiserror::Error)]
+
 pub enum ExplainError {
     /// The rules cannot be written.
     #[error(transparent)]

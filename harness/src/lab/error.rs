@@ -20,6 +20,7 @@ const TOO_LONG: &str = "Message too long";
 
 /// A failure of the environment or of the kernel, with the operation and the object that it failed on.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LabError {
     /// The process has no privileges and cannot create a user namespace.
     #[error("no privileges to create network namespaces: {what}: {}", reason(source))]

@@ -3,7 +3,7 @@
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{Direction, Interface, Packet, RejectResponse, State, Tracked, Tracking, Transport, Tuple};
 
-use super::packet_state::{End, Ended, Home, PacketState};
+use super::packet_state::{End, Ended, Origin, PacketState};
 use super::prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, kind_of};
 use super::routing::Out;
 use super::traversal::Traversal;
@@ -18,65 +18,17 @@ const SYN_ACK: u8 = 0x12;
 const RST_ACK: u8 = 0x14;
 
 impl Network<'_> {
-    /// An end in words of a prediction, with all that can become of the answer.
-    pub(super) fn branches(&self, end: End, home: Home<'_>) -> Vec<PredictedBranch> {
-        let End { leg, how } = end;
-        let branch = |leg: &PacketState, outcome| PredictedBranch {
-            share: leg.share,
-            outcome,
-            assumptions: leg.assumptions,
-            stages: leg.stages(),
-            back: Vec::new(),
-        };
+    /// The outcomes of a packet's end, each with what can become of the reply or of the rejection.
+    pub(super) fn branches(&self, end: End, origin: Origin<'_>) -> Vec<PredictedBranch> {
+        let End { state, how } = end;
         let name = |netns: NetnsId| self.topology.namespaces[netns].name.clone();
         let outcome = match how {
-            Ended::Received(netns, at) => {
-                let answers = self.answers(netns, &leg, home).into_iter();
-                let of = |answer: End| {
-                    let outcome = PredictedOutcome::Delivered {
-                        at: at.clone(),
-                        source: leg.source(),
-                        destination: leg.destination(),
-                        reply: self.reply(&answer),
-                    };
-                    let share = leg.share.within(answer.leg.share);
-                    PredictedBranch { share, back: answer.leg.stages(), ..branch(&leg, outcome) }
-                };
-                return answers.map(of).collect();
-            }
-            // Only answers come home.
+            Ended::Received(netns, at) => return self.delivered(netns, &at, &state, origin),
+            // Only replies return to the origin.
             Ended::Returned => return Vec::new(),
-            Ended::Rejected(netns, rejection, cause) => {
-                let kind = kind_of(rejection, &cause);
-                let told = match (rejection, &cause, self.bridge_port(netns, &leg)) {
-                    (RejectResponse::TcpReset, Cause::Rule(_), Some(port)) => {
-                        self.reset_by_port(netns, port, &leg, home)
-                    }
-                    _ => self.rejections(netns, &leg, rejection, &cause, home),
-                };
-                let told = told.into_iter();
-                let of = |answer: End| {
-                    let (share, back) = (leg.share.within(answer.leg.share), answer.leg.stages());
-                    let dropped =
-                        |at, cause| PredictedOutcome::Dropped { at: name(at), cause, rejected_at: Some(name(netns)) };
-                    let is_strange = kind == RejectKind::TcpReset && answer.leg.source() != home.asked();
-                    let outcome = match answer.how {
-                        // The sender knows nothing of who says this.
-                        Ended::Returned if is_strange => dropped(home.netns, Cause::NoListener),
-                        Ended::Returned => PredictedOutcome::Rejected { kind, at: name(netns), cause: cause.clone() },
-                        Ended::Unknown(rule, why) => PredictedOutcome::Unknown { rule, why },
-                        // The rejection is lost, so that the sender knows nothing.
-                        Ended::Dropped(at, cause) | Ended::Unsent(at, cause) | Ended::Rejected(at, _, cause) => {
-                            dropped(at, cause)
-                        }
-                        Ended::Received(at, _) => dropped(at, Cause::NoListener),
-                    };
-                    PredictedBranch { share, back, ..branch(&leg, outcome) }
-                };
-                return told.map(of).collect();
-            }
-            // Nobody is told of a tunnel's packet.
-            Ended::Unsent(netns, cause) if leg.carried.is_some() => {
+            Ended::Rejected(netns, rejection, cause) => return self.rejected(netns, &state, rejection, &cause, origin),
+            // No process sent a tunnel's packet, so none gets an error.
+            Ended::Unsent(netns, cause) if state.carried.is_some() => {
                 PredictedOutcome::Dropped { at: name(netns), cause, rejected_at: None }
             }
             Ended::Unsent(netns, cause) => {
@@ -85,12 +37,61 @@ impl Network<'_> {
             Ended::Dropped(netns, cause) => PredictedOutcome::Dropped { at: name(netns), cause, rejected_at: None },
             Ended::Unknown(rule, why) => PredictedOutcome::Unknown { rule, why },
         };
-        vec![branch(&leg, outcome)]
+        vec![state.branch(outcome)]
     }
 
-    /// Follows the answer of whoever got a packet.
-    fn answers(&self, netns: NetnsId, leg: &PacketState, home: Home<'_>) -> Vec<End> {
-        let packet = &leg.packet;
+    /// The outcomes of a packet that a receiver got: one for each end of its reply.
+    fn delivered(&self, netns: NetnsId, at: &str, state: &PacketState, origin: Origin<'_>) -> Vec<PredictedBranch> {
+        let replies = self.answers(netns, state, origin).into_iter();
+        let of = |reply: End| {
+            let outcome = PredictedOutcome::Delivered {
+                at: at.to_owned(),
+                source: state.source(),
+                destination: state.destination(),
+                reply: self.reply(&reply),
+            };
+            state.branch_with(&reply, outcome)
+        };
+        replies.map(of).collect()
+    }
+
+    /// The outcomes of a packet that was rejected: one for each end of the rejection.
+    fn rejected(
+        &self,
+        netns: NetnsId,
+        state: &PacketState,
+        rejection: RejectResponse,
+        cause: &Cause,
+        origin: Origin<'_>,
+    ) -> Vec<PredictedBranch> {
+        let name = |netns: NetnsId| self.topology.namespaces[netns].name.clone();
+        let kind = kind_of(rejection, cause);
+        let rejections = match (rejection, cause, self.bridge_port(netns, state)) {
+            (RejectResponse::TcpReset, Cause::Rule(_), Some(port)) => self.reset_by_port(netns, port, state, origin),
+            _ => self.rejections(netns, state, rejection, cause, origin),
+        };
+        let of = |rejection: End| {
+            let dropped = |at, cause| PredictedOutcome::Dropped { at: name(at), cause, rejected_at: Some(name(netns)) };
+            let is_strange = kind == RejectKind::TcpReset && rejection.state.source() != origin.asked();
+            let outcome = match rejection.how.clone() {
+                // The sender has no connection with the address that this comes from.
+                Ended::Returned if is_strange => dropped(origin.netns, Cause::NoListener),
+                Ended::Returned => PredictedOutcome::Rejected { kind, at: name(netns), cause: cause.clone() },
+                Ended::Unknown(rule, why) => PredictedOutcome::Unknown { rule, why },
+                // The rejection is lost, so the sender gets nothing.
+                Ended::Dropped(at, cause) | Ended::Unsent(at, cause) | Ended::Rejected(at, _, cause) => {
+                    dropped(at, cause)
+                }
+                Ended::Received(at, _) => dropped(at, Cause::NoListener),
+            };
+            state.branch_with(&rejection, outcome)
+        };
+        rejections.into_iter().map(of).collect()
+    }
+
+    /// Follows the reply of the receiver of a packet.
+    fn answers(&self, netns: NetnsId, state: &PacketState, origin: Origin<'_>) -> Vec<End> {
+        let packet = &state.packet;
         let transport = match packet.transport {
             Transport::Tcp { source, destination, .. } => {
                 Transport::Tcp { source: destination, destination: source, flags: SYN_ACK }
@@ -100,16 +101,16 @@ impl Network<'_> {
             other => other,
         };
         let mut answer = PacketState::new(Packet::new(packet.destination, packet.source, transport));
-        answer.known.clone_from(&leg.known);
-        let mut journey = Traversal::back(self, home);
+        answer.known.clone_from(&state.known);
+        let mut traversal = Traversal::back(self, origin);
         match self.topology.namespaces[netns].role {
             Role::Pod | Role::Host => {
                 let next_hop = self.topology.next_hop(netns, packet.source);
-                journey.send_from_wire(netns, next_hop, answer);
+                traversal.send_from_wire(netns, next_hop, answer);
             }
-            Role::Underlay | Role::Node | Role::RoutingPod => journey.send_from_process(netns, answer),
+            Role::Underlay | Role::Node | Role::RoutingPod => traversal.send_from_process(netns, answer),
         }
-        journey.finish()
+        traversal.finish()
     }
 
     /// Follows what a kernel says that refuses a packet: a TCP reset, or an ICMP error from the address that was asked where
@@ -117,27 +118,27 @@ impl Network<'_> {
     fn rejections(
         &self,
         netns: NetnsId,
-        leg: &PacketState,
+        state: &PacketState,
         rejection: RejectResponse,
         cause: &Cause,
-        home: Home<'_>,
+        origin: Origin<'_>,
     ) -> Vec<End> {
-        let packet = &leg.packet;
+        let packet = &state.packet;
         let error = rejection.icmp(Family::of(packet.source));
         let is_reset = error.is_none();
         let mut answer = error.map_or_else(|| reset(packet), |error| self.error(netns, packet, error));
-        answer.known.clone_from(&leg.known);
-        let mut journey = Traversal::back(self, home);
-        // A kernel without SCTP tells of that itself, before any socket is looked for.
-        let is_early = *cause != Cause::NoListener || leg.protocol() == Some(Protocol::Sctp);
+        answer.known.clone_from(&state.known);
+        let mut traversal = Traversal::back(self, origin);
+        // A kernel without SCTP answers before it looks for a socket.
+        let is_early = *cause != Cause::NoListener || state.protocol() == Some(Protocol::Sctp);
         if is_early {
-            answer.tracking = attached(leg.tracking, is_reset);
+            answer.tracking = attached(state.tracking, is_reset);
         } else if let Some(way) = self.way_of_reset(netns, packet).filter(|_| is_reset) {
-            journey.send_by(netns, way, answer);
-            return journey.finish();
+            traversal.send_by(netns, way, answer);
+            return traversal.finish();
         }
-        journey.send_from_process(netns, answer);
-        journey.finish()
+        traversal.send_from_process(netns, answer);
+        traversal.finish()
     }
 
     /// An ICMP error of a type and code about a packet.
@@ -154,7 +155,7 @@ impl Network<'_> {
 
     /// The way of a reset to a process at `::1`: a kernel looks for one by the interface that the segment came in by
     /// (`tcp_v6_send_response`, `rt6_need_strict`), which for a segment of its own is that of the address that was asked
-    /// (`ip6_rcv_core`). Unless that is `::1`, a default route is found at best, which leads to nobody; but what OUTPUT
+    /// (`ip6_rcv_core`). Unless that is `::1`, a default route is found at best, which leads to no host; but what OUTPUT
     /// translates back or marks is routed once more, by any interface. Nothing where all ways are as good.
     fn way_of_reset(&self, netns: NetnsId, packet: &Packet) -> Option<Result<Out, Cause>> {
         let to = packet.source;
@@ -175,26 +176,26 @@ impl Network<'_> {
     }
 
     /// The port of a bridge that a packet came in by, where the bridge hands packets to iptables.
-    fn bridge_port(&self, netns: NetnsId, leg: &PacketState) -> Option<u32> {
-        self.index_of(netns, leg.packet.bridge?.input?)
+    fn bridge_port(&self, netns: NetnsId, state: &PacketState) -> Option<u32> {
+        self.index_of(netns, state.packet.bridge?.input?)
     }
 
     /// Follows the reset by which a rule refuses a packet from a bridge: it goes out by the port that the packet came in by, and
     /// meets no rule and no translation (`nf_send_reset`, where there is `nf_bridge_info`).
-    fn reset_by_port(&self, netns: NetnsId, port: u32, leg: &PacketState, home: Home<'_>) -> Vec<End> {
-        let mut journey = Traversal::back(self, home);
-        journey.over_link(netns, port, Mac::default(), reset(&leg.packet));
-        journey.finish()
+    fn reset_by_port(&self, netns: NetnsId, port: u32, state: &PacketState, origin: Origin<'_>) -> Vec<End> {
+        let mut traversal = Traversal::back(self, origin);
+        traversal.over_link(netns, port, Mac::default(), reset(&state.packet));
+        traversal.finish()
     }
 
     fn reply(&self, answer: &End) -> PredictedReply {
         let at = |netns: &NetnsId| self.topology.namespaces[*netns].name.clone();
         match &answer.how {
-            Ended::Returned => PredictedReply::From(answer.leg.source()),
+            Ended::Returned => PredictedReply::From(answer.state.source()),
             Ended::Rejected(netns, _, cause) | Ended::Dropped(netns, cause) | Ended::Unsent(netns, cause) => {
                 PredictedReply::Lost { at: at(netns), cause: cause.clone() }
             }
-            // Somebody else gets it, who does not know what it is.
+            // Another host gets it, which has no such flow.
             Ended::Received(netns, _) => PredictedReply::Lost { at: at(netns), cause: Cause::NoListener },
             Ended::Unknown(rule, _) => PredictedReply::Unknown(rule.clone()),
         }
@@ -209,7 +210,7 @@ fn reset(packet: &Packet) -> PacketState {
 }
 
 /// What a rejection has of the connection of the packet that a rule or a route refuses: it belongs to that, whatever the table
-/// would say of it (`nf_ct_attach`). A socket that is missing is told of after the packet has lost its connection.
+/// would say of it (`nf_ct_attach`). The error of a missing socket is sent after the packet has lost its connection.
 fn attached(tracking: Tracking, is_reset: bool) -> Tracking {
     let Tracking::Tracked(tracked) = tracking else { return Tracking::Untracked };
     let direction = match tracked.direction {

@@ -11,65 +11,65 @@ use crate::wire::Mac;
 
 impl Traversal<'_, '_> {
     /// A frame comes to a port of a bridge.
-    pub(super) fn enter_bridge(&mut self, netns: NetnsId, bridge: u32, port: u32, mac: Mac, leg: PacketState) {
+    pub(super) fn enter_bridge(&mut self, netns: NetnsId, bridge: u32, port: u32, mac: Mac, state: PacketState) {
         let is_own = self.network.by_mac.get(&mac) == Some(&(netns, bridge));
-        if !self.machine(netns).bridges_call(leg.packet.destination.is_ipv4()) {
+        if !self.machine(netns).bridges_call(state.packet.destination.is_ipv4()) {
             return match self.port_toward(netns, bridge, mac) {
-                _ if is_own => self.come_in(netns, bridge, None, leg),
-                Some(to) if self.may_send(netns, port, to) => self.over_link(netns, to, mac, leg),
-                Some(_) => self.lose(netns, leg, Cause::NoHairpin),
-                None => self.lose(netns, leg, Cause::NoNeighbour),
+                _ if is_own => self.come_in(netns, bridge, None, state),
+                Some(to) if self.may_send(netns, port, to) => self.over_link(netns, to, mac, state),
+                Some(_) => self.lose(netns, state, Cause::NoHairpin),
+                None => self.lose(netns, state, Cause::NoNeighbour),
             };
         }
         let ports = BridgePorts { input: self.machine(netns).interface(port), ..BridgePorts::default() };
-        let before = leg.packet.destination;
-        for leg in self.before_routing(netns, bridge, Some(ports), leg) {
-            if leg.packet.destination == before && !is_own {
-                self.across(netns, bridge, port, mac, leg);
-            } else if leg.packet.destination == before {
-                self.route(netns, bridge, leg);
+        let before = state.packet.destination;
+        for state in self.before_routing(netns, bridge, Some(ports), state) {
+            if state.packet.destination == before && !is_own {
+                self.across(netns, bridge, port, mac, state);
+            } else if state.packet.destination == before {
+                self.route(netns, bridge, state);
             } else {
-                self.after_translation(netns, bridge, port, leg);
+                self.after_translation(netns, bridge, port, state);
             }
         }
     }
 
     /// A packet whose new destination is on the bridge is not routed: it goes across (`br_nf_pre_routing_finish`), in IPv6 also where
     /// the machine does not forward.
-    fn after_translation(&mut self, netns: NetnsId, bridge: u32, port: u32, leg: PacketState) {
+    fn after_translation(&mut self, netns: NetnsId, bridge: u32, port: u32, state: PacketState) {
         let machine = self.machine(netns);
-        match machine.way_in(bridge, leg.packet.source, leg.packet.destination) {
+        match machine.way_in(bridge, state.packet.source, state.packet.destination) {
             Ok(Way::Forward(out)) if out.interface == bridge => {
                 let mut neighbours = machine.netns.neighbours.iter();
                 let found = neighbours.find(|one| one.interface == bridge && one.address == out.next_hop);
                 match found.map(|neighbour| neighbour.mac) {
-                    Some(mac) => self.across(netns, bridge, port, mac, leg),
-                    None => self.lose(netns, leg, Cause::NoNeighbour),
+                    Some(mac) => self.across(netns, bridge, port, mac, state),
+                    None => self.lose(netns, state, Cause::NoNeighbour),
                 }
             }
-            _ => self.route(netns, bridge, leg),
+            _ => self.route(netns, bridge, state),
         }
     }
 
     /// From port to port, by FORWARD and POSTROUTING.
-    fn across(&mut self, netns: NetnsId, bridge: u32, port: u32, mac: Mac, mut leg: PacketState) {
+    fn across(&mut self, netns: NetnsId, bridge: u32, port: u32, mac: Mac, mut state: PacketState) {
         let Some(to) = self.port_toward(netns, bridge, mac) else {
-            return self.lose(netns, leg, Cause::NoNeighbour);
+            return self.lose(netns, state, Cause::NoNeighbour);
         };
         if !self.may_send(netns, port, to) {
-            return self.lose(netns, leg, Cause::NoHairpin);
+            return self.lose(netns, state, Cause::NoHairpin);
         }
         let machine = self.machine(netns);
         let (input, output) = (machine.interface(port), machine.interface(to));
-        leg.packet.output = machine.interface(bridge);
-        leg.packet.bridge = Some(BridgePorts { input, output, bridged: true });
-        let out = Out { interface: bridge, next_hop: leg.packet.destination };
-        for mut leg in self.hook(netns, Hook::Forward, leg, None) {
-            leg.packet = Packet { input: None, ..leg.packet };
-            for mut leg in self.hook(netns, Hook::Postrouting, leg, Some(out)) {
-                enter_in_table(netns, &mut leg);
-                leg.packet.bridge = None;
-                self.over_link(netns, to, mac, leg);
+        state.packet.output = machine.interface(bridge);
+        state.packet.bridge = Some(BridgePorts { input, output, bridged: true });
+        let out = Out { interface: bridge, next_hop: state.packet.destination };
+        for mut state in self.hook(netns, Hook::Forward, state, None) {
+            state.packet = Packet { input: None, ..state.packet };
+            for mut state in self.hook(netns, Hook::Postrouting, state, Some(out)) {
+                enter_in_table(netns, &mut state);
+                state.packet.bridge = None;
+                self.over_link(netns, to, mac, state);
             }
         }
     }

@@ -7,7 +7,7 @@
 //! - `machine`: a namespace with its rules, addresses, routes and settings;
 //! - `routing`: what its kernel decides between hooks: for whom a packet is, whether it may come in, which way it leaves;
 //!   `source_address`: with which source;
-//! - `leg`: a packet on its way, and how that ends; `journey`: it goes from hook to hook and from namespace to namespace;
+//! - `state`: a packet on its way, and how that ends; `traversal`: it goes from hook to hook and from namespace to namespace;
 //! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
 //! - `answer`: what comes back to the sender.
 //!
@@ -40,7 +40,7 @@ use crate::scenario::{Probe, Vantage};
 use crate::topology::{NetnsId, Sender, Topology};
 use crate::wire::Mac;
 use machine::Machine;
-use packet_state::{Budget, Home, PacketState};
+use packet_state::{Budget, Origin, PacketState};
 use traversal::Traversal;
 
 pub use matched_rule::{Decisive, MatchedRule, NextHook};
@@ -84,6 +84,7 @@ impl fmt::Display for NewFlow {
 
 /// Why nothing can be predicted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PredictError {
     /// Rules that the kernel would not take.
     #[error("the rules of {netns} cannot be walked: {}", .errors.join("; "))]
@@ -148,20 +149,20 @@ impl<'a> Network<'a> {
         let sender = Sender::find(&sent.from, &self.topology, self.cluster)?;
         let source = self.source_of(sender, sent.to)?;
         let transport = Transport::opening(sent.protocol, sent.source_port, sent.to.port());
-        let leg = PacketState::new(Packet::new(source.ip(), sent.to.ip(), transport));
+        let state = PacketState::new(Packet::new(source.ip(), sent.to.ip(), transport));
         let budget = Budget::default();
-        let home = Home { netns: sender.netns(), sent: leg.packet.tuple(), budget: &budget, chosen };
-        let mut journey = Traversal::there(self, home);
+        let origin = Origin { netns: sender.netns(), sent: state.packet.tuple(), budget: &budget, chosen };
+        let mut traversal = Traversal::there(self, origin);
         match sender {
             Sender::Wire(netns) => {
                 let via = sent.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));
                 let mac = self.topology.first_hop(netns, sent.to.ip(), via);
-                journey.send_from_wire(netns, mac, leg);
+                traversal.send_from_wire(netns, mac, state);
             }
-            Sender::Process(netns) | Sender::Loopback(netns) => journey.send_from_process(netns, leg),
+            Sender::Process(netns) | Sender::Loopback(netns) => traversal.send_from_process(netns, state),
         }
         let source = SocketAddr::new(source.ip(), sent.source_port);
-        let branches = journey.finish().into_iter().flat_map(|end| self.branches(end, home));
+        let branches = traversal.finish().into_iter().flat_map(|end| self.branches(end, origin));
         Some(Prediction { source, branches: branches.collect() })
     }
 

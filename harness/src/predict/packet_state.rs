@@ -8,7 +8,7 @@ use std::sync::Arc;
 use svclab_rules::cluster::Protocol;
 use svclab_rules::walk::{Assumptions, Connection, Packet, RejectResponse, Share, Tracked, Tracking, Transport, Tuple};
 
-use super::prediction::{Cause, RulePlace, Stage};
+use super::prediction::{Cause, PredictedBranch, PredictedOutcome, RulePlace, Stage};
 use crate::topology::NetnsId;
 
 /// Linux' default time to live.
@@ -90,6 +90,18 @@ impl PacketState {
         stages
     }
 
+    /// The branch of a packet that ends with this outcome.
+    pub(super) fn branch(&self, outcome: PredictedOutcome) -> PredictedBranch {
+        let (share, assumptions) = (self.share, self.assumptions);
+        PredictedBranch { share, outcome, assumptions, stages: self.stages(), back: Vec::new() }
+    }
+
+    /// The same where a reply or a rejection of it has ended as well.
+    pub(super) fn branch_with(&self, returned: &End, outcome: PredictedOutcome) -> PredictedBranch {
+        let share = self.share.within(returned.state.share);
+        PredictedBranch { share, back: returned.state.stages(), ..self.branch(outcome) }
+    }
+
     /// An ICMP error about a packet.
     pub(super) fn about(self, quoted: Tuple) -> Self {
         Self { quoted: Some(quoted), ..self }
@@ -131,14 +143,14 @@ impl PacketState {
 /// A way's end.
 #[derive(Debug, Clone)]
 pub(super) struct End {
-    pub(super) leg: PacketState,
+    pub(super) state: PacketState,
     pub(super) how: Ended,
 }
 
 /// How a way ends.
 #[derive(Debug, Clone)]
 pub(super) enum Ended {
-    /// Somebody gets it: who, and in which namespace.
+    /// It is received, in this namespace, by this receiver.
     Received(NetnsId, String),
     /// An answer is back at the sender.
     Returned,
@@ -151,7 +163,7 @@ pub(super) enum Ended {
 
 /// Where an answer belongs: the sender's namespace, and its packet as it was sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Home<'b> {
+pub(super) struct Origin<'b> {
     pub(super) netns: NetnsId,
     pub(super) sent: Tuple,
     pub(super) budget: &'b Budget,
@@ -159,7 +171,7 @@ pub(super) struct Home<'b> {
     pub(super) chosen: &'b HashMap<NetnsId, u16>,
 }
 
-impl Home<'_> {
+impl Origin<'_> {
     /// The address that the sender asked.
     pub(super) fn asked(&self) -> SocketAddr {
         SocketAddr::new(self.sent.destination, self.sent.destination_port)
@@ -187,17 +199,17 @@ impl Default for Budget {
 
 impl Budget {
     /// A branch comes to a hook. Where there were too many, the rule by which chance decided last: without one there is an end.
-    pub(super) fn spend(&self, leg: &PacketState) -> Option<RulePlace> {
+    pub(super) fn spend(&self, state: &PacketState) -> Option<RulePlace> {
         if self.left.get() == 0 {
             return self.chance.borrow().clone();
         }
-        self.left.set(self.left.get().saturating_sub(leg.cost()));
+        self.left.set(self.left.get().saturating_sub(state.cost()));
         None
     }
 
     /// At a hook chance has left so many branches open, the first of them by this rule.
-    pub(super) fn split(&self, leg: &PacketState, branches: usize, rule: Option<RulePlace>) {
-        self.left.set(self.left.get().saturating_sub(branches * leg.cost()));
+    pub(super) fn split(&self, state: &PacketState, branches: usize, rule: Option<RulePlace>) {
+        self.left.set(self.left.get().saturating_sub(branches * state.cost()));
         if rule.is_some() {
             *self.chance.borrow_mut() = rule;
         }

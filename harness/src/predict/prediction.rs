@@ -49,7 +49,7 @@ pub enum PredictedOutcome {
         /// What becomes of the answer.
         reply: PredictedReply,
     },
-    /// The sender is told that it is refused.
+    /// The sender gets a rejection.
     Rejected {
         /// How.
         kind: RejectKind,
@@ -67,7 +67,7 @@ pub enum PredictedOutcome {
         /// Where the packet was rejected, if it was: then what is lost is the rejection.
         rejected_at: Option<String>,
     },
-    /// Nobody can say.
+    /// It cannot be determined.
     Unknown {
         /// The rule that it depends on.
         rule: RulePlace,
@@ -104,7 +104,7 @@ pub enum PredictedReply {
         /// Why.
         cause: Cause,
     },
-    /// Nobody can say, because of this rule.
+    /// It cannot be determined, because of this rule.
     Unknown(RulePlace),
 }
 
@@ -157,9 +157,9 @@ pub enum Cause {
     NoRoute,
     /// A route says that it is lost.
     Blackhole,
-    /// Nobody on the link has the address that it is handed to.
+    /// No host on the link has the next hop's address.
     NoNeighbour,
-    /// Who gets it has another address.
+    /// Its receiver has another address.
     NotItsAddress,
     /// A loopback address where none may be (`route_localnet` is off), or the machine's own address as a source.
     Martian,
@@ -171,7 +171,7 @@ pub enum Cause {
     NoHairpin,
     /// `MASQUERADE` finds no address.
     NoAddress,
-    /// Its time to live is over: it went in a circle.
+    /// Its time to live is over: it went in a loop.
     TooManyHops,
 }
 
@@ -189,15 +189,15 @@ impl fmt::Display for Cause {
             Self::Policy { table, chain } => return write!(f, "by the policy of {chain} in table {table}"),
             Self::NoListener => "no process listens",
             Self::NoRoute => "no route leads there",
-            Self::Blackhole => "nobody has the address",
-            Self::NoNeighbour => "nobody on the link has the address",
-            Self::NotItsAddress => "who gets it has another address",
+            Self::Blackhole => "no host has the address",
+            Self::NoNeighbour => "no host on the link has the address",
+            Self::NotItsAddress => "its receiver has another address",
             Self::Martian => "the kernel takes no such address from the wire (martian)",
             Self::ReversePath => "rp_filter: answers would leave another way",
             Self::NotForwarding => "the machine does not forward",
             Self::NoHairpin => "the bridge's port has no hairpin mode",
             Self::NoAddress => "MASQUERADE finds no address",
-            Self::TooManyHops => "it goes in a circle until its time to live is over",
+            Self::TooManyHops => "it goes in a loop until its time to live is over",
         })
     }
 }

@@ -30,7 +30,7 @@ impl Machine {
     }
 
     /// The first of those that are best by RFC 6724, section 5 (`ipv6_dev_get_saddr`, which `MASQUERADE` asks as well). No address of
-    /// a lab is deprecated, temporary, or a mobile node's home, so the rules about these are left out.
+    /// a lab is deprecated, temporary, or a mobile node's origin, so the rules about these are left out.
     fn preferred_of_ipv6(&self, out: Out, to: Ipv6Addr) -> Option<IpAddr> {
         let rank = |(index, network): &(u32, IpNet)| {
             let from = match network.addr() {

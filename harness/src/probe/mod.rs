@@ -42,6 +42,7 @@ use tap::Tap;
 
 /// What can go wrong with a probe.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProbeError {
     /// The lab failed.
     #[error(transparent)]

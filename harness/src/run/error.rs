@@ -14,6 +14,7 @@ use svclab_rules::ruleset::Unsupported;
 
 /// An error that ends a scenario early.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The rules cannot be written.
     #[error(transparent)]

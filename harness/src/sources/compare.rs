@@ -79,17 +79,17 @@ impl Comparison {
             (Owner::Node(node), FlowOutcome::Dropped { at, is_unheard: true, .. }) => {
                 *protocol == Protocol::Sctp && is_on(Some(node), at)
             }
-            (Owner::Node(_) | Owner::Nobody, FlowOutcome::Delivered { destination, .. }) => destination == to,
+            (Owner::Node(_) | Owner::Outside, FlowOutcome::Delivered { destination, .. }) => destination == to,
             (Owner::Pod(_, promised), FlowOutcome::Delivered { source, destination, .. }) => {
                 destination == to && self.admits_source(promised, flow, source.ip(), *destination)
             }
             // Where a machine outside of the cluster has the address, it leads there.
-            (Owner::Nobody, FlowOutcome::Dropped { is_astray, .. }) => {
+            (Owner::Outside, FlowOutcome::Dropped { is_astray, .. }) => {
                 let leads_into_cluster = || self.pod_ranges.iter().any(|range| range.contains(&to.ip()));
                 !self.outside.contains(&to.ip()) && (*is_astray || leads_into_cluster())
             }
-            // A router may know no way; that a port is closed could only be said by somebody who has the address.
-            (Owner::Nobody, FlowOutcome::Rejected(kind)) => {
+            // A router may have no route; only the host with the address can reject a closed port.
+            (Owner::Outside, FlowOutcome::Rejected(kind)) => {
                 !matches!(kind, RejectKind::PortUnreachable | RejectKind::TcpReset | RejectKind::SctpAbort)
             }
             _ => false,
@@ -100,7 +100,7 @@ impl Comparison {
         let is_of = |node: &String| self.nodes.get(node).is_some_and(|own| own.contains(&source));
         match promised {
             Source::Preserved => source == flow.source,
-            // A process may talk to its own node from a loopback address, and to nobody else.
+            // A process may talk to its own node from a loopback address, and to no other host.
             Source::Node(node) => {
                 is_of(node) || (source.is_loopback() && source == flow.source && self.is_node(destination.ip()))
             }
@@ -129,7 +129,7 @@ impl Comparison {
         }
     }
 
-    /// Whose address a source is: a node's, or else nobody's but its own.
+    /// The owner of a source address: a node, or else only the address itself.
     fn lender(&self, source: IpAddr, at: SocketAddr) -> String {
         let at = if source.is_loopback() { at.ip() } else { source };
         let node = self.nodes.iter().find(|(_, own)| own.contains(&at));
@@ -161,7 +161,7 @@ impl Comparison {
     }
 }
 
-/// The source that is promised to who is at a destination, where somebody serves there, and whether the answer is promised.
+/// The source that is promised to the receiver at a destination, where there is one, and whether the answer is promised.
 fn promised_ends(promised: &Outcome, destination: SocketAddr) -> (Option<&Source>, Reply) {
     match promised {
         Outcome::Delivered { endpoints, .. } => {

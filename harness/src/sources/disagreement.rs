@@ -1,6 +1,6 @@
-//! Who disagrees with whom.
+//! Which sources disagree.
 
-/// Who disagrees with whom.
+/// Which sources disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Disagreement {
     /// Prediction and observation agree with each other and not with the promise, and rules decide.
@@ -46,7 +46,7 @@ impl Disagreement {
             Self::Model => "What is promised happens, and svclab's walk of the rules is wrong: please report it.",
             Self::All => "All three differ: the rules break the promise, and the kernel does not do what they say.",
             Self::Unknown => {
-                "What is promised happens, but a rule on the way is not modelled, so nobody can say whether it always does."
+                "What is promised happens, but a rule on the path is not modelled, so it is unknown whether it always does."
             }
             Self::Known => "This release is known not to keep the promise here.",
         }

@@ -2,7 +2,7 @@
 //!
 //! - `outcome`: what came of a flow, in one form for prediction and observation;
 //! - `compare`: whether a promise admits it, and whether two of the sources say the same;
-//! - `part`: who disagrees with whom;
+//! - `part`: which sources disagree;
 //! - `context`: promise, prediction and observation of any flow in one state of a cluster;
 //! - `words`: a promise in a line.
 

@@ -22,7 +22,7 @@ pub(crate) enum FlowOutcome {
         /// The source of the answer, where one reached the sender.
         reply: Option<SocketAddr>,
     },
-    /// The sender was told that it is refused.
+    /// The sender got a rejection.
     Rejected(RejectKind),
     /// It was lost in silence.
     Dropped {
@@ -146,7 +146,7 @@ pub(crate) fn outcome_words(outcome: &PredictedOutcome) -> String {
     }
 }
 
-/// How a rejection is told.
+/// A rejection in words.
 pub(crate) fn kind_words(kind: RejectKind) -> &'static str {
     match kind {
         RejectKind::Any => "in some way",

@@ -73,7 +73,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         Some((disagreement, format!("{}, where {}", self.short(&self.seen), self.predicted_in_short(prediction))))
     }
 
-    /// The promise is not kept, and nobody can say what the rules have to do with it.
+    /// The promise is not kept, and it is unknown whether the rules are the cause.
     fn unkept_unpredicted(&self) -> (Disagreement, String) {
         let known = self.promise.known_bug.map(|known_bug| (Disagreement::Known, known_bug.to_string()));
         known.unwrap_or_else(|| (Disagreement::Unkept, self.short(&self.seen)))
@@ -148,7 +148,7 @@ impl<'c, 'a> Sources<'c, 'a> {
             return "delivered".to_owned();
         };
         if !endpoints.iter().any(|endpoint| endpoint.address == *destination) {
-            return "delivered to who is no endpoint that serves".to_owned();
+            return "delivered to an address that is not a ready endpoint".to_owned();
         }
         if self.admits(seen) {
             return "delivered as promised".to_owned();

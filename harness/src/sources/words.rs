@@ -5,7 +5,7 @@ use svclab_rules::promise::{Eligible, Outcome, Promise};
 /// Endpoints that are named.
 const MOST_NAMED: usize = 4;
 
-/// What is promised, in a line: endpoints that are treated alike are told together, and many are counted.
+/// What is promised, in a line: endpoints with the same source and reply are listed together, and only the first few by name.
 pub(crate) fn promise_words(promise: &Promise) -> String {
     let Outcome::Delivered { endpoints, affinity_seconds } = &promise.outcome else {
         return promise.outcome.to_string();

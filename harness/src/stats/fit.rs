@@ -92,6 +92,7 @@ impl Fit {
 
 /// Why a question about shares has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StatsError {
     /// Not a count for each share.
     #[error("{counts} counts for {shares} shares")]

@@ -16,7 +16,7 @@ pub(super) fn exact(counts: &[u64], shares: &[f64]) -> Option<f64> {
     let logs: Vec<f64> = shares.iter().map(|share| share.ln()).collect();
     let whole = ln_factorial(flows);
     let observed = counts.iter().zip(&logs).fold(whole, |sum, (count, log)| sum + cell(*count, *log));
-    // Outcomes that are equally likely must not be told apart by a rounding error.
+    // Outcomes that are equally likely must not differ by a rounding error.
     let limit = observed + 1e-9;
     Some(sum_unlikely(flows, &logs, whole, limit).min(1.0))
 }

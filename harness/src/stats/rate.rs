@@ -27,7 +27,7 @@ impl FalseAlarmRate {
     ///
     /// Holm's correction (*Scandinavian Journal of Statistics* 6, 1979) rejects more, but only where one test has failed at
     /// this rate already: its first step is this one. So no run would fail that does not fail now. And each test must know
-    /// its rate before it begins, because the number of its flows follows from that, and is told as soon as it ends.
+    /// its rate before it begins, because the number of its flows follows from that, and is judged as soon as it ends.
     #[must_use]
     pub fn shared_by(self, tests: usize) -> Self {
         Self((self.0 / tests.max(1) as f64).max(f64::MIN_POSITIVE))

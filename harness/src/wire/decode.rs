@@ -12,6 +12,7 @@ use super::{Echo, Frame, Icmp, IcmpError, Mac, Packet, Tcp, TcpFlags, TcpOptions
 
 /// Why bytes are no packet.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// The frame carries something else: ARP, LLDP, ...
     #[error("not an IP packet (EtherType {0:#06x})")]

@@ -12,6 +12,7 @@ use super::{Frame, Icmp, Packet, Tcp, TcpFlags, TcpOptions, Transport, Vxlan, sc
 
 /// Why a packet cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EncodeError {
     /// Source and destination are of different families.
     #[error("source {0} and destination {1} are of different address families")]

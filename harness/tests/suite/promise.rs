@@ -253,10 +253,10 @@ impl View<'_> {
             }
             (
                 ExpectedOutcome::Dropped(DropPlace::Underlay) | ExpectedOutcome::Rejected(RejectKind::OtherUnreachable),
-                Outcome::NotAService(Owner::Nobody),
+                Outcome::NotAService(Owner::Outside),
             ) => !self.scenario.hosts.iter().any(|host| host.ips.contains(&self.probe.to.address)),
             // The network hands a load balancer's address back to a node, until the packet's time to live is over.
-            (ExpectedOutcome::Dropped(DropPlace::InCluster), Outcome::NotAService(Owner::Nobody)) => {
+            (ExpectedOutcome::Dropped(DropPlace::InCluster), Outcome::NotAService(Owner::Outside)) => {
                 let balanced = self.scenario.cluster.services.iter().flat_map(|service| &service.load_balancer);
                 balanced.into_iter().any(|entry| entry.ip == self.probe.to.address)
             }

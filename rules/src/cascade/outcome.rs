@@ -19,6 +19,7 @@ pub struct Fallen {
 
 /// What becomes of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fate {
     /// They get this endpoint.
     Endpoint(String),
@@ -100,6 +101,7 @@ impl fmt::Display for Unknown {
 
 /// What can be said of a cascade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Every endpoint gets the same, whatever the connection.
     Even,

@@ -35,7 +35,7 @@ impl Node {
 
     /// The address that kube-proxy takes for the node's own in a family: the first internal one, else the first external
     /// one, else the loopback address (`GetNodeHostIPs` in `pkg/util/node`, `detectNodeIPs` in `cmd/kube-proxy`).
-    pub fn proxy_ip(&self, family: Family) -> IpAddr {
+    pub(crate) fn proxy_ip(&self, family: Family) -> IpAddr {
         let own = self.addresses().find(|address| Family::of(*address) == family);
         own.unwrap_or(match family {
             Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),

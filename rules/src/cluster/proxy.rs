@@ -63,7 +63,7 @@ pub enum ProxyMode {
     Nftables,
 }
 
-/// How kube-proxy tells traffic of local pods from other traffic (`detectLocalMode`).
+/// How kube-proxy distinguishes traffic of local pods from other traffic (`detectLocalMode`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DetectLocal {
     /// By source address in `clusterCIDR`.

@@ -70,7 +70,7 @@ impl Service {
 
     /// The address that kube-proxy serves in a family: without `ipFamilies`, which an API server fills in, it knows the
     /// first one only (`GetClusterIPByFamily` in its `pkg/proxy/util`).
-    pub fn served_cluster_ip(&self, family: Family) -> Option<IpAddr> {
+    pub(crate) fn served_cluster_ip(&self, family: Family) -> Option<IpAddr> {
         let known = if self.families.is_empty() { 1 } else { self.cluster_ips.len() };
         self.cluster_ips.iter().copied().take(known).find(|ip| Family::of(*ip) == family)
     }

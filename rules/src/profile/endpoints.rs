@@ -8,17 +8,17 @@ use crate::cluster::ProxyConfig;
 impl Profile {
     /// Endpoints are listed by address, as their Endpoints object has them (up to 1.18); from EndpointSlices, they are
     /// sorted with their port, so that `10.0.0.10:80` stands behind `10.0.0.100:80`.
-    pub fn sorts_endpoints_by_address(self) -> bool {
+    pub(crate) fn sorts_endpoints_by_address(self) -> bool {
         self.minor <= 18
     }
 
     /// Of several entries with one address, one that is not terminating counts (from 1.36); before, a local one.
-    pub fn prefers_running_endpoint(self) -> bool {
+    pub(crate) fn prefers_running_endpoint(self) -> bool {
         self.minor >= 36
     }
 
     /// Terminating endpoints serve where no ready one is left (alpha in 1.22, on by default from 1.26).
-    pub fn terminating_endpoints(self, config: &ProxyConfig) -> bool {
+    pub(crate) fn terminating_endpoints(self, config: &ProxyConfig) -> bool {
         gates::PROXY_TERMINATING_ENDPOINTS.is_on(self, config)
     }
 
@@ -29,13 +29,13 @@ impl Profile {
 
     /// Hints count without the annotation that asks for them (alpha in 1.30, on by default from 1.31, always on from
     /// 1.33).
-    pub fn hints_without_annotation(self, config: &ProxyConfig) -> bool {
+    pub(crate) fn hints_without_annotation(self, config: &ProxyConfig) -> bool {
         gates::SERVICE_TRAFFIC_DISTRIBUTION.is_on(self, config)
     }
 
     /// The annotation may be `service.kubernetes.io/topology-mode`, and any value but `Disabled` asks for hints (from
     /// 1.27); before, it is `topology-aware-hints` with the value `Auto`.
-    pub fn topology_mode_annotation(self) -> bool {
+    pub(crate) fn topology_mode_annotation(self) -> bool {
         self.minor >= 27
     }
 

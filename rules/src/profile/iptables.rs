@@ -7,12 +7,12 @@ use crate::cluster::ProxyConfig;
 /// Names and comments.
 impl Profile {
     /// An unnamed port is called `namespace/name:`, with a colon that nothing follows (up to 1.18).
-    pub fn unnamed_port_has_colon(self) -> bool {
+    pub(crate) fn unnamed_port_has_colon(self) -> bool {
         self.minor <= 18
     }
 
     /// Balancing rules say which endpoint they lead to: `default/web:http -> 10.244.1.2:80` (from 1.24).
-    pub fn comments_name_endpoint(self) -> bool {
+    pub(crate) fn comments_name_endpoint(self) -> bool {
         self.minor >= 24
     }
 
@@ -22,7 +22,7 @@ impl Profile {
     }
 }
 
-/// Chains and rules that stand there whatever services there are.
+/// Chains and rules that do not depend on services.
 impl Profile {
     /// kube-proxy writes rules of both families on any node (dual-stack on by default, from 1.21); before, only those
     /// of the node's own.
@@ -30,39 +30,39 @@ impl Profile {
         self.minor >= 21
     }
 
-    /// A chain `KUBE-PROXY-CANARY` in three tables tells when somebody flushes them (from 1.17).
-    pub fn canary(self) -> bool {
+    /// A chain `KUBE-PROXY-CANARY` in three tables reveals when another program flushes them (from 1.17).
+    pub(crate) fn canary(self) -> bool {
         self.minor >= 17
     }
 
     /// The kubelet makes `KUBE-MARK-DROP`, `KUBE-FIREWALL` and its own copy of the masquerade chains (up to 1.26).
-    pub fn kubelet_chains(self) -> bool {
+    pub(crate) fn kubelet_chains(self) -> bool {
         self.minor <= 26
     }
 
     /// kube-proxy makes `KUBE-FIREWALL` itself (from 1.27).
-    pub fn proxy_firewall_chain(self) -> bool {
+    pub(crate) fn proxy_firewall_chain(self) -> bool {
         !self.kubelet_chains()
     }
 
     /// `KUBE-FIREWALL` drops what comes to 127.0.0.0/8 from elsewhere (from 1.18.4, 1.17.7, 1.16.11; CVE-2020-8558).
-    pub fn drops_foreign_localnet(self) -> bool {
+    pub(crate) fn drops_foreign_localnet(self) -> bool {
         self.minor >= 19 || self.has_backport(&backports::DROPS_FOREIGN_LOCALNET)
     }
 
     /// `KUBE-POSTROUTING` takes the mark away before it masquerades, so that a packet inside a tunnel is not
     /// masqueraded twice (from 1.19, 1.18.6, 1.17.9, 1.16.13; kubernetes#92035).
-    pub fn clears_mark(self) -> bool {
+    pub(crate) fn clears_mark(self) -> bool {
         self.minor >= 19 || self.has_backport(&backports::CLEARS_MARK)
     }
 
     /// `MASQUERADE --random-fully` (from 1.16).
-    pub fn masquerades_random_fully(self) -> bool {
+    pub(crate) fn masquerades_random_fully(self) -> bool {
         self.minor >= 16
     }
 
     /// `KUBE-FORWARD` drops INVALID packets (from 1.15; from 1.29 not with `conntrack.tcpBeLiberal`).
-    pub fn drops_invalid(self, config: &ProxyConfig) -> bool {
+    pub(crate) fn drops_invalid(self, config: &ProxyConfig) -> bool {
         self.minor >= 15 && !(self.minor >= 29 && config.tcp_be_liberal)
     }
 
@@ -72,45 +72,45 @@ impl Profile {
     }
 
     /// One rule lets replies through (from 1.23); before, one for those from pods and one for those to pods.
-    pub fn one_forwarding_rule(self) -> bool {
+    pub(crate) fn one_forwarding_rule(self) -> bool {
         self.minor >= 23
     }
 
     /// The two rules for replies compare with `clusterCIDR`, and are missing without it (up to 1.17).
-    pub fn forwarding_rules_know_cluster_cidr(self) -> bool {
+    pub(crate) fn forwarding_rules_know_cluster_cidr(self) -> bool {
         self.minor <= 17
     }
 
     /// FORWARD jumps to the `KUBE-SERVICES` of `filter` (from 1.14).
-    pub fn forward_visits_services(self) -> bool {
+    pub(crate) fn forward_visits_services(self) -> bool {
         self.minor >= 14
     }
 
     /// INPUT jumps to the `KUBE-SERVICES` of `filter` (1.14 to 1.17).
-    pub fn input_visits_services(self) -> bool {
+    pub(crate) fn input_visits_services(self) -> bool {
         (14..=17).contains(&self.minor)
     }
 
     /// FORWARD jumps to `KUBE-EXTERNAL-SERVICES`, where the rejects of load-balancer addresses stand (from 1.18; the
     /// recordings of 1.18 have it, although it came with 1.20). Before, they stand in `KUBE-SERVICES`.
-    pub fn forward_visits_external_services(self) -> bool {
+    pub(crate) fn forward_visits_external_services(self) -> bool {
         self.minor >= 18
     }
 
     /// `filter` has a chain `KUBE-NODEPORTS` that lets health checks in (from 1.21).
-    pub fn accepts_health_checks(self) -> bool {
+    pub(crate) fn accepts_health_checks(self) -> bool {
         self.minor >= 21
     }
 
     /// `filter` has `KUBE-PROXY-FIREWALL` for what source ranges forbid (from 1.25); before, `KUBE-FW` sets
     /// the kubelet's mark 0x8000.
-    pub fn firewall_in_filter(self) -> bool {
+    pub(crate) fn firewall_in_filter(self) -> bool {
         self.minor >= 25
     }
 
     /// The rule that leads to `KUBE-NODEPORTS` leaves out loopback addresses that cannot work: `::1`, and
     /// 127.0.0.0/8 without `iptables.localhostNodePorts` (from 1.26).
-    pub fn knows_localhost_node_ports(self) -> bool {
+    pub(crate) fn knows_localhost_node_ports(self) -> bool {
         self.minor >= 26
     }
 }
@@ -119,68 +119,68 @@ impl Profile {
 impl Profile {
     /// External traffic has a chain of its own, `KUBE-EXT`, and local endpoints have `KUBE-SVL` (from 1.24); before,
     /// `KUBE-XLB` is both.
-    pub fn external_chains(self) -> bool {
+    pub(crate) fn external_chains(self) -> bool {
         self.minor >= 24
     }
 
     /// Rules that mark for masquerading stand in the service's own chain (from 1.22); before, in `KUBE-SERVICES` and
     /// `KUBE-NODEPORTS`.
-    pub fn marks_in_service_chain(self) -> bool {
+    pub(crate) fn marks_in_service_chain(self) -> bool {
         self.minor >= 22
     }
 
     /// External addresses serve only packets that do not come from a bridge or this node, or that are for it
     /// (up to 1.20).
-    pub fn guards_external_ips(self) -> bool {
+    pub(crate) fn guards_external_ips(self) -> bool {
         self.minor <= 20
     }
 
     /// Local external traffic has rules for packets of the node itself (from 1.15).
-    pub fn local_chains_serve_the_node(self) -> bool {
+    pub(crate) fn local_chains_serve_the_node(self) -> bool {
         self.minor >= 15
     }
 
     /// `KUBE-NODEPORTS` masquerades what comes from loopback for node ports with local policy (1.14 to 1.23).
-    pub fn masquerades_loopback_node_ports(self) -> bool {
+    pub(crate) fn masquerades_loopback_node_ports(self) -> bool {
         (14..=23).contains(&self.minor)
     }
 
     /// `externalTrafficPolicy` counts for every service that is reached from outside, those with only `externalIPs`
     /// too (from 1.26).
-    pub fn external_policy_covers_external_ips(self) -> bool {
+    pub(crate) fn external_policy_covers_external_ips(self) -> bool {
         self.minor >= 26
     }
 
     /// `internalTrafficPolicy` counts (from 1.22).
-    pub fn internal_policy(self) -> bool {
+    pub(crate) fn internal_policy(self) -> bool {
         self.minor >= 22
     }
 
     /// Without a local endpoint, traffic with local policy is dropped in `filter` (from 1.25); in 1.24 by the mark
     /// 0x8000.
-    pub fn drops_local_in_filter(self) -> bool {
+    pub(crate) fn drops_local_in_filter(self) -> bool {
         self.minor >= 25
     }
 
     /// A last rule in `KUBE-FW` says what will become of other traffic (from 1.27).
-    pub fn firewall_placeholder(self) -> bool {
+    pub(crate) fn firewall_placeholder(self) -> bool {
         self.minor >= 27
     }
 
     /// The node's own address is known to the source ranges of a load balancer. From 1.21 to 1.28 a dual-stack
     /// kube-proxy takes it for 0.0.0.0 and `::`.
-    pub fn source_ranges_know_node(self) -> bool {
+    pub(crate) fn source_ranges_know_node(self) -> bool {
         !(21..=28).contains(&self.minor)
     }
 
     /// A source range of length 0 allows everybody, so that there are no ranges in its family (from 1.34); before, it is
     /// a range as any other.
-    pub fn zero_source_range_is_none(self) -> bool {
+    pub(crate) fn zero_source_range_is_none(self) -> bool {
         self.minor >= 34
     }
 
     /// `externalIPs` are served. The gate that turns them off came with 1.36; policies and chains still count them then.
-    pub fn serves_external_ips(self, config: &ProxyConfig) -> bool {
+    pub(crate) fn serves_external_ips(self, config: &ProxyConfig) -> bool {
         self.minor < 36 || gates::ALLOW_SERVICE_EXTERNAL_IPS.is_on(self, config)
     }
 
@@ -195,13 +195,13 @@ impl Profile {
     /// A family of which neither `nodePortAddresses` nor the word `primary` names an address has node ports on all (from
     /// 1.31, where the server makes ranges of the word for all families together). Before, nftables mode falls back to the
     /// family's primary address, which is the loopback one where the node has no other.
-    pub fn unnamed_family_serves_all(self) -> bool {
+    pub(crate) fn unnamed_family_serves_all(self) -> bool {
         self.minor >= 31
     }
 
     /// A range of length 0 stands for all addresses however it is written (from 1.34); before, as `0.0.0.0/0` and `::/0`
     /// only.
-    pub fn zero_range_by_length(self) -> bool {
+    pub(crate) fn zero_range_by_length(self) -> bool {
         self.minor >= 34
     }
 }

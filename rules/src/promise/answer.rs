@@ -32,11 +32,11 @@ pub enum Outcome {
         /// With session affinity: for how many seconds a client stays with the endpoint of its first connection.
         affinity_seconds: Option<u32>,
     },
-    /// The client is told at once that nobody serves.
+    /// The client gets a rejection at once.
     Rejected(Rejection),
-    /// Nothing comes out, and the client is not told.
+    /// The packets are lost, and the client gets no rejection.
     Dropped,
-    /// Nothing comes out; whether the client is told is not promised.
+    /// The packets are rejected or dropped; which of the two is not promised.
     Refused,
     /// No kube-proxy on the way takes the address for a service's: packets go where it leads.
     NotAService(Owner),
@@ -95,7 +95,7 @@ pub enum Reply {
     UpToNetwork,
 }
 
-/// How a client is told that nobody serves.
+/// What a client gets for a rejected packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
     /// ICMP or ICMPv6 port unreachable, whatever the protocol.
@@ -105,7 +105,7 @@ pub enum Rejection {
     NoListener,
 }
 
-/// Who has an address that is none of a service.
+/// The owner of an address that is not a service's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     /// This node: its processes are reached, and where none listens its kernel refuses
@@ -113,8 +113,8 @@ pub enum Owner {
     Node(String),
     /// This pod, with the source that it sees.
     Pod(ObjectName, Source),
-    /// Nobody in the cluster.
-    Nobody,
+    /// Nothing in the cluster.
+    Outside,
 }
 
 impl fmt::Display for Outcome {
@@ -177,7 +177,7 @@ impl fmt::Display for Owner {
         match self {
             Self::Node(node) => write!(f, "for the processes of node {node}"),
             Self::Pod(pod, source) => write!(f, "for pod {pod}, {source}"),
-            Self::Nobody => f.write_str("goes where its address leads"),
+            Self::Outside => f.write_str("goes where its address leads"),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 /// A clause that a promise rests on. Shown as its sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "every clause says itself what it is, in `sentence`")]
+#[non_exhaustive]
 pub enum Clause {
     ClusterIp,
     NodePort,
@@ -252,7 +253,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::PodsUnknown,
-        "without a range or interface for detectLocalMode, nobody is masqueraded at cluster IPs",
+        "without a range or interface for detectLocalMode, no client is masqueraded at cluster IPs",
         "KubeProxyConfiguration clusterCIDR and detectLocalMode",
     ),
     (
@@ -273,7 +274,7 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
     ),
     (
         Clause::OutsideEndpoint,
-        "the endpoint is outside of the cluster, and need not know a way to the client",
+        "the endpoint is outside of the cluster, and need not have a route to the client",
         "Services, Load Balancing, and Networking, \"The Kubernetes network model\"",
     ),
 ];

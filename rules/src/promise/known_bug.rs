@@ -4,6 +4,7 @@ use std::fmt;
 
 /// A known fault of a release: the promise is as the documents have it, and the release's rules do something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KnownBug {
     /// Up to 1.20, external IPs are not served to processes of nodes, nor to pods on a bridge.
     ExternalIpsFromInside,

@@ -14,7 +14,7 @@
 //!
 //! The steps of an answer, each with its clauses in a file of its own:
 //!
-//! 1. `way`: who the client is, and which nodes its packet comes to with the destination that it had at first;
+//! 1. `way`: the client, and the nodes that its packet reaches with its original destination;
 //! 2. `claims`, `node_ports`: whether that is a service's address to one of these nodes. The first such node treats the
 //!    packet, and no other does;
 //! 3. `handling`: what this node does with it, by the files that follow;
@@ -23,7 +23,7 @@
 //! 6. `source`: what the endpoint sees of the client, and the client of the answer.
 //!
 //! Where a release differs because a field or feature was not there yet, the promise differs too. Where a release does not
-//! keep the promise, the answer says so beside it: [`KnownBug`].
+//! keep the promise, the answer names the bug: [`KnownBug`].
 //!
 //! The network between nodes is taken to be as Kubernetes wants it, and to do no NAT of its own. [`questions`] lists what
 //! can be asked of a cluster.
@@ -163,7 +163,7 @@ impl<'a> Promises<'a> {
         }
         let is_lost = client.nodes_on_the_way(self.setting.cluster, question).is_empty();
         let because = if is_lost { Clause::NoNodeOnTheWay } else { Clause::NotAService };
-        unserved(Outcome::NotAService(Owner::Nobody), because)
+        unserved(Outcome::NotAService(Owner::Outside), because)
     }
 
     /// What kube-proxy is known to do with a node port's number at an address of the node that does not serve node ports.

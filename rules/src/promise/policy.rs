@@ -28,7 +28,7 @@ pub(super) enum Detected {
     Pod,
     /// Something else.
     Other,
-    /// It cannot tell.
+    /// It cannot be detected.
     Unknown,
 }
 

@@ -10,7 +10,7 @@ use crate::profile::UnknownVersion;
 
 /// Every vantage point against every service address: cluster IPs, external and load-balancer IPs, and node ports on every
 /// address of every node; each port, in the protocol that it has and in the other of TCP and UDP, and one port that
-/// nothing uses. Alongside every address that services have on all nodes stands one that nobody has, which is asked for their first
+/// nothing uses. Alongside every address that services have on all nodes stands one that no service has, which is asked for their first
 /// port: rules with a wrong mask serve it as well.
 ///
 /// An outside host asks for addresses that are no node's own over every node in turn. From a loopback address only the

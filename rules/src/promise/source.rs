@@ -42,8 +42,8 @@ impl Handling<'_, '_> {
         masquerade
     }
 
-    /// By the cluster IP, pods keep their address; traffic that `detectLocalMode` tells from pods' is masqueraded, so that
-    /// answers come back to the node that translated it. Where pods cannot be told, nobody is masqueraded. With
+    /// By the cluster IP, pods keep their address; traffic that `detectLocalMode` does not detect as a pod's is masqueraded, so that
+    /// answers come back to the node that translated it. Where pods cannot be detected, no client is masqueraded. With
     /// `masqueradeAll`, everybody is.
     ///
     /// Virtual IPs and Service Proxies, "iptables proxy mode", "Example"; KubeProxyConfiguration `clusterCIDR`,

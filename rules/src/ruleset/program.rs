@@ -14,6 +14,7 @@ pub type Program = walk::Program<Alongside<iptables::evaluate::Code, nftables::e
 /// A reason why the kernel would not load rules, in either language.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
+#[non_exhaustive]
 pub enum CompileError {
     /// In rules of iptables.
     Iptables(#[from] iptables::evaluate::CompileError),

@@ -1,4 +1,4 @@
-//! How traffic of pods is told from other traffic.
+//! How rules distinguish traffic of local pods from other traffic.
 
 use ipnet::IpNet;
 

@@ -52,7 +52,7 @@ impl NodePortAddresses {
     }
 
     /// Whether IPv4's loopback addresses are among them.
-    pub fn cover_loopback(&self) -> bool {
+    pub(crate) fn cover_loopback(&self) -> bool {
         let start = IpAddr::from([127, 0, 0, 0]);
         match self {
             Self::All => true,

@@ -31,12 +31,12 @@ impl ServicePortView<'_> {
     /// Whether some traffic goes to endpoints on any node.
     ///
     /// That is so with the external policy Local too, for what comes from inside the cluster.
-    pub fn uses_cluster_endpoints(&self) -> bool {
+    pub(crate) fn uses_cluster_endpoints(&self) -> bool {
         !self.internal_local || self.externally_accessible()
     }
 
     /// Whether some traffic goes to endpoints on this node only.
-    pub fn uses_local_endpoints(&self) -> bool {
+    pub(crate) fn uses_local_endpoints(&self) -> bool {
         self.internal_local || (self.external_local && self.externally_accessible())
     }
 

@@ -40,7 +40,7 @@ pub struct ServicePortView<'a> {
 impl ServicePortView<'_> {
     /// Whether it is reached by more than its cluster IP, as kube-proxy counts it: by `externalIPs` too that a gate turns
     /// off.
-    pub fn externally_accessible(&self) -> bool {
+    pub(crate) fn externally_accessible(&self) -> bool {
         self.port.node_port.is_some() || !self.load_balancer_ips.is_empty() || self.has_external_ips
     }
 

@@ -56,9 +56,9 @@ pub enum Outcome {
     Accept,
     /// It is lost.
     Drop(By),
-    /// It is lost, and its sender is told.
+    /// It is lost, and its sender gets a rejection.
     Reject(RuleId, RejectResponse),
-    /// Nobody can say.
+    /// It cannot be determined.
     Unknown(Unknown),
 }
 
@@ -71,7 +71,7 @@ pub enum By {
     Policy(ChainId),
 }
 
-/// Why nobody can say what becomes of a packet.
+/// Why the outcome of a packet cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
     /// The rule that it depends on.
@@ -80,8 +80,9 @@ pub struct Unknown {
     pub why: Arc<str>,
 }
 
-/// What the sender of a rejected packet is told.
+/// What the sender of a rejected packet gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum RejectResponse {
     /// A TCP reset.
     TcpReset,
@@ -106,7 +107,7 @@ pub enum RejectResponse {
 }
 
 impl RejectResponse {
-    /// The type and code of the ICMP error that tells so (RFC 792, RFC 1812, RFC 4443); nothing for a reset.
+    /// The type and code of the ICMP error (RFC 792, RFC 1812, RFC 4443); nothing for a reset.
     pub fn icmp(self, family: Family) -> Option<(u8, u8)> {
         let (v4, v6) = match self {
             Self::TcpReset => return None,

@@ -31,23 +31,23 @@ impl Connection {
     }
 
     /// Whether the destination is translated (`IPS_DST_NAT`).
-    pub fn is_dnat(&self) -> bool {
+    pub(crate) fn is_dnat(&self) -> bool {
         (self.reply.source, self.reply.source_port) != (self.original.destination, self.original.destination_port)
     }
 
     /// Whether the source is translated (`IPS_SRC_NAT`).
-    pub fn is_snat(&self) -> bool {
+    pub(crate) fn is_snat(&self) -> bool {
         (self.reply.destination, self.reply.destination_port) != (self.original.source, self.original.source_port)
     }
 
     /// Settles where the connection goes.
-    pub fn bind_destination(&mut self, address: IpAddr, port: u16) {
+    pub(crate) fn bind_destination(&mut self, address: IpAddr, port: u16) {
         (self.reply.source, self.reply.source_port) = (address, port);
         self.destination_settled = true;
     }
 
     /// Settles where the connection comes from.
-    pub fn bind_source(&mut self, address: IpAddr, port: u16) {
+    pub(crate) fn bind_source(&mut self, address: IpAddr, port: u16) {
         (self.reply.destination, self.reply.destination_port) = (address, port);
         self.source_settled = true;
     }

@@ -15,7 +15,7 @@ pub(crate) enum Held {
     Assuming(Assumptions),
     /// For some packets out of so many.
     Sometimes(u32, u64),
-    /// Nobody can say, for this reason.
+    /// Unknown, for this reason.
     Unknown(Arc<str>),
 }
 

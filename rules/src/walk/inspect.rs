@@ -35,7 +35,7 @@ pub(crate) trait Inspect: Code {
 }
 
 /// Where answers of conditions change from one packet to another. For each field of a packet: values of which every set of
-/// values that no condition tells apart has at least one, together with a value that no condition names.
+/// values that no condition distinguishes has at least one, together with a value that no condition names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Edges {
     pub(crate) sources: BTreeSet<u128>,
@@ -57,26 +57,26 @@ pub(crate) struct Edges {
 }
 
 impl Edges {
-    /// Values from `first` to `last` are told from others.
+    /// Values from `first` to `last` are distinguished from others.
     pub(crate) fn between(values: &mut BTreeSet<u128>, first: u128, last: u128) {
         values.insert(first);
         values.extend(last.checked_add(1));
     }
 
-    /// Values that are `value` under a mask are told from others.
+    /// Values that are `value` under a mask are distinguished from others.
     pub(crate) fn masked(values: &mut BTreeSet<u128>, value: u128, mask: u128) {
         values.insert(value);
         // The lowest bit of the mask is enough for another value.
         values.insert(value ^ (mask & mask.wrapping_neg()));
     }
 
-    /// Marks that are `value` under a mask are told from others.
+    /// Marks that are `value` under a mask are distinguished from others.
     pub(crate) fn mark(&mut self, value: u32, mask: u32) {
         self.marks.insert(value);
         self.marks.insert(value ^ (mask & mask.wrapping_neg()));
     }
 
-    /// Ports from `first` to `last` are told from others.
+    /// Ports from `first` to `last` are distinguished from others.
     pub(crate) fn ports(values: &mut BTreeSet<u16>, first: u16, last: u16) {
         values.insert(first);
         values.extend(last.checked_add(1));

@@ -144,7 +144,7 @@ impl Transport {
     }
 
     /// Sets the source port, or the identifier of an ICMP echo.
-    pub fn set_source_port(&mut self, port: u16) {
+    pub(crate) fn set_source_port(&mut self, port: u16) {
         match self {
             Self::Tcp { source, .. } | Self::Udp { source, .. } | Self::Sctp { source, .. } => *source = port,
             Self::Icmp { id, .. } => *id = port,
@@ -153,7 +153,7 @@ impl Transport {
     }
 
     /// Sets the destination port, or the identifier of an ICMP echo.
-    pub fn set_destination_port(&mut self, port: u16) {
+    pub(crate) fn set_destination_port(&mut self, port: u16) {
         match self {
             Self::Tcp { destination, .. } | Self::Udp { destination, .. } | Self::Sctp { destination, .. } => {
                 *destination = port;
@@ -164,7 +164,7 @@ impl Transport {
     }
 
     /// Whether it is an ICMP error, which carries the start of another packet.
-    pub fn is_icmp_error(self) -> bool {
+    pub(crate) fn is_icmp_error(self) -> bool {
         match self {
             Self::Icmp { v6: false, kind, .. } => matches!(kind, 3 | 4 | 5 | 11 | 12),
             Self::Icmp { v6: true, kind, .. } => kind < 128,

@@ -115,7 +115,7 @@ impl<T: Trace> Pass<'_, T> {
     }
 }
 
-/// Ends a packet's way at a rule of which nobody can say what it does.
+/// Ends a packet's walk at a rule whose effect is unknown.
 pub(crate) fn stop<T: Trace>(walker: &mut Walker<T>, rule: u32, why: Arc<str>) -> Next {
     let rule = RuleId(rule);
     walker.trace.step(|| Step::met(rule, Evaluated::Stop));

@@ -2,11 +2,11 @@
 
 use super::share::Share;
 
-/// A rule of a compiled program; the program tells its [`Place`].
+/// A rule of a compiled program; [`Program::place`](super::Program::place) returns its [`Place`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleId(pub(crate) u32);
 
-/// A chain of a compiled program; the program tells its table and name.
+/// A chain of a compiled program; [`Program::chain`](super::Program::chain) returns its table and name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainId(pub(crate) u32);
 
@@ -21,7 +21,7 @@ pub struct Place<'a> {
     pub rule: usize,
 }
 
-/// One step of a packet's way through rules.
+/// A rule that a packet met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// The rule, or the last one met before a policy applied.
@@ -33,7 +33,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// A rule that was met; where the packet goes is told by [`Trace::then`].
+    /// A rule that was met; [`Trace::then`] adds where the packet goes.
     pub(crate) fn met(rule: RuleId, did: Evaluated) -> Self {
         Self { rule, did, then: Then::Rule }
     }

@@ -6,7 +6,7 @@
 //! collide.
 //!
 //! What kube-proxy never sees as a fact is no mistake. It comes back as a [`Note`] that says why; what it ignores of facts,
-//! [`crate::selection::notes`] tells.
+//! [`crate::selection::notes`] lists.
 
 mod assembly;
 mod checker;

@@ -142,12 +142,12 @@ fn collisions_between_services_are_told_with_the_other_ones_name() {
     let spec = "type: NodePort, clusterIP: 10.96.0.1, ports: [{port: 80, nodePort: 30080}]";
     let text = format!("{}\n---\n{}", service_yaml("one", spec), service_yaml("two", spec));
     let errors = assemble(&objects(&text), ProxyConfig::default()).unwrap_err();
-    let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
     let expected = [
         "Service default/two: spec.clusterIPs[0]: 10.96.0.1 is already used by service default/one",
         "Service default/two: spec.ports[0].nodePort: node port 30080/tcp is already used by service default/one",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(messages, expected);
 }
 
 #[test]
@@ -210,6 +210,6 @@ fn a_configuration_is_read() {
 #[case::node_ports("nodePortAddresses: [primary, 10.0.0.0/8]", "nodePortAddresses[0]: `primary` is not a CIDR")]
 fn a_configuration_is_refused(#[case] text: &str, #[case] mistake: &str) {
     let errors = proxy_config(&serde_yaml::from_str(text).unwrap(), "1.30").unwrap_err();
-    let told: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect();
-    assert_eq!(told, [mistake]);
+    let messages: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect();
+    assert_eq!(messages, [mistake]);
 }

@@ -21,6 +21,7 @@ use crate::selection::{LocalTraffic, NodePortAddresses, ServicePortView, service
 
 /// Why there are no nftables rules for a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Unsupported {
     /// The release is not known.
     #[error(transparent)]

@@ -30,7 +30,7 @@ use super::*;
 #[case::target_port_of_the_service("pod client", "10.96.0.80:8080", "unrouted")]
 #[case::a_pods_own_address("pod client", "10.244.2.3:8080", "own pod web-b kept")]
 #[case::a_pods_own_address_from_a_node("node a", "10.244.2.3:8080", "own pod web-b node a")]
-#[case::unknown_client("pod nobody", "10.96.0.80:80", "not promised")]
+#[case::unknown_client("pod missing", "10.96.0.80:80", "not promised")]
 #[case::wrong_family("192.0.2.9 via a", "[fd00:96::80]:80", "not promised")]
 fn addresses(#[case] from: &str, #[case] to: &str, #[case] expected: &str) {
     assert_eq!(answer(AS_IT_IS, from, to), expected);

@@ -140,7 +140,7 @@ fn brief(cluster: &Cluster, promise: &Promise) -> String {
         Outcome::NotAService(Owner::Pod(name, source)) => {
             return format!("own pod {} {}", name.name, brief_source(source));
         }
-        Outcome::NotAService(Owner::Nobody) => return "unrouted".to_owned(),
+        Outcome::NotAService(Owner::Outside) => return "unrouted".to_owned(),
         Outcome::Rejected(_) => return "rejected".to_owned(),
         Outcome::Dropped => return "dropped".to_owned(),
         Outcome::Refused => return "refused".to_owned(),

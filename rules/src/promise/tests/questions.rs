@@ -32,7 +32,7 @@ fn a_pod_asks_for_every_address_in_every_family() {
         assert!(asked.contains(&expected.to_owned()), "{expected} is not among {asked:?}");
     }
     // Four addresses of the service, nine of nodes; each with a port in two protocols and a free one in two. Alongside the cluster
-    // IPs stand addresses that nobody has; the other two stand beside each other.
+    // IPs stand unused addresses; the other two are neighbours.
     assert_eq!(asked.len(), (4 + 9) * 4 + 2);
 }
 

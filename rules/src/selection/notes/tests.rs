@@ -11,7 +11,7 @@ const SERVICE: &str = "{kind: Service, metadata: {name: web}, spec: {clusterIP: 
     ports: [{name: http, port: 80}]}}";
 
 /// The notes on objects under a release.
-fn told(text: &str, version: &str) -> Vec<String> {
+fn noted(text: &str, version: &str) -> Vec<String> {
     let documents = serde_yaml::Deserializer::from_str(text);
     let objects: Vec<Object> = documents.map(|document| Object::deserialize(document).unwrap()).collect();
     let assembly = assemble(&objects, ProxyConfig::default()).unwrap();
@@ -43,7 +43,7 @@ fn a_service_without_rules_has_one_note(#[case] labels: &str, #[case] spec: &str
         format!("{{kind: Service, metadata: {{name: web, {labels}}}, spec: {{{spec}, ports: [{{port: 80}}]}}}}");
     let slice = slice("web", "addressType: IPv4, endpoints: [{addresses: [10.0.0.9], conditions: {ready: false}}]");
     assert_eq!(
-        told(&format!("{service}\n---\n{slice}"), "1.30"),
+        noted(&format!("{service}\n---\n{slice}"), "1.30"),
         [format!("Service default/web has no rules: {reason}")]
     );
 }
@@ -79,7 +79,7 @@ fn an_address_that_a_service_is_not_reached_at(#[case] spec: &str, #[case] ingre
     let slice =
         slice("web", "addressType: IPv4, ports: [{name: http, port: 80}], endpoints: [{addresses: [10.0.0.9]}]");
     let text = format!("{service}\n---\n{slice}");
-    assert_eq!(told(&text, "1.30"), [format!("Service default/web {expected}")]);
+    assert_eq!(noted(&text, "1.30"), [format!("Service default/web {expected}")]);
 }
 
 /// Before 1.29 the field did not exist.
@@ -87,7 +87,7 @@ fn an_address_that_a_service_is_not_reached_at(#[case] spec: &str, #[case] ingre
 fn an_ip_mode_means_nothing_to_old_releases() {
     let text = "{kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, clusterIP: 10.96.0.1, ports: [{port: 80}]}, \
                 status: {loadBalancer: {ingress: [{ip: 192.0.2.2, ipMode: Proxy}]}}}";
-    let of = |version: &str| told(text, version).iter().filter(|note| note.contains("ipMode")).count();
+    let of = |version: &str| noted(text, version).iter().filter(|note| note.contains("ipMode")).count();
     assert_eq!((of("1.28"), of("1.30")), (0, 1));
 }
 
@@ -104,7 +104,7 @@ fn an_ip_mode_means_nothing_to_old_releases() {
     "Service default/web has no IPv4 endpoints: no IPv4 EndpointSlice lists any",
     "EndpointSlice default/s has no rules: service default/web has no IPv6 cluster IP",
 ])]
-#[case::nobody("web", "IPv4", "{name: http, port: 80}", "", &[
+#[case::no_endpoints("web", "IPv4", "{name: http, port: 80}", "", &[
     "Service default/web has no IPv4 endpoints: no IPv4 EndpointSlice lists any",
 ])]
 #[case::other_port("web", "IPv4", "{name: metrics, port: 80}", "{addresses: [10.0.0.9]}", &[
@@ -140,5 +140,5 @@ fn what_a_slice_does_not_do(
     #[case] expected: &[&str],
 ) {
     let rest = format!("addressType: {family}, ports: [{port}], endpoints: [{endpoint}]");
-    assert_eq!(told(&format!("{SERVICE}\n---\n{}", slice(service, &rest)), "1.30"), expected);
+    assert_eq!(noted(&format!("{SERVICE}\n---\n{}", slice(service, &rest)), "1.30"), expected);
 }

@@ -12,11 +12,12 @@ mod matches;
 mod merge;
 mod parse;
 mod print;
+mod table_name;
 mod targets;
 mod text;
 mod values;
 
-pub use ast::{Chain, Counters, Matches, Policy, Rule, RuleSet, Table, TableName};
+pub use ast::{Chain, Counters, Matches, Policy, Rule, RuleSet, Table};
 pub use chain_name::ChainHash;
 pub use generate::generate;
 pub use matches::{
@@ -29,4 +30,5 @@ pub use parse::{
 };
 pub use print::{print, print_rule};
 pub use targets::{Nat, RejectWith, Target};
+pub use table_name::TableName;
 pub use values::{ChainName, Masked, Negatable, Network, PortRange};

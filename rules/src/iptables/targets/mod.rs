@@ -16,7 +16,7 @@ pub(super) use self::mark::ConnmarkChange;
 pub use self::nat::Nat;
 pub use self::reject::RejectWith;
 pub(super) use self::required::{is_known_extension, lacking};
-use super::ast::TableName;
+use super::table_name::TableName;
 use super::matches::Other;
 use super::text::{Fault, Options, Printer};
 use super::values::{ChainName, Masked, PortRange};

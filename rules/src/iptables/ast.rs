@@ -1,6 +1,5 @@
 //! Rule sets as values: tables, chains, rules.
 
-
 use smallvec::SmallVec;
 
 use super::matches::Match;

@@ -29,6 +29,6 @@ pub use parse::{
     LONGEST_LINE, Listing, ParseError, Parsed, SourceLines, parse, parse_either_family, parse_listing, parse_rule,
 };
 pub use print::{print, print_rule};
-pub use targets::{Nat, RejectWith, Target};
 pub use table_name::TableName;
+pub use targets::{Nat, RejectWith, Target};
 pub use values::{ChainName, Masked, Negatable, Network, PortRange};

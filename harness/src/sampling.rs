@@ -25,7 +25,7 @@ pub struct Options {
     pub backend: Backend,
     /// The bias to find, its power, and how often all samples together may fail although all is right.
     pub goal: Goal,
-    /// Is told how far counting is.
+    /// Progress counter shared by all labs.
     pub progress: Arc<Progress>,
 }
 
@@ -94,7 +94,7 @@ pub fn sample(
     Ok(())
 }
 
-/// Who sends to where, for packets that come to a cascade; or why nobody can.
+/// The sender and destination of packets that come to a cascade; or why there is none.
 fn aim(
     scenario: &Scenario,
     state: &Cluster,

@@ -29,7 +29,7 @@ pub(super) fn bound(cascade: &Cascade) -> f64 {
 pub(super) fn deviation(deviation: f64) -> String {
     let percent = deviation * 100.0;
     match percent.abs() {
-        // Beyond what a floating-point number of the share tells.
+        // Below the precision of a floating-point share.
         size if size < 1e-12 => "0".to_owned(),
         size if size < 1e-4 => format!("{percent:+.1e} %"),
         _ => format!("{percent:+.4} %"),

@@ -303,7 +303,7 @@ impl<'a> Fate<'a> {
 /// Connections that rules treat otherwise than others.
 #[derive(Serialize, JsonSchema)]
 struct Case<'a> {
-    /// One of them, by what tells it from the others: `from 10.0.0.1`.
+    /// One of them, by what distinguishes it from the others: `from 10.0.0.1`.
     example: &'a str,
     /// The number of the first rule that treats them otherwise.
     rule: Option<usize>,

@@ -116,7 +116,7 @@ pub fn judge(cascade: &Cascade, from: String, to: SocketAddr, tally: &Tally, goa
     Sample { from, to, sent: tally.sent, repeated: tally.repeated, arrivals, fit, shown, faults }
 }
 
-/// Flows that are lost, doubled, somewhere else or nobody's.
+/// Flows that are lost, doubled, delivered elsewhere or not attributed.
 fn accounts(cascade: &Cascade, tally: &Tally, elsewhere: &HashMap<String, u64>) -> Vec<String> {
     let sent = grouped(tally.sent);
     let mut faults = Vec::new();

@@ -9,7 +9,7 @@ use crate::iptables::Probability;
 use crate::walk::Share;
 
 /// What is wrong with the chances of steps, of so many different endpoints. Where an endpoint has several rules, and the others are right
-/// without one of them, that one is the stray, which is told elsewhere.
+/// without one of them, that one is the stray, which is another defect.
 pub(super) fn check(steps: &[Step], endpoints: usize) -> Vec<Defect> {
     if steps.len() > endpoints {
         let mut last_first: Vec<Step> = once(steps.iter().rev());

@@ -91,7 +91,7 @@ pub enum Kind {
     },
     /// Connections of some kind are treated otherwise than others.
     Conditional {
-        /// One of them, by what tells it from the others: `from 10.0.0.1`.
+        /// One of them, by what distinguishes it from the others: `from 10.0.0.1`.
         example: String,
         /// What becomes of them.
         fates: Vec<(Fate, Share)>,
@@ -471,7 +471,7 @@ fn five_digits(f: &mut fmt::Formatter<'_>, rules: usize, alike: usize, endpoint:
     }
     write!(f, "{have} five digits only, as kube-proxy up to 1.16 writes {what}: {endpoint} is {percent:+.4} % off")?;
     if alike > 0 {
-        write!(f, "; {alike} of them cannot be told from the one before")?;
+        write!(f, "; {alike} of them equal the one before")?;
     }
     Ok(())
 }

@@ -263,7 +263,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
             .map(|defect| defect.rule)
             .collect();
         if self.fallen.iter().any(|fallen| matches!(fallen.fate, Fate::Unknown(_))) {
-            // They may come back from where nobody can say what becomes of them.
+            // They may come back from a chain whose outcome is unknown.
             return;
         }
         let mut found = Vec::new();

@@ -70,7 +70,7 @@ impl fmt::Display for Fate {
 /// Connections that rules treat otherwise than those that the shares are of, because of something that is not chance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// One of them, by what tells it from the others: `from 10.0.0.1`.
+    /// One of them, by what distinguishes it from the others: `from 10.0.0.1`.
     pub example: String,
     /// The number of the first rule that treats them otherwise.
     pub rule: usize,

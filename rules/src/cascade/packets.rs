@@ -107,7 +107,7 @@ fn interface(bits: u128) -> Option<Interface> {
     Interface::new(std::str::from_utf8(&bytes[..end]).ok()?)
 }
 
-/// What tells a packet from another: `from 10.0.0.1`, `udp to 10.96.0.10:53`.
+/// What distinguishes a packet from another: `from 10.0.0.1`, `udp to 10.96.0.10:53`.
 pub(super) fn difference(packet: &Packet, main: &Packet) -> String {
     let mut words: Vec<String> = Vec::new();
     if packet.source != main.source {

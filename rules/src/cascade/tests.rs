@@ -188,12 +188,12 @@ fn many(count: u32, digits: usize) -> Cascade {
 #[case::two_are_alike(
     320,
     "rule 1: 302 probabilities have five digits only, as kube-proxy up to 1.16 writes them: 10.0.0.0:80 is +0.1600 % off; 1 of \
-     them cannot be told from the one before"
+     them equal the one before"
 )]
 #[case::most_are_alike(
     5000,
     "rule 2: 4971 probabilities have five digits only, as kube-proxy up to 1.16 writes them: 10.0.0.122:80 is +2.4689 % off; \
-     4388 of them cannot be told from the one before"
+     4388 of them equal the one before"
 )]
 fn five_digits_are_told_with_what_they_do(#[case] endpoints: u32, #[case] said: &str) {
     let defects: Vec<String> = many(endpoints, 5).defects.iter().map(ToString::to_string).collect();

@@ -106,7 +106,7 @@ fn changed(fact: Fact, expected: &str, found: &str) -> Difference {
     Difference::Changed { fact, expected: format!("`{expected}`"), found: format!("`{found}`") }
 }
 
-/// The endpoint that a difference says to be missing or unexpected: what its own rules say need not be told too.
+/// The endpoint that a difference says to be missing or unexpected: what its own rules say is not reported too.
 fn endpoint_told(difference: &Difference) -> Option<(Policy, String)> {
     match difference {
         Difference::Missing(Fact::Endpoint(policy, endpoint))
@@ -116,7 +116,7 @@ fn endpoint_told(difference: &Difference) -> Option<(Policy, String)> {
 }
 
 /// Which endpoints there are, and what they get. Another number of endpoints gives each another share: then, only those
-/// are told that get more or less than their fair one.
+/// are reported that get more or less than their fair one.
 fn endpoints(differences: &mut Vec<At>, policy: Policy, expected: &Group, found: &Group) {
     let (found, repeated) = found.once(expected);
     differences.extend(repeated.into_iter().map(|(endpoint, times, expected)| {

@@ -59,7 +59,7 @@ pub struct Comparison {
     pub others: Others,
 }
 
-/// The same for rules of a machine on which others write too: of iptables, what is known to be theirs is told apart; of
+/// The same for rules of a machine on which others write too: of iptables, what is known to be theirs is separate; of
 /// nftables, tables of other families than the expected ones are left out.
 pub fn compare_machines<R: Rules>(expected: &R, found: &R) -> Comparison {
     let own = expected.findings(found, Scope::Own);

@@ -9,7 +9,7 @@ use crate::chains::{FIVE_DIGITS, Policy, TEN_DIGITS, is_even};
 /// The line of the text that was read, where one is known.
 pub(super) type Line = Option<usize>;
 
-/// What a rule set says in terms of services, and what is left of it. `K` tells service ports apart.
+/// What a rule set says in terms of services, and what is left of it. `K` is the key of a service port.
 pub(super) trait Said<K: 'static> {
     /// What people call services.
     fn names(&self) -> &BTreeMap<K, String>;
@@ -27,7 +27,7 @@ pub(super) trait Said<K: 'static> {
     fn part(&self, subject: &Subject) -> Option<Cow<'_, Part>>;
 }
 
-/// A rule set in terms of services, and what is left of it. `K` tells service ports apart.
+/// A rule set in terms of services, and what is left of it. `K` is the key of a service port.
 #[derive(Debug)]
 pub(super) struct Model<K> {
     pub(super) services: BTreeMap<K, Service>,
@@ -75,7 +75,7 @@ impl<K: Ord> Model<K> {
 /// What rules say of a service port.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Service {
-    pub(super) facts: BTreeMap<Fact, Told>,
+    pub(super) facts: BTreeMap<Fact, Rules>,
     pub(super) groups: BTreeMap<Policy, Group>,
     /// The facts of every chain in the order of rules.
     pub(super) order: BTreeMap<String, Order>,
@@ -92,7 +92,7 @@ impl Service {
 
 /// The rules that say a fact.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Told {
+pub(super) struct Rules {
     /// Their texts, without what means nothing to a packet.
     pub(super) texts: Vec<String>,
     /// Where the first of them stands.

@@ -10,7 +10,7 @@ use crate::nftables::{
     Chain, Element, Key, LONGEST_COMMENT, Statement, Table, Verdict, base_of_comment, base_of_endpoint, comment_of_base,
 };
 
-/// What tells service ports apart: the part behind the prefix in the names of their chains.
+/// The key of a service port: the part behind the prefix in the names of their chains.
 pub(crate) type ServiceKey = String;
 
 /// What a chain is for, and its name behind the prefix. Other chains of kube-proxy's have no hash there.

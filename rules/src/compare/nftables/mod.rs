@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
                         for range in source_ranges(rule) {
                             self.model.tell(service.to_owned(), Fact::SourceRange(range), String::new(), line);
                         }
-                        // Its text is told by its ranges.
+                        // Its ranges have its text.
                         self.tell(service, chain, fact, (refusal_without_ranges(rule, &text), line));
                     } else {
                         self.tell(service, chain, fact, (text, line));

@@ -32,7 +32,7 @@ pub struct Context {
     /// How often this one judgement may fail although all is right. Of a run's rate it is the share of one test: see
     /// [`FalseAlarmRate::shared_by`].
     pub rate: FalseAlarmRate,
-    /// What a count that was looked at on the way had to find, at the same rate; `None` where the number of flows was fixed.
+    /// What a count with interim looks had to find, at the same rate; `None` where the number of flows was fixed.
     pub looked: Option<Goal>,
 }
 

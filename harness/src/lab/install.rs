@@ -9,7 +9,7 @@ use super::{installed, nfacct, programs};
 use crate::documents::Document;
 use crate::text::shortened;
 
-/// Installs documents, each in place of what stands in its tables, several at the same time and while `meanwhile` runs; those of
+/// Installs documents, each replacing the content of its tables, several at the same time and while `meanwhile` runs; those of
 /// one namespace one after the other, as they come.
 /// Returns what `meanwhile` returns.
 ///

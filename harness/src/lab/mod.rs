@@ -56,7 +56,7 @@ pub struct Lab {
     topology: Topology,
     namespaces: Vec<Namespace>,
     backend: Backend,
-    /// Those of the documents that stand now whose rules remember clients.
+    /// The installed documents whose rules remember clients.
     remembering: Vec<Document>,
     runtime: Runtime,
     cpu: usize,
@@ -136,7 +136,7 @@ impl Lab {
         generate_for_lab(scenario, state, self.backend)
     }
 
-    /// Installs documents, each in place of what stands in its tables.
+    /// Installs documents, each replacing the content of its tables.
     ///
     /// # Errors
     ///

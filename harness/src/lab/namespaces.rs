@@ -20,7 +20,7 @@ impl Env for PrivateRun {
         PathBuf::from(NAMESPACES)
     }
 
-    /// The directory stands already, and its mount is private to the lab: nothing is shared with the host.
+    /// The directory exists already, and its mount is private to the lab: nothing is shared with the host.
     fn init(&self) -> netns_rs::Result<()> {
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Namespace {
         self.inner.run(|_| function()).map_err(|source| LabError::Namespace { netns: self.name.clone(), source })
     }
 
-    /// The file descriptor that stands for it in netlink messages.
+    /// The file descriptor that identifies it in netlink messages.
     pub(super) fn fd(&self) -> std::os::fd::RawFd {
         use std::os::fd::AsRawFd;
         self.inner.file().as_raw_fd()

@@ -30,7 +30,7 @@ pub(crate) struct Socket(OwnedFd);
 pub(crate) struct Message {
     pub(crate) kind: u16,
     pub(crate) family: u8,
-    /// What stands in the place of `nfgenmsg`: in an error's message, its number.
+    /// The header in place of `nfgenmsg`: in an error message, its number.
     error: i32,
     attributes: Vec<u8>,
 }

@@ -58,7 +58,7 @@ impl Netlink {
         self.add(operation, message, 0).await
     }
 
-    /// Adds a request that creates something or replaces what stands there.
+    /// Adds a request that creates something or replaces what exists.
     pub(super) async fn replace(&mut self, operation: String, message: RouteNetlinkMessage) -> Result<(), LabError> {
         self.add(operation, message, NLM_F_CREATE | NLM_F_REPLACE).await
     }

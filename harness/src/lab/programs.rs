@@ -46,7 +46,7 @@ fn located(program: &str) -> Result<PathBuf, LabError> {
 const MACHINE: [std::ops::Range<usize>; 2] = [4..6, 18..20];
 const ELF_HEADER: usize = 20;
 
-/// Whether the kernel executes a file. A shell takes what the kernel refuses as a script, and does whatever stands in it.
+/// Whether the kernel executes a file. A shell would run a file that the kernel rejects as a script.
 ///
 /// # Errors
 ///

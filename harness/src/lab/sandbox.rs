@@ -11,7 +11,7 @@ use nix::unistd::{getegid, geteuid};
 
 use super::LabError;
 
-/// Where named network namespaces stand; inside of the private `/run`.
+/// The folder of named network namespaces, inside the private `/run`.
 pub(super) const NAMESPACES: &str = "/run/netns";
 
 /// Gives the process the privileges that a lab needs, by a user namespace where it is not root already, and as many open

@@ -115,8 +115,8 @@ impl Translations {
     /// The destinations where rules and receivers disagree about how many flows there were. Rules count a flow each time that
     /// it is sent, so they may have more where some were repeated, in all by as many as were.
     ///
-    /// What comes out where no rule leads to was not translated, and what rules lead to where nothing comes out was translated
-    /// once more: neither is compared. Nor are destinations that rules with several have sent flows to as well.
+    /// Destinations that no rule translates to, and destinations of rules that received nothing (translated once more), are not
+    /// compared. Nor are destinations that rules with several have sent flows to as well.
     pub(super) fn disagreements(&self, tally: &Tally) -> Vec<Disagreement> {
         let counted = self.exact.iter().filter(|(at, _)| self.counts_for(at));
         let each = counted.filter_map(|(at, translated)| {

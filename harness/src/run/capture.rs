@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-/// What stands for the folder above, and for the root.
+/// The names for the parent folder and for the root.
 const UP: &str = "_up";
 const ROOT: &str = "_root";
 

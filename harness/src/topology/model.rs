@@ -28,7 +28,7 @@ pub const ETH0: u32 = 2;
 /// The underlay's index.
 pub const UNDERLAY: NetnsId = 0;
 
-/// What a namespace stands for.
+/// The role of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The network between the nodes.
@@ -48,7 +48,7 @@ pub enum Role {
 pub struct Netns {
     /// `underlay`, `node/worker`, `pod/nginx` (`pod/other/nginx` outside of the namespace `default`), `host/outside`.
     pub name: String,
-    /// What it stands for.
+    /// Its role.
     pub role: Role,
     /// Interfaces in the order of their creation, the loopback left out.
     pub interfaces: Vec<Interface>,
@@ -362,7 +362,7 @@ impl Netns {
         matches!(self.role, Role::Underlay | Role::Node | Role::RoutingPod)
     }
 
-    /// The indices of interfaces that have a link when all is up: veths, and bridges with ports. Ports stand before their
+    /// The indices of interfaces that have a link when all is up: veths, and bridges with ports. Ports come before their
     /// bridge, which has its link from them.
     pub fn linked(&self) -> Vec<u32> {
         let has_ports = |index| self.interfaces.iter().any(|port| port.bridge == Some(index));

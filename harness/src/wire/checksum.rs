@@ -12,7 +12,7 @@ use super::{decode::vxlan_header, sctp};
 pub(super) struct ChecksumError {
     /// Whose: `IPv4`, `TCP`, `UDP`, `SCTP`, `ICMP`, `ICMPv6`.
     pub(super) layer: &'static str,
-    /// As it stands in the packet; 32 bits in SCTP, 16 elsewhere.
+    /// As in the packet; 32 bits in SCTP, 16 elsewhere.
     pub(super) found: u32,
     /// As it should be.
     pub(super) expected: u32,
@@ -99,7 +99,7 @@ fn check_sctp(bytes: &[u8], found: &mut Vec<ChecksumError>) {
 /// Compares the Internet checksum at an even offset with that of the rest of the bytes.
 fn check(layer: &'static str, sum: Sum16BitWords, bytes: &[u8], at: usize, found: &mut Vec<ChecksumError>) {
     let expected = sum.add_slice(&bytes[..at]).add_slice(&bytes[at + 2..]).ones_complement().to_be();
-    // RFC 768: a UDP checksum that comes out as 0 is sent as all ones.
+    // RFC 768: a computed UDP checksum of 0 is sent as all ones.
     let expected = if layer == "UDP" && expected == 0 { 0xffff } else { expected };
     compare(layer, u16::from_be_bytes([bytes[at], bytes[at + 1]]), expected, found);
 }

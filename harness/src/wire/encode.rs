@@ -20,7 +20,7 @@ pub enum EncodeError {
     /// The content does not fit the headers' length fields.
     #[error("packet too long: {0}")]
     TooLong(String),
-    /// The value stands for more than it holds: a fragment, an unknown protocol, a nested packet that was not read.
+    /// The value is incomplete: a fragment, an unknown protocol, a nested packet that was not read.
     #[error("the packet's content is not known, so it cannot be written")]
     Incomplete,
 }
@@ -113,7 +113,7 @@ fn tcp_header(tcp: &Tcp) -> Result<TcpHeader, EncodeError> {
     Ok(header)
 }
 
-/// The options in Linux' order, so that the timestamps stand at the same place as in a real SYN.
+/// The options in Linux' order, so that the timestamps have the same offset as in a real SYN.
 fn option_elements(options: &TcpOptions) -> Vec<TcpOptionElement> {
     let size = options.maximum_segment_size.map(TcpOptionElement::MaximumSegmentSize);
     let selective = options.selective_acknowledgments.then_some(TcpOptionElement::SelectiveAcknowledgementPermitted);

@@ -4,7 +4,7 @@ use super::{Chunk, Init, Sctp};
 
 /// Ports, verification tag, checksum.
 pub(super) const HEADER: usize = 12;
-/// Where the checksum stands.
+/// The place of the checksum.
 pub(super) const CHECKSUM: std::ops::Range<usize> = 8..12;
 
 const INIT: u8 = 1;
@@ -72,7 +72,7 @@ fn write_init(bytes: &mut Vec<u8>, kind: u8, init: &Init, parameters: &[u8]) {
     bytes.extend(parameters);
 }
 
-/// The checksum as it stands on the wire: CRC32c over the packet with the checksum's bytes as zero, stored with its
+/// The checksum as on the wire: CRC32c over the packet with the checksum's bytes as zero, stored with its
 /// least significant byte first (RFC 9260, appendix A). The packet holds at least a common header.
 pub(super) fn checksum(packet: &[u8]) -> [u8; 4] {
     let crc = crc32c::crc32c(&packet[..CHECKSUM.start]);

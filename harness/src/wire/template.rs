@@ -153,7 +153,7 @@ fn blank(to: SocketAddr, protocol: Protocol) -> Packet {
     probe(&flow, Tag::ZERO)
 }
 
-/// Where the Internet checksum stands in the transport header; SCTP has none.
+/// The offset of the Internet checksum in the transport header; SCTP has none.
 const fn checksum_at(protocol: Protocol) -> Option<usize> {
     match protocol {
         Protocol::Tcp => Some(16),
@@ -162,7 +162,7 @@ const fn checksum_at(protocol: Protocol) -> Option<usize> {
     }
 }
 
-/// Where the tag's key and rest stand in the transport header.
+/// The offsets of the tag's key and rest in the transport header.
 const fn tag_at(protocol: Protocol) -> [usize; 2] {
     match protocol {
         Protocol::Tcp => [4, 28],

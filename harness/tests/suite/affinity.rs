@@ -48,7 +48,7 @@ fn probes(scenario: &Scenario) -> Vec<Probe> {
     steps.filter_map(|step| if let Step::Probe(probe, _) = step { Some(*probe.clone()) } else { None }).collect()
 }
 
-/// One flow of every client: where each came out.
+/// One flow of every client: the endpoint of each.
 fn endpoints(prober: &mut Prober<'_>, probes: &[Probe]) -> Vec<SocketAddr> {
     let flows = prober.send_together(probes).unwrap_or_else(|error| panic!("{error}"));
     let reached = flows.into_iter().map(|flow| match flow.outcome {

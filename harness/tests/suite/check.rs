@@ -1,4 +1,4 @@
-//! `svclab check -v`: what kube-proxy ignores of a scenario's objects, and where they stand.
+//! `svclab check -v`: what kube-proxy ignores of a scenario's objects, and their places.
 
 use std::fs;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn what_is_ignored_is_told_with_its_place() {
     assert_eq!(check(&[]), "1 scenario with 1 test, no errors\n");
 }
 
-/// However it is named, a scenario is checked once; a link to the folder that it is in is no way round in circles.
+/// However it is named, a scenario is checked once; a link to the folder that it is in causes no loop.
 #[test]
 fn a_scenario_is_found_once() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("found-once");

@@ -1,4 +1,4 @@
-//! How commands end: exit codes, and what is said on the way.
+//! Exit codes and messages of commands.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;

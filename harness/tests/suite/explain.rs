@@ -1,4 +1,4 @@
-//! `svclab explain`: the path of one packet, as a page, as values, as a flowchart and as a picture; and beside the kernel's own.
+//! `svclab explain`: the path of one packet, as a page, as values, as a flowchart and as a picture; and compared with the kernel's.
 
 use std::path::Path;
 use std::process::Command;
@@ -36,7 +36,7 @@ fn a_service_in_nftables_mode() {
     insta::assert_snapshot!("nftables_mermaid", mermaid(&explanation));
 }
 
-/// A node port: masquerade on the way there, both translations undone on the way back.
+/// A node port: masquerade in the original direction, both translations undone in the reply direction.
 #[test]
 fn a_node_port() {
     let aim = aim("host/outside", "nodeport/web:80@worker2");
@@ -75,7 +75,7 @@ fn the_end_is_told(
     let path = &explanation.paths[0];
     assert_eq!(path.verdict, verdict, "{path:?}");
     assert!(path.outcome.contains(words), "{path:?}");
-    let last = path.original.last().expect("a hook on the way");
+    let last = path.original.last().expect("a hook on the path");
     assert!(last.next.contains(words), "{last:?}");
 }
 

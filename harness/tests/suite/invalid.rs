@@ -1,6 +1,6 @@
 //! Scenarios with mistakes, each with the message that a user sees.
 //!
-//! The messages stand beside the scenarios. After a change that is meant, write them again with
+//! The messages are next to the scenarios. After an intended change, update them with
 //! `INSTA_UPDATE=always cargo test -p svclab --test suite invalid` and read the difference.
 
 use std::path::{Path, PathBuf};

@@ -155,7 +155,7 @@ fn an_interrupted_run_says_so() {
     let temporary = temporary_folder(&value);
     let before = Host::look();
     let mut run = start(&value, &temporary);
-    // The handler stands as soon as the first program is started to install rules.
+    // The handler is installed when the first program is started to install rules.
     let begin = Instant::now();
     while processes(&value).len() < 2 && begin.elapsed() < Duration::from_secs(20) {
         thread::yield_now();

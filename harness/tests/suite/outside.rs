@@ -199,7 +199,7 @@ fn planted_links_are_not_followed() {
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// A folder `secret` with a file, and a repository beside it with a scenario below.
+/// A folder `secret` with a file, and a repository next to it with a scenario below.
 fn repository(name: &str) -> PathBuf {
     let folder = folder(name);
     for path in ["secret", "repository/.git", "repository/scenarios", "repository/objects"] {

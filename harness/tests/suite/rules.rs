@@ -57,7 +57,7 @@ fn stderr(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).expect("UTF-8")
 }
 
-/// A cluster of the recordings, under the configuration that stands beside it.
+/// A cluster of the recordings, under the configuration next to it.
 fn recorded(cluster: &Path, version: &str, mode: &str) -> Cluster {
     let text = std::fs::read_to_string(cluster).expect("a cluster");
     let documents = serde_yaml::Deserializer::from_str(&text);
@@ -175,7 +175,7 @@ fn a_recording_is_no_difference(#[case] mode: &str, #[case] name: &str, #[case] 
     assert_eq!(diff(&options, &text).status.code(), Some(0));
 }
 
-/// What an administrator writes beside kube-proxy's tables is counted; what is missing is missing in the file.
+/// Rules that an administrator adds to kube-proxy's are counted; what is missing is missing in the file.
 #[test]
 fn differences_of_nftables_are_told_in_words_of_services_too() {
     let options = [SEED, "--quiet", "--mode", "nftables", "--version", "1.33"];

@@ -14,7 +14,7 @@ use svclab_rules::cluster::Family;
 use svclab_rules::compare::compare;
 use svclab_rules::iptables::{Policy, RuleSet, TableName, generate, parse, print};
 
-/// Stands between what was saved of one document and of the next.
+/// The separator between the saved rules of two documents.
 const NEXT: &str = "# next document";
 
 #[rstest]

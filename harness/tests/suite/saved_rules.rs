@@ -89,7 +89,7 @@ fn the_same_rules_are_written_for_what_is_assumed(
     }
 }
 
-/// What no scenario can be made of is refused with its place and the way out.
+/// Input that no scenario can be inferred from is an error with its place and the fix.
 #[rstest]
 #[case::no_service(
     "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n",

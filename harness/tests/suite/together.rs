@@ -40,7 +40,7 @@ fn as_alone(
 }
 
 /// The probes before the first change, each several times, with what is expected of outcome and answer. One of the flows that
-/// a scenario counts must come out where they may come out, too.
+/// a scenario counts must be delivered where they may be delivered, too.
 fn first_steps(scenario: &Scenario) -> Vec<(Probe, Expectation)> {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps).map_while(|step| match step {
         Step::Probe(probe, expectation) => Some((probe, expectation)),

@@ -44,7 +44,7 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("hairpin/bridge-hairpin-off.yaml", Network, "no hairpin mode"),
     ("masquerade/cni-egress.yaml", Rules, "delivered with another source"),
     ("masquerade/cni-egress.yaml", Rules, "has no local endpoints"),
-    // klipper-lb's pods stand between a service and its clients, which no promise knows of.
+    // klipper-lb's pods are between a service and its clients, which no promise covers.
     ("seeds/002-k3s-klipper-lb.yaml", Rules, "delivered with its source kept"),
     ("seeds/002-k3s-klipper-lb.yaml", Rules, "delivered with another source"),
     ("sysctls/ip-forward.yaml", Network, "the machine does not forward"),

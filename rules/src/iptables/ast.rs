@@ -1,10 +1,9 @@
 //! Rule sets as values: tables, chains, rules.
 
-use std::fmt;
-
 use smallvec::SmallVec;
 
 use super::matches::Match;
+use super::table_name::TableName;
 use super::targets::Target;
 use super::values::{ChainName, Negatable, Network};
 use crate::cluster::{Family, ProtocolNumber};
@@ -48,53 +47,6 @@ impl RuleSet {
     pub fn rules(&self, table: TableName, chain: &str) -> &[Rule] {
         let chain = self.table(table).and_then(|table| table.chain(chain));
         chain.map(|chain| chain.rules.as_slice()).unwrap_or_default()
-    }
-}
-
-/// A table of the kernel, in the order in which `iptables-nft-save` prints them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum TableName {
-    /// `mangle`.
-    Mangle,
-    /// `security`.
-    Security,
-    /// `raw`.
-    Raw,
-    /// `filter`.
-    Filter,
-    /// `nat`.
-    Nat,
-}
-
-impl TableName {
-    /// All tables.
-    pub const ALL: [Self; 5] = [Self::Mangle, Self::Security, Self::Raw, Self::Filter, Self::Nat];
-
-    /// The name in rule text.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Mangle => "mangle",
-            Self::Security => "security",
-            Self::Raw => "raw",
-            Self::Filter => "filter",
-            Self::Nat => "nat",
-        }
-    }
-
-    /// The chains that the kernel enters, in hook order.
-    pub fn builtin_chains(self) -> &'static [&'static str] {
-        match self {
-            Self::Mangle => &["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"],
-            Self::Security | Self::Filter => &["INPUT", "FORWARD", "OUTPUT"],
-            Self::Raw => &["PREROUTING", "OUTPUT"],
-            Self::Nat => &["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"],
-        }
-    }
-}
-
-impl fmt::Display for TableName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

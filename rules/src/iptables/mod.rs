@@ -12,11 +12,12 @@ mod matches;
 mod merge;
 mod parse;
 mod print;
+mod table_name;
 mod targets;
 mod text;
 mod values;
 
-pub use ast::{Chain, Counters, Matches, Policy, Rule, RuleSet, Table, TableName};
+pub use ast::{Chain, Counters, Matches, Policy, Rule, RuleSet, Table};
 pub use chain_name::ChainHash;
 pub use generate::generate;
 pub use matches::{
@@ -28,5 +29,6 @@ pub use parse::{
     LONGEST_LINE, Listing, ParseError, Parsed, SourceLines, parse, parse_either_family, parse_listing, parse_rule,
 };
 pub use print::{print, print_rule};
+pub use table_name::TableName;
 pub use targets::{Nat, RejectWith, Target};
 pub use values::{ChainName, Masked, Negatable, Network, PortRange};

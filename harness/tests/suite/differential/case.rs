@@ -24,7 +24,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// The case that a seed and a number stand for.
+    /// The case of a seed and a number.
     pub(crate) fn of(seed: u64, number: usize, flows: usize) -> Self {
         let mut dice = Dice::of(seed, number as u64);
         let mut scenario = cluster::cluster(&mut dice, &format!("seed {seed}, cluster {number}"));
@@ -50,9 +50,9 @@ impl Case {
             (true, false, true) => "mutated",
             (true, true, true) => "mutated with rules of others",
             (false, false, false) => "nftables",
-            (false, true, false) => "nftables beside rules of others",
+            (false, true, false) => "nftables with other rules",
             (false, false, true) => "nftables mutated",
-            (false, true, true) => "nftables mutated beside rules of others",
+            (false, true, true) => "nftables mutated, with other rules",
         };
         Self { scenario, mistakes, probes, backend, kind }
     }

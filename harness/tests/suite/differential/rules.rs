@@ -9,7 +9,7 @@ use svclab_rules::iptables::{parse, print};
 
 use super::dice::Dice;
 
-/// What rules can speak of.
+/// Addresses, ports and interfaces that rules may match.
 pub(crate) struct Vocabulary<'a> {
     pub(crate) family: Family,
     /// Addresses of the family that flows go to and come from.
@@ -43,7 +43,7 @@ pub(crate) fn foreign(dice: &mut Dice, words: &Vocabulary<'_>) -> String {
     sound(&text, words.family)
 }
 
-/// The same without those rules that no kernel takes where they stand.
+/// The same without rules that no kernel accepts in their place.
 fn sound(text: &str, family: Family) -> String {
     let mut rules = parse(text, family).unwrap_or_else(|errors| panic!("{errors:?}\n{text}")).rules;
     while let Err(errors) = Program::compile(&rules) {
@@ -314,7 +314,7 @@ fn reject(dice: &mut Dice, family: Family, protocol: &str) -> String {
     }
 }
 
-/// A target of the table `nat` for a chain; chains of others get any, and lose it where it cannot stand.
+/// A target of the table `nat` for a chain; other chains get any, and lose it where it is not valid.
 fn translation(dice: &mut Dice, words: &Vocabulary<'_>, chain: &str, with_port: bool) -> String {
     let address = *dice.pick(&words.addresses);
     let port = *dice.pick(words.ports);

@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use super::super::ast::{Chain, Rule, RuleSet, TableName};
+use super::super::ast::{Chain, Rule, RuleSet};
 use super::super::matches::{Match, States};
+use super::super::table_name::TableName;
 use super::super::targets::Target;
 use super::super::values::{Masked, Negatable, Network};
 use super::Generator;

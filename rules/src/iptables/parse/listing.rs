@@ -7,8 +7,9 @@
 
 mod unfold;
 
-use super::super::ast::{Chain, Policy, Rule, RuleSet, TableName};
+use super::super::ast::{Chain, Policy, Rule, RuleSet};
 use super::super::matches::{Match, Other, Probability, Statistic, parse_listed};
+use super::super::table_name::TableName;
 use super::super::targets::{Listed, Nat, Target};
 use super::super::text::values;
 use super::super::values::Negatable;

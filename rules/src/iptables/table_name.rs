@@ -1,0 +1,50 @@
+//! Tables of the kernel.
+
+use std::fmt;
+
+/// A table of the kernel, in the order in which `iptables-nft-save` prints them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TableName {
+    /// `mangle`.
+    Mangle,
+    /// `security`.
+    Security,
+    /// `raw`.
+    Raw,
+    /// `filter`.
+    Filter,
+    /// `nat`.
+    Nat,
+}
+
+impl TableName {
+    /// All tables.
+    pub const ALL: [Self; 5] = [Self::Mangle, Self::Security, Self::Raw, Self::Filter, Self::Nat];
+
+    /// The name in rule text.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mangle => "mangle",
+            Self::Security => "security",
+            Self::Raw => "raw",
+            Self::Filter => "filter",
+            Self::Nat => "nat",
+        }
+    }
+
+    /// The chains that the kernel enters, in hook order.
+    pub fn builtin_chains(self) -> &'static [&'static str] {
+        match self {
+            Self::Mangle => &["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"],
+            Self::Security | Self::Filter => &["INPUT", "FORWARD", "OUTPUT"],
+            Self::Raw => &["PREROUTING", "OUTPUT"],
+            Self::Nat => &["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"],
+        }
+    }
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,7 +1,7 @@
 //! What this machine has and lacks for running labs, with fixes.
 //!
 //! [`examine`] tries things rather than deriving them from version numbers: it becomes privileged as a run does, builds
-//! throw-away labs, installs rules in them and sends packets. [`render`] shows the result to people.
+//! throw-away labs, installs rules in them and sends packets. [`render()`] shows the result to people.
 
 mod kernel;
 mod limits;

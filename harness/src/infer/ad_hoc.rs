@@ -45,7 +45,7 @@ pub struct AdHocScenario {
 /// The file name of an [`AdHocProbe`] in errors.
 const ARGUMENTS: &str = "the command line";
 
-/// Reads a scenario as [`load`](super::load) does, or makes one of plain objects as [`from_objects`](super::from_objects), and what a probe in its
+/// Reads a scenario as [`load`](crate::scenario::load) does, or makes one of plain objects as [`from_objects`](super::from_objects), and what a probe in its
 /// words means in it.
 ///
 /// # Errors

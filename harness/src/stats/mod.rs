@@ -2,7 +2,7 @@
 //!
 //! Every statement has a false-alarm rate that is kept at any number of flows, not only in the limit:
 //!
-//! - each endpoint's count is held against its share by an exact binomial test ([`fit`]);
+//! - each endpoint's count is held against its share by an exact binomial test ([`fit()`]);
 //! - all counts together are held against all shares by an exact multinomial test where the outcomes can be
 //!   enumerated, and else by a likelihood ratio whose chance has a proven bound ([`Global`]);
 //! - half of the false-alarm rate goes to the endpoints, shared out evenly (Bonferroni), and half to the whole.
@@ -11,7 +11,7 @@
 //! are clear, at the same rates ([`conclude`]). Whether flows depend on each other or on their source port is another
 //! question, with another test ([`Contingency::independence`]).
 //!
-//! The familiar [`chi_square`] is there to be shown. It decides nothing: at a rate of 1e-6 its approximation is off by
+//! The familiar [`chi_square()`] is there to be shown. It decides nothing: at a rate of 1e-6 its approximation is off by
 //! orders of magnitude where fewer than some hundred flows are expected.
 //!
 //! ```

@@ -17,7 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Where millions of flows are sent, a [`Template`] is patched instead of encoded, and [`peek`] reads what counting
+//! Where millions of flows are sent, a [`Template`] is patched instead of encoded, and [`peek()`] reads what counting
 //! needs without a full decode. Both work without allocation.
 //!
 //! Bytes from outside never panic: whatever cannot be read is a [`DecodeError`], or a packet that says how far it goes.

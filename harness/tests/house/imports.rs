@@ -71,7 +71,7 @@ pub(crate) fn leaves(tree: &UseTree, path: &mut Vec<String>, leaf: &mut impl FnM
         UseTree::Group(group) => group.items.iter().for_each(|tree| leaves(tree, path, leaf)),
         UseTree::Name(name) => {
             let name = name.ident.to_string();
-            leaf(&[path.as_slice(), &[name.clone()]].concat(), name);
+            leaf(&[path.as_slice(), std::slice::from_ref(&name)].concat(), name);
         }
         UseTree::Rename(name) => leaf(&[path.as_slice(), &[name.ident.to_string()]].concat(), name.rename.to_string()),
         UseTree::Glob(_) => {}

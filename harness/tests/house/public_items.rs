@@ -35,7 +35,7 @@ fn listing(modules: &[Module]) -> String {
                 item => {
                     if let Some(name) = name_of(item) {
                         api.list(
-                            &[module.path.as_slice(), &[name.clone()]].concat(),
+                            &[module.path.as_slice(), std::slice::from_ref(&name)].concat(),
                             &joined(&public, &name),
                             &mut lines,
                         );

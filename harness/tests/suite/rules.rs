@@ -291,7 +291,7 @@ fn differences_of_other_rules_are_not_listed_as_no_difference() {
 fn what_is_no_rules_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
     let output = diff(&[SEED, "--quiet"], text);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
-    let printed = unwrapped(&stderr(&output));
+    let printed = unwrapped(stderr(&output));
     assert!(printed.contains(message) && printed.contains(place) && printed.contains("help: "), "{}", stderr(&output));
 }
 
@@ -303,7 +303,7 @@ fn what_is_no_rules_is_refused(#[case] text: &str, #[case] message: &str, #[case
 fn what_is_no_rules_of_nftables_is_refused(#[case] text: &str, #[case] message: &str, #[case] place: &str) {
     let output = diff(&[SEED, "--quiet", "--mode", "nftables", "--version", "1.33"], text);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
-    let printed = unwrapped(&stderr(&output));
+    let printed = unwrapped(stderr(&output));
     assert!(printed.contains(message) && printed.contains(place) && printed.contains("help: "), "{}", stderr(&output));
 }
 

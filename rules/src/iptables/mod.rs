@@ -1,7 +1,7 @@
 //! iptables: kube-proxy's rules in `iptables` mode, and rule text in general.
 //!
-//! [`generate`] makes a node's rules out of a cluster, [`print()`] writes them as `iptables-save` does, [`parse`] reads
-//! such text back and [`parse_listing`] the output of `iptables -L`, [`merge`] adds other rules to the generated ones,
+//! [`generate()`] makes a node's rules out of a cluster, [`print()`] writes them as `iptables-save` does, [`parse()`] reads
+//! such text back and [`parse_listing`] the output of `iptables -L`, [`merge()`] adds other rules to the generated ones,
 //! [`evaluate`] evaluates them for packets.
 
 mod ast;

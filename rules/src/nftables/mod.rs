@@ -1,6 +1,6 @@
 //! nftables: kube-proxy's rules in `nftables` mode.
 //!
-//! [`generate`] makes a node's table of one family out of a cluster, [`print()`] writes it as `nft list ruleset` does,
+//! [`generate()`] makes a node's table of one family out of a cluster, [`print()`] writes it as `nft list ruleset` does,
 //! which `nft -f` loads as it is. [`parse()`] reads tables back from that text, or from the JSON of `nft -j list ruleset`.
 //! [`print_sync`] is for a namespace that may have the table of an earlier sync. [`evaluate`] evaluates tables for a packet.
 //!

@@ -2,7 +2,7 @@
 //! serve them.
 //!
 //! [`service_ports`] joins services with their slices; [`ServicePortView::select`] decides which of the endpoints
-//! traffic goes to, by traffic policy, topology hints and conditions. [`notes`] lists the objects that have no effect on rules.
+//! traffic goes to, by traffic policy, topology hints and conditions. [`notes()`] lists the objects that have no effect on rules.
 
 mod endpoints;
 mod hints;

@@ -97,8 +97,11 @@ pub(super) fn copies_of(chain: &Chain, family: Family) -> Vec<Copies> {
     all
 }
 
-/// What hardly any two rules of a chain have in common.
-fn key(rule: &Rule) -> (Option<&str>, [Option<&Negatable<Network>>; 2], Option<Frontend>) {
+/// The chain that a rule jumps to, its source and destination, and its frontend.
+type CopyKey<'r> = (Option<&'r str>, [Option<&'r Negatable<Network>>; 2], Option<Frontend>);
+
+/// A part of a rule that is rarely equal in two rules of a chain.
+fn key(rule: &Rule) -> CopyKey<'_> {
     (rule.next_chain().map(|next| &**next), [rule.source.as_ref(), rule.destination.as_ref()], frontend(rule))
 }
 

@@ -67,7 +67,7 @@ impl<'a> Table<'a> {
         let dynamic = self.sets.get(list).and_then(|set| set.dynamic);
         let seconds = dynamic.map(|dynamic| dynamic.timeout).filter(|timeout| *timeout > 0);
         let key = Key { destination: side == Side::Destination, mask: None };
-        NAMING.is_endpoint(endpoint).then(|| Recall { list, key, seconds, is_plain: rule.conditions.len() == 1 })
+        NAMING.is_endpoint(endpoint).then_some(Recall { list, key, seconds, is_plain: rule.conditions.len() == 1 })
     }
 
     fn leads(&self, rule: &'a Rule, number: usize) -> Vec<Lead<'a>> {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Condition, Extension, Match, Parsed};
+use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::iptables::Negatable;
 use crate::iptables::text::{KeptOption, Options, Printer};
 use crate::walk::{Edges, Environment, Held, Interface, Packet};
@@ -100,7 +100,7 @@ fn parse(options: &Options<'_>) -> Parsed {
 }
 
 /// `ADDRTYPE match src-type !LOCAL dst-type LOCAL`.
-fn parse_listed(words: &[&str], negated: bool) -> Option<(Match, usize)> {
+fn parse_listed(words: &[&str], negated: bool) -> Listed {
     let words = words.strip_prefix(&["ADDRTYPE", "match"]).filter(|_| !negated)?;
     let mut found = AddressType::default();
     let mut taken = 0;

@@ -1,6 +1,6 @@
 //! `conntrack`, and the older `state`: the connection tracking state of the packet.
 
-use super::{Condition, Extension, Match, Parsed};
+use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::cluster::{Family, ProtocolNumber};
 use crate::iptables::text::{KeptOption, Options, Printer, values};
 use crate::iptables::{Negatable, PortRange};
@@ -102,7 +102,7 @@ fn states(text: &str) -> Option<States> {
 }
 
 /// `ctstate RELATED,ESTABLISHED`.
-fn parse_listed(name: &str, old_name: bool, words: &[&str], negated: bool) -> Option<(Match, usize)> {
+fn parse_listed(name: &str, old_name: bool, words: &[&str], negated: bool) -> Listed {
     let [word, value, ..] = words else { return None };
     let value = states(value).filter(|_| *word == name)?;
     Some((Match::State { old_name, states: Negatable { negated, value } }, 2))

@@ -125,6 +125,9 @@ pub(super) enum Condition {
 /// A match, or nothing where its options are not modelled.
 type Parsed = Result<Option<Match>, Fault>;
 
+/// A match of a listing, and the number of words that were read; nothing where these words are not its.
+type Listed = Option<(Match, usize)>;
+
 /// How an extension is read.
 #[derive(Debug)]
 pub(super) struct Extension {
@@ -135,8 +138,7 @@ pub(super) struct Extension {
     /// Reads these options.
     parse: fn(&Options<'_>) -> Parsed,
     /// Reads what `iptables -L` prints for it at the start of some words (one at least), behind a `!` if the flag is set.
-    /// Returns the match and the number of words that were read.
-    parse_listed: fn(&[&str], bool) -> Option<(Match, usize)>,
+    parse_listed: fn(&[&str], bool) -> Listed,
 }
 
 /// All extensions that are modelled, the frequent ones first.
@@ -178,7 +180,7 @@ impl Extension {
 
 /// Reads what `iptables -L` prints for a match, word for word as the `print` functions of its extensions write it. Returns the
 /// match and the number of words that were read.
-pub(super) fn parse_listed(words: &[&str]) -> Option<(Match, usize)> {
+pub(super) fn parse_listed(words: &[&str]) -> Listed {
     let (negated, rest) = listed_negation(words);
     let before = usize::from(negated);
     let read = |extension: &Extension| (extension.parse_listed)(rest, negated);

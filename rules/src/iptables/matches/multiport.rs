@@ -1,6 +1,6 @@
 //! `multiport`: several ports in one rule.
 
-use super::{Extension, Match, Parsed};
+use super::{Extension, Listed, Match, Parsed};
 use crate::iptables::text::{Options, Printer, values};
 use crate::iptables::{Negatable, PortRange};
 use crate::walk::{Edges, Transport};
@@ -52,7 +52,7 @@ fn list(text: &str) -> Option<Vec<PortRange>> {
 }
 
 /// `multiport dports 80,8000:8080`, `multiport sports !53`.
-fn parse_listed(words: &[&str], negated: bool) -> Option<(Match, usize)> {
+fn parse_listed(words: &[&str], negated: bool) -> Listed {
     let ["multiport", side, ports, ..] = words else { return None };
     let side = match *side {
         "sports" => Side::Source,

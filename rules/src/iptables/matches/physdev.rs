@@ -1,6 +1,6 @@
 //! `physdev`: ports of a bridge.
 
-use super::{Condition, Extension, Match, Parsed, field};
+use super::{Condition, Extension, Listed, Match, Parsed, field};
 use crate::iptables::Negatable;
 use crate::iptables::text::{Options, Printer};
 use crate::walk::{Interface, Packet};
@@ -60,7 +60,7 @@ fn parse(options: &Options<'_>) -> Parsed {
 }
 
 /// `PHYSDEV match --physdev-is-in`, `PHYSDEV match ! --physdev-in veth0`.
-fn parse_listed(words: &[&str], negated: bool) -> Option<(Match, usize)> {
+fn parse_listed(words: &[&str], negated: bool) -> Listed {
     let words = words.strip_prefix(&["PHYSDEV", "match"]).filter(|_| !negated)?;
     let mut found = Physdev::default();
     let mut taken = 0;

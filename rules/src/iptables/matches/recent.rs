@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use super::{Condition, Extension, Match, Parsed};
+use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::cluster::Family;
 use crate::iptables::Negatable;
 use crate::iptables::text::{Options, Printer, values};
@@ -101,7 +101,7 @@ fn parse(options: &Options<'_>) -> Parsed {
 }
 
 /// `recent: CHECK seconds: 10800 reap name: NAME side: source mask: 255.255.255.255`.
-fn parse_listed(words: &[&str], negated: bool) -> Option<(Match, usize)> {
+fn parse_listed(words: &[&str], negated: bool) -> Listed {
     let words = words.strip_prefix(&["recent:"])?;
     let action = match *words.first()? {
         "SET" => RecentAction::Set,

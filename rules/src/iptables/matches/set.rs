@@ -1,6 +1,6 @@
 //! `set`: membership in an ipset.
 
-use super::{Condition, Extension, Match, Parsed};
+use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::iptables::Negatable;
 use crate::iptables::text::{Options, Printer};
 use crate::walk::{Environment, Held, Packet, Part};
@@ -33,7 +33,7 @@ fn parse(options: &Options<'_>) -> Parsed {
 }
 
 /// `match-set KUBE-LOOP-BACK dst,dst`.
-fn parse_listed(words: &[&str], negated: bool) -> Option<(Match, usize)> {
+fn parse_listed(words: &[&str], negated: bool) -> Listed {
     let ["match-set", name, directions, ..] = *words else { return None };
     let value = IpSet { name: name.into(), directions: directions.into() };
     Some((Match::Set(Box::new(Negatable { negated, value })), 3))

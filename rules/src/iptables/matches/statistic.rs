@@ -1,6 +1,6 @@
 //! `statistic`: chance, or every nth packet.
 
-use super::{Condition, Extension, Match, Parsed};
+use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::iptables::Negatable;
 use crate::iptables::text::{Options, Printer, values};
 
@@ -76,7 +76,7 @@ fn parse(options: &Options<'_>) -> Parsed {
 }
 
 /// `statistic mode random probability 0.5`, `statistic mode nth ! every 3 packet 1`.
-fn parse_listed(words: &[&str], negated: bool) -> Option<(Match, usize)> {
+fn parse_listed(words: &[&str], negated: bool) -> Listed {
     let words = words.strip_prefix(&["statistic", "mode"]).filter(|_| !negated)?;
     let (negated, words) = match words {
         [mode, "!", rest @ ..] => (true, [&[*mode][..], rest].concat()),

@@ -1,6 +1,6 @@
 //! `tcp`, `udp`, `sctp`: the header's ports and flags.
 
-use super::{Condition, Extension, Match, Parsed};
+use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::cluster::{Protocol, ProtocolNumber};
 use crate::iptables::text::{Options, Printer, values};
 use crate::iptables::{Negatable, PortRange};
@@ -97,7 +97,7 @@ fn flags(text: &str) -> Option<u8> {
 }
 
 /// `tcp dpt:80`, `udp spts:1000:2000 dpt:!53`, `tcp flags:0x17/0x02`, or the protocol alone.
-fn parse_listed(protocol: Protocol, words: &[&str], negated: bool) -> Option<(Match, usize)> {
+fn parse_listed(protocol: Protocol, words: &[&str], negated: bool) -> Listed {
     if negated || words[0] != protocol.as_str() {
         return None;
     }

@@ -5,7 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::defect::{Defect, Kind};
+use super::affinity_defect::AffinityDefect;
+use super::defect::Defect;
 use crate::chains::{Group, Key, Note, Reading, Recall};
 
 /// A rule of the group's chain that leads clients to the endpoint that they had before.
@@ -43,8 +44,8 @@ pub(super) fn affinity<'a>(reading: &impl Reading<'a>, group: &Group<'a>) -> Vec
     // Clients that a rule of the group notes are not those of an endpoint.
     for (rule, note) in &group.notes {
         if let Some(back) = recalls.iter().find(|back| back.recall.list == note.list) {
-            let kind = Kind::NotedByAll { list: note.list.to_owned(), endpoint: label(back.endpoint) };
-            found.push(Defect { rule: *rule, kind });
+            let defect = AffinityDefect::NotedByAll { list: note.list.to_owned(), endpoint: label(back.endpoint) };
+            found.push(defect.at(*rule));
         }
     }
     found
@@ -65,8 +66,7 @@ fn check(recalls: &[Back<'_>], endpoints: &[New<'_>], label: impl Fn(&str) -> St
         by_list.entry(back.recall.list).or_default().push(back);
         by_endpoint.entry(back.endpoint).or_default().push(back);
         if !by_chain.contains_key(back.endpoint) {
-            let kind = Kind::OldClientsOnly { endpoint: label(back.endpoint) };
-            found.push(Defect { rule: back.rule, kind });
+            found.push(AffinityDefect::OldClientsOnly { endpoint: label(back.endpoint) }.at(back.rule));
         }
     }
     // Behind a rule that takes new clients, only some of the old ones come.
@@ -76,8 +76,8 @@ fn check(recalls: &[Back<'_>], endpoints: &[New<'_>], label: impl Fn(&str) -> St
         let own = by_endpoint.get(endpoint.chain).map(Vec::as_slice).unwrap_or_default();
         let asked = own.iter().any(|back| is_asked(back));
         if !asked {
-            let kind = Kind::NoAffinity { endpoint: label(endpoint.chain), is_of_all: !any_asked };
-            found.push(Defect { rule: endpoint.rule, kind });
+            let defect = AffinityDefect::NoAffinity { endpoint: label(endpoint.chain), is_of_all: !any_asked };
+            found.push(defect.at(endpoint.rule));
         }
         if let Some(notes) = endpoint.notes.as_ref().filter(|notes| asked || !notes.is_empty()) {
             found.extend(noted(endpoint, notes, own, &by_list, &label));
@@ -97,26 +97,25 @@ fn noted(
     label: impl Fn(&str) -> String,
 ) -> Vec<Defect> {
     let name = || label(endpoint.chain);
-    let defect = |kind| vec![Defect { rule: endpoint.rule, kind }];
     if !notes.iter().any(|note| note.is_plain) {
-        return defect(Kind::NotRemembered { endpoint: name() });
+        return vec![AffinityDefect::NotRemembered { endpoint: name() }.at(endpoint.rule)];
     }
     let mut found = Vec::new();
     for note in notes {
         let same_list = by_list.get(note.list).map(Vec::as_slice).unwrap_or_default();
         if let Some(back) = same_list.iter().find(|back| back.endpoint != endpoint.chain) {
             let (list, other) = (note.list.to_owned(), label(back.endpoint));
-            found.push(Defect { rule: back.rule, kind: Kind::Crossed { endpoint: name(), list, other } });
+            found.push(AffinityDefect::Crossed { endpoint: name(), list, other }.at(back.rule));
         }
     }
     let Some(back) = own.first() else { return found };
     match notes.iter().find(|note| own.iter().any(|back| back.recall.list == note.list)) {
         None if found.is_empty() => {
             let (noted, asked) = (notes[0].list.to_owned(), back.recall.list.to_owned());
-            found.push(Defect { rule: back.rule, kind: Kind::OtherList { endpoint: name(), noted, asked } });
+            found.push(AffinityDefect::OtherList { endpoint: name(), noted, asked }.at(back.rule));
         }
         Some(note) if own.iter().all(|back| back.recall.list != note.list || back.recall.key != note.key) => {
-            found.push(Defect { rule: back.rule, kind: Kind::OtherKey { endpoint: name() } });
+            found.push(AffinityDefect::OtherKey { endpoint: name() }.at(back.rule));
         }
         _ => {}
     }
@@ -126,12 +125,12 @@ fn noted(
 /// What is wrong with the part of a packet that a rule asks for.
 fn keys(back: &Back<'_>, label: impl Fn(&str) -> String) -> Option<Defect> {
     let endpoint = || label(back.endpoint);
-    let kind = match back.recall.key {
-        Key { destination: true, .. } => Kind::Destination { endpoint: endpoint() },
-        Key { mask: Some(mask), .. } => Kind::Mask { endpoint: endpoint(), mask },
+    let defect = match back.recall.key {
+        Key { destination: true, .. } => AffinityDefect::Destination { endpoint: endpoint() },
+        Key { mask: Some(mask), .. } => AffinityDefect::Mask { endpoint: endpoint(), mask },
         Key { .. } => return None,
     };
-    Some(Defect { rule: back.rule, kind })
+    Some(defect.at(back.rule))
 }
 
 /// Rules that remember clients for another time than most do.
@@ -145,8 +144,8 @@ fn times(recalls: &[Back<'_>], label: impl Fn(&str) -> String) -> Vec<Defect> {
     let Some((usual, _)) = usual else { return Vec::new() };
     let others = recalls.iter().filter(|back| back.recall.seconds != *usual);
     let defect = |back: &Back<'_>| {
-        let kind = Kind::Time { endpoint: label(back.endpoint), seconds: back.recall.seconds, usual: *usual };
-        Defect { rule: back.rule, kind }
+        AffinityDefect::Time { endpoint: label(back.endpoint), seconds: back.recall.seconds, usual: *usual }
+            .at(back.rule)
     };
     others.map(defect).collect()
 }

@@ -1,8 +1,8 @@
 //! What can be wrong with a cascade.
 
 use std::fmt;
-use std::net::IpAddr;
 
+use super::affinity_defect::AffinityDefect;
 use super::outcome::Fate;
 use crate::cluster::Protocol;
 use crate::walk::Share;
@@ -155,74 +155,8 @@ pub enum Kind {
         /// Its chain.
         chain: String,
     },
-    /// Clients that were here before are led to an endpoint that new clients are not.
-    OldClientsOnly {
-        /// The endpoint.
-        endpoint: String,
-    },
-    /// Clients of an endpoint are noted, or those of others stay there, but its own are shared out anew.
-    NoAffinity {
-        /// The endpoint.
-        endpoint: String,
-        /// Whether those of no endpoint stay.
-        is_of_all: bool,
-    },
-    /// Nothing notes the clients of this endpoint, so that they are not known again.
-    NotRemembered {
-        /// The endpoint.
-        endpoint: String,
-    },
-    /// Clients of this endpoint are noted in a list whose clients are led to another one.
-    Crossed {
-        /// The endpoint.
-        endpoint: String,
-        /// The list.
-        list: String,
-        /// The other endpoint.
-        other: String,
-    },
-    /// A rule of the group notes clients, whatever endpoint they get, in a list whose clients are led to one.
-    NotedByAll {
-        /// The list.
-        list: String,
-        /// The endpoint.
-        endpoint: String,
-    },
-    /// Clients of this endpoint are noted in another list than the one that is asked.
-    OtherList {
-        /// The endpoint.
-        endpoint: String,
-        /// Where they are noted.
-        noted: String,
-        /// Where they are looked for.
-        asked: String,
-    },
-    /// Clients of this endpoint are noted by another part of their packets than they are looked for.
-    OtherKey {
-        /// The endpoint.
-        endpoint: String,
-    },
-    /// Clients are looked for by their packets' destination, which all of them have in common.
-    Destination {
-        /// The endpoint that they are led to.
-        endpoint: String,
-    },
-    /// Clients are looked for by a part of their address, which others have too.
-    Mask {
-        /// The endpoint that they are led to.
-        endpoint: String,
-        /// The part that counts.
-        mask: IpAddr,
-    },
-    /// Clients of this endpoint are remembered for another time than those of most.
-    Time {
-        /// The endpoint.
-        endpoint: String,
-        /// For how many seconds; `None` for ever.
-        seconds: Option<u32>,
-        /// For how many those of most.
-        usual: Option<u32>,
-    },
+    /// Clients do not stay with their endpoint, or not with their own.
+    Affinity(AffinityDefect),
     /// A rule translates to a port, but asks for no protocol that has ports: the kernel does not take it.
     PortWithoutProtocol {
         /// The chain of the rule, where it is an endpoint's.
@@ -233,6 +167,13 @@ pub enum Kind {
         /// How much of all new connections.
         share: Share,
     },
+}
+
+impl AffinityDefect {
+    /// This defect at a rule.
+    pub(super) fn at(self, rule: usize) -> Defect {
+        Defect { rule, kind: Kind::Affinity(self) }
+    }
 }
 
 impl Kind {
@@ -256,16 +197,7 @@ impl Kind {
             Self::Uneven { .. } => "uneven",
             Self::NoDestination { .. } => "no-destination",
             Self::Orphan { .. } => "orphan",
-            Self::OldClientsOnly { .. } => "affinity-old-clients-only",
-            Self::NoAffinity { .. } => "affinity-missing",
-            Self::NotRemembered { .. } => "affinity-not-remembered",
-            Self::Crossed { .. } => "affinity-crossed",
-            Self::NotedByAll { .. } => "affinity-noted-by-all",
-            Self::OtherList { .. } => "affinity-other-list",
-            Self::OtherKey { .. } => "affinity-other-key",
-            Self::Destination { .. } => "affinity-destination",
-            Self::Mask { .. } => "affinity-mask",
-            Self::Time { .. } => "affinity-time",
+            Self::Affinity(defect) => defect.code(),
             Self::FallsThrough { .. } => "falls-through",
             Self::PortWithoutProtocol { .. } => "port-without-protocol",
         }
@@ -273,31 +205,16 @@ impl Kind {
 
     /// Whether clients are not led back to their endpoint because of it, or not to their own.
     pub(super) fn is_of_affinity(&self) -> bool {
-        matches!(
-            self,
-            Self::NoAffinity { .. }
-                | Self::NotRemembered { .. }
-                | Self::Crossed { .. }
-                | Self::NotedByAll { .. }
-                | Self::OtherList { .. }
-                | Self::OtherKey { .. }
-                | Self::Destination { .. }
-                | Self::Mask { .. }
-        )
+        matches!(self, Self::Affinity(defect) if defect.loses_clients())
     }
 
     /// Whether it says that a rule is missing, which a part of the rules cannot show.
     pub(super) fn is_absence(&self) -> bool {
-        matches!(
-            self,
-            Self::Missing { .. }
-                | Self::NoDestination { .. }
-                | Self::Orphan { .. }
-                | Self::OldClientsOnly { .. }
-                | Self::NoAffinity { .. }
-                | Self::NotRemembered { .. }
-                | Self::FallsThrough { .. }
-        )
+        match self {
+            Self::Affinity(defect) => defect.is_absence(),
+            Self::Missing { .. } | Self::NoDestination { .. } | Self::Orphan { .. } | Self::FallsThrough { .. } => true,
+            _ => false,
+        }
     }
 }
 
@@ -338,37 +255,20 @@ impl fmt::Display for Kind {
                 write!(f, "{endpoint} has rule {first} already, and a share by each: {share} of all")
             }
             Self::Repeated { first, times, endpoint, share } => {
-                let takes = endpoint.as_ref().map_or_else(|| "take".to_owned(), |endpoint| format!("give {endpoint}"));
-                write!(
-                    f,
-                    "the same as rule {first}; the chain has this rule {times} times, which {takes} {share} of all"
-                )
+                repeated(f, *first, *times, endpoint.as_deref(), *share)
             }
             Self::Unreachable { endpoint } => {
                 write!(f, "nothing is left for {endpoint}: a rule before it takes everything")
             }
             Self::Conditional { example, fates } => conditional(f, example, fates),
             Self::History { within } => {
-                if let Some(within) = within {
-                    write!(f, "{within}: ")?;
-                }
+                in_chain(f, within.as_deref())?;
                 f.write_str(
                     "depends on more than the connection itself, as earlier packets, rates or a connection mark: the shares \
                      hold for connections without earlier state",
                 )
             }
-            Self::Escapes { fate, within, share } => {
-                let within = within.as_ref().map(|chain| format!(" in {chain}")).unwrap_or_default();
-                let becomes = match fate {
-                    Fate::Returned => "leave the chain untranslated".to_owned(),
-                    Fate::Accepted => "are accepted untranslated".to_owned(),
-                    Fate::Dropped => "are dropped".to_owned(),
-                    Fate::Rejected => "are rejected".to_owned(),
-                    Fate::Handed(chain) => format!("go on with {chain}, another group of endpoints,"),
-                    other => other.to_string(),
-                };
-                write!(f, "{} {becomes}{within} and reach no endpoint of this chain", of_new(*share))
-            }
+            Self::Escapes { fate, within, share } => escapes(f, fate, within.as_deref(), *share),
             Self::NeverTaken { endpoint } => {
                 write!(
                     f,
@@ -394,52 +294,10 @@ impl fmt::Display for Kind {
             Self::Orphan { endpoint, chain } => {
                 write!(f, "{endpoint} has a chain, {chain}, but no rule leads there: it gets nothing")
             }
-            Self::OldClientsOnly { endpoint } => {
-                write!(f, "clients that were here before are led to {endpoint}, but no new client is")
-            }
-            Self::NoAffinity { endpoint, is_of_all: false } => {
-                write!(f, "clients of {endpoint} do not stay there, though those of other endpoints do")
-            }
-            Self::NoAffinity { endpoint, is_of_all: true } => write!(
-                f,
-                "clients of {endpoint} do not stay there: they are remembered, but no rule looks them up before chance decides"
-            ),
-            Self::NotRemembered { endpoint } => {
-                write!(f, "nothing remembers the clients of {endpoint}: their next connections are shared out anew")
-            }
-            Self::Crossed { endpoint, list, other } => {
-                write!(f, "clients of {endpoint} are remembered in list {list}, which leads to {other}")
-            }
-            Self::NotedByAll { list, endpoint } => {
-                write!(f, "remembers clients in list {list}, whatever endpoint they get: later they go to {endpoint}")
-            }
-            Self::OtherList { endpoint, noted, asked } => {
-                write!(f, "clients of {endpoint} are remembered in list {noted}, but looked up in list {asked}")
-            }
-            Self::OtherKey { endpoint } => write!(
-                f,
-                "clients of {endpoint} are remembered by another address or mask than they are looked up by, and so not found"
-            ),
-            Self::Destination { endpoint } => write!(
-                f,
-                "looks up the destination address, not the client's: after one client of {endpoint}, all clients go there"
-            ),
-            Self::Mask { endpoint, mask } => {
-                write!(f, "looks up clients under mask {mask}: others with the same prefix go to {endpoint} too")
-            }
-            Self::Time { endpoint, seconds, usual } => {
-                write!(
-                    f,
-                    "clients of {endpoint} are remembered for {}, those of others for {}",
-                    time(*seconds),
-                    time(*usual)
-                )
-            }
+            Self::Affinity(defect) => defect.fmt(f),
             Self::FallsThrough { share } => write!(f, "{} are left to no endpoint", of_new(*share)),
             Self::PortWithoutProtocol { chain } => {
-                if let Some(chain) = chain {
-                    write!(f, "{chain}: ")?;
-                }
+                in_chain(f, chain.as_deref())?;
                 f.write_str(
                     "a rule translates to a port, but asks for no protocol (`-p tcp`): the kernel refuses it, for only TCP, UDP, SCTP \
                      and DCCP have ports",
@@ -494,6 +352,31 @@ fn conditional(f: &mut fmt::Formatter<'_>, example: &str, fates: &[(Fate, Share)
     }
 }
 
-fn time(seconds: Option<u32>) -> String {
-    seconds.map_or_else(|| "ever".to_owned(), |seconds| format!("{seconds} s"))
+fn repeated(
+    f: &mut fmt::Formatter<'_>,
+    first: usize,
+    times: usize,
+    endpoint: Option<&str>,
+    share: Share,
+) -> fmt::Result {
+    let takes = endpoint.map_or_else(|| "take".to_owned(), |endpoint| format!("give {endpoint}"));
+    write!(f, "the same as rule {first}; the chain has this rule {times} times, which {takes} {share} of all")
+}
+
+/// The chain of a rule, where it is another one.
+fn in_chain(f: &mut fmt::Formatter<'_>, chain: Option<&str>) -> fmt::Result {
+    chain.map_or(Ok(()), |chain| write!(f, "{chain}: "))
+}
+
+fn escapes(f: &mut fmt::Formatter<'_>, fate: &Fate, within: Option<&str>, share: Share) -> fmt::Result {
+    let within = within.map(|chain| format!(" in {chain}")).unwrap_or_default();
+    let becomes = match fate {
+        Fate::Returned => "leave the chain untranslated".to_owned(),
+        Fate::Accepted => "are accepted untranslated".to_owned(),
+        Fate::Dropped => "are dropped".to_owned(),
+        Fate::Rejected => "are rejected".to_owned(),
+        Fate::Handed(chain) => format!("go on with {chain}, another group of endpoints,"),
+        other => other.to_string(),
+    };
+    write!(f, "{} {becomes}{within} and reach no endpoint of this chain", of_new(share))
 }

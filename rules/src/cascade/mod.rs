@@ -11,6 +11,7 @@
 //! do not say is [`Unknown`]. What is wrong with a cascade is a [`Defect`], with its place and its effect.
 
 mod affinity;
+mod affinity_defect;
 mod check;
 mod defect;
 mod group;
@@ -24,6 +25,7 @@ mod sentence;
 mod tests;
 mod walked;
 
+pub use affinity_defect::AffinityDefect;
 pub use defect::{Defect, Kind};
 pub use judge::Extent;
 pub use outcome::{Case, Fallen, Fate, Unknown, Verdict};

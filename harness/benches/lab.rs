@@ -1,4 +1,4 @@
-//! How fast labs are built, used and taken down, beside the same namespaces made with iproute2.
+//! How fast labs are built, used and taken down, compared with the same namespaces made with iproute2.
 //!
 //! `ci/bench` prints the figures as a table with what is aimed at.
 
@@ -70,7 +70,7 @@ fn counted_flows(bencher: Bencher<'_, '_>) {
     in_a_lab(bencher, &scenario(3, 12, 4), FLOWS, true, count);
 }
 
-/// The same flows through the same rules, sent by as many threads, and counted by nobody: what the kernel takes by itself.
+/// The same flows through the same rules, sent by as many threads but not counted: what the kernel takes by itself.
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn uncounted_flows(bencher: Bencher<'_, '_>) {
     in_a_lab(bencher, &scenario(3, 12, 4), FLOWS, false, send);
@@ -86,7 +86,7 @@ fn counted_flows_1000_endpoints(bencher: Bencher<'_, '_>, rules: &str) {
     in_a_lab_with(rules, bencher, &scenario_in(rules, 10, 1_000, 1), FLOWS, true, count);
 }
 
-/// The same flows, counted by nobody.
+/// The same flows, not counted.
 #[divan::bench(sample_count = 1, sample_size = 1, args = RULES)]
 fn uncounted_flows_1000_endpoints(bencher: Bencher<'_, '_>, rules: &str) {
     in_a_lab_with(rules, bencher, &scenario_in(rules, 10, 1_000, 1), FLOWS, false, send);

@@ -50,7 +50,7 @@ impl Destination {
 pub enum Place {
     /// Standard output.
     Stdout,
-    /// A regular file, whether it is there or not, under a name that tells it from all others.
+    /// A regular file, whether it is there or not, under a name that identifies it uniquely.
     File(PathBuf),
     /// Anything else.
     Open(PathBuf),

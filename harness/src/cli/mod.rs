@@ -95,7 +95,7 @@ enum Command {
     Completions(completions::Args),
 }
 
-/// A scenario file with what it holds, or with its mistakes.
+/// A scenario file with what it holds, or with its errors.
 type Read = (PathBuf, Result<Scenario, Diagnostics>);
 
 /// Reads all scenarios of files and folders; there is at least one. With them come the folders that were left out.
@@ -116,7 +116,7 @@ fn read(paths: &[PathBuf], reach: Reach, tests: Tests, console: &Console) -> Res
     Ok((files.into_iter().map(load).collect(), left_out))
 }
 
-/// Loads all scenarios of files and folders; where any has a mistake, shows all mistakes of all and nothing is run.
+/// Loads all scenarios of files and folders; if any has an error, shows the errors of all, and nothing is run.
 fn load(paths: &[PathBuf], reach: Reach, tests: Tests, console: &Console) -> Result<Vec<Scenario>, Exit> {
     let (read, _) = read(paths, reach, tests, console)?;
     let (sound, broken): (Vec<_>, Vec<_>) = read.into_iter().map(|(_, result)| result).partition(Result::is_ok);

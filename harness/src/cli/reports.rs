@@ -1,4 +1,4 @@
-//! Reports beside the one on the console: chosen on the command line, tried before the run, written after it.
+//! Reports other than the one on the console: chosen on the command line, tried before the run, written after it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use svclab::output::{Destination, Place, replace};
 use svclab::report::{RunReport, github, json, junit};
 use svclab::text::{printable, reason};
 
-/// A report beside the one on the console.
+/// A report other than the one on the console.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Report {
     Junit(PathBuf),

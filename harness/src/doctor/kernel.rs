@@ -22,7 +22,7 @@ struct Trial {
     topology: Topology,
     /// The kernel module that has it.
     module: &'static str,
-    /// Whether connection tables are emptied besides.
+    /// Whether connection tables are emptied as well.
     flushes: bool,
 }
 

@@ -60,7 +60,7 @@ pub fn is_privileged() -> bool {
 /// with the lab.
 ///
 /// Named namespaces and the lock file of iptables-legacy live there, so nothing of a lab is ever on the host. And the
-/// thread is never in the host's network: a mistake of svclab would not reach it.
+/// thread is never in the host's network: an error in svclab would not reach it.
 pub(super) fn leave_host() -> Result<(), LabError> {
     let error = |what| move |source| LabError::Sandbox { what, source };
     let errno = |what| move |errno: Errno| LabError::Sandbox { what, source: errno.into() };

@@ -91,7 +91,7 @@ pub enum PredictError {
     Unsound {
         /// The namespace.
         netns: String,
-        /// What is wrong, at least one mistake.
+        /// What is wrong, at least one error.
         errors: Vec<String>,
     },
 }

@@ -369,7 +369,7 @@ fn an_error_beside_the_tests_is_no_test() {
     assert!(page.ends_with("1 scenario, 1 test: 1 ok; 1 scenario error, in 9 ms\n"), "{page}");
 }
 
-/// A lab that fails is told once, and each of its tests counts.
+/// A lab that fails is reported once, and each of its tests counts.
 #[test]
 fn tests_of_a_lab_that_fails() {
     let lab = trouble("iptables-restore is not installed", "Install it.", None);

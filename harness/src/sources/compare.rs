@@ -13,7 +13,7 @@ use crate::predict::{PredictedOutcome, Prediction};
 use crate::scenario::RejectKind;
 use crate::topology::{Role, Topology};
 
-/// What a comparison needs to know beside the sources.
+/// What a comparison needs to know besides the sources.
 pub(crate) struct Comparison {
     /// The addresses that the kernels of nodes have, by the node's name.
     pub(crate) nodes: BTreeMap<String, Vec<IpAddr>>,
@@ -108,7 +108,7 @@ impl Comparison {
         }
     }
 
-    /// What a branch of a prediction comes to, in words that are the same for what a promise does not tell apart.
+    /// The outcome of a predicted branch in words, the same for outcomes that the promise does not distinguish.
     pub(crate) fn words(&self, promise: &Promise, outcome: &PredictedOutcome) -> String {
         match (&promise.outcome, FlowOutcome::predicted(outcome)) {
             (Outcome::NotPromised, _) => "nothing is promised".to_owned(),

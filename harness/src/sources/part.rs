@@ -1,4 +1,4 @@
-//! Three sources about one flow.
+//! The three sources on one flow.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::outcome::{FlowOutcome, kind_words, outcome_words};
 use crate::observation::FlowObservation;
 use crate::predict::{Network, NewFlow, PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
 
-/// What three sources say of a flow.
+/// What the three sources say about a flow.
 pub(crate) struct Sources<'c, 'a> {
     context: &'c Context<'a>,
     flow: Flow<'c>,

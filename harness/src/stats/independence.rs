@@ -69,7 +69,7 @@ impl<R: Ord + Copy, C: Ord + Copy> Contingency<R, C> {
     /// Tests whether the column depends on the row, where a column is one of so many. Given their rows, the columns of
     /// different pairs must be drawn independently of each other.
     ///
-    /// `None` where there is nothing to tell: fewer than two rows or columns.
+    /// `None` where there is nothing to test: fewer than two rows or columns.
     pub fn independence(&self, columns: usize) -> Option<Independence> {
         let (mut by_row, mut by_column, pairs) = (BTreeMap::new(), BTreeMap::new(), self.pairs());
         for (&(row, column), &count) in &self.counts {

@@ -1,12 +1,12 @@
-//! What should, would and did happen: every vantage point against every service address, by three sources.
+//! Compares promise, prediction and observation for every vantage point and service address.
 //!
-//! For each flow there are three answers that know nothing of each other: the *promise* of the Service API
+//! Each flow has three independent sources: the *promise* of the Service API
 //! ([`svclab_rules::promise`]), the *prediction* from walking the rules ([`crate::predict`]), and the *observation* of a real
 //! packet in a lab ([`crate::probe`]). [`verify`] compares all three for the initial state of a scenario:
 //!
-//! - `inquiry`: what is asked, and what is known beforehand;
-//! - `survey`: how a lab is built and asked; `verification`: what comes of that;
-//! - `crate::sources`: who disagrees with whom about one flow;
+//! - `questions`: what is asked, and what is known beforehand;
+//! - `run`: how a lab is built and the flows are sent; `verification`: the result;
+//! - `crate::sources`: which sources disagree on one flow;
 //! - `finding`: flows on which the sources disagree, by cause;
 //! - `kernel`: prediction and observation alone, for any flows;
 //! - `render`: the page for a person; `json`: the same for machines.
@@ -44,7 +44,7 @@ pub struct Options {
     pub jobs: Option<NonZeroUsize>,
     /// What installs iptables rules.
     pub backend: Backend,
-    /// Flows of which the rules tell nothing, for a rule that is not modelled, are no failure.
+    /// Flows that match a rule that svclab does not model are not failures.
     pub allow_unknown: bool,
 }
 
@@ -57,7 +57,7 @@ pub struct Verified {
     pub file: std::path::PathBuf,
     /// What came of it.
     pub result: Result<Verification, Trouble>,
-    /// The tables beside kube-proxy's that rules of a node have and the lab does not, each with the number of its rules.
+    /// The tables other than kube-proxy's that a node's rules have and the lab does not, each with the number of its rules.
     pub left_out: Vec<String>,
 }
 

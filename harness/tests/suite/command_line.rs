@@ -294,7 +294,7 @@ fn what_is_no_file_is_refused_without_opening_it() {
     assert_eq!((code, stderr.contains("a.yaml: it is a pipe, a socket or a device")), (Some(2), true), "{stderr}");
 }
 
-/// A cascade's end is that of its defects; what is no rules is the input's mistake.
+/// A cascade's end is that of its defects; text that is not rules is an error in the input.
 #[rstest]
 #[case::even(&["cascade", "../scenarios/seeds/000-foo-three-replicas.yaml"], 0, "every share is even")]
 #[case::one_service(&["cascade", "../scenarios/affinity/client-ip.yaml", "--service", "free", "--node", "worker2"], 0, "default/free tcp")]

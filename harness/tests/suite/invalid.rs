@@ -1,4 +1,4 @@
-//! Scenarios with mistakes, each with the message that a user sees.
+//! Scenarios with errors, each with the message that a user sees.
 //!
 //! The messages are next to the scenarios. After an intended change, update them with
 //! `INSTA_UPDATE=always cargo test -p svclab --test suite invalid` and read the difference.

@@ -193,7 +193,7 @@ fn a_program_that_hangs_ends_with_the_lab(#[case] signal: Signal) {
     fs::remove_dir_all(&temporary).expect("the script and nothing else");
 }
 
-/// Neither is the scenario's mistake: its rules were not read.
+/// Neither is an error of the scenario: its rules were not read.
 #[rstest]
 #[case::killed("kill -KILL $$", "iptables-restore in node/", "killed by signal 9 (SIGKILL)")]
 #[case::mute("exit 4", "iptables-restore in node/", "it printed no error (exit status: 4)")]

@@ -19,7 +19,7 @@ pub enum Extent {
     Part,
 }
 
-/// What is known of a cascade beside the walk.
+/// What is known about a cascade besides the walk.
 pub(super) struct About {
     pub(super) service: String,
     pub(super) protocol: Option<Protocol>,
@@ -31,7 +31,7 @@ pub(super) struct About {
     pub(super) extent: Extent,
 }
 
-/// How far shares may be off where nothing is wrong with the single rules, beside the last bit of each of their thresholds.
+/// How far shares may be off where nothing is wrong with the single rules, apart from the last bit of each of their thresholds.
 const ROUNDED: f64 = 1e-9;
 /// At most.
 const MOST_ROUNDED: f64 = 0.01;

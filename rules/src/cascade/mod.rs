@@ -42,7 +42,7 @@ use crate::walk::Share;
 pub struct Cascade {
     /// The service port, as rules' comments call it: `default/web:http`; else the chain's name.
     pub service: String,
-    /// The protocol, where rules tell it.
+    /// The protocol, if the rules specify it.
     pub protocol: Option<Protocol>,
     /// The addresses and ports whose connections come here.
     pub frontends: Vec<Frontend>,

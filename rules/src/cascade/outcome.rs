@@ -1,4 +1,4 @@
-//! What becomes of connections that enter a cascade's chain, beside those that get an endpoint.
+//! What becomes of connections that enter a cascade's chain but get no endpoint.
 
 use std::fmt;
 

@@ -13,7 +13,7 @@ const MOST: usize = 256;
 pub(super) struct Packets {
     /// The one that stands for most: from an outside client to the first frontend.
     pub(super) main: Packet,
-    /// One of every other kind that rules may tell apart.
+    /// One of every other kind that rules may distinguish.
     pub(super) others: Vec<Packet>,
     /// Whether there are kinds that none stands for.
     pub(super) is_cut: bool,

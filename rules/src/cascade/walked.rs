@@ -8,7 +8,7 @@ use crate::chains::Reading;
 use crate::cluster::Protocol;
 use crate::walk::{End, Entry, Environment, Inspect, Packet, Reach, Scan, Share, Spread, spread};
 
-/// How many times rules are asked at most for one packet, beside [`TIMES`] for each that there is.
+/// How many times rules are asked at most for one packet, in addition to [`TIMES`] for each that there is.
 const MOST_STEPS: usize = 1 << 16;
 const TIMES: usize = 16;
 /// How many rules there may be for all packets together.

@@ -1,4 +1,4 @@
-//! What a node's tables hold beside kube-proxy's rules.
+//! What a node's tables hold alongside kube-proxy's rules.
 
 use std::collections::HashSet;
 

@@ -290,7 +290,7 @@ fn rules_of_others_are_counted_and_told_apart() {
     assert_eq!(told.foreign.len(), 8, "{:?}", told.foreign);
 }
 
-/// A jump in one of the kernel's chains, and a chain that nobody else makes, are kube-proxy's.
+/// A jump in one of the kernel's chains, and a chain that no other program creates, are kube-proxy's.
 #[test]
 fn what_is_kube_proxys_is_told_as_such() {
     let jump = line("-j KUBE-FORWARD");

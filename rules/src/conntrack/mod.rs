@@ -42,7 +42,7 @@ impl Cleanup {
 }
 
 /// What a node's kube-proxy deletes when the cluster's objects change from `old` to `new`; an empty `old` stands for its
-/// start. For a release that [`note`] has something to tell of, this is what 1.30 would delete.
+/// start. For a release for which [`note`] returns a note, this is what 1.30 would delete.
 ///
 /// # Errors
 ///

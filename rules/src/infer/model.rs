@@ -125,7 +125,7 @@ pub struct InferredProxy {
     pub families_on_all_addresses: BTreeSet<Family>,
     /// The ranges of cluster IPs whose unallocated addresses are dropped.
     pub service_cidrs: BTreeSet<IpNet>,
-    /// Endpoints that rules treat as those of their own node, beside the [`local`](InferredPort::local) ones of service ports.
+    /// Endpoints that rules treat as those of their own node, in addition to the [`local`](InferredPort::local) ones of service ports.
     pub here: BTreeSet<IpAddr>,
     /// Endpoints that rules treat as those of other nodes.
     pub elsewhere: BTreeSet<IpAddr>,

@@ -9,7 +9,7 @@ pub enum KnownBug {
     /// Up to 1.20, external IPs are not served to processes of nodes, nor to pods on a bridge.
     ExternalIpsFromInside,
     /// In 1.22 and 1.23, `internalTrafficPolicy: Local` takes remote endpoints away from external addresses too, rejects
-    /// where it should drop, and does not count beside an external policy Local.
+    /// where it should drop, and does not count alongside an external policy Local.
     InternalPolicyMixed,
     /// Up to 1.24, what is to be dropped is only marked, and a packet that passes the node goes on nevertheless.
     DropIsForwarded,

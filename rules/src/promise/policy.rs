@@ -98,7 +98,7 @@ impl Handling<'_, '_> {
     }
 
     /// Whether the client has one of the load balancer's own addresses and the ranges admit the node. A node that has the
-    /// address itself sends from it, and kube-proxy cannot tell that from any other client which does.
+    /// address itself sends from it, and kube-proxy cannot distinguish that from any other client which does.
     ///
     /// kube-proxy, `pkg/proxy/iptables/proxier.go`, `allowFromNode`.
     fn is_admitted_as_node(&self) -> bool {

@@ -76,7 +76,7 @@ impl<T> Walker<T> {
         }
     }
 
-    /// Whether rules cannot tell two packets apart that have come to the same place.
+    /// Whether rules cannot distinguish two packets that have come to the same place.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.packet == other.packet
             && self.found == other.found

@@ -121,7 +121,7 @@ fn recorded_tables_are_read_and_printed_as_they_were(
     assert_eq!(nftables::print(&parsed.rules), text);
 }
 
-/// Not one element and not one rule of a table means nothing, and nobody else is blamed for it.
+/// Not one element and not one rule of a table means nothing, and no other is blamed for it.
 #[rstest]
 fn every_deleted_element_and_rule_is_found(
     #[files("tests/golden/*/v1.30-nftables/nft-ruleset.txt")] recording: PathBuf,
@@ -158,7 +158,7 @@ fn every_deleted_element_and_rule_is_found(
     }
 }
 
-/// Something is told, all of it is missing, and each finding names one of these.
+/// Something is reported, all of it is missing, and each finding names one of these.
 fn only_told(findings: &[Finding], names: &[String], deleted: &str) {
     assert!(!findings.is_empty(), "not found: {deleted}");
     for finding in findings {

@@ -237,7 +237,7 @@ fn promises_are_kept(#[files("tests/golden/*/v*-iptables/*save.txt")] recording:
         service.skipped().is_none() && service.cluster_ip(recording.family()).is_some() && !service.ports.is_empty()
     });
     assert_eq!(kept > 0, served, "{} questions", questions.len());
-    // What is nobody's passes, whatever services there are.
+    // Packets to an address of no service pass, whatever services there are.
     let to = SocketAddr::new(outside(recording.family()), 9);
     for from in vantage_points {
         let via = Some(recording.node().name.clone());

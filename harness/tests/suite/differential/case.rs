@@ -88,7 +88,7 @@ fn foreign(dice: &mut Dice, scenario: &Scenario, places: &Places) -> Value {
     all
 }
 
-/// All rules of all nodes, each document with up to four mistakes.
+/// All rules of all nodes, each document with up to four mutations.
 fn mutated(dice: &mut Dice, scenario: &Scenario) -> Value {
     let mut all = json!({});
     for document in &documents_of(scenario) {

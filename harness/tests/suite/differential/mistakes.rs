@@ -9,7 +9,7 @@ use svclab_rules::ruleset::Rules;
 
 use super::dice::Dice;
 
-/// A mistake in one document.
+/// A mutation of one document.
 #[derive(Debug, Clone)]
 pub(crate) struct Mistake {
     netns: String,
@@ -22,7 +22,7 @@ impl Mistake {
         self.netns == document.netns && self.family == document.family && document.rules.mode() == ProxyMode::Nftables
     }
 
-    /// The same mistake in rules that may have others behind or before it.
+    /// The same mutation of rules that may have others behind or before it.
     fn found_in(&self, rules: &Rules) -> Option<Change> {
         let is_same = |other: &Change| {
             let (own, other_place) = (&self.change.place, &other.place);
@@ -45,7 +45,7 @@ pub(crate) fn listed(mistakes: &[Mistake]) -> String {
     mistakes.iter().map(line).collect()
 }
 
-/// Some mistakes in documents of nftables.
+/// Some mutations of nftables documents.
 pub(crate) fn some(dice: &mut Dice, documents: &[Document]) -> Vec<Mistake> {
     let of_nftables = documents.iter().filter(|document| document.rules.mode() == ProxyMode::Nftables);
     let mistakes = of_nftables.map(|document| {
@@ -55,7 +55,7 @@ pub(crate) fn some(dice: &mut Dice, documents: &[Document]) -> Vec<Mistake> {
     mistakes.collect::<Vec<Vec<Mistake>>>().concat()
 }
 
-/// A document with up to four mistakes, and these.
+/// A document with up to four mutations, and these.
 pub(crate) fn with_some(dice: &mut Dice, document: &Document) -> (Vec<Change>, Document) {
     let mut rules = Arc::clone(&document.rules);
     let mut made = Vec::new();
@@ -74,7 +74,7 @@ pub(crate) fn with_some(dice: &mut Dice, document: &Document) -> (Vec<Change>, D
     (made, Document { rules, ..document.clone() })
 }
 
-/// Documents with these mistakes, as far as there is something to be done wrong.
+/// Documents with these mutations, as far as they apply.
 pub(crate) fn made(mistakes: &[Mistake], mut documents: Vec<Document>) -> Vec<Document> {
     for document in &mut documents {
         let mut own = mistakes.iter().filter(|mistake| mistake.is_of(document)).peekable();

@@ -48,7 +48,7 @@ pub struct Assembly {
 ///
 /// # Errors
 ///
-/// The mistakes of every object, then those that [`check`] finds.
+/// The errors of every object, then those that [`check`] finds.
 pub fn assemble(objects: &[Object], proxy: ProxyConfig) -> Result<Assembly, Vec<FieldError>> {
     let mut builder = Builder::default();
     builder.assembly.cluster.proxy = proxy;

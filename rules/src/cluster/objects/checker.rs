@@ -1,4 +1,4 @@
-//! Collects the mistakes of one object.
+//! Collects the errors of one object.
 
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr};
@@ -24,7 +24,7 @@ pub struct FieldError {
     pub help: String,
 }
 
-/// The mistakes found so far in one object.
+/// The errors found so far in one object.
 pub(super) struct Checker {
     object: String,
     errors: Vec<FieldError>,
@@ -36,7 +36,7 @@ impl Checker {
         Self { object: format!("{kind} {name}"), errors: Vec::new() }
     }
 
-    /// Notes a mistake.
+    /// Records an error.
     pub(super) fn refuse(&mut self, path: impl Into<String>, message: impl Into<String>, help: impl Into<String>) {
         let error =
             FieldError { object: self.object.clone(), path: path.into(), message: message.into(), help: help.into() };
@@ -48,7 +48,7 @@ impl Checker {
         if self.errors.is_empty() { Ok(value) } else { Err(self.errors) }
     }
 
-    /// The mistakes.
+    /// The errors.
     pub(super) fn into_errors(self) -> Vec<FieldError> {
         self.errors
     }

@@ -1,11 +1,11 @@
 //! From Kubernetes objects to facts.
 //!
-//! One function an object kind: it takes the API's own type and gives the fact, or every mistake that the API
+//! One function an object kind: it takes the API's own type and gives the fact, or every error that the API
 //! server would have refused, each with the path of its field. [`assemble`] does so for a whole list of objects
 //! and checks what only all of them together show: names that are taken twice, addresses and node ports that
 //! collide.
 //!
-//! What kube-proxy never sees as a fact is no mistake. It comes back as a [`Note`] that says why; what it ignores of facts,
+//! What kube-proxy never sees as a fact is not an error. It comes back as a [`Note`] that says why; what it ignores of facts,
 //! [`crate::selection::notes`] lists.
 
 mod assembly;

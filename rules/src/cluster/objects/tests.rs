@@ -10,7 +10,7 @@ fn objects(text: &str) -> Vec<Object> {
     serde_yaml::Deserializer::from_str(text).map(|document| Object::deserialize(document).unwrap()).collect()
 }
 
-/// `path: message` of every mistake.
+/// `path: message` of every error.
 fn mistakes(text: &str) -> Vec<String> {
     let errors = assemble(&objects(text), ProxyConfig::default()).unwrap_err();
     errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect()

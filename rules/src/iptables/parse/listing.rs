@@ -309,7 +309,7 @@ impl Words<'_, '_> {
         };
         let network = values::network(text).map(|value| Negatable { negated, value });
         match network {
-            // The name of a machine or network, which only the machine that was listed can tell.
+            // The name of a machine or network, which only the listed machine can resolve.
             None => self.unknown(word),
             Some(network) if is_source => self.rule.source = Some(network),
             Some(network) => self.rule.destination = Some(network),

@@ -153,7 +153,7 @@ impl ParseError {
         }
     }
 
-    /// A mistake at a byte of a text.
+    /// An error at a byte of a text.
     fn at_byte(text: &str, at: usize, message: String) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -167,7 +167,7 @@ impl ParseError {
 ///
 /// # Errors
 ///
-/// The first mistake: also a set or a chain that these tables have no room for.
+/// The first error: also a set or a chain that these tables have no room for.
 pub fn parse_all(text: &str) -> Result<Parsed, Vec<ParseError>> {
     text::parse(text, text::Scope::All)
 }
@@ -184,7 +184,7 @@ pub fn parse_all(text: &str) -> Result<Parsed, Vec<ParseError>> {
 /// # Errors
 ///
 /// Text that is neither; and every set, element, chain and rule that the tables have no room for. Of nft's own text, the
-/// first mistake.
+/// first error.
 pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
     if !text.trim_start().starts_with('{') {
         return text::parse(text, text::Scope::KubeProxy);

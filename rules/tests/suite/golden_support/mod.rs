@@ -21,7 +21,7 @@ const SHUFFLED: [(&str, &str); 6] = [
     ("filter", "KUBE-PROXY-FIREWALL"),
 ];
 
-/// The cluster of a file of objects, as a kube-proxy of a release sees it with the configuration beside them.
+/// The cluster of a file of objects, as a kube-proxy of a release sees it with the configuration next to them.
 pub(crate) fn load(file: &Path, version: &str) -> Cluster {
     let text = std::fs::read_to_string(file).unwrap();
     let documents = serde_yaml::Deserializer::from_str(&text);

@@ -42,7 +42,7 @@ pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
         }
     };
     if cascades.is_empty() {
-        let message = "no chain in it shares connections out among endpoints";
+        let message = "these rules contain no chain that load-balances connections";
         let help =
             "Services are in the table `nat`, in chains KUBE-SVC-...; in nft's table kube-proxy, in chains service-...";
         return Err(refused(vec![mistake(file, (1, 1), message, help)]));

@@ -42,7 +42,7 @@ pub struct Report {
 
 /// No service is called so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no service `{name}` shares connections out here")]
+#[error("these rules contain no load-balanced service `{name}`")]
 pub struct NoService {
     /// The name.
     pub name: String,

@@ -192,9 +192,9 @@ mod tests {
     #[case::biased(tally([20_000, 18_000, 18_000]), "10.0.0.1:80 got 20,000 of 56,000 flows")]
     #[case::lost(Tally { lost: 1, ..tally([18_500, 18_610, 18_421]) }, "1 of 55,531 flows not delivered")]
     #[case::doubled(Tally { doubled: 2, ..tally([18_500, 18_610, 18_421]) }, "2 of 55,531 flows came out more than once")]
-    #[case::nobodys(Tally { unattributed: 3, ..tally([18_500, 18_610, 18_421]) }, "3 packets came out that belong to no flow")]
+    #[case::of_no_flow(Tally { unattributed: 3, ..tally([18_500, 18_610, 18_421]) }, "3 packets came out that belong to no flow")]
     #[case::nothing(tally([0, 0, 0]), "no flow was counted")]
-    fn what_is_wrong_is_told(#[case] tally: Tally, #[case] said: &str) {
+    fn what_is_wrong_is_reported(#[case] tally: Tally, #[case] said: &str) {
         let sample = judged(&tally, None);
         assert!(!sample.held());
         assert!(sample.faults[0].starts_with(said), "{:?}", sample.faults);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_out_elsewhere_is_told_by_its_place() {
+    fn what_came_out_elsewhere_is_reported_by_its_place() {
         let mut tally = tally([18_500, 18_610, 18_421]);
         tally.delivered.insert(SocketAddr::from(([10, 0, 0, 9], 80)), 7);
         let faults = judged(&tally, None).faults;

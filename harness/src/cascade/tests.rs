@@ -87,7 +87,7 @@ fn a_service_is_chosen_by_its_name(#[case] name: &str, #[case] chain: Option<&st
 #[test]
 fn a_name_that_no_service_has_is_answered_with_the_nearest() {
     let error = report(SAVED).retain("default/fooo:http").unwrap_err();
-    assert_eq!(error.to_string(), "no service `default/fooo:http` shares connections out here");
+    assert_eq!(error.to_string(), "these rules contain no load-balanced service `default/fooo:http`");
     assert_eq!(error.help, "Did you mean `default/foo:http`?");
 }
 
@@ -99,9 +99,10 @@ fn a_name_that_no_service_has_is_answered_with_the_nearest() {
 #[case::scenario("name: a\nnodes: [{name: n}]\nrules: {n: {text: '-A FOO -j BAR'}}\n", Some(Form::Scenario))]
 #[case::objects("apiVersion: v1\nkind: Service\n", None)]
 #[case::nft_text("table ip kube-proxy {\n}\n", Some(Form::Nft))]
+#[case::indented_nft_text("  table ip kube-proxy {\n  }\n", Some(Form::Nft))]
 #[case::prose("Dear maintainers,\nplease find attached", None)]
 #[case::empty("\n", None)]
-fn the_form_is_told_by_the_content(#[case] text: &str, #[case] expected: Option<Form>) {
+fn the_content_determines_the_form(#[case] text: &str, #[case] expected: Option<Form>) {
     assert_eq!(form(text).ok(), expected);
 }
 
@@ -289,9 +290,9 @@ fn of_some_lines_no_more_is_claimed_than_they_show() {
     // The endpoint that the missing rule leads to is shown.
     let more =
         "-A KUBE-SEP-A -p tcp -m comment --comment \"default/web\" -m tcp -j DNAT --to-destination 10.0.0.1:80\n";
-    let told = report(&(WITHOUT_FIRST.to_owned() + more));
-    assert_eq!((told.is_even(), told.defects(), told.unknown()), (false, 0, 1));
-    let page = console::render(&told, Settings::default());
+    let reported = report(&(WITHOUT_FIRST.to_owned() + more));
+    assert_eq!((reported.is_even(), reported.defects(), reported.unknown()), (false, 0, 1));
+    let page = console::render(&reported, Settings::default());
     assert!(
         page.contains("10.0.0.1:80 has a chain, KUBE-SEP-A, but the rule that leads there is not among these"),
         "{page}"

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use clap::ValueEnum;
 
 use super::console::Console;
+use super::failure::Failure;
 use super::inputs::InputArgs;
 use super::labs::{BackendName, prepare};
 use super::progress::Bars;
-use super::refusal::Refusal;
 use super::rules::{impossible, node};
 use super::{Exit, text_of};
 use svclab::cascade::{Report, console, input, json, svg};
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
             }
             if report.is_even() && report.samples_held() { Exit::Held } else { Exit::Failed }
         }
-        Err(refusal) => refusal.tell(console),
+        Err(failure) => failure.report(console),
     }
 }
 
@@ -92,7 +92,7 @@ fn flows(text: &str) -> Result<Flows, String> {
     }
 }
 
-fn report(args: &Args, console: &Console) -> Result<Report, Refusal> {
+fn report(args: &Args, console: &Console) -> Result<Report, Failure> {
     let (file, text) = text_of(&args.path);
     let text = text.map_err(|error| unreadable(&file, &error))?;
     match form(&text) {
@@ -102,37 +102,37 @@ fn report(args: &Args, console: &Console) -> Result<Report, Refusal> {
 }
 
 /// Leaves the service that is asked for.
-fn chosen(mut report: Report, args: &Args) -> Result<Report, Refusal> {
+fn chosen(mut report: Report, args: &Args) -> Result<Report, Failure> {
     if let Some(name) = &args.service {
-        report.retain(name).map_err(|error| Refusal::new(error.to_string(), error.help))?;
+        report.retain(name).map_err(|error| Failure::new(error.to_string(), error.help))?;
     }
     Ok(report)
 }
 
-fn infer(args: &Args, text: &str, file: &Path) -> Result<Report, Refusal> {
+fn infer(args: &Args, text: &str, file: &Path) -> Result<Report, Failure> {
     if args.sample.is_some() {
         let help = "Write a scenario, with the rules in it under `rules:`.";
-        return Err(Refusal::new("rules alone have no pods that packets could be sent to", help));
+        return Err(Failure::new("rules alone have no pods that packets could be sent to", help));
     }
     if args.node.is_some() || args.step > 0 {
         let help = "Leave `--node` and `--step` out.";
-        return Err(Refusal::new("rules are of one node at one time: only a scenario has several", help));
+        return Err(Failure::new("rules are of one node at one time: only a scenario has several", help));
     }
     chosen(input::read(text, file)?, args)
 }
 
-fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Result<Report, Refusal> {
+fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Result<Report, Failure> {
     let scenario = scenario::parse_with(text, file, &args.inputs.reach().reader(file), Tests::Optional)?;
     let states = scenario.states().count();
     let state = scenario.states().nth(args.step).ok_or_else(|| {
         let message = format!("the scenario has no step {}: its cluster changes {} times", args.step, states - 1);
-        Refusal::new(message, "Choose a smaller `--step`; 0 is the cluster at the start.")
+        Failure::new(message, "Choose a smaller `--step`; 0 is the cluster at the start.")
     })?;
     let node = node(args.node.as_deref(), state, console)?;
     let report = input::of_scenario(&scenario, state, node).map_err(|error| impossible(&error))?;
     if report.cascades.is_empty() {
         let message = format!("no service has an endpoint by the rules of node {}", node.name);
-        return Err(Refusal::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));
+        return Err(Failure::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));
     }
     let mut report = chosen(report, args)?;
     let Some(flows) = args.sample else { return Ok(report) };

@@ -89,8 +89,8 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         diagnostics::show(&diagnostics, console);
         Exit::Input
     })?;
-    let told = aimed.assumptions.iter().filter(|_| !console.quiet);
-    told.for_each(|words| console.complain(format!("{}: assumed: {}", printable(&path), one_line(words))));
+    let assumptions = aimed.assumptions.iter().filter(|_| !console.quiet);
+    assumptions.for_each(|words| console.complain(format!("{}: assumed: {}", printable(&path), one_line(words))));
     let explained = match args.live {
         true => live(&aimed, args, console)?,
         false => explain::explain(&aimed, args.step, args.path.get()),

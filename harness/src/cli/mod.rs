@@ -8,12 +8,12 @@ mod console;
 mod diagnostics;
 mod doctor;
 mod explain;
+mod failure;
 mod inputs;
 mod interrupt;
 mod labs;
 mod mutate;
 mod progress;
-mod refusal;
 mod reports;
 mod rules;
 mod run;
@@ -106,7 +106,7 @@ fn read(paths: &[PathBuf], reach: Reach, tests: Tests, console: &Console) -> Res
         Exit::Input
     })?;
     if files.is_empty() {
-        console.complain("no scenario found: a scenario is a file *.yaml or *.yml that is no Kubernetes object");
+        console.complain("no scenario found: a scenario is a *.yaml or *.yml file that is not a Kubernetes object");
         return Err(Exit::Input);
     }
     let load = |file: PathBuf| {

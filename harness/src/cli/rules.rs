@@ -13,8 +13,8 @@ use svclab_rules::profile::Profile;
 use svclab_rules::ruleset::Rules;
 
 use super::console::Console;
+use super::failure::Failure;
 use super::inputs::InputArgs;
-use super::refusal::Refusal;
 use super::{Exit, text_of, warn};
 use svclab::documents::{self, Document};
 use svclab::input::{is_manifest, read_file, unreadable};
@@ -105,10 +105,10 @@ impl From<FamilyName> for Family {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
-    rules(args, console).unwrap_or_else(|refusal| refusal.tell(console))
+    rules(args, console).unwrap_or_else(|failure| failure.report(console))
 }
 
-fn rules(args: &Args, console: &Console) -> Result<Exit, Refusal> {
+fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let input = Input::read(args, console)?;
     let node = node(args.node.as_deref(), input.cluster(), console)?.name.clone();
     let family = family(args, &input, &node);
@@ -135,7 +135,7 @@ fn differ(
     node: &str,
     family: Family,
     console: &Console,
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, Failure> {
     let written = input.write(node, family)?;
     let found = saved.parse(&written)?;
     let diff = found.diff(&written);
@@ -164,7 +164,7 @@ enum Input {
 }
 
 impl Input {
-    fn read(args: &Args, console: &Console) -> Result<Self, Refusal> {
+    fn read(args: &Args, console: &Console) -> Result<Self, Failure> {
         let (path, text) = text_of(&args.path);
         let text = text.map_err(|error| unreadable(&path, &error))?;
         if is_manifest(&text) {
@@ -176,7 +176,7 @@ impl Input {
         }
         if args.proxy_config.is_some() {
             let help = "Paste the configuration into the scenario, under `cluster:`, `proxy:`.";
-            return Err(Refusal::new("--proxy-config is for plain Kubernetes objects, and this is a scenario", help));
+            return Err(Failure::new("--proxy-config is for plain Kubernetes objects, and this is a scenario", help));
         }
         let mut scenario = scenario::parse_with(&text, &path, &args.inputs.reach().reader(&path), Tests::Optional)?;
         show(&scenario.notes, console);
@@ -206,10 +206,10 @@ impl Input {
     }
 
     /// The generated rules of a node.
-    fn write(&self, node: &str, family: Family) -> Result<Written, Refusal> {
+    fn write(&self, node: &str, family: Family) -> Result<Written, Failure> {
         let cluster = self.cluster();
         let Some(node) = cluster.node(node) else {
-            return Err(Refusal::new(format!("there is no node `{node}`"), "Choose another one."));
+            return Err(Failure::new(format!("there is no node `{node}`"), "Choose another one."));
         };
         let rules = match self {
             Self::Objects(_) => Rules::generate(cluster, node, family).map_err(|error| impossible(&error))?,
@@ -220,15 +220,15 @@ impl Input {
 }
 
 /// Returns the error for rules that the release cannot write.
-pub(super) fn impossible(error: &dyn Error) -> Refusal {
-    Refusal::new(error.to_string(), "Choose another release with `--version`, or another `--mode`.")
+pub(super) fn impossible(error: &dyn Error) -> Failure {
+    Failure::new(error.to_string(), "Choose another release with `--version`, or another `--mode`.")
 }
 
 /// The rules that a lab installs on a node of a scenario.
-fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<Rules, Refusal> {
+fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<Rules, Failure> {
     if node.internal_ip(family).is_none() {
         let message = format!("node {} has no {family} address, so a lab installs no {family} rules there", node.name);
-        return Err(Refusal::new(message, "Choose the other `--family`, or give the node such an address."));
+        return Err(Failure::new(message, "Choose the other `--family`, or give the node such an address."));
     }
     let documents = documents::generate(scenario, &scenario.cluster).map_err(|error| impossible(&error))?;
     let netns = format!("node/{}", node.name);
@@ -240,7 +240,7 @@ fn of_scenario(scenario: &Scenario, node: &Node, family: Family) -> Result<Rules
 }
 
 /// Returns kube-proxy's configuration: the file's, or the defaults; options take precedence. Warns of probable errors in it.
-fn proxy_config(args: &Args, console: &Console) -> Result<ProxyConfig, Refusal> {
+fn proxy_config(args: &Args, console: &Console) -> Result<ProxyConfig, Failure> {
     let defaults = ProxyConfig::default();
     let version = args.version.map_or(defaults.version.clone(), |version| version.to_string());
     let mode = args.mode.map(ProxyMode::from);
@@ -254,10 +254,10 @@ fn proxy_config(args: &Args, console: &Console) -> Result<ProxyConfig, Refusal> 
 }
 
 /// Returns the requested node. Warns where it is the first of several because none was named.
-pub(super) fn node<'c>(wanted: Option<&str>, cluster: &'c Cluster, console: &Console) -> Result<&'c Node, Refusal> {
+pub(super) fn node<'c>(wanted: Option<&str>, cluster: &'c Cluster, console: &Console) -> Result<&'c Node, Failure> {
     let names: Vec<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
     let Some(first) = cluster.nodes.first() else {
-        return Err(Refusal::new("there is no node", "Add an object of kind Node, with the addresses of the node."));
+        return Err(Failure::new("there is no node", "Add an object of kind Node, with the addresses of the node."));
     };
     let Some(name) = wanted else {
         if names.len() > 1 && !console.quiet {
@@ -269,7 +269,7 @@ pub(super) fn node<'c>(wanted: Option<&str>, cluster: &'c Cluster, console: &Con
     cluster.node(name).ok_or_else(|| {
         let choose = || format!("Choose one of these: {}.", names.join(", "));
         let help = did_you_mean(name, &names).unwrap_or_else(choose);
-        Refusal::new(format!("there is no node `{name}`"), help)
+        Failure::new(format!("there is no node `{name}`"), help)
     })
 }
 

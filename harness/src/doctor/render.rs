@@ -69,7 +69,7 @@ fn verdict(examination: &Examination) -> String {
         _ => format!("{count} parts that {many}"),
     };
     match (examination.count(Status::Lacking), examination.count(Status::Degraded)) {
-        (0, 0) => "Everything is there.".to_owned(),
+        (0, 0) => "All checks passed.".to_owned(),
         (0, degraded) => {
             let missing = parts(degraded, "few scenarios need is not", "few scenarios need are not");
             format!("All that `svclab run` needs is there; {missing}.")
@@ -131,7 +131,7 @@ kernel
     }
 
     #[rstest::rstest]
-    #[case(vec![Check::ok("a", "")], "Everything is there.")]
+    #[case(vec![Check::ok("a", "")], "All checks passed.")]
     #[case(vec![Check::ok("a", ""), Check::lacking("b", "", "").optional()], "All that `svclab run` needs is there; 1 part that few scenarios need is not.")]
     #[case(vec![Check::lacking("a", "", "").optional(), Check::lacking("b", "", "").optional()], "All that `svclab run` needs is there; 2 parts that few scenarios need are not.")]
     #[case(vec![Check::lacking("a", "", ""), Check::lacking("b", "", "").optional()], "1 part that `svclab run` needs is lacking.")]

@@ -56,7 +56,7 @@ pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
     if text.lines().any(|line| is_rule(line) || TABLES.contains(&line.trim())) {
         return Ok(Form::Saved);
     }
-    if text.lines().any(|line| line.starts_with("table ") && line.ends_with('{')) {
+    if text.lines().map(str::trim).any(|line| line.starts_with("table ") && line.ends_with('{')) {
         return Ok(Form::Nft);
     }
     match iptables::parse_listing(text) {

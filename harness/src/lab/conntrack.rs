@@ -186,7 +186,7 @@ mod tests {
     #[case::none("conntrack v1.4.7 (conntrack-tools): 0 flow entries have been deleted.\n", true)]
     #[case::ten("conntrack v1.4.7 (conntrack-tools): 10 flow entries have been deleted.\n", false)]
     #[case::other("conntrack v1.4.7 (conntrack-tools): Operation failed: invalid parameters\n", false)]
-    fn nothing_to_delete_is_told_from_a_failure(#[case] message: &str, #[case] expected: bool) {
+    fn nothing_to_delete_is_no_failure(#[case] message: &str, #[case] expected: bool) {
         assert_eq!(found_nothing(message), expected);
     }
 }

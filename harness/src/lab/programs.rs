@@ -294,7 +294,7 @@ mod tests {
     #[case::empty(b"")]
     #[case::text(b"touch surprise\n")]
     #[case::other_machine(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xff\xff")]
-    fn what_the_kernel_does_not_execute_is_told(#[case] content: &[u8]) {
+    fn what_the_kernel_does_not_execute_is_reported(#[case] content: &[u8]) {
         let file = env::temp_dir().join(format!("svclab-no-program-{}-{}", content.len(), std::process::id()));
         std::fs::write(&file, content).expect("a file");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("its own file");

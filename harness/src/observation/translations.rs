@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_and_receivers_agree_or_are_told_apart() {
+    fn rules_and_receivers_agree_or_differ() {
         let before = translations("node/a", &[("10.0.0.1:80", 7), ("10.0.0.2:80", 7)]);
         let after = translations("node/a", &[("10.0.0.1:80", 10), ("10.0.0.2:80", 7), ("10.0.0.3:80", 2)]);
         let newly = after.since(&before);

@@ -177,7 +177,7 @@ mod tests {
     #[case::tcp_by_ipv6(Protocol::Tcp, "[::1]:8080")]
     #[case::udp(Protocol::Udp, "127.0.0.1:8080")]
     #[case::udp_by_ipv6(Protocol::Udp, "[::1]:8080")]
-    fn a_closed_listener_serves_nobody_although_a_child_process_holds_its_socket(
+    fn a_closed_listener_accepts_no_client_although_a_child_process_holds_its_socket(
         #[case] protocol: Protocol,
         #[case] at: SocketAddr,
     ) {

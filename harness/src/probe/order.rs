@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_flow_is_nobodys_neighbour() {
+    fn a_lost_flow_has_no_neighbours() {
         let mut order = Order::new();
         [endpoint(1), None, endpoint(2), endpoint(3)].into_iter().for_each(|at| order.next(5, at));
         assert_eq!(order.finish().0.pairs(), 1);

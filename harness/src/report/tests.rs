@@ -379,14 +379,14 @@ fn tests_of_a_lab_that_fails() {
     let run = RunReport { scenarios: vec![report], filtered: 0, duration: ms(9) };
     assert_eq!(run.counts(), Counts { scenarios: 1, errors: 2, ..Counts::default() });
     assert_eq!(github::render(&run).matches("::error").count(), 1, "{}", github::render(&run));
-    let told = "a ClusterIP reaches a pod on another node  scenarios/clusterip/other-node.yaml\n  \
+    let page = "a ClusterIP reaches a pod on another node  scenarios/clusterip/other-node.yaml\n  \
         ERROR one     < 1 ms\n  \
         ERROR two     < 1 ms\n  \
         ERROR the lab\n\n        \
         iptables-restore is not installed\n        \
         Install it.\n\n";
     assert!(
-        console::render(&run, plain(Detail::Normal)).starts_with(told),
+        console::render(&run, plain(Detail::Normal)).starts_with(page),
         "{}",
         console::render(&run, plain(Detail::Normal))
     );

@@ -103,7 +103,7 @@ impl Agreement {
     fn add(&mut self, network: &Network<'_>, number: usize, probe: &Probe, observed: &FlowObservation) {
         let seen = FlowOutcome::observed(observed);
         let Some(prediction) = network.predict(&NewFlow::of(probe, observed.source.port())) else {
-            let predicted = vec!["nothing: nobody can send this".to_owned()];
+            let predicted = vec!["nothing: no sender can send this".to_owned()];
             self.contradictions.push(Contradiction { probe: number, predicted, observed: seen.to_string() });
             return;
         };

@@ -118,7 +118,7 @@ impl fmt::Display for AffinityDefect {
                 "clients of {endpoint} do not stay there: they are remembered, but no rule looks them up before chance decides"
             ),
             Self::NotRemembered { endpoint } => {
-                write!(f, "nothing remembers the clients of {endpoint}: their next connections are shared out anew")
+                write!(f, "nothing remembers the clients of {endpoint}: their next connections are balanced again")
             }
             Self::Crossed { endpoint, list, other } => {
                 write!(f, "clients of {endpoint} are remembered in list {list}, which leads to {other}")

@@ -286,10 +286,7 @@ impl fmt::Display for Kind {
                 write!(f, "the shares are not even: {endpoint} is {:+.4} % off", deviation * 100.0)
             }
             Self::NoDestination { chain } => {
-                write!(
-                    f,
-                    "{chain} translates to no address, so that connections go on behind the rule: it takes nothing"
-                )
+                write!(f, "{chain} translates to no address: connections continue with the next rule")
             }
             Self::Orphan { endpoint, chain } => {
                 write!(f, "{endpoint} has a chain, {chain}, but no rule leads there: it gets nothing")

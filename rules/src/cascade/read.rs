@@ -21,7 +21,7 @@ use crate::{chains, iptables, nftables};
 /// Chains that only set a mark: what they do is known where a text does not have them.
 const MARKING: [&str; 2] = [MASQUERADE, "KUBE-MARK-DROP"];
 
-/// Every chain of a rule set that shares connections out among endpoints, in the rule set's order: kube-proxy's chains of
+/// Every chain of a rule set that balances connections among endpoints, in the rule set's order: kube-proxy's chains of
 /// services, and chains of others that translate by chance themselves.
 pub fn cascades(rules: &RuleSet) -> Vec<Cascade> {
     cascades_of(rules, Extent::Whole)
@@ -64,7 +64,7 @@ pub fn shares(rules: &Rules, extent: Extent) -> Shares {
     }
 }
 
-/// Every chain of a table that shares connections out among endpoints, in the table's order.
+/// Every chain of a table that balances connections among endpoints, in the table's order.
 pub fn numgens(table: &nftables::Table) -> Vec<Cascade> {
     numgens_of(table, Extent::Whole)
 }

@@ -36,16 +36,16 @@ impl Cascade {
 
     fn unfair(&self) -> String {
         if self.steps.iter().any(|step| !self.is_known(step)) {
-            return "something is wrong, and not all shares are known: these rules do not show all".to_owned();
+            return "defects were found, and some shares are unknown because these rules are incomplete".to_owned();
         }
         match self.worst() {
             Some((endpoint, deviation)) if deviation.abs() >= 1e-6 => {
                 let percent = deviation * 100.0;
                 // What is too small for two digits would be shown as none.
                 let off = if percent.abs() < 0.005 { format!("{percent:+.1e}") } else { format!("{percent:+.2}") };
-                format!("the shares are not as they should be: {endpoint} is farthest from even, {off} %")
+                format!("the shares are not even: {endpoint} deviates most, by {off} %")
             }
-            _ => "the shares are even, but the rules are not as they should be".to_owned(),
+            _ => "the shares are even, but the rules have defects".to_owned(),
         }
     }
 }

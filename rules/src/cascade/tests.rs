@@ -88,7 +88,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
 #[case::to_nowhere(
     "-m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-j KUBE-SEP-D",
     &[
-        "rule 2: KUBE-SEP-D translates to no address, so that connections go on behind the rule: it takes nothing",
+        "rule 2: KUBE-SEP-D translates to no address: connections continue with the next rule",
         "1/2 of new connections are left to no endpoint",
     ]
 )]
@@ -119,7 +119,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
 )]
 #[case::returning(
     "-m statistic --mode random --probability 0.5 -j KUBE-SEP-D\n-j KUBE-SEP-A",
-    &["rule 1: KUBE-SEP-D translates to no address, so that connections go on behind the rule: it takes nothing"]
+    &["rule 1: KUBE-SEP-D translates to no address: connections continue with the next rule"]
 )]
 #[case::old_clients_only(
     "-m recent --rcheck --seconds 10800 --reap --name KUBE-SEP-A --mask 255.255.255.255 --rsource -j KUBE-SEP-A
@@ -195,7 +195,7 @@ fn many(count: u32, digits: usize) -> Cascade {
     "rule 2: 4971 probabilities have five digits only, as kube-proxy up to 1.16 writes them: 10.0.0.122:80 is +2.4689 % off; \
      4388 of them equal the one before"
 )]
-fn five_digits_are_told_with_what_they_do(#[case] endpoints: u32, #[case] said: &str) {
+fn five_digits_are_reported_with_what_they_do(#[case] endpoints: u32, #[case] said: &str) {
     let defects: Vec<String> = many(endpoints, 5).defects.iter().map(ToString::to_string).collect();
     assert_eq!(defects, [said]);
 }

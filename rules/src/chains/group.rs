@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::{Chance, Copies, Frontend, Naming};
 use crate::cluster::Protocol;
 
-/// A chain that shares connections out among endpoints.
+/// A chain that balances connections among endpoints.
 pub(crate) struct Group<'a> {
     pub(crate) chain: &'a str,
     /// The service port, as comments call it: `default/web:http`; else the chain's name.
@@ -115,7 +115,7 @@ pub(crate) trait Reading<'a> {
     /// The chains that share connections out, in the table's order.
     fn groups(&self) -> Vec<&'a str>;
 
-    /// A chain that shares connections out.
+    /// A chain that balances connections.
     fn group(&self, chain: &str) -> Option<Group<'a>>;
 
     /// An endpoint's chain, or whatever chain has this name; `None` where the text does not have it.

@@ -16,7 +16,7 @@ pub(super) fn differences<K: Ord + Display + 'static, S: Said<K>>(expected: &S, 
     for key in expected.services().chain(found.services()).collect::<BTreeSet<&K>>() {
         let name = expected.names().get(key).or_else(|| found.names().get(key));
         let subject = Subject::Service(name.cloned().unwrap_or_else(|| key.to_string()));
-        let first_line = |found: &Service| found.facts.values().filter_map(|told| told.line).min();
+        let first_line = |found: &Service| found.facts.values().filter_map(|stated| stated.line).min();
         let differences = match (expected.service(key), found.service(key)) {
             (Some(expected), Some(found)) => service(&expected, &found),
             (Some(_), None) => vec![(Difference::Missing(Fact::Whole), None)],
@@ -46,26 +46,26 @@ pub(super) fn differences<K: Ord + Display + 'static, S: Said<K>>(expected: &S, 
 
 fn service(expected: &Service, found: &Service) -> Vec<At> {
     let mut differences = Vec::new();
-    let nobody = Group::default();
+    let empty = Group::default();
     for policy in keys(&expected.groups, &found.groups) {
-        let [expected, found] = [expected, found].map(|service| service.groups.get(policy).unwrap_or(&nobody));
+        let [expected, found] = [expected, found].map(|service| service.groups.get(policy).unwrap_or(&empty));
         endpoints(&mut differences, *policy, expected, found);
     }
-    let told: BTreeSet<(Policy, String)> = differences.iter().filter_map(|(one, _)| endpoint_told(one)).collect();
+    let reported: BTreeSet<(Policy, String)> = differences.iter().filter_map(|(one, _)| endpoint_of(one)).collect();
     let unchecked = lacks_check(expected, found) || lacks_check(found, expected);
-    let untold = |fact: &Fact| match fact {
-        Fact::Affinity(policy, endpoint) => !told.contains(&(*policy, endpoint.clone())),
+    let unreported = |fact: &Fact| match fact {
+        Fact::Affinity(policy, endpoint) => !reported.contains(&(*policy, endpoint.clone())),
         Fact::Hairpin(endpoint) | Fact::Translation(endpoint) | Fact::Memory(endpoint) | Fact::Clients(endpoint) => {
-            !told.iter().any(|(_, other)| other == endpoint)
+            !reported.iter().any(|(_, other)| other == endpoint)
         }
         // The ranges of a check that one of both has not at all.
         Fact::SourceRange(_) => !unchecked,
         _ => true,
     };
     let facts = keys(&expected.facts, &found.facts);
-    for fact in facts.into_iter().filter(|fact| untold(fact)) {
-        let line = found.facts.get(fact).and_then(|told| told.line);
-        let texts = |service: &'_ Service| service.facts.get(fact).map(|told| told.texts.clone());
+    for fact in facts.into_iter().filter(|fact| unreported(fact)) {
+        let line = found.facts.get(fact).and_then(|stated| stated.line);
+        let texts = |service: &'_ Service| service.facts.get(fact).map(|stated| stated.texts.clone());
         differences.extend(match (texts(expected), texts(found)) {
             (Some(expected), Some(found)) if expected == found => None,
             (Some(expected), Some(found)) if is_repeated(&expected, &found) => {
@@ -107,7 +107,7 @@ fn changed(fact: Fact, expected: &str, found: &str) -> Difference {
 }
 
 /// The endpoint that a difference says to be missing or unexpected: what its own rules say is not reported too.
-fn endpoint_told(difference: &Difference) -> Option<(Policy, String)> {
+fn endpoint_of(difference: &Difference) -> Option<(Policy, String)> {
     match difference {
         Difference::Missing(Fact::Endpoint(policy, endpoint))
         | Difference::Unexpected(Fact::Endpoint(policy, endpoint)) => Some((*policy, endpoint.clone())),

@@ -84,9 +84,9 @@ pub(super) struct Service {
 impl Service {
     /// Notes a fact that a rule or element says.
     pub(super) fn tell(&mut self, fact: Fact, text: String, line: Line) {
-        let told = self.facts.entry(fact).or_default();
-        told.line = told.line.or(line);
-        told.texts.push(text);
+        let stated = self.facts.entry(fact).or_default();
+        stated.line = stated.line.or(line);
+        stated.texts.push(text);
     }
 }
 

@@ -148,7 +148,7 @@ impl<C: Code> Spreading<'_, C> {
     /// Takes branches through a chain that a rule leads to.
     fn lead(&mut self, rule: u32, chain: u32, walkers: Vec<Walker<NoTrace>>) -> Vec<Walker<NoTrace>> {
         let why = if self.path.contains(&chain) {
-            "it leads back to its own chain, which no kernel takes"
+            "a loop of chains, which the kernel rejects"
         } else if self.path.len() >= DEEPEST {
             "chains are more than 16 deep here"
         } else {

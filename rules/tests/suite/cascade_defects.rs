@@ -291,7 +291,7 @@ fn a_cascade_in_prerouting_is_asked_for_what_it_translates(
 }
 
 #[rstest]
-#[case::loops(":A - [0:0]\n:KUBE-SVC-CDGG", "-A A -j A\n", "-j A", "leads back to its own chain")]
+#[case::loops(":A - [0:0]\n:KUBE-SVC-CDGG", "-A A -j A\n", "-j A", "a loop of chains")]
 #[case::missing(":KUBE-SVC-CDGG", "", "-j NOWHERE", "chain NOWHERE is not in these rules")]
 #[case::one_of_some_addresses(
     ":RANGE - [0:0]\n:KUBE-SVC-CDGG",

@@ -11,7 +11,7 @@ use svclab_rules::profile::{Profile, releases};
 use svclab_rules::ruleset::{ParseError, Rules};
 
 use super::Written;
-use crate::cli::refusal::Refusal;
+use crate::cli::failure::Failure;
 use crate::cli::text_of;
 use svclab::input;
 use svclab::scenario::{Diagnostic, Diagnostics, Span};
@@ -131,7 +131,7 @@ pub(super) struct Saved {
 
 impl Saved {
     /// Reads a file, or standard input where it is `-`.
-    pub(super) fn read(file: &Path) -> Result<Self, Refusal> {
+    pub(super) fn read(file: &Path) -> Result<Self, Failure> {
         let (file, text) = text_of(file);
         let text = text.map_err(|error| input::unreadable(&file, &error))?;
         Ok(Self { file, text })
@@ -148,7 +148,7 @@ impl Saved {
     }
 
     /// Parses the rules, in the language of those that are written.
-    pub(super) fn parse(&self, written: &Written) -> Result<Found, Refusal> {
+    pub(super) fn parse(&self, written: &Written) -> Result<Found, Failure> {
         let Self { file, text } = self;
         let mode = written.rules.mode();
         let refused =
@@ -179,6 +179,7 @@ fn foreign_form(text: &str, mode: ProxyMode) -> Option<(usize, &'static str, &'s
         };
         return Some((1, "the file contains no rules", help));
     };
+    let first = first.trim_start();
     let is_nft = first.starts_with("table ") || first.starts_with('{');
     let is_save = first.starts_with(['*', ':', '-', '[']);
     let (message, help) = match mode {

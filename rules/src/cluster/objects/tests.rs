@@ -65,7 +65,7 @@ fn service_yaml(name: &str, spec: &str) -> String {
     "clusterIP: 255.255.255.255, ports: [{port: 80}]",
     "spec.clusterIP: `255.255.255.255` is a broadcast address"
 )]
-#[case::of_nobody(
+#[case::without_owner(
     "externalIPs: [0.0.0.0], ports: [{port: 80}]",
     "spec.externalIPs[0]: `0.0.0.0` is a wildcard address"
 )]
@@ -118,7 +118,7 @@ fn a_service_name_is_a_label_that_starts_with_a_letter() {
 }
 
 #[test]
-fn all_mistakes_of_all_objects_are_told() {
+fn all_errors_of_all_objects_are_reported() {
     let slice = "{kind: EndpointSlice, metadata: {name: s, labels: {kubernetes.io/service-name: web}}, \
                  addressType: IPv4, ports: [{port: 0}], endpoints: [{addresses: ['fd00::1']}, {addresses: []}]}";
     let node = "{kind: Node, metadata: {name: Node_1}, spec: {podCIDR: 10.0.0.0}, \
@@ -138,7 +138,7 @@ fn all_mistakes_of_all_objects_are_told() {
 }
 
 #[test]
-fn collisions_between_services_are_told_with_the_other_ones_name() {
+fn collisions_between_services_name_the_other_service() {
     let spec = "type: NodePort, clusterIP: 10.96.0.1, ports: [{port: 80, nodePort: 30080}]";
     let text = format!("{}\n---\n{}", service_yaml("one", spec), service_yaml("two", spec));
     let errors = assemble(&objects(&text), ProxyConfig::default()).unwrap_err();

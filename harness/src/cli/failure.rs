@@ -7,40 +7,40 @@ use svclab::text::one_line;
 
 /// Why there is nothing to print.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum Failure {
     #[error("the input is invalid")]
     Input(Box<Diagnostics>),
     #[error("{message}\nhelp: {help}")]
     Other { message: String, help: String },
-    #[error("what it is has been told")]
-    Told(Exit),
+    #[error("the error has been reported")]
+    Reported(Exit),
 }
 
-impl Refusal {
+impl Failure {
     pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         let [message, help] = [message.into(), help.into()].map(|text| one_line(&text).into_owned());
         Self::Other { message, help }
     }
 
     /// Shows what is wrong, and says how the command ends by that.
-    pub(super) fn tell(self, console: &Console) -> Exit {
+    pub(super) fn report(self, console: &Console) -> Exit {
         match self {
             Self::Input(found) => diagnostics::show(&found, console),
             Self::Other { .. } => console.complain(self),
-            Self::Told(exit) => return exit,
+            Self::Reported(exit) => return exit,
         }
         Exit::Input
     }
 }
 
-impl From<Diagnostics> for Refusal {
+impl From<Diagnostics> for Failure {
     fn from(diagnostics: Diagnostics) -> Self {
         Self::Input(Box::new(diagnostics))
     }
 }
 
-impl From<Exit> for Refusal {
-    fn from(told: Exit) -> Self {
-        Self::Told(told)
+impl From<Exit> for Failure {
+    fn from(exit: Exit) -> Self {
+        Self::Reported(exit)
     }
 }

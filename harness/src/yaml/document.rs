@@ -130,7 +130,7 @@ impl<'a> Builder<'a> {
             self.error(
                 mark,
                 format!("lists and maps are nested more than {} levels deep", limits::DEPTH),
-                "Look for unclosed brackets: Kubernetes objects are never nested this deeply.",
+                "Look for unclosed brackets: objects are never nested this deep.",
             );
             return Err(Stop);
         }

@@ -302,7 +302,7 @@ fn what_is_no_file_is_refused_without_opening_it() {
 #[case::nftables(&["cascade", "../scenarios/nftables/balance.yaml"], 0, "1 of 3")]
 #[case::later(&["cascade", "../scenarios/updates/rolling-update-tcp.yaml", "--step", "1"], 0, "1 cascade")]
 #[case::too_late(&["cascade", SEED, "--step", "9"], 2, "the scenario has no step 9")]
-#[case::no_service(&["cascade", SEED, "--service", "missing"], 2, "no service `missing`")]
+#[case::no_service(&["cascade", SEED, "--service", "missing"], 2, "no load-balanced service `missing`")]
 #[case::no_node(&["cascade", SEED, "--node", "missing"], 2, "there is no node `missing`")]
 #[case::no_rules(&["cascade", "Cargo.toml"], 2, "unrecognised rule format")]
 #[case::sampled(

@@ -64,10 +64,10 @@ fn findings(edits: &[(&str, &str)]) -> Vec<String> {
         assert!(text.contains(old), "not there: {old}");
         text = text.replace(old, new);
     }
-    told(RULES, &text)
+    reported(RULES, &text)
 }
 
-fn told(expected: &str, found: &str) -> Vec<String> {
+fn reported(expected: &str, found: &str) -> Vec<String> {
     compare(&read(expected), &read(found)).iter().map(ToString::to_string).collect()
 }
 
@@ -81,14 +81,14 @@ fn line(part: &str) -> &'static str {
 #[case::on_loopback("-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp -m comment --comment \"default/web:http\" -m tcp --dport 30080 -m nfacct --nfacct-name  localhost_nps_accepted_pkts -j KUBE-EXT-CDGGSHYLG3RE2FKL", &[])]
 #[case::another_port("-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp -m comment --comment \"default/web:http\" -m tcp --dport 30081 -m nfacct --nfacct-name  localhost_nps_accepted_pkts -j KUBE-EXT-CDGGSHYLG3RE2FKL", &["30081"])]
 #[case::another_target("-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp -m comment --comment \"default/web:http\" -m tcp --dport 30080 -m nfacct --nfacct-name  localhost_nps_accepted_pkts -j KUBE-SVL-CDGGSHYLG3RE2FKL", &["30080"])]
-fn rules_that_only_count_mean_nothing(#[case] counted: &str, #[case] told: &[&str]) {
+fn rules_that_only_count_mean_nothing(#[case] counted: &str, #[case] reported: &[&str]) {
     let general = line("-A KUBE-NODEPORTS -p tcp");
     let found = findings(&[
         ("--ctstate INVALID", "--ctstate INVALID -m nfacct --nfacct-name  ct_state_invalid_dropped_pkts"),
         (general, &format!("{counted}\n{general}")),
     ]);
-    assert_eq!(found.len(), told.len(), "{found:?}");
-    assert!(found.iter().zip(told).all(|(found, told)| found.contains(told)), "{found:?}");
+    assert_eq!(found.len(), reported.len(), "{found:?}");
+    assert!(found.iter().zip(reported).all(|(found, reported)| found.contains(reported)), "{found:?}");
 }
 
 #[rstest]
@@ -125,8 +125,8 @@ fn rules_that_only_count_mean_nothing(#[case] counted: &str, #[case] told: &[&st
     "INVALID",
     "chain KUBE-FORWARD of filter: rule `-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP` is missing"
 )]
-fn a_missing_rule_is_told_in_words(#[case] part: &str, #[case] told: &str) {
-    assert_eq!(findings(&[(line(part), "")]), [told]);
+fn a_missing_rule_is_told_in_words(#[case] part: &str, #[case] reported: &str) {
+    assert_eq!(findings(&[(line(part), "")]), [reported]);
 }
 
 #[test]
@@ -197,9 +197,9 @@ fn shares_with_another_number_of_endpoints_are_fair_to_the_digits_of_the_text(
     #[case] one: usize,
     #[case] other: usize,
 ) {
-    let told = compare(&read(&many(200, one)), &read(&many(199, other)));
-    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
-    assert!(!told.is_empty() && told.iter().all(|finding| finding.contains("10.0.0.199")), "{told:#?}");
+    let reported = compare(&read(&many(200, one)), &read(&many(199, other)));
+    let reported: Vec<String> = reported.iter().map(ToString::to_string).collect();
+    assert!(!reported.is_empty() && reported.iter().all(|finding| finding.contains("10.0.0.199")), "{reported:#?}");
 }
 
 #[test]
@@ -208,26 +208,26 @@ fn an_endpoint_of_many_that_gets_a_fifth_more_is_told() {
     let found = many(199, 10);
     assert!(found.contains(&right));
     let found = found.replace(&right, &right.replace("0.0100000000", "0.0120000000"));
-    let told = compare(&read(&many(200, 10)), &read(&found));
-    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
-    assert!(told.iter().any(|finding| finding.contains("the share of endpoint 10.0.0.99:80")), "{told:#?}");
+    let reported = compare(&read(&many(200, 10)), &read(&found));
+    let reported: Vec<String> = reported.iter().map(ToString::to_string).collect();
+    assert!(reported.iter().any(|finding| finding.contains("the share of endpoint 10.0.0.99:80")), "{reported:#?}");
 }
 
 #[test]
 fn another_timeout_of_affinity_shows_both_rules() {
     let check = "-A KUBE-SVC-CDGGSHYLG3RE2FKL -m recent --rcheck --seconds 60 --reap --name KUBE-SEP-ELX6N4Z5RGB67TLC \
                  --mask 255.255.255.255 --rsource -j KUBE-SEP-ELX6N4Z5RGB67TLC";
-    let told = format!(
+    let reported = format!(
         "service default/web:http: the affinity to endpoint 10.244.1.11:8080 is `{}` instead of `{check}`",
         check.replace("60", "30")
     );
-    assert_eq!(findings(&[("--seconds 60", "--seconds 30")]), [told]);
+    assert_eq!(findings(&[("--seconds 60", "--seconds 30")]), [reported]);
 }
 
 #[test]
 fn a_policy_is_told() {
-    let told = "chain FORWARD of filter: the policy is DROP instead of ACCEPT";
-    assert_eq!(findings(&[(":FORWARD ACCEPT", ":FORWARD DROP")]), [told]);
+    let reported = "chain FORWARD of filter: the policy is DROP instead of ACCEPT";
+    assert_eq!(findings(&[(":FORWARD ACCEPT", ":FORWARD DROP")]), [reported]);
 }
 
 #[test]
@@ -270,10 +270,10 @@ fn a_service_without_a_name_is_told_by_its_hash() {
         })
         .collect();
     let without = anonymous.replace(SVC, "-A KUBE-MARK-MASQ").replace("--dport 30080", "--dport 30081");
-    let told: Vec<String> = compare(&read(&anonymous), &read(&without)).iter().map(ToString::to_string).collect();
+    let reported: Vec<String> = compare(&read(&anonymous), &read(&without)).iter().map(ToString::to_string).collect();
     assert!(
-        told.contains(&"service CDGGSHYLG3RE2FKL: the frontend node port 30080/tcp is missing".to_owned()),
-        "{told:?}"
+        reported.contains(&"service CDGGSHYLG3RE2FKL: the frontend node port 30080/tcp is missing".to_owned()),
+        "{reported:?}"
     );
 }
 
@@ -284,10 +284,10 @@ fn rules_of_others_are_counted_and_told_apart() {
                   -A FORWARD -j DOCKER\n-A FORWARD -j KUBE-ROUTER-INPUT\n-A FORWARD -i docker0 -j ACCEPT\n\
                   -A DOCKER -j RETURN\n-A KUBE-ROUTER-INPUT -j RETURN\n-A KUBE-FIREWALL -j RETURN\n-A KUBE-FORWARD";
     let text = RULES.replacen("-A KUBE-FORWARD", others, 1).replace(":FORWARD ACCEPT", ":FORWARD DROP");
-    let told = compare_machines(&read(RULES), &read(&text));
-    assert_eq!((told.own, told.others), (vec![], Others { rules: 6, chains: 4, tables: 0 }));
+    let reported = compare_machines(&read(RULES), &read(&text));
+    assert_eq!((reported.own, reported.others), (vec![], Others { rules: 6, chains: 4, tables: 0 }));
     // Six rules, a chain without any, and a policy.
-    assert_eq!(told.foreign.len(), 8, "{:?}", told.foreign);
+    assert_eq!(reported.foreign.len(), 8, "{:?}", reported.foreign);
 }
 
 /// A jump in one of the kernel's chains, and a chain that no other program creates, are kube-proxy's.
@@ -295,13 +295,16 @@ fn rules_of_others_are_counted_and_told_apart() {
 fn what_is_kube_proxys_is_told_as_such() {
     let jump = line("-j KUBE-FORWARD");
     let text = RULES.replace(jump, ":KUBE-LOAD-BALANCER - [0:0]\n-A FORWARD -j KUBE-SERVICES\n");
-    let told = compare_machines(&read(RULES), &read(&text));
-    assert_eq!((told.foreign, told.others), (vec![], Others::default()));
-    let told: Vec<String> = told.own.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].contains("-j KUBE-FORWARD` is missing: connections to services are forwarded only if"), "{told:?}");
-    assert!(told[1].ends_with("-j KUBE-SERVICES` is unexpected"), "{told:?}");
-    assert_eq!(told[2], "chain KUBE-LOAD-BALANCER of filter is unexpected");
+    let reported = compare_machines(&read(RULES), &read(&text));
+    assert_eq!((reported.foreign, reported.others), (vec![], Others::default()));
+    let reported: Vec<String> = reported.own.iter().map(ToString::to_string).collect();
+    assert_eq!(reported.len(), 3, "{reported:?}");
+    assert!(
+        reported[0].contains("-j KUBE-FORWARD` is missing: connections to services are forwarded only if"),
+        "{reported:?}"
+    );
+    assert!(reported[1].ends_with("-j KUBE-SERVICES` is unexpected"), "{reported:?}");
+    assert_eq!(reported[2], "chain KUBE-LOAD-BALANCER of filter is unexpected");
 }
 
 /// What the lost rule said is known from the rules that should be there.
@@ -316,9 +319,9 @@ fn an_endpoint_without_its_dnat_keeps_its_name() {
 #[test]
 fn a_table_that_is_missing_is_one_finding() {
     let filter = &RULES[..RULES.find("*nat").unwrap()];
-    assert_eq!(told(RULES, filter), ["table nat is missing"]);
+    assert_eq!(reported(RULES, filter), ["table nat is missing"]);
     let without_reject = filter.replace(line("has no endpoints"), "");
-    assert_eq!(told(RULES, &without_reject), ["table nat is missing", "service default/idle:http is missing"]);
+    assert_eq!(reported(RULES, &without_reject), ["table nat is missing", "service default/idle:http is missing"]);
 }
 
 #[test]
@@ -331,10 +334,10 @@ fn what_stands_in_a_text_is_told_with_its_line() {
     );
     let number = |part: &str| text.lines().position(|line| line.starts_with("-A") && line.contains(part)).unwrap() + 1;
     let [expected, found] = [RULES, &text].map(|text| parse(text, Family::Ipv4).unwrap());
-    let told: Vec<String> = compare(&expected, &found).iter().map(ToString::to_string).collect();
+    let reported: Vec<String> = compare(&expected, &found).iter().map(ToString::to_string).collect();
     let share = "the share of endpoint";
     assert_eq!(
-        told,
+        reported,
         [
             format!(
                 "service default/web:http: {share} 10.244.1.11:8080 is 16.6666667 % instead of 33.3333333 % (line {})",

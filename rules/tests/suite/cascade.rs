@@ -158,7 +158,7 @@ fn walked(program: &Program, source: &str, port: u16, mark: u32) -> BTreeMap<Str
 }
 
 /// The same by fates of a cascade.
-fn told<'a>(fates: impl Iterator<Item = (Option<&'a str>, Share)>) -> BTreeMap<String, Share> {
+fn reported<'a>(fates: impl Iterator<Item = (Option<&'a str>, Share)>) -> BTreeMap<String, Share> {
     let mut shares = BTreeMap::new();
     for (endpoint, share) in fates.filter(|(_, share)| *share != Share::ZERO) {
         let sum = shares.entry(endpoint.unwrap_or("none").to_owned()).or_insert(Share::ZERO);
@@ -187,9 +187,9 @@ proptest! {
         let cascade = cascades(&rules).remove(0);
         let outside = walked(&program, "203.0.113.77", 40_000, 0);
         let left = [(None, cascade.left)];
-        let own = told(cascade.shares().into_iter().map(|(endpoint, share)| (Some(endpoint), share)).chain(left));
+        let own = reported(cascade.shares().into_iter().map(|(endpoint, share)| (Some(endpoint), share)).chain(left));
         prop_assert!(is_same(&own, &outside), "{text}\n{own:?}\n{outside:?}");
-        let cases: Vec<BTreeMap<String, Share>> = cascade.cases.iter().map(|case| told(case.fates.iter().map(|(fate, share)| {
+        let cases: Vec<BTreeMap<String, Share>> = cascade.cases.iter().map(|case| reported(case.fates.iter().map(|(fate, share)| {
             (if let Fate::Endpoint(endpoint) = fate { Some(endpoint.as_str()) } else { None }, *share)
         }))).collect();
         for source in ["203.0.113.77", "10.2.0.1", "10.1.2.3"] {

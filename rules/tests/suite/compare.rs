@@ -162,9 +162,9 @@ fn every_deleted_element_and_rule_is_found(
 fn only_told(findings: &[Finding], names: &[String], deleted: &str) {
     assert!(!findings.is_empty(), "not found: {deleted}");
     for finding in findings {
-        let told = finding.to_string();
-        assert!(names.iter().any(|name| told.contains(name)), "of {deleted}, this was told: {told}");
-        let Difference::Missing(_) = finding.difference else { panic!("of {deleted}, this was told: {told}") };
+        let reported = finding.to_string();
+        assert!(names.iter().any(|name| reported.contains(name)), "of {deleted}, this was reported: {reported}");
+        let Difference::Missing(_) = finding.difference else { panic!("of {deleted}, this was reported: {reported}") };
     }
 }
 

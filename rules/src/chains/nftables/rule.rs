@@ -117,7 +117,7 @@ pub(super) fn drawn(statement: &Statement, choice: usize) -> Option<Chance> {
 
 fn chance<T>(numgen: &Numgen<T>, choice: usize) -> Option<Chance> {
     let is_sure = numgen.len() == 1 && numgen.without_value() == 0;
-    let draws = numgen.draws(true).0.get(choice).copied().filter(|_| !is_sure)?;
+    let draws = numgen.draws(choice).filter(|_| !is_sure)?;
     Some(match numgen.mode {
         NumgenMode::Random => Chance::Drawn { draws, of: numgen.modulus },
         NumgenMode::Incremental => Chance::Nth { part: draws, every: numgen.modulus },

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::nftables::{LookupKey, Numgen, Side};
+use crate::nftables::numgen::Draws;
+use crate::nftables::{LookupKey, Side};
 use crate::walk::{By, Destination, Next, Outcome, RejectResponse, RuleId, Source};
 
 /// A statement of a compiled rule.
@@ -16,9 +17,9 @@ pub(super) enum Action {
         map: u32,
     },
     /// One of these verdicts.
-    Balance(Box<Numgen<Verdict>>),
+    Balance(Box<Draws<Verdict>>),
     /// One of these destinations.
-    Dnat(Box<Numgen<Destination>>),
+    Dnat(Box<Draws<Destination>>),
     Snat(Source),
     /// The bits of the mask are cleared in the mark, then those of the value flipped.
     Mark {
@@ -34,12 +35,11 @@ pub(super) enum Action {
 impl Action {
     /// For how many of all draws its map has a value, where it lacks some: the rule does not match for the others.
     pub(super) fn matching(&self, counted: bool) -> Option<(u32, u64)> {
-        let (draws, whole) = match self {
-            Self::Balance(verdicts) if verdicts.without_value() > 0 => verdicts.draws(counted),
-            Self::Dnat(destinations) if destinations.without_value() > 0 => destinations.draws(counted),
-            _ => return None,
-        };
-        Some((draws.iter().sum(), whole))
+        match self {
+            Self::Balance(verdicts) => verdicts.lacking(counted),
+            Self::Dnat(destinations) => destinations.lacking(counted),
+            _ => None,
+        }
     }
 
     /// Among how many things chance chooses.

@@ -10,6 +10,7 @@ use super::condition::Condition;
 use super::lookup::Elements;
 use super::program::{Code, Program, Rule};
 use crate::cluster::{Family, Protocol};
+use crate::nftables::numgen::Draws;
 use crate::nftables::{self, AddressRange, Addresses, BaseChain, MarkChange, Ruleset, Set, Statement, Table};
 use crate::walk::{self, Alongside, Destination, Hooked, Kind, Names, Source, SourceAddress, Span, Start};
 
@@ -169,9 +170,9 @@ impl Within<'_> {
                 None => Action::Unknown(format!("map {map} is not in these rules").into()),
             },
             Statement::Balance(chains) => {
-                Action::Balance(Box::new(chains.map(|chain| Verdict::Goto(self.chains[&**chain]))))
+                Action::Balance(Box::new(Draws::of(chains, |chain| Verdict::Goto(self.chains[&**chain]))))
             }
-            Statement::BalanceDnat(addresses) => Action::Dnat(Box::new(addresses.map(destination))),
+            Statement::BalanceDnat(addresses) => Action::Dnat(Box::new(Draws::of(addresses, destination))),
             Statement::Dnat(address) => only(destination(address)),
             Statement::DnatAddress(address) => {
                 only(Destination { address: Some(*address), ports: None, random: false })
@@ -195,7 +196,7 @@ impl Within<'_> {
 
 /// A translation to a single destination.
 fn only(destination: Destination) -> Action {
-    Action::Dnat(Box::new(vec![destination].into()))
+    Action::Dnat(Box::new(Draws::only(destination)))
 }
 
 fn destination(to: &SocketAddr) -> Destination {

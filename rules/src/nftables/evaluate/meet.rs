@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::action::{Action, Verdict};
 use super::lookup::{BLIND, is_blind};
 use super::program::Code;
-use crate::nftables::{LookupKey, Numgen};
+use crate::nftables::LookupKey;
+use crate::nftables::numgen::Draws;
 use crate::walk::{
     self, Assumptions, Effect, Evaluated, Held, Next, Outcome, Pass, RuleId, Share, Step, Trace, Walker, stop,
 };
@@ -108,15 +109,12 @@ fn act<T: Trace>(
 fn share_out<T: Trace, C>(
     pass: &mut Pass<'_, T>,
     walker: &mut Walker<T>,
-    choices: &Numgen<C>,
+    choices: &Draws<C>,
     choose: impl Fn(&mut Walker<T>, &C) -> Next,
 ) -> Next {
-    let (draws, _) = choices.draws(pass.counts());
-    let whole: u64 = draws.iter().map(|part| u64::from(*part)).sum();
-    let mut drawn = choices.iter().zip(draws).filter(|(_, part)| *part > 0);
-    let Some((first, own)) = drawn.next() else { return Next::Rule };
-    let others: Vec<(&C, u32)> = drawn.collect();
-    for (choice, share) in others.into_iter().rev() {
+    let mut drawn = choices.shares(pass.counts());
+    let Some((first, own, whole)) = drawn.next() else { return Next::Rule };
+    for (choice, share, _) in drawn.rev() {
         let mut part = walker.clone();
         part.share = walker.share.times(share, whole);
         let next = choose(&mut part, choice);

@@ -1,6 +1,9 @@
 //! `numgen`: numbers that the kernel draws or counts, and what a map has for them.
 
+use std::fmt::Write;
 use std::ops::{Deref, RangeInclusive};
+
+use super::text::{Line, join};
 
 /// What a map has for the numbers of `numgen`: `numgen random mod 3 vmap { 0 : goto a, 1-2 : goto b }`. It derefs to the values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,10 +53,42 @@ impl<T> Numgen<T> {
         (is_ascending && has_values).then_some(Self { mode, modulus, numbers, values })
     }
 
-    /// The same; nothing where a value becomes none.
-    pub(super) fn try_map<U>(&self, map: impl Fn(&T) -> Option<U>) -> Option<Numgen<U>> {
-        let values = self.values.iter().map(map).collect::<Option<_>>()?;
-        Some(Numgen { mode: self.mode, modulus: self.modulus, numbers: self.numbers.clone(), values })
+    /// Behind `numgen`: `random mod 2 map { 0 : a, 1-2 : b }`, with the word for its map.
+    pub(super) fn parse<'a>(
+        map: &str,
+        line: &mut Line<'_, 'a>,
+        read: impl Fn(&mut Line<'_, 'a>) -> Option<T>,
+    ) -> Option<Self> {
+        let mode = NumgenMode::of(line.next())?;
+        line.take("mod").then_some(())?;
+        let modulus = line.next().parse().ok()?;
+        (line.take(map) && line.take("{")).then_some(())?;
+        let mut elements = Vec::new();
+        loop {
+            let number = line.next();
+            let (first, last) = number.split_once('-').unwrap_or((number, number));
+            let numbers = first.parse().ok()?..=last.parse().ok()?;
+            line.take(":").then_some(())?;
+            elements.push((numbers, read(line)?));
+            if !line.take(",") {
+                break;
+            }
+        }
+        line.take("}").then_some(())?;
+        Self::new(mode, modulus, elements)
+    }
+
+    /// `numgen random mod 3 vmap { 0 : a, 1-2 : b }`, with the word for its map.
+    pub(super) fn print(&self, map: &str, out: &mut String, word: impl Fn(&T) -> String) {
+        let _ = write!(out, "numgen {} mod {} {map} {{ ", self.mode.as_str(), self.modulus);
+        let elements: Vec<_> = self.numbers.iter().zip(&self.values).collect();
+        join(out, ", ", &elements, |out, (numbers, value)| {
+            let _ = match (numbers.start(), numbers.end()) {
+                (first, last) if first == last => write!(out, "{first} : {}", word(value)),
+                (first, last) => write!(out, "{first}-{last} : {}", word(value)),
+            };
+        });
+        out.push_str(" }");
     }
 
     /// Whether each number has a value of its own, and all come as often: as kube-proxy writes it.

@@ -89,23 +89,6 @@ pub(crate) fn frontend_of_key(key: &[Key]) -> Option<Frontend> {
     }
 }
 
-/// The chain that a verdict leads to.
-pub(super) fn next_chain(verdict: &Verdict) -> Option<&Name> {
-    match verdict {
-        Verdict::Goto(chain) | Verdict::Jump(chain) => Some(chain),
-        Verdict::Accept | Verdict::Drop | Verdict::Return => None,
-    }
-}
-
-/// The chains that a statement names.
-pub(super) fn chains_of(statement: &Statement) -> Vec<&Name> {
-    match statement {
-        Statement::Verdict(verdict) => next_chain(verdict).into_iter().collect(),
-        Statement::Balance(chains) => chains.iter().collect(),
-        _ => Vec::new(),
-    }
-}
-
 /// The chance of one of the values of a statement's `numgen`; nothing where it is sure.
 pub(super) fn drawn(statement: &Statement, choice: usize) -> Option<Chance> {
     match statement {

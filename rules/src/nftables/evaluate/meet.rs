@@ -1,12 +1,9 @@
 //! The evaluation of a rule for a packet.
 
-use std::sync::Arc;
-
-use super::action::{Action, Verdict};
-use super::lookup::{BLIND, is_blind};
 use super::program::Code;
-use crate::nftables::LookupKey;
+use crate::nftables::Verdict;
 use crate::nftables::numgen::Draws;
+use crate::nftables::statements::Action;
 use crate::walk::{
     self, Assumptions, Effect, Evaluated, Held, Next, Outcome, Pass, RuleId, Share, Step, Trace, Walker, stop,
 };
@@ -30,9 +27,9 @@ impl walk::Code for Code {
         let mut is_met = false;
         for action in actions {
             let verdict = match action {
-                Action::Lookup { key, map } => match self.find(key, *map, walker) {
-                    Ok(None) => return Next::Rule,
-                    Ok(found) => found,
+                Action::Lookup { key, map } => match self.sets[*map as usize].find(key, &walker.packet) {
+                    Ok(None | Some(None)) => return Next::Rule,
+                    Ok(Some(found)) => found,
                     Err(reason) => return stop(walker, rule, reason),
                 },
                 _ => None,
@@ -61,23 +58,13 @@ impl walk::Code for Code {
     }
 }
 
-impl Code {
-    /// The verdict that a map has for a packet's key; an error where the key is unknown.
-    fn find<T: Trace>(&self, key: &[LookupKey], map: u32, walker: &Walker<T>) -> Result<Option<Verdict>, Arc<str>> {
-        if is_blind(key, walker) {
-            return Err(BLIND.into());
-        }
-        Ok(self.sets[map as usize].find(key, walker).flatten())
-    }
-}
-
 /// Carries a statement out; returns where the packet goes where the statement ends the rule. `verdict` is what a lookup
 /// found.
 fn act<T: Trace>(
     pass: &mut Pass<'_, T>,
     walker: &mut Walker<T>,
     action: &Action,
-    verdict: Option<Verdict>,
+    verdict: Option<Verdict<u32>>,
     rule: u32,
 ) -> Option<Next> {
     Some(match action {

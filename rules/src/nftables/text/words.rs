@@ -2,7 +2,7 @@
 
 /// What a word is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::nftables) enum Kind {
     /// A name, a number, an address, an operator.
     Plain,
     /// What stood between quotes.
@@ -15,32 +15,32 @@ pub(super) enum Kind {
 
 /// A word of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Word<'a> {
-    pub(super) kind: Kind,
+pub(in crate::nftables) struct Word<'a> {
+    pub(in crate::nftables) kind: Kind,
     /// Its text, without quotes.
-    pub(super) text: &'a str,
+    pub(in crate::nftables) text: &'a str,
     /// The byte where it starts, and that behind its end.
-    pub(super) start: usize,
-    pub(super) end: usize,
+    pub(in crate::nftables) start: usize,
+    pub(in crate::nftables) end: usize,
     /// The line, from 1.
-    pub(super) line: usize,
+    pub(in crate::nftables) line: usize,
 }
 
 impl Word<'_> {
     /// Whether it is this name or sign.
-    pub(super) fn is(&self, text: &str) -> bool {
+    pub(in crate::nftables) fn is(&self, text: &str) -> bool {
         matches!(self.kind, Kind::Plain | Kind::Sign) && self.text == text
     }
 
     /// Whether it ends a statement of a block.
-    pub(super) fn is_end(&self) -> bool {
+    pub(in crate::nftables) fn is_end(&self) -> bool {
         self.kind == Kind::Newline || self.is(";")
     }
 }
 
 /// Takes a text apart, word by word. Comments (`# handle 7`) are left out; a text ends with a newline at least.
 #[derive(Debug, Clone)]
-pub(super) struct Words<'a> {
+pub(in crate::nftables) struct Words<'a> {
     text: &'a str,
     at: usize,
     line: usize,
@@ -48,17 +48,17 @@ pub(super) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(in crate::nftables) fn of(text: &'a str) -> Self {
         Self { text, at: 0, line: 1, ahead: None }
     }
 
     /// The whole text.
-    pub(super) fn source(&self) -> &'a str {
+    pub(in crate::nftables) fn source(&self) -> &'a str {
         self.text
     }
 
     /// The next word, which stays the next.
-    pub(super) fn peek(&mut self) -> Option<Word<'a>> {
+    pub(in crate::nftables) fn peek(&mut self) -> Option<Word<'a>> {
         if self.ahead.is_none() {
             self.ahead = self.read();
         }
@@ -66,12 +66,12 @@ impl<'a> Words<'a> {
     }
 
     /// Takes the next word.
-    pub(super) fn next(&mut self) -> Option<Word<'a>> {
+    pub(in crate::nftables) fn next(&mut self) -> Option<Word<'a>> {
         self.ahead.take().or_else(|| self.read())
     }
 
     /// Takes the next word if it is this name or sign.
-    pub(super) fn take(&mut self, text: &str) -> bool {
+    pub(in crate::nftables) fn take(&mut self, text: &str) -> bool {
         let is = self.peek().is_some_and(|word| word.is(text));
         if is {
             self.ahead = None;
@@ -79,8 +79,13 @@ impl<'a> Words<'a> {
         is
     }
 
+    /// All words up to the end.
+    pub(in crate::nftables) fn all(mut self) -> impl Iterator<Item = Word<'a>> {
+        std::iter::from_fn(move || self.next())
+    }
+
     /// Skips newlines.
-    pub(super) fn skip_newlines(&mut self) {
+    pub(in crate::nftables) fn skip_newlines(&mut self) {
         while self.peek().is_some_and(|word| word.kind == Kind::Newline) {
             self.ahead = None;
         }

@@ -6,8 +6,8 @@ use super::near::{another_length, neighbour, unused};
 use super::{AnyEdit, Change, Edit, Holder, Operator, Place};
 use crate::cluster::Family;
 use crate::nftables::{
-    Addresses, Condition, Element, Interfaces, Key, Mark, MarkChange, Name, Rule, Ruleset, Set, Statement, Table, Verdict, print_element,
-    print_family, print_rule,
+    Addresses, Condition, Element, Interfaces, Key, Mark, MarkChange, Name, Rule, Ruleset, Set, Statement, Table,
+    Verdict, print_element, print_family, print_rule,
 };
 
 /// Returns all mutations of tables: of the elements of their sets and maps, then of their rules, each in order.

@@ -7,9 +7,7 @@ use std::net::SocketAddr;
 use super::NAMING;
 use super::frame::copies_of;
 use super::names::name_of;
-use super::rule::{
-    address, destinations_of, drawn, frontend_of_key, gap, marks, notes, protocol, recalled,
-};
+use super::rule::{address, destinations_of, drawn, frontend_of_key, gap, marks, notes, protocol, recalled};
 use crate::chains::{Chance, Endpoint, Group, Key, Lead, Mismatch, Naming, Reading, Recall, Routes, To};
 use crate::cluster::{Family, Protocol};
 use crate::nftables::{
@@ -194,7 +192,10 @@ fn named(chain: &str) -> (Cow<'_, str>, Option<Protocol>) {
 pub(crate) fn completed(table: &nftables::Table) -> Cow<'_, nftables::Table> {
     let rules = || table.chains.iter().flat_map(|chain| &chain.rules);
     let elements = table.sets.iter().flat_map(|set| &set.elements).filter_map(|element| element.verdict.as_ref());
-    let named = rules().flat_map(|rule| &rule.statements).flat_map(Statement::chains).chain(elements.filter_map(Verdict::chain));
+    let named = rules()
+        .flat_map(|rule| &rule.statements)
+        .flat_map(Statement::chains)
+        .chain(elements.filter_map(Verdict::chain));
     let mut known: HashSet<&str> = table.chains.iter().map(|chain| &*chain.name).collect();
     let chains: Vec<Chain> = named.filter(|name| known.insert(name)).map(stub).collect();
     let mut known: HashSet<&str> = table.sets.iter().map(|set| &*set.name).collect();

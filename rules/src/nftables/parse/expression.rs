@@ -115,7 +115,7 @@ fn values(value: &Value) -> Option<String> {
 fn made(name: &str, value: &Value) -> Option<String> {
     let text = |names: &[&str]| {
         let fields = fields(value, names)?;
-        names.iter().map(|name| Some(values(fields.get(*name)?)?)).collect::<Option<Vec<_>>>()
+        names.iter().map(|name| values(fields.get(*name)?)).collect::<Option<Vec<_>>>()
     };
     Some(match name {
         "payload" => text(&["protocol", "field"])?.join(" "),

@@ -32,9 +32,7 @@ pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Statement> {
     Some(Statement::Mark(match word {
         "|" | "or" => MarkChange::Set(bits),
         "^" | "xor" => MarkChange::Flip(bits),
-        "&" | "and" if line.take("|") || line.take("or") => {
-            MarkChange::Write { kept: bits, set: number(line.next())? }
-        }
+        "&" | "and" if line.take("|") || line.take("or") => MarkChange::Write { kept: bits, set: number(line.next())? },
         "&" | "and" => MarkChange::Write { kept: bits, set: 0 },
         _ => return None,
     }))

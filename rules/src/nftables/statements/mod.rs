@@ -84,7 +84,9 @@ pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Statement> {
         return Some(found);
     }
     match line.next() {
-        "numgen" => Numgen::parse("vmap", line, |line| line.take("goto").then(|| line.next().into())).map(Statement::Balance),
+        "numgen" => {
+            Numgen::parse("vmap", line, |line| line.take("goto").then(|| line.next().into())).map(Statement::Balance)
+        }
         "dnat" => nat::parse_dnat(line),
         "snat" => nat::parse_snat(line),
         "masquerade" => nat::parse_masquerade(line),

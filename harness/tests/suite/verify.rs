@@ -20,7 +20,11 @@ use Disagreement::{Network, Rules};
 const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("bugs/112292-family-without-rules.yaml", Rules, "no host has the address"),
     ("bugs/113659-mark-bits.yaml", Rules, "delivered with another source"),
-    ("bugs/114549-lost-mark-match.yaml", Rules, "-A KUBE-FIREWALL -m comment --comment \"kubernetes firewall for dropping"),
+    (
+        "bugs/114549-lost-mark-match.yaml",
+        Rules,
+        "-A KUBE-FIREWALL -m comment --comment \"kubernetes firewall for dropping",
+    ),
     ("bugs/121362-restore-fails.yaml", Rules, "no host has the address"),
     ("bugs/122614-source-ranges-after-dnat.yaml", Rules, "delivered"),
     ("bugs/20475-hairpin-off.yaml", Network, "no hairpin mode"),

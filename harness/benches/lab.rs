@@ -11,20 +11,18 @@ use std::thread;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use svclab::documents;
-use svclab::lab::{self, Backend, with_lab};
 use svclab::observation::{Observation, ObservedOutcome};
-use svclab::probe::Prober;
 use svclab::scenario::{self, Flows, Probe, Scenario, Step};
-use svclab::topology;
+use svclab::testing::{self, Lab, become_privileged};
+use svclab::{Backend, documents};
 
 /// Flows of one count.
 const FLOWS: u64 = 1_000_000;
 
 fn main() {
     // User namespaces are given to processes with a single thread, so before anything else.
-    if let Err(error) = lab::become_privileged() {
-        panic!("{error}. {}", error.help());
+    if let Err(error) = become_privileged() {
+        panic!("{error}");
     }
     divan::main();
     tell_memory();
@@ -61,19 +59,19 @@ fn life_of_1000_pods(bencher: Bencher<'_, '_>) {
 /// One flow through a service, followed packet by packet, and its answer.
 #[divan::bench(sample_count = 200, sample_size = 1)]
 fn followed_flow(bencher: Bencher<'_, '_>) {
-    in_a_lab(bencher, &scenario(3, 12, 4), 1, true, follow);
+    in_a_lab(bencher, &scenario(3, 12, 4), 1, follow);
 }
 
 /// Many flows through a service with three endpoints on three nodes, counted.
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn counted_flows(bencher: Bencher<'_, '_>) {
-    in_a_lab(bencher, &scenario(3, 12, 4), FLOWS, true, count);
+    in_a_lab(bencher, &scenario(3, 12, 4), FLOWS, count);
 }
 
 /// The same flows through the same rules, sent by as many threads but not counted: what the kernel takes by itself.
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn uncounted_flows(bencher: Bencher<'_, '_>) {
-    in_a_lab(bencher, &scenario(3, 12, 4), FLOWS, false, send);
+    in_a_lab(bencher, &scenario(3, 12, 4), FLOWS, send);
 }
 
 /// What a kernel walks the rules of.
@@ -83,13 +81,13 @@ const RULES: [&str; 3] = ["iptables-nft", "iptables-legacy", "nftables"];
 /// chance each.
 #[divan::bench(sample_count = 1, sample_size = 1, args = RULES)]
 fn counted_flows_1000_endpoints(bencher: Bencher<'_, '_>, rules: &str) {
-    in_a_lab_with(rules, bencher, &scenario_in(rules, 10, 1_000, 1), FLOWS, true, count);
+    in_a_lab_with(rules, bencher, &scenario_in(rules, 10, 1_000, 1), FLOWS, count);
 }
 
 /// The same flows, not counted.
 #[divan::bench(sample_count = 1, sample_size = 1, args = RULES)]
 fn uncounted_flows_1000_endpoints(bencher: Bencher<'_, '_>, rules: &str) {
-    in_a_lab_with(rules, bencher, &scenario_in(rules, 10, 1_000, 1), FLOWS, false, send);
+    in_a_lab_with(rules, bencher, &scenario_in(rules, 10, 1_000, 1), FLOWS, send);
 }
 
 /// What `ip` needs for the namespaces, links, addresses and routes of twelve pods on three nodes: no rule, no probe.
@@ -105,30 +103,27 @@ fn iproute2_12_pods(bencher: Bencher<'_, '_>) {
 /// Builds a scenario's lab, sends its probe, and takes it down.
 fn live(scenario: &Scenario) {
     let documents = documents::generate(scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
-    let lived = with_lab(&topology::plan(scenario), &documents, Backend::System, |lab| {
-        let mut prober = Prober::new(lab, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
-        follow(&mut prober, probe(scenario));
-    });
+    let lived = testing::in_lab(scenario, &documents, Backend::System, |lab| follow(lab, probe(scenario)));
     lived.unwrap_or_else(|error| panic!("{error}"));
 }
 
-fn follow(prober: &mut Prober<'_>, probe: &Probe) {
-    match prober.send(probe, 1) {
+fn follow(lab: &mut Lab<'_>, probe: &Probe) {
+    match lab.send(probe, 1) {
         Ok(Observation::Flow(flow)) => assert!(matches!(flow.outcome, ObservedOutcome::Delivered(_)), "{flow:?}"),
         other => panic!("{other:?}"),
     }
 }
 
-fn count(prober: &mut Prober<'_>, probe: &Probe) {
+fn count(lab: &mut Lab<'_>, probe: &Probe) {
     let counted = Probe { flows: Flows::Exactly(FLOWS), ..probe.clone() };
-    match prober.send(&counted, FLOWS) {
+    match lab.send(&counted, FLOWS) {
         Ok(Observation::Tally(tally)) => assert_eq!(tally.delivered.values().sum::<u64>(), FLOWS, "{tally:?}"),
         other => panic!("{other:?}"),
     }
 }
 
-fn send(prober: &mut Prober<'_>, probe: &Probe) {
-    prober.send_uncounted(probe, FLOWS).unwrap_or_else(|error| panic!("{error}"));
+fn send(lab: &mut Lab<'_>, probe: &Probe) {
+    lab.send_uncounted(probe, FLOWS).unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// [`in_a_lab_with`] what the system installs rules by.
@@ -136,21 +131,18 @@ fn in_a_lab(
     bencher: Bencher<'_, '_>,
     scenario: &Scenario,
     items: u64,
-    has_eyes: bool,
-    work: impl Fn(&mut Prober<'_>, &Probe) + Send + Sync,
+    work: impl Fn(&mut Lab<'_>, &Probe) + Send + Sync,
 ) {
-    in_a_lab_with("", bencher, scenario, items, has_eyes, work);
+    in_a_lab_with("", bencher, scenario, items, work);
 }
 
-/// Measures work in a scenario's lab, which has a thread of its own and works when it is asked to. Without eyes nobody sees what
-/// is sent.
+/// Measures work in a scenario's lab, which has a thread of its own and works when it is asked to.
 fn in_a_lab_with(
     rules: &str,
     bencher: Bencher<'_, '_>,
     scenario: &Scenario,
     items: u64,
-    has_eyes: bool,
-    work: impl Fn(&mut Prober<'_>, &Probe) + Send + Sync,
+    work: impl Fn(&mut Lab<'_>, &Probe) + Send + Sync,
 ) {
     let backend = match rules {
         "iptables-nft" => Backend::Nft,
@@ -162,11 +154,9 @@ fn in_a_lab_with(
         let (ask, asked) = mpsc::channel::<()>();
         let (tell, told) = mpsc::channel::<()>();
         scope.spawn(move || {
-            let used = with_lab(&topology::plan(scenario), &documents, backend, |lab| {
-                let prober = if has_eyes { Prober::new(lab, &scenario.cluster) } else { Ok(Prober::without_eyes(lab)) };
-                let mut prober = prober.unwrap_or_else(|error| panic!("{error}"));
+            let used = testing::in_lab(scenario, &documents, backend, |lab| {
                 for () in asked {
-                    work(&mut prober, probe(scenario));
+                    work(lab, probe(scenario));
                     tell.send(()).unwrap_or_else(|error| panic!("{error}"));
                 }
             });

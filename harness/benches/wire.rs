@@ -4,7 +4,16 @@ use std::net::SocketAddr;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use svclab::wire::{Flow, Frame, Mac, Tag, Template, peek, probe};
+use wire::{Flow, Frame, Mac, Tag, Template, peek, probe};
+
+#[path = "../src/wire/mod.rs"]
+#[expect(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    reason = "the library's private frames, compiled once more to be measured alone"
+)]
+mod wire;
 
 const SOURCE: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const DESTINATION: Mac = Mac([2, 0, 0, 0, 0, 2]);

@@ -10,14 +10,24 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use stats::binomial::{Interval, interval};
+use stats::{FalseAlarmRate, Fit, Goal, StatsError, conclude, fit, is_clear, most_flows};
 use svclab::documents::{self, Document};
-use svclab::lab::{self, Backend, with_lab};
-use svclab::observation::Tally;
-use svclab::probe::{ProbeError, Prober};
+use svclab::observation::{Observation, Tally};
+use svclab::report::Trouble;
 use svclab::scenario::{self, Probe, Scenario, Step};
-use svclab::stats::{FalseAlarmRate, Fit, Goal, Interval, StatsError, conclude, fit, interval, is_clear, most_flows};
-use svclab::topology;
+use svclab::testing::{self, Lab, become_privileged};
+use svclab::{Backend, text};
 use svclab_rules::ruleset::Rules;
+
+#[path = "../src/stats/mod.rs"]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "the library's private statistics, compiled once more to be measured alone"
+)]
+mod stats;
 
 /// Three endpoints, as in the question that started it: 0.33333333349, 0.5, and always.
 const SCENARIO: &str = "name: calibration
@@ -45,8 +55,8 @@ const MISTAKEN: f64 = 1e-6;
 
 fn main() -> ExitCode {
     // User namespaces are given to processes with a single thread, so before anything else.
-    if let Err(error) = lab::become_privileged() {
-        panic!("{error}. {}", error.help());
+    if let Err(error) = become_privileged() {
+        panic!("{error}");
     }
     let number = |at, usual| {
         let given = std::env::args().nth(at);
@@ -65,7 +75,10 @@ fn main() -> ExitCode {
 
 /// Tests right rules at the default rate and at one that can be measured, on the same flows. False where they fail too often.
 fn alarms(rounds: u64) -> bool {
-    let counts = counts(None, rounds, |prober, probe| prober.count(probe, FLOWS));
+    let counts = counts(None, rounds, |lab, probe| match lab.send(probe, FLOWS)? {
+        Observation::Tally(tally) => Ok(tally),
+        Observation::Flow(_) => panic!("flows are counted"),
+    });
     let failed = |rate| {
         let fails = |counts: &&Vec<u64>| !held(fit(counts, &SHARES, rate));
         counts.iter().filter(fails).count() as u64
@@ -88,7 +101,7 @@ fn looked(bias: Option<f64>, sought: f64, rounds: u64, budget: u64) -> bool {
         let counts: Vec<u64> = tally.delivered.values().copied().collect();
         is_clear(&counts, &SHARES, &goal).unwrap_or(false)
     };
-    let counts = counts(bias, rounds, |prober, probe| prober.count_until(probe, most, is_enough));
+    let counts = counts(bias, rounds, |lab, probe| lab.count_until(probe, most, is_enough));
     let failed = counts.iter().filter(|counts| !held(conclude(counts, &SHARES, &goal))).count() as u64;
     let sent: u64 = counts.iter().flatten().sum();
     let flows = format!("{} on average, {most} at most", sent / rounds);
@@ -128,16 +141,15 @@ fn held(fit: Result<Fit, StatsError>) -> bool {
 fn counts(
     bias: Option<f64>,
     rounds: u64,
-    mut count: impl FnMut(&mut Prober<'_>, &Probe) -> Result<Tally, ProbeError> + Send,
+    mut count: impl FnMut(&mut Lab<'_>, &Probe) -> Result<Tally, Trouble> + Send,
 ) -> Vec<Vec<u64>> {
     let scenario = scenario::parse(SCENARIO, Path::new("calibration.yaml"), &|_| Err(io::ErrorKind::NotFound.into()))
         .unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let documents = documents::generate(&scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
     let documents: Vec<Document> = documents.into_iter().map(|document| biased(document, bias)).collect();
-    let lived = with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
-        let mut prober = Prober::new(lab, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+    let lived = testing::in_lab(&scenario, &documents, Backend::System, |lab| {
         let probe = probe(&scenario);
-        let mut one = || of_endpoints(count(&mut prober, &probe).unwrap_or_else(|error| panic!("{error}")));
+        let mut one = || of_endpoints(count(lab, &probe).unwrap_or_else(|error| panic!("{error}")));
         (0..rounds).map(|_| one()).collect()
     });
     lived.unwrap_or_else(|error| panic!("{error}"))

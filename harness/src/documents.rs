@@ -59,7 +59,7 @@ pub fn generate(scenario: &Scenario, cluster: &Cluster) -> Result<Vec<Document>,
 
 /// Whether all rules of these documents that translate to an address have counters: those of iptables do, kube-proxy's of
 /// nftables do not.
-pub fn keep_counters(documents: &[Document], address: IpAddr) -> bool {
+pub(crate) fn keep_counters(documents: &[Document], address: IpAddr) -> bool {
     let mut met = documents.iter().filter(|document| document.is_met_by(Family::of(address))).peekable();
     met.peek().is_some() && met.all(|document| document.rules.iptables().is_some())
 }

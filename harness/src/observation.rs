@@ -12,7 +12,7 @@ use svclab_rules::cluster::Protocol;
 
 use crate::stats::{Contingency, Independence};
 use crate::text::counted;
-use crate::wire::{Flow, Rejection};
+pub use crate::wire::{Flow, RejectKind, Rejection};
 
 /// The result of one probe.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +44,7 @@ pub struct FlowObservation {
 
 /// The outcome of a packet, as observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ObservedOutcome {
     /// It was delivered once.
     Delivered(Delivery),
@@ -132,11 +133,11 @@ pub struct Tally {
     pub repeated: u64,
     /// The destinations of flows and of those that were sent right after them, each flow in one pair; nothing where there are
     /// more than 64 destinations.
-    pub neighbours: Contingency<SocketAddr, SocketAddr>,
+    pub(crate) neighbours: Contingency<SocketAddr, SocketAddr>,
     /// The last three bits of source ports, as flows were sent, with their destinations; nothing where there are more than 64.
-    pub ports: Contingency<u16, SocketAddr>,
+    pub(crate) ports: Contingency<u16, SocketAddr>,
     /// Increments of the rules' counters; `None` where they were not read, or do not exist.
-    pub translated: Option<Box<Translations>>,
+    pub(crate) translated: Option<Box<Translations>>,
 }
 
 impl Tally {
@@ -165,14 +166,14 @@ impl Tally {
     }
 
     /// The destinations where the rules' counters and the receivers disagree; none where counters were not read.
-    pub fn disagreements(&self) -> Vec<Disagreement> {
+    pub(crate) fn disagreements(&self) -> Vec<Disagreement> {
         self.translated.as_ref().map_or_else(Vec::new, |translated| translated.disagreements(self))
     }
 
     /// The destinations where rules and receivers disagree although no flow was lost or doubled, which would explain it: then svclab
     /// has counted wrongly, or something else has sent. More translations than arrivals are explained by rules of several namespaces,
     /// too: one may translate what another has translated to the destination.
-    pub fn contradictions(&self) -> Vec<Disagreement> {
+    pub(crate) fn contradictions(&self) -> Vec<Disagreement> {
         if self.lost + self.doubled > 0 {
             return Vec::new();
         }
@@ -183,7 +184,7 @@ impl Tally {
     }
 
     /// Says that the rules' counters confirm the count; `None` where they were not read, count nothing of it, or disagree.
-    pub fn confirmation(&self) -> Option<String> {
+    pub(crate) fn confirmation(&self) -> Option<String> {
         let counters = self.translated.as_ref()?;
         if !self.delivered.keys().any(|at| counters.counts_for(at)) || !self.disagreements().is_empty() {
             return None;
@@ -197,7 +198,7 @@ impl Tally {
 
     /// What the endpoint of a flow may depend on, of so many endpoints, in words, and what a test says of that; `None` where
     /// there is nothing to be tested.
-    pub fn independence(&self, endpoints: usize) -> [(&'static str, Option<Independence>); 2] {
+    pub(crate) fn independence(&self, endpoints: usize) -> [(&'static str, Option<Independence>); 2] {
         [
             ("that of the previous flow", self.neighbours.independence(endpoints)),
             ("its source port", self.ports.independence(endpoints)),

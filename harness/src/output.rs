@@ -11,7 +11,7 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, statfs};
 use tempfile::{Builder, NamedTempFile};
 
 /// The name that stands for standard output.
-pub const STANDARD_OUTPUT: &str = "-";
+pub(crate) const STANDARD_OUTPUT: &str = "-";
 
 /// Where a document goes.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
 /// Columns of a page where there is no terminal, and at most.
-pub const WIDEST: usize = 120;
+pub(crate) const WIDEST: usize = 120;
 /// Columns of a page at least: narrower terminals wrap by themselves.
 const NARROWEST: usize = 40;
 /// How much further continuation lines are indented.

@@ -11,6 +11,7 @@ use crate::cascade::sample::{Sample, expected, is_enough, judge};
 use crate::documents;
 use crate::lab::{Backend, generate_for_lab, with_lab};
 use crate::probe::{Prober, Progress};
+use crate::report::Trouble;
 use crate::run::RunError;
 use crate::scenario::{Destination, Flows, MOST_FLOWS, Place, Probe, Scenario, Span, Vantage};
 use crate::stats::{Goal, most_flows};
@@ -58,11 +59,21 @@ pub fn sample(
     node: &Node,
     report: &mut Report,
     options: &Options,
+) -> Result<(), Trouble> {
+    try_sample(scenario, state, node, report, options).map_err(RunError::into_trouble)
+}
+
+fn try_sample(
+    scenario: &Scenario,
+    state: &Cluster,
+    node: &Node,
+    report: &mut Report,
+    options: &Options,
 ) -> Result<(), RunError> {
     report.samples = vec![None; report.cascades.len()];
     let mut plans = Vec::new();
     for (index, cascade) in report.cascades.iter().enumerate() {
-        match aim(scenario, state, node, cascade) {
+        match path_to(scenario, state, node, cascade) {
             Ok((from, frontend, to)) => {
                 plans.push(Plan { cascade: index, from, frontend, to, flows: 0, looked: options.flows == Flows::Auto })
             }
@@ -95,7 +106,7 @@ pub fn sample(
 }
 
 /// The sender and destination of packets that come to a cascade; or why there is none.
-fn aim(
+fn path_to(
     scenario: &Scenario,
     state: &Cluster,
     node: &Node,

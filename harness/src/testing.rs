@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! use rstest::rstest;
-//! use svclab::lab::Backend;
+//! use svclab::Backend;
 //! use svclab::testing;
 //!
 //! #[rstest]
@@ -20,11 +20,15 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::lab::{self, Backend};
+use crate::documents::Document;
+use crate::lab::{self, Backend, with_lab};
+use crate::observation::{FlowObservation, Observation, Tally};
 use crate::page::Settings;
-use crate::report::{Status, console};
-use crate::run::{Options, run};
-use crate::scenario::{self, Scenario};
+use crate::probe::{ProbeError, Prober};
+use crate::report::{Status, Trouble, console};
+use crate::run::{Options, RunError, run};
+use crate::scenario::{self, Probe, Scenario};
+use crate::topology;
 
 /// Set in the process that [`privileged`] starts, so that it starts no further one.
 const INSIDE: &str = "SVCLAB_TEST_INSIDE";
@@ -82,4 +86,81 @@ pub fn assert_scenario_holds(scenario: &Scenario, backend: Backend) {
     let text = console::render(&report, Settings::default());
     assert!(report.status() == Status::Ok, "{text}");
     assert_eq!(report.counts().ok, scenario.tests.len(), "every test is carried out:\n{text}");
+}
+
+/// The lab of a scenario, in which probes are sent: see [`in_lab`].
+pub struct Lab<'lab>(Prober<'lab>);
+
+impl Lab<'_> {
+    /// Sends this many flows of a probe: a single one is followed on its path, more are counted.
+    ///
+    /// # Errors
+    ///
+    /// Where the lab cannot send the probe, or cannot say what became of it.
+    pub fn send(&mut self, probe: &Probe, flows: u64) -> Result<Observation, Trouble> {
+        self.0.send(probe, flows).map_err(trouble)
+    }
+
+    /// Sends one flow of each probe, all in flight at the same time, and follows them; the results are in the order of the probes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`].
+    pub fn send_together(&mut self, probes: &[Probe]) -> Result<Vec<FlowObservation>, Trouble> {
+        self.0.send_together(probes).map_err(trouble)
+    }
+
+    /// Counts flows of a probe until there are `most`, or until the counts so far are enough.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`].
+    pub fn count_until(
+        &mut self,
+        probe: &Probe,
+        most: u64,
+        is_enough: impl FnMut(&Tally) -> bool,
+    ) -> Result<Tally, Trouble> {
+        self.0.count_until(probe, most, is_enough).map_err(trouble)
+    }
+
+    /// Sends flows as counting does, but counts nothing and closes all taps meanwhile: how fast the kernel is by itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`].
+    pub fn send_uncounted(&mut self, probe: &Probe, flows: u64) -> Result<(), Trouble> {
+        self.0.send_uncounted(probe, flows).map_err(trouble)
+    }
+}
+
+fn trouble(error: ProbeError) -> Trouble {
+    RunError::Prober(error).into_trouble()
+}
+
+/// Builds the lab of a scenario's first state with these rules, as [`documents::generate`](crate::documents::generate) makes them,
+/// and lets a function send probes in it. The calling process must be [`privileged`].
+///
+/// # Errors
+///
+/// What the environment lacks, or the kernel does not accept, while the lab is built.
+pub fn in_lab<T: Send>(
+    scenario: &Scenario,
+    documents: &[Document],
+    backend: Backend,
+    body: impl FnOnce(&mut Lab<'_>) -> T + Send,
+) -> Result<T, Trouble> {
+    let used = with_lab(&topology::plan(scenario), documents, backend, |lab| {
+        Prober::new(lab, &scenario.cluster).map(|prober| body(&mut Lab(prober)))
+    });
+    used.map_err(RunError::Lab).and_then(|used| used.map_err(RunError::Prober)).map_err(RunError::into_trouble)
+}
+
+/// Gives this process the privileges that labs need, in a user namespace unless it is root. It must have a single thread.
+///
+/// # Errors
+///
+/// What the system does not allow.
+pub fn become_privileged() -> Result<(), Trouble> {
+    lab::become_privileged().map_err(|error| RunError::Lab(error).into_trouble())
 }

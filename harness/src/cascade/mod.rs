@@ -10,7 +10,7 @@ pub mod console;
 mod figures;
 pub mod input;
 pub mod json;
-pub mod sample;
+pub(crate) mod sample;
 pub mod svg;
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ mod tests;
 use svclab_rules::cascade::{Cascade, FrameDefect, Verdict};
 
 use crate::input::Form;
-use crate::yaml::did_you_mean;
+use crate::input::did_you_mean;
 use sample::Sample;
 
 /// The cascades of one rule set.
@@ -37,7 +37,7 @@ pub struct Report {
     /// The cascades, in the order of the rules.
     pub cascades: Vec<Cascade>,
     /// What came of real packets, for each cascade; empty where none were sent.
-    pub samples: Vec<Option<Sample>>,
+    pub(crate) samples: Vec<Option<Sample>>,
 }
 
 /// No service is called so.
@@ -67,7 +67,7 @@ impl Report {
     }
 
     /// What came of real packets through a cascade, by its position.
-    pub fn sample(&self, cascade: usize) -> Option<&Sample> {
+    pub(crate) fn sample(&self, cascade: usize) -> Option<&Sample> {
         self.samples.get(cascade)?.as_ref()
     }
 

@@ -12,37 +12,37 @@ use crate::text::grouped;
 
 /// What came of many fresh flows through the rules of one cascade.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// Who sent, as a scenario names it: `pod/client`.
-    pub from: String,
+    pub(crate) from: String,
     /// The address and port that all flows were sent to.
-    pub to: SocketAddr,
+    pub(crate) to: SocketAddr,
     /// How many flows were sent.
-    pub sent: u64,
+    pub(crate) sent: u64,
     /// How often a flow was sent again because the kernel had dropped it by itself: see [`Tally::repeated`].
-    pub repeated: u64,
+    pub(crate) repeated: u64,
     /// Every endpoint in the order of its first rule; behind them, where rules leave some to none, those that came out nowhere.
-    pub arrivals: Vec<Arrival>,
+    pub(crate) arrivals: Vec<Arrival>,
     /// How the counts fit the shares; `None` where nothing arrived.
-    pub fit: Option<Fit>,
+    pub(crate) fit: Option<Fit>,
     /// What was shown, as sentences without their full stops.
-    pub shown: Vec<String>,
+    pub(crate) shown: Vec<String>,
     /// What is wrong, as fragments; none where counts fit, flows choose by themselves, every flow is accounted for and the
     /// counters agree.
-    pub faults: Vec<String>,
+    pub(crate) faults: Vec<String>,
 }
 
 /// What arrived at one endpoint.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     /// The endpoint.
-    pub endpoint: String,
+    pub(crate) endpoint: String,
     /// Its exact share.
-    pub share: Share,
+    pub(crate) share: Share,
     /// Flows that arrived there.
-    pub arrived: u64,
+    pub(crate) arrived: u64,
     /// Flows that rules translated to it, by their own counters; `None` where rules have none.
-    pub counted: Option<u64>,
+    pub(crate) counted: Option<u64>,
 }
 
 /// What stands for the flows that rules lead nowhere.
@@ -50,13 +50,13 @@ const NOWHERE: &str = "no endpoint";
 
 impl Sample {
     /// Whether all is as the rules have it.
-    pub fn held(&self) -> bool {
+    pub(crate) fn held(&self) -> bool {
         self.faults.is_empty()
     }
 }
 
 /// The shares that a sample is held against: those of endpoints, and what is left to none.
-pub fn expected(cascade: &Cascade) -> Vec<(&str, Share)> {
+pub(crate) fn expected(cascade: &Cascade) -> Vec<(&str, Share)> {
     let mut shares = cascade.shares();
     if cascade.left != Share::ZERO {
         shares.push((NOWHERE, cascade.left));
@@ -87,7 +87,7 @@ fn counts_and_shares(arrivals: &[Arrival]) -> (Vec<u64>, Vec<f64>) {
 }
 
 /// Whether so much has arrived that no more flows are needed: see [`is_clear`].
-pub fn is_enough(cascade: &Cascade, tally: &Tally, goal: &Goal) -> bool {
+pub(crate) fn is_enough(cascade: &Cascade, tally: &Tally, goal: &Goal) -> bool {
     let (counts, shares) = counts_and_shares(&arrivals(cascade, tally).0);
     // What cannot be judged becomes no clearer by more flows.
     is_clear(&counts, &shares, goal).unwrap_or(true)
@@ -95,7 +95,14 @@ pub fn is_enough(cascade: &Cascade, tally: &Tally, goal: &Goal) -> bool {
 
 /// Holds what arrived against the exact shares of a cascade. `looked` is whether flows were
 /// counted until that [was enough](is_enough).
-pub fn judge(cascade: &Cascade, from: String, to: SocketAddr, tally: &Tally, goal: &Goal, looked: bool) -> Sample {
+pub(crate) fn judge(
+    cascade: &Cascade,
+    from: String,
+    to: SocketAddr,
+    tally: &Tally,
+    goal: &Goal,
+    looked: bool,
+) -> Sample {
     let (arrivals, elsewhere) = arrivals(cascade, tally);
     let mut faults = accounts(cascade, tally, &elsewhere);
     let mut shown = Vec::new();

@@ -8,16 +8,16 @@ use clap::ValueEnum;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::InputArgs;
-use super::labs::{BackendName, prepare};
+use super::labs::{BackendName, prepare, trouble};
 use super::progress::Bars;
 use super::rules::{impossible, node};
 use super::{Exit, text_of};
+use svclab::Goal;
 use svclab::cascade::{Report, console, input, json, svg};
+use svclab::input::MOST_FLOWS;
 use svclab::input::{Form, form, unreadable};
-use svclab::report::Trouble;
 use svclab::sampling;
-use svclab::scenario::{self, Flows, MOST_FLOWS, Tests};
-use svclab::stats::Goal;
+use svclab::scenario::{self, Flows, Tests};
 
 /// Compute the exact share of new connections that each endpoint of a Service gets, and find defects.
 ///
@@ -142,13 +142,6 @@ fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Resul
     let options = sampling::Options { flows, backend: args.backend.into(), goal: Goal::default(), progress };
     let sampled = sampling::sample(&scenario, state, node, &mut report, &options);
     drop(bars);
-    sampled.map_err(|error| trouble(error.into_trouble(), console))?;
+    sampled.map_err(|failed| trouble(&failed, console))?;
     Ok(report)
-}
-
-/// Reports why no sample was taken.
-fn trouble(trouble: Trouble, console: &Console) -> Exit {
-    console.complain(&trouble.message);
-    trouble.help.iter().for_each(|help| console.complain(format!("help: {help}")));
-    trouble.cause.into()
 }

@@ -7,11 +7,12 @@ use serde_json::json;
 use super::console::Console;
 use super::inputs::InputArgs;
 use super::{Exit, Read, diagnostics, read, warn};
+use svclab::Backend;
+use svclab::Goal;
+use svclab::input::Diagnostics;
 use svclab::input::{IGNORED, read_file};
-use svclab::lab::Backend;
-use svclab::run::mistakes;
-use svclab::scenario::{Diagnostics, Scenario, Tests};
-use svclab::stats::Goal;
+use svclab::run::balance_errors;
+use svclab::scenario::{Scenario, Tests};
 use svclab::text::{counted, path_text, printable};
 
 /// Find the errors of scenarios, without running them.
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 /// Rejects balance tests that need more flows than a probe may send when all scenarios run together.
 fn refuse_endless_tests(results: &mut [Read]) {
     let sound: Vec<&Scenario> = results.iter().filter_map(|(_, result)| result.as_ref().ok()).collect();
-    let mut found = mistakes(&sound, &Goal::default()).into_iter();
+    let mut found = balance_errors(&sound, &Goal::default()).into_iter();
     for (file, result) in results.iter_mut().filter(|(_, result)| result.is_ok()) {
         let errors = found.next().unwrap_or_default();
         if !errors.is_empty() {

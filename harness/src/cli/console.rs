@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::Exit;
 use super::closed::arrived;
+use svclab::Backend;
 use svclab::environment::Environment;
-use svclab::lab::Backend;
 use svclab::output;
 use svclab::page::{Detail, Settings};
 use svclab::text::{harmless, visible};

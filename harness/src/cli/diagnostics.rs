@@ -6,8 +6,8 @@ use std::sync::Arc;
 use miette::{LabeledSpan, MietteHandler, MietteHandlerOpts, NamedSource, ReportHandler, SourceCode};
 
 use super::console::Console;
+use svclab::input::{Diagnostic, Diagnostics, Span};
 use svclab::input::{Group, is_input};
-use svclab::scenario::{Diagnostic, Diagnostics, Span};
 use svclab::text::{counted, is_obeyed, one_line, printable};
 
 /// Prints all errors on standard error.
@@ -134,7 +134,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use svclab::scenario::Label;
+    use svclab::input::Label;
 
     /// A place in another file is printed with and without a help.
     #[rstest]

@@ -2,8 +2,8 @@
 
 use super::Exit;
 use super::console::Console;
+use svclab::Backend;
 use svclab::doctor::{self, Examination};
-use svclab::lab::Backend;
 
 /// Check by trying whether this machine can run labs, and print a fix for whatever is missing.
 #[derive(Debug, clap::Args)]

@@ -7,13 +7,11 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::inputs::InputArgs;
-use super::labs::{BackendName, prepare};
+use super::labs::{BackendName, prepare, trouble};
 use super::{Exit, diagnostics, text_of};
-use svclab::explain::{self, ExplainError, Explanation};
-use svclab::infer::{AdHocProbe, AdHocScenario, aim_at};
+use svclab::explain::{self, Explanation};
+use svclab::infer::{AdHocProbe, with_ad_hoc_probe};
 use svclab::input::unreadable;
-use svclab::report::Cause;
-use svclab::run::{lab_cause, probe_cause};
 use svclab::text::{counted, one_line, printable};
 
 /// Explain the path of one packet and its reply through the rules of a scenario's cluster.
@@ -75,7 +73,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    let aim = AdHocProbe {
+    let probe = AdHocProbe {
         from: args.from.clone(),
         to: args.to.clone(),
         protocol: args.protocol.clone(),
@@ -85,20 +83,21 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     };
     let (path, text) = text_of(&args.scenario);
     let text = text.map_err(|error| unreadable(&path, &error));
-    let aimed = text.and_then(|text| aim_at(&text, &path, &aim, args.inputs.reach())).map_err(|diagnostics| {
-        diagnostics::show(&diagnostics, console);
-        Exit::Input
-    })?;
-    let assumptions = aimed.assumptions.iter().filter(|_| !console.quiet);
+    let ad_hoc =
+        text.and_then(|text| with_ad_hoc_probe(&text, &path, &probe, args.inputs.reach())).map_err(|diagnostics| {
+            diagnostics::show(&diagnostics, console);
+            Exit::Input
+        })?;
+    let assumptions = ad_hoc.assumptions.iter().filter(|_| !console.quiet);
     assumptions.for_each(|words| console.complain(format!("{}: assumed: {}", printable(&path), one_line(words))));
     let explained = match args.live {
-        true => live(&aimed, args, console)?,
-        false => explain::explain(&aimed, args.step, args.path.get()),
+        true => {
+            prepare(console)?;
+            explain::explain_live(&ad_hoc, args.step, args.backend.into())
+        }
+        false => explain::explain(&ad_hoc, args.step, args.path.get()),
     };
-    let explanation = explained.map_err(|error| {
-        console.complain(&error);
-        refused(&error, console)
-    })?;
+    let explanation = explained.map_err(|failed| trouble(&failed, console))?;
     check_path(args.path, &explanation, console)?;
     match args.format {
         Format::Text => console.text(explain::page(&explanation, console.settings(), args.path.get())),
@@ -107,22 +106,6 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         Format::Json => console.json(args.backend.into(), &explanation)?,
     }
     Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
-}
-
-fn live(aimed: &AdHocScenario, args: &Args, console: &Console) -> Result<Result<Explanation, ExplainError>, Exit> {
-    prepare(console)?;
-    Ok(explain::explain_live(aimed, args.step, args.backend.into()))
-}
-
-/// The cause of an error, and its help.
-fn refused(error: &ExplainError, console: &Console) -> Exit {
-    let (cause, help) = match error {
-        ExplainError::Lab(error) => (lab_cause(error), Some(error.help().to_owned())),
-        ExplainError::Probe(error) => probe_cause(error),
-        ExplainError::Documents(_) | ExplainError::Unwalkable(_) => (Cause::Input, None),
-    };
-    help.iter().for_each(|help| console.complain(help));
-    cause.into()
 }
 
 /// Rejects the number of a path that does not exist.

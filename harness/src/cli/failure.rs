@@ -2,7 +2,7 @@
 
 use super::console::Console;
 use super::{Exit, diagnostics};
-use svclab::scenario::Diagnostics;
+use svclab::input::Diagnostics;
 use svclab::text::one_line;
 
 /// Why there is nothing to print.

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use super::console::Console;
 use super::{Exit, diagnostics, load, text_of, warn};
 use svclab::infer::{self, Assumed};
+use svclab::input::{Diagnostics, Reach};
 use svclab::input::{Form, form, is_manifest};
-use svclab::scenario::{self, Diagnostics, Reach, Scenario, Tests};
+use svclab::scenario::{self, Scenario, Tests};
 use svclab::text::{one_line, printable};
 
 /// Options of commands that read scenarios.

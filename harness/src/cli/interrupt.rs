@@ -4,15 +4,16 @@ use std::io::Write;
 
 use nix::sys::signal::{SigSet, Signal};
 
-use svclab::lab::LabError;
+use svclab::report::{Cause, Trouble};
+use svclab::text::reason;
 
 /// Waits for SIGINT and SIGTERM in a thread of its own, and then ends the process with 128 plus the signal's number, as
 /// shells do. Must be called before other threads are started: they inherit that the signals wait.
 ///
 /// # Errors
 ///
-/// [`LabError::Thread`] where there is no thread to be had: then no lab can be built either.
-pub(crate) fn exit_on_signals() -> Result<(), LabError> {
+/// Where no thread can be started: then no lab can be built either.
+pub(crate) fn exit_on_signals() -> Result<(), Trouble> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGINT);
     signals.add(Signal::SIGTERM);
@@ -27,5 +28,10 @@ pub(crate) fn exit_on_signals() -> Result<(), LabError> {
         }
     };
     let begun = std::thread::Builder::new().spawn(wait);
-    begun.map(drop).map_err(|source| LabError::Thread { source })
+    begun.map(drop).map_err(|error| Trouble {
+        cause: Cause::Environment,
+        message: format!("starting a thread: {}", reason(error)),
+        help: Some("Allow more processes (`ulimit -u`, or the container's limit).".to_owned()),
+        span: None,
+    })
 }

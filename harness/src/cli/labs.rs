@@ -6,8 +6,9 @@ use clap::ValueEnum;
 
 use super::console::Console;
 use super::{Exit, interrupt};
-use svclab::lab::{self, Backend};
+use svclab::Backend;
 use svclab::report::{Cause, Trouble};
+use svclab::testing::become_privileged;
 
 /// Options of commands that build a lab for each scenario.
 #[derive(Debug, clap::Args)]
@@ -60,10 +61,13 @@ fn jobs(text: &str) -> Result<NonZeroUsize, String> {
 /// Gets what labs need: privileges, and that Ctrl-C ends the process with all of them. Must be called while there is one
 /// thread, because only then a user namespace can be entered. Reports what is missing.
 pub(super) fn prepare(console: &Console) -> Result<(), Exit> {
-    lab::become_privileged().and_then(|()| interrupt::exit_on_signals()).map_err(|error| {
-        console.complain(format!("{error}\n{}", error.help()));
-        Exit::Environment
-    })
+    become_privileged().and_then(|()| interrupt::exit_on_signals()).map_err(|failed| trouble(&failed, console))
+}
+
+/// Reports why a packet could not be sent or explained.
+pub(super) fn trouble(trouble: &Trouble, console: &Console) -> Exit {
+    console.complain(trouble);
+    trouble.cause.into()
 }
 
 /// How a command ends: by the gravest cause of what could not be tried, else by whether all held.

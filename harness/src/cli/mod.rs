@@ -32,7 +32,8 @@ use nix::sys::signal::{SigSet, Signal};
 pub(crate) use closed::look_at_standard_output;
 use console::{Console, OutputArgs, has_colours};
 use svclab::input::{self, Found};
-use svclab::scenario::{self, Diagnostics, Note, Reach, Scenario, Tests};
+use svclab::input::{Diagnostics, Reach};
+use svclab::scenario::{self, Note, Scenario, Tests};
 use svclab::text::{harmless, reason};
 
 /// The exit status of a command. The numbers are part of the interface.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::console::Console;
-use svclab::probe::Progress;
+use svclab::Progress;
 use svclab::text::grouped;
 
 /// How often bars are drawn anew.

@@ -17,9 +17,9 @@ use super::failure::Failure;
 use super::inputs::InputArgs;
 use super::{Exit, text_of, warn};
 use svclab::documents::{self, Document};
+use svclab::input::did_you_mean;
 use svclab::input::{is_manifest, read_file, unreadable};
 use svclab::scenario::{self, Note, PlainCluster, Scenario, Tests};
-use svclab::yaml::did_you_mean;
 
 /// Print the rules of a node, or compare saved rules with them.
 ///

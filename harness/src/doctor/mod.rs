@@ -101,7 +101,7 @@ impl Check {
 
 /// Examines this machine.
 ///
-/// The process becomes privileged, as [`crate::lab::become_privileged`] says: it must have a single thread.
+/// The process becomes privileged, as [`become_privileged`](crate::testing::become_privileged) says: it must have a single thread.
 pub fn examine() -> Examination {
     let (privileges, rootless) = privileges::examine();
     let can_build = privileges.iter().all(|check| check.status == Status::Ok);

@@ -20,15 +20,16 @@ mod text;
 
 use crate::documents::{self, Document};
 use crate::infer::AdHocScenario;
-use crate::lab::{Backend, LabError, generate_for_lab, with_lab};
+use crate::lab::{Backend, generate_for_lab, with_lab};
 use crate::observation::FlowObservation;
-use crate::predict::{NO_ADDRESS, NewFlow, PredictError};
-use crate::probe::{FIRST_PORT, ProbeError, Prober};
+use crate::predict::{NO_ADDRESS, NewFlow};
+use crate::probe::{FIRST_PORT, Prober};
+use crate::report::Trouble;
+use crate::run::RunError;
 use crate::sources::{Context, FlowOutcome};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, nearest, send_traced};
-use svclab_rules::ruleset::Unsupported;
 
 pub use mermaid::mermaid;
 pub use model::{
@@ -38,65 +39,55 @@ pub use model::{
 pub use svg::svg;
 pub use text::page;
 
-/// Why nothing can be explained.
-#[derive(Debug, thiserror::Error)]
-
-pub enum ExplainError {
-    /// The rules cannot be written.
-    #[error(transparent)]
-    Documents(#[from] Unsupported),
-    /// They cannot be walked.
-    #[error(transparent)]
-    Unwalkable(#[from] PredictError),
-    /// No lab can be built.
-    #[error(transparent)]
-    Lab(#[from] LabError),
-    /// The packet cannot be sent, or not be traced.
-    #[error(transparent)]
-    Probe(#[from] ProbeError),
-}
-
 /// Explains an ad-hoc probe. Without a source port of its own it has the first that a lab gives out; its family is the first that both
 /// ends have. The path with the number `path`, from 1, is complete, however many there are.
 ///
 /// # Errors
 ///
 /// Where the cluster's rules cannot be written, or cannot be read.
-pub fn explain(aimed: &AdHocScenario, step: usize, path: usize) -> Result<Explanation, ExplainError> {
-    let port = aimed.probes[0].source_port.unwrap_or(FIRST_PORT);
-    let documents = documents::generate(&aimed.scenario, &aimed.cluster)?;
-    let topology = topology::plan_at(&aimed.scenario, &aimed.cluster);
-    explanation(aimed, &topology, &documents, (step, path), port, None)
+pub fn explain(ad_hoc: &AdHocScenario, step: usize, path: usize) -> Result<Explanation, Trouble> {
+    predicted(ad_hoc, step, path).map_err(RunError::into_trouble)
+}
+
+fn predicted(ad_hoc: &AdHocScenario, step: usize, path: usize) -> Result<Explanation, RunError> {
+    let port = ad_hoc.probes[0].source_port.unwrap_or(FIRST_PORT);
+    let documents = documents::generate(&ad_hoc.scenario, &ad_hoc.cluster)?;
+    let topology = topology::plan_at(&ad_hoc.scenario, &ad_hoc.cluster);
+    explanation(ad_hoc, &topology, &documents, (step, path), port, None)
 }
 
 /// Explains a probe as [`explain`] does, sends it in a lab while the kernel traces the rules that it meets, and compares
-/// both. The calling process must be privileged: see [`crate::lab::become_privileged`].
+/// both. The calling process must be privileged: see [`become_privileged`](crate::testing::become_privileged).
 ///
 /// # Errors
 ///
 /// As [`explain`], and what keeps a lab from being built, a probe from being sent, or the kernel from being heard.
-pub fn explain_live(aimed: &AdHocScenario, step: usize, backend: Backend) -> Result<Explanation, ExplainError> {
-    let documents = generate_for_lab(&aimed.scenario, &aimed.cluster, backend)?;
-    let topology = topology::plan_at(&aimed.scenario, &aimed.cluster);
+pub fn explain_live(ad_hoc: &AdHocScenario, step: usize, backend: Backend) -> Result<Explanation, Trouble> {
+    traced(ad_hoc, step, backend).map_err(RunError::into_trouble)
+}
+
+fn traced(ad_hoc: &AdHocScenario, step: usize, backend: Backend) -> Result<Explanation, RunError> {
+    let documents = generate_for_lab(&ad_hoc.scenario, &ad_hoc.cluster, backend)?;
+    let topology = topology::plan_at(&ad_hoc.scenario, &ad_hoc.cluster);
     let sent = with_lab(&topology, &documents, backend, |lab| {
-        let mut prober = Prober::new(lab, &aimed.cluster)?;
-        send_traced(&mut prober, &aimed.probes[0])
+        let mut prober = Prober::new(lab, &ad_hoc.cluster)?;
+        send_traced(&mut prober, &ad_hoc.probes[0])
     })?;
-    let (flow, traced) = sent?;
-    explanation(aimed, &topology, &documents, (step, 1), flow.source.port(), Some((&flow, traced.as_slice())))
+    let (flow, traced) = sent.map_err(RunError::Prober)?;
+    explanation(ad_hoc, &topology, &documents, (step, 1), flow.source.port(), Some((&flow, traced.as_slice())))
 }
 
 /// Asks promise and prediction, and compares the rules that the kernel traced with the prediction.
 fn explanation(
-    aimed: &AdHocScenario,
+    ad_hoc: &AdHocScenario,
     topology: &Topology,
     documents: &[Document],
     (step, path): (usize, usize),
     source_port: u16,
     kernel: Option<(&FlowObservation, &[Traced])>,
-) -> Result<Explanation, ExplainError> {
-    let AdHocScenario { scenario, cluster, probes, .. } = aimed;
-    let context = Context::of::<ExplainError>(&scenario.hosts, topology, documents, cluster)?;
+) -> Result<Explanation, RunError> {
+    let AdHocScenario { scenario, cluster, probes, .. } = ad_hoc;
+    let context = Context::of::<RunError>(&scenario.hosts, topology, documents, cluster)?;
     let (probe, network) = (&probes[0], &context.network);
     let promise = context.question(probe).map(|question| context.promise(&question));
     let prediction = network.predict(&NewFlow::of(probe, source_port));

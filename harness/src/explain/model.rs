@@ -140,6 +140,7 @@ pub struct Path {
 /// The kind of outcome of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum OutcomeKind {
     /// The packet is delivered.
     Delivered,

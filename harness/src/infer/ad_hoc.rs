@@ -51,9 +51,9 @@ const ARGUMENTS: &str = "the command line";
 /// # Errors
 ///
 /// All errors of both; those of the probe are reported as if it were in a file of its own.
-pub fn load_with_ad_hoc_probe(path: &Path, aim: &AdHocProbe) -> Result<AdHocScenario, Diagnostics> {
+pub fn load_with_ad_hoc_probe(path: &Path, probe: &AdHocProbe) -> Result<AdHocScenario, Diagnostics> {
     let text = read_argument(path).map_err(|error| unreadable(path, &error))?;
-    aim_at(&text, path, aim, Reach::default())
+    with_ad_hoc_probe(&text, path, probe, Reach::default())
 }
 
 /// The same for the text of a file of that name, which may name others within a reach.
@@ -61,14 +61,19 @@ pub fn load_with_ad_hoc_probe(path: &Path, aim: &AdHocProbe) -> Result<AdHocScen
 /// # Errors
 ///
 /// As [`load_with_ad_hoc_probe`].
-pub fn aim_at(text: &str, path: &Path, aim: &AdHocProbe, reach: Reach) -> Result<AdHocScenario, Diagnostics> {
+pub fn with_ad_hoc_probe(
+    text: &str,
+    path: &Path,
+    probe: &AdHocProbe,
+    reach: Reach,
+) -> Result<AdHocScenario, Diagnostics> {
     let objects = is_manifest(text).then(|| around(text, path)).transpose()?;
     let is_objects = objects.is_some();
     let (scenario, assumptions) = objects.unwrap_or_else(|| (text.to_owned(), Vec::new()));
     let (itself, reader) = (own_name(path), reach.reader(path));
     let read = |named: &Path| if is_objects && named == itself { Ok(text.to_owned()) } else { reader(named) };
     let mut findings = Findings::default();
-    let (arguments, written) = (Path::new(ARGUMENTS), written(aim));
+    let (arguments, written) = (Path::new(ARGUMENTS), written(probe));
     let mut sources =
         BTreeMap::from([(path.to_owned(), Arc::from(text)), (arguments.to_owned(), Arc::from(written.as_str()))]);
     let (trees, errors) = yaml::parse(&written, arguments);
@@ -77,7 +82,7 @@ pub fn aim_at(text: &str, path: &Path, aim: &AdHocProbe, reach: Reach) -> Result
     let errors = decoded.as_ref().map(|decoded| decoded.errors.clone()).unwrap_or_default();
     errors.into_iter().for_each(|error| findings.add(error));
     let extra = decoded.as_ref().and_then(|decoded| {
-        Some(Extra { raw: decoded.value.as_ref()?, at: At::root(arguments, &decoded.tree), step: aim.step })
+        Some(Extra { raw: decoded.value.as_ref()?, at: At::root(arguments, &decoded.tree), step: probe.step })
     });
     match parse_into(&scenario, path, &read, extra, Tests::Optional, &mut sources, &mut findings) {
         Some((scenario, Some(ResolvedProbe { cluster, probes }))) if findings.errors.is_empty() => {
@@ -90,9 +95,9 @@ pub fn aim_at(text: &str, path: &Path, aim: &AdHocProbe, reach: Reach) -> Result
 }
 
 /// A probe as a scenario has it. A JSON string is a YAML string too.
-fn written(aim: &AdHocProbe) -> String {
+fn written(probe: &AdHocProbe) -> String {
     let text = |text: &String| serde_json::Value::from(text.as_str()).to_string();
-    let AdHocProbe { from, to, protocol, family, source_port, .. } = aim;
+    let AdHocProbe { from, to, protocol, family, source_port, .. } = probe;
     let fields = [
         ("from", Some(text(from))),
         ("to", Some(text(to))),

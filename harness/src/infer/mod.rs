@@ -7,7 +7,7 @@ mod ad_hoc;
 mod objects;
 mod rules;
 
-pub use ad_hoc::aim_at;
+pub use ad_hoc::with_ad_hoc_probe;
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
 pub use objects::{Assumed, from_objects};
 pub use rules::from_rules;

@@ -25,7 +25,7 @@ pub struct Span {
 
 impl Span {
     /// The start of a file: the place of what concerns the whole file.
-    pub fn start_of(file: &Path) -> Self {
+    pub(crate) fn start_of(file: &Path) -> Self {
         Self { file: file.to_owned(), line: 1, column: 1 }
     }
 }
@@ -83,7 +83,7 @@ impl Diagnostic {
 
 impl Diagnostics {
     /// Errors in a single file with this text.
-    pub fn of_text(errors: Vec<Diagnostic>, file: &Path, text: &str) -> Self {
+    pub(crate) fn of_text(errors: Vec<Diagnostic>, file: &Path, text: &str) -> Self {
         Self { errors, sources: BTreeMap::from([(file.to_owned(), Arc::from(text))]) }
     }
 

@@ -12,6 +12,7 @@ mod find;
 mod form;
 mod groups;
 pub(crate) mod limits;
+mod suggestions;
 
 pub use diagnostics::{Diagnostic, Diagnostics, Label, Span};
 pub use files::{Reach, read_file, unreadable};
@@ -22,4 +23,6 @@ pub use form::{Form, form};
 pub use form::{both_families, family, is_input, other_family};
 pub(crate) use form::{is_rule, is_rules, is_yaml, language};
 pub use groups::Group;
-pub use limits::{FILE_BYTES, MOST_FLOWS};
+pub use limits::MOST_FLOWS;
+pub use suggestions::did_you_mean;
+pub(crate) use suggestions::listed;

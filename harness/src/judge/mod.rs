@@ -20,11 +20,11 @@ use crate::scenario::{Expectation, Probe, SourceExpectation};
 use crate::stats::{FalseAlarmRate, Fit, Goal};
 
 pub(crate) use tally::cells;
-pub use words::{expected_parts, observed_words, reject_words};
+pub(crate) use words::{expected_parts, observed_words};
 
 /// What judging needs besides expectation and observation.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Context {
+pub(crate) struct Context {
     /// Every address of every node, on all its interfaces, by the node's name.
     pub nodes: BTreeMap<String, Vec<IpAddr>>,
     /// The addresses that the probe was sent from.
@@ -53,12 +53,12 @@ pub struct Verdict {
     /// What statistics showed, in words; empty for single flows.
     pub shown: Vec<String>,
     /// How the counts of a balance test fit their shares, one cell for each name.
-    pub balance: Option<Shares>,
+    pub(crate) balance: Option<Shares>,
 }
 
 /// The counts of a balance test and what they mean.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shares {
+pub(crate) struct Shares {
     /// The endpoints, as the scenario names them, in the order of the test's cells.
     pub names: Vec<String>,
     /// The test.
@@ -123,7 +123,7 @@ impl fmt::Display for Difference {
 }
 
 /// Compares an observation with every part of an expectation.
-pub fn judge(probe: &Probe, expectation: &Expectation, observation: &Observation, context: &Context) -> Verdict {
+pub(crate) fn judge(probe: &Probe, expectation: &Expectation, observation: &Observation, context: &Context) -> Verdict {
     let mut findings = Findings::default();
     match observation {
         Observation::Flow(seen) => flow::judge(probe, expectation, seen, context, &mut findings),

@@ -15,7 +15,7 @@ use crate::wire::Rejection;
 const LISTED: usize = 6;
 
 /// Every part of an expectation in words, for a probe from these addresses.
-pub fn expected_parts(probe: &Probe, expectation: &Expectation, sender: &[IpAddr]) -> Vec<(Field, String)> {
+pub(crate) fn expected_parts(probe: &Probe, expectation: &Expectation, sender: &[IpAddr]) -> Vec<(Field, String)> {
     let vip = SocketAddr::new(probe.to.address, probe.to.port);
     let targets: &[Target] = match &expectation.outcome {
         Some(ExpectedOutcome::Delivered(targets)) => targets,
@@ -32,7 +32,7 @@ pub fn expected_parts(probe: &Probe, expectation: &Expectation, sender: &[IpAddr
 }
 
 /// An observation in a line: `delivered to pod/nginx at 10.244.2.2:80 from 10.244.1.3:37328, answered from 10.96.34.82:80`.
-pub fn observed_words(observation: &Observation) -> String {
+pub(crate) fn observed_words(observation: &Observation) -> String {
     match observation {
         Observation::Flow(seen) => {
             let outcome = observed_outcome(&seen.outcome);
@@ -83,7 +83,7 @@ pub(super) fn outcome_words(outcome: &ExpectedOutcome) -> String {
 }
 
 /// A rejection in words.
-pub fn reject_words(kind: RejectKind) -> &'static str {
+pub(crate) fn reject_words(kind: RejectKind) -> &'static str {
     match kind {
         RejectKind::Any => "rejected",
         RejectKind::TcpReset => "rejected by TCP RST",

@@ -136,6 +136,7 @@ fn socket_address(tuple: &[u8], addresses: [u16; 2], port: u16) -> Option<Socket
     Some(SocketAddr::new(address, u16::from_be_bytes(*attribute(layer_4, port)?.first_chunk()?)))
 }
 
+#[cfg(test)]
 /// The flows of a namespace's connection table.
 pub(super) fn flows(namespace: &Namespace) -> Result<Vec<Flow>, LabError> {
     Ok(Connections::open(namespace)?.entries()?.iter().map(|entry| entry.flow).collect())

@@ -33,7 +33,7 @@ impl Lab {
     /// # Errors
     ///
     /// Where the program that shows rules is missing or fails, or shows what cannot be read.
-    pub fn translations(&self, family: Family) -> Result<Translations, LabError> {
+    pub(crate) fn translations(&self, family: Family) -> Result<Translations, LabError> {
         let mut all = Translations::default();
         let namespaces = self.namespaces.iter().zip(&self.topology.namespaces);
         for (namespace, _) in namespaces.filter(|(_, netns)| matches!(netns.role, Role::Node | Role::RoutingPod)) {

@@ -21,7 +21,7 @@ const TOO_LONG: &str = "Message too long";
 /// A failure of the environment or of the kernel, with the operation and the object that it failed on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LabError {
+pub(crate) enum LabError {
     /// The process has no privileges and cannot create a user namespace.
     #[error("no privileges to create network namespaces: {what}: {}", reason(source))]
     Privileges {
@@ -225,7 +225,7 @@ impl LabError {
     }
 
     /// The fix, as a sentence.
-    pub fn help(&self) -> &'static str {
+    pub(crate) fn help(&self) -> &'static str {
         match self {
             Self::Privileges { .. } => {
                 "Run it with sudo, or allow user namespaces (sysctl user.max_user_namespaces, and on Ubuntu \

@@ -30,8 +30,9 @@ use std::thread;
 
 pub use backend::Backend;
 pub(crate) use error::INSTALL;
-pub use error::LabError;
-pub use sandbox::{become_privileged, is_privileged};
+pub(crate) use error::LabError;
+pub(crate) use sandbox::become_privileged;
+pub(crate) use sandbox::is_privileged;
 
 pub(crate) use barrier::{Barrier, allowed_cpus, stay_on};
 pub(crate) use channel::{Channel, Losses, close_all, give_room};
@@ -47,12 +48,12 @@ use namespaces::Namespace;
 use netlink::Netlink;
 use settings::Stage;
 use svclab_rules::cluster::Cluster;
-use svclab_rules::conntrack::{Cleanup, Flow};
+use svclab_rules::conntrack::Cleanup;
 use svclab_rules::ruleset::Unsupported;
 use tokio::runtime::Runtime;
 
 /// A running lab. It belongs to the thread that it was made in.
-pub struct Lab {
+pub(crate) struct Lab {
     topology: Topology,
     namespaces: Vec<Namespace>,
     backend: Backend,
@@ -70,7 +71,7 @@ pub struct Lab {
 /// # Errors
 ///
 /// What the environment lacks or the kernel refuses while the lab is built.
-pub fn with_lab<T: Send>(
+pub(crate) fn with_lab<T: Send>(
     topology: &Topology,
     documents: &[Document],
     backend: Backend,
@@ -127,7 +128,7 @@ impl Lab {
     }
 
     /// The plan that this lab was built from.
-    pub fn topology(&self) -> &Topology {
+    pub(crate) fn topology(&self) -> &Topology {
         &self.topology
     }
 
@@ -142,7 +143,7 @@ impl Lab {
     ///
     /// As [`LabError::Rules`] says; the other documents are installed all the same. [`LabError::Unknown`] where one is for no
     /// namespace of this lab; then none is installed.
-    pub fn install(&mut self, documents: &[Document]) -> Result<(), LabError> {
+    pub(crate) fn install(&mut self, documents: &[Document]) -> Result<(), LabError> {
         let tables = |one: &Document| (one.netns.clone(), one.family, one.rules.mode(), one.is_other_tables());
         self.remembering.retain(|old| !documents.iter().any(|new| tables(old) == tables(new)));
         self.remembering.extend(memory::remembering(documents));
@@ -154,7 +155,7 @@ impl Lab {
     /// # Errors
     ///
     /// Where the kernel refuses a route.
-    pub fn reroute(&mut self, plan: Topology) -> Result<(), LabError> {
+    pub(crate) fn reroute(&mut self, plan: Topology) -> Result<(), LabError> {
         let changed = self.topology.namespaces.iter().zip(&plan.namespaces).zip(&self.namespaces);
         for ((old, new), namespace) in changed.filter(|((old, new), _)| old.routes != new.routes) {
             let change = async { links::reroute(&mut Netlink::connect(namespace)?, &old.routes, &new.routes).await };
@@ -210,13 +211,14 @@ impl Lab {
         namespaces.filter(|(_, netns)| netns.forwards()).map(|(namespace, _)| Connections::open(namespace)).collect()
     }
 
+    #[cfg(test)]
     /// Runs `conntrack` in a namespace with each of several lists of arguments.
     ///
     /// # Errors
     ///
     /// Where the program is missing or refuses its arguments, or the lab has no such namespace. That there was nothing to
     /// delete is no error.
-    pub fn conntrack(&self, netns: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
+    pub(crate) fn conntrack(&self, netns: &str, calls: &[Vec<String>]) -> Result<(), LabError> {
         conntrack::call_each(namespaces::find(&self.namespaces, netns)?, calls)
     }
 
@@ -224,17 +226,18 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// As [`Lab::conntrack`], and where the kernel refuses to list or delete entries.
-    pub fn clean_up(&self, netns: &str, cleanup: &Cleanup) -> Result<(), LabError> {
+    /// Where the program is missing or rejects its arguments, the lab has no such namespace, or the kernel refuses to list or delete entries.
+    pub(crate) fn clean_up(&self, netns: &str, cleanup: &Cleanup) -> Result<(), LabError> {
         conntrack::clean_up(namespaces::find(&self.namespaces, netns)?, cleanup)
     }
 
+    #[cfg(test)]
     /// The TCP, UDP and SCTP flows of a namespace's connection table.
     ///
     /// # Errors
     ///
     /// Where the kernel refuses to list them, or the lab has no such namespace.
-    pub fn flows(&self, netns: &str) -> Result<Vec<Flow>, LabError> {
+    pub(crate) fn flows(&self, netns: &str) -> Result<Vec<svclab_rules::conntrack::Flow>, LabError> {
         conntrack::flows(namespaces::find(&self.namespaces, netns)?)
     }
 

@@ -23,7 +23,7 @@ pub(super) const NAMESPACES: &str = "/run/netns";
 /// # Errors
 ///
 /// [`LabError::Privileges`] where user namespaces are forbidden.
-pub fn become_privileged() -> Result<(), LabError> {
+pub(crate) fn become_privileged() -> Result<(), LabError> {
     let error = |what| move |source| LabError::Privileges { what, source };
     allow_open_files();
     if is_privileged() {
@@ -46,7 +46,7 @@ fn allow_open_files() {
 }
 
 /// True where the process may make network and mount namespaces.
-pub fn is_privileged() -> bool {
+pub(crate) fn is_privileged() -> bool {
     const CAP_NET_ADMIN: u32 = 12;
     const CAP_NET_RAW: u32 = 13;
     const CAP_SYS_ADMIN: u32 = 21;

@@ -11,6 +11,7 @@ use crate::report::Trouble;
 /// The result of trying a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Fate {
     /// The predictions for all flows that `verify` sends are unchanged: verdict, addresses, reply and share. The source port that
     /// the kernel chooses is not compared.
@@ -62,7 +63,7 @@ pub struct Mutant {
 
 impl Mutant {
     /// Whether `verify` detects it, and no test of the scenario does.
-    pub fn is_missed(&self) -> bool {
+    pub(crate) fn is_missed(&self) -> bool {
         self.fate == Fate::Killed && !self.tests_fail
     }
 }

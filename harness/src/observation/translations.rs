@@ -77,13 +77,13 @@ impl Translations {
     }
 
     /// How many were translated to each destination that a rule has for itself.
-    pub fn by_destination(&self) -> &BTreeMap<SocketAddr, u64> {
+    pub(crate) fn by_destination(&self) -> &BTreeMap<SocketAddr, u64> {
         &self.exact
     }
 
     /// What was translated since an earlier look.
     #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             exact: since(&self.exact, &earlier.exact),
             shared: since(&self.shared, &earlier.shared),

@@ -10,7 +10,7 @@ use super::{Network, RulePlace, Stage};
 
 /// A rule that a packet met.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MatchedRule<'n> {
+pub(crate) struct MatchedRule<'n> {
     /// Where it stands.
     pub place: RulePlace,
     /// What happened.
@@ -25,7 +25,7 @@ pub struct MatchedRule<'n> {
 
 /// Where a packet goes from a rule that it met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextHook<'n> {
+pub(crate) enum NextHook<'n> {
     /// To the rule behind it.
     Rule,
     /// Through another chain, and back.
@@ -52,7 +52,7 @@ pub enum NextHook<'n> {
 
 impl<'n> NextHook<'n> {
     /// The chain that it leads to.
-    pub fn chain(self) -> Option<&'n str> {
+    pub(crate) fn chain(self) -> Option<&'n str> {
         match self {
             Self::Jump { chain, .. } | Self::Goto { chain, .. } => Some(chain),
             Self::Rule | Self::Return | Self::Accept | Self::End => None,
@@ -60,14 +60,14 @@ impl<'n> NextHook<'n> {
     }
 
     /// Whether no more rules of these chains are asked.
-    pub fn is_end(self) -> bool {
+    pub(crate) fn is_end(self) -> bool {
         matches!(self, Self::Accept | Self::End)
     }
 }
 
 /// A rule that decided about a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decisive {
+pub(crate) struct Decisive {
     /// The hook.
     pub hook: Hook,
     /// Where it stands.
@@ -86,7 +86,7 @@ impl fmt::Display for Decisive {
 impl Network<'_> {
     /// The rules that a packet met at a hook, in order: those that matched, may have matched, or that chance alone kept from
     /// matching.
-    pub fn met(&self, stage: &Stage) -> Vec<MatchedRule<'_>> {
+    pub(crate) fn met(&self, stage: &Stage) -> Vec<MatchedRule<'_>> {
         let Some(rules) = self.machines[stage.netns].rules(stage.family) else { return Vec::new() };
         let netns = &self.topology.namespaces[stage.netns].name;
         let meet = |step: &Step| {
@@ -98,7 +98,7 @@ impl Network<'_> {
 
     /// The rules that did something to a packet on its way, and the jumps that led to them. Jumps into chains that had
     /// nothing for the packet are left out.
-    pub fn rules_met(&self, stages: &[Arc<Stage>]) -> Vec<Decisive> {
+    pub(crate) fn rules_met(&self, stages: &[Arc<Stage>]) -> Vec<Decisive> {
         let mut met = Vec::new();
         for stage in stages {
             let mut led_to: Vec<Decisive> = Vec::new();

@@ -43,12 +43,12 @@ use machine::Machine;
 use packet_state::{Budget, Origin, PacketState};
 use traversal::Traversal;
 
-pub use matched_rule::{Decisive, MatchedRule, NextHook};
-pub use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
+pub(crate) use matched_rule::{MatchedRule, NextHook};
+pub(crate) use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
 
 /// A new flow, as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct NewFlow {
+pub(crate) struct NewFlow {
     /// Who sends.
     pub from: Vantage,
     /// The port that it sends from.
@@ -63,7 +63,7 @@ pub struct NewFlow {
 
 impl NewFlow {
     /// The flow of a probe that is sent from a port.
-    pub fn of(probe: &Probe, source_port: u16) -> Self {
+    pub(crate) fn of(probe: &Probe, source_port: u16) -> Self {
         Self {
             from: probe.from.clone(),
             source_port,
@@ -85,7 +85,7 @@ impl fmt::Display for NewFlow {
 /// Why nothing can be predicted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PredictError {
+pub(crate) enum PredictError {
     /// Rules that the kernel would not take.
     #[error("the rules of {netns} cannot be walked: {}", .errors.join("; "))]
     Unsound {
@@ -106,7 +106,7 @@ impl PredictError {
 pub(crate) const NO_ADDRESS: &str = "the sender has no address to reach it from";
 
 /// A lab's plan with its rules, ready for walking.
-pub struct Network<'a> {
+pub(crate) struct Network<'a> {
     topology: Cow<'a, Topology>,
     cluster: &'a Cluster,
     machines: Vec<Machine>,
@@ -119,7 +119,11 @@ impl<'a> Network<'a> {
     /// # Errors
     ///
     /// The first document that cannot be walked.
-    pub fn of(topology: &'a Topology, documents: &[Document], cluster: &'a Cluster) -> Result<Self, PredictError> {
+    pub(crate) fn of(
+        topology: &'a Topology,
+        documents: &[Document],
+        cluster: &'a Cluster,
+    ) -> Result<Self, PredictError> {
         let machines = topology.namespaces.iter().map(|netns| Machine::of(netns, documents, cluster));
         let machines = machines.collect::<Result<_, _>>()?;
         let namespaces = topology.namespaces.iter().enumerate();
@@ -140,12 +144,12 @@ impl<'a> Network<'a> {
 
     /// What becomes of a flow's first packet. `None` where the sender is not in the lab, or has no address to reach the
     /// destination from.
-    pub fn predict(&self, sent: &NewFlow) -> Option<Prediction> {
+    pub(crate) fn predict(&self, sent: &NewFlow) -> Option<Prediction> {
         self.predict_where(sent, &HashMap::new())
     }
 
     /// The same where it is known which source ports namespaces chose when rules left that to chance.
-    pub fn predict_where(&self, sent: &NewFlow, chosen: &HashMap<NetnsId, u16>) -> Option<Prediction> {
+    pub(crate) fn predict_where(&self, sent: &NewFlow, chosen: &HashMap<NetnsId, u16>) -> Option<Prediction> {
         let sender = Sender::find(&sent.from, &self.topology, self.cluster)?;
         let source = self.source_of(sender, sent.to)?;
         let transport = Transport::opening(sent.protocol, sent.source_port, sent.to.port());
@@ -167,13 +171,20 @@ impl<'a> Network<'a> {
     }
 
     /// A rule as its language writes it, by its place; its number counts from 1.
-    pub fn rule_text(&self, netns: NetnsId, family: Family, table: &str, chain: &str, number: usize) -> Option<String> {
+    pub(crate) fn rule_text(
+        &self,
+        netns: NetnsId,
+        family: Family,
+        table: &str,
+        chain: &str,
+        number: usize,
+    ) -> Option<String> {
         let rules = self.machines[netns].rules(family)?;
         Some(rules.numbered(table, chain, number)?.print(family, chain))
     }
 
     /// The plan that is walked.
-    pub fn topology(&self) -> &Topology {
+    pub(crate) fn topology(&self) -> &Topology {
         &self.topology
     }
 

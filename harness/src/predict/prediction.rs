@@ -13,7 +13,7 @@ use crate::topology::NetnsId;
 
 /// Everything that can become of a flow's first packet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prediction {
+pub(crate) struct Prediction {
     /// The source that the sender gives it.
     pub source: SocketAddr,
     /// What can become of it; the shares add up to one.
@@ -22,7 +22,7 @@ pub struct Prediction {
 
 /// One of the things that can become of a packet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PredictedBranch {
+pub(crate) struct PredictedBranch {
     /// How much of all flows like this goes this way.
     pub share: Share,
     /// How it ends.
@@ -37,7 +37,7 @@ pub struct PredictedBranch {
 
 /// How a packet's way ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PredictedOutcome {
+pub(crate) enum PredictedOutcome {
     /// It comes out.
     Delivered {
         /// Who gets it, as a scenario names it.
@@ -94,7 +94,7 @@ impl fmt::Display for PredictedOutcome {
 
 /// What becomes of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PredictedReply {
+pub(crate) enum PredictedReply {
     /// It reaches the sender, from this address.
     From(SocketAddr),
     /// It does not.
@@ -120,7 +120,7 @@ impl fmt::Display for PredictedReply {
 
 /// Where a rule stands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RulePlace {
+pub(crate) struct RulePlace {
     /// The namespace.
     pub netns: String,
     /// The table.
@@ -141,7 +141,7 @@ impl fmt::Display for RulePlace {
 
 /// What ends a packet's way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// A rule.
     Rule(RulePlace),
     /// The policy of a chain.
@@ -204,7 +204,7 @@ impl fmt::Display for Cause {
 
 /// A hook that a packet passed, with the rules that it met.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stage {
+pub(crate) struct Stage {
     /// The namespace.
     pub netns: NetnsId,
     /// The packet's family.

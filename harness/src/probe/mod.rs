@@ -43,7 +43,7 @@ use tap::Tap;
 /// What can go wrong with a probe.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ProbeError {
+pub(crate) enum ProbeError {
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] LabError),
@@ -80,7 +80,7 @@ fn list(all: &[Disagreement]) -> String {
 }
 
 /// Sends probes in a lab.
-pub struct Prober<'lab> {
+pub(crate) struct Prober<'lab> {
     lab: &'lab mut Lab,
     taps: Vec<Tap>,
     raw_listeners: HashMap<NetnsId, RawListeners>,
@@ -94,23 +94,13 @@ pub struct Prober<'lab> {
 }
 
 impl<'lab> Prober<'lab> {
-    /// Opens a tap in every namespace that forwards packets.
+    /// A prober whose taps see every packet of a lab, with the listeners of this state of the cluster.
     ///
     /// # Errors
     ///
-    /// Where the kernel gives no sockets.
-    pub fn new(lab: &'lab mut Lab, cluster: &Cluster) -> Result<Self, ProbeError> {
-        let mut prober = Self::without_eyes(lab);
-        let lab = &*prober.lab;
-        let forwarding = (0..lab.topology().namespaces.len()).filter(|id| lab.topology().namespaces[*id].forwards());
-        prober.taps = forwarding.map(|netns| Tap::open(lab, netns)).collect::<Result<_, _>>()?;
-        prober.follow(cluster)?;
-        Ok(prober)
-    }
-
-    /// A prober that sees nothing of what it sends: see [`Self::send_uncounted`].
-    pub fn without_eyes(lab: &'lab mut Lab) -> Self {
-        Self {
+    /// Where the kernel provides no sockets.
+    pub(crate) fn new(lab: &'lab mut Lab, cluster: &Cluster) -> Result<Self, ProbeError> {
+        let mut prober = Self {
             lab,
             taps: Vec::new(),
             raw_listeners: HashMap::new(),
@@ -121,11 +111,22 @@ impl<'lab> Prober<'lab> {
             next_tag: 1,
             ports: Ports::besides([]),
             progress: Arc::default(),
-        }
+        };
+        prober.open_taps()?;
+        prober.follow(cluster)?;
+        Ok(prober)
+    }
+
+    /// Opens a tap in every namespace that forwards packets.
+    fn open_taps(&mut self) -> Result<(), LabError> {
+        let namespaces = &self.lab.topology().namespaces;
+        let forwarding = (0..namespaces.len()).filter(|id| namespaces[*id].forwards());
+        self.taps = forwarding.map(|netns| Tap::open(self.lab, netns)).collect::<Result<_, _>>()?;
+        Ok(())
     }
 
     /// Reports progress of counting to a shared counter.
-    pub fn report_to(&mut self, progress: &Arc<Progress>) {
+    pub(crate) fn report_to(&mut self, progress: &Arc<Progress>) {
         self.progress = Arc::clone(progress);
     }
 
@@ -134,7 +135,7 @@ impl<'lab> Prober<'lab> {
     /// # Errors
     ///
     /// Where a port cannot be listened on.
-    pub fn follow(&mut self, cluster: &Cluster) -> Result<(), ProbeError> {
+    pub(crate) fn follow(&mut self, cluster: &Cluster) -> Result<(), ProbeError> {
         // Closed before others are opened: a port is listened on once.
         self.listeners = Listeners::default();
         self.listeners = Listeners::open(self.lab, cluster)?;
@@ -148,17 +149,17 @@ impl<'lab> Prober<'lab> {
     }
 
     /// Keeps every frame that taps see from now on, but for those of flows that are only counted.
-    pub fn start_record(&mut self) {
+    pub(crate) fn start_record(&mut self) {
         self.record = Some(Vec::new());
     }
 
     /// What was kept since [`Self::start_record`].
-    pub fn record(&self) -> &[Capture] {
+    pub(crate) fn record(&self) -> &[Capture] {
         self.record.as_deref().unwrap_or_default()
     }
 
     /// The lab that probes are sent in.
-    pub fn lab(&mut self) -> &mut Lab {
+    pub(crate) fn lab(&mut self) -> &mut Lab {
         self.lab
     }
 
@@ -168,7 +169,7 @@ impl<'lab> Prober<'lab> {
     /// # Errors
     ///
     /// Where the lab fails or has no such sender. A packet that is rejected or lost is an observation, not an error.
-    pub fn send(&mut self, probe: &Probe, flows: u64) -> Result<Observation, ProbeError> {
+    pub(crate) fn send(&mut self, probe: &Probe, flows: u64) -> Result<Observation, ProbeError> {
         if probe.flows == Flows::Exactly(1) {
             let flow = self.send_together(std::slice::from_ref(probe))?.swap_remove(0);
             return Ok(Observation::Flow(Box::new(flow)));
@@ -183,7 +184,7 @@ impl<'lab> Prober<'lab> {
     /// # Errors
     ///
     /// As [`Self::send`].
-    pub fn send_together(&mut self, probes: &[Probe]) -> Result<Vec<FlowObservation>, ProbeError> {
+    pub(crate) fn send_together(&mut self, probes: &[Probe]) -> Result<Vec<FlowObservation>, ProbeError> {
         let wanted = probes.iter().map(|probe| self.wanted(probe)).collect::<Result<Vec<_>, _>>()?;
         self.follow_flows(&wanted)
     }

@@ -72,7 +72,7 @@ impl Prober<'_> {
     /// # Errors
     ///
     /// As [`Self::send`].
-    pub fn count(&mut self, probe: &Probe, flows: u64) -> Result<Tally, ProbeError> {
+    pub(crate) fn count(&mut self, probe: &Probe, flows: u64) -> Result<Tally, ProbeError> {
         let wanted = self.wanted(probe)?;
         let counting = self.progress.begin(flows);
         self.tally(&wanted, flows, &counting)
@@ -84,7 +84,7 @@ impl Prober<'_> {
     /// # Errors
     ///
     /// As [`Self::send`].
-    pub fn count_until(
+    pub(crate) fn count_until(
         &mut self,
         probe: &Probe,
         most: u64,
@@ -108,7 +108,7 @@ impl Prober<'_> {
     /// # Errors
     ///
     /// Those of counting, where counters cannot be read, and [`ProbeError::Miscounted`] where they contradict what arrived.
-    pub fn cross_checked(
+    pub(crate) fn cross_checked(
         &mut self,
         probe: &Probe,
         count: impl FnOnce(&mut Self) -> Result<Tally, ProbeError>,
@@ -128,20 +128,22 @@ impl Prober<'_> {
         }
     }
 
-    /// Sends flows as counting does, but counts nothing: how fast the kernel takes them alone.
+    /// Sends flows as counting does, but counts nothing and closes all taps meanwhile: how fast the kernel is by itself.
     ///
     /// # Errors
     ///
     /// As [`Prober::send`].
-    pub fn send_uncounted(&mut self, probe: &Probe, flows: u64) -> Result<(), ProbeError> {
+    pub(crate) fn send_uncounted(&mut self, probe: &Probe, flows: u64) -> Result<(), ProbeError> {
         let wanted = self.wanted(probe)?;
         let cpus = self.cpus_for(flows)?;
         let work = self.work(flows, cpus.len())?;
         self.lab.flush_connections()?;
+        lab::close_all(std::mem::take(&mut self.taps).into_iter().map(|tap| tap.channel));
         let mut workers = self.workers(&cpus, &wanted, &work)?;
         let sent = run_together(&mut workers, &work, |own| own.send_only(&work), |other| other.send_only(&work));
         lab::close_all(workers.into_iter().flat_map(Worker::into_channels));
         self.lab.flush_connections()?;
+        self.open_taps()?;
         sent.map(drop)
     }
 

@@ -23,14 +23,15 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::judge::{Field, Verdict};
+pub use crate::judge::{Difference, Field, Verdict};
 use crate::observation::Observation;
 use crate::scenario::{Span, Test};
 
-pub use words::{duration, probe_titles, probe_words};
+pub(crate) use words::{probe_titles, probe_words};
 
 /// A whole run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -149,6 +150,15 @@ pub struct Trouble {
     /// The place in the input.
     pub span: Option<Span>,
 }
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.help.as_ref().map_or(Ok(()), |help| write!(f, "\nhelp: {help}"))
+    }
+}
+
+impl std::error::Error for Trouble {}
 
 /// The kind of an error, in the order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,6 +6,7 @@ use insta::assert_snapshot;
 use rstest::rstest;
 use svclab_rules::cluster::{ObjectName, Protocol};
 
+use super::words::duration;
 use super::*;
 use crate::judge::{Context, expected_parts, judge};
 use crate::observation::{Delivery, Direction, FlowObservation, ObservedOutcome, Sighting, Tally};

@@ -10,7 +10,7 @@ use crate::scenario::{Probe, Step, Test};
 use crate::text::counted;
 
 /// A probe in a line: `pod/client > service/nginx:80 tcp`.
-pub fn probe_words(probe: &Probe) -> String {
+pub(crate) fn probe_words(probe: &Probe) -> String {
     let port = probe.source_port.map(|port| format!(" from port {port}")).unwrap_or_default();
     let via = probe.to.via.as_ref().filter(|node| !probe.to.label.ends_with(&format!("@{node}")));
     let via = via.map(|node| format!(" by node/{node}")).unwrap_or_default();
@@ -19,7 +19,7 @@ pub fn probe_words(probe: &Probe) -> String {
 
 /// The probes of a test in order, each in a line: see [`probe_words`]. Where there are several, the number of the step comes
 /// first; where a step has one for each address family, the family follows.
-pub fn probe_titles(test: &Test) -> Vec<String> {
+pub(crate) fn probe_titles(test: &Test) -> Vec<String> {
     let span_of = |step: &Step| match step {
         Step::Probe(probe, _) => Some(probe.span.clone()),
         Step::Apply(_) => None,
@@ -40,7 +40,7 @@ pub fn probe_titles(test: &Test) -> Vec<String> {
 }
 
 /// A duration for a person: `< 1 ms`, `84 ms`, `1.31 s`, `2 min 03 s`.
-pub fn duration(duration: Duration) -> String {
+pub(crate) fn duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     match millis {
         0 => "< 1 ms".to_owned(),

@@ -14,8 +14,7 @@ use svclab_rules::ruleset::Unsupported;
 
 /// An error that ends a scenario early.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
+pub(crate) enum RunError {
     /// The rules cannot be written.
     #[error(transparent)]
     Documents(#[from] Unsupported),
@@ -78,7 +77,7 @@ impl RunError {
     }
 
     /// The error as reports contain it.
-    pub fn into_trouble(self) -> Trouble {
+    pub(crate) fn into_trouble(self) -> Trouble {
         let message = match &self {
             Self::Lab(LabError::Rules { rule: Some(rule), .. }) => format!("{self}\n{rule}"),
             _ => self.to_string(),
@@ -114,7 +113,7 @@ impl RunError {
 }
 
 /// The cause of a probe that could not be sent, and the fix.
-pub fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
+fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
     match error {
         ProbeError::Lab(error) => (lab_cause(error), Some(error.help().to_owned())),
         ProbeError::NoPort => (Cause::Internal, None),
@@ -137,7 +136,7 @@ pub fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
 }
 
 /// What the kernel rejects of the scenario's own content is an input error; every other failure is the environment's.
-pub fn lab_cause(error: &LabError) -> Cause {
+fn lab_cause(error: &LabError) -> Cause {
     match error {
         LabError::Unknown { .. } | LabError::Unwritable { .. } => Cause::Internal,
         _ if error.is_of_scenario() => Cause::Input,

@@ -22,8 +22,7 @@ use crate::report::{RunReport, ScenarioReport, TestReport, Trouble};
 use crate::scenario::{Diagnostic, Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
-pub use error::RunError;
-pub use error::{lab_cause, probe_cause};
+pub(crate) use error::RunError;
 pub(crate) use session::Session;
 
 /// How scenarios are run.
@@ -73,9 +72,9 @@ pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Scenar
 
 /// Errors of balance tests in scenarios that are run together, for each scenario: those that need more flows than a probe may
 /// have.
-pub fn mistakes(scenarios: &[&Scenario], goal: &Goal) -> Vec<Vec<Diagnostic>> {
+pub fn balance_errors(scenarios: &[&Scenario], goal: &Goal) -> Vec<Vec<Diagnostic>> {
     let goal = Goal { false_alarm: shared_rate(scenarios, goal), ..*goal };
-    let mistake = |step: &Step| match step {
+    let error = |step: &Step| match step {
         Step::Probe(probe, expectation) => {
             let Trouble { message, help, .. } = session::flows(probe, expectation, &goal).err()?.into_trouble();
             Some(Diagnostic { span: probe.span.clone(), length: 1, message, help, also: None })
@@ -83,7 +82,7 @@ pub fn mistakes(scenarios: &[&Scenario], goal: &Goal) -> Vec<Vec<Diagnostic>> {
         Step::Apply(_) => None,
     };
     let of_scenario =
-        |scenario: &&Scenario| scenario.tests.iter().flat_map(|test| &test.steps).filter_map(mistake).collect();
+        |scenario: &&Scenario| scenario.tests.iter().flat_map(|test| &test.steps).filter_map(error).collect();
     scenarios.iter().map(of_scenario).collect()
 }
 

@@ -15,7 +15,7 @@ mod served;
 #[cfg(test)]
 mod tests;
 
-pub use crate::input::{Diagnostic, Diagnostics, Label, MOST_FLOWS, Reach, Span};
+pub(crate) use crate::input::{Diagnostic, Diagnostics, MOST_FLOWS, Span};
 pub(crate) use model::pod_label;
 pub use model::{
     Balance, Cni, CniKind, Destination, DropPlace, Expectation, ExpectedOutcome, Flows, Host, Install, Note,

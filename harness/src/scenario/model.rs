@@ -286,6 +286,7 @@ pub struct Expectation {
 
 /// The expected outcome of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ExpectedOutcome {
     /// It is delivered to one of these.
     Delivered(Vec<Target>),

@@ -2,6 +2,7 @@
 
 /// Which sources disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Disagreement {
     /// Prediction and observation agree with each other and not with the promise, and rules decide.
     Rules,
@@ -33,7 +34,7 @@ impl Disagreement {
     }
 
     /// What it means, in a sentence.
-    pub fn sentence(self) -> &'static str {
+    pub(crate) fn sentence(self) -> &'static str {
         match self {
             Self::Rules => "The rules do not do what is promised, and the kernel does what the rules say.",
             Self::Network => {

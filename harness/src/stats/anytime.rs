@@ -25,7 +25,7 @@ use super::sample::sample_size;
 /// # Errors
 ///
 /// As [`sample_size`].
-pub fn most_flows(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
+pub(crate) fn most_flows(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
     let goal = Goal { power: 1.0 - missed(goal) / 2.0, false_alarm: goal.false_alarm.shared_by(2), ..*goal };
     sample_size(shares, &goal)
 }
@@ -36,7 +36,7 @@ pub fn most_flows(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
 /// # Errors
 ///
 /// As [`fit`](fit()).
-pub fn is_clear(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<bool, StatsError> {
+pub(crate) fn is_clear(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<bool, StatsError> {
     check_counts(counts, shares)?;
     let flows: u64 = counts.iter().sum();
     let enough = (2.0 / missed(goal)).ln();
@@ -55,7 +55,7 @@ pub fn is_clear(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<bool, Sta
 /// # Errors
 ///
 /// As [`fit`](fit()) and [`most_flows`].
-pub fn conclude(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<Fit, StatsError> {
+pub(crate) fn conclude(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<Fit, StatsError> {
     check_counts(counts, shares)?;
     if counts.iter().sum::<u64>() < most_flows(shares, goal)? {
         return fit_anytime(counts, shares, goal);

@@ -7,21 +7,21 @@ use statrs::function::factorial::ln_binomial;
 
 /// A range that a share lies in, at a stated rate of error.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub(crate) struct Interval {
     /// The least share.
-    pub low: f64,
+    pub(crate) low: f64,
     /// The greatest share.
-    pub high: f64,
+    pub(crate) high: f64,
 }
 
 /// The probability of a count at least as far from what is expected as this one, if the share is right: twice the
 /// smaller tail. A test that fails where this is at most α fails by chance at a rate of at most α.
-pub fn two_sided(flows: u64, count: u64, share: f64) -> f64 {
+pub(crate) fn two_sided(flows: u64, count: u64, share: f64) -> f64 {
     (2.0 * lower_tail(flows, count, share).min(upper_tail(flows, count, share))).min(1.0)
 }
 
 /// The shares that [`two_sided`] does not reject at this rate (Clopper and Pearson, *Biometrika* 26, 1934).
-pub fn interval(flows: u64, count: u64, rate: f64) -> Interval {
+pub(crate) fn interval(flows: u64, count: u64, rate: f64) -> Interval {
     let (observed, side) = (count as f64 / flows.max(1) as f64, rate / 2.0);
     let low = if count == 0 { 0.0 } else { solve(0.0, observed, |share| upper_tail(flows, count, share) > side) };
     let high = if count >= flows { 1.0 } else { solve(observed, 1.0, |share| lower_tail(flows, count, share) <= side) };

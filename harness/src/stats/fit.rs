@@ -6,38 +6,38 @@ use super::rate::FalseAlarmRate;
 
 /// What a goodness-of-fit test found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fit {
+pub(crate) struct Fit {
     /// How many flows were counted.
-    pub flows: u64,
+    pub(crate) flows: u64,
     /// Each endpoint, in the order of the input.
-    pub cells: Vec<Cell>,
+    pub(crate) cells: Vec<Cell>,
     /// All endpoints together.
-    pub global: Global,
+    pub(crate) global: Global,
     /// The probability that right shares look at least this wrong, corrected for the number of endpoints; never stated
     /// too small.
-    pub p_value: f64,
+    pub(crate) p_value: f64,
     /// The false-alarm rate that was asked for.
-    pub rate: FalseAlarmRate,
+    pub(crate) rate: FalseAlarmRate,
     /// Whether the shares can be right: the p-value is greater than the rate.
-    pub held: bool,
+    pub(crate) held: bool,
 }
 
 /// One endpoint of a [`Fit`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cell {
+pub(crate) struct Cell {
     /// Flows that reached it.
-    pub count: u64,
+    pub(crate) count: u64,
     /// Its exact share.
-    pub share: f64,
+    pub(crate) share: f64,
     /// The probability of a count at least as far from the expected one, for this endpoint alone.
-    pub p_value: f64,
+    pub(crate) p_value: f64,
     /// The shares that fit the count. At the rate of the whole test, the intervals of all endpoints are right together.
-    pub interval: Interval,
+    pub(crate) interval: Interval,
 }
 
 /// All counts held against all shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Global {
+pub(crate) enum Global {
     /// By the exact multinomial test.
     Exact {
         /// The probability of an outcome that is no more likely.
@@ -61,7 +61,7 @@ pub enum Global {
 
 impl Global {
     /// The probability of counts at least as far from the shares, or a bound on it.
-    pub fn p_value(&self) -> f64 {
+    pub(crate) fn p_value(&self) -> f64 {
         match self {
             Self::Exact { p_value } | Self::LikelihoodRatio { p_value, .. } | Self::Anytime { p_value, .. } => *p_value,
         }
@@ -70,12 +70,12 @@ impl Global {
 
 impl Cell {
     /// The count that the share makes expected.
-    pub fn expected(&self, flows: u64) -> f64 {
+    pub(crate) fn expected(&self, flows: u64) -> f64 {
         self.share * flows as f64
     }
 
     /// The greatest relative bias that fits the count: 0.04 means that the real share may be 4 % more or less.
-    pub fn greatest_bias(&self) -> f64 {
+    pub(crate) fn greatest_bias(&self) -> f64 {
         if self.share <= 0.0 {
             return 0.0;
         }
@@ -85,7 +85,7 @@ impl Cell {
 
 impl Fit {
     /// The greatest relative bias of any endpoint that fits the counts.
-    pub fn greatest_bias(&self) -> f64 {
+    pub(crate) fn greatest_bias(&self) -> f64 {
         self.cells.iter().map(Cell::greatest_bias).fold(0.0, f64::max)
     }
 }
@@ -93,7 +93,7 @@ impl Fit {
 /// Why a question about shares has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum StatsError {
+pub(crate) enum StatsError {
     /// Not a count for each share.
     #[error("{counts} counts for {shares} shares")]
     Lengths {
@@ -157,7 +157,7 @@ pub(super) fn possible(shares: &[f64]) -> usize {
 /// # Errors
 ///
 /// Where lists differ in length, shares are no distribution, or nothing was counted.
-pub fn fit(counts: &[u64], shares: &[f64], rate: FalseAlarmRate) -> Result<Fit, StatsError> {
+pub(crate) fn fit(counts: &[u64], shares: &[f64], rate: FalseAlarmRate) -> Result<Fit, StatsError> {
     check_counts(counts, shares)?;
     let flows: u64 = counts.iter().sum();
     let possible = possible(shares);

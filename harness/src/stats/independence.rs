@@ -7,7 +7,7 @@ use super::rate::FalseAlarmRate;
 
 /// How often each pair of two properties was counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contingency<R, C> {
+pub(crate) struct Contingency<R, C> {
     counts: BTreeMap<(R, C), u64>,
 }
 
@@ -19,7 +19,7 @@ impl<R, C> Default for Contingency<R, C> {
 
 /// What a test of independence found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Independence {
+pub(crate) struct Independence {
     /// How many pairs were counted.
     pub pairs: u64,
     /// G: twice the sum of observed · ln(observed / expected).
@@ -30,12 +30,12 @@ pub struct Independence {
 
 impl Independence {
     /// Whether neither need depend on the other.
-    pub fn held(&self, rate: FalseAlarmRate) -> bool {
+    pub(crate) fn held(&self, rate: FalseAlarmRate) -> bool {
         self.p_value > rate.get()
     }
 
     /// In words, where it did not hold: what the endpoint of a flow depends on, and how surely.
-    pub fn words(&self, on: &str) -> String {
+    pub(crate) fn words(&self, on: &str) -> String {
         let (statistic, chance) = (self.statistic, super::numbers::chance(self.p_value));
         format!("the endpoint of a flow depends on {on} (likelihood ratio G = {statistic:.1}, chance at most {chance})")
     }
@@ -43,7 +43,7 @@ impl Independence {
 
 impl<R: Ord + Copy, C: Ord + Copy> Contingency<R, C> {
     /// A pair was seen so many times more.
-    pub fn add(&mut self, row: R, column: C, times: u64) {
+    pub(crate) fn add(&mut self, row: R, column: C, times: u64) {
         if times > 0 {
             *self.counts.entry((row, column)).or_default() += times;
         }
@@ -51,26 +51,21 @@ impl<R: Ord + Copy, C: Ord + Copy> Contingency<R, C> {
 
     /// The pairs of both.
     #[must_use]
-    pub fn plus(mut self, other: Self) -> Self {
+    pub(crate) fn plus(mut self, other: Self) -> Self {
         other.counts.into_iter().for_each(|((row, column), times)| self.add(row, column, times));
         self
     }
 
     /// How many pairs were seen.
-    pub fn pairs(&self) -> u64 {
+    pub(crate) fn pairs(&self) -> u64 {
         self.counts.values().sum()
-    }
-
-    /// True where nothing was counted.
-    pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
     }
 
     /// Tests whether the column depends on the row, where a column is one of so many. Given their rows, the columns of
     /// different pairs must be drawn independently of each other.
     ///
     /// `None` where there is nothing to test: fewer than two rows or columns.
-    pub fn independence(&self, columns: usize) -> Option<Independence> {
+    pub(crate) fn independence(&self, columns: usize) -> Option<Independence> {
         let (mut by_row, mut by_column, pairs) = (BTreeMap::new(), BTreeMap::new(), self.pairs());
         for (&(row, column), &count) in &self.counts {
             *by_row.entry(row).or_insert(0) += count;

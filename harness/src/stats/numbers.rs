@@ -15,7 +15,7 @@ pub(super) fn power_of_ten(number: f64) -> String {
 }
 
 /// A share in percent, with as many digits as it takes to see it: `33.3 %`, `4.1 %`, `0.52 %`.
-pub fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let decimals = match percent.abs() {
         size if size >= 100.0 || size == 0.0 => 0,

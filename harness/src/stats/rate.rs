@@ -29,7 +29,7 @@ impl FalseAlarmRate {
     /// this rate already: its first step is this one. So no run would fail that does not fail now. And each test must know
     /// its rate before it begins, because the number of its flows follows from that, and is judged as soon as it ends.
     #[must_use]
-    pub fn shared_by(self, tests: usize) -> Self {
+    pub(crate) fn shared_by(self, tests: usize) -> Self {
         Self((self.0 / tests.max(1) as f64).max(f64::MIN_POSITIVE))
     }
 }

@@ -16,7 +16,7 @@ const BY_CHANCE: f64 = 1e-9;
 /// The number of flows that show whether a client stays with one of so many even endpoints, because by chance they meet at one
 /// rarely enough: the least n with k · k^-n ≤ 1e-9. Where the number of endpoints is not known it is taken to be two, the worst
 /// case; where there is but one, nothing can be tested, and one flow is as good as many.
-pub fn flows_to_tell(endpoints: usize) -> u64 {
+pub(crate) fn flows_to_tell(endpoints: usize) -> u64 {
     match endpoints {
         1 => 1,
         0 => flows_to_tell(2),
@@ -33,7 +33,7 @@ pub fn flows_to_tell(endpoints: usize) -> u64 {
 /// # Errors
 ///
 /// Where shares are no distribution, or bias or power lie outside of their ranges.
-pub fn sample_size(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
+pub(crate) fn sample_size(shares: &[f64], goal: &Goal) -> Result<u64, StatsError> {
     check(shares, goal.power)?;
     if goal.relative_bias.is_nan() || goal.relative_bias <= 0.0 {
         return Err(StatsError::Goal { name: "relative bias", value: goal.relative_bias, range: "more than 0" });

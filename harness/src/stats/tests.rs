@@ -2,6 +2,7 @@
 
 use rstest::rstest;
 
+use super::fit::Global;
 use super::*;
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): small, and good enough to draw flows.

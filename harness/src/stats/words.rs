@@ -8,7 +8,7 @@ impl Fit {
     /// What the test showed, in a sentence for each finding. Endpoints are named by the caller, by their index.
     ///
     /// `no endpoint is off by more than 4.1 % (relative), at a false-alarm rate of 1e-6; 41,200 flows`
-    pub fn words(&self, name: impl Fn(usize) -> String) -> Vec<String> {
+    pub(crate) fn words(&self, name: impl Fn(usize) -> String) -> Vec<String> {
         if self.held {
             return vec![self.shown()];
         }

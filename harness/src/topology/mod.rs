@@ -21,9 +21,10 @@ mod underlay;
 pub(crate) use crate::scenario::pod_label;
 pub(crate) use sender::Sender;
 
-pub use model::{
-    ETH0, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, LinkEnd, Neighbour, Netns, NetnsId, Role, Route, Sysctl,
-    Topology, UNDERLAY, mac_of,
+pub(crate) use model::Sysctl;
+pub(crate) use model::{
+    ETH0, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Netns, NetnsId, Role, Route, Topology, UNDERLAY,
+    mac_of,
 };
 
 use std::collections::HashSet;
@@ -37,14 +38,14 @@ use crate::scenario::{Host, Place, Scenario};
 /// Plans the namespaces of a scenario as they are at its start.
 ///
 /// They are planned with all pods that any step has, so that nothing has to be rebuilt between steps.
-pub fn plan(scenario: &Scenario) -> Topology {
+pub(crate) fn plan(scenario: &Scenario) -> Topology {
     plan_at(scenario, &scenario.cluster)
 }
 
 /// Plans the namespaces of a scenario for one of the states of its cluster.
 ///
 /// Plans for different states differ in routes alone: in those that lead the addresses of services to a node.
-pub fn plan_at(scenario: &Scenario, state: &Cluster) -> Topology {
+pub(crate) fn plan_at(scenario: &Scenario, state: &Cluster) -> Topology {
     let cluster = Cluster { pods: all_pods(scenario), ..state.clone() };
     let mut topology = Topology::default();
     underlay::plan(&mut topology);

@@ -10,7 +10,7 @@ use crate::wire::Mac;
 
 /// All namespaces of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Topology {
+pub(crate) struct Topology {
     /// The namespaces; a [`NetnsId`] is an index of this list. The underlay is the first.
     pub namespaces: Vec<Netns>,
     /// The pod or outside host that has an address outside of the nodes' kernels.
@@ -18,19 +18,19 @@ pub struct Topology {
 }
 
 /// An index into [`Topology::namespaces`].
-pub type NetnsId = usize;
+pub(crate) type NetnsId = usize;
 
 /// The index of `lo` in every namespace.
-pub const LOOPBACK: u32 = 1;
+pub(crate) const LOOPBACK: u32 = 1;
 /// The index of `eth0` in every namespace that has one.
-pub const ETH0: u32 = 2;
+pub(crate) const ETH0: u32 = 2;
 
 /// The underlay's index.
-pub const UNDERLAY: NetnsId = 0;
+pub(crate) const UNDERLAY: NetnsId = 0;
 
 /// The role of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
+pub(crate) enum Role {
     /// The network between the nodes.
     Underlay,
     /// A node.
@@ -45,7 +45,7 @@ pub enum Role {
 
 /// One network namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Netns {
+pub(crate) struct Netns {
     /// `underlay`, `node/worker`, `pod/nginx` (`pod/other/nginx` outside of the namespace `default`), `host/outside`.
     pub name: String,
     /// Its role.
@@ -72,7 +72,7 @@ pub struct Netns {
 
 /// A kernel setting below `net`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sysctl {
+pub(crate) struct Sysctl {
     /// Its name without `net.`, as sysctl(8) writes it: `ipv4.ip_forward`, `ipv4.conf.flannel/1.rp_filter`.
     pub name: String,
     /// What it is set to.
@@ -83,7 +83,7 @@ pub struct Sysctl {
 
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interface {
+pub(crate) struct Interface {
     /// The interface index, unique in its namespace, from 2.
     pub index: u32,
     /// The interface's name.
@@ -100,7 +100,7 @@ pub struct Interface {
 
 /// The kind of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InterfaceKind {
+pub(crate) enum InterfaceKind {
     /// The end of a veth pair that makes the pair.
     VethOwner(LinkEnd),
     /// The end that comes with it.
@@ -118,7 +118,7 @@ pub enum InterfaceKind {
 
 /// The other end of a veth pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkEnd {
+pub(crate) struct LinkEnd {
     /// Its namespace.
     pub netns: NetnsId,
     /// Its index there.
@@ -127,7 +127,7 @@ pub struct LinkEnd {
 
 /// A route in the main table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
+pub(crate) struct Route {
     /// The destination.
     pub destination: IpNet,
     /// The next hop.
@@ -136,7 +136,7 @@ pub struct Route {
 
 /// The next hop of a route. Interfaces are given by their index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hop {
+pub(crate) enum Hop {
     /// To a next hop behind an interface.
     Gateway(IpAddr, u32),
     /// To the destination itself, on the link of an interface.
@@ -147,25 +147,17 @@ pub enum Hop {
 
 impl Hop {
     /// The next hop, where that is another machine than the destination.
-    pub fn gateway(self) -> Option<IpAddr> {
+    pub(crate) fn gateway(self) -> Option<IpAddr> {
         match self {
             Self::Gateway(address, _) => Some(address),
             Self::Link(_) | Self::Nowhere => None,
-        }
-    }
-
-    /// The interface that packets leave by.
-    pub fn interface(self) -> Option<u32> {
-        match self {
-            Self::Gateway(_, interface) | Self::Link(interface) => Some(interface),
-            Self::Nowhere => None,
         }
     }
 }
 
 /// A permanent neighbour.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Neighbour {
+pub(crate) struct Neighbour {
     /// The index of the interface.
     pub interface: u32,
     /// Its address.
@@ -176,7 +168,7 @@ pub struct Neighbour {
 
 /// A permanent forwarding entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fdb {
+pub(crate) struct Fdb {
     /// The index of the bridge's port or of the VXLAN device.
     pub interface: u32,
     /// The hardware address behind it.
@@ -186,7 +178,7 @@ pub struct Fdb {
 }
 
 /// The hardware address of an interface of a namespace: locally administered and unique in the lab.
-pub fn mac_of(netns: NetnsId, index: u32) -> Mac {
+pub(crate) fn mac_of(netns: NetnsId, index: u32) -> Mac {
     let [.., high, middle, low] = netns.to_be_bytes();
     let [.., index_high, index_low] = index.to_be_bytes();
     Mac([0x02, high, middle, low, index_high, index_low])
@@ -200,13 +192,13 @@ impl Topology {
     }
 
     /// True where any machine has an IPv6 address.
-    pub fn has_ipv6(&self) -> bool {
+    pub(crate) fn has_ipv6(&self) -> bool {
         let kernels = self.namespaces.iter().flat_map(|netns| &netns.addresses).map(|(_, prefix)| prefix.addr());
         kernels.chain(self.owners.keys().copied()).any(|address| address.is_ipv6())
     }
 
     /// The namespace of this name.
-    pub fn find(&self, name: &str) -> Option<NetnsId> {
+    pub(crate) fn find(&self, name: &str) -> Option<NetnsId> {
         self.namespaces.iter().position(|netns| netns.name == name)
     }
 
@@ -242,12 +234,12 @@ impl Topology {
 
     /// The hardware address that a packet made on the wire of a namespace is sent to: that of the node which it is handed to, if
     /// there is one, whatever routes say.
-    pub fn first_hop(&self, from: NetnsId, destination: IpAddr, via: Option<NetnsId>) -> Option<Mac> {
+    pub(crate) fn first_hop(&self, from: NetnsId, destination: IpAddr, via: Option<NetnsId>) -> Option<Mac> {
         via.map(|node| mac_of(node, ETH0)).or_else(|| self.next_hop(from, destination))
     }
 
     /// The hardware address that a packet made on the wire of a namespace is sent to by routes.
-    pub fn next_hop(&self, from: NetnsId, destination: IpAddr) -> Option<Mac> {
+    pub(crate) fn next_hop(&self, from: NetnsId, destination: IpAddr) -> Option<Mac> {
         let netns = self.namespaces.get(from)?;
         let neighbour =
             self.owners.get(&destination).filter(|_| netns.on_link.iter().any(|net| net.contains(&destination)));
@@ -256,7 +248,7 @@ impl Topology {
 
     /// The same network as Kubernetes expects it: without the settings that a scenario asks for, and with bridges that send packets
     /// back to the port they came from and hand them to iptables.
-    pub fn with_default_settings(&self) -> Self {
+    pub(crate) fn with_default_settings(&self) -> Self {
         let mut topology = self.clone();
         for netns in topology.namespaces.iter_mut().filter(|netns| netns.role == Role::Node) {
             netns.sysctls.retain(|sysctl| sysctl.asked_for.is_none());
@@ -269,7 +261,7 @@ impl Topology {
     }
 
     /// The node that the underlay routes packets for a service address to.
-    pub fn entry_node(&self, destination: IpAddr) -> Option<&Netns> {
+    pub(crate) fn entry_node(&self, destination: IpAddr) -> Option<&Netns> {
         let mut routes = self.namespaces[UNDERLAY].routes.iter();
         let route = routes.find(|route| route.destination == IpNet::from(destination))?;
         let gateway = route.hop.gateway()?;
@@ -278,14 +270,14 @@ impl Topology {
     }
 
     /// The addresses that the kernels of nodes have, by the node's name.
-    pub fn node_addresses(&self) -> BTreeMap<String, Vec<IpAddr>> {
+    pub(crate) fn node_addresses(&self) -> BTreeMap<String, Vec<IpAddr>> {
         let own = |netns: &Netns| netns.addresses.iter().map(|(_, prefix)| prefix.addr()).collect();
         let nodes = self.namespaces.iter().filter(|netns| netns.role == Role::Node);
         nodes.filter_map(|netns| Some((netns.node_name()?.to_owned(), own(netns)))).collect()
     }
 
     /// The namespace that a packet gets into which leaves a namespace by an interface.
-    pub fn behind(&self, netns: NetnsId, index: u32) -> Option<NetnsId> {
+    pub(crate) fn behind(&self, netns: NetnsId, index: u32) -> Option<NetnsId> {
         match self.namespaces.get(netns)?.interface(index)?.kind {
             InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end) => Some(end.netns),
             InterfaceKind::Bridge | InterfaceKind::Vxlan { .. } => None,
@@ -295,7 +287,7 @@ impl Topology {
 
 impl Netns {
     /// The node's name, where it is one.
-    pub fn node_name(&self) -> Option<&str> {
+    pub(crate) fn node_name(&self) -> Option<&str> {
         self.name.strip_prefix("node/")
     }
 
@@ -358,13 +350,13 @@ impl Netns {
     }
 
     /// Whether the namespace's kernel forwards packets.
-    pub fn forwards(&self) -> bool {
+    pub(crate) fn forwards(&self) -> bool {
         matches!(self.role, Role::Underlay | Role::Node | Role::RoutingPod)
     }
 
     /// The indices of interfaces that have a link when all is up: veths, and bridges with ports. Ports come before their
     /// bridge, which has its link from them.
-    pub fn linked(&self) -> Vec<u32> {
+    pub(crate) fn linked(&self) -> Vec<u32> {
         let has_ports = |index| self.interfaces.iter().any(|port| port.bridge == Some(index));
         let linked = self.interfaces.iter().filter(|interface| match interface.kind {
             InterfaceKind::VethOwner(_) | InterfaceKind::VethPeer(_) => true,
@@ -375,7 +367,7 @@ impl Netns {
     }
 
     /// True for a setting that is there only once one of the namespace's interfaces is.
-    pub fn is_of_interface(&self, sysctl: &Sysctl) -> bool {
+    pub(crate) fn is_of_interface(&self, sysctl: &Sysctl) -> bool {
         let mut parts = sysctl.name.split('.');
         let (family, table, name) = (parts.next(), parts.next(), parts.next().unwrap_or_default());
         matches!((family, table), (Some("ipv4" | "ipv6"), Some("conf" | "neigh")))
@@ -383,7 +375,7 @@ impl Netns {
     }
 
     /// The interface with this index.
-    pub fn interface(&self, index: u32) -> Option<&Interface> {
+    pub(crate) fn interface(&self, index: u32) -> Option<&Interface> {
         self.interfaces.iter().find(|interface| interface.index == index)
     }
 }

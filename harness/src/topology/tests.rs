@@ -14,6 +14,14 @@ use svclab_rules::iptables::RuleSet;
 use super::*;
 use crate::scenario::{Cni, CniKind, Install, OtherRules, Overlay, Setting, Span};
 
+/// The interface that packets leave by.
+fn interface_of(hop: Hop) -> Option<u32> {
+    match hop {
+        Hop::Gateway(_, interface) | Hop::Link(interface) => Some(interface),
+        Hop::Nowhere => None,
+    }
+}
+
 fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
@@ -120,7 +128,7 @@ fn assert_consistent(topology: &Topology) {
             }
         }
         let known = |index: u32| index == 1 || netns.interface(index).is_some();
-        assert!(netns.routes.iter().all(|route| route.hop.interface().is_none_or(known)), "routes of {}", netns.name);
+        assert!(netns.routes.iter().all(|route| interface_of(route.hop).is_none_or(known)), "routes of {}", netns.name);
         assert!(netns.neighbours.iter().all(|neighbour| known(neighbour.interface)), "neighbours of {}", netns.name);
         assert!(netns.fdb.iter().all(|entry| known(entry.interface)), "forwarding entries of {}", netns.name);
     }
@@ -142,7 +150,7 @@ fn a_ptp_pod_has_a_host_route_and_no_address() {
     let topology = plan(&scenario(CniKind::Ptp, Overlay::None));
     let (node, pod) = (netns(&topology, "node/a"), netns(&topology, "pod/client"));
     let route = node.routes.iter().find(|route| route.destination == IpNet::from(ip("10.244.2.5"))).expect("a route");
-    assert_eq!(route.hop.interface().and_then(|index| topology.behind(1, index)), topology.find("pod/client"));
+    assert_eq!(interface_of(route.hop).and_then(|index| topology.behind(1, index)), topology.find("pod/client"));
     assert!(pod.addresses.is_empty());
     assert_eq!(pod.addresses_on_wire, [ip("10.244.2.5")]);
 }
@@ -163,7 +171,7 @@ fn a_tunnel_leads_to_the_node_that_has_the_range() {
     let node = netns(&topology, "node/a");
     let device = node.interfaces.iter().find(|interface| interface.name == "flannel.1").expect("a device");
     let route = node.routes.iter().find(|route| route.destination.to_string() == "10.244.3.0/24").expect("a route");
-    assert_eq!(route.hop.interface(), Some(device.index));
+    assert_eq!(interface_of(route.hop), Some(device.index));
     let gateway =
         node.neighbours.iter().find(|neighbour| Some(neighbour.address) == route.hop.gateway()).expect("a gateway");
     let entry = node.fdb.iter().find(|entry| entry.mac == gateway.mac).expect("a forwarding entry");

@@ -192,13 +192,13 @@ mod tests {
 
     /// A packet to a service with three endpoints, and the trace of a kernel that takes the second branch.
     fn with_kernel(check: impl FnOnce(&Network<'_>, &Prediction, Vec<Traced>)) {
-        let aim =
+        let probe =
             AdHocProbe { from: "pod/client".to_owned(), to: "service/web:80".to_owned(), ..AdHocProbe::default() };
-        let aimed = load_with_ad_hoc_probe(Path::new("../scenarios/distribution/three.yaml"), &aim).unwrap();
-        let documents = documents::generate(&aimed.scenario, &aimed.cluster).unwrap();
-        let topology = topology::plan(&aimed.scenario);
-        let network = Network::of(&topology, &documents, &aimed.cluster).unwrap();
-        let prediction = network.predict(&NewFlow::of(&aimed.probes[0], 33_000)).unwrap();
+        let ad_hoc = load_with_ad_hoc_probe(Path::new("../scenarios/distribution/three.yaml"), &probe).unwrap();
+        let documents = documents::generate(&ad_hoc.scenario, &ad_hoc.cluster).unwrap();
+        let topology = topology::plan(&ad_hoc.scenario);
+        let network = Network::of(&topology, &documents, &ad_hoc.cluster).unwrap();
+        let prediction = network.predict(&NewFlow::of(&ad_hoc.probes[0], 33_000)).unwrap();
         let matched = passages(&prediction.branches[1]).flat_map(|(passage, stage)| {
             let rules = network.met(stage).into_iter().filter(|met| matches!(met.did, Evaluated::Match(_)));
             rules.map(move |met| Traced {

@@ -2,7 +2,7 @@
 
 /// A packet of a flow that is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Passage {
+pub(crate) enum Passage {
     /// The first packet.
     There,
     /// A packet back to the sender: a reply, or a rejection.

@@ -28,11 +28,11 @@ use crate::topology::{NetnsId, Role};
 use headers::Header;
 
 pub(crate) use comparison::{Comparison, Difference, nearest};
-pub use headers::Passage;
+pub(crate) use headers::Passage;
 
 /// A rule that a packet matched, or the end of a chain, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Traced {
+pub(crate) struct Traced {
     /// The namespace.
     pub netns: NetnsId,
     /// Which packet of a flow it is about.
@@ -49,7 +49,7 @@ pub struct Traced {
 
 /// A part of the kernel that traces rules. Events of different ones have no common order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TraceSource {
+pub(crate) enum TraceSource {
     /// nftables, which has iptables-nft's rules too.
     Nftables,
     /// iptables-legacy.
@@ -58,7 +58,7 @@ pub enum TraceSource {
 
 /// An event of a packet in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TracedWhat {
+pub(crate) enum TracedWhat {
     /// A rule matched, and was carried out: its number in the chain, from 1; `None` where the rule is gone.
     Rule(Option<usize>),
     /// The end of a chain: back to the one that it came from.

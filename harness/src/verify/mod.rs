@@ -8,12 +8,10 @@
 //! - `run`: how a lab is built and the flows are sent; `verification`: the result;
 //! - `crate::sources`: which sources disagree on one flow;
 //! - `finding`: flows on which the sources disagree, by cause;
-//! - `kernel`: prediction and observation alone, for any flows;
 //! - `render`: the page for a person; `json`: the same for machines.
 
 mod finding;
 pub mod json;
-mod kernel;
 mod questions;
 mod render;
 mod run;
@@ -30,7 +28,6 @@ use crate::scenario::{Note, Scenario};
 
 pub use finding::{Example, Finding};
 pub use json::json;
-pub use kernel::{Agreement, Contradiction, compare_with_kernel};
 pub(crate) use questions::QuestionList;
 pub use render::{page, summary};
 pub use verification::{AddressKind, Asked, Verification};

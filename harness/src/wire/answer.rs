@@ -13,7 +13,7 @@ use super::{Chunk, Icmp, Init, Packet, Sctp, Tcp, TcpFlags, Transport, Udp};
 ///
 /// Everything else is not answered; in particular no answer is, so that two pods never answer each other for ever.
 /// A packet from or to an address of many (multicast, broadcast) or none is not answered either.
-pub fn answer(packet: &Packet) -> Option<Packet> {
+pub(crate) fn answer(packet: &Packet) -> Option<Packet> {
     let one = |ip: std::net::IpAddr| !ip.is_multicast() && !ip.is_unspecified() && ip != std::net::Ipv4Addr::BROADCAST;
     if !one(packet.source) || !one(packet.destination) {
         return None;

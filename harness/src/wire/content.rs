@@ -10,7 +10,7 @@ pub(super) const ANSWER_MARK: [u8; 8] = *b"svclab<<";
 
 /// The kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub(crate) enum Content {
     /// A probe.
     Request(Tag),
     /// The answer to a probe.

@@ -13,7 +13,7 @@ use super::{Echo, Frame, Icmp, IcmpError, Mac, Packet, Tcp, TcpFlags, TcpOptions
 /// Why bytes are no packet.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum DecodeError {
+pub(crate) enum DecodeError {
     /// The frame carries something else: ARP, LLDP, ...
     #[error("not an IP packet (EtherType {0:#06x})")]
     NotIp(u16),
@@ -40,7 +40,7 @@ impl Frame {
     ///
     /// Where there is no whole IP header in the frame. What follows that header may be cut off or odd: then the
     /// packet's [`Transport`] says so.
-    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         decode_frame(bytes, 0)
     }
 }
@@ -51,7 +51,7 @@ impl Packet {
     /// # Errors
     ///
     /// As [`Frame::decode`].
-    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         decode_ip(bytes, 0)
     }
 }

@@ -13,7 +13,7 @@ use super::{Frame, Icmp, Packet, Tcp, TcpFlags, TcpOptions, Transport, Vxlan, sc
 /// Why a packet cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum EncodeError {
+pub(crate) enum EncodeError {
     /// Source and destination are of different families.
     #[error("source {0} and destination {1} are of different address families")]
     MixedFamilies(IpAddr, IpAddr),
@@ -31,7 +31,7 @@ impl Frame {
     /// # Errors
     ///
     /// As [`Packet::encode`].
-    pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let ip = self.packet.ip_headers()?;
         let mut bytes = Vec::with_capacity(128);
         self.packet.write(PacketBuilder::ethernet2(self.source.0, self.destination.0).ip(ip), &mut bytes)?;
@@ -46,7 +46,7 @@ impl Packet {
     /// # Errors
     ///
     /// Where families are mixed, the content is longer than 65,535 bytes less the headers, or not known.
-    pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let mut bytes = Vec::with_capacity(128);
         self.write(PacketBuilder::ip(self.ip_headers()?), &mut bytes)?;
         Ok(bytes)

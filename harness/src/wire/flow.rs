@@ -33,7 +33,7 @@ impl Flow {
     }
 
     /// The flow of the answers.
-    pub const fn reversed(self) -> Self {
+    pub(crate) const fn reversed(self) -> Self {
         Self { protocol: self.protocol, source: self.destination, destination: self.source }
     }
 }

@@ -10,7 +10,7 @@ use super::{Flow, Tag};
 
 /// An Ethernet address, shown as `02:00:00:00:00:01`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Mac(pub [u8; 6]);
+pub(crate) struct Mac(pub [u8; 6]);
 
 impl fmt::Display for Mac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,7 +21,7 @@ impl fmt::Display for Mac {
 
 /// A packet with the Ethernet addresses it has on one link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// The sender's address.
     pub source: Mac,
     /// The receiver's address.
@@ -32,7 +32,7 @@ pub struct Frame {
 
 /// An IPv4 or IPv6 packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Packet {
+pub(crate) struct Packet {
     /// The source address.
     pub source: IpAddr,
     /// The destination address, of the source's family.
@@ -45,7 +45,7 @@ pub struct Packet {
 
 /// What an IP packet carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Transport {
+pub(crate) enum Transport {
     /// A TCP segment.
     Tcp(Tcp),
     /// A UDP datagram.
@@ -79,7 +79,7 @@ pub enum Transport {
 
 /// A TCP segment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tcp {
+pub(crate) struct Tcp {
     /// The source port.
     pub source_port: u16,
     /// The destination port.
@@ -100,41 +100,39 @@ pub struct Tcp {
 
 /// The flags of a TCP segment, shown as tcpdump shows them: `S.` is SYN and ACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct TcpFlags(pub u8);
+pub(crate) struct TcpFlags(pub u8);
 
 impl TcpFlags {
     /// The sender has sent all its data.
-    pub const FIN: Self = Self(0x01);
+    pub(crate) const FIN: Self = Self(0x01);
     /// A connection is opened.
-    pub const SYN: Self = Self(0x02);
+    pub(crate) const SYN: Self = Self(0x02);
     /// The connection is refused or aborted.
-    pub const RST: Self = Self(0x04);
-    /// Data should be handed on at once.
-    pub const PSH: Self = Self(0x08);
+    pub(crate) const RST: Self = Self(0x04);
     /// The acknowledgment number counts.
-    pub const ACK: Self = Self(0x10);
+    pub(crate) const ACK: Self = Self(0x10);
     /// What congestion notification (RFC 3168) adds to a segment of any kind: ECE and CWR.
     const ECN: Self = Self(0xc0);
 
     /// Whether all of these are set.
-    pub const fn contains(self, flags: Self) -> bool {
+    pub(crate) const fn contains(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
 
     /// Whether these are set and no others, but for those of congestion notification.
-    pub const fn are(self, flags: Self) -> bool {
+    pub(crate) const fn are(self, flags: Self) -> bool {
         self.0 & !Self::ECN.0 == flags.0
     }
 
     /// These and those.
-    pub const fn with(self, flags: Self) -> Self {
+    pub(crate) const fn with(self, flags: Self) -> Self {
         Self(self.0 | flags.0)
     }
 }
 
 /// The options of a TCP segment that svclab reads and writes; others are skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TcpOptions {
+pub(crate) struct TcpOptions {
     /// Maximum segment size, in bytes.
     pub maximum_segment_size: Option<u16>,
     /// Selective acknowledgments are permitted.
@@ -145,7 +143,7 @@ pub struct TcpOptions {
 
 /// A UDP datagram.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Udp {
+pub(crate) struct Udp {
     /// The source port.
     pub source_port: u16,
     /// The destination port.
@@ -156,7 +154,7 @@ pub struct Udp {
 
 /// An SCTP packet, up to its first chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sctp {
+pub(crate) struct Sctp {
     /// The source port.
     pub source_port: u16,
     /// The destination port.
@@ -169,7 +167,7 @@ pub struct Sctp {
 
 /// An SCTP chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chunk {
+pub(crate) enum Chunk {
     /// An association is asked for.
     Init(Init),
     /// The answer to that; encoded with a state cookie, as the protocol demands.
@@ -182,7 +180,7 @@ pub enum Chunk {
 
 /// The body of INIT and INIT ACK (RFC 9260, section 3.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Init {
+pub(crate) struct Init {
     /// The verification tag that the other side has to use; not 0.
     pub initiate_tag: u32,
     /// The window, in bytes.
@@ -197,7 +195,7 @@ pub struct Init {
 
 /// An ICMP or ICMPv6 message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Icmp {
+pub(crate) enum Icmp {
     /// An echo request.
     EchoRequest(Echo),
     /// An echo reply.
@@ -215,7 +213,7 @@ pub enum Icmp {
 
 /// An echo request or reply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Echo {
+pub(crate) struct Echo {
     /// The identifier; conntrack treats it as a port.
     pub identifier: u16,
     /// The sequence number.
@@ -226,7 +224,7 @@ pub struct Echo {
 
 /// An ICMP or ICMPv6 error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IcmpError {
+pub(crate) struct IcmpError {
     /// The type: 3 in ICMP and 1 in ICMPv6 mean destination unreachable.
     pub icmp_type: u8,
     /// The code.
@@ -237,7 +235,7 @@ pub struct IcmpError {
 
 /// A frame inside VXLAN (RFC 7348).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vxlan {
+pub(crate) struct Vxlan {
     /// The outer source port.
     pub source_port: u16,
     /// The outer destination port: 8472 or 4789.
@@ -250,7 +248,7 @@ pub struct Vxlan {
 
 impl Packet {
     /// Protocol, addresses and ports; `None` for what has no ports, and for VXLAN.
-    pub fn flow(&self) -> Option<Flow> {
+    pub(crate) fn flow(&self) -> Option<Flow> {
         let (protocol, source, destination) = match &self.transport {
             Transport::Tcp(tcp) => (Protocol::Tcp, tcp.source_port, tcp.destination_port),
             Transport::Udp(udp) => (Protocol::Udp, udp.source_port, udp.destination_port),
@@ -271,7 +269,7 @@ impl Packet {
 
     /// Whether it is a probe or its answer, with its tag. Of a SYN that a kernel sent only the tag's key is meaningful: see
     /// [`Self::key`].
-    pub fn content(&self) -> Content {
+    pub(crate) fn content(&self) -> Content {
         let content = match &self.transport {
             Transport::Tcp(tcp) => tcp.options.timestamps.and_then(|(value, echo)| {
                 if self.opens() {
@@ -295,7 +293,7 @@ impl Packet {
     }
 
     /// The tag of a probe or of its answer; `None` for everything else, also for rejections.
-    pub fn tag(&self) -> Option<Tag> {
+    pub(crate) fn tag(&self) -> Option<Tag> {
         match self.content() {
             Content::Request(tag) | Content::Answer(tag) => Some(tag),
             Content::Other => None,
@@ -305,7 +303,7 @@ impl Packet {
     /// The key of the tag (see [`Tag`]) that a probe and everything that answers it carries, a rejection and a kernel's SYN
     /// with this sequence number included. An ICMP error has that of the packet that it quotes, a tunnel's packet that of the
     /// one inside.
-    pub fn key(&self) -> Option<u32> {
+    pub(crate) fn key(&self) -> Option<u32> {
         let key = match &self.transport {
             Transport::Tcp(tcp) if tcp.flags.contains(TcpFlags::ACK) => tcp.acknowledgment.wrapping_sub(1),
             Transport::Tcp(tcp) => tcp.sequence,
@@ -319,7 +317,7 @@ impl Packet {
     }
 
     /// Whether it opens a connection: a TCP SYN, an SCTP INIT. A UDP datagram does not show it.
-    pub fn opens(&self) -> bool {
+    pub(crate) fn opens(&self) -> bool {
         match &self.transport {
             Transport::Tcp(tcp) => tcp.flags.are(TcpFlags::SYN),
             Transport::Sctp(sctp) => matches!(sctp.chunk, Some(Chunk::Init(_))),
@@ -328,7 +326,7 @@ impl Packet {
     }
 
     /// Whether it accepts a connection: a TCP SYN-ACK, an SCTP INIT ACK.
-    pub fn accepts(&self) -> bool {
+    pub(crate) fn accepts(&self) -> bool {
         match &self.transport {
             Transport::Tcp(tcp) => tcp.flags.are(TcpFlags::SYN.with(TcpFlags::ACK)),
             Transport::Sctp(sctp) => matches!(sctp.chunk, Some(Chunk::InitAck(_))),

@@ -9,7 +9,7 @@ use super::{Flow, Tag, TcpFlags};
 
 /// The parts of a frame that counting needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FlowKey {
+pub(crate) struct FlowKey {
     /// Protocol, addresses and ports.
     pub flow: Flow,
     /// Whether it is a probe or an answer of svclab's.
@@ -22,7 +22,7 @@ const ETHERNET: usize = 14;
 ///
 /// `None` for everything else, and for what is rare enough to be left to [`Frame::decode`](super::Frame::decode):
 /// VLAN tags, IPv6 extension headers, fragments.
-pub fn peek(frame: &[u8]) -> Option<FlowKey> {
+pub(crate) fn peek(frame: &[u8]) -> Option<FlowKey> {
     let (header, packet) = frame.split_first_chunk::<ETHERNET>()?;
     match (&header[12..], packet.first()? >> 4) {
         ([0x08, 0x00], 4) | ([0x86, 0xdd], 6) => peek_ip(packet),
@@ -32,7 +32,7 @@ pub fn peek(frame: &[u8]) -> Option<FlowKey> {
 
 /// As [`peek`], for a packet that has no Ethernet header.
 #[inline]
-pub fn peek_ip(packet: &[u8]) -> Option<FlowKey> {
+pub(crate) fn peek_ip(packet: &[u8]) -> Option<FlowKey> {
     match packet.first()? >> 4 {
         4 => peek_ipv4(packet),
         6 => peek_ipv6(packet),

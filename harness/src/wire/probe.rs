@@ -14,7 +14,7 @@ pub(super) fn syn_options(value: u32, echo: u32) -> TcpOptions {
 }
 
 /// The packet that opens a flow: a TCP SYN, a UDP datagram, an SCTP INIT. It carries the tag (see [`Tag`]).
-pub fn probe(flow: &Flow, tag: Tag) -> Packet {
+pub(crate) fn probe(flow: &Flow, tag: Tag) -> Packet {
     let (source_port, destination_port) = (flow.source.port(), flow.destination.port());
     let transport = match flow.protocol {
         Protocol::Tcp => Transport::Tcp(Tcp {

@@ -7,6 +7,7 @@ use super::{Chunk, Flow, Icmp, IcmpError, Packet, TcpFlags, Transport};
 
 /// The kind of a rejection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RejectKind {
     /// In any way.
     Any,
@@ -37,7 +38,7 @@ pub struct Rejection {
 /// ICMP or ICMPv6 destination unreachable, or ICMPv6's unknown next header, that quotes the flow as it was sent.
 /// "Fragmentation needed" refuses a packet's size, not the flow.
 /// Nor is a flow refused of which a later segment is.
-pub fn rejection(packet: &Packet, flow: &Flow) -> Option<Rejection> {
+pub(crate) fn rejection(packet: &Packet, flow: &Flow) -> Option<Rejection> {
     let by = packet.source;
     let answers = packet.flow() == Some(flow.reversed());
     match &packet.transport {

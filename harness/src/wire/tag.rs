@@ -15,39 +15,39 @@
 ///
 /// A rejection (RST, ABORT) carries the key alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Tag(u64);
+pub(crate) struct Tag(u64);
 
 /// The bit that is set in every key.
 const KEY_BIT: u32 = 1 << 31;
 
 impl Tag {
     /// The least tag.
-    pub const ZERO: Self = Self(0);
+    pub(crate) const ZERO: Self = Self(0);
     /// The greatest tag.
-    pub const MAX: Self = Self((1 << 63) - 1);
+    pub(crate) const MAX: Self = Self((1 << 63) - 1);
 
     /// The tag of a number's lower 63 bits: 0 follows [`Self::MAX`].
-    pub const fn new(number: u64) -> Self {
+    pub(crate) const fn new(number: u64) -> Self {
         Self(number & Self::MAX.0)
     }
 
     /// The number.
-    pub const fn get(self) -> u64 {
+    pub(crate) const fn get(self) -> u64 {
         self.0
     }
 
     /// The word that every reply carries, rejections included.
-    pub const fn key(self) -> u32 {
+    pub(crate) const fn key(self) -> u32 {
         self.0 as u32 | KEY_BIT
     }
 
     /// The word that a rejection lacks.
-    pub const fn rest(self) -> u32 {
+    pub(crate) const fn rest(self) -> u32 {
         (self.0 >> 31) as u32
     }
 
     /// The tag of two words; `None` where the first is no key.
-    pub const fn from_words(key: u32, rest: u32) -> Option<Self> {
+    pub(crate) const fn from_words(key: u32, rest: u32) -> Option<Self> {
         if key & KEY_BIT == 0 { None } else { Some(Self((rest as u64) << 31 | (key & !KEY_BIT) as u64)) }
     }
 }

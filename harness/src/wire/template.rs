@@ -11,7 +11,7 @@ use super::{EncodeError, Flow, Frame, Mac, Packet, Tag, probe, sctp};
 /// Its checksums are updated as RFC 1624 describes: the sum over everything that stays is kept, and the words that
 /// change are added to it. Only SCTP's CRC32c is computed anew, over 32 bytes.
 #[derive(Debug, Clone)]
-pub struct Template {
+pub(crate) struct Template {
     /// The packet with zeros for source address, source port, tag and checksums.
     bytes: [u8; Self::MAX_LEN],
     len: usize,
@@ -29,14 +29,19 @@ pub struct Template {
 
 impl Template {
     /// The length of the longest probe: TCP over IPv6 in an Ethernet frame.
-    pub const MAX_LEN: usize = 14 + 40 + 36;
+    pub(crate) const MAX_LEN: usize = 14 + 40 + 36;
 
     /// The template of Ethernet frames.
     ///
     /// # Errors
     ///
     /// None in fact: the packet is always short and of one family.
-    pub fn frame(source: Mac, destination: Mac, to: SocketAddr, protocol: Protocol) -> Result<Self, EncodeError> {
+    pub(crate) fn frame(
+        source: Mac,
+        destination: Mac,
+        to: SocketAddr,
+        protocol: Protocol,
+    ) -> Result<Self, EncodeError> {
         let packet = blank(to, protocol);
         Ok(Self::new(&Frame { source, destination, packet }.encode()?, 14, to, protocol))
     }
@@ -46,7 +51,7 @@ impl Template {
     /// # Errors
     ///
     /// As [`Self::frame`].
-    pub fn packet(to: SocketAddr, protocol: Protocol) -> Result<Self, EncodeError> {
+    pub(crate) fn packet(to: SocketAddr, protocol: Protocol) -> Result<Self, EncodeError> {
         Ok(Self::new(&blank(to, protocol).encode()?, 0, to, protocol))
     }
 
@@ -91,8 +96,7 @@ impl Template {
     }
 
     /// The length of every probe, in bytes; at most [`Self::MAX_LEN`].
-    #[expect(clippy::len_without_is_empty, reason = "no probe is empty")]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
@@ -101,7 +105,7 @@ impl Template {
     /// `None`, with nothing written, where the buffer is shorter than [`Self::len`] or the source is not of the
     /// destination's family.
     #[inline]
-    pub fn fill(&self, source: SocketAddr, tag: Tag, buffer: &mut [u8]) -> Option<usize> {
+    pub(crate) fn fill(&self, source: SocketAddr, tag: Tag, buffer: &mut [u8]) -> Option<usize> {
         if Family::of(source.ip()) != self.family {
             return None;
         }

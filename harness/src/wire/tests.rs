@@ -7,6 +7,8 @@ use rstest::rstest;
 use svclab_rules::cluster::{Family, Protocol};
 
 use super::checksum::{checksum_errors, checksum_errors_ip};
+use super::decode::DecodeError;
+use super::peek::{FlowKey, peek_ip};
 use super::*;
 
 const CLIENT_MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
@@ -213,7 +215,7 @@ fn a_pod_answers_once(#[case] protocol: Protocol, #[case] words: &str) {
 fn data_and_fin_are_acknowledged() {
     let mut packet = probe(&some_flow(), tag());
     let Transport::Tcp(tcp) = &mut packet.transport else { panic!("a TCP probe is TCP") };
-    tcp.flags = TcpFlags::FIN.with(TcpFlags::PSH).with(TcpFlags::ACK);
+    tcp.flags = TcpFlags::FIN.with(TcpFlags::ACK);
     tcp.payload = b"GET /".to_vec();
     let expected = tcp.sequence + 6;
     let Some(Packet { transport: Transport::Tcp(reply), .. }) = answer(&packet) else { panic!("no answer") };

@@ -11,6 +11,7 @@ use serde_path_to_error::{Path as SerdePath, Segment};
 use super::tree::{At, Hop, Kind, Node, Place};
 use super::value::Reader;
 use crate::input::{Diagnostic, limits};
+use crate::input::{did_you_mean, listed};
 
 /// The result of decoding a tree.
 pub(crate) struct Decoded<T> {
@@ -130,46 +131,6 @@ fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// A list of names: `` `a`, `b` and `c` ``.
-pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
-    joined(names, "and")
-}
-
-/// Names with a word before the last of them.
-fn joined<S: AsRef<str>>(names: &[S], word: &str) -> String {
-    let mut text = String::new();
-    for (index, name) in names.iter().enumerate() {
-        text += &match index {
-            0 => String::new(),
-            _ if index + 1 == names.len() => format!(" {word} "),
-            _ => ", ".to_owned(),
-        };
-        text.push('`');
-        text.push_str(name.as_ref());
-        text.push('`');
-    }
-    text
-}
-
-/// How many names are offered that are equally near.
-const NEAREST: usize = 3;
-
-/// `Did you mean ...?` with the known name nearest to a mistyped one, or with several that are equally near.
-pub fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
-    let lower = name.to_lowercase();
-    let near: Vec<(usize, &str)> = known
-        .iter()
-        .map(AsRef::as_ref)
-        .map(|known| (strsim::damerau_levenshtein(&lower, &known.to_lowercase()), known))
-        .filter(|(distance, known)| *distance * 3 <= known.len().max(name.len()))
-        .collect();
-    let least = near.iter().map(|(distance, _)| *distance).min()?;
-    let mut nearest: Vec<&str> =
-        near.into_iter().filter(|(distance, _)| *distance == least).map(|(_, name)| name).collect();
-    nearest.truncate(NEAREST);
-    Some(format!("Did you mean {}?", joined(&nearest, "or")))
-}
-
 /// serde's names of types in YAML's words.
 fn in_words(serde: &str) -> String {
     let fixed = match serde {
@@ -199,20 +160,4 @@ fn in_words(serde: &str) -> String {
         }
     }
     serde.to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::did_you_mean;
-
-    #[rstest]
-    #[case::one("clent", &["client", "server"], Some("Did you mean `client`?"))]
-    #[case::tie("web-3", &["web-1", "web-2", "db"], Some("Did you mean `web-1` or `web-2`?"))]
-    #[case::three_of_four("web-5", &["web-1", "web-2", "web-3", "web-4"], Some("Did you mean `web-1`, `web-2` or `web-3`?"))]
-    #[case::none("zebra", &["client", "server"], None)]
-    fn the_nearest_names_are_offered(#[case] name: &str, #[case] known: &[&str], #[case] expected: Option<&str>) {
-        assert_eq!(did_you_mean(name, known).as_deref(), expected);
-    }
 }

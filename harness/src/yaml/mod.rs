@@ -8,7 +8,6 @@ mod document;
 mod tree;
 mod value;
 
-pub use decode::did_you_mean;
-pub(crate) use decode::{decode, listed};
+pub(crate) use decode::decode;
 pub(crate) use document::parse;
 pub(crate) use tree::{At, Kind, Node, Place};

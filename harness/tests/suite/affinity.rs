@@ -7,11 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rstest::rstest;
-use svclab::lab::{Backend, with_lab};
 use svclab::observation::ObservedOutcome;
-use svclab::probe::Prober;
 use svclab::scenario::{self, Probe, Scenario, Step};
-use svclab::{documents, testing, topology};
+use svclab::testing::{self, Lab};
+use svclab::{Backend, documents};
 
 /// As short as it can be while a machine that is busy still sends two flows of each client in it.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -49,8 +48,8 @@ fn probes(scenario: &Scenario) -> Vec<Probe> {
 }
 
 /// One flow of every client: the endpoint of each.
-fn endpoints(prober: &mut Prober<'_>, probes: &[Probe]) -> Vec<SocketAddr> {
-    let flows = prober.send_together(probes).unwrap_or_else(|error| panic!("{error}"));
+fn endpoints(lab: &mut Lab<'_>, probes: &[Probe]) -> Vec<SocketAddr> {
+    let flows = lab.send_together(probes).unwrap_or_else(|error| panic!("{error}"));
     let reached = flows.into_iter().map(|flow| match flow.outcome {
         ObservedOutcome::Delivered(delivery) => delivery.destination,
         other => panic!("{other:?}"),
@@ -59,11 +58,11 @@ fn endpoints(prober: &mut Prober<'_>, probes: &[Probe]) -> Vec<SocketAddr> {
 }
 
 /// Two flows of every client, the second before the first is forgotten.
-fn twice_in_time(prober: &mut Prober<'_>, probes: &[Probe]) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
+fn twice_in_time(lab: &mut Lab<'_>, probes: &[Probe]) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
     const ATTEMPTS: usize = 10;
     for _ in 0..ATTEMPTS {
         let begin = Instant::now();
-        let both = (endpoints(prober, probes), endpoints(prober, probes));
+        let both = (endpoints(lab, probes), endpoints(lab, probes));
         if begin.elapsed() < TIMEOUT {
             return both;
         }
@@ -76,15 +75,14 @@ fn clients_stay_until_the_timeout(#[values("iptables", "nftables")] mode: &str) 
     let scenario = scenario(mode);
     testing::privileged(|| {
         let documents = documents::generate(&scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
-        let lived = with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
-            let mut prober = Prober::new(lab, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
+        let lived = testing::in_lab(&scenario, &documents, Backend::System, |lab| {
             let probes = probes(&scenario);
             assert_eq!(probes.len(), CLIENTS);
-            let (first, second) = twice_in_time(&mut prober, &probes);
+            let (first, second) = twice_in_time(lab, &probes);
             assert_eq!(first, second, "every client stays");
             // Time itself is what is tested: nothing can be asked whether the kernel has forgotten.
             thread::sleep(TIMEOUT + Duration::from_millis(1_100));
-            assert_ne!(second, endpoints(&mut prober, &probes), "every client chooses anew");
+            assert_ne!(second, endpoints(lab, &probes), "every client chooses anew");
         });
         lived.unwrap_or_else(|error| panic!("{error}"));
     });

@@ -6,11 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rstest::rstest;
-use svclab::lab::{Backend, with_lab};
 use svclab::observation::{Observation, ObservedOutcome};
-use svclab::probe::Prober;
 use svclab::scenario::{self, Scenario, Step};
-use svclab::{documents, testing, topology};
+use svclab::{Backend, documents, testing};
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::ruleset::Rules;
 
@@ -66,9 +64,7 @@ fn rules_can_be_replaced_before_they_are_installed() {
             document.rules = Arc::new(Rules::parse(ProxyMode::Iptables, document.family, &text).expect("rules"));
         }
         let Some(Step::Probe(probe, _)) = scenario.tests[0].steps.first() else { panic!("the first step is a probe") };
-        let observation = with_lab(&topology::plan(&scenario), &documents, Backend::System, |lab| {
-            Prober::new(lab, &scenario.cluster).and_then(|mut prober| prober.send(probe, 1))
-        });
+        let observation = testing::in_lab(&scenario, &documents, Backend::System, |lab| lab.send(probe, 1));
         let Observation::Flow(flow) = observation.expect("a lab").expect("a probe") else { panic!("one flow") };
         let lost = ObservedOutcome::Dropped { at: "underlay".to_owned(), has_left: true };
         assert_eq!(flow.outcome, lost, "nothing translates the address: {:#?}", flow.path);

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use rstest::rstest;
-use svclab::lab::Backend;
+use svclab::Backend;
 use svclab::page::Settings;
 use svclab::report::{Diagnosis, ProbeReport, RunReport, console};
 use svclab::run::{Options, run};

@@ -4,26 +4,26 @@ use std::path::Path;
 use std::process::Command;
 
 use rstest::rstest;
+use svclab::Backend;
 use svclab::explain::{Explanation, OutcomeKind, explain, explain_live, mermaid, page, svg};
 use svclab::infer::{AdHocProbe, load_with_ad_hoc_probe};
-use svclab::lab::Backend;
 use svclab::page::{Detail, Settings};
 use svclab::testing;
 
-fn aim(from: &str, to: &str) -> AdHocProbe {
+fn probe(from: &str, to: &str) -> AdHocProbe {
     AdHocProbe { from: from.to_owned(), to: to.to_owned(), ..AdHocProbe::default() }
 }
 
-fn explained(file: &str, aim: &AdHocProbe) -> Explanation {
+fn explained(file: &str, probe: &AdHocProbe) -> Explanation {
     let path = Path::new("../scenarios").join(file);
-    let aimed = load_with_ad_hoc_probe(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    explain(&aimed, aim.step, 1).expect("rules that can be walked")
+    let ad_hoc = load_with_ad_hoc_probe(&path, probe).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    explain(&ad_hoc, probe.step, 1).expect("rules that can be walked")
 }
 
 /// The three ways of a service with three endpoints, one of them rule by rule.
 #[test]
 fn a_service_with_three_endpoints() {
-    let explanation = explained("distribution/three.yaml", &aim("pod/client", "service/web:80"));
+    let explanation = explained("distribution/three.yaml", &probe("pod/client", "service/web:80"));
     insta::assert_snapshot!("three_text", page(&explanation, Settings::default(), 2));
     insta::assert_snapshot!("three_mermaid", mermaid(&explanation));
 }
@@ -31,7 +31,7 @@ fn a_service_with_three_endpoints() {
 /// The same in nftables' language: maps, and one number that chooses among chains.
 #[test]
 fn a_service_in_nftables_mode() {
-    let explanation = explained("nftables/balance.yaml", &aim("pod/client", "service/web:80"));
+    let explanation = explained("nftables/balance.yaml", &probe("pod/client", "service/web:80"));
     insta::assert_snapshot!("nftables_text", page(&explanation, Settings::default(), 2));
     insta::assert_snapshot!("nftables_mermaid", mermaid(&explanation));
 }
@@ -39,8 +39,8 @@ fn a_service_in_nftables_mode() {
 /// A node port: masquerade in the original direction, both translations undone in the reply direction.
 #[test]
 fn a_node_port() {
-    let aim = aim("host/outside", "nodeport/web:80@worker2");
-    let explanation = explained("bugs/39823-forward-policy-drop.yaml", &aim);
+    let probe = probe("host/outside", "nodeport/web:80@worker2");
+    let explanation = explained("bugs/39823-forward-policy-drop.yaml", &probe);
     insta::assert_snapshot!(
         "node_port_text",
         page(&explanation, Settings { detail: Detail::Quiet, ..Settings::default() }, 1)
@@ -71,7 +71,7 @@ fn the_end_is_told(
     #[case] verdict: OutcomeKind,
     #[case] words: &str,
 ) {
-    let explanation = explained(file, &aim(from, to));
+    let explanation = explained(file, &probe(from, to));
     let path = &explanation.paths[0];
     assert_eq!(path.verdict, verdict, "{path:?}");
     assert!(path.outcome.contains(words), "{path:?}");
@@ -81,7 +81,7 @@ fn the_end_is_told(
 
 #[test]
 fn values_have_a_stable_form() {
-    let explanation = explained("distribution/three.yaml", &aim("pod/client", "service/web:80"));
+    let explanation = explained("distribution/three.yaml", &probe("pod/client", "service/web:80"));
     let json = serde_json::to_value(&explanation).expect("values");
     assert_eq!(json["packet"]["protocol"], "tcp");
     let paths = json["paths"].as_array().expect("paths");
@@ -103,7 +103,7 @@ fn values_have_a_stable_form() {
 /// Rules of other services are counted, not listed.
 #[test]
 fn rules_of_others_are_counted() {
-    let explanation = explained("distribution/two-hundred.yaml", &aim("pod/client", "service/web:80"));
+    let explanation = explained("distribution/two-hundred.yaml", &probe("pod/client", "service/web:80"));
     assert_eq!(explanation.paths.len(), 200);
     let page = page(&explanation, Settings::default(), 1);
     assert!(page.lines().count() < 420, "{page}");
@@ -112,7 +112,7 @@ fn rules_of_others_are_counted() {
 /// A picture is a document of its own: it loads nothing, and what it says is escaped.
 #[test]
 fn a_picture_stands_alone() {
-    let explanation = explained("distribution/three.yaml", &aim("pod/client", "service/web:80"));
+    let explanation = explained("distribution/three.yaml", &probe("pod/client", "service/web:80"));
     let picture = svg(&explanation, 1);
     assert!(picture.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 "), "{picture}");
     assert!(picture.contains("pod/client &gt; service/web:80 tcp"), "{picture}");
@@ -146,7 +146,7 @@ fn mistakes_of_the_arguments_are_told_as_those_of_a_scenario(#[case] arguments: 
 #[case::refused("nftables/no-endpoints.yaml", "pod/client", "service/web:http")]
 #[case::affinity("nftables/affinity.yaml", "pod/client", "service/web:80")]
 fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case] from: &str, #[case] to: &str) {
-    goes_the_predicted_way(file, &aim(from, to), Backend::Nft);
+    goes_the_predicted_way(file, &probe(from, to), Backend::Nft);
 }
 
 /// The kernel meets the rules that are predicted, one after the other, whoever loaded them.
@@ -168,14 +168,14 @@ fn the_kernel_goes_the_predicted_way(
     #[case] to: &str,
     #[values(Backend::Nft, Backend::Legacy)] backend: Backend,
 ) {
-    goes_the_predicted_way(file, &aim(from, to), backend);
+    goes_the_predicted_way(file, &probe(from, to), backend);
 }
 
-fn goes_the_predicted_way(file: &str, aim: &AdHocProbe, backend: Backend) {
+fn goes_the_predicted_way(file: &str, probe: &AdHocProbe, backend: Backend) {
     testing::privileged(|| {
         let path = Path::new("../scenarios").join(file);
-        let aimed = load_with_ad_hoc_probe(&path, aim).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        let explanation = explain_live(&aimed, 0, backend).unwrap_or_else(|error| panic!("{error}"));
+        let ad_hoc = load_with_ad_hoc_probe(&path, probe).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let explanation = explain_live(&ad_hoc, 0, backend).unwrap_or_else(|error| panic!("{error}"));
         let page = page(&explanation, Settings::default(), 1);
         let kernel = explanation.kernel.as_ref().expect("a packet was sent");
         assert!(kernel.agrees(), "{page}");

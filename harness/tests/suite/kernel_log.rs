@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use svclab::lab::Backend;
+use svclab::Backend;
 use svclab::{scenario, testing};
 
 /// Six lines when a port is added and starts forwarding, three when it goes.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rstest::rstest;
 use svclab::scenario::{self, Scenario};
-use svclab::{lab::Backend, testing};
+use svclab::{Backend, testing};
 
 fn scenario(text: &str) -> Scenario {
     let no_files = |_: &Path| Err(std::io::ErrorKind::NotFound.into());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use rstest::rstest;
-use svclab::lab::Backend;
+use svclab::Backend;
 use svclab::testing;
 
 #[rstest]

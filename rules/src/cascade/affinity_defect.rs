@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 /// A reason why clients do not stay with their endpoint, or not with their own.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum AffinityDefect {
     /// Clients that were here before are led to an endpoint that new clients are not.
     OldClientsOnly {

@@ -18,6 +18,7 @@ pub struct Defect {
 
 /// What is wrong, with what it does to shares. Shares are of all new connections.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Kind {
     /// The probability is not one of as many as there are endpoints left.
     Probability {

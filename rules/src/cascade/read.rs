@@ -70,7 +70,7 @@ pub fn numgens(table: &nftables::Table) -> Vec<Cascade> {
 }
 
 /// The same of a table that may be a part of a whole.
-pub fn numgens_of(table: &nftables::Table, extent: Extent) -> Vec<Cascade> {
+pub(crate) fn numgens_of(table: &nftables::Table, extent: Extent) -> Vec<Cascade> {
     let shown = table.chains.len();
     let table = chains::nftables::completed(table);
     let program = nftables::evaluate::Program::of_chains(&table);

@@ -44,6 +44,7 @@ pub enum Subject {
 
 /// How a fact is different.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Difference {
     /// It should be there and is not.
     Missing(Fact),

@@ -91,6 +91,7 @@ mod sealed {
     use super::{Finding, Others, Scope};
 
     /// Rules that can be compared with others of their mode.
+    #[expect(unnameable_types, reason = "sealed")]
     pub trait Rules {
         /// What is different in others.
         fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding>;

@@ -74,7 +74,7 @@ impl Serving {
     }
 
     /// Whether nothing can be stale.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.node_ports.is_empty()
     }
 

@@ -92,7 +92,7 @@ impl Chain {
 
     /// Whether the rule at a position only counts packets: it has an `nfacct`, and the next rule has the same conditions and target for
     /// any destination.
-    pub fn only_counts(&self, at: usize) -> bool {
+    pub(crate) fn only_counts(&self, at: usize) -> bool {
         let [rule, next, ..] = self.rules.get(at..).unwrap_or_default() else { return false };
         let counts = rule.matches.iter().any(|condition| matches!(condition, Match::Nfacct(_)));
         let essence = |rule: &Rule| {

@@ -18,12 +18,12 @@ pub struct ChainHash([u8; 16]);
 
 impl ChainHash {
     /// The hash of a service port, which kube-proxy calls `namespace/name:port`.
-    pub fn of_service_port(name: &str, protocol: Protocol) -> Self {
+    pub(crate) fn of_service_port(name: &str, protocol: Protocol) -> Self {
         Self::of(&[name, protocol.as_str()])
     }
 
     /// The hash of an endpoint, as `10.244.1.2:8080` or `[fd00::2]:8080`, of a service port.
-    pub fn of_endpoint(name: &str, protocol: Protocol, endpoint: &str) -> Self {
+    pub(crate) fn of_endpoint(name: &str, protocol: Protocol, endpoint: &str) -> Self {
         Self::of(&[name, protocol.as_str(), endpoint])
     }
 
@@ -44,12 +44,12 @@ impl ChainHash {
     }
 
     /// The name of the chain with this hash, of a kind as `KUBE-SVC-`.
-    pub fn chain(self, prefix: &str) -> ChainName {
+    pub(crate) fn chain(self, prefix: &str) -> ChainName {
         ChainName::joined(prefix, self.as_str())
     }
 
     /// The sixteen characters.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         // Base32 is ASCII.
         str::from_utf8(&self.0).unwrap_or_default()
     }

@@ -22,13 +22,14 @@ pub use chain_name::ChainHash;
 pub use generate::generate;
 pub use matches::{
     AddressType, IpSet, Match, Multiport, Other, Physdev, Ports, Probability, Recent, RecentAction, RouteType, Side,
-    States, Statistic, TCP_FLAGS, TcpFlags,
+    States, Statistic, TcpFlags,
 };
 pub use merge::{Order, merge};
 pub use parse::{
-    Excerpt, LONGEST_LINE, LineOfListing, Listing, ListingReader, ParseError, Parsed, SourceLines, UNREAD, join, parse,
-    parse_either_family, parse_excerpt, parse_listing, parse_rule, unfold,
+    Excerpt, LONGEST_LINE, LineOfListing, Listing, ListingReader, ParseError, Parsed, SourceLines, join, parse,
+    parse_either_family, parse_listing, parse_rule,
 };
+pub use parse::{UNREAD, parse_excerpt, unfold};
 pub use print::{print, print_rule};
 pub use table_name::TableName;
 pub use targets::{Nat, RejectWith, Target};

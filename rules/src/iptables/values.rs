@@ -105,7 +105,7 @@ impl<T> Negatable<T> {
     }
 
     /// The opposite of the condition.
-    pub fn not(value: T) -> Self {
+    pub(crate) fn not(value: T) -> Self {
         Self { negated: true, value }
     }
 
@@ -126,7 +126,7 @@ pub struct PortRange {
 
 impl PortRange {
     /// A single port.
-    pub fn one(port: u16) -> Self {
+    pub(crate) fn one(port: u16) -> Self {
         Self { first: port, last: port }
     }
 
@@ -155,7 +155,7 @@ pub struct Masked {
 
 impl Masked {
     /// Exactly these bits.
-    pub fn bits(bits: u32) -> Self {
+    pub(crate) fn bits(bits: u32) -> Self {
         Self { value: bits, mask: bits }
     }
 
@@ -181,7 +181,7 @@ pub enum Network {
 
 impl Network {
     /// One address.
-    pub fn host(address: IpAddr) -> Self {
+    pub(crate) fn host(address: IpAddr) -> Self {
         Self::Prefix(IpNet::from(address))
     }
 
@@ -191,7 +191,7 @@ impl Network {
     }
 
     /// The family of the addresses.
-    pub fn family(&self) -> Family {
+    pub(crate) fn family(&self) -> Family {
         match self {
             Self::Prefix(range) => Family::of(range.addr()),
             Self::Masked(masked) => Family::of(masked.0),

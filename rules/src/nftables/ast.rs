@@ -79,7 +79,7 @@ pub enum SetKind {
 
 impl SetKind {
     /// nft's word: `set` or `map`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Set => "set",
             Self::VerdictMap => "map",

@@ -24,7 +24,7 @@ pub enum Datatype {
 
 impl Datatype {
     /// nft's word for it.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Address(Family::Ipv4) => "ipv4_addr",
             Self::Address(Family::Ipv6) => "ipv6_addr",
@@ -89,7 +89,7 @@ pub enum Side {
 
 impl Side {
     /// nft's word for it.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Source => "saddr",
             Self::Destination => "daddr",

@@ -29,7 +29,7 @@ pub enum NumgenMode {
 
 impl NumgenMode {
     /// nft's word for it.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Random => "random",
             Self::Incremental => "inc",
@@ -119,7 +119,7 @@ impl<T> Numgen<T> {
     }
 
     /// How many of the numbers have no value.
-    pub fn without_value(&self) -> u32 {
+    pub(crate) fn without_value(&self) -> u32 {
         let end = |range: &RangeInclusive<u32>| (u64::from(*range.end()) + 1).min(u64::from(self.modulus));
         let with = self.numbers.iter().map(|range| end(range).saturating_sub(u64::from(*range.start()))).sum::<u64>();
         u32::try_from(u64::from(self.modulus) - with).unwrap_or(0)

@@ -17,11 +17,6 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// Whether an address is in it.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        self.first <= address && address <= self.last
-    }
-
     /// `10.0.0.1`, `10.0.0.0/8` or `10.0.0.1-10.0.0.3`.
     pub(super) fn parse(word: &str) -> Option<Self> {
         if let Some((first, last)) = word.split_once('-') {

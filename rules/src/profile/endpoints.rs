@@ -23,7 +23,7 @@ impl Profile {
     }
 
     /// Zone hints count (alpha in 1.21, on by default from 1.24, always on from 1.33).
-    pub fn zone_hints(self, config: &ProxyConfig) -> bool {
+    pub(crate) fn zone_hints(self, config: &ProxyConfig) -> bool {
         gates::TOPOLOGY_AWARE_HINTS.is_on(self, config)
     }
 
@@ -40,7 +40,7 @@ impl Profile {
     }
 
     /// Hints can name nodes (alpha in 1.33, on by default from 1.34).
-    pub fn node_hints(self, config: &ProxyConfig) -> bool {
+    pub(crate) fn node_hints(self, config: &ProxyConfig) -> bool {
         gates::PREFER_SAME_TRAFFIC_DISTRIBUTION.is_on(self, config)
     }
 }

@@ -26,7 +26,7 @@ impl Profile {
 impl Profile {
     /// kube-proxy writes rules of both families on any node (dual-stack on by default, from 1.21); before, only those
     /// of the node's own.
-    pub fn both_families(self) -> bool {
+    pub(crate) fn both_families(self) -> bool {
         self.minor >= 21
     }
 
@@ -185,7 +185,7 @@ impl Profile {
     }
 
     /// Load-balancer addresses with `ipMode: Proxy` are left alone (alpha in 1.29, on by default from 1.30).
-    pub fn ip_mode(self, config: &ProxyConfig) -> bool {
+    pub(crate) fn ip_mode(self, config: &ProxyConfig) -> bool {
         gates::LOAD_BALANCER_IP_MODE.is_on(self, config)
     }
 }

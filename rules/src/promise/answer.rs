@@ -24,6 +24,7 @@ pub struct Promise {
 
 /// What becomes of a connection's packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// Each new connection comes out at one of these.
     Delivered {

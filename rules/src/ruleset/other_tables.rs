@@ -18,7 +18,7 @@ impl OtherTables {
     }
 
     /// The tables, one of `inet` as one of each family.
-    pub fn parsed(&self) -> &Parsed {
+    pub(crate) fn parsed(&self) -> &Parsed {
         &self.parsed
     }
 

@@ -7,6 +7,7 @@ use crate::{iptables, nftables};
 /// Something that cannot be parsed, in either language.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
+#[non_exhaustive]
 pub enum ParseError {
     /// In rules of iptables.
     Iptables(#[from] iptables::ParseError),

@@ -35,7 +35,7 @@ impl NodePortAddresses {
     }
 
     /// The node's addresses of a family, loopback last, without [`Self::All`]'s.
-    pub fn addresses(&self, node: &Node, family: Family) -> Vec<IpAddr> {
+    pub(crate) fn addresses(&self, node: &Node, family: Family) -> Vec<IpAddr> {
         let Self::In(ranges) = self else { return Vec::new() };
         let loopback: IpAddr = match family {
             Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),

@@ -19,7 +19,7 @@ pub struct Selected {
 
 impl Selected {
     /// All that serve anything on this node, each once, in order.
-    pub fn reachable(&self) -> Vec<usize> {
+    pub(crate) fn reachable(&self) -> Vec<usize> {
         let mut all: Vec<usize> = self.cluster.iter().chain(&self.local).copied().collect();
         all.sort_unstable();
         all.dedup();
@@ -44,7 +44,7 @@ impl ServicePortView<'_> {
     ///
     /// Where no endpoint is ready, those that are terminating but still serve stand in, among all endpoints and among
     /// the local ones each by itself. Topology hints count for traffic with policy Cluster only.
-    pub fn select(&self, cluster: &Cluster, node: &Node, profile: Profile) -> Selected {
+    pub(crate) fn select(&self, cluster: &Cluster, node: &Node, profile: Profile) -> Selected {
         let stand_in = profile.terminating_endpoints(&cluster.proxy);
         let usable =
             |view: &EndpointView<'_>| view.endpoint.ready || (stand_in && serves_while_terminating(view.endpoint));

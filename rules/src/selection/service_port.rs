@@ -45,7 +45,7 @@ impl ServicePortView<'_> {
     }
 
     /// `namespace/name:port`, how kube-proxy calls it.
-    pub fn name(&self, profile: Profile) -> String {
+    pub(crate) fn name(&self, profile: Profile) -> String {
         let ObjectName { namespace, name } = &self.service.name;
         let port = self.port.name.as_str();
         let colon = if port.is_empty() && !profile.unnamed_port_has_colon() { "" } else { ":" };

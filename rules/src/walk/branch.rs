@@ -157,9 +157,9 @@ impl Assumptions {
     pub const NONE: Self = Self(0);
     /// `statistic --mode nth`: the counter stands anywhere, all places as likely. Over many packets the share of one
     /// such rule is exact; two of them count in step, so that single packets are not independent.
-    pub const NTH_COUNTER: Self = Self(1);
+    pub(crate) const NTH_COUNTER: Self = Self(1);
     /// `limit`: packets are rare enough that the limit is not reached, so that the rule holds.
-    pub const BELOW_LIMIT: Self = Self(2);
+    pub(crate) const BELOW_LIMIT: Self = Self(2);
 
     /// These and those.
     #[must_use]
@@ -168,7 +168,7 @@ impl Assumptions {
     }
 
     /// Whether all of those are among these.
-    pub const fn contains(self, other: Self) -> bool {
+    pub(crate) const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }

@@ -55,7 +55,7 @@ impl Connection {
     /// Rewrites a packet of the connection as the kernel does at a hook (`nf_nat_packet`): its destination in
     /// PREROUTING and OUTPUT, its source in INPUT and POSTROUTING. Of ICMP errors only the outer addresses are looked at
     /// here; the packet that they carry is translated along.
-    pub fn translate(&self, direction: Direction, hook: Hook, packet: &mut Packet) {
+    pub(crate) fn translate(&self, direction: Direction, hook: Hook, packet: &mut Packet) {
         let (other, destination_bound, source_bound) = match direction {
             Direction::Original => (&self.reply, self.is_dnat(), self.is_snat()),
             Direction::Reply => (&self.original, self.is_snat(), self.is_dnat()),

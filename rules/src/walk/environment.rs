@@ -82,7 +82,7 @@ impl AddressTable {
 
     /// Where `REDIRECT` sends packets that came in by an interface: to the first address that the kernel lists for it, of IPv6 the
     /// first that is not link-local (`nf_nat_redirect.c`).
-    pub fn first_of(&self, interface: Interface, family: Family) -> Option<IpAddr> {
+    pub(crate) fn first_of(&self, interface: Interface, family: Family) -> Option<IpAddr> {
         let fits = |address: &IpAddr| !matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
         self.listed(interface, family).into_iter().map(|network| network.addr()).find(fits)
     }
@@ -143,7 +143,7 @@ impl RecentLists {
     }
 
     /// The entry of an address.
-    pub fn entry(&self, list: &str, address: IpAddr) -> Option<&RecentEntry> {
+    pub(crate) fn entry(&self, list: &str, address: IpAddr) -> Option<&RecentEntry> {
         self.0.get(list)?.get(&bits(address))
     }
 

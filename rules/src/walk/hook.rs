@@ -19,7 +19,7 @@ pub enum Hook {
 
 impl Hook {
     /// All hooks, in the order of a packet.
-    pub const ALL: [Self; 5] = [Self::Prerouting, Self::Input, Self::Forward, Self::Output, Self::Postrouting];
+    pub(crate) const ALL: [Self; 5] = [Self::Prerouting, Self::Input, Self::Forward, Self::Output, Self::Postrouting];
 
     /// The name of the chains that iptables has there.
     pub fn as_str(self) -> &'static str {
@@ -33,7 +33,7 @@ impl Hook {
     }
 
     /// nft's word for it.
-    pub fn lowercase(self) -> &'static str {
+    pub(crate) fn lowercase(self) -> &'static str {
         match self {
             Self::Prerouting => "prerouting",
             Self::Input => "input",
@@ -50,12 +50,12 @@ impl Hook {
 
     /// Whether addresses of the destination are translated here (`HOOK2MANIP` in `nf_nat_core.c`). Those of the source
     /// are in INPUT and POSTROUTING, neither in FORWARD.
-    pub fn translates_destination(self) -> bool {
+    pub(crate) fn translates_destination(self) -> bool {
         self.is_entry()
     }
 
     /// Whether addresses of the source are translated here.
-    pub fn translates_source(self) -> bool {
+    pub(crate) fn translates_source(self) -> bool {
         matches!(self, Self::Input | Self::Postrouting)
     }
 }

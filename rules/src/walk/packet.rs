@@ -110,7 +110,7 @@ pub enum Transport {
 
 impl Transport {
     /// The flag that opens a TCP connection.
-    pub const SYN: u8 = 2;
+    pub(crate) const SYN: u8 = 2;
 
     /// The first packet of a connection.
     pub fn opening(protocol: Protocol, source: u16, destination: u16) -> Self {

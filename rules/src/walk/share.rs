@@ -29,7 +29,7 @@ impl Share {
 
     /// Some of several equal parts of this share; `part` is at most `whole`, which is not 0.
     #[must_use]
-    pub fn times(self, part: u32, whole: u64) -> Self {
+    pub(crate) fn times(self, part: u32, whole: u64) -> Self {
         debug_assert!(u64::from(part) <= whole && whole > 0, "{part} of {whole}");
         if part == 0 {
             return Self::ZERO;

@@ -134,6 +134,7 @@ impl Recording {
             (promise::Outcome::Rejected(Rejection::NoListener) | promise::Outcome::NotAService(_), None) => {
                 whole(Fate::Untouched);
             }
+            (other, None) => panic!("{other:?} is not known here"),
         }
         true
     }

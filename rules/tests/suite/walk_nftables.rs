@@ -197,6 +197,7 @@ fn is_kept(walked: &Walked, promises: &Promises<'_>, question: &Question, fates:
         Promised::Refused => all(&[Fate::Rejected, Fate::Dropped]),
         Promised::Rejected(Rejection::NoListener) | Promised::NotAService(_) => all(&[Fate::Untouched]),
         Promised::NotPromised => return None,
+        other => panic!("{other:?} is not known here"),
     })
 }
 

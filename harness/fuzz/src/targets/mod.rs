@@ -6,7 +6,7 @@ pub mod scenario;
 
 use std::path::{Path, PathBuf};
 
-use svclab::scenario::Diagnostics;
+use svclab::input::Diagnostics;
 
 /// A folder of the repository.
 fn of_repository(folder: &str) -> PathBuf {

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use svclab::scenario::parse;
-use svclab::{documents, topology};
+use svclab::explain::explain;
+use svclab::infer::AdHocScenario;
+use svclab::scenario::{Step, parse};
 use svclab_rules_fuzz::{Target, corpus};
 
 use super::{are_shown, of_repository};
@@ -27,7 +28,7 @@ fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-/// A scenario is refused with errors that can be shown, or its lab can be planned and its rules written.
+/// A scenario is rejected with errors that can be shown, or its lab can be planned, its rules written, and its first probe predicted.
 ///
 /// # Panics
 ///
@@ -39,8 +40,10 @@ pub fn check(data: &[u8]) {
         // What has so many objects is in order, but no quick input.
         Ok(scenario) if scenario.cluster.pods.len() + scenario.cluster.nodes.len() > 100 => {}
         Ok(scenario) => {
-            let _ = topology::plan(&scenario);
-            let _ = documents::generate(&scenario, &scenario.cluster);
+            let first = scenario.tests.first().and_then(|test| test.steps.first());
+            let Some(Step::Probe(probe, _)) = first else { return };
+            let (cluster, probes) = (scenario.cluster.clone(), vec![*probe.clone()]);
+            let _ = explain(&AdHocScenario { scenario, cluster, probes, assumptions: Vec::new() }, 0, 1);
         }
     }
 }

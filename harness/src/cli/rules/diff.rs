@@ -14,7 +14,7 @@ use super::Written;
 use crate::cli::failure::Failure;
 use crate::cli::text_of;
 use svclab::input;
-use svclab::scenario::{Diagnostic, Diagnostics, Span};
+use svclab::input::{Diagnostic, Diagnostics, Span};
 use svclab::text::{counted, printable};
 
 /// The rules of a file.
@@ -204,10 +204,10 @@ fn foreign_form(text: &str, mode: ProxyMode) -> Option<(usize, &'static str, &'s
 fn in_file(error: &ParseError, file: &Path, family: Family) -> Diagnostic {
     let help = match (error, family) {
         (ParseError::Nftables(_), _) => "Use the output of `nft list ruleset` or `nft -j list ruleset`.",
-        (ParseError::Iptables(_), Family::Ipv4) => {
+        (_, Family::Ipv4) => {
             "Use the format of iptables-save. For the output of `ip6tables-save`, choose `--family ipv6`."
         }
-        (ParseError::Iptables(_), Family::Ipv6) => {
+        (_, Family::Ipv6) => {
             "Use the format of ip6tables-save. For the output of `iptables-save`, choose `--family ipv4`."
         }
     };

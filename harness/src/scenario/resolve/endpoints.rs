@@ -10,8 +10,9 @@ use super::findings::Findings;
 use super::located::Located;
 use super::objects::Objects;
 use super::pods::{PodState, named};
+use crate::input::did_you_mean;
 use crate::scenario::schema::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
-use crate::yaml::{At, did_you_mean};
+use crate::yaml::At;
 
 /// An endpoint with the ports that it serves.
 struct Member {

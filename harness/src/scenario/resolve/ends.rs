@@ -8,8 +8,9 @@ use super::addresses::unreachable;
 use super::findings::Findings;
 use super::ports::{container_port, port_number, service_ports};
 use super::scene::Scene;
+use crate::input::did_you_mean;
 use crate::scenario::model::Vantage;
-use crate::yaml::{At, did_you_mean};
+use crate::yaml::At;
 
 /// A destination before a family is chosen.
 #[derive(Debug, Clone, PartialEq)]

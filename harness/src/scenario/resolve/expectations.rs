@@ -8,6 +8,7 @@ use super::findings::Findings;
 use super::probes::ResolvedProbe;
 use super::promised::promised;
 use super::scene::Scene;
+use crate::input::did_you_mean;
 use crate::scenario::model::{
     Balance, DropPlace, Expectation, ExpectedOutcome, Flows, RejectKind, ReplyExpectation, SourceExpectation, Target,
     pod_label,
@@ -15,7 +16,7 @@ use crate::scenario::model::{
 use crate::scenario::schema::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
 use crate::stats::flows_to_tell;
 use crate::text::UNDERLAY;
-use crate::yaml::{At, Place, did_you_mean};
+use crate::yaml::{At, Place};
 
 /// The balance that the Service API promises.
 const PROMISED: &str = "promised";

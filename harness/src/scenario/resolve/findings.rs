@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::input::did_you_mean;
 use crate::input::{Diagnostic, Diagnostics, Span};
 use crate::scenario::model::Note;
 use crate::text::{is_obeyed, one_line};
-use crate::yaml::{At, Place, did_you_mean};
+use crate::yaml::{At, Place};
 
 /// Errors and notes, in the order in which they were found.
 #[derive(Debug, Default)]

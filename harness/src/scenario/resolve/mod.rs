@@ -91,7 +91,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         folder: input.folder,
         extra: input.extra,
     };
-    let (tests, aimed) = steps::tests(&raw.tests, at.field("tests"), &stage, findings);
+    let (tests, extra) = steps::tests(&raw.tests, at.field("tests"), &stage, findings);
     if raw.tests.is_empty() && input.tests == Tests::Required {
         let help = "Add `tests:` with at least one `probe` and its `expect`; `svclab verify` needs none.";
         let place = if at.has("tests") { at.field("tests") } else { at.field("name") };
@@ -112,5 +112,5 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         notes: findings.notes.clone(),
     };
     checks::nftables(&scenario, at.field("cluster").field("proxy").field("mode"), findings);
-    (scenario, aimed)
+    (scenario, extra)
 }

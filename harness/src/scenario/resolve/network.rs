@@ -11,9 +11,10 @@ use svclab_rules::profile::gates::{Oddity, names, oddity};
 use super::addresses::{family, overlap};
 use super::findings::Findings;
 use super::located::{Located, report};
+use crate::input::did_you_mean;
 use crate::scenario::model::{Cni, CniKind, Overlay};
 use crate::scenario::schema::{OneOrMany, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
-use crate::yaml::{At, did_you_mean};
+use crate::yaml::At;
 
 /// Where cluster IPs come from if nothing is said: the first range of a family that pods do not have.
 const SERVICES: [&str; 4] = ["10.96.0.0/12", "172.20.0.0/16", "fd00:10:96::/112", "fd00:172:20::/112"];

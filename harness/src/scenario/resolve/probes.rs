@@ -9,10 +9,11 @@ use super::findings::Findings;
 use super::scene::Scene;
 use super::surroundings::family;
 use crate::input::limits;
+use crate::input::listed;
 use crate::scenario::model::{Destination, Flows, Probe, Vantage};
 use crate::scenario::schema::{RawFlows, RawProbe};
 use crate::scenario::served::served_at;
-use crate::yaml::{At, Place, listed};
+use crate::yaml::{At, Place};
 
 /// A probe of one family, and the Service that it goes to.
 pub(crate) struct ResolvedProbe {
@@ -36,7 +37,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
     }
     let sources: Vec<Family> = sources.into_iter().map(Family::of).collect();
     let chosen = choose(raw, &sources, &to, at, findings);
-    let aim = |address: SocketAddr| ResolvedProbe {
+    let resolved = |address: SocketAddr| ResolvedProbe {
         probe: Probe {
             span: at.span(),
             from: from.clone(),
@@ -47,7 +48,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
         },
         service: to.service.clone(),
     };
-    chosen.into_iter().map(aim).collect()
+    chosen.into_iter().map(resolved).collect()
 }
 
 /// The addresses that both ends have a family for.

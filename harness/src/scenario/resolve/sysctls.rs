@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::findings::Findings;
+use crate::input::did_you_mean;
 use crate::scenario::model::Setting;
 use crate::scenario::schema::{RawNode, Scalar};
-use crate::yaml::{At, did_you_mean};
+use crate::yaml::At;
 
 mod known;
 

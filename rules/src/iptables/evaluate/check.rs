@@ -22,6 +22,7 @@ pub struct CompileError {
 
 /// What is wrong with a rule set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileErrorKind {
     /// A rule jumps to a chain that does not exist.
     #[error("jumps to chain `{0}`, which does not exist")]

@@ -12,17 +12,17 @@ pub struct States(u8);
 
 impl States {
     /// The packet fits no connection.
-    pub const INVALID: Self = Self(1);
+    pub(crate) const INVALID: Self = Self(1);
     /// The first packet of a connection.
-    pub const NEW: Self = Self(1 << 1);
+    pub(crate) const NEW: Self = Self(1 << 1);
     /// The first packet of a connection that belongs to another, or an ICMP error.
-    pub const RELATED: Self = Self(1 << 2);
+    pub(crate) const RELATED: Self = Self(1 << 2);
     /// The connection has seen packets both ways.
-    pub const ESTABLISHED: Self = Self(1 << 3);
+    pub(crate) const ESTABLISHED: Self = Self(1 << 3);
     /// `raw` exempted the packet.
-    pub const UNTRACKED: Self = Self(1 << 4);
+    pub(crate) const UNTRACKED: Self = Self(1 << 4);
     /// The connection's source is rewritten.
-    pub const SNAT: Self = Self(1 << 5);
+    pub(crate) const SNAT: Self = Self(1 << 5);
     /// The connection's destination is rewritten.
     pub const DNAT: Self = Self(1 << 6);
 
@@ -44,7 +44,7 @@ impl States {
     }
 
     /// Whether one of the states is among these.
-    pub const fn intersects(self, other: Self) -> bool {
+    pub(crate) const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 

@@ -31,7 +31,7 @@ pub use self::recent::{Recent, RecentAction};
 pub use self::set::IpSet;
 pub use self::statistic::{Probability, Statistic};
 pub(super) use self::transport::PortField;
-pub use self::transport::{Ports, TCP_FLAGS, TcpFlags};
+pub use self::transport::{Ports, TcpFlags};
 use super::text::{Fault, Options, Printer};
 use super::values::{Masked, Negatable, PortRange};
 use crate::cluster::{Family, ProtocolNumber};
@@ -207,7 +207,7 @@ fn listed_word<'a>(words: &[&'a str]) -> Option<(bool, &'a str, usize)> {
 
 impl Match {
     /// Whether it holds for every packet: a comment, or a counter.
-    pub fn always_holds(&self) -> bool {
+    pub(crate) fn always_holds(&self) -> bool {
         matches!(self, Self::Comment(_) | Self::Nfacct(_))
     }
 

@@ -34,7 +34,7 @@ impl Probability {
     }
 
     /// The threshold that iptables makes of a number from 0 to 1: `lround(0x80000000 * number)`.
-    pub fn from_number(number: f64) -> Option<Self> {
+    pub(crate) fn from_number(number: f64) -> Option<Self> {
         if !(0.0..=1.0).contains(&number) {
             return None;
         }
@@ -43,7 +43,7 @@ impl Probability {
     }
 
     /// How many of the 2^31 draws hold.
-    pub fn threshold(self) -> u32 {
+    pub(crate) fn threshold(self) -> u32 {
         self.threshold
     }
 

@@ -29,7 +29,8 @@ pub struct TcpFlags {
 }
 
 /// The names of TCP's flags in the order in which iptables prints them, with their bits.
-pub const TCP_FLAGS: [(&str, u8); 6] = [("FIN", 1), ("SYN", 2), ("RST", 4), ("PSH", 8), ("ACK", 16), ("URG", 32)];
+pub(crate) const TCP_FLAGS: [(&str, u8); 6] =
+    [("FIN", 1), ("SYN", 2), ("RST", 4), ("PSH", 8), ("ACK", 16), ("URG", 32)];
 
 /// One of a packet's ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +159,7 @@ fn listed_port(text: &str) -> Option<u16> {
 
 impl Ports {
     /// The match without options.
-    pub fn any(protocol: Protocol) -> Self {
+    pub(crate) fn any(protocol: Protocol) -> Self {
         Self { protocol, source: None, destination: None, flags: None }
     }
 

@@ -33,7 +33,7 @@ impl ConnectionState {
     pub const ALL: [Self; 5] = [Self::New, Self::Established, Self::Related, Self::Invalid, Self::Untracked];
 
     /// nft's word for it.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::New => "new",
             Self::Established => "established",

@@ -123,18 +123,18 @@ fn parse_keyed(line: &mut Line<'_, '_>) -> Option<Condition> {
 
 impl Condition {
     /// `ct state new`: the first packet of a connection.
-    pub fn new_connection() -> Self {
+    pub(crate) fn new_connection() -> Self {
         Self::State(States { negated: false, states: vec![ConnectionState::New] })
     }
 
     /// `tcp dport 80`.
-    pub fn destination_port(protocol: Protocol, port: u16) -> Self {
+    pub(crate) fn destination_port(protocol: Protocol, port: u16) -> Self {
         let ports = smallvec![port..=port];
         Self::Ports(Ports { protocol: Some(protocol), side: Side::Destination, negated: false, ports })
     }
 
     /// The protocol and port of `tcp dport 80`.
-    pub fn as_destination_port(&self) -> Option<(Protocol, u16)> {
+    pub(crate) fn as_destination_port(&self) -> Option<(Protocol, u16)> {
         match self {
             Self::Ports(Ports { protocol, side: Side::Destination, negated: false, ports }) => match ports.as_slice() {
                 [range] if range.start() == range.end() => Some(((*protocol)?, *range.start())),
@@ -150,7 +150,7 @@ impl Condition {
     }
 
     /// The protocol of `meta l4proto tcp`.
-    pub fn as_protocol(&self) -> Option<Protocol> {
+    pub(crate) fn as_protocol(&self) -> Option<Protocol> {
         match self {
             Self::Protocols(Protocols { negated: false, numbers }) if numbers.len() == 1 => {
                 Protocol::of_number(numbers[0])
@@ -165,7 +165,7 @@ impl Condition {
     }
 
     /// `meta mark & 0x00004000 != 0x00000000`, or with `==` where the bit must not be set.
-    pub fn mark_bit(set: bool, bit: u32) -> Self {
+    pub(crate) fn mark_bit(set: bool, bit: u32) -> Self {
         Self::Mark(Mark { negated: set, mask: bit, value: 0 })
     }
 

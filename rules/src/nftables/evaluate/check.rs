@@ -48,6 +48,7 @@ impl fmt::Display for Part {
 
 /// What is wrong with tables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileErrorKind {
     /// A rule or an element jumps to a chain that does not exist.
     #[error("jumps to chain `{0}`, which does not exist")]

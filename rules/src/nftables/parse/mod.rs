@@ -67,7 +67,7 @@ impl SourceLines {
     }
 
     /// The line of an element given by the positions of its table, its set in that, and itself in that.
-    pub fn element(&self, table: usize, set: usize, element: usize) -> Option<usize> {
+    pub(crate) fn element(&self, table: usize, set: usize, element: usize) -> Option<usize> {
         self.0.get(table)?.sets.get(set)?.1.get(element).copied()
     }
 

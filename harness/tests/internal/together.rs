@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
+use crate::judge::{Context, judge};
+use crate::lab::{Backend, with_lab};
+use crate::observation::Observation;
+use crate::probe::Prober;
+use crate::scenario::{self, Expectation, Flows, Probe, Scenario, Step};
+use crate::{documents, testing, topology};
 use rstest::rstest;
-use svclab::judge::{Context, judge};
-use svclab::lab::{Backend, with_lab};
-use svclab::observation::Observation;
-use svclab::probe::Prober;
-use svclab::scenario::{self, Expectation, Flows, Probe, Scenario, Step};
-use svclab::{documents, testing, topology};
 
 /// How often each probe is sent: more flows than are under way at a time.
 const TIMES: usize = 20;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use svclab::scenario::{Destination, Flows, Probe, Scenario, Span, Vantage};
+use crate::scenario::{Destination, Flows, Probe, Scenario, Span, Vantage};
 use svclab_rules::cluster::Protocol;
 
 use super::dice::Dice;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use svclab::documents::Document;
+use crate::documents::Document;
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::mutate::{Change, changes};
 use svclab_rules::ruleset::Rules;
@@ -11,13 +11,13 @@ use super::dice::Dice;
 
 /// A mutation of one document.
 #[derive(Debug, Clone)]
-pub(crate) struct Mistake {
+pub(crate) struct Mutation {
     netns: String,
     family: Family,
     change: Change,
 }
 
-impl Mistake {
+impl Mutation {
     fn is_of(&self, document: &Document) -> bool {
         self.netns == document.netns && self.family == document.family && document.rules.mode() == ProxyMode::Nftables
     }
@@ -37,22 +37,22 @@ impl Mistake {
 }
 
 /// Mistakes as comments behind a scenario.
-pub(crate) fn listed(mistakes: &[Mistake]) -> String {
-    let line = |Mistake { netns, family, change }: &Mistake| {
+pub(crate) fn listed(mutations: &[Mutation]) -> String {
+    let line = |Mutation { netns, family, change }: &Mutation| {
         let instead = change.is.iter().map(|is| format!(" => {is}"));
-        format!("# mistake: {netns}, {family}: {change}{}\n", instead.collect::<String>())
+        format!("# mutation: {netns}, {family}: {change}{}\n", instead.collect::<String>())
     };
-    mistakes.iter().map(line).collect()
+    mutations.iter().map(line).collect()
 }
 
 /// Some mutations of nftables documents.
-pub(crate) fn some(dice: &mut Dice, documents: &[Document]) -> Vec<Mistake> {
+pub(crate) fn some(dice: &mut Dice, documents: &[Document]) -> Vec<Mutation> {
     let of_nftables = documents.iter().filter(|document| document.rules.mode() == ProxyMode::Nftables);
-    let mistakes = of_nftables.map(|document| {
+    let mutations = of_nftables.map(|document| {
         let changes = with_some(dice, document).0.into_iter();
-        changes.map(|change| Mistake { netns: document.netns.clone(), family: document.family, change }).collect()
+        changes.map(|change| Mutation { netns: document.netns.clone(), family: document.family, change }).collect()
     });
-    mistakes.collect::<Vec<Vec<Mistake>>>().concat()
+    mutations.collect::<Vec<Vec<Mutation>>>().concat()
 }
 
 /// A document with up to four mutations, and these.
@@ -75,15 +75,15 @@ pub(crate) fn with_some(dice: &mut Dice, document: &Document) -> (Vec<Change>, D
 }
 
 /// Documents with these mutations, as far as they apply.
-pub(crate) fn made(mistakes: &[Mistake], mut documents: Vec<Document>) -> Vec<Document> {
+pub(crate) fn made(mutations: &[Mutation], mut documents: Vec<Document>) -> Vec<Document> {
     for document in &mut documents {
-        let mut own = mistakes.iter().filter(|mistake| mistake.is_of(document)).peekable();
+        let mut own = mutations.iter().filter(|mutation| mutation.is_of(document)).peekable();
         if own.peek().is_none() {
             continue;
         }
         let mut rules = Arc::clone(&document.rules);
-        for mistake in own {
-            let mutant = mistake.found_in(&rules).map(|change| change.apply(&rules));
+        for mutation in own {
+            let mutant = mutation.found_in(&rules).map(|change| change.apply(&rules));
             rules = mutant.filter(|mutant| mutant.is_sound(document.family)).map_or(rules, Arc::new);
         }
         document.rules = rules;

@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::Path;
 
+use crate::lab::{Backend, Lab, with_lab};
+use crate::{scenario, testing, topology};
 use rstest::rstest;
 use serde::Deserialize;
-use svclab::lab::{Backend, Lab, with_lab};
-use svclab::{scenario, testing, topology};
 use svclab_rules::cluster::objects::{Object, assemble, proxy_config};
 use svclab_rules::cluster::{Cluster, Protocol};
 use svclab_rules::conntrack::{Flow, cleanup};

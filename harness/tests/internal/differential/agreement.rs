@@ -16,32 +16,32 @@ use crate::topology::{self, NetnsId};
 
 /// How prediction and kernel get on with each other about some flows.
 #[derive(Debug, Clone, Default)]
-pub struct Agreement {
+pub(crate) struct Agreement {
     /// Flows of which the kernel did what was predicted, or one of several things that were.
-    pub agreed: usize,
+    pub(crate) agreed: usize,
     /// Of these, flows of which chance left several things open.
-    pub by_chance: usize,
+    pub(crate) by_chance: usize,
     /// Of these, flows that agree only where a prediction starts from the source port that the kernel chose, when rules left that to
     /// chance: a rule on the way asks for that port.
-    pub by_port: usize,
+    pub(crate) by_port: usize,
     /// Of these, flows that agree when they are sent again, alone and to nodes that remember nothing: rules on the way ask what
     /// earlier flows of the same client have left behind, and predictions are of a first flow.
-    pub by_memory: usize,
+    pub(crate) by_memory: usize,
     /// Why nothing is predicted, for each flow of which nothing is: as a lower-case fragment.
-    pub unknown: Vec<String>,
+    pub(crate) unknown: Vec<String>,
     /// Flows of which the kernel did something else.
-    pub contradictions: Vec<Contradiction>,
+    pub(crate) contradictions: Vec<Contradiction>,
 }
 
 /// A flow of which the kernel did what was not predicted.
 #[derive(Debug, Clone)]
-pub struct Contradiction {
+pub(crate) struct Contradiction {
     /// Which of the probes it is, from 0.
-    pub probe: usize,
+    pub(crate) probe: usize,
     /// What was predicted: each branch with its share, and the rules that it met.
-    pub predicted: Vec<String>,
+    pub(crate) predicted: Vec<String>,
     /// What was seen.
-    pub observed: String,
+    pub(crate) observed: String,
 }
 
 /// Sends one flow of each probe in a scenario's first state with these rules, many at the same time, and compares what becomes of
@@ -50,7 +50,7 @@ pub struct Contradiction {
 /// # Errors
 ///
 /// What keeps the lab from being built, rules from being walked or a probe from being sent.
-pub fn compare_with_kernel(
+pub(crate) fn compare_with_kernel(
     scenario: &Scenario,
     documents: &[Document],
     probes: &[Probe],

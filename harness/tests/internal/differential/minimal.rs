@@ -1,12 +1,12 @@
 //! What a disagreement needs, and nothing else.
 
+use crate::lab::Backend;
+use crate::scenario::Probe;
 use serde_json::{Value, json};
-use svclab::lab::Backend;
-use svclab::scenario::Probe;
-use svclab::verify::Contradiction;
 
+use super::agreement::Contradiction;
 use super::case::Case;
-use super::mistakes::Mistake;
+use super::mutations::Mutation;
 use super::{compare, text_of};
 
 /// How often a flow is sent, because chance may decide whether it shows anything.
@@ -17,7 +17,7 @@ const MOST_TRIES: usize = 400;
 /// A smaller scenario, flows and what they contradict.
 pub(crate) struct Minimal {
     pub(crate) scenario: Value,
-    pub(crate) mistakes: Vec<Mistake>,
+    pub(crate) mutations: Vec<Mutation>,
     pub(crate) probes: Vec<Probe>,
     pub(crate) contradiction: Contradiction,
 }
@@ -25,16 +25,16 @@ pub(crate) struct Minimal {
 /// Leaves out of a case what is not needed for a disagreement.
 pub(crate) fn minimal(case: &Case, first: Contradiction) -> Minimal {
     let mut search = Search { backend: case.backend, tries: 0 };
-    let Case { scenario, mistakes, probes, .. } = case;
+    let Case { scenario, mutations, probes, .. } = case;
     let mut least = Minimal {
         scenario: scenario.clone(),
-        mistakes: mistakes.clone(),
+        mutations: mutations.clone(),
         probes: probes.clone(),
         contradiction: first,
     };
     // Most often the flow is enough by itself.
     let alone = vec![probes[least.contradiction.probe].clone(); REPEATS];
-    if let Some(contradiction) = search.shows(scenario, mistakes, &alone) {
+    if let Some(contradiction) = search.shows(scenario, mutations, &alone) {
         least = Minimal { probes: alone, contradiction, ..least };
     }
     loop {
@@ -52,29 +52,29 @@ struct Search {
 }
 
 impl Search {
-    fn shows(&mut self, scenario: &Value, mistakes: &[Mistake], probes: &[Probe]) -> Option<Contradiction> {
+    fn shows(&mut self, scenario: &Value, mutations: &[Mutation], probes: &[Probe]) -> Option<Contradiction> {
         if self.tries >= MOST_TRIES {
             return None;
         }
         self.tries += 1;
-        let agreement = compare(&text_of(scenario), mistakes, probes, self.backend).ok()?;
+        let agreement = compare(&text_of(scenario), mutations, probes, self.backend).ok()?;
         agreement.contradictions.into_iter().next()
     }
 
     /// Tries every smaller scenario once; true where any was enough.
     fn without_some(&mut self, least: &mut Minimal) -> bool {
         let mut changed = false;
-        for number in (0..least.mistakes.len()).rev() {
-            let mut fewer = least.mistakes.clone();
+        for number in (0..least.mutations.len()).rev() {
+            let mut fewer = least.mutations.clone();
             fewer.remove(number);
             if let Some(contradiction) = self.shows(&least.scenario, &fewer, &least.probes) {
-                (least.mistakes, least.contradiction, changed) = (fewer, contradiction, true);
+                (least.mutations, least.contradiction, changed) = (fewer, contradiction, true);
             }
         }
         for number in (0..parts(&least.scenario).len()).rev() {
             let Some(part) = parts(&least.scenario).into_iter().nth(number) else { continue };
             let smaller = without(&least.scenario, &part);
-            if let Some(contradiction) = self.shows(&smaller, &least.mistakes, &least.probes) {
+            if let Some(contradiction) = self.shows(&smaller, &least.mutations, &least.probes) {
                 (least.scenario, least.contradiction, changed) = (smaller, contradiction, true);
             }
         }

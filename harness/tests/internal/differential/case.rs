@@ -1,22 +1,22 @@
 //! One random cluster with its rules and flows.
 
+use crate::documents::{self, Document};
+use crate::lab::Backend;
+use crate::scenario::{Probe, Scenario};
+use crate::topology;
 use serde_json::{Value, json};
-use svclab::documents::{self, Document};
-use svclab::lab::Backend;
-use svclab::scenario::{Probe, Scenario};
-use svclab::topology;
 use svclab_rules::cluster::{Family, ProxyMode};
 
 use super::dice::Dice;
 use super::flows::Places;
-use super::mistakes::Mistake;
-use super::{cluster, load, mistakes, rules, text_of};
+use super::mutations::Mutation;
+use super::{cluster, load, mutations, rules, text_of};
 
 /// One random cluster with its flows.
 pub(crate) struct Case {
     pub(crate) scenario: Value,
     /// What is wrong with its rules of nftables, which a scenario has no place for.
-    pub(crate) mistakes: Vec<Mistake>,
+    pub(crate) mutations: Vec<Mutation>,
     pub(crate) probes: Vec<Probe>,
     pub(crate) backend: Backend,
     /// What its rules are, in a few words.
@@ -36,11 +36,11 @@ impl Case {
         if has_other_rules {
             scenario["rules"] = foreign(&mut dice, &plain, &places);
         }
-        let mut mistakes = Vec::new();
+        let mut mutations = Vec::new();
         if is_mutated && is_iptables {
             scenario["rules"] = mutated(&mut dice, &loaded(&scenario));
         } else if is_mutated {
-            mistakes = mistakes::some(&mut dice, &documents_of(&loaded(&scenario)));
+            mutations = mutations::some(&mut dice, &documents_of(&loaded(&scenario)));
         }
         let probes = places.flows(&mut dice, flows);
         let backend = if number.is_multiple_of(2) { Backend::Nft } else { Backend::Legacy };
@@ -54,7 +54,7 @@ impl Case {
             (false, false, true) => "nftables mutated",
             (false, true, true) => "nftables mutated, with other rules",
         };
-        Self { scenario, mistakes, probes, backend, kind }
+        Self { scenario, mutations, probes, backend, kind }
     }
 }
 
@@ -93,7 +93,7 @@ fn mutated(dice: &mut Dice, scenario: &Scenario) -> Value {
     let mut all = json!({});
     for document in &documents_of(scenario) {
         let Some(node) = document.netns.strip_prefix("node/") else { continue };
-        let text = mistakes::with_some(dice, document).1.rules.print_sync();
+        let text = mutations::with_some(dice, document).1.rules.print_sync();
         let instead = json!({"install": "instead", "family": name_of(document.family), "text": text});
         match &mut all[node] {
             Value::Array(of_node) => of_node.push(instead),

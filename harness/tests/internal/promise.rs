@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use rstest::rstest;
-use svclab::scenario::{
+use crate::scenario::{
     self, Balance, DropPlace, Expectation, ExpectedOutcome, Probe, RejectKind, ReplyExpectation, Scenario,
     SourceExpectation, Step, Target, Vantage,
 };
-use svclab::topology::{self, Topology};
+use crate::topology::{self, Topology};
+use rstest::rstest;
 use svclab_rules::cluster::{Cluster, Family, Protocol};
 use svclab_rules::promise::{
     Eligible, KnownBug, Outcome, Owner, Promise, Promises, Question, Rejection, Reply, Source, VantagePoint,

@@ -3,12 +3,13 @@
 //! `SVCLAB_SEED` repeats a run, `SVCLAB_CLUSTERS` and `SVCLAB_FLOWS` say how much of it, and `SVCLAB_CASE` chooses one cluster of it:
 //! see `ci/differential`.
 
+mod agreement;
 mod case;
 mod cluster;
 mod dice;
 mod flows;
 mod minimal;
-mod mistakes;
+mod mutations;
 mod rules;
 
 use std::collections::BTreeMap;
@@ -17,26 +18,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::documents;
+use crate::input;
+use crate::lab::Backend;
+use crate::scenario::{self, Probe, Scenario, Step};
+use crate::testing;
+use agreement::{Agreement, compare_with_kernel};
 use case::Case;
 use minimal::{Minimal, minimal};
-use mistakes::Mistake;
+use mutations::Mutation;
 use rstest::rstest;
 use serde_json::{Value, json};
-use svclab::documents;
-use svclab::input;
-use svclab::lab::Backend;
-use svclab::scenario::{self, Probe, Scenario, Step};
-use svclab::testing;
-use svclab::verify::{Agreement, compare_with_kernel};
 
 /// What was found once: a scenario for each, which holds, and about which prediction and kernel agree.
 #[rstest]
 fn found_once_stays_mended(
-    #[files("tests/suite/differential/found/*.yaml")] path: PathBuf,
+    #[files("tests/internal/differential/found/*.yaml")] path: PathBuf,
     #[values(Backend::Nft, Backend::Legacy)] backend: Backend,
 ) {
     testing::privileged(|| {
-        let scenario = scenario::load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let scenario = scenario::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
         testing::assert_scenario_holds(&scenario, backend);
         let steps = scenario.tests.iter().flat_map(|test| &test.steps);
         let probes: Vec<Probe> = steps
@@ -108,7 +109,7 @@ fn prediction_and_kernel_agree() {
 
 fn attempt(seed: u64, number: usize, flows: usize, sum: &Mutex<Sum>) {
     let case = Case::of(seed, number, flows);
-    let result = compare(&text_of(&case.scenario), &case.mistakes, &case.probes, case.backend);
+    let result = compare(&text_of(&case.scenario), &case.mutations, &case.probes, case.backend);
     let failure = match &result {
         Ok(agreement) => agreement.contradictions.first().map(|first| {
             let count = agreement.contradictions.len();
@@ -116,7 +117,7 @@ fn attempt(seed: u64, number: usize, flows: usize, sum: &Mutex<Sum>) {
             format!("cluster {number}, {:?}: {count} flows\n{}", case.backend, words(&least))
         }),
         Err(error) => {
-            let made = mistakes::listed(&case.mistakes);
+            let made = mutations::listed(&case.mutations);
             Some(format!("cluster {number}, {:?}: {error}\n{}{made}", case.backend, text_of(&case.scenario)))
         }
     };
@@ -147,7 +148,7 @@ fn words(least: &Minimal) -> String {
         "expect": {"dropped": true},
     }]);
     let mut words = text_of(&scenario);
-    words.push_str(&mistakes::listed(&least.mistakes));
+    words.push_str(&mutations::listed(&least.mutations));
     let _ = write!(
         words,
         "# flows: {}\n# predicted: {}\n# observed: {}\n",
@@ -163,12 +164,12 @@ fn text_of(scenario: &Value) -> String {
 }
 
 fn load(text: &str) -> Result<Scenario, String> {
-    scenario::parse(text, Path::new("random.yaml"), &input::read_file).map_err(|mistakes| mistakes.to_string())
+    scenario::parse(text, Path::new("random.yaml"), &input::read_file).map_err(|errors| errors.to_string())
 }
 
-fn compare(text: &str, mistakes: &[Mistake], probes: &[Probe], backend: Backend) -> Result<Agreement, String> {
+fn compare(text: &str, mutations: &[Mutation], probes: &[Probe], backend: Backend) -> Result<Agreement, String> {
     let scenario = load(text)?;
     let documents = documents::generate(&scenario, &scenario.cluster).map_err(|error| error.to_string())?;
-    let documents = mistakes::made(mistakes, documents);
+    let documents = mutations::made(mutations, documents);
     compare_with_kernel(&scenario, &documents, probes, backend).map_err(|error| error.to_string())
 }

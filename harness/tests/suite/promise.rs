@@ -36,11 +36,7 @@ const EXCEPTIONS: &[(&str, &str, Because)] = &[
         "after it, the same port reaches the pod that is gone",
         Because::OldConnection,
     ),
-    (
-        "bugs/48370-traffic-before-endpoints.yaml",
-        "after, the same port still goes astray",
-        Because::OldConnection,
-    ),
+    ("bugs/48370-traffic-before-endpoints.yaml", "after, the same port still goes astray", Because::OldConnection),
     ("bugs/71851-node-name.yaml", "the pod's node drops", Because::Network),
     ("bugs/101607-syn-before-service.yaml", "after, its retry still does", Because::OldConnection),
     (

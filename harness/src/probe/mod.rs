@@ -198,7 +198,7 @@ impl<'lab> Prober<'lab> {
         if via.is_some() && !matches!(probe.from, Vantage::Host(_)) {
             return Err(ProbeError::NotHanded);
         }
-        Ok(Wanted { sender, to, protocol: probe.protocol, port: probe.source_port, via })
+        Ok(Wanted { sender, to, protocol: probe.protocol, port: probe.source_port, via, segment: probe.tcp_flags })
     }
 
     /// Calls a function after each barrier frame until it has seen no packet for as long as one can stay unseen. The function

@@ -38,6 +38,7 @@ fn probe(line: usize) -> Probe {
         to: Destination { label: "service/nginx:80".to_owned(), address: at(VIP).ip(), port: 80, via: None },
         protocol: Protocol::Tcp,
         source_port: None,
+        tcp_flags: None,
         flows: Flows::Exactly(1),
     }
 }

@@ -19,7 +19,7 @@ use svclab_rules::conntrack;
 use crate::lab::Backend;
 use crate::probe::Progress;
 use crate::report::{RunReport, ScenarioReport, TestReport, Trouble};
-use crate::scenario::{Diagnostic, Flows, Scenario, Step, Test};
+use crate::scenario::{Balance, Diagnostic, Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
 pub use error::RunError;
@@ -186,7 +186,8 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 /// How many judgements of a scenario may fail by chance: each balance by its shares, by the flow before, and by the source port.
 fn judgements(scenario: &Scenario) -> usize {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps);
-    3 * steps.filter(|step| matches!(step, Step::Probe(_, expectation) if expectation.balance.is_some())).count()
+    let is_tested = |balance: &Option<Balance>| !matches!(balance, None | Some(Balance::All));
+    3 * steps.filter(|step| matches!(step, Step::Probe(_, expectation) if is_tested(&expectation.balance))).count()
 }
 
 #[cfg(test)]

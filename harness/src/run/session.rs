@@ -18,7 +18,7 @@ use crate::observation::{Observation, Tally};
 use crate::probe::Prober;
 use crate::report::{Diagnosis, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
 use crate::scenario::{Balance, Expectation, ExpectedOutcome, Flows, MOST_FLOWS, Probe, Scenario, Step, Test};
-use crate::stats::{FalseAlarmRate, Goal, is_clear, most_flows, sample_size};
+use crate::stats::{FalseAlarmRate, Goal, flows_to_meet_all, is_clear, most_flows, sample_size};
 use crate::text::printable;
 use crate::{output, topology};
 
@@ -204,7 +204,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         probe: &Probe,
         expectation: &Expectation,
     ) -> Result<(Observation, Context, Verdict), RunError> {
-        let looked = (probe.flows == Flows::Auto && expectation.balance.is_some()).then_some(self.goal);
+        let is_tested = !matches!(expectation.balance, None | Some(Balance::All));
+        let looked = (probe.flows == Flows::Auto && is_tested).then_some(self.goal);
         let observation = self.observe(probe, expectation, looked.as_ref())?;
         let context = Context { looked, ..self.context(&observation) };
         let verdict = judge(probe, expectation, &observation, &context);
@@ -214,7 +215,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     fn probe(&mut self, probe: &'scenario Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
         let begin = Instant::now();
         let (observation, context, verdict) = self.send_and_judge(probe, expectation)?;
-        let look = (!verdict.held).then(|| self.look_further(probe));
+        // What is explained opens a connection.
+        let look = (!verdict.held && probe.tcp_flags.is_none()).then(|| self.look_further(probe));
         if !verdict.held {
             self.failed.push(Failed { probe, position: self.probed, applied: self.applied });
         }
@@ -354,6 +356,9 @@ fn shell_word(text: &str) -> String {
 pub(super) fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Result<u64, RunError> {
     let shares = match (probe.flows, &expectation.balance, &expectation.outcome) {
         (Flows::Exactly(number), ..) => return Ok(number),
+        (Flows::Auto, Some(Balance::All), Some(ExpectedOutcome::Delivered(targets))) => {
+            return Ok(flows_to_meet_all(targets.len()));
+        }
         (Flows::Auto, Some(Balance::Shares(shares)), _) => shares.iter().map(|(_, share)| *share).collect(),
         (Flows::Auto, _, Some(ExpectedOutcome::Delivered(targets))) => {
             vec![1.0 / targets.len().max(1) as f64; targets.len()]

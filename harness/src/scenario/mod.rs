@@ -20,7 +20,7 @@ pub(crate) use model::pod_label;
 pub use model::{
     Balance, Cni, CniKind, Destination, DropPlace, Expectation, ExpectedOutcome, Flows, Host, Install, Note,
     OtherRules, Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, Setting, SourceExpectation, Step,
-    Target, Test, Tests, Vantage,
+    Target, TcpFlags, Test, Tests, Vantage,
 };
 pub use plain::{PlainCluster, cluster, proxy_config};
 pub(crate) use read::parse_into;

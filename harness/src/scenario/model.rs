@@ -11,7 +11,7 @@ use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
 use svclab_rules::ruleset::Rules;
 
 use crate::input::Span;
-pub use crate::wire::RejectKind;
+pub use crate::wire::{RejectKind, TcpFlags};
 
 /// Something worth knowing that is not an error, for example an object that was ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -210,6 +210,8 @@ pub struct Probe {
     pub source_port: Option<u16>,
     /// How many flows.
     pub flows: Flows,
+    /// The flags of the TCP segment, where it is none that opens a connection.
+    pub tcp_flags: Option<TcpFlags>,
 }
 
 /// The sender of a probe.
@@ -293,6 +295,8 @@ pub enum ExpectedOutcome {
     Rejected(RejectKind),
     /// It is not delivered, and the sender receives nothing.
     Dropped(DropPlace),
+    /// It is not delivered, whether or not the sender receives a rejection, and wherever it is lost.
+    Fails,
 }
 
 /// Where a packet must be dropped. Known for single flows only: many flows are only counted.
@@ -322,7 +326,7 @@ pub struct Target {
 pub enum SourceExpectation {
     /// The sender's own.
     Preserved,
-    /// An address of a node, and not the one that it was sent from.
+    /// An address of a node, and not the one that it was sent from; of a single flow, another port of that address will do.
     Masqueraded,
     /// This one.
     Address(IpAddr),
@@ -344,6 +348,8 @@ pub enum ReplyExpectation {
 pub enum Balance {
     /// All expected targets get the same.
     Even,
+    /// All expected targets get some, whatever their shares.
+    All,
     /// Each of these gets this share; shares add up to 1.
     Shares(Vec<(Target, f64)>),
 }

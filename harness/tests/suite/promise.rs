@@ -182,6 +182,8 @@ fn disagreements(scenario: &Scenario) -> Vec<Disagreement<'_>> {
                     cluster = state;
                     topology = topology::plan_at(scenario, state);
                 }
+                // Promises are about packets that open connections.
+                Step::Probe(probe, _) if probe.tcp_flags.is_some() => {}
                 Step::Probe(probe, expectation) => {
                     let view = View { scenario, topology: &topology, cluster, probe };
                     let promises = Promises::of(cluster).expect("a known release");
@@ -257,7 +259,7 @@ impl View<'_> {
         }
         match &expectation.balance {
             Some(Balance::Shares(shares)) => compare_shares(shares, endpoints)?,
-            Some(Balance::Even) | None => {}
+            Some(Balance::Even | Balance::All) | None => {}
         }
         if expectation.affinity.is_some_and(|affinity| affinity != affinity_seconds.is_some()) {
             return Err("the author expects affinity, or none".to_owned());
@@ -295,6 +297,7 @@ impl View<'_> {
                 DropPlace::Underlay => false,
             },
             (ExpectedOutcome::Rejected(_), Outcome::Refused) => true,
+            (ExpectedOutcome::Fails, Outcome::Rejected(_) | Outcome::Dropped | Outcome::Refused) => true,
             _ => false,
         };
         if agreed { Ok(()) } else { Err(format!("the author expects {expected:?}")) }

@@ -21,7 +21,7 @@ pub(crate) use endpoints::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpo
 pub(crate) use machines::{RawHost, RawNode, RawPod, RawPodPort, Scalar};
 pub(crate) use services::{RawIngress, RawService, RawServicePort};
 pub(crate) use steps::{
-    RawApply, RawBalance, RawDropped, RawExpect, RawFlows, RawProbe, RawRejectKind, RawRejected, RawTest,
+    RawApply, RawBalance, RawDropped, RawExpect, RawFlows, RawProbe, RawRejectKind, RawRejected, RawTcpFlag, RawTest,
 };
 pub(crate) use values::{OneOrMany, Version};
 

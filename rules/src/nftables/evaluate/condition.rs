@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::lookup::{BLIND, Elements, is_blind};
+use super::lookup::{BLIND, Elements, field, is_blind};
 use crate::nftables::{AddressRange, ConnectionState, LookupKey, Side};
-use crate::walk::{Effect, Environment, Held, Interface, RecentLists, State, Trace, Tracked, Tracking, Walker, bits};
+use crate::walk::{
+    Effect, Environment, Field, Held, Interface, Intervals, RecentLists, State, Trace, Tracked, Tracking, Walker, bits,
+};
 
 /// A condition of a compiled rule.
 #[derive(Debug, Clone)]
@@ -56,39 +58,43 @@ impl Condition {
 
     /// Whether it holds for a packet.
     pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>, sets: &[Elements], environment: &Environment) -> Held {
-        let transport = walker.packet.transport;
         match self {
             Self::State { negated, states } => (states.contains(&state(walker.tracking())) ^ negated).into(),
             Self::Translated => walker.tracking().connection().is_some_and(|connection| connection.is_dnat()).into(),
             Self::Between { side, negated, ranges } => {
-                let address = bits(side.of(&walker.packet));
-                (ranges.iter().any(|(first, last)| (first..=last).contains(&&address)) ^ negated).into()
+                (walker.is_among(field(*side), || ranges.iter().copied()) ^ negated).into()
             }
             Self::Ports { protocol, side, negated, ports } => {
-                let is_of = protocol.is_none_or(|number| transport.protocol() == number);
-                match transport.ports().filter(|_| is_of) {
-                    Some((source, destination)) => {
-                        let port = if *side == Side::Source { source } else { destination };
-                        (ports.iter().any(|range| range.contains(&port)) ^ negated).into()
-                    }
-                    None if protocol.is_none() => Held::Unknown(BLIND.into()),
-                    None => Held::No,
+                let has_ports = match protocol {
+                    Some(number) => walker.is_protocol(&[*number]),
+                    None => walker.ports().is_some(),
+                };
+                let field = if *side == Side::Source { Field::SourcePort } else { Field::DestinationPort };
+                let ranges = || ports.iter().map(|range| (u128::from(*range.start()), u128::from(*range.end())));
+                match (has_ports, protocol) {
+                    (true, _) => (walker.is_among(field, ranges) ^ negated).into(),
+                    (false, None) => Held::Unknown(BLIND.into()),
+                    (false, Some(_)) => Held::No,
                 }
             }
-            Self::Protocols { negated, numbers } => (numbers.contains(&transport.protocol()) ^ negated).into(),
+            Self::Protocols { negated, numbers } => (walker.is_protocol(numbers) ^ negated).into(),
             Self::Interface { output, negated, names } => {
                 let packet = &walker.packet;
                 let number = Interface::number(if *output { packet.output } else { packet.input });
                 // A shift by all bits is for `*`, which any name fits.
-                let fits = |(shift, name): &(u8, u128)| (number ^ name).checked_shr((*shift).into()).unwrap_or(0) == 0;
-                (names.iter().any(fits) ^ negated).into()
+                let fits = |number: u128| {
+                    names.iter().any(|(shift, name)| (number ^ name).checked_shr((*shift).into()).unwrap_or(0) == 0)
+                };
+                walker.trace.asked_name(number, fits);
+                (fits(number) ^ negated).into()
             }
-            Self::Local(side) => environment.addresses.is_local(side.of(&walker.packet)).into(),
+            Self::Local(side) => walker.is_local(field(*side), environment).into(),
             Self::Mark { negated, mask, value } => ((walker.packet.mark & mask == *value) ^ negated).into(),
             Self::InSet { key, .. } if is_blind(key, walker) => Held::Unknown(BLIND.into()),
             Self::InSet { negated, key, set } => {
                 let set = &sets[*set as usize];
                 let found = set.find(key, walker).is_some() || remembers(set, key, walker, environment);
+                ask_for_noted(set, key, walker, &environment.recent);
                 (found ^ negated).into()
             }
             Self::Always(holds) => (*holds).into(),
@@ -118,6 +124,17 @@ fn remembers<T: Trace>(set: &Elements, key: &[LookupKey], walker: &Walker<T>, en
         Effect::Forget { .. } => false,
     };
     walker.effects.iter().any(by_this_packet) || is_noted(set, address, &environment.recent)
+}
+
+/// Asks for each address that rules put into a set before whether it is the packet's, for sets of packets.
+fn ask_for_noted<T: Trace>(set: &Elements, key: &[LookupKey], walker: &Walker<T>, lists: &RecentLists) {
+    let [LookupKey::Address(side)] = key else { return };
+    let address = bits(side.of(&walker.packet));
+    if walker.trace.is_open(field(*side), address) {
+        for noted in lists.noted(&set.list) {
+            walker.trace.asked(field(*side), address, || Intervals::one(noted));
+        }
+    }
 }
 
 fn is_noted(set: &Elements, address: IpAddr, lists: &RecentLists) -> bool {

@@ -9,8 +9,9 @@ use smallvec::SmallVec;
 
 use super::action::Verdict;
 use crate::cluster::Family;
-use crate::nftables::{self, Datatype, Key, LookupKey, Set};
-use crate::walk::{Trace, Walker, bits};
+use super::keys::Keys;
+use crate::nftables::{self, Datatype, Key, LookupKey, Set, Side};
+use crate::walk::{Field, Trace, Walker, bits};
 
 /// A set or map: its keys, those of a map with what they lead to.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub(super) struct Elements {
     keys: FxHashMap<Packed, Option<Verdict>>,
     /// Keys that are all addresses between two.
     ranges: Vec<(RangeInclusive<u128>, Option<Verdict>)>,
+    /// All keys in order.
+    sorted: Keys,
 }
 
 impl Elements {
@@ -35,7 +38,8 @@ impl Elements {
                 _ => drop(keys.insert(Packed::of(&element.key), verdict)),
             }
         }
-        Self { list, timeout: set.dynamic.map(|dynamic| dynamic.timeout), keys, ranges }
+        let sorted = Keys::of(set.elements.iter().map(|element| element.key.as_slice()));
+        Self { list, timeout: set.dynamic.map(|dynamic| dynamic.timeout), keys, ranges, sorted }
     }
 
     /// The verdicts that keys have.
@@ -51,6 +55,7 @@ impl Elements {
 
     /// What there is for a packet's key, if it is there.
     pub(super) fn find<T: Trace>(&self, key: &[LookupKey], walker: &Walker<T>) -> Option<Option<Verdict>> {
+        self.sorted.look_up(key, walker);
         let in_range = || match key {
             [LookupKey::Address(side)] if !self.ranges.is_empty() => {
                 let address = bits(side.of(&walker.packet));
@@ -126,6 +131,23 @@ impl Packed {
 const PROTOCOL: u32 = 8;
 const PORT: u32 = 16;
 
+/// The number of a packet that a part of a key is.
+pub(super) fn part_of_packet(part: LookupKey) -> Field {
+    match part {
+        LookupKey::Address(side) => field(side),
+        LookupKey::Protocol => Field::Protocol,
+        LookupKey::DestinationPort => Field::DestinationPort,
+    }
+}
+
+/// One of a packet's addresses as a number.
+pub(super) fn field(side: Side) -> Field {
+    match side {
+        Side::Source => Field::Source,
+        Side::Destination => Field::Destination,
+    }
+}
+
 /// The types of the key that a packet of a family makes.
 pub(super) fn types(parts: &[LookupKey], family: Family) -> Vec<Datatype> {
     let of = |part: &LookupKey| match part {
@@ -142,5 +164,5 @@ pub(super) const BLIND: &str = "`th dport` of a packet that has no ports is not 
 /// Whether a packet's key is not known: where a port would be, its header has something else.
 pub(super) fn is_blind<T: Trace>(parts: &[LookupKey], walker: &Walker<T>) -> bool {
     let asks_port = parts.contains(&LookupKey::DestinationPort) && !parts.contains(&LookupKey::Protocol);
-    asks_port && walker.packet.transport.ports().is_none()
+    asks_port && walker.ports().is_none()
 }

@@ -25,6 +25,7 @@ mod check;
 mod compile;
 mod condition;
 mod inspect;
+mod keys;
 mod lookup;
 mod meet;
 mod program;

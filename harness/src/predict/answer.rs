@@ -129,7 +129,8 @@ impl Network<'_> {
         let packet = &state.packet;
         let error = rejection.icmp(Family::of(packet.source));
         let is_reset = error.is_none();
-        let mut answer = error.map_or_else(|| reset(packet), |error| self.error(netns, packet, error, origin.narrowing));
+        let mut answer =
+            error.map_or_else(|| reset(packet), |error| self.error(netns, packet, error, origin.narrowing));
         answer.known.clone_from(&state.known);
         let mut traversal = Traversal::back(self, origin);
         // A kernel without SCTP answers before it looks for a socket.

@@ -90,9 +90,8 @@ impl Machine {
         let node = cluster.nodes.iter().find(|node| netns.node_name() == Some(&node.name));
         let served = node.map(|node| served_on(cluster, node)).unwrap_or_default();
         let listeners = served.into_iter().map(|(protocol, at, owner)| ((protocol, at), owner)).collect();
-        let own = Family::ALL.map(|family| {
-            environment.addresses.alike(family, |address, table| table.interface_of(address).is_some())
-        });
+        let own = Family::ALL
+            .map(|family| environment.addresses.alike(family, |address, table| table.interface_of(address).is_some()));
         let is_broadcast = |address: IpAddr, table: &AddressTable| table.broadcast_of(address).is_some();
         let broadcasts = environment.addresses.alike(Family::Ipv4, is_broadcast);
         let machine = Self {
@@ -130,8 +129,10 @@ impl Machine {
     /// Whose listener is at an address.
     pub(super) fn listener(&self, protocol: Protocol, at: SocketAddr, set: Set<'_>) -> Option<&str> {
         if let Some(set) = set {
-            let of_protocol = || self.listeners.keys().filter(|(own, to)| *own == protocol && to.is_ipv4() == at.is_ipv4());
-            let mut ports: Vec<(u128, u128)> = of_protocol().map(|(_, to)| (to.port().into(), to.port().into())).collect();
+            let of_protocol =
+                || self.listeners.keys().filter(|(own, to)| *own == protocol && to.is_ipv4() == at.is_ipv4());
+            let mut ports: Vec<(u128, u128)> =
+                of_protocol().map(|(_, to)| (to.port().into(), to.port().into())).collect();
             ports.sort_unstable();
             ports.dedup();
             set.look_up(Field::DestinationPort, at.port().into(), &ports);

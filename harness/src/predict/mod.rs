@@ -209,7 +209,11 @@ impl<'a> Network<'a> {
             let is_on_link = set.ask(Field::Destination, address_bits(to), &ranges.collect());
             if is_on_link {
                 let near = |address: &&IpAddr| on_link.iter().any(|net| net.contains(*address));
-                set.look_up(Field::Destination, address_bits(to), &narrow::keys(self.topology.owners.keys().filter(near).copied()));
+                set.look_up(
+                    Field::Destination,
+                    address_bits(to),
+                    &narrow::keys(self.topology.owners.keys().filter(near).copied()),
+                );
             }
         }
         self.topology.next_hop(from, to)

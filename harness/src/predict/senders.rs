@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use svclab_rules::cluster::{Family, ObjectName, Protocol};
-use svclab_rules::walk::{Environment, Field, Interface, Intervals, Narrowing, Packet, Region, Transport, address_bits};
+use svclab_rules::walk::{
+    Environment, Field, Interface, Intervals, Narrowing, Packet, Region, Transport, address_bits,
+};
 
 use super::narrow::keys;
 use super::{Circumstances, Network, Prediction};
@@ -68,9 +70,9 @@ impl Senders {
                 // Pods with the network of their node are processes like others.
                 members.truncate(1);
             }
-            let inputs = members.iter().filter_map(|member| {
-                Some((Interface::number(Some(member.input?)), address_bits(member.source?)))
-            });
+            let inputs = members
+                .iter()
+                .filter_map(|member| Some((Interface::number(Some(member.input?)), address_bits(member.source?))));
             let inputs: Arc<[(u128, u128)]> = inputs.collect();
             let sources = members.iter().enumerate().filter_map(|(at, member)| Some((member.source?, at)));
             let by_source: HashMap<IpAddr, usize> = sources.collect();
@@ -157,7 +159,6 @@ impl Senders {
     pub(crate) fn is_outside(&self) -> bool {
         self.way == Way::Outside
     }
-
 }
 
 /// What a namespace remembers for later packets, by namespace.

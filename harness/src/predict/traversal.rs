@@ -88,9 +88,8 @@ impl<'n, 'a> Traversal<'n, 'a> {
             // What a tunnel sends still belongs to its device (`skb->dev`), which `ip_output` names as the input. No other
             // packet of the machine itself has one.
             state.packet.input = state.carried.as_ref().and_then(|carried| carried.packet.output);
-            let routed = |state: &PacketState| {
-                machine.route_output(state.packet.source, state.packet.destination, self.set())
-            };
+            let routed =
+                |state: &PacketState| machine.route_output(state.packet.source, state.packet.destination, self.set());
             match if state.reroute { routed(&state) } else { Ok(out) } {
                 Ok(out) => self.leave(netns, out, state),
                 Err(cause) => self.end_without_way(netns, state, cause),
@@ -339,8 +338,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
             };
             // A new way is looked for in the tables that ask for it, before those that filter.
             let rerouted = how.is_some() && state.reroute;
-            let way =
-                rerouted.then(|| machine.route_output(state.packet.source, state.packet.destination, self.set()));
+            let way = rerouted.then(|| machine.route_output(state.packet.source, state.packet.destination, self.set()));
             match (how, way) {
                 (None, _) => accepted.push(state),
                 (Some(_), Some(Err(cause))) => self.end_without_way(netns, state, cause),
@@ -413,10 +411,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
             Some(connection) if tuple == connection.original => Tracking::established(connection, Direction::Original),
             Some(connection) => Tracking::established(connection, Direction::Reply),
             // A SYN-ACK or an INIT ACK opens no connection.
-            None if self.is_answer
-                && state.carried.is_none()
-                && state.protocol(self.set()) != Some(Protocol::Udp) =>
-            {
+            None if self.is_answer && state.carried.is_none() && state.protocol(self.set()) != Some(Protocol::Udp) => {
                 Tracking::Invalid
             }
             None => Tracking::unknown(&state.packet, self.set()),

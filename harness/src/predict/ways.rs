@@ -89,7 +89,17 @@ mod tests {
         let route = |prefix: &&str| Route { destination: prefix.parse().unwrap(), hop: Hop::Nowhere };
         let routes: Vec<Route> = prefixes.iter().map(route).collect();
         let ways = Ways::of(&routes, Family::Ipv4);
-        for address in ["9.9.9.9", "10.0.0.0", "10.1.2.2", "10.1.2.3", "10.1.2.4", "10.1.2.5", "10.1.255.9", "10.2.0.0", "255.255.255.255"] {
+        for address in [
+            "9.9.9.9",
+            "10.0.0.0",
+            "10.1.2.2",
+            "10.1.2.3",
+            "10.1.2.4",
+            "10.1.2.5",
+            "10.1.255.9",
+            "10.2.0.0",
+            "255.255.255.255",
+        ] {
             let address: IpAddr = address.parse().unwrap();
             let longest = routes.iter().filter(|route| route.destination.contains(&address));
             let longest = longest.max_by_key(|route| route.destination.prefix_len());

@@ -385,7 +385,8 @@ impl Netns {
     /// The interface with this index.
     pub fn interface(&self, index: u32) -> Option<&Interface> {
         // Indices are given one after the other, from 2 on.
-        let expected = self.interfaces.get((index as usize).checked_sub(2)?).filter(|interface| interface.index == index);
+        let expected =
+            self.interfaces.get((index as usize).checked_sub(2)?).filter(|interface| interface.index == index);
         expected.or_else(|| self.interfaces.iter().find(|interface| interface.index == index))
     }
 }

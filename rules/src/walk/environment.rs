@@ -87,8 +87,10 @@ impl AddressTable {
         let one = |address: u128| [Some(address), address.checked_add(1)];
         let hosts = self.hosts.keys().flat_map(|address| one(*address));
         let broadcasts = self.broadcasts.iter().flat_map(|(address, _)| one(bits((*address).into())));
-        let ranges =
-            self.ranges.iter().flat_map(|(range, _)| [Some(bits(range.network())), bits(range.broadcast()).checked_add(1)]);
+        let ranges = self
+            .ranges
+            .iter()
+            .flat_map(|(range, _)| [Some(bits(range.network())), bits(range.broadcast()).checked_add(1)]);
         hosts.chain(broadcasts).chain(ranges).flatten().collect()
     }
 

@@ -109,12 +109,15 @@ pub(crate) fn overlapping(ranges: &[(u128, u128)], first: u128, last: u128) -> &
 /// The numbers of all ranges, in whatever order these come, and whether or not they overlap.
 impl FromIterator<(u128, u128)> for Intervals {
     fn from_iter<I: IntoIterator<Item = (u128, u128)>>(ranges: I) -> Self {
-        let mut ranges: SmallVec<[(u128, u128); 1]> = ranges.into_iter().filter(|(first, last)| first <= last).collect();
+        let mut ranges: SmallVec<[(u128, u128); 1]> =
+            ranges.into_iter().filter(|(first, last)| first <= last).collect();
         ranges.sort_unstable();
         let mut joined: SmallVec<[(u128, u128); 1]> = SmallVec::new();
         for (first, last) in ranges {
             match joined.last_mut() {
-                Some((_, before)) if first.checked_sub(1).is_none_or(|end| end <= *before) => *before = last.max(*before),
+                Some((_, before)) if first.checked_sub(1).is_none_or(|end| end <= *before) => {
+                    *before = last.max(*before)
+                }
                 _ => joined.push((first, last)),
             }
         }
@@ -130,7 +133,8 @@ mod tests {
     use super::*;
 
     fn set() -> impl Strategy<Value = Intervals> {
-        vec((0_u128..40, 0_u128..8), 0..6).prop_map(|ranges| ranges.into_iter().map(|(at, len)| (at, at + len)).collect())
+        vec((0_u128..40, 0_u128..8), 0..6)
+            .prop_map(|ranges| ranges.into_iter().map(|(at, len)| (at, at + len)).collect())
     }
 
     proptest! {

@@ -110,7 +110,8 @@ impl Narrowing {
         let Some((field, added)) = self.own(field, value) else { return };
         let mut among = among();
         if added > 0 {
-            among = among.ranges().iter().map(|(first, last)| (first.saturating_sub(1), last.saturating_sub(1))).collect();
+            among =
+                among.ranges().iter().map(|(first, last)| (first.saturating_sub(1), last.saturating_sub(1))).collect();
         }
         self.shared.borrow_mut().narrow(field, &among);
     }

@@ -52,7 +52,10 @@ impl Region {
     /// Whether a packet is in it. Interfaces and mark are not looked at.
     pub fn contains(&self, packet: &Packet) -> bool {
         packet.family() == self.family
-            && Field::ALL.iter().filter(|field| has(packet, **field)).all(|field| self[*field].contains(field.of(packet)))
+            && Field::ALL
+                .iter()
+                .filter(|field| has(packet, **field))
+                .all(|field| self[*field].contains(field.of(packet)))
     }
 
     /// One of its packets: of each field the number that another packet has, where it may be that, else the lowest. `None` where the
@@ -120,7 +123,8 @@ impl fmt::Display for Region {
             if *numbers == Intervals::between(0, highest(field, self.family)) || !self.is_of(field) {
                 continue;
             }
-            let list: Vec<String> = numbers.ranges().iter().take(MOST_LISTED).map(|range| self.words(field, *range)).collect();
+            let list: Vec<String> =
+                numbers.ranges().iter().take(MOST_LISTED).map(|range| self.words(field, *range)).collect();
             let more = numbers.ranges().len().saturating_sub(MOST_LISTED);
             let more = if more == 0 { String::new() } else { format!(" and {more} more ranges") };
             words.push(format!("{name}{}{more}", list.join(", ")));

@@ -95,7 +95,8 @@ impl<T: Trace> Walker<T> {
             }
         };
         // Whether it is the old one makes a difference: then nothing is translated.
-        let asked = |address| self.trace.asked(Field::Destination, bits(reply.source), || Intervals::one(bits(address)));
+        let asked =
+            |address| self.trace.asked(Field::Destination, bits(reply.source), || Intervals::one(bits(address)));
         to.address.inspect(|address| asked(*address));
         let address = to.address.unwrap_or(reply.source);
         if let Some(connection) = self.connection_mut() {
@@ -135,7 +136,6 @@ impl<T: Trace> Walker<T> {
         self.trace.asked(field, present.into(), all);
         ports.contains(&present)
     }
-
 
     /// The ports that the kernel chooses from (`get_unique_tuple` and `nf_nat_l4proto_unique_tuple`): the present one where it
     /// may, else of those given; by chance, one of the same class as the present one.

@@ -12,8 +12,8 @@ use svclab_rules::iptables;
 use svclab_rules::nftables;
 use svclab_rules::ruleset::{Program, Rules, compile};
 use svclab_rules::walk::{
-    Branch, Class, Classes, Environment, Field, Hook, Interface, Intervals, Narrowed, Narrowing, Outcome, Packet, Region,
-    Tracking, Transport,
+    Branch, Class, Classes, Environment, Field, Hook, Interface, Intervals, Narrowed, Narrowing, Outcome, Packet,
+    Region, Tracking, Transport,
 };
 
 #[path = "../../benches/clusters/mod.rs"]
@@ -41,7 +41,8 @@ struct Fate {
 impl Machine {
     fn of(rules: &Rules, family: Family) -> Self {
         let mut environment = Environment::default();
-        let own = ["172.18.0.2/16", "10.244.1.1/24", "fd00:18::2/64", "fd00:10:244:1::1/64", "fc00:f853:ccd:e793::2/64"];
+        let own =
+            ["172.18.0.2/16", "10.244.1.1/24", "fd00:18::2/64", "fd00:10:244:1::1/64", "fc00:f853:ccd:e793::2/64"];
         for network in own {
             environment.addresses.assign_in(network.parse().unwrap(), Interface::new("eth0").unwrap());
         }

@@ -60,7 +60,8 @@ impl Index {
         self.addresses.sort_unstable();
         let mut ports: Vec<(u8, u16)> = self.by_port.keys().copied().collect();
         ports.sort_unstable();
-        let of_protocol = |same: &[(u8, u16)]| same.iter().map(|(_, port)| (u128::from(*port), u128::from(*port))).collect();
+        let of_protocol =
+            |same: &[(u8, u16)]| same.iter().map(|(_, port)| (u128::from(*port), u128::from(*port))).collect();
         self.ports = ports.chunk_by(|one, next| one.0 == next.0).map(|same| (same[0].0, of_protocol(same))).collect();
     }
 

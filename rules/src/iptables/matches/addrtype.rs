@@ -173,7 +173,8 @@ impl AddressTypes {
             (false, true) => packet.output,
             (false, false) => None,
         };
-        let sides = [(self.source, Field::Source, packet.source), (self.destination, Field::Destination, packet.destination)];
+        let sides =
+            [(self.source, Field::Source, packet.source), (self.destination, Field::Destination, packet.destination)];
         for (side, field, address) in sides {
             let Some(Negatable { negated, value }) = side else { continue };
             let is_of = |address: IpAddr| match address {

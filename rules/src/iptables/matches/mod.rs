@@ -288,9 +288,7 @@ impl Condition {
     /// Whether it holds for a packet. Effects of it are noted.
     pub(super) fn holds<T: Trace>(&self, walker: &mut Walker<T>, environment: &Environment) -> Held {
         match self {
-            Self::Field { field, negated, shift, value } => {
-                (field.is_under(walker, *shift, *value) ^ negated).into()
-            }
+            Self::Field { field, negated, shift, value } => (field.is_under(walker, *shift, *value) ^ negated).into(),
             Self::Masked(masked) => masked.holds(walker),
             Self::Between(range) => range.holds(walker).into(),
             Self::Protocol { negated, number } => (walker.is_protocol(&[*number]) ^ negated).into(),

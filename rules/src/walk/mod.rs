@@ -63,7 +63,7 @@ pub(crate) use inspect::{Edges, Inspect, Reach, RuleEffect, Scan};
 pub use interface::Interface;
 pub use intervals::Intervals;
 pub use narrowing::{Narrowed, Narrowing};
-pub(crate) use nesting::{Fault, Hooks, Lead, faults, reached};
+pub(crate) use nesting::{Fault, Hooks, Lead, faults, reached, starts};
 pub use packet::{BridgePorts, Packet, Transport};
 pub(crate) use pass::{Next, Pass, stop};
 pub use program::Program;

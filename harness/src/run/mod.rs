@@ -230,12 +230,12 @@ fn attempt(
 /// Remarks on a run, in addition to its results.
 fn notes(scenario: &Scenario, options: &Options) -> Vec<String> {
     let changes = scenario.states().nth(1).is_some();
-    let profile = scenario.cluster.proxy.version.parse().ok().filter(|_| changes);
+    let proxy = changes.then_some(&scenario.cluster.proxy);
     let chosen = scenario.tests.iter().filter(|test| options.chooses(test)).flat_map(|test| &test.steps);
     let followed = |step: &Step| matches!(step, Step::Probe(probe, _) if probe.flows == Flows::Exactly(1));
     let empty = options.pcap.is_some() && !chosen.into_iter().any(followed);
     let captured = empty.then(|| "no capture: all flows of these tests are only counted".to_owned());
-    profile.and_then(conntrack::note).into_iter().chain(captured).collect()
+    proxy.and_then(conntrack::note).into_iter().chain(captured).collect()
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {

@@ -1,5 +1,6 @@
 //! A node's namespace.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -113,7 +114,7 @@ fn plan_vxlan(netns: &mut Netns, id: NetnsId, cluster: &Cluster, node: &Node, et
     }
 }
 
-/// `cni0` with the first address of each of the node's ranges.
+/// `cni0` with the first address of each of the node's ranges that no pod has.
 fn plan_bridge(netns: &mut Netns, id: NetnsId, cluster: &Cluster, node: &Node) {
     let name = match &cluster.proxy.detect_local {
         DetectLocal::BridgeInterface(name) => name.clone(),
@@ -121,8 +122,10 @@ fn plan_bridge(netns: &mut Netns, id: NetnsId, cluster: &Cluster, node: &Node) {
     };
     let index = netns.next_index();
     netns.interfaces.push(Interface::new(id, index, name, InterfaceKind::Bridge));
+    let pods = cluster.pods.iter().filter(|pod| pod.node == node.name && !pod.host_network);
+    let of_pods: HashSet<IpAddr> = pods.flat_map(|pod| &pod.ips).copied().collect();
     for cidr in &node.pod_cidrs {
-        if let Some(gateway) = cidr.hosts().next() {
+        if let Some(gateway) = cidr.hosts().find(|address| !of_pods.contains(address)) {
             netns.addresses.push((index, IpNet::new_assert(gateway, cidr.prefix_len())));
         }
     }

@@ -353,3 +353,18 @@ fn pods_on_both_sides_of_the_usual_range_of_services() {
         .filter(|ip| cluster.services[0].cluster_ips.contains(ip));
     assert_eq!(used.count(), 0);
 }
+
+/// Pods have addresses that nodes would get: the first one of a node's range, the first one of the nodes' default range.
+#[rstest]
+#[case::of_the_bridge(vec![[10, 128]], vec![(0, [0, 1], 0), (0, [1, 1], 0)])]
+#[case::of_the_node(vec![[10, 128], [172, 18]], vec![(1, [0, 2], 0), (2, [0, 1], 0)])]
+fn nodes_get_addresses_that_no_pod_has(
+    #[case] pods: Vec<[u8; 2]>,
+    #[case] endpoints: Vec<Place>,
+    #[values(0, 1, 2, 3)] detect: usize,
+) {
+    let (family, mode, endpoints) = (Family::Ipv4, ProxyMode::Iptables, vec![endpoints]);
+    let draft = Draft { family, mode, services: [172, 20], pods, nodes: 1, detect, is_local: false, endpoints };
+    let assumed = infer::from_rules(&draft.saved(), Path::new("rules.txt")).map_err(|errors| errors.to_string());
+    assert_eq!(assumed.err(), None);
+}

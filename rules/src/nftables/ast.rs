@@ -1,12 +1,13 @@
 //! Tables and what they hold.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::conditions::Condition;
+use super::key::{Datatype, Key};
 use super::name::Name;
-use super::ranges::AddressRange;
-use super::statement::{Condition, Statement, Verdict};
-use crate::cluster::{Family, Protocol};
+use super::statements::Statement;
+use super::verdict::Verdict;
+use crate::cluster::Family;
 use crate::walk::Hook;
 
 /// The tables of a namespace that belong together.
@@ -67,6 +68,13 @@ pub struct Set {
     pub elements: Vec<Element>,
 }
 
+impl Set {
+    /// Whether the kernel takes another set for this one, declared again.
+    pub(super) fn is_declared_as(&self, other: &Self) -> bool {
+        (self.kind, &self.key, self.dynamic) == (other.kind, &other.key, other.dynamic)
+    }
+}
+
 /// A set, or a map to verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SetKind {
@@ -82,29 +90,6 @@ impl SetKind {
         match self {
             Self::Set => "set",
             Self::VerdictMap => "map",
-        }
-    }
-}
-
-/// The type of one part of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Datatype {
-    /// `ipv4_addr` or `ipv6_addr`.
-    Address(Family),
-    /// `inet_proto`.
-    Protocol,
-    /// `inet_service`.
-    Port,
-}
-
-impl Datatype {
-    /// nft's word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Address(Family::Ipv4) => "ipv4_addr",
-            Self::Address(Family::Ipv6) => "ipv6_addr",
-            Self::Protocol => "inet_proto",
-            Self::Port => "inet_service",
         }
     }
 }
@@ -127,19 +112,6 @@ pub struct Element {
     pub comment: Option<Arc<str>>,
     /// What becomes of packets with this key.
     pub verdict: Option<Verdict>,
-}
-
-/// One part of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Key {
-    /// An address.
-    Address(IpAddr),
-    /// Addresses from one to another, in a set of intervals.
-    Addresses(AddressRange),
-    /// A protocol.
-    Protocol(Protocol),
-    /// A port.
-    Port(u16),
 }
 
 /// A chain of rules.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use svclab_rules::cluster::{Cluster, Family, ProxyMode};
+use ipnet::IpNet;
+use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
 use svclab_rules::nftables;
 use svclab_rules::profile::Profile;
 
@@ -40,6 +41,7 @@ pub(crate) fn addresses(
         }
         in_range(objects, pod, findings);
     }
+    objects.nodes.iter().for_each(|node| full_ranges(node, &used, findings));
     for host in hosts {
         for ip in &host.value.ips {
             claim(&mut used, *ip, format!("host {}", host.value.name), written(host.at, *ip), findings);
@@ -124,6 +126,15 @@ fn families(ips: &[IpAddr], node: At<'_>, findings: &mut Findings) {
     }
 }
 
+/// A node needs an address of its own in each of its pod ranges, for its bridge.
+fn full_ranges(node: &Located<'_, Node>, used: &HashMap<IpAddr, (String, At<'_>)>, findings: &mut Findings) {
+    let is_full = |range: &&IpNet| range.hosts().all(|address| used.contains_key(&address));
+    for range in node.value.pod_cidrs.iter().filter(is_full) {
+        let message = format!("pods use every address of pod range {range}; the node's bridge needs one");
+        findings.wrong(node.field("spec.podCIDR"), message, "Set a larger `podCIDR`.");
+    }
+}
+
 /// A pod's address must be one that its node hands out; with hostNetwork, the node's own.
 fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, findings: &mut Findings) {
     let (pod, machine) = (&pod.value.pod, pod.at);
@@ -137,25 +148,21 @@ fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, fin
             }
             continue;
         }
-        let Some(range) = node.pod_cidrs.iter().find(|range| range.contains(ip)) else {
-            let ranges = node.pod_cidrs.iter().filter(|range| family(**range) == Family::of(*ip));
-            let ranges = ranges.map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let (message, help) = if ranges.is_empty() {
-                let family = Family::of(*ip);
-                (
-                    format!("node {} has no {family} range for {ip}", node.name),
-                    "Add one to the node's `podCIDR`.".to_owned(),
-                )
-            } else {
-                let message = format!("{ip} is outside the pod range of node {}, {ranges}", node.name);
-                (message, format!("Use an address in {ranges}, omit it, or move the pod to another node."))
-            };
-            findings.wrong(at, message, help);
+        if node.pod_cidrs.iter().any(|range| range.contains(ip)) {
             continue;
-        };
-        if range.hosts().next() == Some(*ip) {
-            let message = format!("{ip} is the node's own address in its pod range {range}");
-            findings.wrong(at, message, "Use a higher address.");
         }
+        let ranges = node.pod_cidrs.iter().filter(|range| family(**range) == Family::of(*ip));
+        let ranges = ranges.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let (message, help) = if ranges.is_empty() {
+            let family = Family::of(*ip);
+            (
+                format!("node {} has no {family} range for {ip}", node.name),
+                "Add one to the node's `podCIDR`.".to_owned(),
+            )
+        } else {
+            let message = format!("{ip} is outside the pod range of node {}, {ranges}", node.name);
+            (message, format!("Use an address in {ranges}, omit it, or move the pod to another node."))
+        };
+        findings.wrong(at, message, help);
     }
 }

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 
-pub(crate) use cluster::{RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
+pub(crate) use cluster::{RawCleanup, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
 pub(crate) use endpoints::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpoints, RawHints, RawNamed};
 pub(crate) use machines::{RawHost, RawNode, RawPod, RawPodPort, Scalar};
 pub(crate) use services::{RawIngress, RawService, RawServicePort};

@@ -45,7 +45,7 @@ pub(crate) struct RawStep {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawApply {
-    /// Nodes: their labels.
+    /// Nodes: their labels, and `hostnameOverride`.
     pub(crate) nodes: Vec<RawNode>,
     /// Pods: their labels and ports.
     pub(crate) pods: Vec<RawPod>,

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::lookup::types;
 use crate::cluster::Family;
-use crate::nftables::print::family as word;
-use crate::nftables::{Addresses, Condition, Datatype, LookupKey, Name, Rule, Set, Statement, Table, Verdict};
-use crate::walk::{Fault, Hook, Hooks, Lead, faults, reached};
+use crate::nftables::text::family as word;
+use crate::nftables::{Condition, Datatype, LookupKey, Name, Rule, Set, Statement, Table};
+use crate::walk::{Fault, Hook, Hooks, Lead, faults, reached, starts};
 
 /// An error in tables, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -86,18 +85,33 @@ pub enum CompileErrorKind {
     /// A table has rules but no base chain.
     #[error("has rules but no base chain")]
     NoHook,
-    /// A name is used twice.
-    #[error("is declared twice")]
+    /// A name is used twice, for different chains or sets.
+    #[error("is declared twice, in different ways")]
     Twice,
+}
+
+impl CompileErrorKind {
+    /// Whether a part of tables that a kernel has may have it.
+    fn is_of_part(&self) -> bool {
+        matches!(self, Self::MissingChain(_) | Self::MissingSet(_) | Self::NoHook)
+    }
 }
 
 /// Checks the tables of a family.
 pub(super) fn check<'a>(tables: impl Iterator<Item = &'a Table>) -> Result<(), Vec<CompileError>> {
-    let mut errors = Vec::new();
-    for table in tables {
-        Check::new(table, &mut errors).check();
-    }
+    let errors: Vec<CompileError> = tables.flat_map(errors).collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// The reasons why no kernel has this table, even where it is a part of a whole.
+pub(crate) fn rejections(table: &Table) -> Vec<CompileError> {
+    errors(table).into_iter().filter(|error| !error.kind.is_of_part()).collect()
+}
+
+fn errors(table: &Table) -> Vec<CompileError> {
+    let mut errors = Vec::new();
+    Check::new(table, &mut errors).check();
+    errors
 }
 
 struct Check<'a> {
@@ -110,7 +124,8 @@ struct Check<'a> {
 impl<'a> Check<'a> {
     fn new(table: &'a Table, errors: &'a mut Vec<CompileError>) -> Self {
         let chains = table.chains.iter().enumerate().map(|(position, chain)| (&*chain.name, position)).collect();
-        let sets = table.sets.iter().map(|set| (&*set.name, set)).collect();
+        // Of sets with the same name the first counts; the others are errors of their own.
+        let sets = table.sets.iter().rev().map(|set| (&*set.name, set)).collect();
         Self { table, chains, sets, errors }
     }
 
@@ -127,14 +142,11 @@ impl<'a> Check<'a> {
         let before = self.errors.len();
         self.check_names();
         self.check_targets();
-        if self.errors.len() > before {
-            return;
-        }
         let table = self.table;
         let hooks = table.chains.iter().enumerate();
         let hooks: Vec<(Hook, usize)> = hooks.filter_map(|(at, chain)| Some((chain.base?.hook, at))).collect();
         let leads = self.leads();
-        for (chain, rule, fault) in faults(&leads, hooks.iter().map(|(_, chain)| *chain)) {
+        for (chain, rule, fault) in faults(&leads, starts(hooks.iter().map(|(_, chain)| *chain), leads.len())) {
             let name = |chain: usize| table.chains[chain].name.clone();
             let kind = match fault {
                 Fault::Loop(chains) => CompileErrorKind::Loop(chains.into_iter().map(name).collect()),
@@ -174,15 +186,17 @@ impl<'a> Check<'a> {
         for (position, chain) in table.chains.iter().enumerate() {
             for (number, rule) in chain.rules.iter().enumerate() {
                 let here = self.rule(position, number);
-                let named: Vec<&Name> = rule.statements.iter().flat_map(chains_of_statement).collect();
-                named.into_iter().for_each(|name| self.check_chain(here.clone(), name));
-                for (set, key) in sets_of_rule(rule) {
+                for name in rule.statements.iter().flat_map(Statement::chains) {
+                    self.check_chain(here.clone(), name);
+                }
+                let asked = rule.conditions.iter().filter_map(Condition::set);
+                for (set, key) in asked.chain(rule.statements.iter().filter_map(Statement::set)) {
                     self.check_set(here.clone(), set, &key);
                 }
             }
         }
         for set in &table.sets {
-            for name in set.elements.iter().filter_map(|element| next_chain(element.verdict.as_ref()?)) {
+            for name in set.elements.iter().filter_map(|element| element.verdict.as_ref()?.chain()) {
                 self.check_chain(Part::Set(set.name.clone()), name);
             }
         }
@@ -197,7 +211,7 @@ impl<'a> Check<'a> {
     }
 
     fn check_set(&mut self, here: Part, name: &Name, key: &[LookupKey]) {
-        let made = types(key, self.table.family);
+        let made: Vec<Datatype> = key.iter().map(|part| part.datatype(self.table.family)).collect();
         match self.sets.get(&**name) {
             None => self.error(here, CompileErrorKind::MissingSet(name.clone())),
             Some(set) if set.key != made => {
@@ -209,15 +223,20 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Where the rules of every chain lead to; all of it is there.
+    /// The chain of a name that jumps may lead to, as far as it is there.
+    fn regular(&self, name: &str) -> Option<usize> {
+        self.chains.get(name).copied().filter(|position| self.table.chains[*position].base.is_none())
+    }
+
+    /// Where the rules of every chain lead to.
     fn leads(&self) -> Vec<Vec<Lead>> {
         let of_statement = |statement: &'a Statement| {
             let map = match statement {
                 Statement::Lookup(_, map) => self.sets.get(&**map).map(|set| set.elements.as_slice()),
                 _ => None,
             };
-            let of_map = map.unwrap_or_default().iter().filter_map(|element| next_chain(element.verdict.as_ref()?));
-            chains_of_statement(statement).into_iter().chain(of_map).map(|name| self.chains[&**name])
+            let of_map = map.unwrap_or_default().iter().filter_map(|element| element.verdict.as_ref()?.chain());
+            statement.chains().iter().chain(of_map).filter_map(|name| self.regular(name))
         };
         let of_chain = |rules: &'a [Rule]| {
             let leads = rules.iter().enumerate().flat_map(|(number, rule)| {
@@ -233,7 +252,7 @@ impl<'a> Check<'a> {
         let table = self.table;
         for (position, chain) in table.chains.iter().enumerate() {
             for (number, rule) in chain.rules.iter().enumerate() {
-                for (statement, allowed, needs_nat) in rule.statements.iter().filter_map(restriction) {
+                for (statement, allowed, needs_nat) in rule.statements.iter().filter_map(Statement::restriction) {
                     let wrong: Vec<String> =
                         reached[position].without(allowed).map(|hook| format!("at {}", hook.lowercase())).collect();
                     let place = if wrong.is_empty() && needs_nat && filtering[position].without(&[]).next().is_some() {
@@ -250,51 +269,6 @@ impl<'a> Check<'a> {
     }
 }
 
-/// The chains that a statement names.
-fn chains_of_statement(statement: &Statement) -> Vec<&Name> {
-    match statement {
-        Statement::Verdict(verdict) => next_chain(verdict).into_iter().collect(),
-        Statement::Balance(chains) => chains.iter().collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn next_chain(verdict: &Verdict) -> Option<&Name> {
-    match verdict {
-        Verdict::Jump(chain) | Verdict::Goto(chain) => Some(chain),
-        Verdict::Accept | Verdict::Drop | Verdict::Return => None,
-    }
-}
-
-/// The sets that a rule names, with the keys that it looks for.
-fn sets_of_rule(rule: &Rule) -> Vec<(&Name, Vec<LookupKey>)> {
-    let asked = rule.conditions.iter().filter_map(|condition| match condition {
-        Condition::InSet(key, set) => Some((set, key.clone())),
-        Condition::Address { side, value: Addresses::Set(set), .. } => Some((set, vec![LookupKey::Address(*side)])),
-        _ => None,
-    });
-    let used = rule.statements.iter().filter_map(|statement| match statement {
-        Statement::Lookup(key, map) => Some((map, key.clone())),
-        Statement::Remember(side, set) => Some((set, vec![LookupKey::Address(*side)])),
-        _ => None,
-    });
-    asked.chain(used).collect()
-}
-
 fn words(types: &[Datatype]) -> String {
     types.iter().map(|datatype| datatype.as_str()).collect::<Vec<_>>().join(" . ")
-}
-
-/// The only hooks at which a statement is allowed, and whether it needs a chain of type `nat` (`nft_nat_validate`,
-/// `nft_masq_validate`, `nft_reject_validate`).
-fn restriction(statement: &Statement) -> Option<(&'static str, &'static [Hook], bool)> {
-    Some(match statement {
-        Statement::Dnat(_) | Statement::DnatAddress(_) | Statement::BalanceDnat(_) => {
-            ("dnat", &[Hook::Prerouting, Hook::Output], true)
-        }
-        Statement::Masquerade { .. } => ("masquerade", &[Hook::Postrouting], true),
-        Statement::Snat(..) => ("snat", &[Hook::Input, Hook::Postrouting], true),
-        Statement::Reject(_) => ("reject", &[Hook::Prerouting, Hook::Input, Hook::Forward, Hook::Output], false),
-        _ => return None,
-    })
 }

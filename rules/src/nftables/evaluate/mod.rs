@@ -20,15 +20,13 @@
 //! [`Outcome::Unknown`]: crate::walk::Outcome::Unknown
 //! [`Environment::recent`]: crate::walk::Environment::recent
 
-mod action;
 mod check;
 mod compile;
-mod condition;
 mod inspect;
-mod lookup;
 mod meet;
 mod program;
 
+pub(crate) use check::rejections;
 pub use check::{CompileError, CompileErrorKind, Part};
 pub use program::{Code, Program};
 

@@ -8,7 +8,7 @@ use svclab_rules::cluster::Protocol;
 use super::quiet::MOST_PACKETS;
 use super::sender::{Sender, Started};
 use super::watch::Watch;
-use super::{ProbeError, Prober};
+use super::{Limit, ProbeError, Prober};
 use crate::observation::FlowObservation;
 use crate::topology::NetnsId;
 use crate::wire::{self, Packet, TcpFlags};
@@ -70,6 +70,7 @@ impl Prober<'_> {
         let mut most = TOGETHER;
         for mut left in wanted.chunk_by(|one, next| !one.must_be_alone() && !next.must_be_alone()) {
             while !left.is_empty() {
+                Limit::check(self.limit)?;
                 let (together, later) = left.split_at(left.len().min(most));
                 match self.follow_for_a_while(together) {
                     Err(ProbeError::Overrun { .. }) if together.len() > 1 => {

@@ -1,6 +1,6 @@
 //! The resolved scenario: every reference looked up, every default filled in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,6 +10,7 @@ use serde::Serialize;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
 use svclab_rules::ruleset::Rules;
 
+use super::tag::Tag;
 use crate::input::Span;
 pub use crate::wire::{RejectKind, TcpFlags};
 
@@ -182,6 +183,8 @@ pub struct Test {
     pub name: String,
     /// Its place.
     pub span: Span,
+    /// Its tags and those of its scenario.
+    pub tags: BTreeSet<Tag>,
     /// The steps, in order; at least one is a probe.
     pub steps: Vec<Step>,
 }

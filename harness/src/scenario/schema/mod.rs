@@ -38,6 +38,9 @@ pub fn schema() -> serde_json::Value {
 pub(crate) struct RawScenario {
     /// What the scenario shows, in a sentence.
     pub(crate) name: String,
+    /// Tags of all its tests: `svclab run --tag` chooses tests by them.
+    #[serde(default)]
+    pub(crate) tags: OneOrMany<String>,
     /// The network of pods and kube-proxy's configuration.
     #[serde(default)]
     pub(crate) cluster: RawCluster,

@@ -16,6 +16,9 @@ use super::{OneOrMany, RawEndpoints, RawFamily, RawNode, RawPod, RawService};
 pub(crate) struct RawTest {
     /// What must hold, in a sentence.
     pub(crate) name: String,
+    /// Tags, in addition to those of the scenario.
+    #[serde(default)]
+    pub(crate) tags: OneOrMany<String>,
     /// What is sent.
     pub(crate) probe: Option<RawProbe>,
     /// What must become of it.

@@ -42,7 +42,8 @@ fn judge_accounts(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &m
     if tally.sent == 0 {
         findings.differ(Field::Flows, "at least one flow", "none", "no flow was sent");
     }
-    let may_be_lost = matches!(outcome, Some(ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) | ExpectedOutcome::Fails));
+    let may_be_lost =
+        matches!(outcome, Some(ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) | ExpectedOutcome::Fails));
     let delivered: u64 = tally.delivered.values().sum();
     // Where a delivery is expected, a lost flow has another outcome.
     let lost = if outcome.is_some() { Field::Outcome } else { Field::Flows };

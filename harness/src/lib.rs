@@ -20,6 +20,7 @@ pub mod page;
 mod predict;
 mod probe;
 pub mod report;
+pub mod results;
 pub mod run;
 pub mod sampling;
 pub mod scenario;

@@ -1,7 +1,7 @@
 //! Bounds on inputs, so that hostile ones are rejected quickly. Far above what a real cluster needs.
 
 /// Bytes of one file. A cluster of 10,000 Services with 50,000 endpoints has about 30 MB of YAML.
-pub(crate) const FILE_BYTES: usize = 64 << 20;
+pub const FILE_BYTES: usize = 64 << 20;
 
 /// The nesting depth of lists and maps. A Pod with every field of the API needs about 20.
 pub(crate) const DEPTH: usize = 64;

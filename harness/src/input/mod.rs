@@ -23,6 +23,6 @@ pub use form::{Form, form};
 pub use form::{both_families, family, is_input, other_family};
 pub(crate) use form::{is_rule, is_rules, is_yaml, language};
 pub use groups::Group;
-pub use limits::MOST_FLOWS;
+pub use limits::{FILE_BYTES, MOST_FLOWS};
 pub use suggestions::did_you_mean;
 pub(crate) use suggestions::listed;

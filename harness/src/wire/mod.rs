@@ -35,12 +35,13 @@ pub(crate) use content::{is_answer, is_request};
 pub(crate) use decode::VXLAN_PORT;
 pub(crate) use encode::EncodeError;
 pub use flow::Flow;
+pub use packet::TcpFlags;
 pub(crate) use packet::{
-    Chunk, Echo, Frame, Icmp, IcmpError, Init, Mac, Packet, Sctp, Tcp, TcpFlags, TcpOptions, Transport, Udp, Vxlan,
+    Chunk, Echo, Frame, Icmp, IcmpError, Init, Mac, Packet, Sctp, Tcp, TcpOptions, Transport, Udp, Vxlan,
 };
 pub(crate) use peek::peek;
-pub(crate) use probe::probe;
-pub(crate) use rejection::rejection;
+pub(crate) use probe::{probe, segment};
 pub use rejection::{RejectKind, Rejection};
+pub(crate) use rejection::{rejection, rejection_of_segment};
 pub(crate) use tag::Tag;
 pub(crate) use template::Template;

@@ -33,7 +33,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["probe", "sources", "report"],
             &["trace"],
             &["run", "environment"],
-            &["verify", "sampling", "explain"],
+            &["verify", "sampling", "explain", "results"],
             &["mutate"],
             &["testing", "doctor"],
         ],

@@ -19,6 +19,7 @@ mod doctor;
 mod explain;
 mod few_threads;
 mod help;
+mod in_ci;
 mod invalid;
 mod kernel_log;
 mod kill;

@@ -113,7 +113,7 @@ fn plan_vxlan(netns: &mut Netns, id: NetnsId, cluster: &Cluster, node: &Node, et
     }
 }
 
-/// `cni0` with the first address of each of the node's ranges.
+/// `cni0` with the first address of each of the node's ranges that no pod has.
 fn plan_bridge(netns: &mut Netns, id: NetnsId, cluster: &Cluster, node: &Node) {
     let name = match &cluster.proxy.detect_local {
         DetectLocal::BridgeInterface(name) => name.clone(),
@@ -122,7 +122,8 @@ fn plan_bridge(netns: &mut Netns, id: NetnsId, cluster: &Cluster, node: &Node) {
     let index = netns.next_index();
     netns.interfaces.push(Interface::new(id, index, name, InterfaceKind::Bridge));
     for cidr in &node.pod_cidrs {
-        if let Some(gateway) = cidr.hosts().next() {
+        let is_free = |address: &IpAddr| !cluster.pods.iter().any(|pod| pod.ips.contains(address));
+        if let Some(gateway) = cidr.hosts().find(is_free) {
             netns.addresses.push((index, IpNet::new_assert(gateway, cidr.prefix_len())));
         }
     }

@@ -353,3 +353,17 @@ fn pods_on_both_sides_of_the_usual_range_of_services() {
         .filter(|ip| cluster.services[0].cluster_ips.contains(ip));
     assert_eq!(used.count(), 0);
 }
+
+/// Some CNIs give a pod the first address of its node's range.
+#[test]
+fn pods_may_have_the_first_address_of_a_range() {
+    let endpoints = vec![vec![(0, [0, 1], 0), (0, [1, 1], 0)]];
+    for detect in 0..4 {
+        let (family, mode) = (Family::Ipv4, ProxyMode::Iptables);
+        let pods = vec![[10, 128]];
+        let endpoints = endpoints.clone();
+        let draft = Draft { family, mode, services: [10, 96], pods, nodes: 1, detect, is_local: false, endpoints };
+        let assumed = infer::from_rules(&draft.saved(), Path::new("rules.txt")).map_err(|errors| errors.to_string());
+        assert_eq!(assumed.err(), None);
+    }
+}

@@ -26,7 +26,8 @@ pub use matches::{
 };
 pub use merge::{Order, merge};
 pub use parse::{
-    LONGEST_LINE, Listing, ParseError, Parsed, SourceLines, parse, parse_either_family, parse_listing, parse_rule,
+    Excerpt, LONGEST_LINE, LineOfListing, Listing, ListingReader, ParseError, Parsed, SourceLines, UNREAD, join, parse,
+    parse_either_family, parse_excerpt, parse_listing, parse_rule, unfold,
 };
 pub use print::{print, print_rule};
 pub use table_name::TableName;

@@ -126,6 +126,8 @@ struct Known {
     there: BTreeSet<IpAddr>,
     /// The ranges of local sources.
     local_sources: BTreeSet<IpNet>,
+    /// Addresses of services.
+    services: BTreeSet<IpAddr>,
 }
 
 impl Known {
@@ -151,7 +153,12 @@ impl Known {
         let there =
             inferred.ports.iter().filter(is_local).flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
         let there = there.chain(inferred.proxy.elsewhere.iter().copied()).filter(|ip| !here.contains(ip)).collect();
-        Self { pods, machines, here, there, local_sources }
+        let addresses = |port: &InferredPort| {
+            let others = port.external_ips.iter().chain(&port.load_balancer);
+            port.cluster_ips.iter().chain(others).copied().collect::<Vec<_>>()
+        };
+        let services = inferred.ports.iter().flat_map(addresses).collect();
+        Self { pods, machines, here, there, local_sources, services }
     }
 
     /// The range of local sources, if there are pods outside it: then it is the node's own.
@@ -170,15 +177,14 @@ impl Known {
             self.pods.iter().filter(|ip| Family::of(**ip) == family && !own.is_some_and(|own| own.contains(*ip)));
         let pods: Vec<IpAddr> = pods.copied().collect();
         let (usual, longest) = if family == Family::Ipv4 { (24, 29) } else { (64, 126) };
-        // A range's first address is its node's, and no two nodes have an address in common.
-        let is_free = |range: &IpNet| {
-            let is_apart = own.is_none_or(|own| !range.contains(&own) && !own.contains(range));
-            is_apart && range.hosts().next().is_some_and(|first| !pods.contains(&first))
-        };
+        // No two nodes have an address in common.
+        let is_apart = |range: &IpNet| own.is_none_or(|own| !range.contains(&own) && !own.contains(range));
+        let is_free = |range: &IpNet| is_apart(range) && !self.services.iter().any(|ip| range.contains(ip));
         let of_length = |length| pods.iter().map(|ip| IpNet::new_assert(*ip, length).trunc()).collect::<BTreeSet<_>>();
         let fitting = (1..=usual).rev().chain(usual + 1..=longest).map(of_length);
+        let apart = fitting.clone().find(|ranges| ranges.iter().all(is_apart));
         let mut fitting = fitting.filter(|ranges| ranges.iter().all(is_free)).peekable();
-        let many = fitting.peek().cloned();
+        let many = fitting.peek().cloned().or(apart);
         let ranges = fitting.find(|ranges| ranges.len() <= MOST_RANGES).or(many).unwrap_or_default();
         ranges.into_iter().chain(own).collect()
     }

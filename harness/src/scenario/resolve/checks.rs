@@ -137,25 +137,21 @@ fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, fin
             }
             continue;
         }
-        let Some(range) = node.pod_cidrs.iter().find(|range| range.contains(ip)) else {
-            let ranges = node.pod_cidrs.iter().filter(|range| family(**range) == Family::of(*ip));
-            let ranges = ranges.map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let (message, help) = if ranges.is_empty() {
-                let family = Family::of(*ip);
-                (
-                    format!("node {} has no {family} range for {ip}", node.name),
-                    "Add one to the node's `podCIDR`.".to_owned(),
-                )
-            } else {
-                let message = format!("{ip} is outside the pod range of node {}, {ranges}", node.name);
-                (message, format!("Use an address in {ranges}, omit it, or move the pod to another node."))
-            };
-            findings.wrong(at, message, help);
+        if node.pod_cidrs.iter().any(|range| range.contains(ip)) {
             continue;
-        };
-        if range.hosts().next() == Some(*ip) {
-            let message = format!("{ip} is the node's own address in its pod range {range}");
-            findings.wrong(at, message, "Use a higher address.");
         }
+        let ranges = node.pod_cidrs.iter().filter(|range| family(**range) == Family::of(*ip));
+        let ranges = ranges.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let (message, help) = if ranges.is_empty() {
+            let family = Family::of(*ip);
+            (
+                format!("node {} has no {family} range for {ip}", node.name),
+                "Add one to the node's `podCIDR`.".to_owned(),
+            )
+        } else {
+            let message = format!("{ip} is outside the pod range of node {}, {ranges}", node.name);
+            (message, format!("Use an address in {ranges}, omit it, or move the pod to another node."))
+        };
+        findings.wrong(at, message, help);
     }
 }

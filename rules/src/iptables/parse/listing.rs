@@ -7,12 +7,16 @@
 
 mod unfold;
 
+use std::collections::HashMap;
+
 use super::super::ast::{Chain, Policy, Rule, RuleSet};
 use super::super::matches::{Match, Other, Probability, Statistic, parse_listed};
 use super::super::table_name::TableName;
 use super::super::targets::{Listed, Nat, Target};
 use super::super::text::values;
-use super::super::values::Negatable;
+use super::super::values::{ChainName, Negatable};
+use super::SourceLines;
+use super::excerpt::table_of_chain;
 use crate::cluster::{Family, ProtocolNumber};
 
 /// Digits behind the point from which a threshold of 31 bits follows.
@@ -21,45 +25,183 @@ const EXACT_DIGITS: usize = 10;
 /// What was read of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// The rules, all taken to be of the table `nat`, where kube-proxy's services are.
+    /// The rules. Where no command names the table, it is that in which kube-proxy, or a kernel, has such a chain.
     pub rules: RuleSet,
+    /// The line of every rule.
+    pub lines: SourceLines,
     /// The digits behind the point of the shortest probability whose threshold does not follow from them; `None` where all do.
     pub short_digits: Option<usize>,
     /// The line, from 1, of the first row that ends before its rule does, as where a terminal or a copy cut it off.
     pub cut: Option<usize>,
 }
 
+/// What a line of a listing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineOfListing {
+    /// The heading of a chain.
+    Chain,
+    /// The heading of columns.
+    Columns,
+    /// A rule.
+    Rule,
+    /// The beginning of a rule that is cut off.
+    Cut,
+    /// Something else.
+    Other,
+}
+
 /// Reads the chains of a listing, and skips everything else: prompts, prose, empty lines. Lines may have been joined. A chain that is listed
 /// again counts where it has more rules than before. `None` if there is no chain.
 pub fn parse_listing(text: &str) -> Option<Listing> {
-    let mut reader = Reader { chains: Vec::new(), columns: Columns::default(), short_digits: None, cut: None };
+    let mut reader = ListingReader::default();
     for (number, line) in (1..).zip(text.lines()) {
         for line in unfold::lines(line, reader.columns) {
-            if reader.line(&line) == Shown::InPart {
-                reader.cut = reader.cut.or(Some(number));
-            }
+            reader.line(number, &line);
         }
     }
-    let Reader { chains, short_digits, cut, .. } = reader;
-    if chains.is_empty() {
-        return None;
-    }
-    let mut all: Vec<Chain> = Vec::with_capacity(chains.len());
-    for chain in chains {
-        match all.iter_mut().find(|known| known.name == chain.name) {
-            Some(known) if known.rules.len() < chain.rules.len() => *known = chain,
-            Some(_) => {}
-            None => all.push(chain),
-        }
-    }
-    let mut rules = RuleSet::new(family(&all));
-    rules.table_mut(TableName::Nat).chains = all;
-    Some(Listing { rules, short_digits, cut })
+    reader.finish()
 }
 
+/// The lines that a line was joined from, as on pages of the web: `... dpt:80 KUBE-SVC-B tcp -- ...`. A line that is one of
+/// a listing stays as it is.
+pub fn unfold(line: &str) -> Vec<String> {
+    unfold::lines(line, Columns::default())
+}
+
+/// Reads a listing line by line.
+#[derive(Debug, Default)]
+pub struct ListingReader {
+    /// The chains with the table and the lines of each.
+    chains: Vec<(TableName, Chain, Vec<usize>)>,
+    columns: Columns,
+    short_digits: Option<usize>,
+    cut: Option<usize>,
+    /// The table that a command names.
+    table: Option<TableName>,
+    /// The table by the chains so far.
+    current: Option<TableName>,
+    rules: usize,
+}
+
+impl ListingReader {
+    /// Sets the table of the chains that follow, as a command names it; by their names where there is none.
+    pub fn set_table(&mut self, table: Option<TableName>) {
+        self.table = table;
+        self.current = None;
+    }
+
+    /// How many rules were read.
+    pub fn rules(&self) -> usize {
+        self.rules
+    }
+
+    /// Reads the next line.
+    pub fn line(&mut self, number: usize, line: &str) -> LineOfListing {
+        // Pages on the web put bullets before rows.
+        let line =
+            line.trim_start_matches(|letter: char| letter.is_whitespace() || "•·*>|-".contains(letter)).trim_end();
+        if let Some(chain) = heading(line) {
+            self.columns = Columns::default();
+            let table = self.table_of(&chain.name);
+            self.chains.push((table, chain, Vec::new()));
+            return LineOfListing::Chain;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.contains(&"prot") && words.contains(&"source") {
+            self.columns = Columns::of(&words);
+            return LineOfListing::Columns;
+        }
+        if self.chains.is_empty() && self.row_of_any_chain(&words).is_none() {
+            return LineOfListing::Other;
+        }
+        let Some((_, chain, lines)) = self.chains.last_mut() else { return LineOfListing::Other };
+        match Row::split(&words, self.columns) {
+            Some(row) => {
+                let (rule, is_cut) = row.rule(&mut self.short_digits);
+                chain.rules.push(rule);
+                lines.push(number);
+                self.rules += 1;
+                self.cut = self.cut.or(is_cut.then_some(number));
+                if is_cut { LineOfListing::Cut } else { LineOfListing::Rule }
+            }
+            None if Row::is_begun(&words, self.columns) => {
+                self.cut = self.cut.or(Some(number));
+                LineOfListing::Cut
+            }
+            None => LineOfListing::Other,
+        }
+    }
+
+    /// Opens the chain of a row whose heading is missing, as `iptables -L | grep` shows it.
+    fn row_of_any_chain(&mut self, words: &[&str]) -> Option<()> {
+        let columns = Columns::guessed(words)?;
+        let row = Row::split(words, columns)?;
+        let (rule, _) = row.rule(&mut None);
+        self.columns = columns;
+        let name = match rule.next_chain() {
+            Some(next) if next.starts_with("KUBE-SVC-") || next.starts_with("KUBE-FW-") || rule.destination.is_some() => {
+                "KUBE-SERVICES"
+            }
+            _ => UNNAMED,
+        };
+        self.chains.push((self.table.unwrap_or(TableName::Nat), Chain::user(name), Vec::new()));
+        Some(())
+    }
+
+    fn table_of(&mut self, chain: &str) -> TableName {
+        if let Some(table) = self.table {
+            return table;
+        }
+        let seen = match chain {
+            "PREROUTING" | "POSTROUTING" => Some(TableName::Nat),
+            "FORWARD" => Some(TableName::Filter),
+            "INPUT" | "OUTPUT" => self.current.or(Some(TableName::Filter)),
+            _ => None,
+        };
+        self.current = seen.or(self.current);
+        seen.unwrap_or_else(|| table_of_chain(chain))
+    }
+
+    /// What was read; `None` where there is no chain.
+    pub fn finish(self) -> Option<Listing> {
+        let Self { chains, short_digits, cut, .. } = self;
+        if chains.is_empty() {
+            return None;
+        }
+        let mut known: HashMap<(TableName, ChainName), usize> = HashMap::new();
+        let mut all: Vec<(TableName, Chain, Vec<usize>)> = Vec::with_capacity(chains.len());
+        for (table, chain, lines) in chains {
+            // kube-proxy has chains of this name in both tables: only one of them rejects.
+            let rejects = |rule: &Rule| matches!(rule.target, Some(Target::Reject(_) | Target::Drop));
+            let is_filter = &*chain.name == "KUBE-SERVICES" && !chain.rules.is_empty() && chain.rules.iter().all(rejects);
+            let table = if is_filter { TableName::Filter } else { table };
+            match known.get(&(table, chain.name.clone())) {
+                Some(&at) if all[at].1.rules.len() < chain.rules.len() => all[at] = (table, chain, lines),
+                Some(_) => {}
+                None => {
+                    known.insert((table, chain.name.clone()), all.len());
+                    all.push((table, chain, lines));
+                }
+            }
+        }
+        let mut rules = RuleSet::new(family(&all));
+        let mut lines: Vec<Vec<Vec<usize>>> = Vec::new();
+        for (name, chain, own) in all {
+            rules.table_mut(name).chains.push(chain);
+            lines.resize_with(rules.tables.len(), Vec::new);
+            let position = rules.tables.iter().position(|table| table.name == name).unwrap_or_default();
+            lines[position].push(own);
+        }
+        Some(Listing { rules, lines: SourceLines(lines), short_digits, cut })
+    }
+}
+
+/// The chain of rows of which no heading says it.
+const UNNAMED: &str = "(unnamed)";
+
 /// The family of the first address that anything is translated to or compared with.
-fn family(chains: &[Chain]) -> Family {
-    let mut all = chains.iter().flat_map(|chain| &chain.rules);
+fn family(chains: &[(TableName, Chain, Vec<usize>)]) -> Family {
+    let mut all = chains.iter().flat_map(|(_, chain, _)| &chain.rules);
     let of_rule = |rule: &Rule| match (&rule.target, rule.source.as_ref().or(rule.destination.as_ref())) {
         (Some(Target::Dnat(Nat { addresses: Some((address, _)), .. })), _) => Some(Family::of(*address)),
         (_, Some(network)) => Some(network.value.family()),
@@ -83,53 +225,21 @@ impl Columns {
         Self { numbers: has("num"), counters: has("pkts"), interfaces: has("in") }
     }
 
+    /// Those of a row without a heading, by its words.
+    fn guessed(words: &[&str]) -> Option<Self> {
+        let all = [(false, false), (false, true), (true, false), (true, true)];
+        let columns = all.map(|(numbers, counters)| Self { numbers, counters, interfaces: counters });
+        columns.into_iter().find(|columns| {
+            let before = columns.before_target();
+            let counts = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_digit());
+            let named = |words: &[&str]| matches!(words, [_, protocol, option, ..] if is_protocol(protocol) && is_option(option));
+            words.len() > before && words[..before].iter().all(counts) && named(&words[before..]) && Row::split(words, *columns).is_some()
+        })
+    }
+
     /// The number of words before a rule's target.
     fn before_target(self) -> usize {
         usize::from(self.numbers) + 2 * usize::from(self.counters)
-    }
-}
-
-struct Reader {
-    chains: Vec<Chain>,
-    columns: Columns,
-    short_digits: Option<usize>,
-    cut: Option<usize>,
-}
-
-/// How much of a rule a line has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    /// Nothing, or all.
-    Whole,
-    /// Its beginning.
-    InPart,
-}
-
-impl Reader {
-    fn line(&mut self, line: &str) -> Shown {
-        // Pages on the web put bullets before rows.
-        let line =
-            line.trim_start_matches(|letter: char| letter.is_whitespace() || "•·*>|-".contains(letter)).trim_end();
-        if let Some(chain) = heading(line) {
-            self.columns = Columns::default();
-            self.chains.push(chain);
-            return Shown::Whole;
-        }
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if words.contains(&"prot") && words.contains(&"source") {
-            self.columns = Columns::of(&words);
-            return Shown::Whole;
-        }
-        let Some(chain) = self.chains.last_mut() else { return Shown::Whole };
-        match Row::split(&words, self.columns) {
-            Some(row) => {
-                let (rule, shown) = row.rule(&mut self.short_digits);
-                chain.rules.push(rule);
-                shown
-            }
-            None if Row::is_begun(&words, self.columns) => Shown::InPart,
-            None => Shown::Whole,
-        }
     }
 }
 
@@ -186,7 +296,8 @@ impl<'a> Row<'a> {
         matches!(words, [protocol, option, ..] | [_, protocol, option, ..] if is_protocol(protocol) && is_option(option))
     }
 
-    fn rule(&self, short_digits: &mut Option<usize>) -> (Rule, Shown) {
+    /// The rule, and whether it is cut off.
+    fn rule(&self, short_digits: &mut Option<usize>) -> (Rule, bool) {
         let mut rule = Rule::default();
         if self.protocol.0 != 0 {
             rule.protocol = Some(Negatable::is(self.protocol));
@@ -214,7 +325,7 @@ impl<'a> Row<'a> {
             rule.out_interface = interface(output);
         }
         rule.target = self.target.map(|name| action.target(name, is_known));
-        (rule, if is_cut { Shown::InPart } else { Shown::Whole })
+        (rule, is_cut)
     }
 }
 

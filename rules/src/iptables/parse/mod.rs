@@ -1,14 +1,16 @@
 //! The parser for the output of `iptables-save`, with or without counters, and the input of `iptables-restore`.
 
+mod excerpt;
 mod guard;
 mod line;
 mod listing;
 
 use std::collections::HashMap;
 
+pub use self::excerpt::{Excerpt, UNREAD, join, parse_excerpt};
 pub use self::guard::LONGEST_LINE;
 use self::line::RuleReader;
-pub use self::listing::{Listing, parse_listing};
+pub use self::listing::{LineOfListing, Listing, ListingReader, parse_listing, unfold};
 use super::ast::{Chain, Counters, Policy, Rule, RuleSet, Table};
 use super::table_name::TableName;
 use super::text::Fault;

@@ -1,0 +1,326 @@
+//! Rules out of single lines, as issues and terminals show them: parts of `iptables-save`, with or without headings, and `iptables -S`.
+
+use std::collections::HashSet;
+
+use super::super::ast::{Policy, Rule, RuleSet};
+use super::super::matches::{Match, Other};
+use super::super::table_name::TableName;
+use super::super::targets::Target;
+use super::super::text::Fault;
+use super::{Document, ParseError, Parsed, SourceLines, counters_of};
+use crate::cluster::Family;
+
+/// What lines show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The rules. In the place of one that cannot be read stands one with the match `unread`, which is not modelled.
+    pub parsed: Parsed,
+    /// How many rules were read.
+    pub rules: usize,
+    /// Whether these are all rules of every chain in it: every table has its heading and its `COMMIT`.
+    pub is_whole: bool,
+    /// The lines that cannot be read.
+    pub unread: Vec<ParseError>,
+}
+
+/// The match that stands for a rule that could not be read.
+pub const UNREAD: &str = "unread";
+
+/// Reads lines, each with its number; `table` is what a command before them names.
+///
+/// Chains need no declaration. Where no heading names a rule's table, it is that in which kube-proxy, or a kernel, has such a rule.
+pub fn parse_excerpt<'a>(
+    lines: impl IntoIterator<Item = (usize, &'a str)>,
+    family: Family,
+    table: Option<TableName>,
+) -> Excerpt {
+    let mut reader = Reader {
+        document: Document::new(family),
+        heading: None,
+        table,
+        rules: 0,
+        is_whole: true,
+        skips: false,
+        unread: Vec::new(),
+        last: 0,
+    };
+    for (number, line) in lines {
+        reader.last = number;
+        if let Err(Fault { column, message }) = reader.line(number, line) {
+            let column = line.get(..column).map_or(0, |before| before.chars().count()) + 1;
+            reader.unread.push(ParseError { line: number, column, text: line.to_owned(), message });
+            reader.is_whole = false;
+        }
+    }
+    let is_whole = reader.is_whole && reader.heading.is_none() && !reader.document.rules.tables.is_empty();
+    Excerpt { parsed: reader.document.parsed(), rules: reader.rules, is_whole, unread: reader.unread }
+}
+
+struct Reader<'a> {
+    document: Document<'a>,
+    /// The table that a heading opened.
+    heading: Option<TableName>,
+    /// The table that a command names.
+    table: Option<TableName>,
+    rules: usize,
+    is_whole: bool,
+    /// Whether lines belong to a table that svclab does not know.
+    skips: bool,
+    unread: Vec<ParseError>,
+    last: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn line(&mut self, number: usize, line: &'a str) -> Result<(), Fault> {
+        let start = line.len() - line.trim_start().len();
+        let text = line.trim();
+        match text.as_bytes().first() {
+            None | Some(b'#') => Ok(()),
+            Some(b'*') => self.open(&text[1..], start + 1),
+            _ if text == "COMMIT" => {
+                self.skips = false;
+                self.heading = None;
+                self.document.table = None;
+                Ok(())
+            }
+            _ if self.skips => Err(Fault::new(start, "it belongs to an unknown table")),
+            Some(b':') => {
+                let name = text[1..].split_whitespace().next().unwrap_or_default();
+                self.enter(self.heading.or(self.table).unwrap_or_else(|| table_of_chain(name)));
+                self.document.declare(&text[1..], start + 1)
+            }
+            Some(b'[') => match text.split_once("] ") {
+                Some((counters, rest)) if counters_of(&counters[1..]).is_some() => {
+                    self.command(number, line, start, rest)
+                }
+                _ => Err(Fault::new(start, "counters without a rule")),
+            },
+            _ => self.command(number, line, start, text),
+        }
+    }
+
+    fn open(&mut self, name: &str, column: usize) -> Result<(), Fault> {
+        let known = TableName::ALL.into_iter().find(|table| table.as_str() == name.trim());
+        // A table whose end is missing is cut.
+        self.is_whole &= self.heading.is_none();
+        self.skips = known.is_none();
+        let table = known.ok_or_else(|| Fault::new(column, format!("unknown table `{name}`")))?;
+        self.heading = Some(table);
+        self.enter(table);
+        Ok(())
+    }
+
+    /// A command of iptables behind counters; `-N`, `-P` and `-A` are what `iptables -S` shows.
+    fn command(&mut self, number: usize, line: &'a str, start: usize, text: &str) -> Result<(), Fault> {
+        let mut words = text.split_whitespace();
+        let (command, chain) = (words.next().unwrap_or_default(), words.next().unwrap_or_default().trim_matches('"'));
+        let is_rule = matches!(command, "-A" | "--append" | "-I" | "--insert");
+        if !is_rule && !matches!(command, "-N" | "--new-chain" | "-P" | "--policy") {
+            return Err(Fault::new(start, format!("`{command}` is no line of saved rules")));
+        }
+        if chain.is_empty() {
+            return Err(Fault::new(start, "the chain is missing"));
+        }
+        self.is_whole &= self.heading.is_some();
+        let table = self.heading.or(self.table);
+        self.enter(table.unwrap_or_else(|| if is_rule { table_of(chain, text) } else { table_of_chain(chain) }));
+        if self.heading.is_none() || !is_rule {
+            self.declared(chain)?;
+        }
+        let read = self.document.line(number, line);
+        if !is_rule {
+            return read;
+        }
+        match read {
+            Ok(()) => {
+                self.rules += 1;
+                Ok(())
+            }
+            Err(fault) => {
+                self.stand_in(number, chain, text)?;
+                Err(fault)
+            }
+        }
+    }
+
+    /// Makes a table the current one.
+    fn enter(&mut self, name: TableName) {
+        let position = self.document.rules.tables.iter().position(|table| table.name == name);
+        match position {
+            Some(position) if self.document.table == Some(position) => {}
+            Some(position) => {
+                self.document.table = Some(position);
+                self.document.last = None;
+            }
+            // A table that is not there yet is always opened.
+            None => {
+                self.document.table = None;
+                _ = self.document.open_table(name.as_str(), 0);
+            }
+        }
+    }
+
+    /// Makes sure that the current table has a chain.
+    fn declared(&mut self, chain: &str) -> Result<(), Fault> {
+        let Some(table) = self.document.table else { return Ok(()) };
+        let is_builtin = self.document.rules.tables[table].name.builtin_chains().contains(&chain);
+        let is_known = self.document.chains[table].contains_key(chain);
+        let made = self.document.chain_or_new(chain, 0)?;
+        if is_builtin && !is_known {
+            made.policy = Some(Policy::Accept);
+        }
+        Ok(())
+    }
+
+    /// Puts a rule that matches nobody knows what in the place of one that cannot be read.
+    fn stand_in(&mut self, number: usize, chain: &str, text: &str) -> Result<(), Fault> {
+        self.declared(chain)?;
+        let (table, index) = self.document.chain_of_rule(chain, 0)?;
+        let other = Other { name: UNREAD.into(), text: text.into() };
+        let mut words = text.split_whitespace().skip_while(|word| !matches!(*word, "-j" | "--jump" | "-g" | "--goto"));
+        let target = words.nth(1).filter(|name| name.starts_with("KUBE-"));
+        let target = target.map(|name| Target::Jump(name.into()));
+        let rule = Rule { matches: [Match::Other(Box::new(other))].into_iter().collect(), target, ..Rule::default() };
+        self.document.rules.tables[table].chains[index].rules.push(rule);
+        self.document.lines.0[table][index].push(number);
+        Ok(())
+    }
+}
+
+/// The table of a rule that none is named for, by its text.
+fn table_of(chain: &str, text: &str) -> TableName {
+    let target = text.split_whitespace().skip_while(|word| !matches!(*word, "-j" | "--jump" | "-g" | "--goto")).nth(1);
+    let target = target.unwrap_or_default();
+    let is_nat = matches!(target, "DNAT" | "SNAT" | "MASQUERADE" | "REDIRECT" | "KUBE-MARK-MASQ" | "KUBE-MARK-DROP")
+        || ["KUBE-SVC-", "KUBE-SEP-", "KUBE-FW-", "KUBE-XLB-", "KUBE-EXT-", "KUBE-SVL-"]
+            .iter()
+            .any(|prefix| target.starts_with(prefix));
+    if is_nat {
+        return TableName::Nat;
+    }
+    match (chain, target) {
+        ("KUBE-SERVICES" | "KUBE-NODEPORTS", "REJECT" | "DROP" | "ACCEPT") => TableName::Filter,
+        ("OUTPUT", "KUBE-SERVICES") if text.contains("--ctstate NEW") => TableName::Filter,
+        ("OUTPUT", "KUBE-SERVICES" | "DOCKER" | "KUBE-PORTALS-HOST" | "CNI-HOSTPORT-DNAT") => TableName::Nat,
+        ("OUTPUT" | "INPUT", _) => TableName::Filter,
+        _ => table_of_chain(chain),
+    }
+}
+
+/// The table that a chain is mostly in, by its name.
+pub(super) fn table_of_chain(name: &str) -> TableName {
+    let filter = [
+        "INPUT",
+        "FORWARD",
+        "OUTPUT",
+        "KUBE-FORWARD",
+        "KUBE-FIREWALL",
+        "KUBE-EXTERNAL-SERVICES",
+        "KUBE-PROXY-FIREWALL",
+        "DOCKER-USER",
+        "DOCKER-FORWARD",
+        "DOCKER-ISOLATION-STAGE-1",
+        "DOCKER-ISOLATION-STAGE-2",
+        "FLANNEL-FWD",
+    ];
+    let is_policy = ["KUBE-NWPLCY", "KUBE-POD-FW", "KUBE-ROUTER", "WEAVE-NPC", "cali-FORWARD", "cali-INPUT", "cali-OUTPUT"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix));
+    if filter.contains(&name) || is_policy { TableName::Filter } else { TableName::Nat }
+}
+
+/// Adds rules to others of the same family: those that a page shows once more are there once.
+///
+/// A chain that both have keeps its rules in their order; of the rules that are added those that it has already, apart from counters, are
+/// left out.
+pub fn join(known: &mut Parsed, other: Parsed) {
+    let RuleSet { tables, .. } = other.rules;
+    for (at, table) in tables.into_iter().enumerate() {
+        let place = known.rules.tables.iter().position(|own| own.name == table.name).unwrap_or_else(|| {
+            known.rules.table_mut(table.name);
+            known.rules.tables.len() - 1
+        });
+        let SourceLines(lines) = &mut known.lines;
+        lines.resize_with(lines.len().max(place + 1), Vec::new);
+        let (own, own_lines) = (&mut known.rules.tables[place], &mut lines[place]);
+        own_lines.resize_with(own.chains.len(), Vec::new);
+        let positions: std::collections::HashMap<_, usize> =
+            own.chains.iter().zip(0..).map(|(chain, at)| (chain.name.clone(), at)).collect();
+        for (index, chain) in table.chains.into_iter().enumerate() {
+            let of_chain = other.lines.0.get(at).and_then(|lines| lines.get(index)).cloned().unwrap_or_default();
+            let Some(&position) = positions.get(&chain.name) else {
+                own.chains.push(chain);
+                own_lines.push(of_chain);
+                continue;
+            };
+            let known: HashSet<String> = own.chains[position].rules.iter().map(essence).collect();
+            for (number, rule) in chain.rules.into_iter().enumerate() {
+                if !known.contains(&essence(&rule)) {
+                    own.chains[position].rules.push(rule);
+                    own_lines[position].push(of_chain.get(number).copied().unwrap_or_default());
+                }
+            }
+        }
+    }
+}
+
+/// What a rule asks and does, however it is written: comments, counters and the order of matches are left out.
+fn essence(rule: &Rule) -> String {
+    let mut matches: Vec<String> =
+        rule.matches.iter().filter(|one| !one.always_holds()).map(|one| format!("{one:?}")).collect();
+    let is_bare = |one: &Match| matches!(one, Match::Ports(ports) if *ports == super::super::matches::Ports::any(ports.protocol));
+    matches.retain(|text| !rule.matches.iter().any(|one| is_bare(one) && format!("{one:?}") == *text));
+    matches.sort();
+    let Rule { source, destination, in_interface, out_interface, protocol, fragment, target, .. } = rule;
+    format!("{source:?}{destination:?}{in_interface:?}{out_interface:?}{protocol:?}{fragment:?}{target:?}{matches:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn excerpt(text: &str) -> Excerpt {
+        parse_excerpt((1..).zip(text.lines()), Family::Ipv4, None)
+    }
+
+    #[rstest]
+    #[case::service("-A KUBE-SERVICES -d 10.0.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-X", TableName::Nat)]
+    #[case::reject("-A KUBE-SERVICES -d 10.0.0.1/32 -p tcp -m tcp --dport 80 -j REJECT", TableName::Filter)]
+    #[case::translation("-A ANY -p tcp -m tcp -j DNAT --to-destination 10.0.0.1:80", TableName::Nat)]
+    #[case::new_connections("-A OUTPUT -m conntrack --ctstate NEW -j KUBE-SERVICES", TableName::Filter)]
+    #[case::output("-A OUTPUT -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES", TableName::Nat)]
+    #[case::forward("-A FORWARD -j KUBE-FORWARD", TableName::Filter)]
+    #[case::masquerade("-A POSTROUTING -j KUBE-POSTROUTING", TableName::Nat)]
+    fn a_rule_without_a_heading_gets_its_table(#[case] line: &str, #[case] table: TableName) {
+        let found = excerpt(line);
+        assert_eq!((found.rules, found.is_whole, found.unread.len()), (1, false, 0));
+        assert_eq!(found.parsed.rules.tables[0].name, table);
+        assert_eq!(found.parsed.lines.line(0, 0, 0), Some(1));
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_leaves_its_place() {
+        let found = excerpt("*nat\n:KUBE-SVC-A - [0:0]\n-A KUBE-SVC-A -m statistic --mode\n-A KUBE-SVC-A -j RETURN\nCOMMIT\n");
+        assert_eq!((found.rules, found.is_whole), (1, false));
+        assert_eq!(found.unread.iter().map(|error| error.line).collect::<Vec<_>>(), [3]);
+        assert_eq!(found.parsed.rules.rules(TableName::Nat, "KUBE-SVC-A").len(), 2);
+    }
+
+    #[test]
+    fn whole_tables_are_whole() {
+        assert!(excerpt("*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n").is_whole);
+        assert!(!excerpt("*nat\n:PREROUTING ACCEPT [0:0]\n").is_whole);
+        assert!(!excerpt("*nat\n:A ACCEPT [0:0]\n*filter\n:B - [0:0]\nCOMMIT\n").is_whole);
+    }
+
+    #[test]
+    fn what_is_shown_again_is_joined_once() {
+        let mut known = excerpt("-A K -s 10.0.0.1/32 -j RETURN\n-A K -j ACCEPT").parsed;
+        join(&mut known, excerpt("\n-A K -s 10.0.0.1/32 -m comment --comment x -j RETURN\n-A L -j DROP\n-A K -j DROP").parsed);
+        let text = super::super::super::print::print(&known.rules);
+        assert_eq!(text.matches("-A K").count(), 3, "{text}");
+        assert_eq!(known.lines.line(0, 0, 2), Some(4));
+    }
+}

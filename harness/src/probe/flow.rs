@@ -244,7 +244,7 @@ mod tests {
 
     /// Follows many flows that loop between router and node, with so many bytes of room for what each tap sees.
     fn loops(room: usize) -> Result<Vec<ObservedOutcome>, ProbeError> {
-        let path = Path::new("../scenarios/load-balancer/unserved-port.yaml");
+        let path = Path::new("../scenarios/bugs/felix-2690-unserved-port.yaml");
         let scenario = scenario::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let documents = documents::generate(&scenario, &scenario.cluster).unwrap();
         let probes = vec![circling(&scenario); FLOWS];

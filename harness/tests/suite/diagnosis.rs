@@ -47,7 +47,7 @@ fn failed(report: &RunReport) -> (&ProbeReport, &Diagnosis) {
     "-j DNAT"
 )]
 #[case::policy(
-    "other-rules/forward-policy-drop.yaml",
+    "bugs/39823-forward-policy-drop.yaml",
     "from outside over another node",
     "The rules do not do what is promised",
     "dropped on node/worker2: by the policy of FORWARD in table filter",

@@ -40,7 +40,7 @@ fn a_service_in_nftables_mode() {
 #[test]
 fn a_node_port() {
     let aim = aim("host/outside", "nodeport/web:80@worker2");
-    let explanation = explained("other-rules/forward-policy-drop.yaml", &aim);
+    let explanation = explained("bugs/39823-forward-policy-drop.yaml", &aim);
     insta::assert_snapshot!(
         "node_port_text",
         page(&explanation, Settings { detail: Detail::Quiet, ..Settings::default() }, 1)
@@ -50,7 +50,7 @@ fn a_node_port() {
 /// The end of a packet's path gives the outcome: a policy, a rule, a closed port.
 #[rstest]
 #[case::policy(
-    "other-rules/forward-policy-drop.yaml",
+    "bugs/39823-forward-policy-drop.yaml",
     "pod/client",
     "service/web:80",
     OutcomeKind::Dropped,
@@ -152,9 +152,9 @@ fn the_kernel_goes_the_predicted_way_through_nftables(#[case] file: &str, #[case
 /// The kernel meets the rules that are predicted, one after the other, whoever loaded them.
 #[rstest]
 #[case::cluster_ip("distribution/three.yaml", "pod/client", "service/web:80")]
-#[case::node_port("other-rules/forward-policy-drop.yaml", "host/outside", "nodeport/web:80@worker")]
-#[case::policy("other-rules/forward-policy-drop.yaml", "pod/client", "service/web:80")]
-#[case::process("other-rules/forward-policy-drop.yaml", "node/worker2", "service/web:80")]
+#[case::node_port("bugs/39823-forward-policy-drop.yaml", "host/outside", "nodeport/web:80@worker")]
+#[case::policy("bugs/39823-forward-policy-drop.yaml", "pod/client", "service/web:80")]
+#[case::process("bugs/39823-forward-policy-drop.yaml", "node/worker2", "service/web:80")]
 #[case::refused("no-endpoints/reject.yaml", "pod/client", "service/web:80")]
 #[case::own_closed_port("distribution/three.yaml", "node/worker", "172.18.0.2:9999")]
 #[case::closed_port("distribution/three.yaml", "pod/client", "172.18.0.2:9999")]

@@ -10,6 +10,7 @@
 mod affinity;
 mod as_a_library;
 mod bounds;
+mod bugs;
 mod check;
 mod command_line;
 mod counting;

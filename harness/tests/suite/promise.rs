@@ -31,17 +31,39 @@ enum Because {
 
 /// All tests of which that is so: file, name of the test, reason. One that is not needed fails.
 const EXCEPTIONS: &[(&str, &str, Because)] = &[
+    ("bugs/101607-syn-before-service.yaml", "after, its retry still does", Because::OldConnection),
     (
-        "cni/bridge-nf-call-iptables-off.yaml",
+        "bugs/106651-sctp-dead-endpoint.yaml",
+        "after it, INIT from the same port goes to the pod that is gone",
+        Because::OldConnection,
+    ),
+    (
+        "bugs/126130-local-policy-udp.yaml",
+        "with policy Local and an endpoint on this node, the old port still leaves it",
+        Because::OldConnection,
+    ),
+    (
+        "bugs/139629-last-endpoint-gone.yaml",
+        "when the last endpoint is gone, the old port still reaches it",
+        Because::OldConnection,
+    ),
+    ("bugs/139629-last-endpoint-gone.yaml", "when the Service is deleted, it still does", Because::OldConnection),
+    (
+        "bugs/kubespray-524-source-before-dnat.yaml",
+        "the node's packet comes by the tunnel with the underlay's address",
+        Because::Network,
+    ),
+    (
+        "bugs/flannel-1702-bridge-nf-call-off.yaml",
         "TCP from a neighbour is answered from the wrong address",
         Because::Network,
     ),
-    ("cni/bridge-nf-call-iptables-off.yaml", "UDP from a neighbour as well", Because::Network),
-    ("hairpin/bridge-hairpin-off.yaml", "the pod itself", Because::Network),
+    ("bugs/flannel-1702-bridge-nf-call-off.yaml", "UDP from a neighbour as well", Because::Network),
+    ("bugs/20475-hairpin-off.yaml", "the pod itself", Because::Network),
     ("sysctls/ip-forward.yaml", "a pod of that node", Because::Network),
     ("sysctls/ip-forward.yaml", "an outside host over that node", Because::Network),
     ("sysctls/route-localnet.yaml", "the node whose setting was reset", Because::Network),
-    ("sysctls/rp-filter.yaml", "a pod to the strict node's port", Because::Network),
+    ("bugs/cilium-13130-rp-filter.yaml", "a pod to the strict node's port", Because::Network),
     ("sysctls/of-an-interface.yaml", "to a node that is strict where the packet comes in", Because::Network),
     (
         "updates/added-endpoint-udp.yaml",

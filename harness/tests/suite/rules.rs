@@ -253,7 +253,7 @@ fn differences_of_other_rules_are_not_listed_as_no_difference() {
     let more = written.replace("COMMIT\n*nat", "-A INPUT -p tcp --dport 22 -j DROP\nCOMMIT\n*nat");
     let line = 1 + more.lines().position(|line| line.contains("--dport 22")).expect("the rule");
     let of_file = format!("is unexpected (line {line})\n");
-    let firewalled = "../scenarios/other-rules/forward-policy-drop.yaml";
+    let firewalled = "../scenarios/bugs/39823-forward-policy-drop.yaml";
     let own = stdout(&svclab(&[firewalled, "--node", "worker2"])).to_owned();
     let without = own.replace(":FORWARD DROP", ":FORWARD ACCEPT");
     assert_ne!(own, without);

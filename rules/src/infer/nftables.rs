@@ -13,7 +13,7 @@ use crate::chains::nftables::{
 use crate::chains::{self, Kind, Policy};
 use crate::cluster::Protocol;
 use crate::nftables::{
-    Addresses, Chain, Condition, Element, Key, MarkChange, Rule, Set, Side, Statement, Table, Verdict,
+    Addresses, Chain, Condition, Element, Interfaces, Key, MarkChange, Rule, Set, Side, Statement, Table, Verdict,
 };
 
 /// Reads the table of a family.
@@ -185,7 +185,9 @@ fn place_endpoints(shown: &mut Inferred, hairpins: &Set) {
 /// Which packets a rule marks, by where they come from.
 fn marked(rule: &Rule) -> Marked<'_> {
     let interface = rule.conditions.iter().find_map(|condition| match condition {
-        Condition::Interfaces { output: false, negated: true, names, .. } => names.first().map(|name| &**name),
+        Condition::Interfaces(Interfaces { output: false, negated: true, names, .. }) => {
+            names.first().map(|name| &**name)
+        }
         _ => None,
     });
     match (source(rule, true), interface) {

@@ -6,8 +6,8 @@ use super::near::{another_length, neighbour, unused};
 use super::{AnyEdit, Change, Edit, Holder, Operator, Place};
 use crate::cluster::Family;
 use crate::nftables::{
-    Addresses, Condition, Element, Key, MarkChange, Name, Rule, Ruleset, Set, Statement, Table, Verdict, print_element,
-    print_family, print_rule,
+    Addresses, Condition, Element, Interfaces, Key, Mark, MarkChange, Name, Rule, Ruleset, Set, Statement, Table,
+    Verdict, print_element, print_family, print_rule,
 };
 
 /// Returns all mutations of tables: of the elements of their sets and maps, then of their rules, each in order.
@@ -156,10 +156,10 @@ fn other_conditions(family: Family, condition: &Condition) -> Vec<(Operator, Con
             let shift = |(protocol, port)| (Operator::WrongPort, Condition::destination_port(protocol, shifted(port)));
             condition.as_destination_port().map(shift).into_iter().collect()
         }
-        Condition::Interfaces { output: false, by_name, negated: true, names } if names.len() == 1 => {
+        Condition::Interfaces(Interfaces { output: false, by_name, negated: true, names }) if names.len() == 1 => {
             vec![(Operator::LostNegation, Condition::input(*by_name, false, names[0].clone()))]
         }
-        Condition::Mark { negated: set, mask: bit, value: 0 } => vec![
+        Condition::Mark(Mark { negated: set, mask: bit, value: 0 }) => vec![
             (Operator::LostNegation, Condition::mark_bit(!set, *bit)),
             (Operator::WrongMark, Condition::mark_bit(*set, bit.rotate_left(1))),
         ],

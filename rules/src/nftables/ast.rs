@@ -1,12 +1,13 @@
 //! Tables and what they hold.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::conditions::Condition;
+use super::key::{Datatype, Key};
 use super::name::Name;
-use super::ranges::AddressRange;
-use super::statement::{Condition, Statement, Verdict};
-use crate::cluster::{Family, Protocol};
+use super::statements::Statement;
+use super::verdict::Verdict;
+use crate::cluster::Family;
 use crate::walk::Hook;
 
 /// The tables of a namespace that belong together.
@@ -86,29 +87,6 @@ impl SetKind {
     }
 }
 
-/// The type of one part of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Datatype {
-    /// `ipv4_addr` or `ipv6_addr`.
-    Address(Family),
-    /// `inet_proto`.
-    Protocol,
-    /// `inet_service`.
-    Port,
-}
-
-impl Datatype {
-    /// nft's word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Address(Family::Ipv4) => "ipv4_addr",
-            Self::Address(Family::Ipv6) => "ipv6_addr",
-            Self::Protocol => "inet_proto",
-            Self::Port => "inet_service",
-        }
-    }
-}
-
 /// A set that rules add keys to, each for some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dynamic {
@@ -127,19 +105,6 @@ pub struct Element {
     pub comment: Option<Arc<str>>,
     /// What becomes of packets with this key.
     pub verdict: Option<Verdict>,
-}
-
-/// One part of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Key {
-    /// An address.
-    Address(IpAddr),
-    /// Addresses from one to another, in a set of intervals.
-    Addresses(AddressRange),
-    /// A protocol.
-    Protocol(Protocol),
-    /// A port.
-    Port(u16),
 }
 
 /// A chain of rules.

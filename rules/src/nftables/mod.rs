@@ -8,26 +8,36 @@
 //! family, `kube-proxy`, and never touches those of others.
 
 mod ast;
+mod conditions;
+mod elements;
 pub mod evaluate;
 mod generate;
+mod key;
 mod name;
 mod numgen;
 mod parse;
+mod positions;
 mod print;
 mod ranges;
-mod statement;
+mod statements;
+mod text;
+mod verdict;
 
-pub use ast::{BaseChain, Chain, Datatype, Dynamic, Element, Key, Rule, Ruleset, Set, SetKind, Table};
+pub use ast::{BaseChain, Chain, Dynamic, Element, Rule, Ruleset, Set, SetKind, Table};
+pub use conditions::{Addresses, Condition, ConnectionState, Interfaces, Mark, Ports, Protocols, States};
 pub use generate::{Unsupported, generate};
+pub use key::{Datatype, Key, LookupKey, Side};
 pub use name::Name;
 pub(crate) use name::{base_of_comment, base_of_endpoint, comment_of_base};
 pub use numgen::{Numgen, NumgenMode};
 pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, TableName, parse, parse_all};
 pub use print::print_key;
-pub(crate) use print::{family as print_family, print_element, print_verdict};
 pub use print::{print, print_rule, print_sync};
+pub(crate) use print::{print_element, print_verdict};
 pub use ranges::AddressRange;
-pub use statement::{Addresses, Condition, ConnectionState, LookupKey, MarkChange, Side, Statement, Verdict};
+pub use statements::{MarkChange, Statement};
+pub(crate) use text::family as print_family;
+pub use verdict::Verdict;
 
 /// What kube-proxy calls its tables.
 const TABLE: &str = "kube-proxy";

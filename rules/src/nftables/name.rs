@@ -31,6 +31,13 @@ impl From<String> for Name {
     }
 }
 
+impl Name {
+    /// The name of `@name`.
+    pub(super) fn of_reference(word: &str) -> Option<Self> {
+        word.strip_prefix('@').map(Self::from)
+    }
+}
+
 impl Deref for Name {
     type Target = str;
 

@@ -1,6 +1,9 @@
 //! `numgen`: numbers that the kernel draws or counts, and what a map has for them.
 
+use std::fmt::Write;
 use std::ops::{Deref, RangeInclusive};
+
+use super::text::{Line, join};
 
 /// What a map has for the numbers of `numgen`: `numgen random mod 3 vmap { 0 : goto a, 1-2 : goto b }`. It derefs to the values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,16 +53,42 @@ impl<T> Numgen<T> {
         (is_ascending && has_values).then_some(Self { mode, modulus, numbers, values })
     }
 
-    /// The same numbers with other values.
-    pub(super) fn map<U>(&self, map: impl Fn(&T) -> U) -> Numgen<U> {
-        let values = self.values.iter().map(map).collect();
-        Numgen { mode: self.mode, modulus: self.modulus, numbers: self.numbers.clone(), values }
+    /// Behind `numgen`: `random mod 2 map { 0 : a, 1-2 : b }`, with the word for its map.
+    pub(super) fn parse<'a>(
+        map: &str,
+        line: &mut Line<'_, 'a>,
+        read: impl Fn(&mut Line<'_, 'a>) -> Option<T>,
+    ) -> Option<Self> {
+        let mode = NumgenMode::of(line.next())?;
+        line.take("mod").then_some(())?;
+        let modulus = line.next().parse().ok()?;
+        (line.take(map) && line.take("{")).then_some(())?;
+        let mut elements = Vec::new();
+        loop {
+            let number = line.next();
+            let (first, last) = number.split_once('-').unwrap_or((number, number));
+            let numbers = first.parse().ok()?..=last.parse().ok()?;
+            line.take(":").then_some(())?;
+            elements.push((numbers, read(line)?));
+            if !line.take(",") {
+                break;
+            }
+        }
+        line.take("}").then_some(())?;
+        Self::new(mode, modulus, elements)
     }
 
-    /// The same; nothing where a value becomes none.
-    pub(super) fn try_map<U>(&self, map: impl Fn(&T) -> Option<U>) -> Option<Numgen<U>> {
-        let values = self.values.iter().map(map).collect::<Option<_>>()?;
-        Some(Numgen { mode: self.mode, modulus: self.modulus, numbers: self.numbers.clone(), values })
+    /// `numgen random mod 3 vmap { 0 : a, 1-2 : b }`, with the word for its map.
+    pub(super) fn print(&self, map: &str, out: &mut String, word: impl Fn(&T) -> String) {
+        let _ = write!(out, "numgen {} mod {} {map} {{ ", self.mode.as_str(), self.modulus);
+        let elements: Vec<_> = self.numbers.iter().zip(&self.values).collect();
+        join(out, ", ", &elements, |out, (numbers, value)| {
+            let _ = match (numbers.start(), numbers.end()) {
+                (first, last) if first == last => write!(out, "{first} : {}", word(value)),
+                (first, last) => write!(out, "{first}-{last} : {}", word(value)),
+            };
+        });
+        out.push_str(" }");
     }
 
     /// Whether each number has a value of its own, and all come as often: as kube-proxy writes it.
@@ -70,23 +99,23 @@ impl<T> Numgen<T> {
             && self.numbers.iter().zip(0..).all(single)
     }
 
-    /// How many draws give each value, and how many draws there are: of random numbers 2^32, counted or all numbers alike, those of the modulus.
-    pub(crate) fn draws(&self, counted: bool) -> (Vec<u32>, u64) {
+    fn is_scaled(&self) -> bool {
+        self.mode == NumgenMode::Random && self.modulus > 1
+    }
+
+    /// The draws that give numbers of a range: as the kernel scales random ones, and with all numbers alike.
+    fn parts(&self, range: &RangeInclusive<u32>) -> [u32; 2] {
         let modulus = u64::from(self.modulus);
-        let (start, whole): (Box<dyn Fn(u64) -> u64>, u64) = match self.mode {
-            // Those random numbers r with r * modulus / 2^32 of at least the number.
-            NumgenMode::Random if counted && self.modulus > 1 => {
-                (Box::new(move |number| (number << 32).div_ceil(modulus)), 1 << 32)
-            }
-            _ => (Box::new(|number| number), modulus),
-        };
-        let of = |range: &RangeInclusive<u32>| {
-            let [first, end] =
-                [u64::from(*range.start()), u64::from(*range.end()) + 1].map(|at| start(at.min(modulus)));
-            // All of 2^32 draws are one more than there are numbers for.
-            u32::try_from(end - first).unwrap_or(u32::MAX)
-        };
-        (self.numbers.iter().map(of).collect(), whole)
+        // Those random numbers r with r * modulus / 2^32 of at least the number.
+        let scaled = |number: u64| if self.is_scaled() { (number << 32).div_ceil(modulus) } else { number };
+        let [first, end] = [u64::from(*range.start()), u64::from(*range.end()) + 1].map(|at| at.min(modulus));
+        // All of 2^32 draws are one more than there are numbers for.
+        [scaled(end) - scaled(first), end - first].map(|draws| u32::try_from(draws).unwrap_or(u32::MAX))
+    }
+
+    /// How many draws give a value, by its position: of 2^32 random numbers, or of those that are counted.
+    pub(crate) fn draws(&self, value: usize) -> Option<u32> {
+        Some(self.parts(self.numbers.get(value)?)[0])
     }
 
     /// How many of the numbers have no value.
@@ -94,6 +123,57 @@ impl<T> Numgen<T> {
         let end = |range: &RangeInclusive<u32>| (u64::from(*range.end()) + 1).min(u64::from(self.modulus));
         let with = self.numbers.iter().map(|range| end(range).saturating_sub(u64::from(*range.start()))).sum::<u64>();
         u32::try_from(u64::from(self.modulus) - with).unwrap_or(0)
+    }
+}
+
+/// How many draws give each value of a map, counted once so that walking only multiplies. It derefs to the values.
+#[derive(Debug, Clone)]
+pub(super) struct Draws<T> {
+    values: Vec<T>,
+    /// The draws of each value: of random numbers as the kernel scales them, and with all numbers alike.
+    parts: Vec<[u32; 2]>,
+    /// The sums of these.
+    sums: [u64; 2],
+    /// How many draws there are: of random numbers 2^32, else those of the modulus.
+    wholes: [u64; 2],
+}
+
+impl<T> Draws<T> {
+    /// Those of a map; `compile` makes its values.
+    pub(super) fn of<U>(numgen: &Numgen<U>, compile: impl Fn(&U) -> T) -> Self {
+        let parts: Vec<_> = numgen.numbers.iter().map(|range| numgen.parts(range)).collect();
+        let sums = [0, 1].map(|at| parts.iter().map(|part| u64::from(part[at])).sum());
+        let modulus = u64::from(numgen.modulus);
+        let wholes = [if numgen.is_scaled() { 1 << 32 } else { modulus }, modulus];
+        Self { values: numgen.values.iter().map(compile).collect(), parts, sums, wholes }
+    }
+
+    /// A single value, which every draw gives.
+    pub(super) fn only(value: T) -> Self {
+        Self { values: vec![value], parts: vec![[1, 1]], sums: [1, 1], wholes: [1, 1] }
+    }
+
+    /// The values that are drawn, each with its draws out of all that give a value; `counted` is whether shares are the kernel's
+    /// to the last draw.
+    pub(super) fn shares(&self, counted: bool) -> impl DoubleEndedIterator<Item = (&T, u32, u64)> {
+        let at = usize::from(!counted);
+        let drawn = self.values.iter().zip(&self.parts).filter(move |(_, part)| part[at] > 0);
+        drawn.map(move |(value, part)| (value, part[at], self.sums[at]))
+    }
+
+    /// How many of all draws give a value, where some give none.
+    pub(super) fn lacking(&self, counted: bool) -> Option<(u32, u64)> {
+        let at = usize::from(!counted);
+        let sum = u32::try_from(self.sums[at]).unwrap_or(u32::MAX);
+        (self.sums[at] < self.wholes[at]).then_some((sum, self.wholes[at]))
+    }
+}
+
+impl<T> Deref for Draws<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.values
     }
 }
 

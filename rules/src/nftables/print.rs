@@ -1,15 +1,11 @@
 //! The text of rules, as `nft list ruleset` prints it (nft 1.0.6).
 
-mod conditions;
-mod statements;
-
 use std::fmt::Write;
 
-use self::conditions::write_condition;
-pub(super) use self::statements::REFUSALS;
-use self::statements::{write_statement, write_verdict};
-use super::ast::{BaseChain, Chain, Datatype, Element, Key, Rule, Ruleset, Set, SetKind, Table};
-use super::statement::Verdict;
+use super::ast::{BaseChain, Chain, Element, Rule, Ruleset, Set, SetKind, Table};
+use super::key::{Datatype, Key};
+use super::text::{family, join};
+use super::verdict::Verdict;
 use crate::cluster::Family;
 use crate::walk::Hook;
 
@@ -127,18 +123,13 @@ pub fn print_key(key: &[Key]) -> String {
 /// Shows a verdict.
 pub(crate) fn print_verdict(verdict: &Verdict) -> String {
     let mut out = String::new();
-    write_verdict(&mut out, verdict);
+    verdict.print(&mut out);
     out
 }
 
 fn write_parts(out: &mut String, key: &[Key]) {
     join(out, " . ", key, |out, part| {
-        let _ = match part {
-            Key::Address(address) => write!(out, "{address}"),
-            Key::Addresses(range) => write!(out, "{range}"),
-            Key::Protocol(protocol) => write!(out, "{protocol}"),
-            Key::Port(port) => write!(out, "{port}"),
-        };
+        let _ = write!(out, "{part}");
     });
 }
 
@@ -149,7 +140,7 @@ fn write_element(out: &mut String, element: &Element) {
     }
     if let Some(verdict) = &element.verdict {
         out.push_str(" : ");
-        write_verdict(out, verdict);
+        verdict.print(out);
     }
 }
 
@@ -201,33 +192,16 @@ fn write_rule(out: &mut String, rule: &Rule, family: Family) {
         if index > 0 {
             out.push(' ');
         }
-        write_condition(out, condition, family);
+        condition.print(out, family);
     }
     for (index, statement) in rule.statements.iter().enumerate() {
         if index + conditions > 0 {
             out.push(' ');
         }
-        write_statement(out, statement, family);
+        statement.print(out, family);
     }
     if let Some(comment) = &rule.comment {
         let _ = write!(out, " comment \"{comment}\"");
-    }
-}
-
-fn join<T>(out: &mut String, between: &str, items: &[T], write: impl Fn(&mut String, &T)) {
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            out.push_str(between);
-        }
-        write(out, item);
-    }
-}
-
-/// nft's word for a family.
-pub(crate) fn family(family: Family) -> &'static str {
-    match family {
-        Family::Ipv4 => "ip",
-        Family::Ipv6 => "ip6",
     }
 }
 

@@ -22,6 +22,16 @@ impl AddressRange {
         self.first <= address && address <= self.last
     }
 
+    /// `10.0.0.1`, `10.0.0.0/8` or `10.0.0.1-10.0.0.3`.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        if let Some((first, last)) = word.split_once('-') {
+            let (first, last): (IpAddr, IpAddr) = (first.parse().ok()?, last.parse().ok()?);
+            return (first.is_ipv4() == last.is_ipv4() && first <= last).then_some(Self { first, last });
+        }
+        let address = word.parse::<IpAddr>().map(Self::from);
+        address.or_else(|_| word.parse::<IpNet>().map(|range| range.trunc().into())).ok()
+    }
+
     /// The prefix that covers the same addresses, if there is one.
     pub(super) fn prefix(&self) -> Option<IpNet> {
         let (first, last) = (number(self.first), number(self.last));

@@ -13,8 +13,8 @@ use svclab_rules::iptables::{
     Statistic, Table, TableName, Target, TcpFlags,
 };
 use svclab_rules::nftables::{
-    self, AddressRange, Addresses, Condition, ConnectionState, LookupKey, MarkChange, Name, Ruleset,
-    Side as HeaderSide, Statement, Verdict,
+    self, AddressRange, Addresses, Condition, ConnectionState, Interfaces, LookupKey, MarkChange, Name, Protocols,
+    Ruleset, Side as HeaderSide, Statement, Verdict,
 };
 use svclab_rules::walk::RejectResponse;
 
@@ -267,13 +267,14 @@ fn key() -> impl Strategy<Value = LookupKey> {
 
 fn connection_states() -> impl Strategy<Value = Condition> {
     let states = proptest::sample::subsequence(ConnectionState::ALL.to_vec(), 1..=ConnectionState::ALL.len());
-    (any::<bool>(), states).prop_map(|(negated, states)| Condition::State { negated, states })
+    (any::<bool>(), states).prop_map(|(negated, states)| Condition::State(nftables::States { negated, states }))
 }
 
 fn nft_ports() -> impl Strategy<Value = Condition> {
     let range = (any::<u16>(), any::<u16>()).prop_map(|(a, b)| a.min(b)..=a.max(b));
-    (option::of(protocol()), side(), any::<bool>(), vec(range, 1..4))
-        .prop_map(|(protocol, side, negated, ports)| Condition::Ports { protocol, side, negated, ports: ports.into() })
+    (option::of(protocol()), side(), any::<bool>(), vec(range, 1..4)).prop_map(|(protocol, side, negated, ports)| {
+        Condition::Ports(nftables::Ports { protocol, side, negated, ports: ports.into() })
+    })
 }
 
 fn nft_condition(family: Family) -> BoxedStrategy<Condition> {
@@ -293,18 +294,12 @@ fn nft_condition(family: Family) -> BoxedStrategy<Condition> {
         connection_states(),
         nft_ports(),
         (any::<bool>(), vec(any::<u8>(), 1..4))
-            .prop_map(|(negated, numbers)| Condition::Protocols { negated, numbers: numbers.into() }),
-        (any::<[bool; 3]>(), vec(name(), 1..4)).prop_map(|([output, by_name, negated], names)| Condition::Interfaces {
-            output,
-            by_name,
-            negated,
-            names
-        }),
-        (any::<bool>(), any::<u32>(), any::<u32>()).prop_map(|(negated, mask, value)| Condition::Mark {
-            negated,
-            mask,
-            value
-        }),
+            .prop_map(|(negated, numbers)| Condition::Protocols(Protocols { negated, numbers: numbers.into() })),
+        (any::<[bool; 3]>(), vec(name(), 1..4)).prop_map(|([output, by_name, negated], names)| Condition::Interfaces(
+            Interfaces { output, by_name, negated, names }
+        )),
+        (any::<bool>(), any::<u32>(), any::<u32>())
+            .prop_map(|(negated, mask, value)| Condition::Mark(nftables::Mark { negated, mask, value })),
         Just(Condition::Family(family)),
         Just(Condition::Translated),
         address,

@@ -3,7 +3,7 @@
 use std::mem::{Discriminant, discriminant};
 
 use super::NAMING;
-use super::rule::{chains_of, recalled, text};
+use super::rule::{recalled, text};
 use crate::chains::FrameDefect;
 use crate::chains::copies::{Copies, copies};
 use crate::chains::frame::leads;
@@ -29,7 +29,7 @@ pub(crate) fn table_name(family: Family) -> &'static str {
 /// What is wrong where a base chain lacks a jump.
 pub(crate) fn effect(chain: &Chain, rule: &Rule) -> Option<&'static str> {
     let hook = chain.base.filter(|base| base.nat)?.hook;
-    let is_to = |to: &str| rule.statements.iter().flat_map(chains_of).any(|next| **next == *to);
+    let is_to = |to: &str| rule.statements.iter().flat_map(Statement::chains).any(|next| **next == *to);
     JUMPS.iter().find(|(at, to, _)| *at == hook && is_to(to)).map(|(.., effect)| *effect)
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn frame_defects(table: &Table) -> Vec<FrameDefect> {
 fn is_missing(table: &Table, at_hook: Vec<&str>, to: &str) -> bool {
     let next = |chain: &str| -> Vec<&str> {
         let rules = table.chains.iter().filter(|own| *own.name == *chain).flat_map(|own| &own.rules);
-        rules.flat_map(|rule| &rule.statements).flat_map(chains_of).map(|next| &**next).collect()
+        rules.flat_map(|rule| &rule.statements).flat_map(Statement::chains).map(|next| &**next).collect()
     };
     let has = |is: &dyn Fn(&Chain) -> bool| table.chains.iter().any(is);
     has(&|chain| chain.base.is_some()) && has(&|chain| *chain.name == *to) && !leads(at_hook, to, next)
@@ -68,14 +68,14 @@ pub(super) fn copies_of(chain: &Chain, family: Family) -> Vec<Copies> {
 
 /// What hardly any two rules of a chain have in common.
 fn key(rule: &Rule) -> (usize, Option<Discriminant<Statement>>, Option<&str>) {
-    let next = rule.statements.iter().flat_map(chains_of).next().map(|next| &**next);
+    let next = rule.statements.iter().flat_map(Statement::chains).next().map(|next| &**next);
     (rule.conditions.len(), rule.statements.first().map(discriminant), next)
 }
 
 /// Whether a rule leads new clients to endpoints.
 fn leads_to_endpoint(rule: &Rule) -> bool {
     let translates = |one: &Statement| matches!(one, Statement::Dnat(_) | Statement::BalanceDnat(_));
-    let mut chains = rule.statements.iter().flat_map(chains_of);
+    let mut chains = rule.statements.iter().flat_map(Statement::chains);
     recalled(rule).is_none()
         && (chains.any(|chain| NAMING.is_endpoint(chain)) || rule.statements.iter().any(translates))
 }

@@ -7,9 +7,7 @@ use std::net::SocketAddr;
 use super::NAMING;
 use super::frame::copies_of;
 use super::names::name_of;
-use super::rule::{
-    address, chains_of, destinations_of, drawn, frontend_of_key, gap, marks, next_chain, notes, protocol, recalled,
-};
+use super::rule::{address, destinations_of, drawn, frontend_of_key, gap, marks, notes, protocol, recalled};
 use crate::chains::{Chance, Endpoint, Group, Key, Lead, Mismatch, Naming, Reading, Recall, Routes, To};
 use crate::cluster::{Family, Protocol};
 use crate::nftables::{
@@ -34,7 +32,7 @@ impl<'a> Table<'a> {
         let (shown, missing) = table.chains.split_at(shown);
         let mut routes = Routes::default();
         for element in table.sets.iter().flat_map(|set| &set.elements) {
-            let chain = element.verdict.as_ref().and_then(next_chain);
+            let chain = element.verdict.as_ref().and_then(Verdict::chain);
             if let Some((chain, frontend)) = chain.zip(frontend_of_key(&element.key)) {
                 routes.add_frontend(chain, frontend);
             }
@@ -42,7 +40,7 @@ impl<'a> Table<'a> {
         for chain in &table.chains {
             for statement in chain.rules.iter().flat_map(|rule| &rule.statements) {
                 if let Statement::Verdict(verdict) = statement
-                    && let Some(next) = next_chain(verdict).filter(|next| !NAMING.is_endpoint(next))
+                    && let Some(next) = verdict.chain().filter(|next| !NAMING.is_endpoint(next))
                 {
                     routes.add_chain(next, &chain.name);
                 }
@@ -72,7 +70,7 @@ impl<'a> Table<'a> {
 
     fn leads(&self, rule: &'a Rule, number: usize) -> Vec<Lead<'a>> {
         let recall = self.recall(rule);
-        let chains = rule.statements.iter().flat_map(chains_of).filter(|chain| NAMING.is_endpoint(chain));
+        let chains = rule.statements.iter().flat_map(Statement::chains).filter(|chain| NAMING.is_endpoint(chain));
         let addresses = rule.statements.iter().flat_map(destinations_of);
         let all = chains.map(|chain| To::Chain(chain)).chain(addresses.map(To::Address));
         all.map(|to| Lead { rule: number, to, recall: recall.clone(), named: None }).collect()
@@ -194,7 +192,10 @@ fn named(chain: &str) -> (Cow<'_, str>, Option<Protocol>) {
 pub(crate) fn completed(table: &nftables::Table) -> Cow<'_, nftables::Table> {
     let rules = || table.chains.iter().flat_map(|chain| &chain.rules);
     let elements = table.sets.iter().flat_map(|set| &set.elements).filter_map(|element| element.verdict.as_ref());
-    let named = rules().flat_map(|rule| &rule.statements).flat_map(chains_of).chain(elements.filter_map(next_chain));
+    let named = rules()
+        .flat_map(|rule| &rule.statements)
+        .flat_map(Statement::chains)
+        .chain(elements.filter_map(Verdict::chain));
     let mut known: HashSet<&str> = table.chains.iter().map(|chain| &*chain.name).collect();
     let chains: Vec<Chain> = named.filter(|name| known.insert(name)).map(stub).collect();
     let mut known: HashSet<&str> = table.sets.iter().map(|set| &*set.name).collect();

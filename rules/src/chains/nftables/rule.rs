@@ -89,23 +89,6 @@ pub(crate) fn frontend_of_key(key: &[Key]) -> Option<Frontend> {
     }
 }
 
-/// The chain that a verdict leads to.
-pub(super) fn next_chain(verdict: &Verdict) -> Option<&Name> {
-    match verdict {
-        Verdict::Goto(chain) | Verdict::Jump(chain) => Some(chain),
-        Verdict::Accept | Verdict::Drop | Verdict::Return => None,
-    }
-}
-
-/// The chains that a statement names.
-pub(super) fn chains_of(statement: &Statement) -> Vec<&Name> {
-    match statement {
-        Statement::Verdict(verdict) => next_chain(verdict).into_iter().collect(),
-        Statement::Balance(chains) => chains.iter().collect(),
-        _ => Vec::new(),
-    }
-}
-
 /// The chance of one of the values of a statement's `numgen`; nothing where it is sure.
 pub(super) fn drawn(statement: &Statement, choice: usize) -> Option<Chance> {
     match statement {
@@ -117,7 +100,7 @@ pub(super) fn drawn(statement: &Statement, choice: usize) -> Option<Chance> {
 
 fn chance<T>(numgen: &Numgen<T>, choice: usize) -> Option<Chance> {
     let is_sure = numgen.len() == 1 && numgen.without_value() == 0;
-    let draws = numgen.draws(true).0.get(choice).copied().filter(|_| !is_sure)?;
+    let draws = numgen.draws(choice).filter(|_| !is_sure)?;
     Some(match numgen.mode {
         NumgenMode::Random => Chance::Drawn { draws, of: numgen.modulus },
         NumgenMode::Incremental => Chance::Nth { part: draws, every: numgen.modulus },

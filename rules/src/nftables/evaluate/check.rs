@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::lookup::types;
 use crate::cluster::Family;
-use crate::nftables::print::family as word;
-use crate::nftables::{Addresses, Condition, Datatype, LookupKey, Name, Rule, Set, Statement, Table, Verdict};
+use crate::nftables::text::family as word;
+use crate::nftables::{Condition, Datatype, LookupKey, Name, Rule, Set, Statement, Table};
 use crate::walk::{Fault, Hook, Hooks, Lead, faults, reached};
 
 /// An error in tables, with its place.
@@ -174,15 +173,17 @@ impl<'a> Check<'a> {
         for (position, chain) in table.chains.iter().enumerate() {
             for (number, rule) in chain.rules.iter().enumerate() {
                 let here = self.rule(position, number);
-                let named: Vec<&Name> = rule.statements.iter().flat_map(chains_of_statement).collect();
-                named.into_iter().for_each(|name| self.check_chain(here.clone(), name));
-                for (set, key) in sets_of_rule(rule) {
+                for name in rule.statements.iter().flat_map(Statement::chains) {
+                    self.check_chain(here.clone(), name);
+                }
+                let asked = rule.conditions.iter().filter_map(Condition::set);
+                for (set, key) in asked.chain(rule.statements.iter().filter_map(Statement::set)) {
                     self.check_set(here.clone(), set, &key);
                 }
             }
         }
         for set in &table.sets {
-            for name in set.elements.iter().filter_map(|element| next_chain(element.verdict.as_ref()?)) {
+            for name in set.elements.iter().filter_map(|element| element.verdict.as_ref()?.chain()) {
                 self.check_chain(Part::Set(set.name.clone()), name);
             }
         }
@@ -197,7 +198,7 @@ impl<'a> Check<'a> {
     }
 
     fn check_set(&mut self, here: Part, name: &Name, key: &[LookupKey]) {
-        let made = types(key, self.table.family);
+        let made: Vec<Datatype> = key.iter().map(|part| part.datatype(self.table.family)).collect();
         match self.sets.get(&**name) {
             None => self.error(here, CompileErrorKind::MissingSet(name.clone())),
             Some(set) if set.key != made => {
@@ -216,8 +217,8 @@ impl<'a> Check<'a> {
                 Statement::Lookup(_, map) => self.sets.get(&**map).map(|set| set.elements.as_slice()),
                 _ => None,
             };
-            let of_map = map.unwrap_or_default().iter().filter_map(|element| next_chain(element.verdict.as_ref()?));
-            chains_of_statement(statement).into_iter().chain(of_map).map(|name| self.chains[&**name])
+            let of_map = map.unwrap_or_default().iter().filter_map(|element| element.verdict.as_ref()?.chain());
+            statement.chains().iter().chain(of_map).map(|name| self.chains[&**name])
         };
         let of_chain = |rules: &'a [Rule]| {
             let leads = rules.iter().enumerate().flat_map(|(number, rule)| {
@@ -233,7 +234,7 @@ impl<'a> Check<'a> {
         let table = self.table;
         for (position, chain) in table.chains.iter().enumerate() {
             for (number, rule) in chain.rules.iter().enumerate() {
-                for (statement, allowed, needs_nat) in rule.statements.iter().filter_map(restriction) {
+                for (statement, allowed, needs_nat) in rule.statements.iter().filter_map(Statement::restriction) {
                     let wrong: Vec<String> =
                         reached[position].without(allowed).map(|hook| format!("at {}", hook.lowercase())).collect();
                     let place = if wrong.is_empty() && needs_nat && filtering[position].without(&[]).next().is_some() {
@@ -250,51 +251,6 @@ impl<'a> Check<'a> {
     }
 }
 
-/// The chains that a statement names.
-fn chains_of_statement(statement: &Statement) -> Vec<&Name> {
-    match statement {
-        Statement::Verdict(verdict) => next_chain(verdict).into_iter().collect(),
-        Statement::Balance(chains) => chains.iter().collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn next_chain(verdict: &Verdict) -> Option<&Name> {
-    match verdict {
-        Verdict::Jump(chain) | Verdict::Goto(chain) => Some(chain),
-        Verdict::Accept | Verdict::Drop | Verdict::Return => None,
-    }
-}
-
-/// The sets that a rule names, with the keys that it looks for.
-fn sets_of_rule(rule: &Rule) -> Vec<(&Name, Vec<LookupKey>)> {
-    let asked = rule.conditions.iter().filter_map(|condition| match condition {
-        Condition::InSet(key, set) => Some((set, key.clone())),
-        Condition::Address { side, value: Addresses::Set(set), .. } => Some((set, vec![LookupKey::Address(*side)])),
-        _ => None,
-    });
-    let used = rule.statements.iter().filter_map(|statement| match statement {
-        Statement::Lookup(key, map) => Some((map, key.clone())),
-        Statement::Remember(side, set) => Some((set, vec![LookupKey::Address(*side)])),
-        _ => None,
-    });
-    asked.chain(used).collect()
-}
-
 fn words(types: &[Datatype]) -> String {
     types.iter().map(|datatype| datatype.as_str()).collect::<Vec<_>>().join(" . ")
-}
-
-/// The only hooks at which a statement is allowed, and whether it needs a chain of type `nat` (`nft_nat_validate`,
-/// `nft_masq_validate`, `nft_reject_validate`).
-fn restriction(statement: &Statement) -> Option<(&'static str, &'static [Hook], bool)> {
-    Some(match statement {
-        Statement::Dnat(_) | Statement::DnatAddress(_) | Statement::BalanceDnat(_) => {
-            ("dnat", &[Hook::Prerouting, Hook::Output], true)
-        }
-        Statement::Masquerade { .. } => ("masquerade", &[Hook::Postrouting], true),
-        Statement::Snat(..) => ("snat", &[Hook::Input, Hook::Postrouting], true),
-        Statement::Reject(_) => ("reject", &[Hook::Prerouting, Hook::Input, Hook::Forward, Hook::Output], false),
-        _ => return None,
-    })
 }

@@ -1,11 +1,9 @@
 //! The evaluation of a rule for a packet.
 
-use std::sync::Arc;
-
-use super::action::{Action, Verdict};
-use super::lookup::{BLIND, is_blind};
 use super::program::Code;
-use crate::nftables::{LookupKey, Numgen};
+use crate::nftables::Verdict;
+use crate::nftables::numgen::Draws;
+use crate::nftables::statements::Action;
 use crate::walk::{
     self, Assumptions, Effect, Evaluated, Held, Next, Outcome, Pass, RuleId, Share, Step, Trace, Walker, stop,
 };
@@ -29,9 +27,9 @@ impl walk::Code for Code {
         let mut is_met = false;
         for action in actions {
             let verdict = match action {
-                Action::Lookup { key, map } => match self.find(key, *map, walker) {
-                    Ok(None) => return Next::Rule,
-                    Ok(found) => found,
+                Action::Lookup { key, map } => match self.sets[*map as usize].find(key, &walker.packet) {
+                    Ok(None | Some(None)) => return Next::Rule,
+                    Ok(Some(found)) => found,
                     Err(reason) => return stop(walker, rule, reason),
                 },
                 _ => None,
@@ -60,23 +58,13 @@ impl walk::Code for Code {
     }
 }
 
-impl Code {
-    /// The verdict that a map has for a packet's key; an error where the key is unknown.
-    fn find<T: Trace>(&self, key: &[LookupKey], map: u32, walker: &Walker<T>) -> Result<Option<Verdict>, Arc<str>> {
-        if is_blind(key, walker) {
-            return Err(BLIND.into());
-        }
-        Ok(self.sets[map as usize].find(key, walker).flatten())
-    }
-}
-
 /// Carries a statement out; returns where the packet goes where the statement ends the rule. `verdict` is what a lookup
 /// found.
 fn act<T: Trace>(
     pass: &mut Pass<'_, T>,
     walker: &mut Walker<T>,
     action: &Action,
-    verdict: Option<Verdict>,
+    verdict: Option<Verdict<u32>>,
     rule: u32,
 ) -> Option<Next> {
     Some(match action {
@@ -108,15 +96,12 @@ fn act<T: Trace>(
 fn share_out<T: Trace, C>(
     pass: &mut Pass<'_, T>,
     walker: &mut Walker<T>,
-    choices: &Numgen<C>,
+    choices: &Draws<C>,
     choose: impl Fn(&mut Walker<T>, &C) -> Next,
 ) -> Next {
-    let (draws, _) = choices.draws(pass.counts());
-    let whole: u64 = draws.iter().map(|part| u64::from(*part)).sum();
-    let mut drawn = choices.iter().zip(draws).filter(|(_, part)| *part > 0);
-    let Some((first, own)) = drawn.next() else { return Next::Rule };
-    let others: Vec<(&C, u32)> = drawn.collect();
-    for (choice, share) in others.into_iter().rev() {
+    let mut drawn = choices.shares(pass.counts());
+    let Some((first, own, whole)) = drawn.next() else { return Next::Rule };
+    for (choice, share, _) in drawn.rev() {
         let mut part = walker.clone();
         part.share = walker.share.times(share, whole);
         let next = choose(&mut part, choice);

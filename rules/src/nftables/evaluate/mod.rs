@@ -20,12 +20,9 @@
 //! [`Outcome::Unknown`]: crate::walk::Outcome::Unknown
 //! [`Environment::recent`]: crate::walk::Environment::recent
 
-mod action;
 mod check;
 mod compile;
-mod condition;
 mod inspect;
-mod lookup;
 mod meet;
 mod program;
 

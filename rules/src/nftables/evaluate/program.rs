@@ -1,8 +1,8 @@
 //! Tables made ready for walking.
 
-use super::action::Action;
-use super::condition::Condition;
-use super::lookup::Elements;
+use crate::nftables::conditions::Comparison;
+use crate::nftables::elements::Elements;
+use crate::nftables::statements::Action;
 use crate::walk::{self, Start};
 
 /// The tables of a family made ready for walking.
@@ -16,7 +16,7 @@ pub struct Code {
     /// The rules of all chains, chain after chain.
     pub(super) rules: Vec<Rule>,
     /// The conditions of all rules, rule after rule.
-    pub(super) conditions: Vec<Condition>,
+    pub(super) conditions: Vec<Comparison>,
     /// What all rules do, rule after rule.
     pub(super) actions: Vec<Action>,
     pub(super) sets: Vec<Elements>,
@@ -35,7 +35,7 @@ impl Code {
         self.start.rule + self.rules.len() as u32
     }
 
-    pub(super) fn conditions(&self, rule: u32) -> &[Condition] {
+    pub(super) fn conditions(&self, rule: u32) -> &[Comparison] {
         let rule = (rule - self.start.rule) as usize;
         let first = self.rules[rule].first_condition as usize;
         let end = self.rules.get(rule + 1).map_or(self.conditions.len(), |next| next.first_condition as usize);

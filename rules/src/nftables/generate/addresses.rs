@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::super::Key;
 use super::super::LONGEST_COMMENT;
-use super::super::ast::Key;
+use super::super::Verdict;
 use super::super::name::Name;
-use super::super::statement::Verdict;
 use super::plan::Plan;
 use super::{Generator, Unsupported};
 

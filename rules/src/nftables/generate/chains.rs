@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use super::super::ast::{Chain, Datatype, Dynamic, Rule, Set, SetKind};
 use super::super::name::{Name, NameBase};
 use super::super::ranges::AddressRange;
-use super::super::statement::{Addresses, Condition, Side, Statement, Verdict};
+use super::super::{Addresses, Condition, Side, Statement, Verdict};
+use super::super::{Chain, Datatype, Dynamic, Rule, Set, SetKind};
 use super::plan::Plan;
 use super::rule::rule;
 use super::{Generator, Unsupported};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::super::ast::{Element, Key};
-use super::super::statement::Verdict;
+use super::super::Verdict;
+use super::super::{Element, Key};
 use super::Unsupported;
 
 /// What services put into sets and maps.

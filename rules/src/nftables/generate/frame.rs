@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 
 use super::super::TABLE;
-use super::super::ast::{BaseChain, Chain, Datatype, Element, Key, Rule, Set, SetKind, Table};
-use super::super::statement::{Addresses, Condition, LookupKey, MarkChange, Side, Statement, Verdict};
+use super::super::{Addresses, Condition, LookupKey, MarkChange, Side, Statement, Verdict};
+use super::super::{BaseChain, Chain, Datatype, Element, Key, Rule, Set, SetKind, Table};
 use super::rule::{ADDRESS_AND_PORT, PORT, rule};
 use super::{Generator, Unsupported};
 use crate::cluster::Family;

@@ -1,6 +1,6 @@
 //! Conditions that hold for packets from pods, or for others.
 
-use super::super::statement::{Addresses, Condition, Side};
+use super::super::{Addresses, Condition, Side};
 use super::{Generator, Unsupported};
 use crate::selection::LocalTraffic;
 

@@ -14,7 +14,7 @@ mod rule;
 use self::elements::Elements;
 use self::plan::Plan;
 use super::ast::{Chain, Rule, Ruleset, Set};
-use super::statement::{MarkChange, Statement};
+use super::{MarkChange, Statement};
 use crate::cluster::{Cluster, Family, Node, ProxyConfig, ProxyMode};
 use crate::profile::{Profile, UnknownVersion};
 use crate::selection::{LocalTraffic, NodePortAddresses, ServicePortView, service_ports};

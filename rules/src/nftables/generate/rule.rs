@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::super::ast::Rule;
+use super::super::Rule;
 use super::super::name::Name;
-use super::super::statement::{Addresses, Condition, LookupKey, Side, Statement, Verdict};
+use super::super::{Addresses, Condition, LookupKey, Side, Statement, Verdict};
 use crate::cluster::Protocol;
 
 /// A rule without conditions.

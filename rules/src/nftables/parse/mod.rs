@@ -1,16 +1,16 @@
 //! The parser for the output of `nft list ruleset`, with or without `-j`.
 //!
 //! nft's own text has no grammar that is written down, and is what people paste: [`text`]. Its JSON has one
-//! (libnftables-json(5)): [`json`] is its shape; [`objects`] reads tables, sets and
-//! chains, [`values`] elements and [`rule`] rules.
+//! (libnftables-json(5)): [`json`] is its shape, [`objects`] reads tables, sets and chains, and [`expression`] makes text of
+//! what rules and elements have. [`rule`] reads rules of both.
 
+mod expression;
 mod json;
 mod objects;
 mod rule;
 #[cfg(test)]
 mod tests;
 mod text;
-mod values;
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ pub struct Parsed {
 impl From<Ruleset> for Parsed {
     fn from(rules: Ruleset) -> Self {
         let names = rules.tables.iter().map(|table| TableName {
-            family: super::print::family(table.family).to_owned(),
+            family: super::text::family(table.family).to_owned(),
             name: table.name.to_string(),
         });
         Self { names: names.collect(), rules, ..Self::default() }
@@ -95,7 +95,7 @@ impl fmt::Display for TableName {
 impl TableName {
     /// Whether a table was read from this one: one of `inet` becomes one of each family.
     pub fn is_of(&self, table: &Table) -> bool {
-        *self.name == *table.name && (self.family == "inet" || self.family == super::print::family(table.family))
+        *self.name == *table.name && (self.family == "inet" || self.family == super::text::family(table.family))
     }
 }
 
@@ -193,5 +193,5 @@ pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
 }
 
 fn family_of(word: &str) -> Option<Family> {
-    Family::ALL.into_iter().find(|family| super::print::family(*family) == word)
+    Family::ALL.into_iter().find(|family| super::text::family(*family) == word)
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::json::{self, Document, Object, OneOrMore, Value};
-use super::{DYNAMIC_SIZE, ErrorPlace, OtherTable, ParseError, Parsed, family_of, rule, values};
+use super::json::{self, Document, Object, OneOrMore};
+use super::{DYNAMIC_SIZE, ErrorPlace, OtherTable, ParseError, Parsed, expression, family_of, rule, text};
 use crate::cluster::Family;
 use crate::nftables::{BaseChain, Chain, Datatype, Dynamic, Set, SetKind, TABLE, Table};
 use crate::walk::Hook;
@@ -190,7 +190,7 @@ impl Reader {
         let position = position.copied();
         let Some(table) = self.own_table(&rule.family, &rule.table, &place) else { return };
         match position.and_then(|position| table.chains.get_mut(position)) {
-            Some(chain) => chain.rules.push(rule::rule(&rule.expr, rule.comment.as_deref())),
+            Some(chain) => chain.rules.push(rule::from_json(&rule.expr, rule.comment.as_deref())),
             None => self.refuse(place(), "there is no such chain"),
         }
     }
@@ -202,14 +202,13 @@ fn read_set(set: &json::Set<'_>, kind: SetKind) -> Result<Set, String> {
     let key = names
         .as_slice()
         .iter()
-        .map(|name| values::datatype(name).ok_or_else(|| format!("keys of type `{name}` are not known")));
+        .map(|name| Datatype::of(name).ok_or_else(|| format!("keys of type `{name}` are not known")));
     let key: Vec<Datatype> = key.collect::<Result<_, _>>()?;
-    let is_map = kind == SetKind::VerdictMap;
     if let Some(data) = set.map.filter(|data| typed(data) != Some("verdict")) {
         return Err(format!("a map to {} is not known, only to verdicts", data.get()));
     }
     let element = |raw: &&RawValue| {
-        let element = typed::<Value>(raw).and_then(|value| values::element(&value, &key, is_map));
+        let element = expression::element(raw.get()).and_then(|element| text::element(&element, &key, kind));
         element.ok_or_else(|| format!("element {} is not known", raw.get()))
     };
     Ok(Set {

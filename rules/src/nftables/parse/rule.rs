@@ -1,187 +1,153 @@
-//! Expressions of rules.
-
-use std::net::SocketAddr;
+//! Rules from the words of a line, or from the expressions of JSON.
 
 use serde_json::value::RawValue;
+use smallvec::smallvec;
 
 use super::super::ast::Rule;
-use super::super::name::Name;
-use super::super::numgen::Numgen;
-use super::super::statement::{Condition, LookupKey, MarkChange, Statement, Verdict};
-use super::json::{Expression, Made, Masquerade, Reject, Value};
-use super::values;
-use crate::walk::RejectResponse;
+use super::super::conditions::{self, Condition, Ports, Protocols};
+use super::super::statements::{self, Statement};
+use super::super::text::{Kind, Line, Word, Words};
+use super::expression;
+use crate::cluster::{Family, Protocol, ProtocolNumber};
 
-/// What an expression is.
+/// What a piece of a rule is.
 enum Part {
     Condition(Condition),
     Statement(Statement),
-    /// It counts packets, which changes nothing for them.
+    /// It counts packets or writes of them, which changes nothing for them.
     Nothing,
 }
 
-/// The rule of these expressions. What is not understood keeps its text: as a condition where it is a `match`
-/// before all statements, else as a statement.
-pub(super) fn rule(expressions: &[&RawValue], comment: Option<&str>) -> Rule {
+/// The rule of the words of a line. From the first unknown word on the text is kept, because the end of an unknown expression is
+/// unknown too.
+pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Rule {
+    let (words, comment) = match words {
+        [words @ .., word, comment] if word.is("comment") && comment.kind == Kind::Quoted => {
+            (words, Some(comment.text.into()))
+        }
+        _ => (words, None),
+    };
+    let mut rule = Rule { comment, ..Rule::default() };
+    let mut line = Line::of(words);
+    while let Some(first) = line.word() {
+        let found = part(&mut line);
+        add_implied(&mut rule, words, first, within, found.is_some());
+        let text = |end: usize| Statement::Other(source[first.start..words[end - 1].end].into());
+        match found {
+            Some(Part::Condition(condition)) if rule.statements.is_empty() => rule.conditions.push(condition),
+            // The statements before it are executed whether it holds or not.
+            Some(Part::Condition(_)) => rule.statements.push(text(line.taken())),
+            Some(Part::Statement(statement)) => rule.statements.push(statement),
+            Some(Part::Nothing) => {}
+            None => {
+                rule.statements.push(text(words.len()));
+                break;
+            }
+        }
+    }
+    rule
+}
+
+/// The rule of expressions of JSON, each read as nft's text for it. What is not understood keeps its JSON: as a condition where it is a
+/// `match` before all statements, else as a statement.
+pub(super) fn from_json(expressions: &[&RawValue], comment: Option<&str>) -> Rule {
     let mut rule = Rule { comment: comment.map(Into::into), ..Rule::default() };
     for raw in expressions {
-        let expression: Option<Expression> = serde_json::from_str(raw.get()).ok();
-        let is_match = matches!(expression, Some(Expression::Match { .. }));
-        match expression.as_ref().and_then(part) {
+        let text = expression::text(raw.get());
+        let words: Vec<Word<'_>> = text.iter().flat_map(|text| Words::of(text).all()).collect();
+        let mut line = Line::of(&words);
+        let found = part(&mut line).filter(|_| line.is_done());
+        if let (Some(first), Some(_)) = (words.first(), &found) {
+            add_implied(&mut rule, &words, *first, Within::OneFamily, true);
+        }
+        match found {
             Some(Part::Condition(condition)) if rule.statements.is_empty() => rule.conditions.push(condition),
             Some(Part::Statement(statement)) => rule.statements.push(statement),
             Some(Part::Nothing) => {}
-            None if is_match && rule.statements.is_empty() => rule.conditions.push(Condition::Other(raw.get().into())),
+            None if expression::is_match(raw.get()) && rule.statements.is_empty() => {
+                rule.conditions.push(Condition::Other(raw.get().into()));
+            }
             Some(Part::Condition(_)) | None => rule.statements.push(Statement::Other(raw.get().into())),
         }
     }
     rule
 }
 
-/// None where it is nothing that kube-proxy writes.
-fn part(expression: &Expression) -> Option<Part> {
-    let statement = match expression {
-        Expression::Match { op, left, right } => return condition(op, left, right).map(Part::Condition),
-        Expression::Counter(_) => return Some(Part::Nothing),
-        Expression::Verdict(verdict) => Statement::Verdict(values::verdict(verdict)),
-        Expression::Vmap { key, data: Value::Text(map) } => {
-            Statement::Lookup(values::lookup_key(key)?, values::set(map)?)
-        }
-        Expression::Vmap { key, data } => Statement::Balance(values::numgen(key, data)?.try_map(|value| chain(value))?),
-        Expression::Dnat { family: Some(family), .. } if !matches!(family.as_str(), "ip" | "ip6") => return None,
-        Expression::Dnat { addr, port: Some(port), .. } => {
-            Statement::Dnat(SocketAddr::new(values::address(addr)?, *port))
-        }
-        Expression::Dnat { addr, port: None, .. } => Statement::BalanceDnat(destinations(addr)?),
-        Expression::Masquerade(Some(masquerade)) if is_fully_random(masquerade) => {
-            Statement::Masquerade { random: true }
-        }
-        Expression::Masquerade(None) => Statement::Masquerade { random: false },
-        Expression::Masquerade(_) => return None,
-        Expression::Reject(reject) if is_port_unreachable(reject.as_ref()) => {
-            Statement::Reject(RejectResponse::PortUnreachable)
-        }
-        Expression::Reject(_) => return None,
-        Expression::Mangle { key, value } if is_mark(key) => Statement::Mark(mark_change(value)?),
-        Expression::Mangle { .. } => return None,
-        Expression::Set { op, elem, set } => match (op.as_str(), values::lookup_key(elem)?.as_slice()) {
-            ("update", [LookupKey::Address(side)]) => Statement::Remember(*side, values::set(set)?),
-            _ => return None,
-        },
-    };
-    Some(Part::Statement(statement))
-}
-
-/// The chain of `goto`.
-fn chain(value: &Value) -> Option<Name> {
-    let Value::Made(made) = value else { return None };
-    let Made::Verdict(verdict) = &**made else { return None };
-    match values::verdict(verdict) {
-        Verdict::Goto(chain) => Some(chain),
-        Verdict::Jump(_) | Verdict::Accept | Verdict::Drop | Verdict::Return => None,
-    }
-}
-
-fn destinations(address: &Value) -> Option<Numgen<SocketAddr>> {
-    let Value::Made(made) = address else { return None };
-    let Made::Map { key, data } = &**made else { return None };
-    values::numgen(key, data)?.try_map(|value| values::socket(value))
-}
-
-fn is_fully_random(masquerade: &Masquerade) -> bool {
-    let flags = masquerade.flags.as_ref().map(|flags| flags.as_slice()).unwrap_or_default();
-    matches!(flags, [flag] if flag == "fully-random")
-}
-
-/// The default response of `reject`.
-fn is_port_unreachable(reject: Option<&Reject>) -> bool {
-    let Some(reject) = reject else { return true };
-    let is = |given: &Option<String>, wanted: &[&str]| given.as_deref().is_none_or(|given| wanted.contains(&given));
-    is(&reject.kind, &["icmp", "icmpv6"]) && is(&reject.expr, &["port-unreachable"])
-}
-
-fn is_mark(value: &Value) -> bool {
-    matches!(value, Value::Made(made) if matches!(&**made, Made::Meta { key } if key == "mark"))
-}
-
-fn mark_change(value: &Value) -> Option<MarkChange> {
-    let Value::Made(made) = value else { return None };
-    match &**made {
-        Made::Or([mark, Value::Number(bit)]) if is_mark(mark) => Some(MarkChange::Set(*bit)),
-        Made::Xor([mark, Value::Number(bit)]) if is_mark(mark) => Some(MarkChange::Flip(*bit)),
-        _ => None,
-    }
-}
-
-fn condition(op: &str, left: &Value, right: &Value) -> Option<Condition> {
-    let negated = match op {
-        "==" | "in" => false,
-        "!=" => true,
-        _ => return None,
-    };
-    let Value::Made(made) = left else { return None };
-    let condition = match (&**made, right) {
-        (Made::Ct { key }, value) if !negated => match (key.as_str(), only_text(value)?) {
-            ("state", "new") => Condition::new_connection(),
-            ("status", "dnat") => Condition::Translated,
-            _ => return None,
-        },
-        (Made::Payload { protocol, field }, value) => match values::address_field(protocol, field) {
-            Some(side) => Condition::Address { side, negated, value: values::addresses(value)? },
-            None => destination_port(protocol, field, value).filter(|_| !negated)?,
-        },
-        (Made::Meta { key }, value) => interface_or_protocol(key, negated, value)?,
-        (Made::Fib { result, flags }, Value::Text(kind)) if !negated && result == "type" && kind == "local" => {
-            match flags.as_slice() {
-                [flag] => Condition::Local(values::side(flag)?),
-                _ => return None,
+/// What comes next; none where it is not modelled.
+fn part(line: &mut Line<'_, '_>) -> Option<Part> {
+    match line.peek() {
+        "counter" => {
+            line.skip(1)?;
+            match line.peek() {
+                "packets" => line.skip(4)?,
+                "name" => line.skip(2)?,
+                _ => {}
             }
+            Some(Part::Nothing)
         }
-        (Made::And([mark, Value::Number(bit)]), Value::Number(0)) if is_mark(mark) => {
-            Condition::mark_bit(negated, *bit)
+        "log" => {
+            line.skip(1)?;
+            while let "prefix" | "level" | "group" | "snaplen" | "queue-threshold" | "flags" = line.peek() {
+                line.skip(2)?;
+            }
+            Some(Part::Nothing)
         }
-        (Made::Concat(_), Value::Text(set)) if !negated => {
-            Condition::InSet(values::lookup_key(left)?, values::set(set)?)
+        _ => {
+            let statement = line.attempt(|line| statements::parse(line).map(Part::Statement));
+            statement.or_else(|| conditions::parse(line).map(Part::Condition))
         }
-        _ => return None,
+    }
+}
+
+/// The families of the table that rules are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Within {
+    /// One family's.
+    OneFamily,
+    /// Those of `inet`, which packets of both families meet.
+    BothFamilies,
+}
+
+/// Adds the conditions that a part of a rule implies and that the rule does not have yet.
+fn add_implied(rule: &mut Rule, words: &[Word<'_>], first: Word<'_>, within: Within, is_known: bool) {
+    // What `reject` asks for is put before all that the rule does (nft's `reject_payload_gen_dependency`).
+    let is_reject = first.is("reject");
+    if rule.statements.is_empty() || is_reject {
+        let implied = implied(words, first.text, within, is_known).into_iter().flatten();
+        let missing: Vec<_> = implied.filter(|one| !rule.conditions.iter().any(|known| asks(known, one))).collect();
+        let at = if is_reject { 0 } else { rule.conditions.len() };
+        rule.conditions.splice(at..at, missing);
+    }
+}
+
+/// The conditions that a part of a rule implies, by its first word: in tables of both families the family that has it; the protocol
+/// where nothing more is known of it, or where only that one can be reset.
+fn implied(words: &[Word<'_>], first: &str, within: Within, is_known: bool) -> [Option<Condition>; 2] {
+    let with = |kind: &str| words.windows(2).any(|pair| pair[0].is("with") && pair[1].is(kind));
+    let family = match first {
+        "ip" | "icmp" => Some(Family::Ipv4),
+        "ip6" | "icmpv6" => Some(Family::Ipv6),
+        "reject" if with("icmp") => Some(Family::Ipv4),
+        "reject" if with("icmpv6") => Some(Family::Ipv6),
+        _ => None,
     };
-    Some(condition)
+    let number = |number: u8| Condition::Protocols(Protocols { negated: false, numbers: smallvec![number] });
+    let protocol = match first {
+        "reject" if with("tcp") => Some(Condition::protocol(Protocol::Tcp)),
+        _ if is_known => None,
+        "icmp" => Some(number(1)),
+        "icmpv6" => Some(number(58)),
+        _ => ProtocolNumber::parse(first).and_then(ProtocolNumber::transport).map(Condition::protocol),
+    };
+    [family.filter(|_| within == Within::BothFamilies).map(Condition::Family), protocol]
 }
 
-/// The text of a value that is one, or a list or set of a single one.
-fn only_text(value: &Value) -> Option<&str> {
-    match value {
-        Value::Text(text) => Some(text),
-        Value::List(members) => single(members),
-        Value::Made(made) => match &**made {
-            Made::Set(members) => single(members),
-            _ => None,
-        },
-        Value::Number(_) | Value::Other(_) => None,
-    }
-}
-
-fn single(members: &[Value]) -> Option<&str> {
-    match members {
-        [Value::Text(text)] => Some(text),
-        _ => None,
-    }
-}
-
-fn destination_port(protocol: &str, field: &str, value: &Value) -> Option<Condition> {
-    let protocol = values::protocol(&Value::Text(protocol.to_owned()))?;
-    match value {
-        Value::Number(port) if field == "dport" => {
-            Some(Condition::destination_port(protocol, u16::try_from(*port).ok()?))
+/// Whether a condition implies another.
+fn asks(known: &Condition, wanted: &Condition) -> bool {
+    match known {
+        Condition::Ports(Ports { protocol: Some(known), .. }) if wanted.as_protocol().is_some() => {
+            Some(*known) == wanted.as_protocol()
         }
-        _ => None,
-    }
-}
-
-fn interface_or_protocol(key: &str, negated: bool, value: &Value) -> Option<Condition> {
-    match (key, value) {
-        ("l4proto", value) if !negated => values::protocol(value).map(Condition::protocol),
-        ("iif" | "iifname", Value::Text(name)) => Some(Condition::input(key == "iifname", negated, name.as_str())),
-        _ => None,
+        _ => known == wanted,
     }
 }

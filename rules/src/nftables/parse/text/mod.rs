@@ -2,20 +2,19 @@
 //!
 //! nft's text has no grammar that is written down; this is what nft 1.0.2 to 1.1 show of what kube-proxy writes, and the
 //! commands before it with which `nft -f` empties what is there.
-//! [`words`] takes the text apart, [`set`] reads sets and maps, [`rule`] rules; tables and chains are read here.
+//! [`set`] reads sets and maps; tables and chains are read here.
 
 mod guard;
-mod rule;
 mod set;
 #[cfg(test)]
 mod tests;
-mod words;
 
-use self::rule::Within;
-use self::words::{Kind, Word, Words};
+pub(super) use self::set::element;
 use super::super::TABLE;
 use super::super::ast::{BaseChain, Chain, Rule, SetKind, Table};
-use super::super::statement::Condition;
+use super::super::conditions::Condition;
+use super::super::text::{Kind, Word, Words};
+use super::rule::{self, Within};
 use super::{Lines, OtherTable, ParseError, Parsed, TableName, family_of};
 use crate::cluster::Family;
 use crate::walk::Hook;
@@ -193,7 +192,7 @@ impl<'a> Reader<'a> {
                     words.clear();
                     words.push(first);
                     self.rest_of_line(&mut words)?;
-                    chain.rules.push(rule::rule(self.words.source(), &words, within));
+                    chain.rules.push(rule::from_words(self.words.source(), &words, within));
                     lines.push(first.line);
                 }
             }

@@ -1,10 +1,11 @@
 //! Sets and maps, and what they hold.
 
-use super::super::super::ast::{Datatype, Dynamic, Element, Key, Set, SetKind};
-use super::super::{DYNAMIC_SIZE, values};
-use super::rule::{protocol, range, verdict};
-use super::words::{Kind, Word};
-use super::{Fault, Reader};
+use super::super::super::ast::{Dynamic, Element, Set, SetKind};
+use super::super::super::key::{Datatype, Key};
+use super::super::super::text::{Kind, Word, Words};
+use super::super::super::verdict::Verdict;
+use super::super::{DYNAMIC_SIZE, Parsed};
+use super::{Fault, Reader, Scope};
 use crate::cluster::Family;
 
 impl<'a> Reader<'a> {
@@ -20,7 +21,7 @@ impl<'a> Reader<'a> {
                 "type" | "typeof" if !set.key.is_empty() => {
                     return Err((word.start, format!("the {} has a second `{}`", kind.as_str(), word.text)));
                 }
-                "type" => set.key = self.types(|word| values::datatype(word.text))?,
+                "type" => set.key = self.types(|word| Datatype::of(word.text))?,
                 "typeof" => set.key = self.types_of(family)?,
                 "comment" => set.comment = Some(self.quoted()?),
                 "size" => size = Some(self.read("number", |text| text.parse().ok())?),
@@ -103,7 +104,7 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             lines.push(self.words.peek().map_or(0, |word| word.line));
-            let element = self.element(set)?;
+            let element = self.element(&set.key, set.kind)?;
             set.elements.push(element);
             self.words.skip_newlines();
             if !self.words.take(",") {
@@ -113,15 +114,15 @@ impl<'a> Reader<'a> {
     }
 
     /// `10.96.0.1 . tcp . 80 comment "default/web:http" : drop`.
-    fn element(&mut self, set: &Set) -> Result<Element, Fault> {
-        let mut key = Vec::with_capacity(set.key.len());
-        for (index, datatype) in set.key.iter().enumerate() {
+    fn element(&mut self, types: &[Datatype], kind: SetKind) -> Result<Element, Fault> {
+        let mut key = Vec::with_capacity(types.len());
+        for (index, datatype) in types.iter().enumerate() {
             if index > 0 {
                 self.expect(".")?;
             }
             let word = self.name()?;
             let part =
-                key_part(*datatype, word.text).filter(|part| set.key.len() == 1 || !matches!(part, Key::Addresses(_)));
+                Key::parse(*datatype, word.text).filter(|part| types.len() == 1 || !matches!(part, Key::Addresses(_)));
             key.push(
                 part.ok_or_else(|| (word.start, format!("`{}` is not a valid {}", word.text, datatype.as_str())))?,
             );
@@ -141,14 +142,14 @@ impl<'a> Reader<'a> {
                         "jump" | "goto" => self.name()?.text,
                         _ => "",
                     };
-                    let read = verdict(first.text, || chain);
+                    let read = Verdict::parse(first.text, || chain);
                     verdict_of =
                         Some(read.ok_or_else(|| (first.start, format!("`{}` is not a valid verdict", first.text)))?);
                 }
                 other => return Err((word.start, format!("`{other}` is not known in an element"))),
             }
         }
-        if verdict_of.is_some() != (set.kind == SetKind::VerdictMap) {
+        if verdict_of.is_some() != (kind == SetKind::VerdictMap) {
             let start = self.words.peek().map_or(0, |word| word.start);
             return Err((start, "elements of maps have a verdict, elements of sets have none".to_owned()));
         }
@@ -156,15 +157,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn key_part(datatype: Datatype, text: &str) -> Option<Key> {
-    match datatype {
-        Datatype::Address(family) => {
-            let range = range(text).filter(|range| Family::of(range.first) == family)?;
-            Some(if range.first == range.last { Key::Address(range.first) } else { Key::Addresses(range) })
-        }
-        Datatype::Protocol => protocol(text).map(Key::Protocol),
-        Datatype::Port => text.parse().ok().map(Key::Port),
-    }
+/// The element of a text that has nothing else.
+pub(in super::super) fn element(text: &str, key: &[Datatype], kind: SetKind) -> Option<Element> {
+    let mut reader = Reader { words: Words::of(text), scope: Scope::KubeProxy, parsed: Parsed::default() };
+    let element = reader.element(key, kind).ok()?;
+    reader.words.peek().is_none().then_some(element)
 }
 
 /// Seconds of `1d2h3m4s`; parts of a second (`500ms`) do not count.

@@ -1,0 +1,94 @@
+//! `ct state new`, `ct status dnat`: the packet's connection.
+
+use super::{Condition, explain_not, one_of};
+use crate::nftables::text::{Line, join, not, one_or_braces};
+use crate::walk::{State, Tracked, Tracking};
+
+/// `ct state established,related`: the connection tracking state of the packet is one of these.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct States {
+    /// True for `!=`.
+    pub negated: bool,
+    /// The states, at least one.
+    pub states: Vec<ConnectionState>,
+}
+
+/// A connection tracking state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConnectionState {
+    /// It opens a connection.
+    New,
+    /// Packets of its connection went both ways.
+    Established,
+    /// It belongs to what another connection announced, or is an error about one.
+    Related,
+    /// It belongs to no connection, and opens none.
+    Invalid,
+    /// The table does not look at it.
+    Untracked,
+}
+
+impl ConnectionState {
+    /// All there are.
+    pub const ALL: [Self; 5] = [Self::New, Self::Established, Self::Related, Self::Invalid, Self::Untracked];
+
+    /// nft's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Established => "established",
+            Self::Related => "related",
+            Self::Invalid => "invalid",
+            Self::Untracked => "untracked",
+        }
+    }
+
+    /// The bit that `nft_ct` has for a packet, by its name.
+    fn of(tracking: &Tracking) -> Self {
+        match tracking {
+            Tracking::Invalid => Self::Invalid,
+            Tracking::Untracked => Self::Untracked,
+            Tracking::Tracked(Tracked { state: State::New, .. }) => Self::New,
+            Tracking::Tracked(Tracked { state: State::Established, .. }) => Self::Established,
+            Tracking::Tracked(Tracked { state: State::Related, .. }) => Self::Related,
+        }
+    }
+}
+
+/// Behind `ct`.
+pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
+    match line.next() {
+        "state" => {
+            let negated = line.negation();
+            let is_set = line.peek() == "{";
+            let states =
+                line.several(|word| ConnectionState::ALL.into_iter().find(|state| word.text == state.as_str()))?;
+            // `!= new,established` compares all bits at once, of which a packet has one only.
+            let is_plain = !negated || is_set || states.len() == 1;
+            is_plain.then_some(Condition::State(States { negated, states }))
+        }
+        "status" => (line.next() == "dnat" && line.peek() != ",").then_some(Condition::Translated),
+        _ => None,
+    }
+}
+
+impl States {
+    pub(super) fn print(&self, out: &mut String) {
+        out.extend(["ct state ", not(self.negated)]);
+        let word = |out: &mut String, state: &ConnectionState| out.push_str(state.as_str());
+        // Behind `!=` several without braces would be compared with all bits at once.
+        if self.negated { one_or_braces(out, &self.states, word) } else { join(out, ",", &self.states, word) }
+    }
+
+    pub(super) fn explain(&self) -> String {
+        if !self.negated && self.states == [ConnectionState::New] {
+            return "of a new connection".to_owned();
+        }
+        let states = one_of(&self.states, |state| state.as_str().to_owned());
+        format!("{}in the connection state {states}", explain_not(self.negated))
+    }
+
+    pub(super) fn holds(&self, tracking: &Tracking) -> bool {
+        self.states.contains(&ConnectionState::of(tracking)) ^ self.negated
+    }
+}

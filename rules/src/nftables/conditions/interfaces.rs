@@ -1,0 +1,72 @@
+//! `iif "cni0"`, `oifname { "eth0", "cali*" }`: an interface.
+
+use super::{Comparison, Condition, explain_not, one_of};
+use crate::nftables::text::{Kind, Line, not, one_or_braces};
+use crate::walk::{Edges, Interface, Packet};
+
+/// The interface that the packet came in by or leaves by is one of these.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interfaces {
+    /// Whether it is the one that the packet leaves by.
+    pub output: bool,
+    /// True for `iifname` and `oifname`, where a name that ends in `*` is a prefix. Otherwise the interface must exist when the
+    /// rule is loaded.
+    pub by_name: bool,
+    /// True for `!=`.
+    pub negated: bool,
+    /// The names, at least one.
+    pub names: Vec<Box<str>>,
+}
+
+/// Behind `iif`, `iifname`, `oif` or `oifname`.
+pub(super) fn parse(word: &str, line: &mut Line<'_, '_>) -> Option<Condition> {
+    let negated = line.negation();
+    let names = line.several(|word| (word.kind != Kind::Sign).then(|| word.text.into()))?;
+    let (output, by_name) = (word.starts_with('o'), word.ends_with("name"));
+    Some(Condition::Interfaces(Interfaces { output, by_name, negated, names }))
+}
+
+impl Interfaces {
+    pub(super) fn print(&self, out: &mut String) {
+        let (word, name) = (if self.output { "oif" } else { "iif" }, if self.by_name { "name " } else { " " });
+        out.extend([word, name, not(self.negated)]);
+        one_or_braces(out, &self.names, |out, name| out.extend(["\"", &**name, "\""]));
+    }
+
+    pub(super) fn explain(&self) -> String {
+        let way = if self.output { "out" } else { "in" };
+        format!("{}{way} by {}", explain_not(self.negated), one_of(&self.names, ToString::to_string))
+    }
+
+    pub(super) fn compile(&self) -> Comparison {
+        let packed = |name: &str| {
+            let start = name.strip_suffix('*').filter(|_| self.by_name);
+            let shift = start.map_or(0, |start| 128 - 8 * start.len().min(16) as u8);
+            (shift, Interface::number_of_text(start.unwrap_or(name)))
+        };
+        let names = self.names.iter().map(|name| packed(name)).collect();
+        Comparison::Interface(InterfaceNames { output: self.output, negated: self.negated, names })
+    }
+}
+
+/// The name of an interface is one of these where the lowest bits of both, so many, are left out.
+#[derive(Debug, Clone)]
+pub(in crate::nftables) struct InterfaceNames {
+    output: bool,
+    negated: bool,
+    names: Box<[(u8, u128)]>,
+}
+
+impl InterfaceNames {
+    pub(super) fn holds(&self, packet: &Packet) -> bool {
+        let number = Interface::number(if self.output { packet.output } else { packet.input });
+        // A shift by all bits is for `*`, which any name fits.
+        let fits = |(shift, name): &(u8, u128)| (number ^ name).checked_shr((*shift).into()).unwrap_or(0) == 0;
+        self.names.iter().any(fits) ^ self.negated
+    }
+
+    pub(super) fn edges(&self, edges: &mut Edges) {
+        let values = if self.output { &mut edges.outputs } else { &mut edges.inputs };
+        values.extend(self.names.iter().map(|(_, name)| *name));
+    }
+}

@@ -1,0 +1,31 @@
+//! `fib saddr type local`: one of the addresses is this machine's own.
+
+use super::Condition;
+use crate::nftables::key::Side;
+use crate::nftables::text::Line;
+use crate::walk::{Edges, Environment, Packet};
+
+/// Behind `fib`.
+pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
+    let side = Side::parse(line.next())?;
+    (line.next() == "type" && line.next() == "local").then_some(Condition::Local(side))
+}
+
+pub(super) fn print(side: Side, out: &mut String) {
+    out.extend(["fib ", side.as_str(), " type local"]);
+}
+
+pub(super) fn explain(side: Side) -> String {
+    format!("{} an address of this machine", side.explain())
+}
+
+pub(super) fn holds(side: Side, packet: &Packet, environment: &Environment) -> bool {
+    environment.addresses.is_local(side.of(packet))
+}
+
+pub(super) fn edges(side: Side, edges: &mut Edges) {
+    match side {
+        Side::Source => edges.local_source = true,
+        Side::Destination => edges.local_destination = true,
+    }
+}

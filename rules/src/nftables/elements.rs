@@ -1,0 +1,93 @@
+//! Sets and maps as tables of numbers.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::key::{BLIND, Key, LookupKey, Packed, Side};
+use super::verdict::Verdict;
+use crate::walk::{Edges, Effect, Environment, Packet, RecentLists, Trace, Walker, bits};
+
+/// A set or map: its keys, those of a map with what they lead to.
+#[derive(Debug, Clone)]
+pub(super) struct Elements {
+    /// The list that has what rules put into the set.
+    list: Arc<str>,
+    /// For how many seconds that stays; for ever where there is none.
+    timeout: Option<u32>,
+    keys: FxHashMap<Packed, Option<Verdict<u32>>>,
+    /// Keys that are all addresses between two.
+    ranges: Vec<(RangeInclusive<u128>, Option<Verdict<u32>>)>,
+}
+
+impl Elements {
+    /// A set without elements.
+    pub(super) fn empty(list: Arc<str>, timeout: Option<u32>) -> Self {
+        Self { list, timeout, keys: FxHashMap::default(), ranges: Vec::new() }
+    }
+
+    /// Adds an element.
+    pub(super) fn insert(&mut self, key: &[Key], verdict: Option<Verdict<u32>>) {
+        match *key {
+            [Key::Addresses(range)] => self.ranges.push((bits(range.first)..=bits(range.last), verdict)),
+            _ => drop(self.keys.insert(Packed::of(key), verdict)),
+        }
+    }
+
+    /// The verdicts that keys have.
+    pub(super) fn verdicts(&self) -> impl Iterator<Item = Verdict<u32>> {
+        self.keys.values().copied().chain(self.ranges.iter().map(|(_, verdict)| *verdict)).flatten()
+    }
+
+    /// The first and last address of every key, in a set of addresses.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = (u128, u128)> {
+        let single = self.keys.keys().filter_map(Packed::first).map(|address| (address, address));
+        single.chain(self.ranges.iter().map(|(range, _)| (*range.start(), *range.end())))
+    }
+
+    /// What there is for a packet's key, if it is there. An error where the key is unknown.
+    pub(super) fn find(&self, key: &[LookupKey], packet: &Packet) -> Result<Option<Option<Verdict<u32>>>, Arc<str>> {
+        if LookupKey::is_blind(key, packet) {
+            return Err(BLIND.into());
+        }
+        let in_range = || match key {
+            [LookupKey::Address(side)] if !self.ranges.is_empty() => {
+                let address = bits(side.of(packet));
+                self.ranges.iter().find(|(range, _)| range.contains(&address)).map(|(_, verdict)| *verdict)
+            }
+            _ => None,
+        };
+        Ok(self.keys.get(&Packed::made(key, packet)).copied().or_else(in_range))
+    }
+
+    /// Whether rules put a packet's key into it, and it is still there (`nft_set_elem_expired`). Only addresses are put
+    /// into sets.
+    pub(super) fn remembers<T: Trace>(&self, key: &[LookupKey], walker: &Walker<T>, at: &Environment) -> bool {
+        let [LookupKey::Address(side)] = key else { return false };
+        let address = side.of(&walker.packet);
+        let by_this_packet = |effect: &Effect| match effect {
+            Effect::Note { list, address: noted } => *list == self.list && *noted == address,
+            Effect::Forget { .. } => false,
+        };
+        walker.effects.iter().any(by_this_packet) || self.is_noted(address, &at.recent)
+    }
+
+    fn is_noted(&self, address: IpAddr, lists: &RecentLists) -> bool {
+        let lives = |age: &u32| self.timeout.is_none_or(|timeout| *age < timeout);
+        lists.entry(&self.list, address).is_some_and(|entry| entry.ages.iter().any(lives))
+    }
+
+    /// Notes the values at which a lookup with this key changes: what rules put into it is history; what else is in it are edges
+    /// where it is asked for addresses.
+    pub(super) fn edges(&self, key: &[LookupKey], edges: &mut Edges) {
+        match key {
+            [LookupKey::Address(side)] if self.timeout.is_none() => {
+                let values = edges.addresses(*side == Side::Source);
+                self.addresses().for_each(|(first, last)| Edges::between(values, first, last));
+            }
+            _ => edges.history = true,
+        }
+    }
+}

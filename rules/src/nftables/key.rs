@@ -1,0 +1,258 @@
+//! Keys of sets and maps: their types, those of elements, and those that packets make.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+
+use smallvec::SmallVec;
+
+use super::ranges::AddressRange;
+use super::text::{Line, family, join};
+use crate::cluster::{Family, Protocol, ProtocolNumber};
+use crate::walk::{Packet, bits};
+
+/// The type of one part of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Datatype {
+    /// `ipv4_addr` or `ipv6_addr`.
+    Address(Family),
+    /// `inet_proto`.
+    Protocol,
+    /// `inet_service`.
+    Port,
+}
+
+impl Datatype {
+    /// nft's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Address(Family::Ipv4) => "ipv4_addr",
+            Self::Address(Family::Ipv6) => "ipv6_addr",
+            Self::Protocol => "inet_proto",
+            Self::Port => "inet_service",
+        }
+    }
+
+    /// The type that nft calls so; none where it is not one of kube-proxy's.
+    pub(super) fn of(name: &str) -> Option<Self> {
+        let all = [Self::Address(Family::Ipv4), Self::Address(Family::Ipv6), Self::Protocol, Self::Port];
+        all.into_iter().find(|datatype| datatype.as_str() == name)
+    }
+}
+
+/// One part of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// An address.
+    Address(IpAddr),
+    /// Addresses from one to another, in a set of intervals.
+    Addresses(AddressRange),
+    /// A protocol.
+    Protocol(Protocol),
+    /// A port.
+    Port(u16),
+}
+
+impl Key {
+    /// The part of a type that a word is.
+    pub(super) fn parse(datatype: Datatype, word: &str) -> Option<Self> {
+        match datatype {
+            Datatype::Address(family) => {
+                let range = AddressRange::parse(word).filter(|range| Family::of(range.first) == family)?;
+                Some(if range.first == range.last { Self::Address(range.first) } else { Self::Addresses(range) })
+            }
+            Datatype::Protocol => ProtocolNumber::parse(word)?.transport().map(Self::Protocol),
+            Datatype::Port => word.parse().ok().map(Self::Port),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Addresses(range) => range.fmt(f),
+            Self::Protocol(protocol) => protocol.fmt(f),
+            Self::Port(port) => port.fmt(f),
+        }
+    }
+}
+
+/// One of a packet's two addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// `saddr`.
+    Source,
+    /// `daddr`.
+    Destination,
+}
+
+impl Side {
+    /// nft's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Source => "saddr",
+            Self::Destination => "daddr",
+        }
+    }
+
+    /// The side of nft's word.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        [Self::Source, Self::Destination].into_iter().find(|side| side.as_str() == word)
+    }
+
+    /// `from` or `to`.
+    pub(super) fn explain(self) -> &'static str {
+        match self {
+            Self::Source => "from",
+            Self::Destination => "to",
+        }
+    }
+
+    /// That address of a packet.
+    pub(crate) fn of(self, packet: &Packet) -> IpAddr {
+        match self {
+            Self::Source => packet.source,
+            Self::Destination => packet.destination,
+        }
+    }
+}
+
+/// One part of the key that a packet makes for a set or map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LookupKey {
+    /// One of the addresses.
+    Address(Side),
+    /// `meta l4proto`.
+    Protocol,
+    /// `th dport`.
+    DestinationPort,
+}
+
+impl LookupKey {
+    /// `ip daddr . meta l4proto . th dport`: all parts.
+    pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Vec<Self>> {
+        let mut parts = Vec::new();
+        loop {
+            parts.push(match (line.next(), line.next()) {
+                ("ip" | "ip6", field) => Self::Address(Side::parse(field)?),
+                ("meta", "l4proto") => Self::Protocol,
+                ("th", "dport") => Self::DestinationPort,
+                _ => return None,
+            });
+            if !line.take(".") {
+                return Some(parts);
+            }
+        }
+    }
+
+    /// Writes all parts, in a table of this family.
+    pub(super) fn print(parts: &[Self], out: &mut String, ip: Family) {
+        join(out, " . ", parts, |out, part| match part {
+            Self::Address(side) => out.extend([family(ip), " ", side.as_str()]),
+            Self::Protocol => out.push_str("meta l4proto"),
+            Self::DestinationPort => out.push_str("th dport"),
+        });
+    }
+
+    /// The parts in words: `destination, protocol and port`.
+    pub fn explain(parts: &[Self]) -> String {
+        let word = |part: &Self| match part {
+            Self::Address(Side::Source) => "source",
+            Self::Address(Side::Destination) => "destination",
+            Self::Protocol => "protocol",
+            Self::DestinationPort => "port",
+        };
+        let words: Vec<&str> = parts.iter().map(word).collect();
+        match words.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => String::new(),
+        }
+    }
+
+    /// The type of this part, in a table of this family.
+    pub(super) fn datatype(self, family: Family) -> Datatype {
+        match self {
+            Self::Address(_) => Datatype::Address(family),
+            Self::Protocol => Datatype::Protocol,
+            Self::DestinationPort => Datatype::Port,
+        }
+    }
+
+    /// Whether a packet's key is not known: where a port would be, its header has something else.
+    pub(super) fn is_blind(parts: &[Self], packet: &Packet) -> bool {
+        let asks_port = parts.contains(&Self::DestinationPort) && !parts.contains(&Self::Protocol);
+        asks_port && packet.transport.ports().is_none()
+    }
+}
+
+/// The reason why the key of a packet is unknown.
+pub(super) const BLIND: &str = "`th dport` of a packet that has no ports is not modelled";
+
+/// The parts of a key, side by side in as few words as they have room in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Packed {
+    words: SmallVec<[u128; 2]>,
+    /// Bits in use of the last word.
+    used: u32,
+}
+
+impl Hash for Packed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.words.iter().for_each(|word| state.write_u128(*word));
+    }
+}
+
+const PROTOCOL: u32 = 8;
+const PORT: u32 = 16;
+
+impl Packed {
+    fn push(&mut self, value: u128, width: u32) {
+        match self.words.last_mut() {
+            Some(word) if self.used + width <= u128::BITS => {
+                *word = *word << width | value;
+                self.used += width;
+            }
+            _ => {
+                self.words.push(value);
+                self.used = width;
+            }
+        }
+    }
+
+    /// The key of an element.
+    pub(super) fn of(key: &[Key]) -> Self {
+        let mut packed = Self::default();
+        for part in key {
+            match *part {
+                Key::Address(address) => packed.push(bits(address), u32::from(Family::of(address).bits())),
+                // A range is the only part of its key, and is kept separately.
+                Key::Addresses(_) => {}
+                Key::Protocol(protocol) => packed.push(protocol.number().into(), PROTOCOL),
+                Key::Port(port) => packed.push(port.into(), PORT),
+            }
+        }
+        packed
+    }
+
+    /// The key that a packet makes. The ports of packets that have none are zero, and their protocol is in no key.
+    pub(super) fn made(parts: &[LookupKey], packet: &Packet) -> Self {
+        let mut packed = Self::default();
+        for part in parts {
+            match part {
+                LookupKey::Address(side) => packed.push(bits(side.of(packet)), u32::from(packet.family().bits())),
+                LookupKey::Protocol => packed.push(packet.transport.protocol().into(), PROTOCOL),
+                LookupKey::DestinationPort => {
+                    packed.push(packet.transport.ports().map_or(0, |(_, port)| port.into()), PORT);
+                }
+            }
+        }
+        packed
+    }
+
+    /// The first word: the address, of a key that is one.
+    pub(super) fn first(&self) -> Option<u128> {
+        self.words.first().copied()
+    }
+}

@@ -1,0 +1,210 @@
+//! What rules do. Statements of several forms have a file, with how they are read, printed and compiled.
+//!
+//! A [`Statement`] is the value in a rule; an [`Action`] is its compiled form.
+
+mod mark;
+mod nat;
+mod reject;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+pub use self::mark::MarkChange;
+use super::key::{LookupKey, Side};
+use super::name::Name;
+use super::numgen::{Draws, Numgen};
+use super::positions::Positions;
+use super::text::{Line, family};
+use super::verdict::Verdict;
+use crate::cluster::Family;
+use crate::walk::{Destination, Hook, RejectResponse, Source, SourceAddress};
+
+/// What a rule does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Statement {
+    /// Ends the rule with a verdict.
+    Verdict(Verdict),
+    /// `reject`: the sender gets an error, ICMP port unreachable by default.
+    Reject(RejectResponse),
+    /// `ip daddr . meta l4proto . th dport vmap @map`: the verdict that a map has for the packet, if it has one.
+    Lookup(Vec<LookupKey>, Name),
+    /// `numgen random mod 2 vmap { 0 : goto a, 1 : goto b }`: one of several chains.
+    Balance(Numgen<Name>),
+    /// `dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80 }`: one of several destinations.
+    BalanceDnat(Numgen<SocketAddr>),
+    /// `dnat to 10.0.0.1:80`.
+    Dnat(SocketAddr),
+    /// `dnat to 10.0.0.1`: the port stays.
+    DnatAddress(IpAddr),
+    /// `snat to 10.0.0.1`, or `snat to 10.0.0.1:80`.
+    Snat(IpAddr, Option<u16>),
+    /// `masquerade`.
+    Masquerade {
+        /// Whether the port is chosen by chance: `fully-random`.
+        random: bool,
+    },
+    /// `meta mark set meta mark | 0x00004000`.
+    Mark(MarkChange),
+    /// `update @set { ip saddr }`: one of the packet's addresses is put into a set, for the set's time from now on.
+    Remember(Side, Name),
+    /// A statement that is not modelled, or a condition behind a statement: as text. In nft's own text, all
+    /// that follows it in the rule too, conditions among it.
+    Other(Box<str>),
+}
+
+/// A statement of a compiled rule.
+#[derive(Debug, Clone)]
+pub(super) enum Action {
+    Verdict(Verdict<u32>),
+    Reject(RejectResponse),
+    /// The verdict that a map, by its position, has for the packet's key; where it has none, the rule ends.
+    Lookup {
+        key: Box<[LookupKey]>,
+        map: u32,
+    },
+    /// One of these verdicts.
+    Balance(Box<Draws<Verdict<u32>>>),
+    /// One of these destinations.
+    Dnat(Box<Draws<Destination>>),
+    Snat(Source),
+    /// The bits of the mask are cleared in the mark, then those of the value flipped.
+    Mark {
+        mask: u32,
+        value: u32,
+    },
+    /// One of the packet's addresses is noted in a list.
+    Remember(Side, Arc<str>),
+    /// Not modelled, for this reason.
+    Unknown(Arc<str>),
+}
+
+/// The statement that comes next; none where it is not modelled.
+pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Statement> {
+    if let Some(found) = line.attempt(parse_lookup) {
+        return Some(found);
+    }
+    match line.next() {
+        "numgen" => {
+            Numgen::parse("vmap", line, |line| line.take("goto").then(|| line.next().into())).map(Statement::Balance)
+        }
+        "dnat" => nat::parse_dnat(line),
+        "snat" => nat::parse_snat(line),
+        "masquerade" => nat::parse_masquerade(line),
+        "reject" => reject::parse(line),
+        "update" => parse_update(line),
+        "meta" => (line.take("mark") && line.take("set")).then(|| mark::parse(line))?,
+        "mark" => line.take("set").then(|| mark::parse(line))?,
+        word => Verdict::parse(word, || line.next()).map(Statement::Verdict),
+    }
+}
+
+/// `ip daddr . meta l4proto . th dport vmap @map`.
+fn parse_lookup(line: &mut Line<'_, '_>) -> Option<Statement> {
+    let key = LookupKey::parse(line)?;
+    line.take("vmap").then_some(())?;
+    Some(Statement::Lookup(key, Name::of_reference(line.next())?))
+}
+
+/// Behind `update`: `@set { ip saddr }`.
+fn parse_update(line: &mut Line<'_, '_>) -> Option<Statement> {
+    let set = Name::of_reference(line.next())?;
+    let words = [line.next(), line.next(), line.next(), line.next()];
+    let ["{", "ip" | "ip6", side, "}"] = words else { return None };
+    Some(Statement::Remember(Side::parse(side)?, set))
+}
+
+impl Statement {
+    /// The chains that it names.
+    pub(crate) fn chains(&self) -> &[Name] {
+        match self {
+            Self::Verdict(verdict) => verdict.chain().map(std::slice::from_ref).unwrap_or_default(),
+            Self::Balance(chains) => chains,
+            _ => &[],
+        }
+    }
+
+    /// The set or map that it uses, with the key.
+    pub(super) fn set(&self) -> Option<(&Name, Vec<LookupKey>)> {
+        match self {
+            Self::Lookup(key, map) => Some((map, key.clone())),
+            Self::Remember(side, set) => Some((set, vec![LookupKey::Address(*side)])),
+            _ => None,
+        }
+    }
+
+    /// The only hooks at which it is allowed, where it is not allowed at all of them, and whether it needs a chain of type `nat`
+    /// (`nft_nat_validate`, `nft_masq_validate`, `nft_reject_validate`).
+    pub(super) fn restriction(&self) -> Option<(&'static str, &'static [Hook], bool)> {
+        Some(match self {
+            Self::Dnat(_) | Self::DnatAddress(_) | Self::BalanceDnat(_) => {
+                ("dnat", &[Hook::Prerouting, Hook::Output], true)
+            }
+            Self::Masquerade { .. } => ("masquerade", &[Hook::Postrouting], true),
+            Self::Snat(..) => ("snat", &[Hook::Input, Hook::Postrouting], true),
+            Self::Reject(_) => ("reject", &[Hook::Prerouting, Hook::Input, Hook::Forward, Hook::Output], false),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn print(&self, out: &mut String, ip: Family) {
+        match self {
+            Self::Verdict(verdict) => verdict.print(out),
+            Self::Reject(response) => reject::print(*response, out, ip),
+            Self::Lookup(key, map) => {
+                LookupKey::print(key, out, ip);
+                out.extend([" vmap @", &**map]);
+            }
+            Self::Balance(chains) => chains.print("vmap", out, |chain| format!("goto {chain}")),
+            Self::BalanceDnat(destinations) => nat::print_balance(destinations, out, ip),
+            Self::Dnat(to) => out.extend(["dnat to ", &to.to_string()]),
+            Self::DnatAddress(to) => out.extend(["dnat to ", &to.to_string()]),
+            Self::Snat(address, port) => nat::print_snat(*address, *port, out),
+            Self::Masquerade { random } => out.push_str(if *random { "masquerade fully-random" } else { "masquerade" }),
+            Self::Mark(change) => change.print(out),
+            Self::Remember(side, set) => out.extend(["update @", &**set, " { ", family(ip), " ", side.as_str(), " }"]),
+            Self::Other(text) => out.push_str(text),
+        }
+    }
+
+    pub(super) fn compile(&self, at: &Positions<'_>) -> Action {
+        match self {
+            Self::Verdict(verdict) => Action::Verdict(at.verdict(verdict)),
+            Self::Reject(response) => Action::Reject(*response),
+            Self::Lookup(key, map) => match at.sets.get(&**map) {
+                Some(position) => Action::Lookup { key: key.as_slice().into(), map: *position },
+                None => Action::Unknown(format!("map {map} is not in these rules").into()),
+            },
+            Self::Balance(chains) => {
+                Action::Balance(Box::new(Draws::of(chains, |chain| Verdict::Goto(at.chain(chain)))))
+            }
+            Self::BalanceDnat(destinations) => nat::compile_balance(destinations),
+            Self::Dnat(to) => nat::compile_dnat(to.ip(), Some(to.port())),
+            Self::DnatAddress(to) => nat::compile_dnat(*to, None),
+            Self::Snat(address, port) => nat::compile_snat(SourceAddress::Fixed(*address), *port, false),
+            Self::Masquerade { random } => nat::compile_snat(SourceAddress::Masquerade, None, *random),
+            Self::Mark(change) => change.compile(),
+            Self::Remember(side, set) => Action::Remember(*side, at.list(set)),
+            Self::Other(text) => Action::Unknown(format!("statement `{text}` is not modelled").into()),
+        }
+    }
+}
+
+impl Action {
+    /// For how many of all draws its map has a value, where it lacks some: the rule does not match for the others.
+    pub(super) fn matching(&self, counted: bool) -> Option<(u32, u64)> {
+        match self {
+            Self::Balance(verdicts) => verdicts.lacking(counted),
+            Self::Dnat(destinations) => destinations.lacking(counted),
+            _ => None,
+        }
+    }
+
+    /// Among how many things chance chooses.
+    pub(super) fn choices(&self) -> u64 {
+        match self {
+            Self::Balance(verdicts) => verdicts.len().max(1) as u64,
+            Self::Dnat(destinations) => destinations.len().max(1) as u64,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! nft's text: its words, how they are taken one by one, and pieces that several expressions print.
+
+mod line;
+mod print;
+mod words;
+
+pub(super) use self::line::{Line, number};
+pub(crate) use self::print::family;
+pub(super) use self::print::{join, not, one_or_braces};
+pub(super) use self::words::{Kind, Word, Words};

@@ -1,0 +1,78 @@
+//! Verdicts, of rules and of elements of maps.
+
+use super::name::Name;
+use crate::walk::{By, Next, Outcome, RuleId};
+
+/// What becomes of a packet. Chains go by their names, or in compiled rules by their positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict<C = Name> {
+    /// It goes on to the next chain that a hook has.
+    Accept,
+    /// It disappears.
+    Drop,
+    /// It goes on behind the rule that jumped here.
+    Return,
+    /// It goes through a chain and comes back.
+    Jump(C),
+    /// It goes through a chain and comes back to where this one was jumped from.
+    Goto(C),
+}
+
+impl Verdict {
+    /// A verdict by its first word, and the chain that follows it.
+    pub(super) fn parse<'a>(word: &str, chain: impl FnOnce() -> &'a str) -> Option<Self> {
+        let chain = || Some(Name::from(chain())).filter(|name| !name.is_empty());
+        match word {
+            "accept" => Some(Self::Accept),
+            "drop" => Some(Self::Drop),
+            "return" => Some(Self::Return),
+            "jump" => chain().map(Self::Jump),
+            "goto" => chain().map(Self::Goto),
+            _ => None,
+        }
+    }
+
+    pub(super) fn print(&self, out: &mut String) {
+        match self {
+            Self::Accept => out.push_str("accept"),
+            Self::Drop => out.push_str("drop"),
+            Self::Return => out.push_str("return"),
+            Self::Jump(chain) => out.extend(["jump ", &**chain]),
+            Self::Goto(chain) => out.extend(["goto ", &**chain]),
+        }
+    }
+}
+
+impl<C> Verdict<C> {
+    /// The chain that it leads to.
+    pub(crate) fn chain(&self) -> Option<&C> {
+        match self {
+            Self::Jump(chain) | Self::Goto(chain) => Some(chain),
+            Self::Accept | Self::Drop | Self::Return => None,
+        }
+    }
+
+    /// The same with other chains.
+    pub(super) fn map<D>(&self, chain: impl FnOnce(&C) -> D) -> Verdict<D> {
+        match self {
+            Self::Accept => Verdict::Accept,
+            Self::Drop => Verdict::Drop,
+            Self::Return => Verdict::Return,
+            Self::Jump(name) => Verdict::Jump(chain(name)),
+            Self::Goto(name) => Verdict::Goto(chain(name)),
+        }
+    }
+}
+
+impl Verdict<u32> {
+    /// Where a rule with this verdict leads to.
+    pub(super) fn next(self, rule: u32) -> Next {
+        match self {
+            Self::Accept => Next::Accept,
+            Self::Drop => Next::end(Outcome::Drop(By::Rule(RuleId(rule)))),
+            Self::Return => Next::Return,
+            Self::Jump(chain) => Next::Jump(chain),
+            Self::Goto(chain) => Next::Goto(chain),
+        }
+    }
+}

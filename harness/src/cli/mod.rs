@@ -7,6 +7,7 @@ mod completions;
 mod console;
 mod diagnostics;
 mod doctor;
+mod dump;
 mod explain;
 mod failure;
 mod inputs;
@@ -90,6 +91,7 @@ enum Command {
     Explain(explain::Args),
     Rules(rules::Args),
     Cascade(cascade::Args),
+    Dump(dump::Args),
     Doctor(doctor::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -174,6 +176,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Explain(args) => explain::run(args, console),
         Command::Rules(args) => rules::run(args, console),
         Command::Cascade(args) => cascade::run(args, console),
+        Command::Dump(args) => dump::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
         Command::Schema(args) => schema::run(args, console),
         Command::Completions(args) => completions::run(args, console),

@@ -223,9 +223,10 @@ pub(super) fn table_of_chain(name: &str) -> TableName {
         "DOCKER-ISOLATION-STAGE-2",
         "FLANNEL-FWD",
     ];
-    let is_policy = ["KUBE-NWPLCY", "KUBE-POD-FW", "KUBE-ROUTER", "WEAVE-NPC", "cali-FORWARD", "cali-INPUT", "cali-OUTPUT"]
-        .iter()
-        .any(|prefix| name.starts_with(prefix));
+    let is_policy =
+        ["KUBE-NWPLCY", "KUBE-POD-FW", "KUBE-ROUTER", "WEAVE-NPC", "cali-FORWARD", "cali-INPUT", "cali-OUTPUT"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
     if filter.contains(&name) || is_policy { TableName::Filter } else { TableName::Nat }
 }
 
@@ -268,7 +269,8 @@ pub fn join(known: &mut Parsed, other: Parsed) {
 fn essence(rule: &Rule) -> String {
     let mut matches: Vec<String> =
         rule.matches.iter().filter(|one| !one.always_holds()).map(|one| format!("{one:?}")).collect();
-    let is_bare = |one: &Match| matches!(one, Match::Ports(ports) if *ports == super::super::matches::Ports::any(ports.protocol));
+    let is_bare =
+        |one: &Match| matches!(one, Match::Ports(ports) if *ports == super::super::matches::Ports::any(ports.protocol));
     matches.retain(|text| !rule.matches.iter().any(|one| is_bare(one) && format!("{one:?}") == *text));
     matches.sort();
     let Rule { source, destination, in_interface, out_interface, protocol, fragment, target, .. } = rule;
@@ -302,7 +304,8 @@ mod tests {
 
     #[test]
     fn a_line_that_cannot_be_read_leaves_its_place() {
-        let found = excerpt("*nat\n:KUBE-SVC-A - [0:0]\n-A KUBE-SVC-A -m statistic --mode\n-A KUBE-SVC-A -j RETURN\nCOMMIT\n");
+        let found =
+            excerpt("*nat\n:KUBE-SVC-A - [0:0]\n-A KUBE-SVC-A -m statistic --mode\n-A KUBE-SVC-A -j RETURN\nCOMMIT\n");
         assert_eq!((found.rules, found.is_whole), (1, false));
         assert_eq!(found.unread.iter().map(|error| error.line).collect::<Vec<_>>(), [3]);
         assert_eq!(found.parsed.rules.rules(TableName::Nat, "KUBE-SVC-A").len(), 2);
@@ -318,7 +321,10 @@ mod tests {
     #[test]
     fn what_is_shown_again_is_joined_once() {
         let mut known = excerpt("-A K -s 10.0.0.1/32 -j RETURN\n-A K -j ACCEPT").parsed;
-        join(&mut known, excerpt("\n-A K -s 10.0.0.1/32 -m comment --comment x -j RETURN\n-A L -j DROP\n-A K -j DROP").parsed);
+        join(
+            &mut known,
+            excerpt("\n-A K -s 10.0.0.1/32 -m comment --comment x -j RETURN\n-A L -j DROP\n-A K -j DROP").parsed,
+        );
         let text = super::super::super::print::print(&known.rules);
         assert_eq!(text.matches("-A K").count(), 3, "{text}");
         assert_eq!(known.lines.line(0, 0, 2), Some(4));

@@ -139,7 +139,9 @@ impl ListingReader {
         let (rule, _) = row.rule(&mut None);
         self.columns = columns;
         let name = match rule.next_chain() {
-            Some(next) if next.starts_with("KUBE-SVC-") || next.starts_with("KUBE-FW-") || rule.destination.is_some() => {
+            Some(next)
+                if next.starts_with("KUBE-SVC-") || next.starts_with("KUBE-FW-") || rule.destination.is_some() =>
+            {
                 "KUBE-SERVICES"
             }
             _ => UNNAMED,
@@ -173,7 +175,8 @@ impl ListingReader {
         for (table, chain, lines) in chains {
             // kube-proxy has chains of this name in both tables: only one of them rejects.
             let rejects = |rule: &Rule| matches!(rule.target, Some(Target::Reject(_) | Target::Drop));
-            let is_filter = &*chain.name == "KUBE-SERVICES" && !chain.rules.is_empty() && chain.rules.iter().all(rejects);
+            let is_filter =
+                &*chain.name == "KUBE-SERVICES" && !chain.rules.is_empty() && chain.rules.iter().all(rejects);
             let table = if is_filter { TableName::Filter } else { table };
             match known.get(&(table, chain.name.clone())) {
                 Some(&at) if all[at].1.rules.len() < chain.rules.len() => all[at] = (table, chain, lines),

@@ -37,6 +37,8 @@ pub mod probe;
 #[doc(hidden)]
 pub mod report;
 #[doc(hidden)]
+pub mod results;
+#[doc(hidden)]
 pub mod run;
 #[doc(hidden)]
 pub mod sampling;

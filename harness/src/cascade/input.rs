@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use svclab_rules::cascade::{Extent, Shares, shares};
+use svclab_rules::cascade::{Extent, FrameDefect, Shares, shares};
 use svclab_rules::cluster::{Cluster, Node};
 use svclab_rules::iptables::{self, ParseError};
 use svclab_rules::nftables;
@@ -32,7 +32,11 @@ pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
             let (found, shown) = saved(text, file, &mut notes).map_err(refused)?;
             extent = shown;
             // A page on the web may show some rules in one form and services in the other.
-            if found.cascades.is_empty() { listed(text, &mut notes) } else { found }
+            if found.cascades.is_empty() && !is_rejected(&found.frame_defects) {
+                listed(text, &mut notes)
+            } else {
+                found
+            }
         }
         Form::Listed => listed(text, &mut notes),
         Form::Nft => nft(text, file).map_err(refused)?,
@@ -41,7 +45,7 @@ pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
             return Err(refused(vec![mistake(file, (1, 1), "this is a scenario", help)]));
         }
     };
-    if cascades.is_empty() {
+    if cascades.is_empty() && !is_rejected(&frame_defects) {
         let message = "these rules contain no chain that load-balances connections";
         let help =
             "Services are in the table `nat`, in chains KUBE-SVC-...; in nft's table kube-proxy, in chains service-...";
@@ -50,6 +54,10 @@ pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
     let source = format!("{}, {}", printable(file), form.words());
     let is_part = extent == Extent::Part;
     Ok(Report { source, form, is_part, notes, frame_defects, cascades, samples: Vec::new() })
+}
+
+fn is_rejected(defects: &[FrameDefect]) -> bool {
+    defects.iter().any(|defect| matches!(defect, FrameDefect::Rejected { .. }))
 }
 
 /// The cascades of what `iptables-save` shows, and how much of it there is.

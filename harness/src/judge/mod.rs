@@ -169,8 +169,7 @@ fn check_source(expected: SourceExpectation, seen: IpAddr, sender: &[IpAddr], co
     }
     Err(match (own, node) {
         (true, Some(_)) if expected == SourceExpectation::Masqueraded => {
-            "a node may masquerade its own packet to the same address, which looks the same: expect `preserved`"
-                .to_owned()
+            "the address is the sender's own and the port is the same, as where nothing was masqueraded".to_owned()
         }
         (true, _) => "the packet kept the sender's own address".to_owned(),
         (false, Some(node)) => format!("the packet was masqueraded to an address of node/{node}"),

@@ -1,6 +1,6 @@
 //! The kinds of findings.
 
-use super::finding::Severity::{self, Error, Info, Warning};
+use super::severity::Severity::{self, Error, Info, Warning};
 
 /// What is known of a kind of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

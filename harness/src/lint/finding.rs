@@ -3,33 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::catalog::{self, Entry};
-
-/// How grave a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Severity {
-    /// Traffic fails, or goes where it must not.
-    Error,
-    /// Traffic may fail, or rules are not as kube-proxy writes them.
-    Warning,
-    /// Worth knowing; it may be intended.
-    Info,
-}
-
-impl Severity {
-    /// In words.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Info => "info",
-        }
-    }
-}
+use super::severity::Severity;
 
 /// Where a finding is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use svclab_rules::iptables::{Match, Policy, Rule, States, TableName, Target};
 
-use super::finding::{Finding, Severity};
+use super::finding::Finding;
+use super::severity::Severity;
 use super::view::{Placed, Tables, View};
 
 /// The bits of the mark that kube-proxy and kubelet use.
@@ -141,10 +142,12 @@ fn off_cluster(tables: Tables<'_>, rules: &[Placed<'_>]) -> Vec<Finding> {
     let portals = rules.iter().filter(|placed| {
         is_cluster_ip(placed.rule) && placed.rule.next_chain().is_some_and(|next| next.starts_with("KUBE-SVC-"))
     });
-    let first = portals.clone().next();
+    let mut portals = portals;
+    let first = portals.next();
     let marking: Vec<&Placed<'_>> =
         rules.iter().filter(|placed| is_cluster_ip(placed.rule) && leads(placed.rule, "KUBE-MARK-MASQ")).collect();
-    if let Some(placed) = first.filter(|_| tables.is_whole() && marking.is_empty()) {
+    let is_all = tables.is_whole() && tables.chain(TableName::Nat, "POSTROUTING").is_some();
+    if let Some(placed) = first.filter(|_| is_all && marking.is_empty()) {
         let message = "no rule marks connections from outside of the cluster to cluster IPs for masquerading";
         let effect =
             "other hosts and node processes reach a cluster IP only where the reply comes back through this node";

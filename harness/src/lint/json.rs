@@ -5,7 +5,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::finding::{self, Severity};
+use super::finding;
+use super::severity::Severity;
 use crate::text::path_text;
 
 /// What is wrong in an input.

@@ -18,14 +18,16 @@ mod objects;
 mod page;
 mod policy;
 mod settings;
+mod severity;
 mod shares;
 #[cfg(test)]
 mod tests;
 mod view;
 
 pub use catalog::{CATALOG, Entry};
-pub use finding::{Finding, Place, Severity};
+pub use finding::{Finding, Place};
 pub use page::render;
+pub use severity::Severity;
 
 use self::view::View;
 use crate::evidence::Evidence;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::finding::{Finding, Severity};
+use super::finding::Finding;
+use super::severity::Severity;
 use crate::page::{BAD, FAINT, MARKED, Page, Settings};
 use crate::text::{counted, one_line, printable};
 

@@ -4,7 +4,8 @@ use svclab_rules::cascade::{Cascade, Extent, FrameDefect, Kind, shares};
 use svclab_rules::iptables::TableName;
 use svclab_rules::ruleset::Rules;
 
-use super::finding::{Finding, Place, Severity};
+use super::finding::{Finding, Place};
+use super::severity::Severity;
 use super::view::{Tables, View};
 use crate::evidence::NodeRules;
 

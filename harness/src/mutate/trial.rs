@@ -196,7 +196,9 @@ impl Trial<'_, '_, '_> {
         let (tested, baseline) = (&self.tested, &self.baseline);
         let matters = |probe: &Probe| {
             let flow = flow_of_test(probe);
-            tested.iter().any(|(known, before)| *known == flow && Forecast::of(mutant, &flow) != *before)
+            // Of a segment that opens no connection nothing is predicted.
+            probe.tcp_flags.is_some()
+                || tested.iter().any(|(known, before)| *known == flow && Forecast::of(mutant, &flow) != *before)
         };
         let is_chosen = |test: &Test| {
             let has_probe = test.steps.iter().any(|step| matches!(step, Step::Probe(probe, _) if matters(probe)));

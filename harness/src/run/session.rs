@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use std::{fs, io};
 
@@ -16,9 +17,11 @@ use crate::judge::{Context, Verdict, cells, expected_parts, judge};
 use crate::lab::{Lab, generate_for_lab, with_lab};
 use crate::observation::{Observation, Tally};
 use crate::probe::Prober;
-use crate::report::{Diagnosis, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
+use crate::report::{
+    Diagnosis, ProbeReport, RuleExcerpt, Status, TestReport, Trouble, pcapng, probe_titles, probe_words,
+};
 use crate::scenario::{Balance, Expectation, ExpectedOutcome, Flows, MOST_FLOWS, Probe, Scenario, Step, Test};
-use crate::stats::{FalseAlarmRate, Goal, is_clear, most_flows, sample_size};
+use crate::stats::{FalseAlarmRate, Goal, flows_to_meet_all, is_clear, most_flows, sample_size};
 use crate::text::printable;
 use crate::{output, topology};
 
@@ -50,6 +53,7 @@ pub(super) fn carry_out(
     scenario: &Scenario,
     options: &Options,
     rate: FalseAlarmRate,
+    stop: &AtomicBool,
     tests: &mut Vec<TestReport>,
 ) -> Result<(), RunError> {
     let documents = generate_for_lab(scenario, &scenario.cluster, options.backend)?;
@@ -61,7 +65,7 @@ pub(super) fn carry_out(
         if options.pcap.is_some() {
             session.prober.start_record();
         }
-        session.tests(options, tests);
+        session.tests(options, stop, tests);
         let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder));
         session.diagnoses(tests);
         written
@@ -132,11 +136,15 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 
     /// Carries out the tests that are chosen; of the others before them only the changes, which later tests build on.
     /// Nothing is carried out after what breaks the lab.
-    fn tests(&mut self, options: &Options, reports: &mut Vec<TestReport>) {
+    fn tests(&mut self, options: &Options, stop: &AtomicBool, reports: &mut Vec<TestReport>) {
         let tests = &self.scenario.tests;
         let last = tests.iter().rposition(|test| options.chooses(test)).map_or(0, |position| position + 1);
         let mut broken: Option<Trouble> = None;
         for test in &tests[..last] {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.prober.limit(options.timeout);
             let (begin, is_chosen, mut probes) = (Instant::now(), options.chooses(test), Vec::new());
             let error = match &broken {
                 Some(trouble) => Some(trouble.of_what_follows()),
@@ -150,10 +158,14 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
                 probe.title = title;
             }
             if is_chosen {
-                let (name, span) = (test.name.clone(), test.span.clone());
-                reports.push(TestReport { name, span, probes, error, duration: begin.elapsed() });
+                reports.push(TestReport { probes, error, duration: begin.elapsed(), ..TestReport::of(test) });
+                let has_failed = reports.last().is_some_and(|report| report.status() != Status::Ok);
+                if options.fail_fast && options.retries == 0 && has_failed {
+                    stop.store(true, Ordering::Relaxed);
+                }
             }
         }
+        self.prober.limit(None);
     }
 
     /// Carries out a test, or where it is not chosen its changes. Returns what kept one of its probes from being sent, which
@@ -204,7 +216,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         probe: &Probe,
         expectation: &Expectation,
     ) -> Result<(Observation, Context, Verdict), RunError> {
-        let looked = (probe.flows == Flows::Auto && expectation.balance.is_some()).then_some(self.goal);
+        let is_tested = !matches!(expectation.balance, None | Some(Balance::All));
+        let looked = (probe.flows == Flows::Auto && is_tested).then_some(self.goal);
         let observation = self.observe(probe, expectation, looked.as_ref())?;
         let context = Context { looked, ..self.context(&observation) };
         let verdict = judge(probe, expectation, &observation, &context);
@@ -214,7 +227,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     fn probe(&mut self, probe: &'scenario Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
         let begin = Instant::now();
         let (observation, context, verdict) = self.send_and_judge(probe, expectation)?;
-        let look = (!verdict.held).then(|| self.look_further(probe));
+        // What is explained opens a connection.
+        let look = (!verdict.held && probe.tcp_flags.is_none()).then(|| self.look_further(probe));
         if !verdict.held {
             self.failed.push(Failed { probe, position: self.probed, applied: self.applied });
         }
@@ -354,6 +368,9 @@ fn shell_word(text: &str) -> String {
 pub(super) fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Result<u64, RunError> {
     let shares = match (probe.flows, &expectation.balance, &expectation.outcome) {
         (Flows::Exactly(number), ..) => return Ok(number),
+        (Flows::Auto, Some(Balance::All), Some(ExpectedOutcome::Delivered(targets))) => {
+            return Ok(flows_to_meet_all(targets.len()));
+        }
         (Flows::Auto, Some(Balance::Shares(shares)), _) => shares.iter().map(|(_, share)| *share).collect(),
         (Flows::Auto, _, Some(ExpectedOutcome::Delivered(targets))) => {
             vec![1.0 / targets.len().max(1) as f64; targets.len()]

@@ -1,6 +1,6 @@
 //! The resolved scenario: every reference looked up, every default filled in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,8 +10,9 @@ use serde::Serialize;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
 use svclab_rules::ruleset::Rules;
 
+use super::tag::Tag;
 use crate::input::Span;
-pub use crate::wire::RejectKind;
+pub use crate::wire::{RejectKind, TcpFlags};
 
 /// Something worth knowing that is not an error, for example an object that was ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -182,6 +183,8 @@ pub struct Test {
     pub name: String,
     /// Its place.
     pub span: Span,
+    /// Its tags and those of its scenario.
+    pub tags: BTreeSet<Tag>,
     /// The steps, in order; at least one is a probe.
     pub steps: Vec<Step>,
 }
@@ -210,6 +213,8 @@ pub struct Probe {
     pub source_port: Option<u16>,
     /// How many flows.
     pub flows: Flows,
+    /// The flags of the TCP segment, where it is none that opens a connection.
+    pub tcp_flags: Option<TcpFlags>,
 }
 
 /// The sender of a probe.
@@ -293,6 +298,8 @@ pub enum ExpectedOutcome {
     Rejected(RejectKind),
     /// It is not delivered, and the sender receives nothing.
     Dropped(DropPlace),
+    /// It is not delivered, whether or not the sender receives a rejection, and wherever it is lost.
+    Fails,
 }
 
 /// Where a packet must be dropped. Known for single flows only: many flows are only counted.
@@ -322,7 +329,7 @@ pub struct Target {
 pub enum SourceExpectation {
     /// The sender's own.
     Preserved,
-    /// An address of a node, and not the one that it was sent from.
+    /// An address of a node, and not the one that it was sent from; of a single flow, another port of that address will do.
     Masqueraded,
     /// This one.
     Address(IpAddr),
@@ -344,6 +351,8 @@ pub enum ReplyExpectation {
 pub enum Balance {
     /// All expected targets get the same.
     Even,
+    /// All expected targets get some, whatever their shares.
+    All,
     /// Each of these gets this share; shares add up to 1.
     Shares(Vec<(Target, f64)>),
 }

@@ -94,6 +94,7 @@ fn the_example_becomes_a_model() {
             protocol: Protocol::Tcp,
             source_port: None,
             flows: Flows::Exactly(1),
+            tcp_flags: None,
         }
     );
     assert_eq!(

@@ -1,5 +1,6 @@
 //! A node's namespace.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -121,9 +122,10 @@ fn plan_bridge(netns: &mut Netns, id: NetnsId, cluster: &Cluster, node: &Node) {
     };
     let index = netns.next_index();
     netns.interfaces.push(Interface::new(id, index, name, InterfaceKind::Bridge));
+    let pods = cluster.pods.iter().filter(|pod| pod.node == node.name && !pod.host_network);
+    let of_pods: HashSet<IpAddr> = pods.flat_map(|pod| &pod.ips).copied().collect();
     for cidr in &node.pod_cidrs {
-        let is_free = |address: &IpAddr| !cluster.pods.iter().any(|pod| pod.ips.contains(address));
-        if let Some(gateway) = cidr.hosts().find(is_free) {
+        if let Some(gateway) = cidr.hosts().find(|address| !of_pods.contains(address)) {
             netns.addresses.push((index, IpNet::new_assert(gateway, cidr.prefix_len())));
         }
     }

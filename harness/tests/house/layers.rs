@@ -33,7 +33,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["probe", "sources", "report"],
             &["trace"],
             &["run", "explain", "environment"],
-            &["verify", "sampling"],
+            &["verify", "sampling", "results"],
             &["mutate"],
             &["testing", "doctor"],
         ],

@@ -354,16 +354,17 @@ fn pods_on_both_sides_of_the_usual_range_of_services() {
     assert_eq!(used.count(), 0);
 }
 
-/// Some CNIs give a pod the first address of its node's range.
-#[test]
-fn pods_may_have_the_first_address_of_a_range() {
-    let endpoints = vec![vec![(0, [0, 1], 0), (0, [1, 1], 0)]];
-    for detect in 0..4 {
-        let (family, mode) = (Family::Ipv4, ProxyMode::Iptables);
-        let pods = vec![[10, 128]];
-        let endpoints = endpoints.clone();
-        let draft = Draft { family, mode, services: [10, 96], pods, nodes: 1, detect, is_local: false, endpoints };
-        let assumed = infer::from_rules(&draft.saved(), Path::new("rules.txt")).map_err(|errors| errors.to_string());
-        assert_eq!(assumed.err(), None);
-    }
+/// Pods have addresses that nodes would get: the first one of a node's range, the first one of the nodes' default range.
+#[rstest]
+#[case::of_the_bridge(vec![[10, 128]], vec![(0, [0, 1], 0), (0, [1, 1], 0)])]
+#[case::of_the_node(vec![[10, 128], [172, 18]], vec![(1, [0, 2], 0), (2, [0, 1], 0)])]
+fn nodes_get_addresses_that_no_pod_has(
+    #[case] pods: Vec<[u8; 2]>,
+    #[case] endpoints: Vec<Place>,
+    #[values(0, 1, 2, 3)] detect: usize,
+) {
+    let (family, mode, endpoints) = (Family::Ipv4, ProxyMode::Iptables, vec![endpoints]);
+    let draft = Draft { family, mode, services: [172, 20], pods, nodes: 1, detect, is_local: false, endpoints };
+    let assumed = infer::from_rules(&draft.saved(), Path::new("rules.txt")).map_err(|errors| errors.to_string());
+    assert_eq!(assumed.err(), None);
 }

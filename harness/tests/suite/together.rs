@@ -47,7 +47,9 @@ fn first_steps(scenario: &Scenario) -> Vec<(Probe, Expectation)> {
         Step::Apply(_) => None,
     });
     let says = |expectation: &Expectation| expectation.outcome.is_some() || expectation.reply.is_some();
-    let parts = steps.filter(|(_, expectation)| says(expectation)).map(|(probe, expectation)| {
+    // What becomes of a segment depends on the connection before it.
+    let opening = steps.filter(|(probe, _)| probe.tcp_flags.is_none());
+    let parts = opening.filter(|(_, expectation)| says(expectation)).map(|(probe, expectation)| {
         let expectation =
             Expectation { outcome: expectation.outcome.clone(), reply: expectation.reply, ..Expectation::default() };
         (Probe { source_port: None, flows: Flows::Exactly(1), ..*probe.clone() }, expectation)

@@ -230,27 +230,13 @@ impl fmt::Display for Defect {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Probability { written, even, of, share } => {
-                let of = of.map(|of| format!(", one in {of},")).unwrap_or_default();
-                write!(
-                    f,
-                    "probability {written:.11}{of} where {even:.11} would be even: its endpoint gets {share} of all"
-                )
-            }
-            Self::Order { least, most } => write!(
-                f,
-                "the probabilities are those of an even cascade, but in another order: endpoints get from {least} to \
-                 {most} of all"
-            ),
+            Self::Probability { written, even, of, share } => probability(f, *written, *even, *of, *share),
+            Self::Order { least, most } => order(f, *least, *most),
             Self::Missing { endpoints, share, next } => missing(f, *endpoints, *share, *next),
             Self::FiveDigits { rules, alike, endpoint, deviation } => {
                 five_digits(f, *rules, *alike, endpoint, *deviation)
             }
-            Self::Gap { lacking, of } => write!(
-                f,
-                "the map has no value for {lacking} of the {of} numbers of numgen: connections that get one of them go on to \
-                 the next rule"
-            ),
+            Self::Gap { lacking, of } => gap(f, *lacking, *of),
             Self::Duplicate { endpoint, first, share } => {
                 write!(f, "{endpoint} has rule {first} already, and a share by each: {share} of all")
             }
@@ -261,24 +247,10 @@ impl fmt::Display for Kind {
                 write!(f, "nothing is left for {endpoint}: a rule before it takes everything")
             }
             Self::Conditional { example, fates } => conditional(f, example, fates),
-            Self::History { within } => {
-                in_chain(f, within.as_deref())?;
-                f.write_str(
-                    "depends on more than the connection itself, as earlier packets, rates or a connection mark: the shares \
-                     hold for connections without earlier state",
-                )
-            }
+            Self::History { within } => history(f, within.as_deref()),
             Self::Escapes { fate, within, share } => escapes(f, fate, within.as_deref(), *share),
-            Self::NeverTaken { endpoint } => {
-                write!(
-                    f,
-                    "no connection to the service meets the conditions of this rule: {endpoint} gets nothing by it"
-                )
-            }
-            Self::Protocol { chain, translates, service } => write!(
-                f,
-                "{chain} translates {translates} only, but the service is {service}: it takes none of its connections"
-            ),
+            Self::NeverTaken { endpoint } => never_taken(f, endpoint),
+            Self::Protocol { chain, translates, service } => protocol(f, chain, *translates, *service),
             Self::Address { chain, destination, named, by } => {
                 write!(f, "{chain} translates to {destination}, but {by} is for {named}")
             }
@@ -293,15 +265,44 @@ impl fmt::Display for Kind {
             }
             Self::Affinity(defect) => defect.fmt(f),
             Self::FallsThrough { share } => write!(f, "{} are left to no endpoint", of_new(*share)),
-            Self::PortWithoutProtocol { chain } => {
-                in_chain(f, chain.as_deref())?;
-                f.write_str(
-                    "a rule translates to a port, but asks for no protocol (`-p tcp`): the kernel refuses it, for only TCP, UDP, SCTP \
-                     and DCCP have ports",
-                )
-            }
+            Self::PortWithoutProtocol { chain } => no_protocol(f, chain.as_deref()),
         }
     }
+}
+
+fn probability(f: &mut fmt::Formatter<'_>, written: f64, even: f64, of: Option<usize>, share: Share) -> fmt::Result {
+    let of = of.map(|of| format!(", one in {of},")).unwrap_or_default();
+    write!(f, "probability {written:.11}{of} where {even:.11} would be even: its endpoint gets {share} of all")
+}
+
+fn order(f: &mut fmt::Formatter<'_>, least: Share, most: Share) -> fmt::Result {
+    f.write_str("the probabilities are those of an even cascade, but in another order: ")?;
+    write!(f, "endpoints get from {least} to {most} of all")
+}
+
+fn gap(f: &mut fmt::Formatter<'_>, lacking: u32, of: u32) -> fmt::Result {
+    write!(f, "the map has no value for {lacking} of the {of} numbers of numgen: ")?;
+    f.write_str("connections that get one of them go on to the next rule")
+}
+
+fn history(f: &mut fmt::Formatter<'_>, within: Option<&str>) -> fmt::Result {
+    in_chain(f, within)?;
+    f.write_str("depends on more than the connection itself, as earlier packets, rates or a connection mark: ")?;
+    f.write_str("the shares hold for connections without earlier state")
+}
+
+fn never_taken(f: &mut fmt::Formatter<'_>, endpoint: &str) -> fmt::Result {
+    write!(f, "no connection to the service meets the conditions of this rule: {endpoint} gets nothing by it")
+}
+
+fn protocol(f: &mut fmt::Formatter<'_>, chain: &str, translates: Protocol, service: Protocol) -> fmt::Result {
+    write!(f, "{chain} translates {translates} only, but the service is {service}: it takes none of its connections")
+}
+
+fn no_protocol(f: &mut fmt::Formatter<'_>, chain: Option<&str>) -> fmt::Result {
+    in_chain(f, chain)?;
+    f.write_str("a rule translates to a port, but asks for no protocol (`-p tcp`): ")?;
+    f.write_str("the kernel refuses it, for only TCP, UDP, SCTP and DCCP have ports")
 }
 
 /// `1/2 of new connections`, `all new connections`.

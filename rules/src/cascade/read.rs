@@ -46,8 +46,13 @@ pub struct Shares {
     pub frame_defects: Vec<FrameDefect>,
 }
 
-/// The shares of rules in either language. There are none in other tables of nftables than kube-proxy's.
+/// The shares of rules in either language. There are none in other tables of nftables than kube-proxy's, and none in rules that the kernel
+/// rejects: why it does is the defect then, of which all else would be a consequence.
 pub fn shares(rules: &Rules, extent: Extent) -> Shares {
+    let rejected = rejections(rules);
+    if !rejected.is_empty() {
+        return Shares { cascades: Vec::new(), frame_defects: rejected };
+    }
     match rules {
         Rules::Iptables(parsed) => Shares {
             cascades: cascades_of(&parsed.rules, extent),
@@ -61,6 +66,22 @@ pub fn shares(rules: &Rules, extent: Extent) -> Shares {
             }
         }
         Rules::OtherTables(_) => Shares::default(),
+    }
+}
+
+/// Why the kernel rejects rules, even where they are a part of a whole.
+fn rejections(rules: &Rules) -> Vec<FrameDefect> {
+    let rejected = |why: String| FrameDefect::Rejected { why };
+    match rules {
+        Rules::Iptables(parsed) => {
+            let errors = iptables::evaluate::rejections(&parsed.rules).into_iter();
+            errors.map(|error| rejected(error.to_string())).collect()
+        }
+        Rules::Nftables(parsed) => {
+            let errors = parsed.rules.tables.iter().flat_map(nftables::evaluate::rejections);
+            errors.map(|error| rejected(error.to_string())).collect()
+        }
+        Rules::OtherTables(_) => Vec::new(),
     }
 }
 

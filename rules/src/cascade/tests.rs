@@ -2,6 +2,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::cluster::Family;
+use crate::ruleset::Rules;
 use crate::{iptables, nftables};
 
 /// A service's chain with these rules, and the chains of endpoints A, B, C and D.
@@ -334,4 +335,36 @@ fn shares_behind_what_is_not_understood_are_not_known() {
     assert_eq!(cascade.verdict(), Verdict::Unknown);
     assert!(cascade.steps.iter().all(|step| !cascade.is_known(step)));
     assert!(one(RIGHT).steps.iter().all(|step| one(RIGHT).is_known(step)));
+}
+
+/// The frame's defects of rules that the kernel rejects. There are no shares then.
+fn rejected(rules: &Rules) -> Vec<String> {
+    let Shares { cascades, frame_defects } = shares(rules, Extent::Whole);
+    assert_eq!(cascades, []);
+    frame_defects.iter().map(|defect| defect.to_string()).collect()
+}
+
+#[test]
+fn a_loop_is_the_only_defect() {
+    let text = "*nat\n:PREROUTING ACCEPT\n:KUBE-SVC-FOO -\n:KUBE-SEP-A -\n-A PREROUTING -j KUBE-SVC-FOO\n\
+        -A KUBE-SVC-FOO -m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-A KUBE-SVC-FOO -j KUBE-SEP-B\n\
+        -A KUBE-SEP-A -j KUBE-SVC-FOO\nCOMMIT\n";
+    let parsed = iptables::parse(text, Family::Ipv4).unwrap();
+    let expected = "the kernel rejects these rules: table nat, chain KUBE-SEP-A, rule 1: loops back to its own chain: \
+        KUBE-SVC-FOO → KUBE-SEP-A → KUBE-SVC-FOO";
+    assert_eq!(rejected(&Rules::Iptables(parsed)), [expected]);
+}
+
+#[rstest]
+#[case::same("type ipv4_addr", None)]
+#[case::other_type("type inet_service", Some("set a: is declared twice, in different ways"))]
+#[case::dynamic("type ipv4_addr\ntimeout 1h", Some("set a: is declared twice, in different ways"))]
+fn sets_declared_again_are_accepted_as_the_kernel_does(#[case] again: &str, #[case] expected: Option<&str>) {
+    let text = format!(
+        "table ip kube-proxy {{\nset a {{\ntype ipv4_addr\nelements = {{ 10.0.0.1 }}\n}}\nset a {{\n{again}\n}}\n\
+         chain c {{\nip saddr @a drop\n}}\n}}\n"
+    );
+    let expected = expected.map(|expected| format!("the kernel rejects these rules: table ip kube-proxy, {expected}"));
+    let parsed = nftables::parse(&text).unwrap();
+    assert_eq!(rejected(&Rules::Nftables(parsed)), Vec::from_iter(expected));
 }

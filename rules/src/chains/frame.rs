@@ -9,6 +9,11 @@ use super::copies::Copies;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameDefect {
+    /// The kernel rejects the rules.
+    Rejected {
+        /// Where, and why.
+        why: String,
+    },
     /// A chain of the kernel's hooks does not lead to kube-proxy's chain.
     MissingJump {
         /// The table.
@@ -39,6 +44,7 @@ impl FrameDefect {
     /// A name for programs, which stays the same.
     pub fn code(&self) -> &'static str {
         match self {
+            Self::Rejected { .. } => "rejected",
             Self::MissingJump { .. } => "missing-jump",
             Self::Repeated { .. } => "repeated-rule",
         }
@@ -52,6 +58,7 @@ impl FrameDefect {
 impl fmt::Display for FrameDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Rejected { why } => write!(f, "the kernel rejects these rules: {why}"),
             Self::MissingJump { table, chain, to, effect } => {
                 write!(f, "chain {chain} of {table} has no jump to {to}: {effect}")
             }

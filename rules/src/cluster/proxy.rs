@@ -27,6 +27,8 @@ pub struct ProxyConfig {
     pub primary_node_ports: bool,
     /// `conntrack.tcpBeLiberal`: then no rule drops INVALID packets (from 1.29 on).
     pub tcp_be_liberal: bool,
+    /// Which connections are deleted when objects change. Not a field of the configuration.
+    pub conntrack_cleanup: ConntrackCleanup,
     /// `featureGates`.
     pub feature_gates: BTreeMap<String, bool>,
     /// Whether the nodes' kernel has accounting objects (nfacct), with which rules of iptables mode count from 1.32 on.
@@ -47,10 +49,23 @@ impl Default for ProxyConfig {
             node_port_addresses: Vec::new(),
             primary_node_ports: false,
             tcp_be_liberal: false,
+            conntrack_cleanup: ConntrackCleanup::OfVersion,
             feature_gates: BTreeMap::new(),
             nfacct: false,
         }
     }
+}
+
+/// Whose clean-up of connections follows a change of objects: see [`crate::conntrack`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ConntrackCleanup {
+    /// That of the release that writes the rules.
+    #[default]
+    OfVersion,
+    /// That of another release, as `1.31`.
+    Of(String),
+    /// None: connections outlive what they were made for, as where kube-proxy does not find the `conntrack` program.
+    Off,
 }
 
 /// Which backend kube-proxy writes rules for.

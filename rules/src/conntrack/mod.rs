@@ -19,7 +19,7 @@ mod comparison;
 pub use changes::{Deletion, SentTo};
 pub use comparison::{Flow, Serving};
 
-use crate::cluster::{Cluster, Node};
+use crate::cluster::{Cluster, ConntrackCleanup, Node, ProxyConfig};
 use crate::profile::{Profile, UnknownVersion};
 
 /// What a kube-proxy deletes from its node's connection table after a change of objects.
@@ -46,9 +46,10 @@ impl Cleanup {
 ///
 /// # Errors
 ///
-/// Where `new.proxy.version` is no release that is known.
+/// Where the release whose clean-up it is (see [`ConntrackCleanup`]) is not known.
 pub fn cleanup(old: &Cluster, new: &Cluster, node: &Node) -> Result<Cleanup, UnknownVersion> {
-    let profile: Profile = new.proxy.version.parse()?;
+    let Some(version) = release(&new.proxy) else { return Ok(Cleanup::Calls(Vec::new())) };
+    let profile: Profile = version.parse()?;
     Ok(if profile.compares_connections() {
         Cleanup::Comparison(Serving::after(old, new, node, profile))
     } else {
@@ -56,9 +57,19 @@ pub fn cleanup(old: &Cluster, new: &Cluster, node: &Node) -> Result<Cleanup, Unk
     })
 }
 
+/// The release whose clean-up it is; `None` where there is none.
+fn release(proxy: &ProxyConfig) -> Option<&str> {
+    match &proxy.conntrack_cleanup {
+        ConntrackCleanup::OfVersion => Some(&proxy.version),
+        ConntrackCleanup::Of(version) => Some(version),
+        ConntrackCleanup::Off => None,
+    }
+}
+
 /// What must be said alongside the results of [`cleanup`]: for a release whose own clean-up is not known, that they are
 /// those of another one.
-pub fn note(profile: Profile) -> Option<String> {
+pub fn note(proxy: &ProxyConfig) -> Option<String> {
+    let profile: Profile = release(proxy)?.parse().ok()?;
     (!profile.cleans_up_after_changes() && !profile.compares_connections()).then(|| {
         format!("connections are forgotten as kube-proxy 1.30 does after a change; how {profile} does is not modelled")
     })
@@ -68,7 +79,8 @@ pub fn note(profile: Profile) -> Option<String> {
 mod tests {
     use rstest::rstest;
 
-    use super::note;
+    use super::{cleanup, note};
+    use crate::cluster::{Cluster, ConntrackCleanup, Node, ProxyConfig};
 
     #[rstest]
     #[case("1.21", true)]
@@ -80,6 +92,22 @@ mod tests {
         let text = format!(
             "connections are forgotten as kube-proxy 1.30 does after a change; how {version} does is not modelled"
         );
-        assert_eq!(note(version.parse().unwrap()), has_note.then_some(text));
+        let proxy = ProxyConfig { version: version.to_owned(), ..ProxyConfig::default() };
+        assert_eq!(note(&proxy), has_note.then_some(text.clone()));
+        let cleanup = ConntrackCleanup::Of(version.to_owned());
+        let proxy = ProxyConfig { conntrack_cleanup: cleanup, ..ProxyConfig::default() };
+        assert_eq!(note(&proxy), has_note.then_some(text));
+    }
+
+    #[test]
+    fn without_a_clean_up_nothing_is_noted_or_deleted() {
+        let proxy = ProxyConfig {
+            version: "1.20".to_owned(),
+            conntrack_cleanup: ConntrackCleanup::Off,
+            ..ProxyConfig::default()
+        };
+        assert_eq!(note(&proxy), None);
+        let cluster = Cluster { proxy, ..Cluster::default() };
+        assert!(cleanup(&Cluster::default(), &cluster, &Node::default()).unwrap().is_empty());
     }
 }

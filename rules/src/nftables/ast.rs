@@ -68,6 +68,13 @@ pub struct Set {
     pub elements: Vec<Element>,
 }
 
+impl Set {
+    /// Whether the kernel takes another set for this one, declared again.
+    pub(super) fn is_declared_as(&self, other: &Self) -> bool {
+        (self.kind, &self.key, self.dynamic) == (other.kind, &other.key, other.dynamic)
+    }
+}
+
 /// A set, or a map to verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SetKind {

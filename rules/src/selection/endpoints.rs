@@ -76,7 +76,7 @@ pub(super) fn join<'a>(
         for endpoint in &listed.slice.endpoints {
             let Some(address) = endpoint.addresses.first() else { continue };
             let address = SocketAddr::new(*address, number);
-            let local = endpoint.node.as_ref() == Some(&node.name);
+            let local = endpoint.node.as_deref() == Some(node.proxy_name());
             views.push(EndpointView { text: digits::socket(address), address, local, endpoint });
         }
     }

@@ -23,10 +23,10 @@ impl<'a> Topology<'a> {
         if !profile.zone_hints(config) || !(profile.hints_without_annotation(config) || is_annotated(port, profile)) {
             return Self::Everywhere;
         }
-        if profile.node_hints(config) && applies(port, &node.name, |endpoint| endpoint.node_hints.as_deref()) {
-            return Self::Node(&node.name);
+        if profile.node_hints(config) && applies(port, node.proxy_name(), |endpoint| endpoint.node_hints.as_deref()) {
+            return Self::Node(node.proxy_name());
         }
-        match node.zone().filter(|zone| !zone.is_empty()) {
+        match node.proxy_zone().filter(|zone| !zone.is_empty()) {
             Some(zone) if applies(port, zone, |endpoint| endpoint.zone_hints.as_deref()) => Self::Zone(zone),
             _ => Self::Everywhere,
         }

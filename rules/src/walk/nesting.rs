@@ -29,6 +29,12 @@ pub(crate) fn faults(leads: &[Vec<Lead>], hooks: impl IntoIterator<Item = usize>
     search.faults
 }
 
+/// The chains to look from: those of hooks, or all where there are none, as in a part of rules.
+pub(crate) fn starts(hooks: impl Iterator<Item = usize>, chains: usize) -> Vec<usize> {
+    let hooks: Vec<usize> = hooks.collect();
+    if hooks.is_empty() { (0..chains).collect() } else { hooks }
+}
+
 struct Search<'a> {
     leads: &'a [Vec<Lead>],
     /// For every chain that was looked at: how many chains are inside of each other from it on.

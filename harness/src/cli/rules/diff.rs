@@ -1,5 +1,6 @@
 //! `svclab rules --diff`: saved rules compared with those that svclab writes.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -127,6 +128,8 @@ pub(super) struct Saved {
     /// The file's name in messages.
     file: PathBuf,
     text: String,
+    /// The tables of nftables in the text, parsed once for both families.
+    tables: OnceCell<Result<nftables::Parsed, Vec<nftables::ParseError>>>,
 }
 
 impl Saved {
@@ -134,12 +137,16 @@ impl Saved {
     pub(super) fn read(file: &Path) -> Result<Self, Failure> {
         let (file, text) = text_of(file);
         let text = text.map_err(|error| input::unreadable(&file, &error))?;
-        Ok(Self { file, text })
+        Ok(Self { file, text, tables: OnceCell::new() })
+    }
+
+    fn tables(&self) -> &Result<nftables::Parsed, Vec<nftables::ParseError>> {
+        self.tables.get_or_init(|| nftables::parse(&self.text))
     }
 
     /// Returns the families of its rules, where they are known: tables of nft have a family, rules of iptables have addresses.
     pub(super) fn families(&self) -> Vec<Family> {
-        match nftables::parse(&self.text) {
+        match self.tables() {
             Ok(parsed) if !parsed.rules.tables.is_empty() => {
                 Family::ALL.into_iter().filter(|family| parsed.rules.table(*family).is_some()).collect()
             }
@@ -149,7 +156,7 @@ impl Saved {
 
     /// Parses the rules, in the language of those that are written.
     pub(super) fn parse(&self, written: &Written) -> Result<Found, Failure> {
-        let Self { file, text } = self;
+        let Self { file, text, .. } = self;
         let mode = written.rules.mode();
         let refused =
             |errors| Diagnostics { errors, sources: BTreeMap::from([(file.clone(), Arc::from(text.as_str()))]) };
@@ -160,8 +167,16 @@ impl Saved {
             let (message, help) = input::both_families(family);
             return Err(refused(vec![mistake(file, (line, 1), 1, &message, help)]).into());
         }
-        let rules = Rules::parse(mode, written.family, text)
-            .map_err(|errors| refused(errors.iter().map(|one| in_file(one, file, written.family)).collect()))?;
+        let rules = match mode {
+            ProxyMode::Nftables => self
+                .tables()
+                .clone()
+                .map(Rules::Nftables)
+                .map_err(|errors| errors.into_iter().map(ParseError::from).collect()),
+            ProxyMode::Iptables => Rules::parse(mode, written.family, text),
+        };
+        let rules =
+            rules.map_err(|errors| refused(errors.iter().map(|one| in_file(one, file, written.family)).collect()))?;
         Ok(Found { file: file.clone(), rules })
     }
 }

@@ -4,12 +4,13 @@
 use super::endpoints::object_name;
 use super::findings::Findings;
 use super::located::Located;
+use super::nodes;
 use super::objects::Objects;
 use super::pods::{self, Draft};
 use crate::scenario::schema::{RawNode, RawPod};
 use crate::yaml::At;
 
-/// Changes a node's labels.
+/// Changes a node's labels, and the name that its kube-proxy is started with.
 pub(crate) fn node(objects: &mut Objects<'_>, raw: &RawNode, at: At<'_>, findings: &mut Findings) {
     let fixed = ["ip", "ips", "externalIP", "externalIPs", "podCIDR", "podCIDRs", "sysctls"];
     fixed_fields(at, &fixed, "node", findings);
@@ -19,6 +20,9 @@ pub(crate) fn node(objects: &mut Objects<'_>, raw: &RawNode, at: At<'_>, finding
     for node in objects.nodes.iter_mut().filter(|node| node.value.name == raw.name) {
         if let Some(labels) = &raw.labels {
             node.value.labels.clone_from(labels);
+        }
+        if raw.hostname_override.is_some() {
+            node.value.hostname_override = nodes::hostname_override(raw, at, findings);
         }
     }
 }

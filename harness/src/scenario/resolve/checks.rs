@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use svclab_rules::cluster::{Cluster, Family, ProxyMode};
+use ipnet::IpNet;
+use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
 use svclab_rules::nftables;
 use svclab_rules::profile::Profile;
 
@@ -40,6 +41,7 @@ pub(crate) fn addresses(
         }
         in_range(objects, pod, findings);
     }
+    objects.nodes.iter().for_each(|node| full_ranges(node, &used, findings));
     for host in hosts {
         for ip in &host.value.ips {
             claim(&mut used, *ip, format!("host {}", host.value.name), written(host.at, *ip), findings);
@@ -121,6 +123,15 @@ fn families(ips: &[IpAddr], node: At<'_>, findings: &mut Findings) {
                 "Use at most two of each family.",
             );
         }
+    }
+}
+
+/// A node needs an address of its own in each of its pod ranges, for its bridge.
+fn full_ranges(node: &Located<'_, Node>, used: &HashMap<IpAddr, (String, At<'_>)>, findings: &mut Findings) {
+    let is_full = |range: &&IpNet| range.hosts().all(|address| used.contains_key(&address));
+    for range in node.value.pod_cidrs.iter().filter(is_full) {
+        let message = format!("pods use every address of pod range {range}; the node's bridge needs one");
+        findings.wrong(node.field("spec.podCIDR"), message, "Set a larger `podCIDR`.");
     }
 }
 

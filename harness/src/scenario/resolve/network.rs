@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use svclab_rules::cluster::objects::{
     ConntrackConfiguration, DetectLocalConfiguration, KubeProxyConfiguration, MasqueradeConfiguration, proxy_config,
 };
-use svclab_rules::cluster::{Family, ProxyConfig};
+use svclab_rules::cluster::{ConntrackCleanup, Family, ProxyConfig};
 use svclab_rules::profile::Profile;
 use svclab_rules::profile::gates::{Oddity, names, oddity};
 
@@ -12,7 +12,7 @@ use super::addresses::{family, overlap};
 use super::findings::Findings;
 use super::located::{Located, report};
 use crate::scenario::model::{Cni, CniKind, Overlay};
-use crate::scenario::schema::{OneOrMany, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
+use crate::scenario::schema::{OneOrMany, RawCleanup, RawCluster, RawCni, RawCniName, RawOverlay, RawProxy};
 use crate::yaml::{At, did_you_mean};
 
 /// Where cluster IPs come from if nothing is said: the first range of a family that pods do not have.
@@ -164,9 +164,10 @@ pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &
         findings.wrong(at.field("version"), error.to_string(), "Use one of these in quotes, for example \"1.30\".");
     }
     gates(&raw.feature_gates, version, at.field("featureGates"), findings);
+    let conntrack_cleanup = cleanup(raw.conntrack.cleanup.as_ref(), at.field("conntrack").field("cleanup"), findings);
     let place = Located::manifest((), at);
     match proxy_config(&given, version) {
-        Ok(config) => config,
+        Ok(config) => ProxyConfig { conntrack_cleanup, ..config },
         Err(errors) => {
             // The short forms of the section `iptables` are one level higher.
             let section = if nft { "nftables." } else { "iptables." };
@@ -178,6 +179,19 @@ pub(crate) fn proxy(raw: &RawProxy, pod_cidrs: &[IpNet], at: At<'_>, findings: &
             });
             report(&place, short.collect(), findings);
             ProxyConfig::default()
+        }
+    }
+}
+
+fn cleanup(raw: Option<&RawCleanup>, at: At<'_>, findings: &mut Findings) -> ConntrackCleanup {
+    match raw {
+        None | Some(RawCleanup::Any(true)) => ConntrackCleanup::OfVersion,
+        Some(RawCleanup::Any(false)) => ConntrackCleanup::Off,
+        Some(RawCleanup::Of(release)) => {
+            if let Err(error) = release.0.parse::<Profile>() {
+                findings.wrong(at, error.to_string(), "Use one of these in quotes, for example \"1.31\", or false.");
+            }
+            ConntrackCleanup::Of(release.0.clone())
         }
     }
 }

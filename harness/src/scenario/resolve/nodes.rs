@@ -53,7 +53,19 @@ pub(crate) fn short<'a>(raw: &RawNode, at: At<'a>, findings: &mut Findings) -> O
         only_one(at, fields, findings);
     }
     let source = Located::short((), at);
-    sound(&source, objects::node(&object(raw)), findings).map(|node| source.with(node))
+    let node = sound(&source, objects::node(&object(raw)), findings)?;
+    Some(source.with(Node { hostname_override: hostname_override(raw, at, findings), ..node }))
+}
+
+/// The name that kube-proxy takes for the node's, where that is another one. kube-proxy cuts blanks off and writes it in small letters
+/// (`GetHostname` in `pkg/util/node`), and refuses an empty one.
+pub(crate) fn hostname_override(raw: &RawNode, at: At<'_>, findings: &mut Findings) -> Option<String> {
+    let given = raw.hostname_override.as_ref()?.trim().to_lowercase();
+    if given.is_empty() {
+        let at = at.field("hostnameOverride");
+        findings.wrong(at, "empty `hostnameOverride`", "Use the name that kube-proxy was started with, or omit it.");
+    }
+    (given != raw.name).then_some(given)
 }
 
 /// Gives addresses and pod ranges to those that have none, and checks the ranges.

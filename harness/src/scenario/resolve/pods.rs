@@ -141,7 +141,6 @@ pub(crate) fn complete<'a>(
     pool: &mut Pool,
     findings: &mut Findings,
 ) -> Vec<Located<'a, PodState>> {
-    pool.take(drafts.iter().flat_map(|draft| given(&draft.value)));
     let mut pods = Vec::new();
     for mut draft in drafts {
         let wanted = draft.value.object.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();

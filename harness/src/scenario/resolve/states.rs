@@ -45,14 +45,15 @@ impl<'a> Objects<'a> {
             objects.nodes.extend(nodes::short(raw, source.at.field("nodes").item(index), findings));
         }
         unique(&mut objects.nodes, "node", |node| node.name.clone(), findings);
-        // No node is given an address that is a Service's.
-        let specs = objects.services.iter().filter_map(|service| service.value.spec.as_ref());
-        objects.pool.take(specs.flat_map(services::given_cluster_ips));
-        nodes::complete(&mut objects.nodes, network, &mut objects.pool, findings);
         for (index, raw) in source.pods.iter().enumerate() {
             let at = source.at.field("pods").item(index);
             drafts.extend(pods::short(raw, at, &objects.nodes, findings));
         }
+        // No node is given an address of a Service or pod.
+        let specs = objects.services.iter().filter_map(|service| service.value.spec.as_ref());
+        objects.pool.take(specs.flat_map(services::given_cluster_ips));
+        objects.pool.take(drafts.iter().flat_map(|draft| pods::given(&draft.value)));
+        nodes::complete(&mut objects.nodes, network, &mut objects.pool, findings);
         let missing_node = |name: &str, at: At<'_>, findings: &mut Findings| objects.missing_node(name, at, findings);
         let mut pool = objects.pool.clone();
         objects.pods = pods::complete(drafts, &objects.nodes, &missing_node, &mut pool, findings);

@@ -13,6 +13,7 @@ use super::network::Network;
 use super::objects::{Objects, Source};
 use super::probes::probes;
 use super::scene::Scene;
+use super::tags::tags;
 use crate::input::limits;
 use crate::scenario::model::{Host, OtherRules, Probe, Step, Test};
 use crate::scenario::schema::{RawApply, RawExpect, RawProbe, RawTest};
@@ -79,7 +80,8 @@ pub(crate) fn tests<'a>(
         let mut run = Run { stage, now: &mut now, steps: Vec::new(), findings, extra: &mut extra };
         run.test(raw, at);
         let name = run.findings.line(&raw.name, at.field("name"));
-        tests.push(Test { name, span: at.span(), steps: run.steps });
+        let tags = tags(&raw.tags, at.field("tags"), run.findings);
+        tests.push(Test { name, span: at.span(), tags, steps: run.steps });
     }
     let ExtraProbe { applied, aimed, .. } = extra;
     if let (Some(wanted), None) = (stage.extra, &aimed) {

@@ -184,4 +184,41 @@ pub(crate) struct RawNftables {
 pub(crate) struct RawConntrack {
     /// Whether packets outside of the TCP window are let through; then no rule drops INVALID ones. Default: false.
     pub(crate) tcp_be_liberal: Option<bool>,
+    /// Whose clean-up follows a change of objects: true for that of `version`, another release in quotes, or false for none, as
+    /// where kube-proxy does not find the `conntrack` program. No field of a KubeProxyConfiguration. Default: true.
+    pub(crate) cleanup: Option<RawCleanup>,
+}
+
+/// Whose clean-up of connections follows a change of objects.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum RawCleanup {
+    /// Whether there is one.
+    Any(bool),
+    /// That of a release.
+    Of(Version),
+}
+
+impl<'de> Deserialize<'de> for RawCleanup {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct BoolOrRelease;
+
+        impl Visitor<'_> for BoolOrRelease {
+            type Value = RawCleanup;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`true`, `false` or a release in quotes, for example \"1.31\"")
+            }
+
+            fn visit_bool<E: Error>(self, any: bool) -> Result<RawCleanup, E> {
+                Ok(RawCleanup::Any(any))
+            }
+
+            fn visit_str<E: Error>(self, release: &str) -> Result<RawCleanup, E> {
+                Ok(RawCleanup::Of(Version(release.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_any(BoolOrRelease)
+    }
 }

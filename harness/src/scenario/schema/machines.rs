@@ -33,6 +33,9 @@ pub(crate) struct RawNode {
     pub(crate) pod_cidrs: Option<OneOrMany<String>>,
     /// Labels; `topology.kubernetes.io/zone` decides on topology hints.
     pub(crate) labels: Option<BTreeMap<String, String>>,
+    /// The name that this node's kube-proxy takes for its node's (`hostnameOverride` of a KubeProxyConfiguration). Default: the
+    /// node's name.
+    pub(crate) hostname_override: Option<String>,
     /// Kernel settings by dotted name, on top of those that kube-proxy makes.
     pub(crate) sysctls: Option<BTreeMap<String, Scalar>>,
 }

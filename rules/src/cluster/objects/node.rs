@@ -25,6 +25,7 @@ pub fn node(object: &core::Node) -> Result<Node, Vec<FieldError>> {
         internal_ips: addresses(&mut checker, object, "InternalIP"),
         external_ips: addresses(&mut checker, object, "ExternalIP"),
         pod_cidrs: pod_cidrs(&mut checker, object),
+        hostname_override: None,
         name,
     };
     checker.finish(node)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ipnet::IpNet;
 use serde::Deserialize;
 
-use super::super::{DetectLocal, Family, ProxyConfig, ProxyMode};
+use super::super::{ConntrackCleanup, DetectLocal, Family, ProxyConfig, ProxyMode};
 use super::checker::{Checker, FieldError};
 
 /// The fields of a `KubeProxyConfiguration` (`kubeproxy.config.k8s.io/v1alpha1`) that decide on rules. Others are
@@ -79,6 +79,7 @@ pub fn proxy_config(raw: &KubeProxyConfiguration, version: &str) -> Result<Proxy
         node_port_addresses,
         primary_node_ports,
         tcp_be_liberal: raw.conntrack.tcp_be_liberal.unwrap_or_default(),
+        conntrack_cleanup: ConntrackCleanup::OfVersion,
         feature_gates: raw.feature_gates.clone().unwrap_or_default(),
         nfacct: false,
     };

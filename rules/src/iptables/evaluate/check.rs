@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::iptables::{self, ChainName, RuleSet, TableName, Target};
-use crate::walk::{Fault, Hook, Lead, faults, reached};
+use crate::walk::{Fault, Hook, Lead, faults, reached, starts};
 
 /// An error in a rule set, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,13 +51,30 @@ pub enum CompileErrorKind {
     Twice,
 }
 
+impl CompileErrorKind {
+    /// Whether rules may have it that a kernel has: those of iptables-legacy, or a part of them.
+    fn may_be_loaded(&self) -> bool {
+        matches!(self, Self::MissingChain(_) | Self::TooDeep | Self::NoHook)
+    }
+}
+
 /// Checks all tables.
 pub(super) fn check(rules: &RuleSet) -> Result<(), Vec<CompileError>> {
+    let errors = errors(rules);
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// The reasons why no kernel has these rules, even where they are a part of a whole.
+pub(crate) fn rejections(rules: &RuleSet) -> Vec<CompileError> {
+    errors(rules).into_iter().filter(|error| !error.kind.may_be_loaded()).collect()
+}
+
+fn errors(rules: &RuleSet) -> Vec<CompileError> {
     let mut errors = Vec::new();
     for table in &rules.tables {
         Table::new(table, &mut errors).check();
     }
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
+    errors
 }
 
 struct Table<'a> {
@@ -75,13 +92,10 @@ impl<'a> Table<'a> {
     fn check(&mut self) {
         let before = self.errors.len();
         self.check_names();
-        if self.errors.len() > before {
-            return;
-        }
         let hooks = Hook::ALL.into_iter().filter_map(|hook| Some((hook, *self.positions.get(hook.as_str())?)));
         let hooks: Vec<(Hook, usize)> = hooks.collect();
         let leads = self.leads();
-        for (chain, rule, fault) in faults(&leads, hooks.iter().map(|(_, chain)| *chain)) {
+        for (chain, rule, fault) in faults(&leads, starts(hooks.iter().map(|(_, chain)| *chain), leads.len())) {
             let name = |chain: usize| self.table.chains[chain].name.clone();
             let kind = match fault {
                 Fault::Loop(chains) => CompileErrorKind::Loop(chains.into_iter().map(name).collect()),
@@ -94,9 +108,10 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The chains that the rules of every chain jump to; all exist.
+    /// The chains that the rules of every chain jump to, as far as they exist.
     fn leads(&self) -> Vec<Vec<Lead>> {
-        let of_rule = |(number, rule): (usize, &iptables::Rule)| Some((number, self.positions[&**rule.next_chain()?]));
+        let of_rule =
+            |(number, rule): (usize, &iptables::Rule)| Some((number, *self.positions.get(&**rule.next_chain()?)?));
         let of_chain = |chain: &iptables::Chain| chain.rules.iter().enumerate().filter_map(of_rule).collect();
         self.table.chains.iter().map(of_chain).collect()
     }

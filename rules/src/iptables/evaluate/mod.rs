@@ -47,6 +47,7 @@ mod lower;
 mod meet;
 mod program;
 
+pub(crate) use check::rejections;
 pub use check::{CompileError, CompileErrorKind};
 pub use program::{Code, Program};
 

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::cluster::Family;
 use crate::nftables::text::family as word;
 use crate::nftables::{Condition, Datatype, LookupKey, Name, Rule, Set, Statement, Table};
-use crate::walk::{Fault, Hook, Hooks, Lead, faults, reached};
+use crate::walk::{Fault, Hook, Hooks, Lead, faults, reached, starts};
 
 /// An error in tables, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,18 +85,33 @@ pub enum CompileErrorKind {
     /// A table has rules but no base chain.
     #[error("has rules but no base chain")]
     NoHook,
-    /// A name is used twice.
-    #[error("is declared twice")]
+    /// A name is used twice, for different chains or sets.
+    #[error("is declared twice, in different ways")]
     Twice,
+}
+
+impl CompileErrorKind {
+    /// Whether a part of tables that a kernel has may have it.
+    fn is_of_part(&self) -> bool {
+        matches!(self, Self::MissingChain(_) | Self::MissingSet(_) | Self::NoHook)
+    }
 }
 
 /// Checks the tables of a family.
 pub(super) fn check<'a>(tables: impl Iterator<Item = &'a Table>) -> Result<(), Vec<CompileError>> {
-    let mut errors = Vec::new();
-    for table in tables {
-        Check::new(table, &mut errors).check();
-    }
+    let errors: Vec<CompileError> = tables.flat_map(errors).collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// The reasons why no kernel has this table, even where it is a part of a whole.
+pub(crate) fn rejections(table: &Table) -> Vec<CompileError> {
+    errors(table).into_iter().filter(|error| !error.kind.is_of_part()).collect()
+}
+
+fn errors(table: &Table) -> Vec<CompileError> {
+    let mut errors = Vec::new();
+    Check::new(table, &mut errors).check();
+    errors
 }
 
 struct Check<'a> {
@@ -109,7 +124,8 @@ struct Check<'a> {
 impl<'a> Check<'a> {
     fn new(table: &'a Table, errors: &'a mut Vec<CompileError>) -> Self {
         let chains = table.chains.iter().enumerate().map(|(position, chain)| (&*chain.name, position)).collect();
-        let sets = table.sets.iter().map(|set| (&*set.name, set)).collect();
+        // Of sets with the same name the first counts; the others are errors of their own.
+        let sets = table.sets.iter().rev().map(|set| (&*set.name, set)).collect();
         Self { table, chains, sets, errors }
     }
 
@@ -126,14 +142,11 @@ impl<'a> Check<'a> {
         let before = self.errors.len();
         self.check_names();
         self.check_targets();
-        if self.errors.len() > before {
-            return;
-        }
         let table = self.table;
         let hooks = table.chains.iter().enumerate();
         let hooks: Vec<(Hook, usize)> = hooks.filter_map(|(at, chain)| Some((chain.base?.hook, at))).collect();
         let leads = self.leads();
-        for (chain, rule, fault) in faults(&leads, hooks.iter().map(|(_, chain)| *chain)) {
+        for (chain, rule, fault) in faults(&leads, starts(hooks.iter().map(|(_, chain)| *chain), leads.len())) {
             let name = |chain: usize| table.chains[chain].name.clone();
             let kind = match fault {
                 Fault::Loop(chains) => CompileErrorKind::Loop(chains.into_iter().map(name).collect()),
@@ -210,7 +223,12 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Where the rules of every chain lead to; all of it is there.
+    /// The chain of a name that jumps may lead to, as far as it is there.
+    fn regular(&self, name: &str) -> Option<usize> {
+        self.chains.get(name).copied().filter(|position| self.table.chains[*position].base.is_none())
+    }
+
+    /// Where the rules of every chain lead to.
     fn leads(&self) -> Vec<Vec<Lead>> {
         let of_statement = |statement: &'a Statement| {
             let map = match statement {
@@ -218,7 +236,7 @@ impl<'a> Check<'a> {
                 _ => None,
             };
             let of_map = map.unwrap_or_default().iter().filter_map(|element| element.verdict.as_ref()?.chain());
-            statement.chains().iter().chain(of_map).map(|name| self.chains[&**name])
+            statement.chains().iter().chain(of_map).filter_map(|name| self.regular(name))
         };
         let of_chain = |rules: &'a [Rule]| {
             let leads = rules.iter().enumerate().flat_map(|(number, rule)| {

@@ -26,6 +26,7 @@ mod inspect;
 mod meet;
 mod program;
 
+pub(crate) use check::rejections;
 pub use check::{CompileError, CompileErrorKind, Part};
 pub use program::{Code, Program};
 

@@ -47,6 +47,7 @@ fn node(name: &str, number: u8) -> Node {
             format!("10.244.{number}.0/24").parse().unwrap(),
             format!("fd00:244:{number}::/48").parse().unwrap(),
         ],
+        hostname_override: None,
     }
 }
 

@@ -32,7 +32,10 @@ const FORWARD: &str = "chain f {\ntype filter hook forward priority 0; policy ac
     "drop\n}\nchain o {\ntype filter hook output priority 0; policy accept;\njump a\n}\nchain a {\ndnat to 10.0.0.1:80\n}",
     "table ip kube-proxy, chain a, rule 1: dnat is not allowed in a chain that a filter chain jumps to"
 )]
-#[case("drop\n}\nchain a {\n}\nchain a {\n}", "table ip kube-proxy, chain a: is declared twice")]
+#[case(
+    "drop\n}\nchain a {\n}\nchain a {\ntype filter hook input priority 0\n}",
+    "table ip kube-proxy, chain a: is declared twice, in different ways"
+)]
 fn a_mistake_is_told_with_its_place(#[case] text: &str, #[case] message: &str) {
     let errors = Program::compile(&table(&format!("{FORWARD}{text}")), Family::Ipv4).unwrap_err();
     assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);

@@ -9,6 +9,8 @@ mod set;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+
 pub(super) use self::set::element;
 use super::super::TABLE;
 use super::super::ast::{BaseChain, Chain, Rule, SetKind, Table};
@@ -124,9 +126,10 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The words up to the table's `}`.
+    /// The words up to the table's `}`. What is declared again in the same way is added to the first, as nft does.
     fn table(&mut self, mut table: Table, within: Within) -> Result<(Table, Lines), Fault> {
         let mut lines = Lines::default();
+        let (mut sets, mut chains): (HashMap<&str, usize>, HashMap<&str, usize>) = Default::default();
         let is_own = *table.name == *TABLE;
         while let Some(word) = self.inside()? {
             match word.text {
@@ -136,15 +139,35 @@ impl<'a> Reader<'a> {
                     let name = self.name()?;
                     self.open()?;
                     let (set, elements) = self.set(name, kind, table.family)?;
-                    table.sets.push(set);
-                    lines.sets.push((word.line, elements));
+                    match sets.entry(name.text).or_insert(table.sets.len()) {
+                        at if table.sets.get(*at).is_some_and(|first| first.is_declared_as(&set)) => {
+                            table.sets[*at].elements.extend(set.elements);
+                            lines.sets[*at].1.extend(elements);
+                        }
+                        _ => {
+                            table.sets.push(set);
+                            lines.sets.push((word.line, elements));
+                        }
+                    }
                 }
                 "chain" => {
                     let name = self.name()?;
                     self.open()?;
                     let (chain, rules) = self.chain(name, within)?;
-                    table.chains.push(chain);
-                    lines.chains.push((word.line, rules));
+                    match chains.entry(name.text).or_insert(table.chains.len()) {
+                        at if table
+                            .chains
+                            .get(*at)
+                            .is_some_and(|first| chain.base.is_none() || first.base == chain.base) =>
+                        {
+                            table.chains[*at].rules.extend(chain.rules);
+                            lines.chains[*at].1.extend(rules);
+                        }
+                        _ => {
+                            table.chains.push(chain);
+                            lines.chains.push((word.line, rules));
+                        }
+                    }
                 }
                 // It counts, which changes nothing for packets.
                 "counter" => self.skip_statement()?,

@@ -287,3 +287,18 @@ fn nothing_of_kube_proxys_table_is_left_out_in_silence() {
     assert_eq!(first_error(&text), "line 2, column 2: `limit` is not supported in kube-proxy's table");
     assert_eq!(parse_all(&text.replace("kube-proxy", "other")).err(), None);
 }
+
+/// As nft 1.0.6 adds what is declared again to the first.
+#[test]
+fn what_is_declared_again_is_added() {
+    let twice = table(
+        "\tset a {\n\t\ttype ipv4_addr\n\t\telements = { 10.0.0.1 }\n\t}\n\tset a {\n\t\ttype ipv4_addr\n\t\telements = { 10.0.0.2 }\n\t}\n\tchain c {\n\t\tip saddr @a drop\n\t}\n\tchain c {\n\t\taccept\n\t}",
+    );
+    let once = table(
+        "\tset a {\n\t\ttype ipv4_addr\n\t\telements = { 10.0.0.1, 10.0.0.2 }\n\t}\n\n\tchain c {\n\t\tip saddr @a drop\n\t\taccept\n\t}",
+    );
+    let parsed = parse(&twice).unwrap();
+    assert_eq!(print(&parsed.rules), once);
+    assert_eq!(parsed.lines.rule(0, 0, 1), Some(14));
+    assert_eq!(parsed.lines.element(0, 0, 1), Some(8));
+}

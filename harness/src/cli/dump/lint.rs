@@ -74,7 +74,9 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     match args.format {
         Format::Text => console.text(render(&path, rules, unread, &findings, console.settings())),
         Format::Json => {
-            if let Err(exit) = console.json(Backend::System, json::Document::of(&path, rules, unread, &findings)) {
+            if let Err(exit) =
+                console.json("dump-lint", Backend::System, json::Document::of(&path, rules, unread, &findings))
+            {
                 return Ok(exit);
             }
         }

@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     match args.format {
         Format::Text => console.text(render(&path, &evidence, console.settings())),
         Format::Json => {
-            if let Err(exit) = console.json(Backend::System, json::Document::of(&path, &evidence)) {
+            if let Err(exit) = console.json("dump-show", Backend::System, json::Document::of(&path, &evidence)) {
                 return Ok(exit);
             }
         }

@@ -48,11 +48,7 @@ pub(super) fn judge(
     }
 }
 
-fn check_outcome(
-    expected: &ExpectedOutcome,
-    seen: &ObservedOutcome,
-    before: Option<SocketAddr>,
-) -> Result<(), String> {
+fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome, before: Option<SocketAddr>) -> Result<(), String> {
     match (expected, seen) {
         (ExpectedOutcome::Delivered(targets), ObservedOutcome::Delivered(delivery)) => {
             if targets.iter().any(|target| super::words::is_at(target, delivery.destination)) {

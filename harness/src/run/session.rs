@@ -84,7 +84,17 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     ) -> Result<Self, RunError> {
         let cluster = scenario.cluster.clone();
         let prober = Prober::new(lab, &cluster).map_err(RunError::Prober)?;
-        Ok(Self { scenario, prober, cluster, documents, applied: 0, probed: 0, failed: Vec::new(), delivered: [None; 2], goal })
+        Ok(Self {
+            scenario,
+            prober,
+            cluster,
+            documents,
+            applied: 0,
+            probed: 0,
+            failed: Vec::new(),
+            delivered: [None; 2],
+            goal,
+        })
     }
 
     /// What sends probes in the lab.

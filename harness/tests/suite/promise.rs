@@ -72,11 +72,7 @@ const EXCEPTIONS: &[(&str, &str, Because)] = &[
     ("sysctls/route-localnet.yaml", "the node whose setting was reset", Because::Network),
     ("bugs/cilium-13130-rp-filter.yaml", "a pod to the strict node's port", Because::Network),
     ("sysctls/of-an-interface.yaml", "to a node that is strict where the packet comes in", Because::Network),
-    (
-        "updates/udp-entry-expires.yaml",
-        "the endpoint changes while the client is silent",
-        Because::OldConnection,
-    ),
+    ("updates/udp-entry-expires.yaml", "the endpoint changes while the client is silent", Because::OldConnection),
     (
         "updates/added-endpoint-udp.yaml",
         "with a second endpoint, two more datagrams from the same port",

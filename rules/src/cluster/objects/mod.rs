@@ -33,5 +33,5 @@ pub use proxy_config::{
     ConntrackConfiguration, DetectLocalConfiguration, KubeProxyConfiguration, MasqueradeConfiguration, proxy_config,
 };
 pub use service::{service, service_within};
-pub use syntax::NODE_PORTS;
 pub use service_cidr::service_cidr;
+pub use syntax::NODE_PORTS;

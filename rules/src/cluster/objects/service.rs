@@ -32,10 +32,7 @@ pub fn service(object: &core::Service) -> Result<Service, Vec<FieldError>> {
 /// # Errors
 ///
 /// As [`service`].
-pub fn service_within(
-    object: &core::Service,
-    node_ports: RangeInclusive<u16>,
-) -> Result<Service, Vec<FieldError>> {
+pub fn service_within(object: &core::Service, node_ports: RangeInclusive<u16>) -> Result<Service, Vec<FieldError>> {
     let name = name_of(&object.metadata);
     let mut checker = Checker::new("Service", &name).with_node_ports(node_ports);
     checker.object_name(&name, Syntax::Dns1035Label);

@@ -9,6 +9,7 @@ mod completions;
 mod console;
 mod diagnostics;
 mod doctor;
+mod dump;
 mod duration;
 mod explain;
 mod failure;
@@ -96,6 +97,7 @@ enum Command {
     Explain(explain::Args),
     Rules(rules::Args),
     Cascade(cascade::Args),
+    Dump(dump::Args),
     Doctor(doctor::Args),
     Report(report::Args),
     Schema(schema::Args),
@@ -192,6 +194,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Explain(args) => explain::run(args, console),
         Command::Rules(args) => rules::run(args, console),
         Command::Cascade(args) => cascade::run(args, console),
+        Command::Dump(args) => dump::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
         Command::Report(args) => report::run(args, console),
         Command::Schema(args) => schema::run(args, console),

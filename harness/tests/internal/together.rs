@@ -7,9 +7,18 @@ use crate::judge::{Context, judge};
 use crate::lab::{Backend, with_lab};
 use crate::observation::Observation;
 use crate::probe::Prober;
-use crate::scenario::{self, Expectation, Flows, Probe, Scenario, Step};
+use crate::scenario::{self, Expectation, ExpectedOutcome, Flows, Probe, Scenario, Step};
 use crate::{documents, testing, topology};
 use rstest::rstest;
+<<<<<<< HEAD:harness/tests/internal/together.rs
+=======
+use crate::judge::{Context, judge};
+use crate::lab::{Backend, with_lab};
+use crate::observation::Observation;
+use crate::probe::Prober;
+use crate::scenario::{self, Expectation, ExpectedOutcome, Flows, Probe, Scenario, Step};
+use crate::{documents, testing, topology};
+>>>>>>> main:harness/tests/suite/together.rs
 
 /// How often each probe is sent: more flows than are under way at a time.
 const TIMES: usize = 20;
@@ -44,11 +53,14 @@ fn as_alone(
 fn first_steps(scenario: &Scenario) -> Vec<(Probe, Expectation)> {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps).map_while(|step| match step {
         Step::Probe(probe, expectation) => Some((probe, expectation)),
-        Step::Apply(_) => None,
+        Step::Apply(_) | Step::Wait(_) => None,
     });
     let says = |expectation: &Expectation| expectation.outcome.is_some() || expectation.reply.is_some();
-    // What becomes of a segment depends on the connection before it.
-    let opening = steps.filter(|(probe, _)| probe.tcp_flags.is_none());
+    // What becomes of these depends on the probe before.
+    let alone = |(probe, expectation): &(&Box<Probe>, &Expectation)| {
+        probe.tcp_flags.is_none() && expectation.outcome != Some(ExpectedOutcome::SameAsBefore)
+    };
+    let opening = steps.filter(alone);
     let parts = opening.filter(|(_, expectation)| says(expectation)).map(|(probe, expectation)| {
         let expectation =
             Expectation { outcome: expectation.outcome.clone(), reply: expectation.reply, ..Expectation::default() };

@@ -17,7 +17,7 @@ pub enum Protocol {
 
 impl Protocol {
     /// All of them.
-    pub(crate) const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
 
     /// The protocol of a number in an IP header.
     pub fn of_number(number: u8) -> Option<Self> {

@@ -18,12 +18,12 @@ pub struct ChainHash([u8; 16]);
 
 impl ChainHash {
     /// The hash of a service port, which kube-proxy calls `namespace/name:port`.
-    pub(crate) fn of_service_port(name: &str, protocol: Protocol) -> Self {
+    pub fn of_service_port(name: &str, protocol: Protocol) -> Self {
         Self::of(&[name, protocol.as_str()])
     }
 
     /// The hash of an endpoint, as `10.244.1.2:8080` or `[fd00::2]:8080`, of a service port.
-    pub(crate) fn of_endpoint(name: &str, protocol: Protocol, endpoint: &str) -> Self {
+    pub fn of_endpoint(name: &str, protocol: Protocol, endpoint: &str) -> Self {
         Self::of(&[name, protocol.as_str(), endpoint])
     }
 

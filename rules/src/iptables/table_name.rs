@@ -22,7 +22,7 @@ impl TableName {
     pub const ALL: [Self; 5] = [Self::Mangle, Self::Security, Self::Raw, Self::Filter, Self::Nat];
 
     /// The name in rule text.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Mangle => "mangle",
             Self::Security => "security",
@@ -33,7 +33,7 @@ impl TableName {
     }
 
     /// The chains that the kernel enters, in hook order.
-    pub(crate) fn builtin_chains(self) -> &'static [&'static str] {
+    pub fn builtin_chains(self) -> &'static [&'static str] {
         match self {
             Self::Mangle => &["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"],
             Self::Security | Self::Filter => &["INPUT", "FORWARD", "OUTPUT"],

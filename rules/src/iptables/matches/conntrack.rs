@@ -12,7 +12,7 @@ pub struct States(u8);
 
 impl States {
     /// The packet fits no connection.
-    pub(crate) const INVALID: Self = Self(1);
+    pub const INVALID: Self = Self(1);
     /// The first packet of a connection.
     pub(crate) const NEW: Self = Self(1 << 1);
     /// The first packet of a connection that belongs to another, or an ICMP error.

@@ -207,7 +207,7 @@ fn listed_word<'a>(words: &[&'a str]) -> Option<(bool, &'a str, usize)> {
 
 impl Match {
     /// Whether it holds for every packet: a comment, or a counter.
-    pub(crate) fn always_holds(&self) -> bool {
+    pub fn always_holds(&self) -> bool {
         matches!(self, Self::Comment(_) | Self::Nfacct(_))
     }
 

@@ -1,5 +1,6 @@
 //! One scenario, from its plan to its last verdict.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +12,10 @@ use svclab_rules::conntrack::cleanup;
 use svclab_rules::ruleset::Unsupported;
 
 use super::diagnosis::Failure;
-use super::{Options, RunError, capture};
+use super::{Options, RunError, artifacts, capture};
 use crate::documents::{self, Document};
 use crate::judge::{Context, Verdict, cells, expected_parts, judge};
-use crate::lab::{Lab, generate_for_lab, with_lab};
+use crate::lab::{Lab, Listing, generate_for_lab, with_lab};
 use crate::observation::{Observation, Tally};
 use crate::probe::Prober;
 use crate::report::{
@@ -36,6 +37,8 @@ pub(crate) struct Session<'lab, 'scenario> {
     /// How many probes were reported.
     probed: usize,
     failed: Vec<Failed<'scenario>>,
+    /// The state of the lab after each test that failed, by the test's name.
+    states: BTreeMap<String, Vec<Listing>>,
     goal: Goal,
 }
 
@@ -53,7 +56,7 @@ pub(super) fn carry_out(
     scenario: &Scenario,
     options: &Options,
     rate: FalseAlarmRate,
-    stop: &AtomicBool,
+    (stop, suffix): (&AtomicBool, &str),
     tests: &mut Vec<TestReport>,
 ) -> Result<(), RunError> {
     let documents = generate_for_lab(scenario, &scenario.cluster, options.backend)?;
@@ -62,13 +65,17 @@ pub(super) fn carry_out(
     with_lab(&topology, &documents, options.backend, |lab| {
         let mut session = Session::open(scenario, lab, documents.clone(), goal)?;
         session.prober.report_to(&options.progress);
-        if options.pcap.is_some() {
+        if options.pcap.is_some() || options.artifacts.is_some() {
             session.prober.start_record();
         }
         session.tests(options, stop, tests);
-        let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder));
+        let frames = session.prober.record().to_vec();
+        let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder, suffix));
         session.diagnoses(tests);
-        written
+        let artifacts = options.artifacts.as_ref().map_or(Ok(()), |folder| {
+            artifacts::write(&artifacts::Folder { folder, scenario, suffix }, tests, &session.states, &frames)
+        });
+        written.and(artifacts)
     })?
 }
 
@@ -82,7 +89,17 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     ) -> Result<Self, RunError> {
         let cluster = scenario.cluster.clone();
         let prober = Prober::new(lab, &cluster).map_err(RunError::Prober)?;
-        Ok(Self { scenario, prober, cluster, documents, applied: 0, probed: 0, failed: Vec::new(), goal })
+        Ok(Self {
+            scenario,
+            prober,
+            cluster,
+            documents,
+            applied: 0,
+            probed: 0,
+            failed: Vec::new(),
+            states: BTreeMap::new(),
+            goal,
+        })
     }
 
     /// What sends probes in the lab.
@@ -159,6 +176,11 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             }
             if is_chosen {
                 reports.push(TestReport { probes, error, duration: begin.elapsed(), ..TestReport::of(test) });
+                if options.artifacts.is_some() && reports.last().is_some_and(|report| report.status() != Status::Ok) {
+                    let mut ruled: Vec<&str> = self.documents.iter().map(|document| document.netns.as_str()).collect();
+                    ruled.dedup();
+                    self.states.insert(test.name.clone(), self.prober.lab().state(&ruled));
+                }
                 let has_failed = reports.last().is_some_and(|report| report.status() != Status::Ok);
                 if options.fail_fast && options.retries == 0 && has_failed {
                     stop.store(true, Ordering::Relaxed);
@@ -181,6 +203,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             let carried_out = match step {
                 Step::Apply(cluster) => self.apply(cluster),
                 Step::Probe(probe, expectation) if is_chosen && error.is_none() => {
+                    self.prober.comment(&format!("{}: {}", test.name, probe_words(probe)));
                     self.probe(probe, expectation).map(|report| probes.push(report))
                 }
                 Step::Probe(..) => Ok(()),
@@ -277,8 +300,11 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     }
 
     /// Writes what the taps saw to the scenario's file below the folder: see [`capture::place`].
-    fn write_capture(&self, folder: &Path) -> Result<(), RunError> {
-        let file = capture::place(folder, &self.scenario.file);
+    fn write_capture(&self, folder: &Path, suffix: &str) -> Result<(), RunError> {
+        if self.prober.record().is_empty() {
+            return Ok(());
+        }
+        let file = capture::place(folder, &self.scenario.file, &format!("{suffix}.pcapng"));
         let written = pcapng::render(self.prober.record()).map_err(io::Error::other).and_then(|bytes| {
             fs::create_dir_all(file.parent().unwrap_or(folder))?;
             output::replace(&file, &bytes)

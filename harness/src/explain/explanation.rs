@@ -104,7 +104,7 @@ pub(super) fn paths(
 }
 
 fn path(network: &Network<'_>, branch: &PredictedBranch, traced: &[Vec<Option<bool>>], is_abridged: bool) -> Path {
-    let PredictedBranch { share, outcome, assumptions, stages, back } = branch;
+    let PredictedBranch { share, outcome, assumptions, stages, back, .. } = branch;
     let (verdict, at, source, destination, reply) = match outcome {
         PredictedOutcome::Delivered { at, source, destination, reply } => {
             (OutcomeKind::Delivered, Some(at.clone()), Some(*source), Some(*destination), Some(reply))

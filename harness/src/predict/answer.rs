@@ -1,8 +1,11 @@
 //! What comes back to the sender.
 
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::walk::{Direction, Interface, Packet, RejectResponse, State, Tracked, Tracking, Transport, Tuple};
+use svclab_rules::walk::{
+    Direction, Field, Interface, Narrowing, Packet, RejectResponse, State, Tracked, Tracking, Transport, Tuple,
+};
 
+use super::narrow::Set;
 use super::packet_state::{End, Ended, Origin, PacketState};
 use super::prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, kind_of};
 use super::routing::Out;
@@ -105,7 +108,7 @@ impl Network<'_> {
         let mut traversal = Traversal::back(self, origin);
         match self.topology.namespaces[netns].role {
             Role::Pod | Role::Host => {
-                let next_hop = self.topology.next_hop(netns, packet.source);
+                let next_hop = self.next_hop(netns, packet.source, traversal.set());
                 traversal.send_from_wire(netns, next_hop, answer);
             }
             Role::Underlay | Role::Node | Role::RoutingPod => traversal.send_from_process(netns, answer),
@@ -126,11 +129,12 @@ impl Network<'_> {
         let packet = &state.packet;
         let error = rejection.icmp(Family::of(packet.source));
         let is_reset = error.is_none();
-        let mut answer = error.map_or_else(|| reset(packet), |error| self.error(netns, packet, error));
+        let mut answer =
+            error.map_or_else(|| reset(packet), |error| self.error(netns, packet, error, origin.narrowing));
         answer.known.clone_from(&state.known);
         let mut traversal = Traversal::back(self, origin);
         // A kernel without SCTP answers before it looks for a socket.
-        let is_early = *cause != Cause::NoListener || state.protocol() == Some(Protocol::Sctp);
+        let is_early = *cause != Cause::NoListener || state.protocol(origin.narrowing) == Some(Protocol::Sctp);
         if is_early {
             answer.tracking = attached(state.tracking, is_reset);
         } else if let Some(way) = self.way_of_reset(netns, packet).filter(|_| is_reset) {
@@ -142,12 +146,13 @@ impl Network<'_> {
     }
 
     /// An ICMP error of a type and code about a packet.
-    fn error(&self, netns: NetnsId, packet: &Packet, (kind, code): (u8, u8)) -> PacketState {
+    fn error(&self, netns: NetnsId, packet: &Packet, (kind, code): (u8, u8), set: Set<'_>) -> PacketState {
         let machine = &self.machines[netns];
         // `::1` is asked by the interface that has it alone (`ipv6_chk_addr`).
         let is_elsewhere = packet.destination.is_ipv6() && packet.destination.is_loopback();
-        let is_own = machine.environment.addresses.interface_of(packet.destination).is_some() && !is_elsewhere;
-        let toward = || machine.source_toward(packet.source).unwrap_or(packet.destination);
+        let is_own = machine.is_own(Field::Destination, packet.destination, set) && !is_elsewhere;
+        let replies = set.map(Narrowing::of_replies);
+        let toward = || machine.source_toward(packet.source, replies.as_ref()).unwrap_or(packet.destination);
         let from = if is_own { packet.destination } else { toward() };
         let transport = Transport::Icmp { v6: from.is_ipv6(), kind, code, id: 0 };
         PacketState::new(Packet::new(from, packet.source, transport)).about(packet.tuple())

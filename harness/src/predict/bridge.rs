@@ -38,11 +38,9 @@ impl Traversal<'_, '_> {
     /// the machine does not forward.
     fn after_translation(&mut self, netns: NetnsId, bridge: u32, port: u32, state: PacketState) {
         let machine = self.machine(netns);
-        match machine.way_in(bridge, state.packet.source, state.packet.destination) {
+        match machine.way_in(bridge, state.packet.source, state.packet.destination, self.set()) {
             Ok(Way::Forward(out)) if out.interface == bridge => {
-                let mut neighbours = machine.netns.neighbours.iter();
-                let found = neighbours.find(|one| one.interface == bridge && one.address == out.next_hop);
-                match found.map(|neighbour| neighbour.mac) {
+                match machine.neighbours.find(out, state.packet.destination, self.set()) {
                     Some(mac) => self.across(netns, bridge, port, mac, state),
                     None => self.lose(netns, state, Cause::NoNeighbour),
                 }
@@ -81,12 +79,12 @@ impl Traversal<'_, '_> {
 
     /// The port of a bridge that a hardware address is behind.
     pub(super) fn port_toward(&self, netns: NetnsId, bridge: u32, mac: Mac) -> Option<u32> {
-        let owner = self.network.by_mac.get(&mac)?;
-        let mut ports = self.machine(netns).netns.interfaces.iter().filter(|port| port.bridge == Some(bridge));
-        let found = ports.find(|port| match port.kind {
-            InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end) => (end.netns, end.index) == *owner,
-            InterfaceKind::Bridge | InterfaceKind::Vxlan { .. } => false,
-        });
-        found.map(|port| port.index)
+        let (owner, index) = *self.network.by_mac.get(&mac)?;
+        let end = match self.machine(owner).netns.interface(index)?.kind {
+            InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end) => end,
+            InterfaceKind::Bridge | InterfaceKind::Vxlan { .. } => return None,
+        };
+        let port = self.machine(netns).netns.interface(end.index).filter(|_| end.netns == netns);
+        port.filter(|port| port.bridge == Some(bridge)).map(|port| port.index)
     }
 }

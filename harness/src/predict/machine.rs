@@ -4,14 +4,20 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Protocol};
-use svclab_rules::walk::{Environment, Interface, RuleId};
+use svclab_rules::walk::{AddressTable, Environment, Field, Interface, Intervals, RuleId, address_bits};
 
+use super::narrow::{Set, keys};
+use super::routing::Out;
 use super::rules::Rules;
+use super::settings::{OfInterface, Settings};
+use super::ways::Ways;
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 use crate::scenario::served_on;
 use crate::topology::{Hop, LOOPBACK, Netns, Route};
+use crate::wire::Mac;
 
 /// A namespace: its plan, its rules, and what they ask of it.
 #[derive(Clone)]
@@ -20,9 +26,49 @@ pub(super) struct Machine {
     pub(super) environment: Environment,
     /// The longest prefixes first.
     pub(super) routes: Vec<Route>,
+    /// The same by address, for each family.
+    pub(super) ways: [Ways; 2],
+    /// The addresses that the kernel takes for its own, of each family.
+    pub(super) own: [Intervals; 2],
+    pub(super) broadcasts: Intervals,
+    /// The addresses of each family that its interfaces have, in the order in which the kernel looks at them.
+    pub(super) listed: [Vec<(u32, IpNet)>; 2],
+    pub(super) neighbours: Neighbours,
+    settings: Vec<OfInterface>,
+    bridges_call: [bool; 2],
     rules: [Option<Arc<Rules>>; 2],
     /// Who listens where.
     listeners: HashMap<(Protocol, SocketAddr), String>,
+}
+
+/// The neighbours of a machine's interfaces.
+#[derive(Clone, Default)]
+pub(super) struct Neighbours {
+    macs: HashMap<(u32, IpAddr), Mac>,
+    /// Their addresses, sorted, by interface and family.
+    keys: HashMap<(u32, Family), Vec<(u128, u128)>>,
+}
+
+impl Neighbours {
+    fn of(netns: &Netns) -> Self {
+        let mut addresses: HashMap<(u32, Family), Vec<IpAddr>> = HashMap::new();
+        for one in &netns.neighbours {
+            addresses.entry((one.interface, Family::of(one.address))).or_default().push(one.address);
+        }
+        let keys = addresses.into_iter().map(|(of, addresses)| (of, keys(addresses))).collect();
+        // Of several with one address the first counts.
+        let macs = netns.neighbours.iter().rev().map(|one| ((one.interface, one.address), one.mac)).collect();
+        Self { macs, keys }
+    }
+
+    /// Who has an address on an interface's link; `to` is the packet's destination.
+    pub(super) fn find(&self, out: Out, to: IpAddr, set: Set<'_>) -> Option<Mac> {
+        if let Some(set) = set.filter(|_| out.next_hop == to) {
+            let keys = self.keys.get(&(out.interface, Family::of(to)));
+            set.look_up(Field::Destination, address_bits(to), keys.map(Vec::as_slice).unwrap_or_default());
+        }
+        self.macs.get(&(out.interface, out.next_hop)).copied()
+    }
 }
 
 impl Machine {
@@ -44,12 +90,35 @@ impl Machine {
         let node = cluster.nodes.iter().find(|node| netns.node_name() == Some(&node.name));
         let served = node.map(|node| served_on(cluster, node)).unwrap_or_default();
         let listeners = served.into_iter().map(|(protocol, at, owner)| ((protocol, at), owner)).collect();
-        Ok(Self { netns: netns.clone(), environment, routes, rules, listeners })
+        let own = Family::ALL
+            .map(|family| environment.addresses.alike(family, |address, table| table.interface_of(address).is_some()));
+        let is_broadcast = |address: IpAddr, table: &AddressTable| table.broadcast_of(address).is_some();
+        let broadcasts = environment.addresses.alike(Family::Ipv4, is_broadcast);
+        let machine = Self {
+            ways: Family::ALL.map(|family| Ways::of(&routes, family)),
+            listed: Family::ALL.map(|family| listed(netns, &environment, family)),
+            neighbours: Neighbours::of(netns),
+            settings: OfInterface::all(netns),
+            bridges_call: [true, false].map(|ipv4| Settings(netns).bridges_call(ipv4)),
+            netns: netns.clone(),
+            environment,
+            routes,
+            own,
+            broadcasts,
+            rules,
+            listeners,
+        };
+        Ok(machine)
     }
 
     /// The same machine by another plan that differs only in its settings.
     pub(super) fn with_settings_of(&self, netns: &Netns) -> Self {
-        Self { netns: netns.clone(), ..self.clone() }
+        Self {
+            netns: netns.clone(),
+            settings: OfInterface::all(netns),
+            bridges_call: [true, false].map(|ipv4| Settings(netns).bridges_call(ipv4)),
+            ..self.clone()
+        }
     }
 
     /// The rules for packets of a family, where there are any.
@@ -58,8 +127,29 @@ impl Machine {
     }
 
     /// Whose listener is at an address.
-    pub(super) fn listener(&self, protocol: Protocol, at: SocketAddr) -> Option<&str> {
+    pub(super) fn listener(&self, protocol: Protocol, at: SocketAddr, set: Set<'_>) -> Option<&str> {
+        if let Some(set) = set {
+            let of_protocol =
+                || self.listeners.keys().filter(|(own, to)| *own == protocol && to.is_ipv4() == at.is_ipv4());
+            let mut ports: Vec<(u128, u128)> =
+                of_protocol().map(|(_, to)| (to.port().into(), to.port().into())).collect();
+            ports.sort_unstable();
+            ports.dedup();
+            set.look_up(Field::DestinationPort, at.port().into(), &ports);
+            let here = of_protocol().filter(|(_, to)| to.port() == at.port()).map(|(_, to)| to.ip());
+            set.look_up(Field::Destination, address_bits(at.ip()), &keys(here));
+        }
         self.listeners.get(&(protocol, at)).map(String::as_str)
+    }
+
+    /// What is set for packets that come in or leave by an interface.
+    pub(super) fn settings(&self, interface: u32) -> &OfInterface {
+        self.settings.get(interface as usize).unwrap_or(&self.settings[LOOPBACK as usize])
+    }
+
+    /// Whether bridges hand packets of a family to iptables.
+    pub(super) fn bridges_call(&self, ipv4: bool) -> bool {
+        self.bridges_call[usize::from(!ipv4)]
     }
 
     /// Whether a process takes packets of a protocol, at whatever port.
@@ -79,6 +169,17 @@ impl Machine {
         }
         self.netns.interface(index).and_then(|interface| Interface::new(&interface.name))
     }
+}
+
+/// All addresses of a family in the order in which the kernel looks at them, each with the index of its interface.
+fn listed(netns: &Netns, environment: &Environment, family: Family) -> Vec<(u32, IpNet)> {
+    let named = |one: &crate::topology::Interface| Some((one.index, Interface::new(&one.name)?));
+    let mut interfaces: Vec<(u32, Interface)> = netns.interfaces.iter().filter_map(named).collect();
+    interfaces.sort_by_key(|(index, _)| *index);
+    let of = |(index, name): (u32, Interface)| {
+        environment.addresses.listed(name, family).into_iter().map(move |one| (index, one))
+    };
+    interfaces.into_iter().flat_map(of).collect()
 }
 
 /// The address that a process sends from which wants to be local.

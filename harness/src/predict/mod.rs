@@ -18,32 +18,38 @@ mod answer;
 mod bridge;
 mod machine;
 mod matched_rule;
+mod narrow;
 mod packet_state;
 mod prediction;
 mod routing;
 mod rules;
+mod senders;
 mod settings;
 mod source_address;
 mod traversal;
 mod tunnel;
+mod ways;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Cluster, Family, Protocol};
-use svclab_rules::walk::{Packet, Transport};
+use svclab_rules::walk::{Environment, Field, Narrowing, Packet, Transport, address_bits};
 
 use crate::documents::Document;
 use crate::scenario::{Probe, Vantage};
 use crate::topology::{NetnsId, Sender, Topology};
 use crate::wire::Mac;
 use machine::Machine;
+use narrow::Set;
 use packet_state::{Budget, Origin, PacketState};
 use traversal::Traversal;
 
 pub use matched_rule::{Decisive, MatchedRule, NextHook};
+pub(crate) use senders::{Memory, Senders};
+
 pub use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
 
 /// A new flow, as its sender sends it.
@@ -102,6 +108,17 @@ impl PredictError {
     }
 }
 
+/// What is known of a packet besides what its sender makes of it.
+#[derive(Default)]
+struct Circumstances<'a> {
+    /// The source ports that namespaces chose when rules left that to chance.
+    chosen: Option<&'a HashMap<NetnsId, u16>>,
+    /// What namespaces remember of earlier packets.
+    memory: Option<&'a HashMap<NetnsId, Environment>>,
+    /// The set of packets that it is one of.
+    narrowing: Option<&'a Narrowing>,
+}
+
 /// Why nothing is predicted where rules can be walked.
 pub(crate) const NO_ADDRESS: &str = "the sender has no address to reach it from";
 
@@ -141,29 +158,65 @@ impl<'a> Network<'a> {
     /// What becomes of a flow's first packet. `None` where the sender is not in the lab, or has no address to reach the
     /// destination from.
     pub fn predict(&self, sent: &NewFlow) -> Option<Prediction> {
-        self.predict_where(sent, &HashMap::new())
+        self.predict_given(sent, None)
     }
 
     /// The same where it is known which source ports namespaces chose when rules left that to chance.
     pub fn predict_where(&self, sent: &NewFlow, chosen: &HashMap<NetnsId, u16>) -> Option<Prediction> {
+        self.predict_given(sent, Some(chosen))
+    }
+
+    fn predict_given(&self, sent: &NewFlow, chosen: Option<&HashMap<NetnsId, u16>>) -> Option<Prediction> {
         let sender = Sender::find(&sent.from, &self.topology, self.cluster)?;
-        let source = self.source_of(sender, sent.to)?;
+        let source = self.source_of(sender, sent.to.ip(), None)?;
         let transport = Transport::opening(sent.protocol, sent.source_port, sent.to.port());
-        let state = PacketState::new(Packet::new(source.ip(), sent.to.ip(), transport));
+        let packet = Packet::new(source, sent.to.ip(), transport);
+        let via = sent.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));
+        Some(self.follow(sender, via, packet, Circumstances { chosen, ..Circumstances::default() }))
+    }
+
+    /// Takes a packet from its sender to wherever it ends, and what comes back.
+    fn follow(&self, sender: Sender, via: Option<NetnsId>, packet: Packet, given: Circumstances<'_>) -> Prediction {
+        let state = PacketState::new(packet);
         let budget = Budget::default();
-        let origin = Origin { netns: sender.netns(), sent: state.packet.tuple(), budget: &budget, chosen };
+        let Circumstances { chosen, memory, narrowing } = given;
+        let sent = state.packet.tuple();
+        let none = HashMap::new();
+        let chosen = chosen.unwrap_or(&none);
+        let origin = Origin { netns: sender.netns(), sent, budget: &budget, chosen, memory, narrowing };
         let mut traversal = Traversal::there(self, origin);
         match sender {
             Sender::Wire(netns) => {
-                let via = sent.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));
-                let mac = self.topology.first_hop(netns, sent.to.ip(), via);
+                let mac = match via {
+                    Some(node) => self.topology.first_hop(netns, packet.destination, Some(node)),
+                    None => self.next_hop(netns, packet.destination, narrowing),
+                };
                 traversal.send_from_wire(netns, mac, state);
             }
             Sender::Process(netns) | Sender::Loopback(netns) => traversal.send_from_process(netns, state),
         }
-        let source = SocketAddr::new(source.ip(), sent.source_port);
+        let source = SocketAddr::new(packet.source, sent.source_port);
         let branches = traversal.finish().into_iter().flat_map(|end| self.branches(end, origin));
-        Some(Prediction { source, branches: branches.collect() })
+        Prediction { source, branches: branches.collect() }
+    }
+
+    /// The hardware address that a packet made on the wire of a namespace is sent to by routes.
+    fn next_hop(&self, from: NetnsId, to: IpAddr, set: Set<'_>) -> Option<Mac> {
+        if let Some(set) = set {
+            let on_link = &self.topology.namespaces[from].on_link;
+            let of_family = on_link.iter().filter(|net| net.contains(&to) || Family::of(net.addr()) == Family::of(to));
+            let ranges = of_family.map(|net| (address_bits(net.network()), address_bits(net.broadcast())));
+            let is_on_link = set.ask(Field::Destination, address_bits(to), &ranges.collect());
+            if is_on_link {
+                let near = |address: &&IpAddr| on_link.iter().any(|net| net.contains(*address));
+                set.look_up(
+                    Field::Destination,
+                    address_bits(to),
+                    &narrow::keys(self.topology.owners.keys().filter(near).copied()),
+                );
+            }
+        }
+        self.topology.next_hop(from, to)
     }
 
     /// A rule as its language writes it, by its place; its number counts from 1.
@@ -172,21 +225,25 @@ impl<'a> Network<'a> {
         Some(rules.numbered(table, chain, number)?.print(family, chain))
     }
 
+    /// What the rules of a namespace ask of it.
+    pub(crate) fn environment(&self, netns: NetnsId) -> &Environment {
+        &self.machines[netns].environment
+    }
+
     /// The plan that is walked.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// The address that a sender's packets start with; its port means nothing.
-    fn source_of(&self, sender: Sender, to: SocketAddr) -> Option<SocketAddr> {
-        let address = match sender {
+    /// The address that a sender's packets start with.
+    fn source_of(&self, sender: Sender, to: IpAddr, set: Set<'_>) -> Option<IpAddr> {
+        match sender {
             Sender::Wire(netns) => {
                 let own = &self.topology.namespaces[netns].addresses_on_wire;
                 own.iter().copied().find(|address| address.is_ipv4() == to.is_ipv4())
             }
             Sender::Loopback(_) => Some(machine::loopback(to.is_ipv4())),
-            Sender::Process(netns) => self.machines[netns].source_toward(to.ip()),
-        };
-        address.map(|address| SocketAddr::new(address, 0))
+            Sender::Process(netns) => self.machines[netns].source_toward(to, set),
+        }
     }
 }

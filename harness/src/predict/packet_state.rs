@@ -1,13 +1,17 @@
 //! A packet on its way, and how the way ends.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use svclab_rules::cluster::Protocol;
-use svclab_rules::walk::{Assumptions, Connection, Packet, RejectResponse, Share, Tracked, Tracking, Transport, Tuple};
+use svclab_rules::cluster::{Family, Protocol};
+use svclab_rules::walk::{
+    Assumptions, Connection, Effect, Effects, Environment, Field, Narrowing, Packet, RejectResponse, RuleId, Share,
+    Tracked, Tracking, Transport, Tuple,
+};
 
+use super::narrow::Set;
 use super::prediction::{Cause, PredictedBranch, PredictedOutcome, RulePlace, Stage};
 use crate::topology::NetnsId;
 
@@ -30,7 +34,22 @@ pub(super) struct PacketState {
     /// The packet that this ICMP error is about, as it is where the error is.
     pub(super) quoted: Option<Tuple>,
     pub(super) assumptions: Assumptions,
+    /// What namespaces remember of it for later packets.
+    pub(super) effects: Remembered,
     pub(super) trail: Trail,
+}
+
+/// What namespaces remember of a packet, in order. Hardly any packet is remembered.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Remembered(pub(super) Vec<(NetnsId, Effect)>);
+
+impl Remembered {
+    /// The same with what a hook of a namespace adds.
+    pub(super) fn and(&self, netns: NetnsId, effects: Effects) -> Self {
+        let mut all = self.clone();
+        all.0.extend(effects.into_iter().map(|effect| (netns, effect)));
+        all
+    }
 }
 
 /// What a tunnel's packet carries.
@@ -74,6 +93,7 @@ impl PacketState {
             carried: None,
             quoted: None,
             assumptions: Assumptions::NONE,
+            effects: Remembered::default(),
             trail: Trail::default(),
         }
     }
@@ -93,7 +113,8 @@ impl PacketState {
     /// The branch of a packet that ends with this outcome.
     pub(super) fn branch(&self, outcome: PredictedOutcome) -> PredictedBranch {
         let (share, assumptions) = (self.share, self.assumptions);
-        PredictedBranch { share, outcome, assumptions, stages: self.stages(), back: Vec::new() }
+        let remembered = self.effects.0.clone();
+        PredictedBranch { share, outcome, assumptions, remembered, stages: self.stages(), back: Vec::new() }
     }
 
     /// The same where a reply or a rejection of it has ended as well.
@@ -122,7 +143,14 @@ impl PacketState {
         matches!(self.tracking, Tracking::Tracked(Tracked { attached: true, .. }))
     }
 
-    pub(super) fn protocol(&self) -> Option<Protocol> {
+    /// Its protocol, where it has ports.
+    pub(super) fn protocol(&self, set: Set<'_>) -> Option<Protocol> {
+        if let Some(set) = set {
+            let number = u128::from(self.packet.transport.protocol());
+            let known = [6, 17, 132].contains(&number);
+            let numbers = if known { vec![(number, number)] } else { vec![(6, 6), (17, 17), (132, 132)] };
+            set.ask(Field::Protocol, number, &numbers.into_iter().collect());
+        }
         match self.packet.transport {
             Transport::Tcp { .. } => Some(Protocol::Tcp),
             Transport::Udp { .. } => Some(Protocol::Udp),
@@ -169,6 +197,10 @@ pub(super) struct Origin<'b> {
     pub(super) budget: &'b Budget,
     /// The source ports that are known to be chosen where rules leave that to chance.
     pub(super) chosen: &'b HashMap<NetnsId, u16>,
+    /// What namespaces remember of earlier packets, where that is anything.
+    pub(super) memory: Option<&'b HashMap<NetnsId, Environment>>,
+    /// The set of packets that the flow's stands for.
+    pub(super) narrowing: Option<&'b Narrowing>,
 }
 
 impl Origin<'_> {
@@ -188,30 +220,33 @@ const MOST: usize = 1 << 17;
 pub(super) struct Budget {
     left: Cell<usize>,
     /// The rule by which chance decided last.
-    chance: RefCell<Option<RulePlace>>,
+    chance: Cell<Option<RuleOf>>,
 }
+
+/// A rule of a namespace for a family.
+type RuleOf = (NetnsId, Family, RuleId);
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { left: Cell::new(MOST), chance: RefCell::default() }
+        Self { left: Cell::new(MOST), chance: Cell::default() }
     }
 }
 
 impl Budget {
     /// A branch comes to a hook. Where there were too many, the rule by which chance decided last: without one there is an end.
-    pub(super) fn spend(&self, state: &PacketState) -> Option<RulePlace> {
+    pub(super) fn spend(&self, state: &PacketState) -> Option<RuleOf> {
         if self.left.get() == 0 {
-            return self.chance.borrow().clone();
+            return self.chance.get();
         }
         self.left.set(self.left.get().saturating_sub(state.cost()));
         None
     }
 
     /// At a hook chance has left so many branches open, the first of them by this rule.
-    pub(super) fn split(&self, state: &PacketState, branches: usize, rule: Option<RulePlace>) {
+    pub(super) fn split(&self, state: &PacketState, branches: usize, rule: Option<RuleOf>) {
         self.left.set(self.left.get().saturating_sub(branches * state.cost()));
         if rule.is_some() {
-            *self.chance.borrow_mut() = rule;
+            self.chance.set(rule);
         }
     }
 }

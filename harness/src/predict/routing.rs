@@ -2,9 +2,12 @@
 
 use std::net::IpAddr;
 
-use super::machine::{Machine, loopback};
+use svclab_rules::cluster::Family;
+use svclab_rules::walk::Field;
+
+use super::machine::Machine;
+use super::narrow::{Set, is_among, loopback};
 use super::prediction::Cause;
-use super::settings::Settings;
 use crate::topology::{Hop, LOOPBACK, Route};
 
 /// A way out of a machine.
@@ -26,13 +29,13 @@ pub(super) enum Way {
 }
 
 impl Machine {
-    fn is_own(&self, address: IpAddr) -> bool {
-        self.environment.addresses.interface_of(address).is_some()
+    pub(super) fn is_own(&self, field: Field, address: IpAddr, set: Set<'_>) -> bool {
+        is_among(set, field, address, &self.own[Family::of(address) as usize])
     }
 
     /// The way to an address, by the longest prefix.
-    fn route(&self, to: IpAddr) -> Result<Out, Cause> {
-        let route = self.routes.iter().find(|route| route.destination.contains(&to)).ok_or(Cause::NoRoute)?;
+    fn route(&self, field: Field, to: IpAddr, set: Set<'_>) -> Result<Out, Cause> {
+        let route = self.ways[Family::of(to) as usize].find(field, to, set).ok_or(Cause::NoRoute)?;
         out(route, to).ok_or(Cause::Blackhole)
     }
 
@@ -44,94 +47,86 @@ impl Machine {
     }
 
     /// Routes a packet of the machine itself, whose source is chosen already.
-    pub(super) fn route_output(&self, from: IpAddr, to: IpAddr) -> Result<Out, Cause> {
-        if self.is_own(to) {
+    pub(super) fn route_output(&self, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<Out, Cause> {
+        if self.is_own(Field::Destination, to, set) {
             return Ok(Out { interface: LOOPBACK, next_hop: to });
         }
-        let out = self.route(to)?;
+        let out = self.route(Field::Destination, to, set)?;
         // `__mkroute_output`.
-        if from.is_ipv4() && from.is_loopback() && !self.routes_loopback(out.interface) {
+        if from.is_ipv4()
+            && !self.settings(out.interface).routes_loopback
+            && is_among(set, Field::Source, from, &loopback(Family::Ipv4))
+        {
             return Err(Cause::Martian);
         }
         Ok(out)
     }
 
     /// Routes a packet that came in, and asks whether it may go on.
-    pub(super) fn route_input(&self, by: u32, from: IpAddr, to: IpAddr) -> Result<Way, Cause> {
-        let way = self.way_in(by, from, to)?;
+    pub(super) fn route_input(&self, by: u32, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<Way, Cause> {
+        let way = self.way_in(by, from, to, set)?;
         // `ip6_forward`; IPv4 has asked before it looked for a way.
-        if to.is_ipv6() && matches!(way, Way::Forward(_)) && !self.settings().forwards(false, self.name(by)) {
+        if to.is_ipv6() && matches!(way, Way::Forward(_)) && !self.settings(by).forwards_ipv6 {
             return Err(Cause::NotForwarding);
         }
         Ok(way)
     }
 
     /// The way of a packet that came in (`ip_route_input_slow`, `ip6_route_input`).
-    pub(super) fn way_in(&self, by: u32, from: IpAddr, to: IpAddr) -> Result<Way, Cause> {
+    pub(super) fn way_in(&self, by: u32, from: IpAddr, to: IpAddr, set: Set<'_>) -> Result<Way, Cause> {
         let ipv4 = to.is_ipv4();
-        if ipv4 && (from.is_loopback() || to.is_loopback()) && !self.routes_loopback(by) {
+        let is_loopback = |field, address| is_among(set, field, address, &loopback(Family::of(address)));
+        if ipv4
+            && !self.settings(by).routes_loopback
+            && (is_loopback(Field::Source, from) || is_loopback(Field::Destination, to))
+        {
             return Err(Cause::Martian);
         }
-        if !ipv4 && to.is_loopback() {
+        if !ipv4 && is_loopback(Field::Destination, to) {
             // Only a route by the interface that it came in by counts (`rt6_need_strict`), and that of `::1` is not.
             let out = self.route_by(by, to).ok_or(Cause::NoRoute)?;
             return Ok(Way::Forward(out));
         }
-        if self.is_own(to) {
-            return self.validate_source(by, from).map(|()| Way::Local);
+        if self.is_own(Field::Destination, to, set) {
+            return self.validate_source(by, from, set).map(|()| Way::Local);
         }
-        if self.environment.addresses.broadcast_of(to).is_some() {
+        if is_among(set, Field::Destination, to, &self.broadcasts) && ipv4 {
             return Err(Cause::NoListener);
         }
-        if ipv4 && !self.settings().forwards(true, self.name(by)) {
+        if ipv4 && !self.settings(by).forwards_ipv4 {
             return Err(Cause::NotForwarding);
         }
-        let out = self.route(to)?;
-        self.validate_source(by, from)?;
+        let out = self.route(Field::Destination, to, set)?;
+        self.validate_source(by, from, set)?;
         Ok(Way::Forward(out))
     }
 
     /// `fib_validate_source`; IPv6 has no such check.
-    fn validate_source(&self, by: u32, from: IpAddr) -> Result<(), Cause> {
+    fn validate_source(&self, by: u32, from: IpAddr, set: Set<'_>) -> Result<(), Cause> {
         if !from.is_ipv4() {
             return Ok(());
         }
-        let settings = self.settings();
-        if self.is_own(from) && !settings.accepts_own(self.name(by)) {
+        let settings = self.settings(by);
+        if !settings.accepts_own && self.is_own(Field::Source, from, set) {
             return Err(Cause::Martian);
         }
-        let leads_back = |interface: u32| interface == by;
-        match (settings.reverse_path(self.name(by)), self.route(from)) {
-            (0, _) => Ok(()),
-            (1, Ok(out)) if leads_back(out.interface) => Ok(()),
+        if settings.reverse_path == 0 {
+            return Ok(());
+        }
+        match (settings.reverse_path, self.route(Field::Source, from, set)) {
+            (1, Ok(out)) if out.interface == by => Ok(()),
             (2, Ok(_)) => Ok(()),
             _ => Err(Cause::ReversePath),
         }
     }
 
     /// The source that the kernel gives to a process's packet. `None` where it would not send.
-    pub(super) fn source_toward(&self, to: IpAddr) -> Option<IpAddr> {
-        if self.is_own(to) {
-            return Some(if to.is_loopback() { loopback(to.is_ipv4()) } else { to });
+    pub(super) fn source_toward(&self, to: IpAddr, set: Set<'_>) -> Option<IpAddr> {
+        if self.is_own(Field::Destination, to, set) {
+            let is_loopback = is_among(set, Field::Destination, to, &loopback(Family::of(to)));
+            return Some(if is_loopback { super::machine::loopback(to.is_ipv4()) } else { to });
         }
-        self.preferred(self.route(to).ok()?, to)
-    }
-
-    fn settings(&self) -> Settings<'_> {
-        Settings(&self.netns)
-    }
-
-    /// Whether the bridge hands packets of a family to iptables.
-    pub(super) fn bridges_call(&self, ipv4: bool) -> bool {
-        self.settings().bridges_call(ipv4)
-    }
-
-    fn routes_loopback(&self, interface: u32) -> bool {
-        interface == LOOPBACK || self.settings().routes_loopback(self.name(interface))
-    }
-
-    fn name(&self, index: u32) -> &str {
-        self.netns.interface(index).map_or("lo", |interface| &interface.name)
+        self.preferred(self.route(Field::Destination, to, set).ok()?, to, set)
     }
 }
 

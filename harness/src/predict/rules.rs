@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::ruleset::{self, Program, Rule};
-use svclab_rules::walk::{Branch, ChainId, Environment, Hook, Packet, Path, RuleId, Then, Tracking};
+use svclab_rules::walk::{Branch, ChainId, Environment, Hook, Narrowed, Packet, RuleId, Then, Tracking};
 
 use super::matched_rule::NextHook;
 use super::{PredictError, RulePlace};
@@ -36,8 +36,11 @@ impl Rules {
         hook: Hook,
         packet: &Packet,
         tracking: Tracking,
-    ) -> Vec<Branch<Path>> {
-        self.program.walk_traced(environment, hook, packet, tracking)
+        trace: Narrowed,
+    ) -> Vec<Branch<Narrowed>> {
+        let mut branches = Vec::new();
+        self.program.walk_with(environment, hook, packet, tracking, trace, &mut branches);
+        branches
     }
 
     /// The table and name of a chain.

@@ -1,6 +1,37 @@
 //! What kernel settings come to, as a plan writes them.
 
-use crate::topology::{Netns, Sysctl};
+use crate::topology::{LOOPBACK, Netns, Sysctl};
+
+/// The settings of an interface that decide about packets which come in or leave by it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OfInterface {
+    pub(super) forwards_ipv4: bool,
+    pub(super) forwards_ipv6: bool,
+    /// `rp_filter`.
+    pub(super) reverse_path: u8,
+    pub(super) routes_loopback: bool,
+    pub(super) accepts_own: bool,
+}
+
+impl OfInterface {
+    /// Those of an interface by its index; every index that is not listed is the loopback's.
+    pub(super) fn of(netns: &Netns, index: u32) -> Self {
+        let name = netns.interface(index).map_or("lo", |interface| &interface.name);
+        let settings = Settings(netns);
+        Self {
+            forwards_ipv4: settings.forwards(true, name),
+            forwards_ipv6: settings.forwards(false, name),
+            reverse_path: settings.reverse_path(name),
+            routes_loopback: index == LOOPBACK || settings.routes_loopback(name),
+            accepts_own: settings.accepts_own(name),
+        }
+    }
+
+    /// Those of all interfaces by their indices.
+    pub(super) fn all(netns: &Netns) -> Vec<Self> {
+        (0..=netns.interfaces.last().map_or(LOOPBACK, |last| last.index)).map(|index| Self::of(netns, index)).collect()
+    }
+}
 
 /// The settings of a namespace that decide about packets.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +59,7 @@ impl Settings<'_> {
 
     /// Whether packets that come in by an interface are passed on: in IPv4 by its own setting, in IPv6 by that of `all`
     /// (`ip6_forward`).
-    pub(super) fn forwards(self, ipv4: bool, interface: &str) -> bool {
+    fn forwards(self, ipv4: bool, interface: &str) -> bool {
         if !ipv4 {
             return self.last(&["ipv6.conf.all.forwarding".to_owned()]) != 0;
         }
@@ -53,17 +84,17 @@ impl Settings<'_> {
     }
 
     /// `rp_filter`: the greater of an interface's own and that of `all`.
-    pub(super) fn reverse_path(self, interface: &str) -> u8 {
+    fn reverse_path(self, interface: &str) -> u8 {
         self.own("ipv4", interface, "rp_filter").max(self.all("rp_filter"))
     }
 
     /// `route_localnet`: that of an interface or of `all`.
-    pub(super) fn routes_loopback(self, interface: &str) -> bool {
+    fn routes_loopback(self, interface: &str) -> bool {
         self.own("ipv4", interface, "route_localnet") != 0 || self.all("route_localnet") != 0
     }
 
     /// `accept_local`: that of an interface or of `all`.
-    pub(super) fn accepts_own(self, interface: &str) -> bool {
+    fn accepts_own(self, interface: &str) -> bool {
         self.own("ipv4", interface, "accept_local") != 0 || self.all("accept_local") != 0
     }
 

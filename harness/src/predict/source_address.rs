@@ -5,25 +5,37 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
 use svclab_rules::cluster::Family;
-use svclab_rules::walk::{Interface, address_scope};
+use svclab_rules::walk::{Field, Intervals, address_bits, address_scope, bits_address};
 
 use super::machine::Machine;
+use super::narrow::Set;
 use super::routing::Out;
 
 impl Machine {
     /// The address that a kernel prefers on the way to a destination.
-    pub(super) fn preferred(&self, out: Out, to: IpAddr) -> Option<IpAddr> {
-        match to {
-            IpAddr::V4(_) => self.preferred_of_ipv4(out),
+    pub(super) fn preferred(&self, out: Out, to: IpAddr, set: Set<'_>) -> Option<IpAddr> {
+        let family = Family::of(to);
+        // Where the destination itself is the next hop, another one is another next hop.
+        let is_direct = out.next_hop == to;
+        let choose = |to: IpAddr| match to {
+            IpAddr::V4(_) => self.preferred_of_ipv4(Out { next_hop: if is_direct { to } else { out.next_hop }, ..out }),
             IpAddr::V6(to) if to.is_loopback() => Some(to.into()),
             IpAddr::V6(to) => self.preferred_of_ipv6(out, to),
+        };
+        if let Some(set) = set.filter(|_| self.listed[family as usize].len() > 1) {
+            let own = self.listed[family as usize].iter().map(|(_, network)| *network);
+            let edges: Vec<u128> = own.flat_map(edges).chain(edges_of_labels()).collect();
+            let value = address_bits(to);
+            let alike = Intervals::alike(&edges, family, value, |number| choose(bits_address(number, family)));
+            set.ask(Field::Destination, value, &alike);
         }
+        choose(to)
     }
 
     /// The first of the interface's addresses whose network the next hop is in, else the interface's first, else any interface's
     /// first (`inet_select_addr`).
     fn preferred_of_ipv4(&self, out: Out) -> Option<IpAddr> {
-        let listed: Vec<(u32, IpNet)> = self.listed(Family::Ipv4).collect();
+        let listed = &self.listed[Family::Ipv4 as usize];
         let here = || listed.iter().filter(|(index, _)| *index == out.interface);
         let near = here().find(|(_, network)| network.contains(&out.next_hop));
         near.or_else(|| here().next()).or(listed.first()).map(|(_, network)| network.addr())
@@ -41,23 +53,32 @@ impl Machine {
             (from == to, reach(from, to), *index == out.interface, label(from) == label(to), alike)
         };
         // `min_by_key` keeps the first of equals, as the kernel does.
-        self.listed(Family::Ipv6).min_by_key(|candidate| Reverse(rank(candidate))).map(|(_, network)| network.addr())
+        let listed = self.listed[Family::Ipv6 as usize].iter();
+        listed.min_by_key(|candidate| Reverse(rank(candidate))).map(|(_, network)| network.addr())
     }
+}
 
-    /// All addresses of a family in the order in which the kernel looks at them, each with the index of its interface.
-    fn listed(&self, family: Family) -> impl Iterator<Item = (u32, IpNet)> {
-        let mut interfaces: Vec<(u32, Interface)> = self
-            .netns
-            .interfaces
-            .iter()
-            .filter_map(|interface| Some((interface.index, Interface::new(&interface.name)?)))
-            .collect();
-        interfaces.sort_by_key(|(index, _)| *index);
-        let addresses = &self.environment.addresses;
-        interfaces
-            .into_iter()
-            .flat_map(move |(index, name)| addresses.listed(name, family).into_iter().map(move |one| (index, one)))
-    }
+/// Where the choice may change around an address: at the prefixes of every length that it is in.
+fn edges(network: IpNet) -> Vec<u128> {
+    let whole = IpNet::from(network.addr());
+    let prefixes = std::iter::successors(Some(whole), IpNet::supernet);
+    prefixes.flat_map(|prefix| ends(address_bits(prefix.network()), address_bits(prefix.broadcast()))).collect()
+}
+
+/// The first address of a range, and the one behind it.
+fn ends(first: u128, last: u128) -> impl Iterator<Item = u128> {
+    std::iter::once(first).chain(last.checked_add(1))
+}
+
+/// Where labels and scopes change.
+fn edges_of_labels() -> impl Iterator<Item = u128> {
+    const SCOPES: [(u16, u32); 3] = [(0xfe80, 10), (0xfec0, 10), (0xff00, 8)];
+    let scopes = SCOPES.map(|(start, length)| (Ipv6Addr::new(start, 0, 0, 0, 0, 0, 0, 0), length));
+    let labels = LABELS.map(|(network, length, _)| (network, length));
+    scopes.into_iter().chain(labels).flat_map(|(network, length)| {
+        let first = network.to_bits();
+        ends(first, first | u128::MAX.checked_shr(length).unwrap_or(0))
+    })
 }
 
 /// How fit the scope of a source is for a destination (rule 2): the smallest that reaches it is best, then the widest of those that
@@ -67,19 +88,21 @@ fn reach(from: Ipv6Addr, to: Ipv6Addr) -> (bool, i16) {
     if from >= to { (true, -from) } else { (false, from) }
 }
 
+/// The kernel's policy table: prefixes with their lengths and labels.
+const LABELS: [(Ipv6Addr, u32, u8); 7] = [
+    (Ipv6Addr::LOCALHOST, 128, 0),
+    (Ipv6Addr::UNSPECIFIED, 96, 3),
+    (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, 4),
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32, 6),
+    (Ipv6Addr::new(0x2001, 0x10, 0, 0, 0, 0, 0, 0), 28, 7),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, 2),
+    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, 5),
+];
+
 /// The label of an address in the kernel's policy table (rule 6; `net/ipv6/addrlabel.c`).
 fn label(address: Ipv6Addr) -> u8 {
-    const TABLE: [(Ipv6Addr, u32, u8); 7] = [
-        (Ipv6Addr::LOCALHOST, 128, 0),
-        (Ipv6Addr::UNSPECIFIED, 96, 3),
-        (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, 4),
-        (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32, 6),
-        (Ipv6Addr::new(0x2001, 0x10, 0, 0, 0, 0, 0, 0), 28, 7),
-        (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, 2),
-        (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, 5),
-    ];
     let lies_in = |network: Ipv6Addr, length: u32| (address.to_bits() ^ network.to_bits()).leading_zeros() >= length;
-    TABLE.into_iter().find(|(network, length, _)| lies_in(*network, *length)).map_or(1, |(_, _, label)| label)
+    LABELS.into_iter().find(|(network, length, _)| lies_in(*network, *length)).map_or(1, |(_, _, label)| label)
 }
 
 #[cfg(test)]
@@ -113,6 +136,6 @@ mod tests {
     #[case::ipv4_takes_the_first(&[(2, "172.18.0.2/32"), (2, "172.18.0.3/32")], "10.0.0.9", "172.18.0.2")]
     #[case::ipv4_of_the_next_hops_network(&[(2, "172.18.0.2/32"), (2, "10.0.0.3/24")], "10.0.0.9", "10.0.0.3")]
     fn the_kernel_prefers(#[case] addresses: &[(u32, &str)], #[case] to: IpAddr, #[case] expected: IpAddr) {
-        assert_eq!(machine(addresses).preferred(Out { interface: 2, next_hop: to }, to), Some(expected));
+        assert_eq!(machine(addresses).preferred(Out { interface: 2, next_hop: to }, to, None), Some(expected));
     }
 }

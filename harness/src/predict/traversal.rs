@@ -1,24 +1,27 @@
 //! A packet on its way, from hook to hook and from namespace to namespace.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
-    Branch, BridgePorts, By, Direction, Hook, Interface, Outcome, Packet, Path, RejectResponse, State, Tracked,
-    Tracking, Tuple,
+    Branch, BridgePorts, By, Direction, Field, Hook, Interface, Intervals, Narrowed, Narrowing, Outcome, Packet,
+    RejectResponse, State, Tracked, Tracking, Tuple, address_bits,
 };
 
+use super::narrow::{Set, is_among, loopback};
 use super::packet_state::{End, Ended, Origin, PacketState};
 use super::prediction::{Cause, Stage};
 use super::routing::{Out, Way};
 use super::{Machine, Network};
-use crate::topology::{ETH0, InterfaceKind, LOOPBACK, NetnsId, Role};
+use crate::topology::{ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
 use crate::wire::Mac;
 
 /// All branches of a packet's way.
 pub(super) struct Traversal<'n, 'a> {
     pub(super) network: &'n Network<'a>,
     origin: Origin<'n>,
+    /// The set of packets that the flow's is one of, where it stands for others.
+    pub(super) narrowing: Option<Narrowing>,
     is_answer: bool,
     ends: Vec<End>,
 }
@@ -26,12 +29,18 @@ pub(super) struct Traversal<'n, 'a> {
 impl<'n, 'a> Traversal<'n, 'a> {
     /// The way of the packet that a flow starts with.
     pub(super) fn there(network: &'n Network<'a>, origin: Origin<'n>) -> Self {
-        Self { network, origin, is_answer: false, ends: Vec::new() }
+        Self { network, origin, narrowing: origin.narrowing.cloned(), is_answer: false, ends: Vec::new() }
     }
 
     /// That of an answer to it, or of a rejection.
     pub(super) fn back(network: &'n Network<'a>, origin: Origin<'n>) -> Self {
-        Self { is_answer: true, ..Self::there(network, origin) }
+        let narrowing = origin.narrowing.map(Narrowing::of_replies);
+        Self { is_answer: true, narrowing, ..Self::there(network, origin) }
+    }
+
+    /// The set of packets that this one is of.
+    pub(super) fn set(&self) -> Set<'_> {
+        self.narrowing.as_ref()
     }
 
     pub(super) fn finish(self) -> Vec<End> {
@@ -60,7 +69,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
 
     /// Sends a packet as a process does; its source is chosen already.
     pub(super) fn send_from_process(&mut self, netns: NetnsId, state: PacketState) {
-        let out = self.machine(netns).route_output(state.packet.source, state.packet.destination);
+        let out = self.machine(netns).route_output(state.packet.source, state.packet.destination, self.set());
         self.send_by(netns, out, state);
     }
 
@@ -71,7 +80,6 @@ impl<'n, 'a> Traversal<'n, 'a> {
             Ok(out) => out,
             Err(cause) => return self.end(state, Ended::Unsent(netns, cause)),
         };
-        let route = |state: &PacketState| machine.route_output(state.packet.source, state.packet.destination);
         if !state.is_attached() {
             state.tracking = self.look_up(netns, &state);
         }
@@ -80,7 +88,9 @@ impl<'n, 'a> Traversal<'n, 'a> {
             // What a tunnel sends still belongs to its device (`skb->dev`), which `ip_output` names as the input. No other
             // packet of the machine itself has one.
             state.packet.input = state.carried.as_ref().and_then(|carried| carried.packet.output);
-            match if state.reroute { route(&state) } else { Ok(out) } {
+            let routed =
+                |state: &PacketState| machine.route_output(state.packet.source, state.packet.destination, self.set());
+            match if state.reroute { routed(&state) } else { Ok(out) } {
                 Ok(out) => self.leave(netns, out, state),
                 Err(cause) => self.end_without_way(netns, state, cause),
             }
@@ -90,7 +100,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
     /// OUTPUT has sent a process's packet to where no way leads.
     fn end_without_way(&mut self, netns: NetnsId, state: PacketState, cause: Cause) {
         // The kernel goes on trying to send a SYN (`tcp_connect`); for others it returns an error.
-        let is_tcp = state.protocol() == Some(Protocol::Tcp);
+        let is_tcp = state.protocol(self.set()) == Some(Protocol::Tcp);
         self.end(state, if is_tcp { Ended::Dropped(netns, cause) } else { Ended::Unsent(netns, cause) });
     }
 
@@ -118,7 +128,10 @@ impl<'n, 'a> Traversal<'n, 'a> {
     /// A pod or an outside host gets a packet.
     fn at_wire(&mut self, netns: NetnsId, state: PacketState) {
         let there = &self.machine(netns).netns;
-        if !there.addresses_on_wire.contains(&state.packet.destination) {
+        let own = there.addresses_on_wire.iter().map(|address| (address_bits(*address), address_bits(*address)));
+        if !is_among(self.set(), Field::Destination, state.packet.destination, &own.collect())
+            || !there.addresses_on_wire.contains(&state.packet.destination)
+        {
             return self.lose(netns, state, Cause::NotItsAddress);
         }
         if state.carried.is_some() {
@@ -140,6 +153,21 @@ impl<'n, 'a> Traversal<'n, 'a> {
 
     /// A packet for a machine's kernel comes in by an interface.
     pub(super) fn come_in(&mut self, netns: NetnsId, by: u32, bridge: Option<BridgePorts>, state: PacketState) {
+        let origin = &self.machine(self.origin.netns).netns;
+        if netns == UNDERLAY
+            && self.is_answer
+            && origin.role == Role::Host
+            && state.packet.destination == self.origin.sent.source
+            && !origin.addresses_on_wire.contains(&state.packet.destination)
+        {
+            // The packet stood for that of a host at an address that no machine of the lab has.
+            let how = if self.is_at_origin(self.origin.netns, &state) {
+                Ended::Returned
+            } else {
+                Ended::Received(self.origin.netns, origin.name.clone())
+            };
+            return self.end(state, how);
+        }
         for state in self.before_routing(netns, by, bridge, state) {
             self.route(netns, by, state);
         }
@@ -153,7 +181,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         bridge: Option<BridgePorts>,
         mut state: PacketState,
     ) -> Vec<PacketState> {
-        if bridge.is_none() && has_ipv6_loopback(&state.packet) {
+        if bridge.is_none() && has_ipv6_loopback(&state.packet, self.set()) {
             // `ip6_rcv_core`, before any rule.
             self.lose(netns, state, Cause::Martian);
             return Vec::new();
@@ -166,11 +194,11 @@ impl<'n, 'a> Traversal<'n, 'a> {
     /// What follows PREROUTING.
     pub(super) fn route(&mut self, netns: NetnsId, by: u32, mut state: PacketState) {
         let machine = self.machine(netns);
-        if state.packet.bridge.is_some() && has_ipv6_loopback(&state.packet) {
+        if state.packet.bridge.is_some() && has_ipv6_loopback(&state.packet, self.set()) {
             // Rules had what the bridge handed to them before `ip6_rcv_core` sees it.
             return self.lose(netns, state, Cause::Martian);
         }
-        match machine.route_input(by, state.packet.source, state.packet.destination) {
+        match machine.route_input(by, state.packet.source, state.packet.destination, self.set()) {
             // `ip_error`, `ip6_pkt_discard`.
             Err(Cause::NoRoute) => {
                 self.end(state, Ended::Rejected(netns, RejectResponse::NetUnreachable, Cause::NoRoute));
@@ -208,9 +236,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
     /// From an interface to whoever has the next hop's address on the link.
     pub(super) fn hand_over(&mut self, netns: NetnsId, out: Out, state: PacketState) {
         let plan = &self.machine(netns).netns;
-        let mut neighbours = plan.neighbours.iter();
-        let found = neighbours.find(|one| one.interface == out.interface && one.address == out.next_hop);
-        let Some(mac) = found.map(|neighbour| neighbour.mac) else {
+        let Some(mac) = self.machine(netns).neighbours.find(out, state.packet.destination, self.set()) else {
             return self.lose(netns, state, Cause::NoNeighbour);
         };
         match plan.interface(out.interface).map(|interface| &interface.kind) {
@@ -233,9 +259,10 @@ impl<'n, 'a> Traversal<'n, 'a> {
             } else if self.is_at_origin(netns, &state) {
                 self.end(state, Ended::Returned);
             } else {
-                let protocol = state.protocol();
+                let protocol = state.protocol(self.set());
+                let machine = self.machine(netns);
                 let listener =
-                    protocol.and_then(|protocol| self.machine(netns).listener(protocol, state.destination()));
+                    protocol.and_then(|protocol| machine.listener(protocol, state.destination(), self.set()));
                 let how = match (listener, protocol) {
                     (Some(at), _) => Ended::Received(netns, at.to_owned()),
                     (None, Some(Protocol::Tcp)) => Ended::Rejected(netns, RejectResponse::TcpReset, Cause::NoListener),
@@ -270,22 +297,25 @@ impl<'n, 'a> Traversal<'n, 'a> {
         let machine = self.machine(netns);
         let family = Family::of(state.packet.destination);
         let Some(rules) = machine.rules(family) else { return vec![state] };
-        if let Some(rule) = self.origin.budget.spend(&state) {
+        let spent = self.origin.budget.spend(&state);
+        if let Some(rule) = spent.and_then(|(netns, family, rule)| self.machine(netns).place(family, rule)) {
             let why = "packets go in a loop, and in each round chance decides".into();
             self.end(state, Ended::Unknown(rule, why));
             return Vec::new();
         }
-        let branches = rules.walk(&machine.environment, hook, &state.packet, state.tracking);
+        let environment = self.origin.memory.and_then(|memory| memory.get(&netns)).unwrap_or(&machine.environment);
+        let trace = Narrowed::by(self.set());
+        let branches = rules.walk(environment, hook, &state.packet, state.tracking, trace);
         if branches.len() > 1 {
             // Not every branch contains it: for a part a rule may hold by chance, and then not for another of its conditions.
-            let steps = || branches.iter().flat_map(|branch| &branch.trace.0);
+            let steps = || branches.iter().flat_map(|branch| &branch.trace.path.0);
             let decided = steps().find(|step| step.is_by_chance()).or_else(|| steps().next());
-            self.origin.budget.split(&state, branches.len(), decided.and_then(|step| machine.place(family, step.rule)));
+            self.origin.budget.split(&state, branches.len(), decided.map(|step| (netns, family, step.rule)));
         }
         let mut accepted = Vec::with_capacity(branches.len());
         for mut branch in branches {
             let is_lost = !self.settle_source(netns, out, &mut branch);
-            let path = std::mem::take(&mut branch.trace);
+            let path = std::mem::take(&mut branch.trace.path);
             let (came, left, tracking) = (state.packet, branch.packet, state.tracking);
             let stage = Stage { netns, family, hook, came, left, tracking, path };
             let state = PacketState {
@@ -298,6 +328,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
                 carried: state.carried.clone(),
                 quoted: state.quoted,
                 assumptions: state.assumptions.and(branch.assumptions),
+                effects: state.effects.and(netns, branch.effects),
                 trail: state.trail.and(stage),
             };
             let how = if is_lost && branch.outcome == Outcome::Accept {
@@ -307,7 +338,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
             };
             // A new way is looked for in the tables that ask for it, before those that filter.
             let rerouted = how.is_some() && state.reroute;
-            let way = rerouted.then(|| machine.route_output(state.packet.source, state.packet.destination));
+            let way = rerouted.then(|| machine.route_output(state.packet.source, state.packet.destination, self.set()));
             match (how, way) {
                 (None, _) => accepted.push(state),
                 (Some(_), Some(Err(cause))) => self.end_without_way(netns, state, cause),
@@ -318,11 +349,14 @@ impl<'n, 'a> Traversal<'n, 'a> {
     }
 
     /// Chooses the source that rules leave open; `false` where there is no address for it.
-    fn settle_source(&self, netns: NetnsId, out: Option<Out>, branch: &mut Branch<Path>) -> bool {
+    fn settle_source(&self, netns: NetnsId, out: Option<Out>, branch: &mut Branch<Narrowed>) -> bool {
         let Some(wanted) = branch.source_nat else { return true };
         // INPUT has no MASQUERADE.
-        let masquerade = out.and_then(|out| self.machine(netns).preferred(out, branch.packet.destination));
+        let masquerade = out.and_then(|out| self.machine(netns).preferred(out, branch.packet.destination, self.set()));
         let Some(address) = masquerade.or(wanted.address) else { return false };
+        // Whether it is the old one makes a difference: then nothing is translated.
+        let one = Intervals::one(address_bits(wanted.address.unwrap_or(address)));
+        is_among(self.set(), Field::Source, branch.packet.source, &one);
         let (address, port) = wanted.choose(address, branch.packet.tuple().source_port);
         let is_open = wanted.first_port < wanted.last_port;
         let known = self.origin.chosen.get(&netns).copied();
@@ -377,17 +411,19 @@ impl<'n, 'a> Traversal<'n, 'a> {
             Some(connection) if tuple == connection.original => Tracking::established(connection, Direction::Original),
             Some(connection) => Tracking::established(connection, Direction::Reply),
             // A SYN-ACK or an INIT ACK opens no connection.
-            None if self.is_answer && state.carried.is_none() && state.protocol() != Some(Protocol::Udp) => {
+            None if self.is_answer && state.carried.is_none() && state.protocol(self.set()) != Some(Protocol::Udp) => {
                 Tracking::Invalid
             }
-            None => Tracking::first(&state.packet),
+            None => Tracking::unknown(&state.packet, self.set()),
         }
     }
 }
 
 /// Whether a packet has an address that is never on a wire.
-fn has_ipv6_loopback(packet: &Packet) -> bool {
-    [packet.source, packet.destination].iter().any(|address| address.is_ipv6() && address.is_loopback())
+fn has_ipv6_loopback(packet: &Packet, set: Set<'_>) -> bool {
+    let ends = [(Field::Source, packet.source), (Field::Destination, packet.destination)];
+    let is = |(field, address): (Field, IpAddr)| is_among(set, field, address, &loopback(Family::Ipv6));
+    packet.destination.is_ipv6() && ends.into_iter().any(is)
 }
 
 /// A packet leaves a machine's rules behind, and the machine remembers its connection.

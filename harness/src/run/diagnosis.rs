@@ -102,7 +102,7 @@ fn depended_on_state(sources: &Sources<'_, '_>, first: &Observation) -> bool {
     let outcomes: Option<Vec<FlowOutcome>> =
         branches.and_then(|branches| branches.map(|branch| FlowOutcome::predicted(&branch.outcome)).collect());
     let can_become = |seen: &FlowOutcome| outcomes.iter().flatten().any(|outcome| outcome.is_like(seen));
-    outcomes.is_some() && can_become(&sources.seen) && !can_become(&FlowOutcome::observed(first))
+    outcomes.is_some() && sources.seen.as_ref().is_some_and(can_become) && !can_become(&FlowOutcome::observed(first))
 }
 
 /// The branches of a prediction in lines, with their shares where there are several.

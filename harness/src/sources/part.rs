@@ -3,22 +3,43 @@
 use std::collections::BTreeSet;
 
 use svclab_rules::promise::{Outcome, Promise, Question};
+use svclab_rules::walk::Packet;
 
 use super::compare::Flow;
 use super::context::Context;
 use super::disagreement::Disagreement;
 use super::outcome::{FlowOutcome, kind_words, outcome_words};
 use crate::observation::FlowObservation;
-use crate::predict::{Network, NewFlow, PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
+use crate::predict::{Network, NewFlow, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders};
 
 /// What the three sources say about a flow.
 pub(crate) struct Sources<'c, 'a> {
     context: &'c Context<'a>,
     flow: Flow<'c>,
-    sent: &'c NewFlow,
+    sent: Sent<'c>,
     pub(crate) promise: Promise,
     pub(crate) prediction: Option<Prediction>,
-    pub(crate) seen: FlowOutcome,
+    /// What was observed, where a packet was sent.
+    pub(crate) seen: Option<FlowOutcome>,
+}
+
+/// What is sent.
+#[derive(Clone, Copy)]
+enum Sent<'c> {
+    Flow(&'c NewFlow),
+    /// A packet that stands for others of the same senders.
+    Packet(&'c Senders, &'c Packet),
+}
+
+impl Sent<'_> {
+    fn predict(self, network: &Network<'_>) -> Option<Prediction> {
+        match self {
+            Self::Flow(flow) => network.predict(flow),
+            Self::Packet(senders, packet) => {
+                network.predict_set(senders, packet, None, None).map(|(_, prediction)| prediction)
+            }
+        }
+    }
 }
 
 impl<'c, 'a> Sources<'c, 'a> {
@@ -33,7 +54,19 @@ impl<'c, 'a> Sources<'c, 'a> {
         let (promise, prediction) = (context.promise(question), context.network.predict(sent));
         let mut seen = FlowOutcome::observed(observed);
         prediction.iter().flat_map(|prediction| &prediction.branches).for_each(|branch| seen.explain(&branch.outcome));
-        Self { context, flow, sent, promise, prediction, seen }
+        Self { context, flow, sent: Sent::Flow(sent), promise, prediction, seen: Some(seen) }
+    }
+
+    /// What is promised and predicted of a packet that senders may send.
+    pub(crate) fn about_packet(
+        context: &'c Context<'a>,
+        question: &'c Question,
+        (senders, packet): (&'c Senders, &'c Packet),
+        prediction: Prediction,
+    ) -> Self {
+        let flow = Flow { question, source: packet.source };
+        let (promise, sent) = (context.promise(question), Sent::Packet(senders, packet));
+        Self { context, flow, sent, promise, prediction: Some(prediction), seen: None }
     }
 
     /// The disagreement between the sources and what it is about, as [`Self::disagreement`]; a known bug of a release counts as
@@ -44,21 +77,24 @@ impl<'c, 'a> Sources<'c, 'a> {
             prediction.branches.iter().map(|branch| outcome_words(&branch.outcome)).collect()
         };
         let is_of_release =
-            || self.prediction.as_ref().map(outcomes) == released.predict(self.sent).as_ref().map(outcomes);
+            || self.prediction.as_ref().map(outcomes) == self.sent.predict(released).as_ref().map(outcomes);
         let is_own = disagreement == Disagreement::Known && !is_of_release();
         Some((if is_own { Disagreement::Rules } else { disagreement }, what))
     }
 
     /// The disagreement between the sources and what it is about; `None` where all agree.
     pub(crate) fn disagreement(&self) -> Option<(Disagreement, String)> {
-        let keeps = self.admits(&self.seen);
+        let Some(seen) = &self.seen else {
+            return self.prediction.as_ref().and_then(|prediction| self.of_prediction(prediction));
+        };
+        let keeps = self.admits(seen);
         let Some(prediction) = &self.prediction else {
             return Some((Disagreement::Model, "nothing is predicted".to_owned()));
         };
         if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
-            return Some(if keeps { (Disagreement::Unknown, unknown) } else { self.unkept_unpredicted() });
+            return Some(if keeps { (Disagreement::Unknown, unknown) } else { self.unkept_unpredicted(seen) });
         }
-        let predicted = self.predicted(prediction);
+        let predicted = self.predicted(prediction, seen);
         let broken = self.broken(prediction);
         let is_even = self.context.comparison.has_shares(&self.promise, prediction);
         let disagreement = match (broken.is_none() && is_even, keeps, predicted) {
@@ -70,13 +106,52 @@ impl<'c, 'a> Sources<'c, 'a> {
             (false, true, false) => Disagreement::Model,
             (false, false, false) => Disagreement::All,
         };
-        Some((disagreement, format!("{}, where {}", self.short(&self.seen), self.predicted_in_short(prediction))))
+        Some((disagreement, self.difference(seen, prediction)))
+    }
+
+    /// Whether the prediction alone keeps the promise.
+    fn of_prediction(&self, prediction: &Prediction) -> Option<(Disagreement, String)> {
+        if self.promise.outcome == Outcome::NotPromised {
+            return None;
+        }
+        if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
+            return Some((Disagreement::Unknown, unknown));
+        }
+        let broken = self.broken(prediction);
+        let is_even = self.context.comparison.has_shares(&self.promise, prediction);
+        (broken.is_some() || !is_even).then(|| self.unkept(broken))
+    }
+
+    /// What was seen, and what was predicted, in words that differ.
+    fn difference(&self, seen: &FlowOutcome, prediction: &Prediction) -> String {
+        let short = (self.short(seen), self.predicted_in_short(prediction));
+        if short.1 != format!("the rules say: {}", short.0) {
+            return format!("{}, where {}", short.0, short.1);
+        }
+        let first = prediction.branches.first().and_then(|branch| FlowOutcome::predicted(&branch.outcome));
+        match (seen, first) {
+            _ if prediction.source.ip() != self.flow.source => {
+                format!("sent from {}, where {} was predicted", self.flow.source, prediction.source.ip())
+            }
+            (
+                FlowOutcome::Delivered { source, destination, reply, .. },
+                Some(FlowOutcome::Delivered { source: from, destination: to, reply: answer, .. }),
+            ) => {
+                let ends = [
+                    (source.ip() != from.ip()).then(|| format!("the source is {}, not {}", source.ip(), from.ip())),
+                    (*destination != to).then(|| format!("the destination is {destination}, not {to}")),
+                    (*reply != answer).then(|| format!("the reply is {reply:?}, not {answer:?}")),
+                ];
+                ends.into_iter().flatten().collect::<Vec<_>>().join("; ")
+            }
+            _ => format!("{seen}, where the rules say otherwise"),
+        }
     }
 
     /// The promise is not kept, and it is unknown whether the rules are the cause.
-    fn unkept_unpredicted(&self) -> (Disagreement, String) {
+    fn unkept_unpredicted(&self, seen: &FlowOutcome) -> (Disagreement, String) {
         let known = self.promise.known_bug.map(|known_bug| (Disagreement::Known, known_bug.to_string()));
-        known.unwrap_or_else(|| (Disagreement::Unkept, self.short(&self.seen)))
+        known.unwrap_or_else(|| (Disagreement::Unkept, self.short(seen)))
     }
 
     /// The promise is not kept, and the kernel does what was predicted.
@@ -87,7 +162,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         let Some(branch) = broken else {
             return (Disagreement::Rules, "endpoints do not get the shares that are promised".to_owned());
         };
-        let with_defaults = self.context.with_defaults().predict(self.sent);
+        let with_defaults = self.sent.predict(self.context.with_defaults());
         let would_keep = with_defaults.is_some_and(|prediction| self.broken(&prediction).is_none());
         let disagreement = if would_keep { Disagreement::Network } else { Disagreement::Rules };
         (disagreement, self.branch_in_short(branch))
@@ -98,10 +173,10 @@ impl<'c, 'a> Sources<'c, 'a> {
     }
 
     /// Whether what was seen is among what is predicted.
-    fn predicted(&self, prediction: &Prediction) -> bool {
+    fn predicted(&self, prediction: &Prediction, seen: &FlowOutcome) -> bool {
         let same_source = prediction.source.ip() == self.flow.source;
         let outcomes = prediction.branches.iter().filter_map(|branch| FlowOutcome::predicted(&branch.outcome));
-        same_source && outcomes.into_iter().any(|one| one.is_like(&self.seen))
+        same_source && outcomes.into_iter().any(|one| one.is_like(seen))
     }
 
     /// A branch that the promise does not admit.

@@ -384,7 +384,10 @@ impl Netns {
 
     /// The interface with this index.
     pub fn interface(&self, index: u32) -> Option<&Interface> {
-        self.interfaces.iter().find(|interface| interface.index == index)
+        // Indices are given one after the other, from 2 on.
+        let expected =
+            self.interfaces.get((index as usize).checked_sub(2)?).filter(|interface| interface.index == index);
+        expected.or_else(|| self.interfaces.iter().find(|interface| interface.index == index))
     }
 }
 

@@ -50,7 +50,7 @@ fn example(sources: &Sources<'_, '_>, sent: &NewFlow, network: &Network<'_>) -> 
         service: promise.service.clone(),
         promise: promise.outcome.to_string(),
         prediction: branches.iter().map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect(),
-        observation: seen.to_string(),
+        observation: seen.as_ref().map_or_else(|| "no packet was sent".to_owned(), ToString::to_string),
         rules: sources.branch_that_matters().map(rules).unwrap_or_default(),
     }
 }

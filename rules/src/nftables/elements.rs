@@ -7,8 +7,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::key::{BLIND, Key, LookupKey, Packed, Side};
+use super::sorted_keys::SortedKeys;
 use super::verdict::Verdict;
-use crate::walk::{Edges, Effect, Environment, Packet, RecentLists, Trace, Walker, bits};
+use crate::walk::{Edges, Effect, Environment, Intervals, RecentLists, Trace, Walker, bits};
 
 /// A set or map: its keys, those of a map with what they lead to.
 #[derive(Debug, Clone)]
@@ -20,16 +21,19 @@ pub(super) struct Elements {
     keys: FxHashMap<Packed, Option<Verdict<u32>>>,
     /// Keys that are all addresses between two.
     ranges: Vec<(RangeInclusive<u128>, Option<Verdict<u32>>)>,
+    /// All keys in order.
+    sorted: SortedKeys,
 }
 
 impl Elements {
     /// A set without elements.
     pub(super) fn empty(list: Arc<str>, timeout: Option<u32>) -> Self {
-        Self { list, timeout, keys: FxHashMap::default(), ranges: Vec::new() }
+        Self { list, timeout, keys: FxHashMap::default(), ranges: Vec::new(), sorted: SortedKeys::default() }
     }
 
     /// Adds an element.
     pub(super) fn insert(&mut self, key: &[Key], verdict: Option<Verdict<u32>>) {
+        self.sorted.add(key);
         match *key {
             [Key::Addresses(range)] => self.ranges.push((bits(range.first)..=bits(range.last), verdict)),
             _ => drop(self.keys.insert(Packed::of(key), verdict)),
@@ -48,10 +52,16 @@ impl Elements {
     }
 
     /// What there is for a packet's key, if it is there. An error where the key is unknown.
-    pub(super) fn find(&self, key: &[LookupKey], packet: &Packet) -> Result<Option<Option<Verdict<u32>>>, Arc<str>> {
-        if LookupKey::is_blind(key, packet) {
+    pub(super) fn find<T: Trace>(
+        &self,
+        key: &[LookupKey],
+        walker: &Walker<T>,
+    ) -> Result<Option<Option<Verdict<u32>>>, Arc<str>> {
+        if LookupKey::is_blind(key, walker) {
             return Err(BLIND.into());
         }
+        self.sorted.look_up(key, walker);
+        let packet = &walker.packet;
         let in_range = || match key {
             [LookupKey::Address(side)] if !self.ranges.is_empty() => {
                 let address = bits(side.of(packet));
@@ -67,11 +77,22 @@ impl Elements {
     pub(super) fn remembers<T: Trace>(&self, key: &[LookupKey], walker: &Walker<T>, at: &Environment) -> bool {
         let [LookupKey::Address(side)] = key else { return false };
         let address = side.of(&walker.packet);
+        self.ask_for_noted(*side, walker, &at.recent);
         let by_this_packet = |effect: &Effect| match effect {
             Effect::Note { list, address: noted } => *list == self.list && *noted == address,
             Effect::Forget { .. } => false,
         };
         walker.effects.iter().any(by_this_packet) || self.is_noted(address, &at.recent)
+    }
+
+    /// Asks for each address that rules put into it before whether it is the packet's, for sets of packets.
+    fn ask_for_noted<T: Trace>(&self, side: Side, walker: &Walker<T>, lists: &RecentLists) {
+        let address = bits(side.of(&walker.packet));
+        if walker.trace.is_open(side.field(), address) {
+            for noted in lists.noted(&self.list) {
+                walker.trace.asked(side.field(), address, || Intervals::one(noted));
+            }
+        }
     }
 
     fn is_noted(&self, address: IpAddr, lists: &RecentLists) -> bool {

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::ranges::AddressRange;
 use super::text::{Line, family, join};
 use crate::cluster::{Family, Protocol, ProtocolNumber};
-use crate::walk::{Packet, bits};
+use crate::walk::{Field, Packet, Trace, Walker, bits};
 
 /// The type of one part of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,6 +109,14 @@ impl Side {
         }
     }
 
+    /// That address as a number.
+    pub(super) fn field(self) -> Field {
+        match self {
+            Self::Source => Field::Source,
+            Self::Destination => Field::Destination,
+        }
+    }
+
     /// That address of a packet.
     pub(crate) fn of(self, packet: &Packet) -> IpAddr {
         match self {
@@ -180,10 +188,19 @@ impl LookupKey {
         }
     }
 
+    /// The number of a packet that this part is.
+    pub(super) fn field(self) -> Field {
+        match self {
+            Self::Address(side) => side.field(),
+            Self::Protocol => Field::Protocol,
+            Self::DestinationPort => Field::DestinationPort,
+        }
+    }
+
     /// Whether a packet's key is not known: where a port would be, its header has something else.
-    pub(super) fn is_blind(parts: &[Self], packet: &Packet) -> bool {
+    pub(super) fn is_blind<T: Trace>(parts: &[Self], walker: &Walker<T>) -> bool {
         let asks_port = parts.contains(&Self::DestinationPort) && !parts.contains(&Self::Protocol);
-        asks_port && packet.transport.ports().is_none()
+        asks_port && walker.ports().is_none()
     }
 }
 

@@ -98,7 +98,7 @@ impl<'a> Promises<'a> {
     /// What is promised for a connection.
     pub fn about(&self, question: &Question) -> Promise {
         let cluster = self.setting.cluster;
-        let Some(client) = Client::of(cluster, question) else {
+        let Some(client) = Client::of(cluster, question, |name| self.setting.pod(name)) else {
             return unserved(Outcome::NotPromised, Clause::UnknownClient);
         };
         for node in client.nodes_on_the_way(cluster, question) {

@@ -13,13 +13,16 @@ pub(super) struct Setting<'a> {
     pub(super) profile: Profile,
     /// Pods that have addresses of their own.
     pods: HashMap<IpAddr, &'a Pod>,
+    by_name: HashMap<&'a ObjectName, &'a Pod>,
 }
 
 impl<'a> Setting<'a> {
     pub(super) fn new(cluster: &'a Cluster, profile: Profile) -> Self {
         let own = cluster.pods.iter().filter(|pod| !pod.host_network);
         let pods = own.flat_map(|pod| pod.ips.iter().map(move |ip| (*ip, pod))).collect();
-        Self { cluster, profile, pods }
+        // Of several with one name the first counts.
+        let by_name = cluster.pods.iter().rev().map(|pod| (&pod.name, pod)).collect();
+        Self { cluster, profile, pods, by_name }
     }
 
     pub(super) fn config(&self) -> &'a ProxyConfig {
@@ -42,6 +45,11 @@ impl<'a> Setting<'a> {
     pub(super) fn is_pod(&self, address: IpAddr) -> bool {
         let is_node = self.cluster.nodes.iter().any(|node| has_address(node, address));
         !is_node && self.location(address).is_some()
+    }
+
+    /// The pod of a name.
+    pub(super) fn pod(&self, name: &ObjectName) -> Option<&'a Pod> {
+        self.by_name.get(name).copied()
     }
 
     /// The pod that has an address of its own.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::question::{Question, VantagePoint};
-use crate::cluster::{Cluster, Family, Node};
+use crate::cluster::{Cluster, Family, Node, ObjectName, Pod};
 
 /// The client of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -26,13 +26,17 @@ pub(super) enum Place<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// Who asks. `None` where there is no such client, or it has no address of the destination's family.
-    pub(super) fn of(cluster: &'a Cluster, question: &Question) -> Option<Self> {
+    /// Who asks; `find_pod` finds pods by their names. `None` where there is no such client, or it has no address of the destination's family.
+    pub(super) fn of(
+        cluster: &'a Cluster,
+        question: &Question,
+        find_pod: impl Fn(&ObjectName) -> Option<&'a Pod>,
+    ) -> Option<Self> {
         let to = question.to.ip();
         let family = Family::of(to);
         match &question.from {
             VantagePoint::Pod(name) => {
-                let pod = cluster.pod(name)?;
+                let pod = find_pod(name)?;
                 let node = cluster.node(&pod.node)?;
                 if pod.host_network {
                     return Self::process(node, to);

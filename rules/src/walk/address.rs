@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::cluster::Family;
 
 /// An address as a number; those of IPv4 are below 2^32.
-pub(crate) fn bits(address: IpAddr) -> u128 {
+pub fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(address.to_bits()),
         IpAddr::V6(address) => address.to_bits(),
@@ -13,7 +13,7 @@ pub(crate) fn bits(address: IpAddr) -> u128 {
 }
 
 /// The address of a number; bits that IPv4 has no room for are dropped.
-pub(crate) fn of_bits(bits: u128, family: Family) -> IpAddr {
+pub fn of_bits(bits: u128, family: Family) -> IpAddr {
     match family {
         Family::Ipv4 => Ipv4Addr::from_bits(bits as u32).into(),
         Family::Ipv6 => Ipv6Addr::from_bits(bits).into(),

@@ -5,8 +5,11 @@
 
 use std::net::IpAddr;
 
+use super::field::Field;
 use super::hook::Hook;
-use super::packet::Packet;
+use super::intervals::Intervals;
+use super::narrowing::Narrowing;
+use super::packet::{Packet, Transport};
 use super::tuple::Tuple;
 
 /// An entry of the connection table.
@@ -127,6 +130,42 @@ impl Tracking {
     pub fn first(packet: &Packet) -> Self {
         let connection = Connection::new(packet.tuple());
         Self::Tracked(Tracked { connection, direction: Direction::Original, state: State::New, attached: false })
+    }
+
+    /// What the table has for a packet of which it knows no connection. Not every packet opens one: of TCP a SYN does, and what may
+    /// belong to a connection that was there before the machine was (`nf_conntrack_tcp_loose`), of ICMP a request.
+    ///
+    /// `tcp_new`, `nf_conntrack_icmp_packet`, `icmpv6_new`, `nf_conntrack_icmpv6_error`.
+    pub fn unknown(packet: &Packet, narrowing: Option<&Narrowing>) -> Self {
+        let ask = |field: Field, numbers: &[u128]| {
+            let numbers: Intervals = numbers.iter().map(|number| (*number, *number)).collect();
+            let value = field.of(packet);
+            narrowing.map_or_else(|| numbers.contains(value), |narrowing| narrowing.ask(field, value, &numbers))
+        };
+        let of_types = |kinds: &[u128]| {
+            let numbers: Intervals = kinds.iter().map(|kind| (kind << 8, kind << 8 | 0xff)).collect();
+            let value = Field::Icmp.of(packet);
+            narrowing.map_or_else(|| numbers.contains(value), |narrowing| narrowing.ask(Field::Icmp, value, &numbers))
+        };
+        let (is_new, is_untracked) = match packet.transport {
+            Transport::Tcp { .. } => {
+                (ask(Field::Protocol, &[6]) && ask(Field::Flags, &Transport::NEW_FLAGS.map(u128::from)), false)
+            }
+            Transport::Icmp { v6: false, .. } => (ask(Field::Protocol, &[1]) && of_types(&[8, 13, 15, 17]), false),
+            Transport::Icmp { v6: true, .. } => {
+                let is_untracked = ask(Field::Protocol, &[58]) && of_types(&[130, 131, 132, 133, 134, 135, 136, 143]);
+                (!is_untracked && of_types(&[128, 139]), is_untracked)
+            }
+            Transport::Udp { .. } | Transport::Sctp { .. } | Transport::Other(_) => {
+                ask(Field::Protocol, &[6, if packet.destination.is_ipv6() { 58 } else { 1 }]);
+                (true, false)
+            }
+        };
+        match (is_new, is_untracked) {
+            (true, _) => Self::first(packet),
+            (false, true) => Self::Untracked,
+            (false, false) => Self::Invalid,
+        }
     }
 
     /// A later packet of a connection, all of which is settled.

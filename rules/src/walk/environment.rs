@@ -6,8 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 use rustc_hash::FxHashMap;
 
-use super::address::{bits, masked};
+use super::address::{bits, masked, of_bits};
 use super::interface::Interface;
+use super::intervals::Intervals;
 use crate::cluster::Family;
 
 /// The state of a machine that rules look at.
@@ -80,6 +81,28 @@ impl AddressTable {
         self.broadcast_of(address).is_none() && self.interface_of(address).is_some()
     }
 
+    /// The lowest addresses of the parts of all addresses in which the machine takes every one for the same: its own, a broadcast
+    /// address, or not its own.
+    pub(crate) fn edges(&self) -> Vec<u128> {
+        let one = |address: u128| [Some(address), address.checked_add(1)];
+        let hosts = self.hosts.keys().flat_map(|address| one(*address));
+        let broadcasts = self.broadcasts.iter().flat_map(|(address, _)| one(bits((*address).into())));
+        let ranges = self
+            .ranges
+            .iter()
+            .flat_map(|(range, _)| [Some(bits(range.network())), bits(range.broadcast()).checked_add(1)]);
+        hosts.chain(broadcasts).chain(ranges).flatten().collect()
+    }
+
+    /// The addresses of a family for which the table holds something: `answer` may look addresses up in the table alone.
+    pub fn alike(&self, family: Family, answer: impl Fn(IpAddr, &Self) -> bool) -> Intervals {
+        let edges = self.edges();
+        let holds = |number: u128| answer(of_bits(number, family), self);
+        let own = Intervals::alike(&edges, family, 0, holds);
+        let all = Intervals::between(0, u128::MAX >> (128 - u32::from(family.bits())));
+        if holds(0) { own } else { all.without(&own) }
+    }
+
     /// Where `REDIRECT` sends packets that came in by an interface: to the first address that the kernel lists for it, of IPv6 the
     /// first that is not link-local (`nf_nat_redirect.c`).
     pub fn first_of(&self, interface: Interface, family: Family) -> Option<IpAddr> {
@@ -145,6 +168,13 @@ impl RecentLists {
     /// The entry of an address.
     pub fn entry(&self, list: &str, address: IpAddr) -> Option<&RecentEntry> {
         self.0.get(list)?.get(&bits(address))
+    }
+
+    /// The addresses that a list has, in order.
+    pub(crate) fn noted(&self, list: &str) -> Vec<u128> {
+        let mut noted: Vec<u128> = self.0.get(list).into_iter().flat_map(FxHashMap::keys).copied().collect();
+        noted.sort_unstable();
+        noted
     }
 
     /// What a list has an address under.

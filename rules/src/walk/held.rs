@@ -19,6 +19,17 @@ pub(crate) enum Held {
     Unknown(Arc<str>),
 }
 
+impl Held {
+    /// The opposite of what always or never holds, where that is asked for.
+    pub(crate) fn negated(self, negated: bool) -> Self {
+        match self {
+            Self::Yes if negated => Self::No,
+            Self::No if negated => Self::Yes,
+            other => other,
+        }
+    }
+}
+
 impl From<bool> for Held {
     fn from(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }

@@ -27,7 +27,7 @@ impl Interface {
 
     /// The name as a number, first letter highest; zero for no interface.
     #[inline]
-    pub(crate) fn number(interface: Option<Self>) -> u128 {
+    pub fn number(interface: Option<Self>) -> u128 {
         interface.map_or(0, |interface| u128::from_be_bytes(interface.0))
     }
 

@@ -7,6 +7,7 @@ use super::code::Code;
 use super::connection::Tracking;
 use super::environment::Environment;
 use super::hook::Hook;
+use super::narrowing::{Narrowed, Narrowing};
 use super::packet::Packet;
 use super::pass::{Cursor, Draws, Next, Pass, Todo, Work};
 use super::program::Program;
@@ -40,8 +41,22 @@ impl<C: Code> Program<C> {
         branches
     }
 
-    /// The same; the branches are put behind those that are in `branches` already.
-    pub fn walk_into<T: Trace>(
+    /// The same for a set of packets: every question that rules ask narrows it to those that give the packet's answer.
+    pub fn walk_narrowed(
+        &self,
+        environment: &Environment,
+        hook: Hook,
+        packet: &Packet,
+        tracking: Tracking,
+        narrowing: &Narrowing,
+    ) -> Vec<Branch<Narrowed>> {
+        let mut branches = Vec::new();
+        self.walk_with(environment, hook, packet, tracking, Narrowed::by(Some(narrowing)), &mut branches);
+        branches
+    }
+
+    /// The same as [`Self::walk`]; the branches are put behind those that are in `branches` already.
+    pub fn walk_into<T: Trace + Default>(
         &self,
         environment: &Environment,
         hook: Hook,
@@ -49,7 +64,20 @@ impl<C: Code> Program<C> {
         tracking: Tracking,
         branches: &mut Vec<Branch<T>>,
     ) {
-        let mut walker = Walker::new(packet, tracking);
+        self.walk_with(environment, hook, packet, tracking, T::default(), branches);
+    }
+
+    /// The same with a trace to start with.
+    pub fn walk_with<T: Trace>(
+        &self,
+        environment: &Environment,
+        hook: Hook,
+        packet: &Packet,
+        tracking: Tracking,
+        trace: T,
+        branches: &mut Vec<Branch<T>>,
+    ) {
+        let mut walker = Walker::new(packet, tracking, trace);
         if packet.family() != self.family {
             // The kernel keeps the families apart: these rules never see the packet.
             walker.look_up();

@@ -11,22 +11,32 @@
 //! [`Alongside`] each other, `machine` goes from rule to rule through the chains of a hook, `walker` is the
 //! packet on its way, `translation` what rules bind to its connection, `nesting` which chains are inside of which. What a
 //! rule asks and does is each language's own.
+//!
+//! Sets of packets go through rules by one of them, the witness: `asking` has every question that conditions put to a packet, and
+//! reports it; `narrowing` keeps the packets that would answer alike, a `region` of [`Intervals`] for each [`Field`]; [`Classes`]
+//! goes on with the others until none is left.
 
 mod address;
 mod alongside;
+mod asking;
 mod branch;
+mod classes;
 mod code;
 mod connection;
 mod environment;
+mod field;
 mod held;
 mod hook;
 mod inspect;
 mod interface;
+mod intervals;
 mod machine;
+mod narrowing;
 mod nesting;
 mod packet;
 mod pass;
 mod program;
+mod region;
 #[cfg(test)]
 pub(crate) mod samples;
 mod share;
@@ -37,22 +47,28 @@ mod translation;
 mod tuple;
 mod walker;
 
+pub use address::{bits as address_bits, of_bits as bits_address};
 pub(crate) use address::{bits, of_bits};
 pub use alongside::Alongside;
 pub(crate) use alongside::Start;
 pub use branch::{Assumptions, Branch, By, Effect, Effects, Outcome, RejectResponse, Unknown};
+pub use classes::{Class, Classes};
 pub(crate) use code::Code;
 pub use connection::{Connection, Direction, SourceNat, State, Tracked, Tracking};
 pub use environment::{AddressTable, Environment, IpSet, Part, RecentEntry, RecentLists, address_scope};
+pub use field::Field;
 pub(crate) use held::Held;
 pub use hook::Hook;
 pub(crate) use inspect::{Edges, Inspect, Reach, RuleEffect, Scan};
 pub use interface::Interface;
+pub use intervals::Intervals;
+pub use narrowing::{Narrowed, Narrowing};
 pub(crate) use nesting::{Fault, Hooks, Lead, faults, reached, starts};
 pub use packet::{BridgePorts, Packet, Transport};
 pub(crate) use pass::{Next, Pass, stop};
 pub use program::Program;
 pub(crate) use program::{Names, Span};
+pub use region::Region;
 pub use share::Share;
 pub(crate) use spread::{End, Entry, Part as Spread, spread};
 pub(crate) use stops::{DESTINATIONS, Hooked, Kind, SOURCES};

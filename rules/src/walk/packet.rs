@@ -112,6 +112,10 @@ impl Transport {
     /// The flag that opens a TCP connection.
     pub const SYN: u8 = 2;
 
+    /// The flags of TCP with which a segment opens an entry in the connection table: SYN, or ACK as in the middle of a connection, each
+    /// with or without PSH and URG.
+    pub(crate) const NEW_FLAGS: [u8; 8] = [2, 10, 16, 24, 34, 42, 48, 56];
+
     /// The first packet of a connection.
     pub fn opening(protocol: Protocol, source: u16, destination: u16) -> Self {
         match protocol {

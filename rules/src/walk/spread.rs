@@ -67,7 +67,7 @@ pub(crate) struct Entry<'a> {
 /// The parts of all connections like the one of a packet. Their shares add up to one, but for what is rounded; they come in the
 /// order in which rules take them.
 pub(crate) fn spread<C: Code>(program: &Program<C>, environment: &Environment, entry: &Entry<'_>) -> Vec<Part> {
-    let mut walker = Walker::new(entry.packet, Tracking::first(entry.packet));
+    let mut walker = Walker::new(entry.packet, Tracking::first(entry.packet), NoTrace);
     walker.look_up();
     let (steps, path, parts) = (entry.most_steps, Vec::new(), Vec::new());
     let mut spreading = Spreading { program, environment, entry, path, by: None, steps, parts };

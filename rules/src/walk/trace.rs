@@ -1,5 +1,7 @@
 //! Which rules a packet met.
 
+use super::field::Field;
+use super::intervals::Intervals;
 use super::share::Share;
 
 /// A rule of a compiled program; [`Program::place`](super::Program::place) returns its [`Place`].
@@ -79,12 +81,26 @@ pub enum Then {
 }
 
 /// Something that listens to a walk.
-pub trait Trace: Clone + Default {
+pub trait Trace: Clone {
     /// A rule that matters for the packet was met. `step` is only called where it is kept.
     fn step(&mut self, step: impl FnOnce() -> Step);
 
     /// From the rule met last the packet goes elsewhere than to the one behind it.
     fn then(&mut self, then: Then);
+
+    /// A number of the packet, or of its connection, is compared with others.
+    fn asked(&self, _field: Field, _value: u128, _among: impl FnOnce() -> Intervals) {}
+
+    /// A number of the packet is looked up in a table: sorted, disjoint ranges.
+    fn looked_up<'k>(&self, _field: Field, _value: u128, _keys: impl FnOnce() -> &'k [(u128, u128)]) {}
+
+    /// The name of an interface is compared, as a number.
+    fn asked_name(&self, _name: u128, _fits: impl Fn(u128) -> bool) {}
+
+    /// Whether answers about this number of a packet are needed for others as well.
+    fn is_open(&self, _field: Field, _value: u128) -> bool {
+        false
+    }
 }
 
 /// Keeps nothing, and costs nothing.

@@ -4,10 +4,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::address::bits;
 use super::connection::{Connection, SourceNat, State, Tracked, Tracking};
 use super::environment::Environment;
+use super::field::Field;
 use super::hook::Hook;
+use super::intervals::Intervals;
 use super::packet::Transport;
+use super::trace::Trace;
 use super::walker::Walker;
 use crate::cluster::Family;
 
@@ -39,7 +43,7 @@ pub(crate) enum SourceAddress {
     Masquerade,
 }
 
-impl<T> Walker<T> {
+impl<T: Trace> Walker<T> {
     /// Whether rules that translate are asked at a hook: none has bound anything yet (`nf_nat_inet_fn`).
     pub(super) fn asks_nat(&self, hook: Hook) -> bool {
         match self.tracking() {
@@ -76,19 +80,28 @@ impl<T> Walker<T> {
 
     /// Binds a destination; fails where the kernel chooses a port on its own.
     pub(crate) fn dnat(&mut self, to: &Destination) -> Result<(), Arc<str>> {
-        let has_ports = self.packet.transport.ports().is_some();
-        let Some(connection) = self.connection_mut() else { return Ok(()) };
-        let present = connection.reply.source_port;
-        let port = match to.ports.as_ref().filter(|_| has_ports) {
+        let Some(Connection { reply, .. }) = self.tracking().connection().copied() else { return Ok(()) };
+        let present = reply.source_port;
+        let is_present = |ports: &RangeInclusive<u16>| self.has_port(Field::DestinationPort, present, ports);
+        let port = match to.ports.as_ref().filter(|_| self.ports().is_some()) {
             None => present,
-            Some(ports) if ports.start() == ports.end() => *ports.start(),
-            Some(ports) if !to.random && ports.contains(&present) => present,
+            Some(ports) if ports.start() == ports.end() => {
+                is_present(ports);
+                *ports.start()
+            }
+            Some(ports) if !to.random && is_present(ports) => present,
             Some(ports) => {
                 return Err(format!("the kernel chooses a port from {} to {}", ports.start(), ports.end()).into());
             }
         };
-        let address = to.address.unwrap_or(connection.reply.source);
-        connection.bind_destination(address, port);
+        // Whether it is the old one makes a difference: then nothing is translated.
+        let asked =
+            |address| self.trace.asked(Field::Destination, bits(reply.source), || Intervals::one(bits(address)));
+        to.address.inspect(|address| asked(*address));
+        let address = to.address.unwrap_or(reply.source);
+        if let Some(connection) = self.connection_mut() {
+            connection.bind_destination(address, port);
+        }
         Ok(())
     }
 
@@ -104,35 +117,43 @@ impl<T> Walker<T> {
 
     /// Notes which sources the connection may get.
     pub(crate) fn snat(&mut self, to: &Source) {
-        let transport = self.packet.transport;
-        let Some(connection) = self.connection_mut() else { return };
-        let present = connection.reply.destination_port;
+        let Some(Connection { reply, .. }) = self.tracking().connection().copied() else { return };
         let address = match to.address {
-            SourceAddress::Same => Some(connection.reply.destination),
-            SourceAddress::Fixed(address) => Some(address),
+            SourceAddress::Same => Some(reply.destination),
+            SourceAddress::Fixed(address) => {
+                self.trace.asked(Field::Source, bits(reply.destination), || Intervals::one(bits(address)));
+                Some(address)
+            }
             SourceAddress::Masquerade => None,
         };
-        let (first_port, last_port) = source_ports(to, transport, present);
+        let (first_port, last_port) = self.source_ports(to, reply.destination_port);
         self.source_nat = Some(SourceNat { address, first_port, last_port });
     }
-}
 
-/// The ports that the kernel chooses from (`get_unique_tuple` and `nf_nat_l4proto_unique_tuple`): the present one where it
-/// may, else of those given; by chance, one of the same class as the present one.
-fn source_ports(to: &Source, transport: Transport, present: u16) -> (u16, u16) {
-    let is_echo = matches!(transport, Transport::Icmp { .. });
-    if transport.ports().is_none() && !is_echo {
-        return (present, present);
+    /// Whether a port that a connection has is one of some.
+    fn has_port(&self, field: Field, present: u16, ports: &RangeInclusive<u16>) -> bool {
+        let all = || Intervals::between((*ports.start()).into(), (*ports.end()).into());
+        self.trace.asked(field, present.into(), all);
+        ports.contains(&present)
     }
-    match to.ports.as_ref().filter(|_| !is_echo) {
-        Some(ports) if !to.random && ports.contains(&present) => (present, present),
-        Some(ports) => (*ports.start(), *ports.end()),
-        None if !to.random => (present, present),
-        None if is_echo => (0, u16::MAX),
-        None => match present {
-            0..512 => (1, 511),
-            512..1024 => (600, 1023),
-            1024.. => (1024, u16::MAX),
-        },
+
+    /// The ports that the kernel chooses from (`get_unique_tuple` and `nf_nat_l4proto_unique_tuple`): the present one where it
+    /// may, else of those given; by chance, one of the same class as the present one.
+    fn source_ports(&self, to: &Source, present: u16) -> (u16, u16) {
+        let has_ports = self.ports().is_some();
+        let is_echo = matches!(self.packet.transport, Transport::Icmp { .. });
+        if !has_ports && !(is_echo && self.is_protocol(&[self.packet.transport.protocol()])) {
+            return (present, present);
+        }
+        let among = |ports: RangeInclusive<u16>| self.has_port(Field::SourcePort, present, &ports);
+        match to.ports.as_ref().filter(|_| !is_echo) {
+            Some(ports) if !to.random && among(ports.clone()) => (present, present),
+            Some(ports) => (*ports.start(), *ports.end()),
+            None if !to.random => (present, present),
+            None if is_echo => (0, u16::MAX),
+            None if among(0..=511) => (1, 511),
+            None if among(0..=1023) => (600, 1023),
+            None => (1024, u16::MAX),
+        }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Walker<T> {
 }
 
 impl<T: Trace> Walker<T> {
-    pub(super) fn new(packet: &Packet, tracking: Tracking) -> Self {
+    pub(super) fn new(packet: &Packet, tracking: Tracking, trace: T) -> Self {
         Self {
             packet: *packet,
             found: tracking,
@@ -36,7 +36,7 @@ impl<T: Trace> Walker<T> {
             share: Share::ONE,
             effects: Effects::new(),
             assumptions: Assumptions::NONE,
-            trace: T::default(),
+            trace,
         }
     }
 }

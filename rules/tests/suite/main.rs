@@ -3,6 +3,7 @@
 
 mod cascade;
 mod cascade_defects;
+mod classes;
 mod compare;
 mod frame_defects;
 mod golden;

@@ -7,6 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::iptables::matches::{Condition, Field, PortField};
+use crate::walk::{self, Trace, Walker, bits};
 use rustc_hash::FxHashMap;
 
 /// Chains shorter than this are gone through.
@@ -24,6 +25,9 @@ pub(super) struct Index {
     by_port: FxHashMap<(u8, u16), Few>,
     /// All others.
     others: Few,
+    /// The addresses and ports again, in order.
+    addresses: Vec<(u128, u128)>,
+    ports: Vec<(u8, Vec<(u128, u128)>)>,
 }
 
 /// What a rule is found by.
@@ -47,11 +51,35 @@ impl Index {
                 None => index.others.push(position),
             }
         }
+        index.sort_keys();
         (index.others.len() < count / 2).then_some(index)
     }
 
+    fn sort_keys(&mut self) {
+        self.addresses = self.by_address.keys().map(|address| (*address, *address)).collect();
+        self.addresses.sort_unstable();
+        let mut ports: Vec<(u8, u16)> = self.by_port.keys().copied().collect();
+        ports.sort_unstable();
+        let of_protocol =
+            |same: &[(u8, u16)]| same.iter().map(|(_, port)| (u128::from(*port), u128::from(*port))).collect();
+        self.ports = ports.chunk_by(|one, next| one.0 == next.0).map(|same| (same[0].0, of_protocol(same))).collect();
+    }
+
+    /// The first rule at or behind a position that a packet can match.
+    pub(super) fn next_for<T: Trace>(&self, from: u32, walker: &Walker<T>) -> Option<u32> {
+        let destination = bits(walker.packet.destination);
+        let transport = walker.packet.transport;
+        walker.trace.looked_up(walk::Field::Destination, destination, || &self.addresses);
+        if let Some((_, ports)) = self.ports.iter().find(|(protocol, _)| walker.is_protocol(&[*protocol])) {
+            let port = walk::Field::DestinationPort.of(&walker.packet);
+            walker.trace.looked_up(walk::Field::DestinationPort, port, || ports);
+        }
+        let port = transport.ports().map(|(_, destination)| destination);
+        self.next(from, destination, transport.protocol(), port)
+    }
+
     /// The first rule at or behind a position that can match a packet.
-    pub(super) fn next(&self, from: u32, destination: u128, protocol: u8, port: Option<u16>) -> Option<u32> {
+    fn next(&self, from: u32, destination: u128, protocol: u8, port: Option<u16>) -> Option<u32> {
         let by_address = self.by_address.get(&destination);
         let by_port = port.filter(|_| !self.by_port.is_empty()).and_then(|port| self.by_port.get(&(protocol, port)));
         let lists = [by_address, by_port, Some(&self.others)].into_iter().flatten();

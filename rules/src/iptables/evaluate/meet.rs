@@ -6,18 +6,14 @@ use super::program::Code;
 use crate::iptables::targets::{Action, mark_packet};
 use crate::walk::{
     self, Assumptions, By, Destination, Evaluated, Held, Next, Outcome, Pass, RuleId, Share, Span, Step, Trace, Walker,
-    bits, stop,
+    stop,
 };
 
 impl walk::Code for Code {
     fn next_rule<T: Trace>(&self, span: Span, from: u32, walker: &Walker<T>) -> Option<u32> {
         match span.index {
             None => (from < span.end).then_some(from),
-            Some(index) => {
-                let transport = walker.packet.transport;
-                let port = transport.ports().map(|(_, destination)| destination);
-                self.indexes[index as usize].next(from, bits(walker.packet.destination), transport.protocol(), port)
-            }
+            Some(index) => self.indexes[index as usize].next_for(from, walker),
         }
     }
 

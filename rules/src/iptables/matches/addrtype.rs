@@ -1,11 +1,11 @@
 //! `addrtype`: the types of the addresses in the routing table.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::iptables::Negatable;
 use crate::iptables::text::{KeptOption, Options, Printer};
-use crate::walk::{Edges, Environment, Held, Interface, Packet};
+use crate::walk::{Edges, Environment, Field, Held, Interface, Trace, Walker, bits};
 
 /// Options of `addrtype`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -165,23 +165,27 @@ pub(super) fn compile(options: &[KeptOption<'_>]) -> Option<Condition> {
 
 impl AddressTypes {
     /// `addrtype_mt_v1`.
-    pub(super) fn holds(&self, packet: &Packet, environment: &Environment) -> Held {
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>, environment: &Environment) -> Held {
+        let packet = &walker.packet;
         // Without the interface that it is limited to, the match is not limited.
         let limit = match (self.limit_input, self.limit_output) {
             (true, _) => packet.input,
             (false, true) => packet.output,
             (false, false) => None,
         };
-        for (side, address) in [(self.source, packet.source), (self.destination, packet.destination)] {
+        let sides =
+            [(self.source, Field::Source, packet.source), (self.destination, Field::Destination, packet.destination)];
+        for (side, field, address) in sides {
             let Some(Negatable { negated, value }) = side else { continue };
-            let held = match address {
-                IpAddr::V4(address) => (value & 1 << type_of(address, limit, environment) as u16 != 0).into(),
+            let is_of = |address: IpAddr| match address {
+                IpAddr::V4(address) => Some(value & 1 << type_of(address, limit, environment) as u16 != 0),
                 IpAddr::V6(_) => has_types(address, value, limit, environment),
             };
-            match (held, negated) {
-                (Held::Yes, false) | (Held::No, true) => {}
-                (unknown @ Held::Unknown(_), _) => return unknown,
-                _ => return Held::No,
+            walker.is_alike(field, is_of, || edges(environment));
+            match is_of(address) {
+                None => return Held::Unknown("`addrtype` asks for routes that are not modelled".into()),
+                Some(holds) if holds == negated => return Held::No,
+                Some(_) => {}
             }
         }
         Held::Yes
@@ -211,9 +215,25 @@ fn type_of(address: Ipv4Addr, limit: Option<Interface>, environment: &Environmen
     }
 }
 
-/// `match_type6`: all types in the mask must fit, and a local address is unicast as well.
-fn has_types(address: IpAddr, types: u16, limit: Option<Interface>, environment: &Environment) -> Held {
-    let IpAddr::V6(v6) = address else { return Held::No };
+/// The lowest addresses of the parts of which every address is of the same types.
+fn edges(environment: &Environment) -> Vec<u128> {
+    const V6: [Ipv6Addr; 4] = [
+        // Those of IPv4, and where they end.
+        Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0),
+        Ipv6Addr::new(0, 0, 0, 0, 1, 0, 0, 0),
+        // Multicast.
+        Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0),
+        Ipv6Addr::LOCALHOST,
+    ];
+    const V4: [Ipv4Addr; 4] =
+        [Ipv4Addr::new(0, 0, 0, 1), Ipv4Addr::new(224, 0, 0, 0), Ipv4Addr::new(240, 0, 0, 0), Ipv4Addr::BROADCAST];
+    let fixed = V6.map(|address| bits(address.into())).into_iter().chain(V4.map(|address| bits(address.into())));
+    environment.addresses.edges().into_iter().chain(fixed).collect()
+}
+
+/// `match_type6`: all types in the mask must fit, and a local address is unicast as well. `None` where that is not modelled.
+fn has_types(address: IpAddr, types: u16, limit: Option<Interface>, environment: &Environment) -> Option<bool> {
+    let IpAddr::V6(v6) = address else { return Some(false) };
     let asked = |kind: RouteType| types & 1 << kind as u16 != 0;
     let mapped = v6.to_ipv4_mapped().is_some();
     let unicast = !v6.is_multicast() && !v6.is_unspecified() && !mapped;
@@ -221,15 +241,13 @@ fn has_types(address: IpAddr, types: u16, limit: Option<Interface>, environment:
         || (asked(RouteType::Unicast) && !unicast)
         || (asked(RouteType::Unspec) && !v6.is_unspecified())
     {
-        return Held::No;
+        return Some(false);
     }
     let interface = environment.addresses.interface_of(address);
     let local = interface.is_some_and(|interface| limit.is_none_or(|limit| limit == interface));
     if asked(RouteType::Local) && local {
-        return Held::Yes;
+        return Some(true);
     }
-    if asked(RouteType::Anycast) || asked(RouteType::Unreachable) {
-        return Held::Unknown("`addrtype` asks for routes that are not modelled".into());
-    }
-    (!asked(RouteType::Local)).into()
+    let is_unknown = asked(RouteType::Anycast) || asked(RouteType::Unreachable);
+    (!is_unknown).then(|| !asked(RouteType::Local))
 }

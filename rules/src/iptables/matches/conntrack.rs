@@ -4,7 +4,7 @@ use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::cluster::{Family, ProtocolNumber};
 use crate::iptables::text::{KeptOption, Options, Printer, values};
 use crate::iptables::{Negatable, PortRange};
-use crate::walk::{Direction, Edges, State, Tracked, Tracking, bits};
+use crate::walk::{Direction, Edges, Field, Held, Intervals, State, Trace, Tracked, Tracking, Walker, bits};
 
 /// A set of connection states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -198,12 +198,19 @@ impl Negatable<States> {
 
 impl Conntrack {
     /// `conntrack_mt`: without a connection only the state is compared, and the rest makes it fail only if it is alone.
-    pub(super) fn holds(&self, tracking: &Tracking) -> bool {
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>) -> Held {
+        let tracking = walker.tracking();
         if self.state.is_some_and(|states| !states.holds(tracking)) {
-            return false;
+            return Held::No;
         }
-        let Tracking::Tracked(tracked) = tracking else { return self.state.is_some() };
-        self.parts.iter().all(|part| part.value.holds(tracked) ^ part.negated)
+        let Tracking::Tracked(tracked) = tracking else { return self.state.is_some().into() };
+        for part in &self.parts {
+            match part.value.holds(walker, tracked).negated(part.negated) {
+                Held::Yes => {}
+                other => return other,
+            }
+        }
+        Held::Yes
     }
 
     pub(super) fn edges(&self, edges: &mut Edges) {
@@ -212,21 +219,33 @@ impl Conntrack {
 }
 
 impl Part {
-    fn holds(&self, tracked: &Tracked) -> bool {
+    fn holds<T: Trace>(&self, walker: &Walker<T>, tracked: &Tracked) -> Held {
         let tuple = |direction: Direction| match direction {
             Direction::Original => &tracked.connection.original,
             Direction::Reply => &tracked.connection.reply,
         };
+        // The field of the packet walked that is the same number, as long as nothing is translated.
+        let is_source = |direction: Direction, source: bool| (direction == tracked.direction) == source;
         match *self {
-            Self::Direction(direction) => tracked.direction == direction,
-            Self::Protocol(number) => tracked.connection.original.protocol == number,
+            Self::Direction(direction) => (tracked.direction == direction).into(),
+            Self::Protocol(number) => {
+                walker.is_protocol(&[number]);
+                (tracked.connection.original.protocol == number).into()
+            }
             Self::Address { direction, source, value, mask } => {
                 let tuple = tuple(direction);
-                bits(if source { tuple.source } else { tuple.destination }) & mask == value
+                let address = bits(if source { tuple.source } else { tuple.destination });
+                let field = if is_source(direction, source) { Field::Source } else { Field::Destination };
+                walker.is_masked(field, address, value, mask, walker.packet.family().bits())
             }
             Self::Port { direction, source, range } => {
                 let tuple = tuple(direction);
-                range.contains(if source { tuple.source_port } else { tuple.destination_port })
+                let port = if source { tuple.source_port } else { tuple.destination_port };
+                // Both are the identifier of an echo.
+                let is_source = is_source(direction, source) || walker.ports().is_none();
+                let field = if is_source { Field::SourcePort } else { Field::DestinationPort };
+                walker.trace.asked(field, port.into(), || Intervals::between(range.first.into(), range.last.into()));
+                range.contains(port).into()
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::Condition;
 use crate::cluster::Family;
 use crate::iptables::{Negatable, Network};
-use crate::walk::{Edges, Interface, Packet, bits};
+use crate::walk::{self, Edges, Held, Interface, Intervals, Packet, Trace, Walker, bits};
 
 /// A number of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,30 @@ impl Field {
             Self::Input => Interface::number(packet.input),
             Self::Output => Interface::number(packet.output),
         }
+    }
+
+    /// The same number in a region of packets; the name of an interface is none.
+    fn asked(self) -> Option<walk::Field> {
+        match self {
+            Self::Source => Some(walk::Field::Source),
+            Self::Destination => Some(walk::Field::Destination),
+            Self::Input | Self::Output => None,
+        }
+    }
+
+    /// Whether it is `value` where the lowest `shift` bits of both are left out.
+    #[inline]
+    pub(super) fn is_under<T: Trace>(self, walker: &Walker<T>, shift: u8, value: u128) -> bool {
+        let number = self.of(&walker.packet);
+        let fits = |number: u128| (number ^ value) >> shift == 0;
+        match self.asked() {
+            Some(field) => {
+                let first = value >> shift << shift;
+                walker.trace.asked(field, number, || Intervals::between(first, first | ((1 << shift) - 1)));
+            }
+            None => walker.trace.asked_name(number, fits),
+        }
+        fits(number)
     }
 
     pub(super) fn edges(self, first: u128, last: u128, edges: &mut Edges) {
@@ -79,8 +103,13 @@ pub(super) fn name_bits(name: &str) -> (u8, u128) {
 }
 
 impl MaskedField {
-    pub(super) fn holds(&self, packet: &Packet) -> bool {
-        (self.field.of(packet) & self.mask == self.value) ^ self.negated
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>) -> Held {
+        let number = self.field.of(&walker.packet);
+        let Some(field) = self.field.asked() else {
+            return ((number & self.mask == self.value) ^ self.negated).into();
+        };
+        let width = walker.packet.family().bits();
+        walker.is_masked(field, number, self.value, self.mask, width).negated(self.negated)
     }
 
     pub(super) fn edges(&self, edges: &mut Edges) {

@@ -2,7 +2,7 @@
 
 use super::Condition;
 use crate::iptables::text::KeptOption;
-use crate::walk::{Held, Transport};
+use crate::walk::{Field, Held, Trace, Walker};
 
 /// A type, and a range of its codes.
 #[derive(Debug, Clone, Copy)]
@@ -75,12 +75,13 @@ pub(super) fn compile(options: &[KeptOption<'_>], v6: bool) -> Option<Condition>
 }
 
 impl IcmpType {
-    pub(super) fn holds(self, transport: Transport) -> Held {
-        match transport {
-            Transport::Icmp { v6, kind, code, .. } if v6 == self.v6 => {
-                ((kind == self.kind && (self.first..=self.last).contains(&code)) ^ self.negated).into()
-            }
-            _ => Held::No,
+    pub(super) fn holds<T: Trace>(self, walker: &Walker<T>) -> Held {
+        // Of the other family's ICMP no packet is here.
+        let is_own = walker.packet.destination.is_ipv6() == self.v6;
+        if !walker.is_protocol(&[if self.v6 { 58 } else { 1 }]) || !is_own {
+            return Held::No;
         }
+        let number = |code: u8| u128::from(self.kind) << 8 | u128::from(code);
+        (walker.is_between(Field::Icmp, number(self.first), number(self.last)) ^ self.negated).into()
     }
 }

@@ -1,10 +1,9 @@
 //! `iprange`: an address between two others. Rule sets keep its options as text.
 
 use super::Condition;
-use super::field::Field;
 use crate::cluster::Family;
 use crate::iptables::text::{KeptOption, values};
-use crate::walk::{Edges, Packet};
+use crate::walk::{Edges, Field, Trace, Walker};
 
 /// An address of the packet from first to last.
 #[derive(Debug, Clone)]
@@ -30,11 +29,11 @@ pub(super) fn compile(options: &[KeptOption<'_>], family: Family) -> Option<Cond
 }
 
 impl Between {
-    pub(super) fn holds(&self, packet: &Packet) -> bool {
-        (self.first..=self.last).contains(&self.field.of(packet)) ^ self.negated
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>) -> bool {
+        walker.is_between(self.field, self.first, self.last) ^ self.negated
     }
 
     pub(super) fn edges(&self, edges: &mut Edges) {
-        self.field.edges(self.first, self.last, edges);
+        Edges::between(edges.addresses(self.field == Field::Source), self.first, self.last);
     }
 }

@@ -287,35 +287,32 @@ impl Condition {
 
     /// Whether it holds for a packet. Effects of it are noted.
     pub(super) fn holds<T: Trace>(&self, walker: &mut Walker<T>, environment: &Environment) -> Held {
-        let transport = walker.packet.transport;
         match self {
-            Self::Field { field, negated, shift, value } => {
-                (((field.of(&walker.packet) ^ value) >> shift == 0) ^ negated).into()
-            }
-            Self::Masked(masked) => masked.holds(&walker.packet).into(),
-            Self::Between(range) => range.holds(&walker.packet).into(),
-            Self::Protocol { negated, number } => ((transport.protocol() == *number) ^ negated).into(),
+            Self::Field { field, negated, shift, value } => (field.is_under(walker, *shift, *value) ^ negated).into(),
+            Self::Masked(masked) => masked.holds(walker),
+            Self::Between(range) => range.holds(walker).into(),
+            Self::Protocol { negated, number } => (walker.is_protocol(&[*number]) ^ negated).into(),
             Self::Port { protocol, field, negated, first, last } => {
-                field.holds(transport, *protocol, PortRange { first: *first, last: *last }, *negated)
+                field.holds(walker, *protocol, PortRange { first: *first, last: *last }, *negated)
             }
-            Self::TcpFlags { negated, flags } => flags.holds(transport, *negated),
-            Self::Icmp(kind) => kind.holds(transport),
+            Self::TcpFlags { negated, flags } => flags.holds(walker, *negated),
+            Self::Icmp(kind) => kind.holds(walker),
             Self::Mark(mark) => mark::holds(walker.packet.mark, *mark),
             Self::Connmark(mark) => mark::connection_holds(walker.tracking(), *mark),
             Self::State(states) => states.holds(walker.tracking()).into(),
             Self::OldState(states) => states.holds_untranslated(walker.tracking()).into(),
-            Self::Conntrack(options) => options.holds(walker.tracking()).into(),
-            Self::AddressType(types) => types.holds(&walker.packet, environment),
+            Self::Conntrack(options) => options.holds(walker),
+            Self::AddressType(types) => types.holds(walker, environment),
             Self::Random(threshold) => Held::Sometimes(*threshold, 1 << 31),
             Self::Nth { part, every } => {
                 walker.assume(Assumptions::NTH_COUNTER);
                 Held::Sometimes(*part, u64::from(*every))
             }
             Self::Limit => Held::Assuming(Assumptions::BELOW_LIMIT),
-            Self::Recent(recent) => recent.holds(walker, &environment.recent).into(),
-            Self::Physdev(ports) => ports.holds(&walker.packet).into(),
-            Self::Multiport(ports) => ports.holds(transport).into(),
-            Self::Set(lookup) => lookup.holds(&walker.packet, environment),
+            Self::Recent(recent) => recent.holds(walker, &environment.recent),
+            Self::Physdev(ports) => ports.holds(walker).into(),
+            Self::Multiport(ports) => ports.holds(walker).into(),
+            Self::Set(lookup) => lookup.holds(walker, environment),
             Self::Never => Held::No,
             Self::Unknown(why) => Held::Unknown(why.clone()),
         }

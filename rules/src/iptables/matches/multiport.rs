@@ -3,7 +3,7 @@
 use super::{Extension, Listed, Match, Parsed};
 use crate::iptables::text::{Options, Printer, values};
 use crate::iptables::{Negatable, PortRange};
-use crate::walk::{Edges, Transport};
+use crate::walk::{Edges, Field, Trace, Walker};
 
 /// Options of `multiport`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,13 +82,16 @@ impl Multiport {
         }
     }
 
-    pub(super) fn holds(&self, transport: Transport) -> bool {
-        let Some((source, destination)) = transport.ports() else { return false };
-        let listed = |port: u16| self.ports.value.iter().any(|range| range.contains(port));
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>) -> bool {
+        if walker.ports().is_none() {
+            return false;
+        }
+        let ranges = || self.ports.value.iter().map(|range| (range.first.into(), range.last.into()));
+        let listed = |field: Field| walker.is_among(field, ranges);
         let found = match self.side {
-            Side::Source => listed(source),
-            Side::Destination => listed(destination),
-            Side::Either => listed(source) || listed(destination),
+            Side::Source => listed(Field::SourcePort),
+            Side::Destination => listed(Field::DestinationPort),
+            Side::Either => listed(Field::SourcePort) || listed(Field::DestinationPort),
         };
         found ^ self.ports.negated
     }

@@ -3,7 +3,7 @@
 use super::{Condition, Extension, Listed, Match, Parsed, field};
 use crate::iptables::Negatable;
 use crate::iptables::text::{Options, Printer};
-use crate::walk::{Interface, Packet};
+use crate::walk::{Interface, Trace, Walker};
 
 /// Options of `physdev`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -117,7 +117,8 @@ impl Physdev {
 
 impl BridgePorts {
     /// `physdev_mt`.
-    pub(super) fn holds(&self, packet: &Packet) -> bool {
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>) -> bool {
+        let packet = &walker.packet;
         let bridge = packet.bridge.unwrap_or_default();
         let is = |asked: Option<bool>, is: bool| asked.is_none_or(|asked| asked == is);
         if !is(self.is_bridged, bridge.bridged)
@@ -129,7 +130,10 @@ impl BridgePorts {
         // A packet that crosses no bridge matches no name, not even `+`.
         let named = |asked: Option<Negatable<Name>>, port: Option<Interface>| {
             asked.is_none_or(|Negatable { negated, value }| {
-                let same = packet.bridge.is_some() && Interface::number(port) & value.mask == value.value;
+                let number = Interface::number(port);
+                let fits = |number: u128| number & value.mask == value.value;
+                walker.trace.asked_name(number, fits);
+                let same = packet.bridge.is_some() && fits(number);
                 same ^ negated
             })
         };

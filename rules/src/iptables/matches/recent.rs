@@ -7,7 +7,7 @@ use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::cluster::Family;
 use crate::iptables::Negatable;
 use crate::iptables::text::{Options, Printer, values};
-use crate::walk::{Edges, Effect, RecentLists, Trace, Walker};
+use crate::walk::{Edges, Effect, Field, Held, RecentLists, Trace, Walker, bits};
 
 /// Options of `recent`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,34 +164,54 @@ impl Recent {
     }
 
     /// `recent_mt` in `xt_recent.c`. `--reap` only frees entries that are too old anyway.
-    pub(super) fn holds<T: Trace>(&self, walker: &mut Walker<T>, lists: &RecentLists) -> bool {
+    pub(super) fn holds<T: Trace>(&self, walker: &mut Walker<T>, lists: &RecentLists) -> Held {
         let side = if self.destination { walker.packet.destination } else { walker.packet.source };
         let address = RecentLists::key(side, self.mask);
+        if let unknown @ Held::Unknown(_) = self.ask_for_noted(walker, side, lists) {
+            return unknown;
+        }
         let found = || self.ages(walker, address, lists);
         let list = || self.name.clone();
         let negated = self.action.negated;
         match self.action.value {
             RecentAction::Set => {
                 walker.effects.push(Effect::Note { list: list(), address });
-                !negated
+                (!negated).into()
             }
             RecentAction::Remove => {
                 let found = found().is_some();
                 if found {
                     walker.effects.push(Effect::Forget { list: list(), address });
                 }
-                found ^ negated
+                (found ^ negated).into()
             }
             RecentAction::Check | RecentAction::Update => {
-                let Some(ages) = found() else { return negated };
+                let Some(ages) = found() else { return negated.into() };
                 let young = ages.iter().filter(|age| self.seconds.is_none_or(|seconds| **age <= seconds)).count();
                 let holds = (young >= self.hit_count.unwrap_or(1).max(1) as usize) ^ negated;
                 if holds && self.action.value == RecentAction::Update {
                     walker.effects.push(Effect::Note { list: list(), address });
                 }
-                holds
+                holds.into()
             }
         }
+    }
+
+    /// Asks for each address that the list has whether it is the packet's, for sets of packets: by an address of its own, as entries
+    /// differ in their ages. What the packet itself has had noted, all packets like it have.
+    fn ask_for_noted<T: Trace>(&self, walker: &Walker<T>, side: IpAddr, lists: &RecentLists) -> Held {
+        let field = if self.destination { Field::Destination } else { Field::Source };
+        if self.action.value == RecentAction::Set || !walker.trace.is_open(field, bits(side)) {
+            return Held::Yes;
+        }
+        let width = walker.packet.family().bits();
+        for noted in lists.noted(&self.name) {
+            let held = walker.is_masked(field, bits(side), noted & bits(self.mask), bits(self.mask), width);
+            if matches!(held, Held::Yes | Held::Unknown(_)) {
+                return held;
+            }
+        }
+        Held::Yes
     }
 
     /// The ages of the list's entry for an address, with the changes that this packet made before.

@@ -1,9 +1,10 @@
 //! `set`: membership in an ipset.
 
 use super::{Condition, Extension, Listed, Match, Parsed};
+use crate::cluster::Family;
 use crate::iptables::Negatable;
 use crate::iptables::text::{Options, Printer};
-use crate::walk::{Environment, Held, Packet, Part};
+use crate::walk::{Environment, Field, Held, Part, Trace, Walker, bits};
 
 /// Options of `set`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,17 +70,24 @@ impl Negatable<IpSet> {
 }
 
 impl SetLookup {
-    pub(super) fn holds(&self, packet: &Packet, environment: &Environment) -> Held {
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>, environment: &Environment) -> Held {
         let Self { name, sources, negated } = self;
         let Some(set) = environment.sets.get(name) else {
             return Held::Unknown(format!("nothing is known of the ipset `{name}`").into());
         };
+        let family = walker.packet.family();
         let fits = |part: &Part, source: bool| match *part {
-            Part::Address(range) => range.contains(if source { &packet.source } else { &packet.destination }),
-            Part::Port { protocol, first, last } => packet.transport.ports().is_some_and(|ports| {
-                let port = if source { ports.0 } else { ports.1 };
-                packet.transport.protocol() == protocol && (first..=last).contains(&port)
-            }),
+            Part::Address(range) => {
+                let field = if source { Field::Source } else { Field::Destination };
+                Family::of(range.addr()) == family
+                    && walker.is_between(field, bits(range.network()), bits(range.broadcast()))
+            }
+            Part::Port { protocol, first, last } => {
+                let field = if source { Field::SourcePort } else { Field::DestinationPort };
+                walker.ports().is_some()
+                    && walker.is_protocol(&[protocol])
+                    && walker.is_between(field, first.into(), last.into())
+            }
         };
         // An entry of more parts than directions are named is never found (`ip_set_test` compares the dimensions).
         let found = set.entries.iter().any(|entry| {

@@ -4,7 +4,7 @@ use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::cluster::{Protocol, ProtocolNumber};
 use crate::iptables::text::{Options, Printer, values};
 use crate::iptables::{Negatable, PortRange};
-use crate::walk::{Edges, Held, Transport};
+use crate::walk::{Edges, Field, Held, Trace, Walker};
 
 /// Options of `tcp`, `udp` and `sctp`. Without any, the match only requires the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -215,12 +215,12 @@ impl Ports {
 
 impl PortField {
     /// Whether this port of a packet of the protocol lies in a range, or outside of it.
-    pub(super) fn holds(self, transport: Transport, protocol: u8, range: PortRange, negated: bool) -> Held {
-        let Some((source, destination)) = transport.ports().filter(|_| transport.protocol() == protocol) else {
+    pub(super) fn holds<T: Trace>(self, walker: &Walker<T>, protocol: u8, range: PortRange, negated: bool) -> Held {
+        if !walker.is_protocol(&[protocol]) {
             return Held::No;
-        };
-        let port = if self == Self::Source { source } else { destination };
-        (range.contains(port) ^ negated).into()
+        }
+        let field = if self == Self::Source { Field::SourcePort } else { Field::DestinationPort };
+        (walker.is_between(field, range.first.into(), range.last.into()) ^ negated).into()
     }
 
     pub(super) fn edges(self, protocol: u8, range: PortRange, edges: &mut Edges) {
@@ -230,11 +230,8 @@ impl PortField {
 }
 
 impl TcpFlags {
-    pub(super) fn holds(self, transport: Transport, negated: bool) -> Held {
-        match transport {
-            Transport::Tcp { flags, .. } => ((flags & self.mask == self.set) ^ negated).into(),
-            _ => Held::No,
-        }
+    pub(super) fn holds<T: Trace>(self, walker: &Walker<T>, negated: bool) -> Held {
+        walker.has_flags(self.mask, self.set, negated).into()
     }
 
     pub(super) fn edges(edges: &mut Edges) {

@@ -11,7 +11,7 @@ use crate::nftables::name::Name;
 use crate::nftables::positions::Positions;
 use crate::nftables::ranges::{self, AddressRange};
 use crate::nftables::text::{Line, family, join, not};
-use crate::walk::{Edges, Packet, bits};
+use crate::walk::{Edges, Trace, Walker, bits};
 
 /// What an address is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,9 +103,8 @@ pub(in crate::nftables) struct Between {
 }
 
 impl Between {
-    pub(super) fn holds(&self, packet: &Packet) -> bool {
-        let address = bits(self.side.of(packet));
-        self.ranges.iter().any(|(first, last)| (first..=last).contains(&&address)) ^ self.negated
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>) -> bool {
+        walker.is_among(self.side.field(), || self.ranges.iter().copied()) ^ self.negated
     }
 
     pub(super) fn edges(&self, edges: &mut Edges) {

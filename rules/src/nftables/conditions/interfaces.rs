@@ -2,7 +2,7 @@
 
 use super::{Comparison, Condition, explain_not, one_of};
 use crate::nftables::text::{Kind, Line, not, one_or_braces};
-use crate::walk::{Edges, Interface, Packet};
+use crate::walk::{Edges, Interface, Trace, Walker};
 
 /// The interface that the packet came in by or leaves by is one of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,11 +58,15 @@ pub(in crate::nftables) struct InterfaceNames {
 }
 
 impl InterfaceNames {
-    pub(super) fn holds(&self, packet: &Packet) -> bool {
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>) -> bool {
+        let packet = &walker.packet;
         let number = Interface::number(if self.output { packet.output } else { packet.input });
         // A shift by all bits is for `*`, which any name fits.
-        let fits = |(shift, name): &(u8, u128)| (number ^ name).checked_shr((*shift).into()).unwrap_or(0) == 0;
-        self.names.iter().any(fits) ^ self.negated
+        let is =
+            |number: u128, (shift, name): &(u8, u128)| (number ^ name).checked_shr((*shift).into()).unwrap_or(0) == 0;
+        let fits = |number: u128| self.names.iter().any(|name| is(number, name));
+        walker.trace.asked_name(number, fits);
+        fits(number) ^ self.negated
     }
 
     pub(super) fn edges(&self, edges: &mut Edges) {

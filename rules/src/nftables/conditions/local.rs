@@ -3,7 +3,7 @@
 use super::Condition;
 use crate::nftables::key::Side;
 use crate::nftables::text::Line;
-use crate::walk::{Edges, Environment, Packet};
+use crate::walk::Edges;
 
 /// Behind `fib`.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
@@ -17,10 +17,6 @@ pub(super) fn print(side: Side, out: &mut String) {
 
 pub(super) fn explain(side: Side) -> String {
     format!("{} an address of this machine", side.explain())
-}
-
-pub(super) fn holds(side: Side, packet: &Packet, environment: &Environment) -> bool {
-    environment.addresses.is_local(side.of(packet))
 }
 
 pub(super) fn edges(side: Side, edges: &mut Edges) {

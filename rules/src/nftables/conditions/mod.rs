@@ -247,19 +247,18 @@ impl Condition {
 impl Comparison {
     /// Whether it holds for a packet.
     pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>, sets: &[Elements], environment: &Environment) -> Held {
-        let packet = &walker.packet;
         match self {
             Self::State(states) => states.holds(walker.tracking()).into(),
             Self::Translated => walker.tracking().connection().is_some_and(|connection| connection.is_dnat()).into(),
-            Self::Between(between) => between.holds(packet).into(),
-            Self::Ports(ports) => ports.holds(packet.transport),
-            Self::Protocols(protocols) => protocols.holds(packet.transport).into(),
-            Self::Interface(names) => names.holds(packet).into(),
-            Self::Local(side) => local::holds(*side, packet, environment).into(),
-            Self::Mark(mark) => mark.holds(packet).into(),
+            Self::Between(between) => between.holds(walker).into(),
+            Self::Ports(ports) => ports.holds(walker),
+            Self::Protocols(protocols) => protocols.holds(walker).into(),
+            Self::Interface(names) => names.holds(walker).into(),
+            Self::Local(side) => walker.is_local(side.field(), environment).into(),
+            Self::Mark(mark) => mark.holds(&walker.packet).into(),
             Self::InSet { negated, key, set } => {
                 let set = &sets[*set as usize];
-                match set.find(key, packet) {
+                match set.find(key, walker) {
                     Ok(found) => ((found.is_some() || set.remembers(key, walker, environment)) ^ negated).into(),
                     Err(why) => Held::Unknown(why),
                 }

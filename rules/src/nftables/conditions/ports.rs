@@ -9,7 +9,7 @@ use super::{Condition, explain_not, one_of};
 use crate::cluster::Protocol;
 use crate::nftables::key::{BLIND, Side};
 use crate::nftables::text::{Line, not, one_or_braces};
-use crate::walk::{Edges, Held, Transport};
+use crate::walk::{Edges, Field, Held, Trace, Walker};
 
 /// One of the packet's ports, and the protocol if it is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,16 +64,17 @@ impl Ports {
         format!("{protocol}{}{} port {ports}", explain_not(self.negated), self.side.explain())
     }
 
-    pub(super) fn holds(&self, transport: Transport) -> Held {
-        let is_of = self.protocol.is_none_or(|protocol| transport.protocol() == protocol.number());
-        match transport.ports().filter(|_| is_of) {
-            Some((source, destination)) => {
-                let port = if self.side == Side::Source { source } else { destination };
-                (self.ports.iter().any(|range| range.contains(&port)) ^ self.negated).into()
-            }
-            None if self.protocol.is_none() => Held::Unknown(BLIND.into()),
-            None => Held::No,
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>) -> Held {
+        let has_ports = match self.protocol {
+            Some(protocol) => walker.is_protocol(&[protocol.number()]),
+            None => walker.ports().is_some(),
+        };
+        if !has_ports {
+            return if self.protocol.is_none() { Held::Unknown(BLIND.into()) } else { Held::No };
         }
+        let field = if self.side == Side::Source { Field::SourcePort } else { Field::DestinationPort };
+        let ranges = || self.ports.iter().map(|range| (u128::from(*range.start()), u128::from(*range.end())));
+        (walker.is_among(field, ranges) ^ self.negated).into()
     }
 
     pub(super) fn edges(&self, edges: &mut Edges) {

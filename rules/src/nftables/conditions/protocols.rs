@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::{Condition, explain_not, one_of};
 use crate::cluster::{Protocol, ProtocolNumber};
 use crate::nftables::text::{Line, not, one_or_braces};
-use crate::walk::{Edges, Transport};
+use crate::walk::{Edges, Trace, Walker};
 
 /// The protocol's number is one of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +37,8 @@ impl Protocols {
         format!("{}{}", explain_not(self.negated), one_of(&self.numbers, name))
     }
 
-    pub(super) fn holds(&self, transport: Transport) -> bool {
-        self.numbers.contains(&transport.protocol()) ^ self.negated
+    pub(super) fn holds<T: Trace>(&self, walker: &Walker<T>) -> bool {
+        walker.is_protocol(&self.numbers) ^ self.negated
     }
 
     pub(super) fn edges(&self, edges: &mut Edges) {

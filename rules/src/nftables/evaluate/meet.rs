@@ -27,7 +27,7 @@ impl walk::Code for Code {
         let mut is_met = false;
         for action in actions {
             let verdict = match action {
-                Action::Lookup { key, map } => match self.sets[*map as usize].find(key, &walker.packet) {
+                Action::Lookup { key, map } => match self.sets[*map as usize].find(key, walker) {
                     Ok(None | Some(None)) => return Next::Rule,
                     Ok(Some(found)) => found,
                     Err(reason) => return stop(walker, rule, reason),

@@ -1,0 +1,283 @@
+//! Senders of which nothing but their packets' sources tells one from the other, as one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use svclab_rules::cluster::{Family, ObjectName, Protocol};
+use svclab_rules::walk::{
+    Environment, Field, Interface, Intervals, Narrowing, Packet, Region, Transport, address_bits,
+};
+
+use super::narrow::keys;
+use super::{Circumstances, Network, Prediction};
+use crate::scenario::Vantage;
+use crate::topology::{ETH0, InterfaceKind, NetnsId, Role, Sender, UNDERLAY, pod_label};
+
+/// The source port of a witness.
+const SOURCE_PORT: u16 = 33_000;
+
+/// Senders of one family that send in the same way.
+#[derive(Debug, Clone)]
+pub(crate) struct Senders {
+    pub(crate) family: Family,
+    /// The node that outside hosts hand their packets to, whatever routes say.
+    pub(crate) via: Option<String>,
+    members: Vec<Member>,
+    /// The positions of members by their sources.
+    by_source: HashMap<IpAddr, usize>,
+    way: Way,
+    /// By which interfaces of their node packets come in, and their sources.
+    inputs: Arc<[(u128, u128)]>,
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+struct Member {
+    vantage: Vantage,
+    sender: Sender,
+    /// The address that it sends from; nothing where its kernel chooses one.
+    source: Option<IpAddr>,
+    input: Option<Interface>,
+}
+
+/// How packets are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    /// By pods, on the interfaces that lead to this namespace.
+    Pods(NetnsId),
+    /// By hosts on the underlay, at whatever addresses.
+    Outside,
+    /// By a process, from an address that its kernel chooses, or from the loopback address.
+    Process(NetnsId, bool),
+}
+
+impl Senders {
+    /// The senders of some vantage points, those together that send in the same way. Outside hosts send by routes, and over each node.
+    pub(crate) fn of(network: &Network<'_>, vantages: &[Vantage]) -> Vec<Self> {
+        let mut groups: BTreeMap<(Family, Way), Vec<Member>> = BTreeMap::new();
+        let places = Places::of(network);
+        for vantage in vantages {
+            for (family, way, member) in places.members(vantage) {
+                groups.entry((family, way)).or_default().push(member);
+            }
+        }
+        let nodes = network.topology.namespaces.iter().filter_map(|netns| netns.node_name().map(str::to_owned));
+        let nodes: Vec<String> = nodes.collect();
+        let mut all = Vec::new();
+        for ((family, way), mut members) in groups {
+            if !matches!(way, Way::Pods(_) | Way::Outside) {
+                // Pods with the network of their node are processes like others.
+                members.truncate(1);
+            }
+            let inputs = members
+                .iter()
+                .filter_map(|member| Some((Interface::number(Some(member.input?)), address_bits(member.source?))));
+            let inputs: Arc<[(u128, u128)]> = inputs.collect();
+            let sources = members.iter().enumerate().filter_map(|(at, member)| Some((member.source?, at)));
+            let by_source: HashMap<IpAddr, usize> = sources.collect();
+            let of = |via| Self {
+                family,
+                via,
+                members: members.clone(),
+                by_source: by_source.clone(),
+                way,
+                inputs: Arc::clone(&inputs),
+            };
+            all.push(of(None));
+            if way == Way::Outside {
+                all.extend(nodes.iter().cloned().map(Some).map(of));
+            }
+        }
+        all
+    }
+
+    /// Everything that they may send as a first packet, but for broadcast, multicast and what is of no machine at all.
+    pub(crate) fn packets(&self, network: &Network<'_>) -> Region {
+        let nodes = network.topology.node_addresses();
+        let nodes = || nodes.values().flatten().map(|address| (address_bits(*address), address_bits(*address)));
+        let to = unicast(self.family).without(&of_the_network(network));
+        let mut region = Region::all(self.family).with(Field::Destination, to);
+        if self.via.is_some() {
+            // What is for a node's own address goes there.
+            region = region.with(Field::Destination, region[Field::Destination].without(&nodes().collect()));
+        }
+        match self.way {
+            Way::Pods(_) => region.with(Field::Source, self.sources()),
+            Way::Outside => {
+                let pods = network.cluster.nodes.iter().flat_map(|node| &node.pod_cidrs);
+                let pods = pods.filter(|range| Family::of(range.addr()) == self.family);
+                let pods = pods.map(|range| (address_bits(range.network()), address_bits(range.broadcast())));
+                let services = network.cluster.services.iter().flat_map(|service| {
+                    let balancers = service.load_balancer.iter().map(|ingress| &ingress.ip);
+                    service.cluster_ips.iter().chain(&service.external_ips).chain(balancers)
+                });
+                let services = services.map(|address| (address_bits(*address), address_bits(*address)));
+                let loopback = super::narrow::loopback(self.family);
+                let taken: Intervals = nodes().chain(pods).chain(services).collect();
+                region.with(Field::Source, unicast(self.family).without(&taken).without(&loopback))
+            }
+            Way::Process(..) => region,
+        }
+    }
+
+    fn sources(&self) -> Intervals {
+        self.members.iter().filter_map(|one| one.source).map(|one| (address_bits(one), address_bits(one))).collect()
+    }
+
+    /// What a witness is like.
+    pub(crate) fn like(&self) -> Packet {
+        let none: IpAddr = match self.family {
+            Family::Ipv4 => Ipv4Addr::UNSPECIFIED.into(),
+            Family::Ipv6 => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let source = self.members.first().and_then(|member| member.source).unwrap_or(none);
+        Packet::new(source, none, Transport::opening(Protocol::Tcp, SOURCE_PORT, 1))
+    }
+
+    /// The one of them that sends a packet.
+    fn member(&self, packet: &Packet) -> Option<&Member> {
+        self.by_source.get(&packet.source).map(|at| &self.members[*at]).or(self.members.first())
+    }
+
+    /// The vantage point that sends a packet. Another than the one of its address, where no host has that.
+    pub(crate) fn vantage(&self, packet: &Packet) -> Option<&Vantage> {
+        self.member(packet).map(|member| &member.vantage)
+    }
+
+    /// Whether a machine has a packet's source.
+    pub(crate) fn has(&self, packet: &Packet) -> bool {
+        self.way != Way::Outside || self.by_source.contains_key(&packet.source)
+    }
+
+    /// Whether they are pods, whose own addresses they reach without any network.
+    pub(crate) fn are_pods(&self) -> bool {
+        matches!(self.way, Way::Pods(_))
+    }
+
+    /// Whether they are outside of the cluster.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.way == Way::Outside
+    }
+}
+
+/// What a namespace remembers for later packets, by namespace.
+pub(crate) type Memory = HashMap<NetnsId, Environment>;
+
+impl Network<'_> {
+    /// What becomes of all packets of a set, by one of them: the set is narrowed to those of which the same becomes. The packet
+    /// comes back with the source that it is sent from; `None` where no address is fit to send it from.
+    pub(crate) fn predict_set(
+        &self,
+        senders: &Senders,
+        witness: &Packet,
+        narrowing: Option<&Narrowing>,
+        memory: Option<&Memory>,
+    ) -> Option<(Packet, Prediction)> {
+        let member = senders.member(witness)?;
+        let via = senders.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));
+        let mut packet = *witness;
+        if let Way::Process(netns, _) = senders.way {
+            if let Some(narrowing) = narrowing {
+                narrowing.choose_source();
+                // A process that asks its own machine sends from the address that it asks.
+                let own = self.topology.namespaces[netns].addresses.iter().map(|(_, own)| own.addr());
+                let own = keys(own.filter(|address| Family::of(*address) == senders.family));
+                narrowing.look_up(Field::Destination, address_bits(packet.destination), &own);
+            }
+            packet.source = self.source_of(member.sender, packet.destination, narrowing)?;
+        }
+        if let Some((narrowing, input)) = narrowing.zip(member.input) {
+            narrowing.name_inputs(input, &senders.inputs);
+        }
+        let given = Circumstances { memory, narrowing, ..Circumstances::default() };
+        Some((packet, self.follow(member.sender, via, packet, given)))
+    }
+}
+
+/// The namespaces and pods of a network by their names.
+struct Places<'n, 'a> {
+    network: &'n Network<'a>,
+    namespaces: HashMap<&'n str, NetnsId>,
+    hosted: HashMap<&'n ObjectName, &'n str>,
+}
+
+impl<'n, 'a> Places<'n, 'a> {
+    fn of(network: &'n Network<'a>) -> Self {
+        let namespaces = network.topology.namespaces.iter().enumerate().map(|(id, netns)| (netns.name.as_str(), id));
+        let hosted = network.cluster.pods.iter().filter(|pod| pod.host_network);
+        let hosted = hosted.map(|pod| (&pod.name, pod.node.as_str())).collect();
+        Self { network, namespaces: namespaces.collect(), hosted }
+    }
+
+    /// Where a vantage point's packets start, as [`Sender::find`] says.
+    fn sender(&self, vantage: &Vantage) -> Option<Sender> {
+        let find = |name: String| self.namespaces.get(name.as_str()).copied();
+        match vantage {
+            Vantage::Node(node) => find(format!("node/{node}")).map(Sender::Process),
+            Vantage::Localhost(node) => find(format!("node/{node}")).map(Sender::Loopback),
+            Vantage::Host(host) => find(format!("host/{host}")).map(Sender::Wire),
+            Vantage::Pod(name) => match self.hosted.get(name) {
+                Some(node) => find(format!("node/{node}")).map(Sender::Process),
+                None => {
+                    let netns = find(pod_label(name))?;
+                    let is_routing = self.network.topology.namespaces[netns].role == Role::RoutingPod;
+                    Some(if is_routing { Sender::Process(netns) } else { Sender::Wire(netns) })
+                }
+            },
+        }
+    }
+
+    /// The ways in which a vantage point sends, with its addresses.
+    fn members(&self, vantage: &Vantage) -> Vec<(Family, Way, Member)> {
+        let topology = &self.network.topology;
+        let Some(sender) = self.sender(vantage) else { return Vec::new() };
+        let member = |source, input| Member { vantage: vantage.clone(), sender, source, input };
+        match sender {
+            Sender::Wire(netns) => {
+                let plan = &topology.namespaces[netns];
+                let peer = plan.interface(ETH0).and_then(|eth0| match eth0.kind {
+                    InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end) => Some(end),
+                    InterfaceKind::Bridge | InterfaceKind::Vxlan { .. } => None,
+                });
+                let Some(peer) = peer else { return Vec::new() };
+                let way = if plan.role == Role::Host { Way::Outside } else { Way::Pods(peer.netns) };
+                let port = topology.namespaces[peer.netns].interface(peer.index).filter(|_| peer.netns != UNDERLAY);
+                let input = port.and_then(|port| Interface::new(&port.name));
+                let own = plan.addresses_on_wire.iter();
+                own.map(|address| (Family::of(*address), way, member(Some(*address), input))).collect()
+            }
+            Sender::Process(netns) | Sender::Loopback(netns) => {
+                let is_loopback = matches!(sender, Sender::Loopback(_));
+                let has = |family: &Family| {
+                    let mut own = topology.namespaces[netns].addresses.iter();
+                    own.any(|(_, network)| Family::of(network.addr()) == *family)
+                };
+                let of = |family: Family| (family, Way::Process(netns, is_loopback), member(None, None));
+                Family::ALL.into_iter().filter(has).map(of).collect()
+            }
+        }
+    }
+}
+
+/// The addresses of what joins the machines of a lab: its router, and nodes' ends of links to pods. They are no cluster's.
+fn of_the_network(network: &Network<'_>) -> Intervals {
+    let named = network.cluster.nodes.iter().flat_map(|node| node.addresses());
+    let named: std::collections::HashSet<IpAddr> = named.collect();
+    let kernels = network.topology.namespaces.iter().filter(|netns| netns.role != Role::RoutingPod);
+    let own = kernels.flat_map(|netns| &netns.addresses).map(|(_, own)| own.addr());
+    let own = own.filter(|address| !named.contains(address)).map(address_bits).map(|address| (address, address));
+    // The router's address on the link is link-local.
+    own.chain([(0xa9fe_0000, 0xa9fe_ffff)]).collect()
+}
+
+/// The addresses that one machine has.
+fn unicast(family: Family) -> Intervals {
+    match family {
+        Family::Ipv4 => Intervals::between(0x0100_0000, 0xdfff_ffff),
+        Family::Ipv6 => {
+            let link_local = (0xfe80_u128 << 112, (0xfec0_u128 << 112) - 1);
+            Intervals::between(1, (0xff00_u128 << 112) - 1).without(&[link_local].into_iter().collect())
+        }
+    }
+}

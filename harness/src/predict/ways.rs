@@ -1,0 +1,112 @@
+//! Routes by the addresses that each is for.
+
+use std::net::IpAddr;
+
+use svclab_rules::cluster::Family;
+use svclab_rules::walk::{Field, Intervals, address_bits};
+
+use super::narrow::{Set, is_among};
+use crate::topology::Route;
+
+/// The routes of a machine for one family.
+#[derive(Clone, Default)]
+pub(super) struct Ways {
+    /// Where each part starts of which all addresses have the same route, and the route.
+    parts: Vec<(u128, Option<usize>)>,
+    /// The addresses of each route, and behind them those of none.
+    addresses: Vec<Intervals>,
+    routes: Vec<Route>,
+}
+
+impl Ways {
+    /// Orders routes; of those for the same prefix the first counts.
+    pub(super) fn of(routes: &[Route], family: Family) -> Self {
+        let own = routes.iter().filter(|route| Family::of(route.destination.addr()) == family);
+        let mut routes: Vec<Route> = own.cloned().collect();
+        // Where several start at the same address, the longest comes last: it counts.
+        let key = |route: &Route| (address_bits(route.destination.network()), route.destination.prefix_len());
+        routes.sort_by_key(key);
+        routes.dedup_by_key(|route| route.destination.trunc());
+        let highest = u128::MAX >> (128 - u32::from(family.bits()));
+        let mut sweep = Sweep { parts: vec![(0, None)], open: Vec::new() };
+        for (number, route) in routes.iter().enumerate() {
+            let start = address_bits(route.destination.network());
+            sweep.close_before(start);
+            sweep.open.push((address_bits(route.destination.broadcast()), number));
+            sweep.start(start);
+        }
+        sweep.close_before(u128::MAX);
+        let mut addresses: Vec<Vec<(u128, u128)>> = vec![Vec::new(); routes.len() + 1];
+        for (at, (start, route)) in sweep.parts.iter().enumerate().filter(|(_, (start, _))| *start <= highest) {
+            let end = sweep.parts.get(at + 1).map_or(highest, |(next, _)| next - 1);
+            addresses[route.unwrap_or(routes.len())].push((*start, end.min(highest)));
+        }
+        Self { parts: sweep.parts, addresses: addresses.into_iter().map(Intervals::from_iter).collect(), routes }
+    }
+
+    /// The route for an address, by the longest prefix.
+    pub(super) fn find(&self, field: Field, to: IpAddr, set: Set<'_>) -> Option<&Route> {
+        let at = self.parts.partition_point(|(start, _)| *start <= address_bits(to));
+        let (_, route) = self.parts.get(at.checked_sub(1)?)?;
+        is_among(set, field, to, &self.addresses[route.unwrap_or(self.routes.len())]);
+        route.map(|route| &self.routes[route])
+    }
+}
+
+struct Sweep {
+    parts: Vec<(u128, Option<usize>)>,
+    /// The prefixes that the present address lies in, each inside of the one before: its last address, and its route.
+    open: Vec<(u128, usize)>,
+}
+
+impl Sweep {
+    /// Ends the prefixes that end before an address.
+    fn close_before(&mut self, address: u128) {
+        while let Some((end, _)) = self.open.last().copied().filter(|(end, _)| *end < address) {
+            self.open.pop();
+            self.start(end + 1);
+        }
+    }
+
+    /// The innermost prefix counts from an address on.
+    fn start(&mut self, address: u128) {
+        let route = self.open.last().map(|(_, route)| *route);
+        match self.parts.last_mut() {
+            Some(last) if last.0 == address => last.1 = route,
+            _ => self.parts.push((address, route)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::Hop;
+
+    #[test]
+    fn the_longest_prefix_counts() {
+        let prefixes = ["10.0.0.0/8", "0.0.0.0/0", "10.1.0.0/16", "10.1.2.3/32", "10.1.2.4/32", "10.1.255.0/24"];
+        let route = |prefix: &&str| Route { destination: prefix.parse().unwrap(), hop: Hop::Nowhere };
+        let routes: Vec<Route> = prefixes.iter().map(route).collect();
+        let ways = Ways::of(&routes, Family::Ipv4);
+        for address in [
+            "9.9.9.9",
+            "10.0.0.0",
+            "10.1.2.2",
+            "10.1.2.3",
+            "10.1.2.4",
+            "10.1.2.5",
+            "10.1.255.9",
+            "10.2.0.0",
+            "255.255.255.255",
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            let longest = routes.iter().filter(|route| route.destination.contains(&address));
+            let longest = longest.max_by_key(|route| route.destination.prefix_len());
+            assert_eq!(ways.find(Field::Destination, address, None), longest, "{address}");
+        }
+        let some = Ways::of(&routes[2..], Family::Ipv4);
+        assert_eq!(some.find(Field::Destination, "11.0.0.1".parse().unwrap(), None), None);
+        assert_eq!(some.addresses.iter().map(|part| part.ranges().len()).sum::<usize>(), some.parts.len());
+    }
+}

@@ -1,0 +1,85 @@
+//! The keys of a set in order, part by part, for lookups of sets of packets.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use super::key::{Key, LookupKey};
+use crate::walk::{Field, Trace, Walker, bits};
+
+/// The keys of a set. Put in order when a set of packets is first looked up.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SortedKeys {
+    listed: Vec<Vec<(u128, u128)>>,
+    sorted: OnceLock<Level>,
+}
+
+/// One part of keys: its ranges, and for each the parts behind it.
+#[derive(Debug, Clone, Default)]
+struct Level {
+    ranges: Vec<(u128, u128)>,
+    behind: Vec<Level>,
+}
+
+impl SortedKeys {
+    /// Adds a key, before any lookup.
+    pub(super) fn add(&mut self, key: &[Key]) {
+        self.listed.push(key.iter().map(numbers).collect());
+    }
+
+    /// Reports to the walk which keys the packet's key is compared with.
+    pub(super) fn look_up<T: Trace>(&self, parts: &[LookupKey], walker: &Walker<T>) {
+        if !parts.iter().any(|part| is_open(*part, walker)) {
+            return;
+        }
+        let mut level =
+            self.sorted.get_or_init(|| Level::of(&self.listed.iter().map(Vec::as_slice).collect::<Vec<_>>()));
+        for part in parts {
+            let field = part.field();
+            if field == Field::DestinationPort && walker.ports().is_none() {
+                // No key is of a protocol without ports.
+                return;
+            }
+            let value = field.of(&walker.packet);
+            walker.trace.looked_up(field, value, || &level.ranges);
+            match level.find(value) {
+                Some(behind) => level = behind,
+                None => return,
+            }
+        }
+    }
+}
+
+fn is_open<T: Trace>(part: LookupKey, walker: &Walker<T>) -> bool {
+    let field = part.field();
+    walker.trace.is_open(field, field.of(&walker.packet))
+}
+
+fn numbers(key: &Key) -> (u128, u128) {
+    let one = |number: u128| (number, number);
+    match *key {
+        Key::Address(address) => one(bits(address)),
+        Key::Addresses(range) => (bits(range.first), bits(range.last)),
+        Key::Protocol(protocol) => one(protocol.number().into()),
+        Key::Port(port) => one(port.into()),
+    }
+}
+
+impl Level {
+    /// The keys by their first part, and each of these by the rest. No two ranges of a set overlap.
+    fn of(keys: &[&[(u128, u128)]]) -> Self {
+        let mut parts: BTreeMap<(u128, u128), Vec<&[(u128, u128)]>> = BTreeMap::new();
+        for key in keys {
+            if let [first, rest @ ..] = key {
+                parts.entry(*first).or_default().push(rest);
+            }
+        }
+        let behind = parts.values().map(|rest| Self::of(rest)).collect();
+        Self { ranges: parts.into_keys().collect(), behind }
+    }
+
+    fn find(&self, value: u128) -> Option<&Self> {
+        let at = self.ranges.partition_point(|(_, last)| *last < value);
+        let found = self.ranges.get(at).filter(|(first, _)| *first <= value);
+        found.map(|_| &self.behind[at])
+    }
+}

@@ -1,0 +1,74 @@
+//! All packets, one set of those that are treated alike after the other.
+
+use super::narrowing::Narrowing;
+use super::packet::Packet;
+use super::region::Region;
+
+/// Goes through regions of packets, and parts them into classes: sets of packets of which every one gets the same answers.
+///
+/// A class is found by walking one of its packets, the *witness*, with a [`Narrowing`] that every condition reports its question to.
+/// What answers differently is left for later. So classes are disjoint and cover the regions, whatever is walked; and conditions
+/// have one definition for packets and for sets. Several walks with one narrowing, as of two rule sets, give the classes that none
+/// of them tells apart.
+///
+/// ```
+/// use svclab_rules::cluster::{Family, Protocol};
+/// use svclab_rules::iptables::{evaluate::Program, parse};
+/// use svclab_rules::walk::{Classes, Environment, Hook, Packet, Region, Tracking, Transport};
+///
+/// let text = "*filter\n-A FORWARD -s 10.0.0.0/8 -p tcp -m tcp --dport 80 -j DROP\nCOMMIT\n";
+/// let program = Program::compile(&parse(text, Family::Ipv4).unwrap().rules).unwrap();
+/// let environment = Environment::default();
+/// let like = Packet::new([10, 0, 0, 9].into(), [10, 0, 0, 1].into(), Transport::opening(Protocol::Tcp, 40_000, 443));
+/// let mut classes = Classes::of([Region::all(Family::Ipv4)], like);
+/// let mut dropped = Vec::new();
+/// while let Some(class) = classes.next_by(|witness, narrowing| {
+///     program.walk_narrowed(&environment, Hook::Forward, witness, Tracking::first(witness), narrowing)
+/// }) {
+///     if class.found[0].outcome != svclab_rules::walk::Outcome::Accept {
+///         dropped.push(class.region.to_string());
+///     }
+/// }
+/// assert_eq!(dropped, ["tcp from 10.0.0.0-10.255.255.255 port 80"]);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Classes {
+    /// The region to go on with is the last.
+    todo: Vec<Region>,
+    like: Packet,
+}
+
+/// Packets that all get the same answers.
+#[derive(Debug, Clone)]
+pub struct Class<R> {
+    /// The packets.
+    pub region: Region,
+    /// The one of them that was walked.
+    pub witness: Packet,
+    /// What came of it.
+    pub found: R,
+}
+
+impl Classes {
+    /// The classes of disjoint regions. Witnesses are as `like`, as far as their regions have such packets.
+    pub fn of(regions: impl IntoIterator<Item = Region>, like: Packet) -> Self {
+        let mut todo: Vec<Region> = regions.into_iter().filter(|region| !region.is_empty()).collect();
+        todo.reverse();
+        Self { todo, like }
+    }
+
+    /// The next class, found by what is walked; `None` where all packets are in one.
+    pub fn next_by<R>(&mut self, walk: impl FnOnce(&Packet, &Narrowing) -> R) -> Option<Class<R>> {
+        let region = self.todo.pop()?;
+        let witness = region.witness(&self.like)?;
+        let narrowing = Narrowing::of(region, &witness);
+        let found = walk(&witness, &narrowing);
+        self.todo.extend(narrowing.take_rest().into_iter().rev());
+        Some(Class { region: narrowing.region(), witness, found })
+    }
+
+    /// How many regions are left, each of at least one class.
+    pub fn left(&self) -> usize {
+        self.todo.len()
+    }
+}

@@ -1,0 +1,71 @@
+//! What rules may ask of a packet's headers, as numbers.
+
+use super::address::bits;
+use super::packet::{Packet, Transport};
+
+/// A number of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Field {
+    /// The protocol's number.
+    Protocol,
+    /// The source address.
+    Source,
+    /// The destination address.
+    Destination,
+    /// The source port; of ICMP, the identifier.
+    SourcePort,
+    /// The destination port.
+    DestinationPort,
+    /// The six flags of TCP, from FIN, which is 1, to URG, which is 32.
+    Flags,
+    /// The type of ICMP times 256, and its code.
+    Icmp,
+}
+
+impl Field {
+    /// All of them, in the order in which a region has them.
+    pub const ALL: [Self; 7] = [
+        Self::Protocol,
+        Self::Source,
+        Self::Destination,
+        Self::SourcePort,
+        Self::DestinationPort,
+        Self::Flags,
+        Self::Icmp,
+    ];
+
+    /// The bits of TCP's byte that are flags of their own.
+    pub(crate) const FLAGS: u8 = 0x3f;
+
+    /// The number that a packet has; zero where its protocol has no such thing.
+    pub fn of(self, packet: &Packet) -> u128 {
+        let ports = || packet.tuple();
+        match self {
+            Self::Protocol => packet.transport.protocol().into(),
+            Self::Source => bits(packet.source),
+            Self::Destination => bits(packet.destination),
+            Self::SourcePort => ports().source_port.into(),
+            Self::DestinationPort => packet.transport.ports().map_or(0, |(_, port)| port.into()),
+            Self::Flags => match packet.transport {
+                Transport::Tcp { flags, .. } => (flags & Self::FLAGS).into(),
+                _ => 0,
+            },
+            Self::Icmp => match packet.transport {
+                Transport::Icmp { kind, code, .. } => u128::from(kind) << 8 | u128::from(code),
+                _ => 0,
+            },
+        }
+    }
+
+    /// The same number of a reply.
+    #[must_use]
+    pub(crate) fn turned(self) -> Self {
+        match self {
+            Self::Source => Self::Destination,
+            Self::Destination => Self::Source,
+            Self::SourcePort => Self::DestinationPort,
+            Self::DestinationPort => Self::SourcePort,
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! From one packet to all that rules treat alike.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::field::Field;
+use super::intervals::{Intervals, overlapping};
+use super::packet::Packet;
+use super::region::Region;
+use super::trace::{Path, Step, Then, Trace};
+
+/// The set of packets that a witness stands for, while the witness is walked. Clones share it, so all branches of a walk, and walks
+/// through several rule sets, narrow the same set.
+///
+/// A number of the packet counts as the one that it started with as long as it is equal: a translated number is a constant of the
+/// rules, so answers about it do not depend on which packet of the set is walked. Where a constant happens to be equal, the set
+/// becomes smaller than it must, never larger.
+#[derive(Debug, Clone)]
+pub struct Narrowing {
+    shared: Rc<RefCell<Shared>>,
+    /// Whether the packet walked is a reply, whose source is the witness' destination.
+    is_reply: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    region: Region,
+    witness: [u128; Field::ALL.len()],
+    /// Whether the source does not come from the region, as with a process whose kernel chooses it.
+    source_is_chosen: bool,
+    names: Option<Names>,
+    /// What answers differently: disjoint regions, which the present one is disjoint with.
+    rest: Vec<Region>,
+}
+
+/// The interfaces by which the packets of a region come in, by their sources.
+#[derive(Debug, Clone)]
+struct Names {
+    own: u128,
+    of_sources: Arc<[(u128, u128)]>,
+}
+
+impl Narrowing {
+    pub(super) fn of(region: Region, witness: &Packet) -> Self {
+        let witness = Field::ALL.map(|field| field.of(witness));
+        let shared = Shared { region, witness, source_is_chosen: false, names: None, rest: Vec::new() };
+        Self { shared: Rc::new(RefCell::new(shared)), is_reply: false }
+    }
+
+    /// The same for replies to the packet.
+    #[must_use]
+    pub fn of_replies(&self) -> Self {
+        Self { shared: Rc::clone(&self.shared), is_reply: true }
+    }
+
+    /// The sources of packets are not those of the region: the sender's kernel chooses one, by what has been narrowed already.
+    pub fn choose_source(&self) {
+        self.shared.borrow_mut().source_is_chosen = true;
+    }
+
+    /// Packets of each source come in by an interface of their own, given as pairs of interface and source; the witness by `own`.
+    pub fn name_inputs(&self, own: super::Interface, of_sources: &Arc<[(u128, u128)]>) {
+        let own = super::Interface::number(Some(own));
+        self.shared.borrow_mut().names = Some(Names { own, of_sources: Arc::clone(of_sources) });
+    }
+
+    /// Leaves the packets that give another answer than the witness to a question whether a field is among some numbers. Returns the
+    /// answer.
+    pub fn ask(&self, field: Field, value: u128, among: &Intervals) -> bool {
+        self.asked(field, value, || among.clone());
+        among.contains(value)
+    }
+
+    /// Leaves the packets that have another one of some sorted, disjoint keys in a field than the witness, a region for each key, and
+    /// the packets that have none.
+    pub fn look_up(&self, field: Field, value: u128, keys: &[(u128, u128)]) {
+        let Some((field, 0)) = self.own(field, value) else { return };
+        let mut shared = self.shared.borrow_mut();
+        let Shared { region, rest, .. } = &mut *shared;
+        let numbers = region[field].clone();
+        let (mut mine, mut last) = (None, None);
+        for &(low, high) in numbers.ranges() {
+            for key in overlapping(keys, low, high) {
+                // Several intervals may be of one key, one after the other.
+                if last.replace(key) == Some(key) {
+                    continue;
+                }
+                if (key.0..=key.1).contains(&value) {
+                    mine = Some(*key);
+                } else {
+                    rest.push(region.among(field, &Intervals::between(key.0, key.1)));
+                }
+            }
+        }
+        let without_keys = || numbers.without_ranges(keys);
+        match mine {
+            Some((first, last)) => {
+                let others = without_keys();
+                if !others.is_empty() {
+                    rest.push(region.with(field, others));
+                }
+                *region = region.among(field, &Intervals::between(first, last));
+            }
+            None => *region = region.with(field, without_keys()),
+        }
+    }
+
+    fn asked(&self, field: Field, value: u128, among: impl FnOnce() -> Intervals) {
+        let Some((field, added)) = self.own(field, value) else { return };
+        let mut among = among();
+        if added > 0 {
+            among =
+                among.ranges().iter().map(|(first, last)| (first.saturating_sub(1), last.saturating_sub(1))).collect();
+        }
+        self.shared.borrow_mut().narrow(field, &among);
+    }
+
+    /// The field of the witness that a number is, and what was added to it: rules that leave the source port to chance give the next
+    /// one. `None` where it is a constant, or where only one number is left.
+    fn own(&self, field: Field, value: u128) -> Option<(Field, u128)> {
+        let field = if self.is_reply { field.turned() } else { field };
+        let shared = self.shared.borrow();
+        if shared.region[field].single().is_some() || field == Field::Source && shared.source_is_chosen {
+            return None;
+        }
+        let own = shared.witness[field as usize];
+        let added = value.checked_sub(own)?;
+        (added == 0 || added == 1 && field == Field::SourcePort).then_some((field, added))
+    }
+
+    /// The present set.
+    pub fn region(&self) -> Region {
+        self.shared.borrow().region.clone()
+    }
+
+    pub(super) fn take_rest(&self) -> Vec<Region> {
+        std::mem::take(&mut self.shared.borrow_mut().rest)
+    }
+}
+
+impl Shared {
+    /// Keeps what answers as the witness does.
+    fn narrow(&mut self, field: Field, among: &Intervals) {
+        let numbers = &self.region[field];
+        let (inside, outside) = (numbers.and(among), numbers.without(among));
+        if inside.is_empty() || outside.is_empty() {
+            return;
+        }
+        let (own, other) =
+            if inside.contains(self.witness[field as usize]) { (inside, outside) } else { (outside, inside) };
+        self.rest.push(self.region.with(field, other));
+        self.region = self.region.with(field, own);
+    }
+}
+
+/// A trace that also narrows the set of packets, where there is one.
+#[derive(Debug, Clone, Default)]
+pub struct Narrowed {
+    /// The rules met.
+    pub path: Path,
+    /// The set.
+    pub narrowing: Option<Narrowing>,
+}
+
+impl Narrowed {
+    /// No rule met yet.
+    pub fn by(narrowing: Option<&Narrowing>) -> Self {
+        Self { path: Path::default(), narrowing: narrowing.cloned() }
+    }
+}
+
+impl Trace for Narrowed {
+    fn step(&mut self, step: impl FnOnce() -> Step) {
+        self.path.step(step);
+    }
+
+    fn then(&mut self, then: Then) {
+        self.path.then(then);
+    }
+
+    fn asked(&self, field: Field, value: u128, among: impl FnOnce() -> Intervals) {
+        if let Some(narrowing) = &self.narrowing {
+            narrowing.asked(field, value, among);
+        }
+    }
+
+    fn looked_up<'k>(&self, field: Field, value: u128, keys: impl FnOnce() -> &'k [(u128, u128)]) {
+        if let Some(narrowing) = self.narrowing.as_ref().filter(|narrowing| narrowing.own(field, value).is_some()) {
+            narrowing.look_up(field, value, keys());
+        }
+    }
+
+    fn asked_name(&self, name: u128, fits: impl Fn(u128) -> bool) {
+        let Some(narrowing) = &self.narrowing else { return };
+        let mut shared = narrowing.shared.borrow_mut();
+        let Some(names) = shared.names.clone().filter(|names| names.own == name) else { return };
+        let own = fits(name);
+        let alike = names.of_sources.iter().filter(|(name, _)| fits(*name) == own);
+        let among = alike.map(|(_, source)| (*source, *source)).collect();
+        shared.narrow(Field::Source, &among);
+    }
+
+    fn is_open(&self, field: Field, value: u128) -> bool {
+        self.narrowing.as_ref().is_some_and(|narrowing| narrowing.own(field, value).is_some())
+    }
+}

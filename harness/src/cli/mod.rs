@@ -6,6 +6,7 @@ mod closed;
 mod completions;
 mod console;
 mod diagnostics;
+mod diff;
 mod doctor;
 mod explain;
 mod failure;
@@ -88,6 +89,7 @@ enum Command {
     Mutate(mutate::Args),
     Check(check::Args),
     Explain(explain::Args),
+    Diff(diff::Args),
     Rules(rules::Args),
     Cascade(cascade::Args),
     Doctor(doctor::Args),
@@ -172,6 +174,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Mutate(args) => mutate::run(args, console),
         Command::Check(args) => check::run(args, console),
         Command::Explain(args) => explain::run(args, console),
+        Command::Diff(args) => diff::run(args, console),
         Command::Rules(args) => rules::run(args, console),
         Command::Cascade(args) => cascade::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),

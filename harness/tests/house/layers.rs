@@ -34,7 +34,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["trace"],
             &["run", "explain", "environment"],
             &["verify", "sampling"],
-            &["mutate"],
+            &["mutate", "diff"],
             &["testing", "doctor"],
         ],
     ),

@@ -85,16 +85,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    let before = load(&args.before_path, args, console)?;
-    let after = match &args.after_path {
-        Some(path) => load(path, args, console)?,
-        None => before.clone(),
-    };
     if args.after_path.is_none() && args.after.is_none() && args.after_config.is_none() && args.before.is_none() {
         let help = "Name a second input, or choose kube-proxies with `--before 1.27:iptables --after 1.33:nftables`.";
         return Err(Failure::new("there is nothing to compare with", help));
     }
+    let before = load(&args.before_path, args, console)?;
     let before = with_proxy(before, args.before, args.before_config.as_ref(), "--before", console)?;
+    // Without a second input, what is not said of the kube-proxy after is as before.
+    let after = args.after_path.as_ref().map_or_else(|| Ok(before.clone()), |path| load(path, args, console))?;
     let after = with_proxy(after, args.after, args.after_config.as_ref(), "--after", console)?;
     let found =
         diff::diff(&before, &after, &accepted(args)?).map_err(|error| Failure::new(error.to_string(), error.help()))?;

@@ -73,8 +73,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    success
   1    an expectation failed (run), sources disagree (verify, explain --live), a mutant
-       survived (mutate), rules differ (rules --diff), or shares have a defect or are
-       unknown (cascade)
+       survived (mutate), rules differ (rules --diff), traffic changes (diff), or shares
+       have a defect or are unknown (cascade)
   2    invalid input: usage, scenario, rules, or a filter that selects no test
   3    the environment lacks something (see `svclab doctor`), or output cannot be written
   4    internal error, or flow counts that disagree with the counters of the rules

@@ -41,7 +41,7 @@ pub(super) fn compare(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2]) -> Res
     let all = sides.map(|side| vantages(side.scenario).into_iter().map(|(_, vantage)| vantage).collect::<Vec<_>>());
     let names = all.each_ref().map(|all| all.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
     let common: Vec<Vantage> = all[0].iter().filter(|one| names[1].contains(&one.to_string())).cloned().collect();
-    if common.is_empty() {
+    if common.is_empty() || !share_a_node(sides) {
         let [before, after] = sides.map(|side| crate::text::path_text(&side.scenario.file));
         return Err(DiffError::NothingInCommon(before, after));
     }
@@ -55,6 +55,15 @@ pub(super) fn compare(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2]) -> Res
         }
     }
     Ok(compared)
+}
+
+/// Whether a node of one side is in the other: by its name, with one of its addresses.
+fn share_a_node(sides: [&Side<'_>; 2]) -> bool {
+    let [own, others] = sides.map(|side| &side.scenario.cluster);
+    own.nodes.iter().any(|node| {
+        let other = others.node(&node.name);
+        other.is_some_and(|other| other.addresses().any(|address| node.addresses().any(|own| own == address)))
+    })
 }
 
 impl Compared {

@@ -38,8 +38,13 @@ const ROUTE_LOCALNET: Known = Known {
     document: KEP,
 };
 const UNUSED: Known = Known {
-    code: "nftables-unused-cluster-ips",
-    what: "nftables mode rejects connections to unused ports of cluster IPs, and drops those to unallocated cluster IPs",
+    code: "nftables-unused-ports",
+    what: "nftables mode rejects connections to ports of cluster IPs that the service does not have",
+    document: KEP,
+};
+const UNALLOCATED: Known = Known {
+    code: "nftables-unallocated-cluster-ips",
+    what: "nftables mode drops packets to cluster IPs that no service has",
     document: KEP,
 };
 const INVALID: Known = Known {
@@ -64,7 +69,8 @@ pub(super) fn known(target: Target, [was, is]: [&str; 2], [before, after]: [&Pro
         Target::SecondaryNodePort if is_lost => Some(PRIMARY),
         Target::LoopbackNodePort if is_lost => Some(LOOPBACK),
         Target::FromLoopback => Some(ROUTE_LOCALNET),
-        Target::UnusedPort | Target::Elsewhere if !of_nftables.starts_with("delivered") => Some(UNUSED),
+        Target::UnusedPort if of_nftables.starts_with("rejected") => Some(UNUSED),
+        Target::Elsewhere if of_nftables.starts_with("dropped") => Some(UNALLOCATED),
         Target::Invalid => Some(INVALID),
         Target::Firewall => Some(FIREWALL),
         _ => None,

@@ -33,7 +33,7 @@ pub use render::page;
 
 use crate::predict::PredictError;
 use crate::scenario::Scenario;
-use crate::text::counted;
+use crate::text::grouped;
 
 /// What changes from one side to the other.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +62,7 @@ impl Diff {
 
     /// What was compared, and what is left out, as sentences.
     pub(crate) fn closing(&self) -> Vec<String> {
-        let compared = counted(self.classes, "class").replace("classs", "classes");
+        let compared = classes(self.classes);
         let mut lines = vec![match self.changes.is_empty() {
             true => format!("nothing changes: {compared} compared"),
             false => format!("nothing else changes: {compared} compared"),
@@ -70,15 +70,23 @@ impl Diff {
         if self.is_cut {
             lines = vec![format!("incomplete: there are more classes than the {compared} that were compared")];
         }
-        lines.extend(self.unknown.iter().map(|(rule, classes)| {
-            format!("unknown for {} of packets: {rule}", counted(*classes, "class").replace("classs", "classes"))
-        }));
+        lines.extend(
+            self.unknown
+                .iter()
+                .map(|(rule, classes)| format!("unknown for {} of packets: {rule}", self::classes(*classes))),
+        );
         if !self.not_compared.is_empty() {
             lines.push(format!("not compared, for only one side has it: {}", self.not_compared.join(", ")));
         }
         lines.extend(self.unused.iter().map(|id| format!("accepted, but does not occur: {id}")));
         lines
     }
+}
+
+/// A number of classes: `1 class`, `1,057 classes`.
+fn classes(number: usize) -> String {
+    let word = if number == 1 { "class" } else { "classes" };
+    format!("{} {word}", grouped(number as u64))
 }
 
 /// Why two sides cannot be compared.
@@ -95,7 +103,7 @@ pub enum DiffError {
     #[error("{0}")]
     Rejected(#[from] CompileError),
     /// Clusters that have nothing to compare.
-    #[error("the two have nothing in common: no vantage point of {0} is in {1}")]
+    #[error("the two have nothing in common: no node of {0} is in {1}")]
     NothingInCommon(String, String),
 }
 
@@ -105,9 +113,7 @@ impl DiffError {
         match self {
             Self::Unsupported(_) => "Choose another release or mode with `--before` or `--after`.",
             Self::Predict(_) | Self::Rejected(_) => "Correct the rules; the kernel would not load them.",
-            Self::NothingInCommon(..) => {
-                "Compare two states of one cluster: nodes, pods and hosts with the same names."
-            }
+            Self::NothingInCommon(..) => "Compare two states of one cluster: nodes with the same names and addresses.",
         }
     }
 }

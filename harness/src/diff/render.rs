@@ -1,7 +1,7 @@
 //! The page for a person.
 
-use super::Diff;
 use super::merge::{Change, Example};
+use super::{Diff, classes};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
 use crate::text::counted;
 
@@ -78,12 +78,8 @@ pub(super) fn who(change: &Change) -> String {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let services = if services.is_empty() { String::new() } else { format!("{}{more}; ", services.join(", ")) };
     let origins: Vec<String> = change.origins.iter().map(|(kind, number)| origin(kind, *number)).collect();
-    let classes = if change.classes == 1 {
-        "1 class of packets".to_owned()
-    } else {
-        format!("{} classes of packets", change.classes)
-    };
-    format!("{services}from {}; {classes}", origins.join(", "))
+    let classes = classes(change.classes);
+    format!("{services}from {}; {classes} of packets", origins.join(", "))
 }
 
 fn origin(kind: &str, number: usize) -> String {

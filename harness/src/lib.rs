@@ -11,6 +11,8 @@ pub mod doctor;
 pub mod documents;
 pub mod environment;
 #[doc(hidden)]
+pub mod evidence;
+#[doc(hidden)]
 pub mod explain;
 #[doc(hidden)]
 pub mod infer;
@@ -20,6 +22,8 @@ pub mod input;
 pub mod judge;
 #[doc(hidden)]
 pub mod lab;
+#[doc(hidden)]
+pub mod lint;
 #[doc(hidden)]
 pub mod mutate;
 #[doc(hidden)]
@@ -34,6 +38,8 @@ pub mod predict;
 pub mod probe;
 #[doc(hidden)]
 pub mod report;
+#[doc(hidden)]
+pub mod results;
 #[doc(hidden)]
 pub mod run;
 #[doc(hidden)]

@@ -34,7 +34,7 @@ fn show(page: &mut Page, change: &Change) {
         Some(_) => page.paint(MARKED, "accepted"),
         None => page.paint(BAD, "CHANGE"),
     };
-    page.labelled(0, format!("{mark}  "), &change.target);
+    page.labelled(0, format!("{mark}  "), change.target);
     page.labelled(2, "who      ", who(change));
     page.labelled(2, "was      ", &change.was);
     page.labelled(2, "is       ", &change.is);

@@ -81,5 +81,5 @@ fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
         via: question.via.clone(),
     };
     let (span, protocol) = (Span::start_of(&scenario.file), question.protocol);
-    Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1) }
+    Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1), tcp_flags: None }
 }

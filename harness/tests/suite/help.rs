@@ -16,6 +16,7 @@ fn help_of_a_command(
         "diff",
         "rules",
         "cascade",
+        "report",
         "doctor",
         "schema",
         "completions"

@@ -99,7 +99,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     match args.format {
         Format::Text => console.text(diff::page(&found, console.settings())),
         Format::Markdown => console.text(diff::markdown(&found)),
-        Format::Json => console.json(Backend::System, diff::json(&found))?,
+        Format::Json => console.json("diff", Backend::System, diff::json(&found))?,
     }
     Ok(if found.holds() { Exit::Held } else { Exit::Failed })
 }

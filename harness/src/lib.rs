@@ -4,10 +4,14 @@
 #[doc(hidden)]
 pub mod cascade;
 #[doc(hidden)]
+pub mod diff;
+#[doc(hidden)]
 pub mod doctor;
 #[doc(hidden)]
 pub mod documents;
 pub mod environment;
+#[doc(hidden)]
+pub mod evidence;
 #[doc(hidden)]
 pub mod explain;
 #[doc(hidden)]
@@ -18,6 +22,8 @@ pub mod input;
 pub mod judge;
 #[doc(hidden)]
 pub mod lab;
+#[doc(hidden)]
+pub mod lint;
 #[doc(hidden)]
 pub mod mutate;
 #[doc(hidden)]

@@ -8,7 +8,9 @@ mod closed;
 mod completions;
 mod console;
 mod diagnostics;
+mod diff;
 mod doctor;
+mod dump;
 mod duration;
 mod explain;
 mod failure;
@@ -77,8 +79,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    success
   1    an expectation failed (run), sources disagree (verify, explain --live), a mutant
-       survived (mutate), rules differ (rules --diff), or shares have a defect or are
-       unknown (cascade)
+       survived (mutate), rules differ (rules --diff), traffic changes (diff), or shares
+       have a defect or are unknown (cascade)
   2    invalid input: usage, scenario, rules, or a filter that selects no test
   3    the environment lacks something (see `svclab doctor`), or output cannot be written
   4    internal error, or flow counts that disagree with the counters of the rules
@@ -93,8 +95,10 @@ enum Command {
     Mutate(mutate::Args),
     Check(check::Args),
     Explain(explain::Args),
+    Diff(diff::Args),
     Rules(rules::Args),
     Cascade(cascade::Args),
+    Dump(dump::Args),
     Doctor(doctor::Args),
     Report(report::Args),
     Schema(schema::Args),
@@ -189,8 +193,10 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Mutate(args) => mutate::run(args, console),
         Command::Check(args) => check::run(args, console),
         Command::Explain(args) => explain::run(args, console),
+        Command::Diff(args) => diff::run(args, console),
         Command::Rules(args) => rules::run(args, console),
         Command::Cascade(args) => cascade::run(args, console),
+        Command::Dump(args) => dump::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
         Command::Report(args) => report::run(args, console),
         Command::Schema(args) => schema::run(args, console),

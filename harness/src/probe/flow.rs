@@ -270,7 +270,7 @@ mod tests {
         let test = scenario.tests.iter().find(|test| test.name.contains("circles")).unwrap();
         match &test.steps[0] {
             Step::Probe(probe, _) => (**probe).clone(),
-            Step::Apply(_) => panic!("{} begins with a probe", test.name),
+            Step::Apply(_) | Step::Wait(_) => panic!("{} begins with a probe", test.name),
         }
     }
 

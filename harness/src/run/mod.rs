@@ -108,7 +108,7 @@ pub fn mistakes(scenarios: &[&Scenario], goal: &Goal) -> Vec<Vec<Diagnostic>> {
             let Trouble { message, help, .. } = session::flows(probe, expectation, &goal).err()?.into_trouble();
             Some(Diagnostic { span: probe.span.clone(), length: 1, message, help, also: None })
         }
-        Step::Apply(_) => None,
+        Step::Apply(_) | Step::Wait(_) => None,
     };
     let of_scenario =
         |scenario: &&Scenario| scenario.tests.iter().flat_map(|test| &test.steps).filter_map(mistake).collect();

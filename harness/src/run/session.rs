@@ -1,13 +1,13 @@
 //! One scenario, from its plan to its last verdict.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use std::{fs, io};
+use std::{fs, io, thread};
 
-use svclab_rules::cluster::Cluster;
+use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::conntrack::cleanup;
 use svclab_rules::ruleset::Unsupported;
 
@@ -16,7 +16,7 @@ use super::{Options, RunError, artifacts, capture};
 use crate::documents::{self, Document};
 use crate::judge::{Context, Verdict, cells, expected_parts, judge};
 use crate::lab::{Lab, Listing, generate_for_lab, with_lab};
-use crate::observation::{Observation, Tally};
+use crate::observation::{Observation, ObservedOutcome, Tally};
 use crate::probe::Prober;
 use crate::report::{
     Diagnosis, ProbeReport, RuleExcerpt, Status, TestReport, Trouble, pcapng, probe_titles, probe_words,
@@ -39,6 +39,8 @@ pub(crate) struct Session<'lab, 'scenario> {
     failed: Vec<Failed<'scenario>>,
     /// The state of the lab after each test that failed, by the test's name.
     states: BTreeMap<String, Vec<Listing>>,
+    /// Where the test's last flow of each family was delivered, IPv4 first.
+    delivered: [Option<SocketAddr>; 2],
     goal: Goal,
 }
 
@@ -98,6 +100,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             probed: 0,
             failed: Vec::new(),
             states: BTreeMap::new(),
+            delivered: [None; 2],
             goal,
         })
     }
@@ -129,7 +132,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             if is_chosen(test) && !self.holds(test)? {
                 failing.push(test.name.as_str());
             }
-            let is_last = test.steps.iter().any(|step| matches!(step, Step::Apply(_)));
+            let is_last = test.steps.iter().any(|step| matches!(step, Step::Apply(_) | Step::Wait(_)));
             if is_last || !all && !failing.is_empty() {
                 break;
             }
@@ -139,6 +142,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 
     /// Whether the probes of a test hold, those before its first change of objects.
     fn holds(&mut self, test: &Test) -> Result<bool, RunError> {
+        self.delivered = [None; 2];
         for step in &test.steps {
             let Step::Probe(probe, expectation) = step else { break };
             match self.send_and_judge(probe, expectation) {
@@ -199,14 +203,19 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         probes: &mut Vec<ProbeReport>,
     ) -> (Option<Trouble>, Option<Trouble>) {
         let mut error = None;
+        self.delivered = [None; 2];
         for step in &test.steps {
             let carried_out = match step {
                 Step::Apply(cluster) => self.apply(cluster),
+                Step::Wait(time) if is_chosen && error.is_none() => {
+                    thread::sleep(*time);
+                    Ok(())
+                }
                 Step::Probe(probe, expectation) if is_chosen && error.is_none() => {
                     self.prober.comment(&format!("{}: {}", test.name, probe_words(probe)));
                     self.probe(probe, expectation).map(|report| probes.push(report))
                 }
-                Step::Probe(..) => Ok(()),
+                Step::Probe(..) | Step::Wait(_) => Ok(()),
             };
             match carried_out {
                 Ok(()) => {}
@@ -242,7 +251,16 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let is_tested = !matches!(expectation.balance, None | Some(Balance::All));
         let looked = (probe.flows == Flows::Auto && is_tested).then_some(self.goal);
         let observation = self.observe(probe, expectation, looked.as_ref())?;
-        let context = Context { looked, ..self.context(&observation) };
+        let before = &mut self.delivered[Family::of(probe.to.address) as usize];
+        let delivered = match &observation {
+            Observation::Flow(flow) => match &flow.outcome {
+                ObservedOutcome::Delivered(delivery) => Some(delivery.destination),
+                _ => None,
+            },
+            Observation::Tally(_) => None,
+        };
+        let before = std::mem::replace(before, delivered);
+        let context = Context { looked, before, ..self.context(&observation) };
         let verdict = judge(probe, expectation, &observation, &context);
         Ok((observation, context, verdict))
     }
@@ -371,6 +389,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             nodes: self.prober.lab().topology().node_addresses(),
             sender,
             rate: self.goal.false_alarm,
+            before: None,
             looked: None,
         }
     }

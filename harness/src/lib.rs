@@ -2,6 +2,7 @@
 #![warn(unnameable_types)]
 
 pub mod cascade;
+pub mod diff;
 pub mod doctor;
 pub mod documents;
 pub mod environment;

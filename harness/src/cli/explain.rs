@@ -1,7 +1,7 @@
 //! `svclab explain`: the path of one packet, rule by rule.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
@@ -12,6 +12,7 @@ use super::{Exit, diagnostics, text_of};
 use svclab::explain::{self, Explanation};
 use svclab::infer::{AdHocProbe, with_ad_hoc_probe};
 use svclab::input::unreadable;
+use svclab::run::SCENARIO;
 use svclab::text::{counted, one_line, printable};
 
 /// Explain the path of one packet and its reply through the rules of a scenario's cluster.
@@ -19,7 +20,7 @@ use svclab::text::{counted, one_line, printable};
 /// The rules are evaluated without sending anything, unless --live is given. Each outcome of random choices has its exact share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A scenario, or a file of Kubernetes objects; `-` for standard input.
+    /// A scenario, a file of Kubernetes objects, or a folder of a failed test (`svclab run --artifacts`); `-` for standard input.
     scenario: PathBuf,
     #[command(flatten)]
     inputs: InputArgs,
@@ -81,7 +82,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         source_port: args.source_port,
         step: args.step,
     };
-    let (path, text) = text_of(&args.scenario);
+    let (path, text) = text_of(&scenario_of(&args.scenario));
     let text = text.map_err(|error| unreadable(&path, &error));
     let ad_hoc =
         text.and_then(|text| with_ad_hoc_probe(&text, &path, &probe, args.inputs.reach())).map_err(|diagnostics| {
@@ -118,4 +119,12 @@ fn check_path(wanted: NonZeroUsize, explanation: &Explanation, console: &Console
     console.complain(format!("there is no path {wanted}: rules leave {} open", counted(paths, "path")));
     console.complain("help: Choose a smaller `--path`; without it the first path is explained.");
     Err(Exit::Input)
+}
+
+/// The scenario in a folder of artifacts; any other path is one itself.
+fn scenario_of(path: &Path) -> PathBuf {
+    let named = std::fs::read_to_string(path.join(SCENARIO)).ok().filter(|_| path.is_dir());
+    let below = named.map(|name| PathBuf::from(name.trim_end()));
+    let is_plain = |name: &PathBuf| name.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    below.filter(is_plain).map_or_else(|| path.to_owned(), |name| path.join(name))
 }

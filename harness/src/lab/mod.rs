@@ -23,6 +23,7 @@ mod nfacct;
 pub(crate) mod programs;
 mod sandbox;
 mod settings;
+mod state;
 mod tracing;
 
 use std::os::fd::OwnedFd;
@@ -33,6 +34,7 @@ pub(crate) use error::INSTALL;
 pub(crate) use error::LabError;
 pub(crate) use sandbox::become_privileged;
 pub(crate) use sandbox::is_privileged;
+pub(crate) use state::Listing;
 
 pub(crate) use barrier::{Barrier, allowed_cpus, stay_on};
 pub(crate) use channel::{Channel, Losses, close_all, give_room};

@@ -10,15 +10,6 @@ use crate::probe::Prober;
 use crate::scenario::{self, Expectation, ExpectedOutcome, Flows, Probe, Scenario, Step};
 use crate::{documents, testing, topology};
 use rstest::rstest;
-<<<<<<< HEAD:harness/tests/internal/together.rs
-=======
-use crate::judge::{Context, judge};
-use crate::lab::{Backend, with_lab};
-use crate::observation::Observation;
-use crate::probe::Prober;
-use crate::scenario::{self, Expectation, ExpectedOutcome, Flows, Probe, Scenario, Step};
-use crate::{documents, testing, topology};
->>>>>>> main:harness/tests/suite/together.rs
 
 /// How often each probe is sent: more flows than are under way at a time.
 const TIMES: usize = 20;

@@ -50,7 +50,7 @@ impl Hook {
 
     /// Whether addresses of the destination are translated here (`HOOK2MANIP` in `nf_nat_core.c`). Those of the source
     /// are in INPUT and POSTROUTING, neither in FORWARD.
-    pub(crate) fn translates_destination(self) -> bool {
+    pub fn translates_destination(self) -> bool {
         self.is_entry()
     }
 

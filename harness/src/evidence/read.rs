@@ -54,7 +54,8 @@ impl Reader {
         let line = &lines[at];
         if line.is_blank() {
             self.is_adjacent = false;
-            return 1;
+            // Marks of a quote, or characters that nobody sees.
+            return if line.raw.trim().is_empty() { 1 } else { self.prose(line) };
         }
         if line.is_fence() {
             self.in_fence = !self.in_fence;

@@ -17,6 +17,7 @@ mod counting;
 mod diagnosis;
 mod differential;
 mod doctor;
+mod dump;
 mod explain;
 mod few_threads;
 mod forgotten_connections;

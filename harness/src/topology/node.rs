@@ -80,10 +80,7 @@ fn ways_to_other_nodes(netns: &mut Netns, cluster: &Cluster, node: &Node, eth0: 
 }
 
 /// The addresses of pods on other nodes that lie outside of the range of their node, each as a range: see [`remote_ranges`].
-fn remote_pods<'a>(
-    cluster: &'a Cluster,
-    node: &'a Node,
-) -> impl Iterator<Item = ((NetnsId, &'a Node), IpAddr, IpNet)> {
+fn remote_pods<'a>(cluster: &'a Cluster, node: &'a Node) -> impl Iterator<Item = ((NetnsId, &'a Node), IpAddr, IpNet)> {
     let others: HashMap<&str, (NetnsId, &Node)> =
         namespaces(cluster).filter(|(_, other)| other.name != node.name).map(|it| (it.1.name.as_str(), it)).collect();
     let pods = cluster.pods.iter().filter(|pod| !pod.host_network);

@@ -23,7 +23,7 @@ pub(super) fn judge(
         let reason = "a flow must be delivered exactly once";
         findings.differ(Field::Flows, "one delivery", observed_outcome(&seen.outcome), reason);
     } else if let Some(expected) = &expectation.outcome
-        && let Err(reason) = check_outcome(expected, &seen.outcome)
+        && let Err(reason) = check_outcome(expected, &seen.outcome, context.before)
     {
         findings.differ(Field::Outcome, outcome_words(expected), observed_outcome(&seen.outcome), reason);
     }
@@ -48,7 +48,7 @@ pub(super) fn judge(
     }
 }
 
-fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome) -> Result<(), String> {
+fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome, before: Option<SocketAddr>) -> Result<(), String> {
     match (expected, seen) {
         (ExpectedOutcome::Delivered(targets), ObservedOutcome::Delivered(delivery)) => {
             if targets.iter().any(|target| super::words::is_at(target, delivery.destination)) {
@@ -62,6 +62,11 @@ fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome) -> Result<(
             }
             .to_owned())
         }
+        (ExpectedOutcome::SameAsBefore, ObservedOutcome::Delivered(delivery)) => match before {
+            Some(before) if before == delivery.destination => Ok(()),
+            Some(before) => Err(format!("the probe before it was delivered to {before}")),
+            None => Err("the probe before it was not delivered".to_owned()),
+        },
         (ExpectedOutcome::Rejected(kind), ObservedOutcome::Rejected(Rejection { kind: seen, .. })) => {
             let held = *kind == RejectKind::Any || kind == seen;
             if held { Ok(()) } else { Err("it was rejected in another way".to_owned()) }

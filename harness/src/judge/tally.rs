@@ -78,12 +78,17 @@ fn judge_outcome(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mu
                 findings.differ(Field::Outcome, &expected, observed, "they were delivered elsewhere");
             }
         }
+        ExpectedOutcome::SameAsBefore => {}
         ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) | ExpectedOutcome::Fails => {
             for (at, count) in &tally.delivered {
                 let observed = format!("{} delivered to {at}", flows(*count));
                 findings.differ(Field::Outcome, &expected, observed, "they should not be delivered");
             }
         }
+    }
+    if let ExpectedOutcome::SameAsBefore = outcome {
+        let reason = "it is known of single flows only: remove `flows`";
+        findings.differ(Field::Outcome, &expected, "not recorded", reason);
     }
     if let ExpectedOutcome::Rejected(_) = outcome {
         let reason = "rejections are followed for single flows only: remove `flows`";

@@ -43,7 +43,7 @@ fn dropped_on(place: &str) -> ObservedOutcome {
 
 fn context() -> Context {
     let nodes = [("worker".to_owned(), vec![ip(NODE), "10.244.1.1".parse().unwrap()])].into();
-    Context { nodes, sender: vec![ip(CLIENT)], rate: FalseAlarmRate::DEFAULT, looked: None }
+    Context { nodes, sender: vec![ip(CLIENT)], rate: FalseAlarmRate::DEFAULT, before: None, looked: None }
 }
 
 fn target(number: u8) -> Target {
@@ -265,6 +265,16 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 )]
 fn flows_that_are_not(#[case] expectation: Expectation, #[case] observation: Observation, #[case] words: &str) {
     assert_eq!(differences(&expectation, &observation), [words]);
+}
+
+#[rstest]
+#[case::the_same(Some(POD), true)]
+#[case::another(Some("10.244.2.3:80"), false)]
+#[case::none(None, false)]
+fn the_endpoint_of_the_probe_before(#[case] before: Option<&str>, #[case] held: bool) {
+    let context = Context { before: before.map(at), ..context() };
+    let expected = outcome(ExpectedOutcome::SameAsBefore);
+    assert_eq!(judge(&probe(), &expected, &came_out(CLIENT, POD, None), &context).held, held);
 }
 
 /// A node's own packet keeps its address, and gets another port.

@@ -76,6 +76,7 @@ pub(super) fn outcome_words(outcome: &ExpectedOutcome) -> String {
             }
         }
         ExpectedOutcome::Rejected(kind) => reject_words(*kind).to_owned(),
+        ExpectedOutcome::SameAsBefore => "delivered to where the probe before it was".to_owned(),
         ExpectedOutcome::Fails => "not delivered".to_owned(),
         ExpectedOutcome::Dropped(DropPlace::InCluster) => "dropped on a node".to_owned(),
         ExpectedOutcome::Dropped(DropPlace::At(place)) => drop_words(place),

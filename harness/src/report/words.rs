@@ -22,7 +22,7 @@ pub fn probe_words(probe: &Probe) -> String {
 pub fn probe_titles(test: &Test) -> Vec<String> {
     let span_of = |step: &Step| match step {
         Step::Probe(probe, _) => Some(probe.span.clone()),
-        Step::Apply(_) => None,
+        Step::Apply(_) | Step::Wait(_) => None,
     };
     let spans: Vec<_> = test.steps.iter().map(span_of).collect();
     let mut steps = spans.clone();

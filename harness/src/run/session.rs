@@ -1,21 +1,22 @@
 //! One scenario, from its plan to its last verdict.
 
-use std::net::IpAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use std::{fs, io};
+use std::{fs, io, thread};
 
-use svclab_rules::cluster::Cluster;
+use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::conntrack::cleanup;
 use svclab_rules::ruleset::Unsupported;
 
 use super::diagnosis::Failure;
-use super::{Options, RunError, capture};
+use super::{Options, RunError, artifacts, capture};
 use crate::documents::{self, Document};
 use crate::judge::{Context, Verdict, cells, expected_parts, judge};
-use crate::lab::{Lab, generate_for_lab, with_lab};
-use crate::observation::{Observation, Tally};
+use crate::lab::{Lab, Listing, generate_for_lab, with_lab};
+use crate::observation::{Observation, ObservedOutcome, Tally};
 use crate::probe::Prober;
 use crate::report::{
     Diagnosis, ProbeReport, RuleExcerpt, Status, TestReport, Trouble, pcapng, probe_titles, probe_words,
@@ -36,6 +37,10 @@ pub(crate) struct Session<'lab, 'scenario> {
     /// How many probes were reported.
     probed: usize,
     failed: Vec<Failed<'scenario>>,
+    /// The state of the lab after each test that failed, by the test's name.
+    states: BTreeMap<String, Vec<Listing>>,
+    /// Where the test's last flow of each family was delivered, IPv4 first.
+    delivered: [Option<SocketAddr>; 2],
     goal: Goal,
 }
 
@@ -53,7 +58,7 @@ pub(super) fn carry_out(
     scenario: &Scenario,
     options: &Options,
     rate: FalseAlarmRate,
-    stop: &AtomicBool,
+    (stop, suffix): (&AtomicBool, &str),
     tests: &mut Vec<TestReport>,
 ) -> Result<(), RunError> {
     let documents = generate_for_lab(scenario, &scenario.cluster, options.backend)?;
@@ -62,13 +67,17 @@ pub(super) fn carry_out(
     with_lab(&topology, &documents, options.backend, |lab| {
         let mut session = Session::open(scenario, lab, documents.clone(), goal)?;
         session.prober.report_to(&options.progress);
-        if options.pcap.is_some() {
+        if options.pcap.is_some() || options.artifacts.is_some() {
             session.prober.start_record();
         }
         session.tests(options, stop, tests);
-        let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder));
+        let frames = session.prober.record().to_vec();
+        let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder, suffix));
         session.diagnoses(tests);
-        written
+        let artifacts = options.artifacts.as_ref().map_or(Ok(()), |folder| {
+            artifacts::write(&artifacts::Folder { folder, scenario, suffix }, tests, &session.states, &frames)
+        });
+        written.and(artifacts)
     })?
 }
 
@@ -82,7 +91,18 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     ) -> Result<Self, RunError> {
         let cluster = scenario.cluster.clone();
         let prober = Prober::new(lab, &cluster).map_err(RunError::Prober)?;
-        Ok(Self { scenario, prober, cluster, documents, applied: 0, probed: 0, failed: Vec::new(), goal })
+        Ok(Self {
+            scenario,
+            prober,
+            cluster,
+            documents,
+            applied: 0,
+            probed: 0,
+            failed: Vec::new(),
+            states: BTreeMap::new(),
+            delivered: [None; 2],
+            goal,
+        })
     }
 
     /// What sends probes in the lab.
@@ -112,7 +132,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             if is_chosen(test) && !self.holds(test)? {
                 failing.push(test.name.as_str());
             }
-            let is_last = test.steps.iter().any(|step| matches!(step, Step::Apply(_)));
+            let is_last = test.steps.iter().any(|step| matches!(step, Step::Apply(_) | Step::Wait(_)));
             if is_last || !all && !failing.is_empty() {
                 break;
             }
@@ -122,6 +142,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 
     /// Whether the probes of a test hold, those before its first change of objects.
     fn holds(&mut self, test: &Test) -> Result<bool, RunError> {
+        self.delivered = [None; 2];
         for step in &test.steps {
             let Step::Probe(probe, expectation) = step else { break };
             match self.send_and_judge(probe, expectation) {
@@ -159,6 +180,11 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             }
             if is_chosen {
                 reports.push(TestReport { probes, error, duration: begin.elapsed(), ..TestReport::of(test) });
+                if options.artifacts.is_some() && reports.last().is_some_and(|report| report.status() != Status::Ok) {
+                    let mut ruled: Vec<&str> = self.documents.iter().map(|document| document.netns.as_str()).collect();
+                    ruled.dedup();
+                    self.states.insert(test.name.clone(), self.prober.lab().state(&ruled));
+                }
                 let has_failed = reports.last().is_some_and(|report| report.status() != Status::Ok);
                 if options.fail_fast && options.retries == 0 && has_failed {
                     stop.store(true, Ordering::Relaxed);
@@ -177,13 +203,19 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         probes: &mut Vec<ProbeReport>,
     ) -> (Option<Trouble>, Option<Trouble>) {
         let mut error = None;
+        self.delivered = [None; 2];
         for step in &test.steps {
             let carried_out = match step {
                 Step::Apply(cluster) => self.apply(cluster),
+                Step::Wait(time) if is_chosen && error.is_none() => {
+                    thread::sleep(*time);
+                    Ok(())
+                }
                 Step::Probe(probe, expectation) if is_chosen && error.is_none() => {
+                    self.prober.comment(&format!("{}: {}", test.name, probe_words(probe)));
                     self.probe(probe, expectation).map(|report| probes.push(report))
                 }
-                Step::Probe(..) => Ok(()),
+                Step::Probe(..) | Step::Wait(_) => Ok(()),
             };
             match carried_out {
                 Ok(()) => {}
@@ -219,7 +251,16 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         let is_tested = !matches!(expectation.balance, None | Some(Balance::All));
         let looked = (probe.flows == Flows::Auto && is_tested).then_some(self.goal);
         let observation = self.observe(probe, expectation, looked.as_ref())?;
-        let context = Context { looked, ..self.context(&observation) };
+        let before = &mut self.delivered[Family::of(probe.to.address) as usize];
+        let delivered = match &observation {
+            Observation::Flow(flow) => match &flow.outcome {
+                ObservedOutcome::Delivered(delivery) => Some(delivery.destination),
+                _ => None,
+            },
+            Observation::Tally(_) => None,
+        };
+        let before = std::mem::replace(before, delivered);
+        let context = Context { looked, before, ..self.context(&observation) };
         let verdict = judge(probe, expectation, &observation, &context);
         Ok((observation, context, verdict))
     }
@@ -277,8 +318,11 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     }
 
     /// Writes what the taps saw to the scenario's file below the folder: see [`capture::place`].
-    fn write_capture(&self, folder: &Path) -> Result<(), RunError> {
-        let file = capture::place(folder, &self.scenario.file);
+    fn write_capture(&self, folder: &Path, suffix: &str) -> Result<(), RunError> {
+        if self.prober.record().is_empty() {
+            return Ok(());
+        }
+        let file = capture::place(folder, &self.scenario.file, &format!("{suffix}.pcapng"));
         let written = pcapng::render(self.prober.record()).map_err(io::Error::other).and_then(|bytes| {
             fs::create_dir_all(file.parent().unwrap_or(folder))?;
             output::replace(&file, &bytes)
@@ -345,6 +389,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             nodes: self.prober.lab().topology().node_addresses(),
             sender,
             rate: self.goal.false_alarm,
+            before: None,
             looked: None,
         }
     }

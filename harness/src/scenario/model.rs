@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
@@ -67,7 +68,7 @@ impl Scenario {
     pub fn states(&self) -> impl Iterator<Item = &Cluster> {
         let applied = self.tests.iter().flat_map(|test| &test.steps).filter_map(|step| match step {
             Step::Apply(state) => Some(&**state),
-            Step::Probe(..) => None,
+            Step::Probe(..) | Step::Wait(_) => None,
         });
         std::iter::once(&self.cluster).chain(applied)
     }
@@ -196,6 +197,8 @@ pub enum Step {
     Apply(Box<Cluster>),
     /// Packets are sent and their outcome is judged.
     Probe(Box<Probe>, Expectation),
+    /// Nothing is sent for this long, so that what kernels remember gets older.
+    Wait(Duration),
 }
 
 /// Packets to send.
@@ -294,6 +297,8 @@ pub struct Expectation {
 pub enum ExpectedOutcome {
     /// It is delivered to one of these.
     Delivered(Vec<Target>),
+    /// It is delivered to where the probe before it was, of the same test and family.
+    SameAsBefore,
     /// The sender receives a rejection (REJECT).
     Rejected(RejectKind),
     /// It is not delivered, and the sender receives nothing.

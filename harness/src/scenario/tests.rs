@@ -71,7 +71,7 @@ fn steps(scenario: &Scenario) -> Vec<&Step> {
 fn probe<'s>(step: &&'s Step) -> Option<(&'s Probe, &'s Expectation)> {
     match step {
         Step::Probe(probe, expectation) => Some((probe, expectation)),
-        Step::Apply(_) => None,
+        Step::Apply(_) | Step::Wait(_) => None,
     }
 }
 

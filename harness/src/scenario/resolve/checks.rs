@@ -11,6 +11,7 @@ use svclab_rules::profile::Profile;
 use super::addresses::{family, unusable};
 use super::findings::Findings;
 use super::located::Located;
+use super::network::Network;
 use super::objects::Objects;
 use crate::scenario::model::{Host, Scenario, pod_label};
 use crate::yaml::{At, Place};
@@ -22,7 +23,7 @@ const NAME_BYTES: usize = 255;
 pub(crate) fn addresses(
     objects: &Objects<'_>,
     hosts: &[Located<'_, Host>],
-    cluster: &Cluster,
+    (cluster, network): (&Cluster, &Network),
     findings: &mut Findings,
 ) {
     let mut used: HashMap<IpAddr, (String, At<'_>)> = HashMap::new();
@@ -30,7 +31,6 @@ pub(crate) fn addresses(
         for ip in node.value.addresses() {
             claim(&mut used, ip, format!("node {}", node.value.name), written(node.at, ip), findings);
         }
-        families(&node.value.internal_ips, node.at, findings);
     }
     for pod in &objects.pods {
         let name = crate::scenario::model::short_name(&pod.value.pod.name);
@@ -39,7 +39,7 @@ pub(crate) fn addresses(
                 claim(&mut used, *ip, format!("pod {name}"), written(pod.at, *ip), findings);
             }
         }
-        in_range(objects, pod, findings);
+        in_range(objects, pod, network, findings);
     }
     objects.nodes.iter().for_each(|node| full_ranges(node, &used, findings));
     for host in hosts {
@@ -113,19 +113,6 @@ fn claim<'a>(
     }
 }
 
-/// Rejects more than two addresses of a family, which a lab would not use.
-fn families(ips: &[IpAddr], node: At<'_>, findings: &mut Findings) {
-    for family in Family::ALL {
-        if let Some(third) = ips.iter().filter(|ip| Family::of(**ip) == family).nth(2) {
-            findings.wrong(
-                written(node, *third),
-                format!("more than two {family} addresses"),
-                "Use at most two of each family.",
-            );
-        }
-    }
-}
-
 /// A node needs an address of its own in each of its pod ranges, for its bridge.
 fn full_ranges(node: &Located<'_, Node>, used: &HashMap<IpAddr, (String, At<'_>)>, findings: &mut Findings) {
     let is_full = |range: &&IpNet| range.hosts().all(|address| used.contains_key(&address));
@@ -135,8 +122,13 @@ fn full_ranges(node: &Located<'_, Node>, used: &HashMap<IpAddr, (String, At<'_>)
     }
 }
 
-/// A pod's address must be one that its node hands out; with hostNetwork, the node's own.
-fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, findings: &mut Findings) {
+/// A pod's address must be one that its node hands out, or one of the cluster's that no node does; with hostNetwork, the node's own.
+fn in_range(
+    objects: &Objects<'_>,
+    pod: &Located<'_, super::pods::PodState>,
+    network: &Network,
+    findings: &mut Findings,
+) {
     let (pod, machine) = (&pod.value.pod, pod.at);
     let Some(node) = objects.node(&pod.node) else { return };
     for ip in &pod.ips {
@@ -148,7 +140,13 @@ fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, fin
             }
             continue;
         }
-        if node.pod_cidrs.iter().any(|range| range.contains(ip)) {
+        let is_of = |range: &IpNet| range.contains(ip);
+        if node.pod_cidrs.iter().any(is_of) {
+            continue;
+        }
+        let is_of_a_node = objects.nodes.iter().any(|node| node.value.pod_cidrs.iter().any(is_of));
+        // As the address pools of calico and others give them out.
+        if !is_of_a_node && network.pod_cidrs.iter().any(is_of) {
             continue;
         }
         let ranges = node.pod_cidrs.iter().filter(|range| family(**range) == Family::of(*ip));

@@ -26,6 +26,9 @@ const EVEN: &str = "even";
 /// The balance in which every expected destination gets a flow.
 const ALL: &str = "all";
 
+/// The destination of the probe before.
+const SAME: &str = "same-as-before";
+
 /// The packets that an expectation applies to.
 #[derive(Debug, Clone, Copy)]
 struct ProbeKind {
@@ -135,6 +138,10 @@ fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings
         let message = format!("`{field}` is checked for single flows only");
         findings.wrong(at.field(field).key(), message, "Move it to a test without `flows`.");
     }
+    if raw.delivered.as_ref().is_some_and(|listed| listed.0 == [SAME]) {
+        let message = format!("`{SAME}` is checked for single flows only");
+        findings.wrong(at.field("delivered"), message, "Expect `affinity: true`, or omit `flows`.");
+    }
     if let Some(RawDropped::At(_)) = raw.dropped {
         let message = "the place of a drop is known for single flows only";
         findings.wrong(at.field("dropped"), message, "Use `dropped: true`, or omit `flows`.");
@@ -184,6 +191,9 @@ fn outcome(
 ) -> Option<ExpectedOutcome> {
     if let Some(listed) = &raw.delivered {
         let at = at.field("delivered");
+        if listed.0 == [SAME] {
+            return Some(ExpectedOutcome::SameAsBefore);
+        }
         let of = |(index, text): (usize, &String)| targets(text, kind, at.item(index), scene, findings);
         let known = listed.0.iter().enumerate().flat_map(of).collect::<Vec<Target>>();
         if known.is_empty() && findings.errors.is_empty() {

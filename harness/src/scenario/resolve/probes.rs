@@ -169,11 +169,13 @@ fn flag_bit(flag: RawTcpFlag) -> TcpFlags {
     }
 }
 
-/// Only a process on a node can send to its loopback address; the pods with `hostNetwork` are such processes.
+/// Only a process on a node can send to its loopback address, pods with `hostNetwork` included; and a neighbour, who hands the packet to the
+/// node.
 fn check_loopback(from: &Vantage, to: &Ends, scene: &Scene<'_, '_>, at: At<'_>, findings: &mut Findings) {
-    if to.loopback && node_of(from, scene).is_none() {
+    if to.loopback && to.via.is_none() && node_of(from, scene).is_none() {
         let error = at.field("to").error("only a process on the node can reach its loopback address");
-        findings.add(error.help("Send from `node/NAME` or `localhost@NODE`."));
+        let help = "Send from `node/NAME` or `localhost@NODE`, or from `host/NAME` to `ADDRESS:PORT@NODE`.";
+        findings.add(error.help(help));
     }
 }
 

@@ -27,12 +27,16 @@ pub(crate) struct RawTest {
     pub(crate) steps: Option<Vec<RawStep>>,
 }
 
-/// A step: either objects that change, or a probe with what must become of it.
+/// A step: objects that change, a probe with what must become of it, or a pause.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawStep {
     /// Objects that change; kube-proxy's rules are written again on every node.
     pub(crate) apply: Option<RawApply>,
+    /// How long nothing is done, so that what kernels remember gets older: a number of seconds or milliseconds, as `2s` or `500ms`; at
+    /// most `60s`.
+    #[schemars(regex(pattern = r"^[0-9]+(ms|s)$"))]
+    pub(crate) wait: Option<String>,
     /// What is sent.
     pub(crate) probe: Option<RawProbe>,
     /// What must become of it.
@@ -151,7 +155,8 @@ impl<'de> Deserialize<'de> for RawFlows {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawExpect {
     /// The destination: one of `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT`, `ADDRESS:PORT`.
-    /// The port can be left out. `pod/NAME` of several replicas is any of them.
+    /// The port can be left out. `pod/NAME` of several replicas is any of them. `same-as-before`: where the probe before it was delivered,
+    /// of the same test.
     pub(crate) delivered: Option<OneOrMany<String>>,
     /// The sender receives a rejection: true for any kind, or the kind.
     pub(crate) rejected: Option<RawRejected>,

@@ -32,6 +32,8 @@ pub struct Example {
     pub observation: String,
     /// The rules on the way of the branch that matters, in order, with the hook before each.
     pub rules: Vec<String>,
+    /// The command that explains the flow.
+    pub explain: String,
 }
 
 /// Findings by cause, while they are gathered.

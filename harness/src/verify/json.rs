@@ -89,6 +89,10 @@ struct Found<'a> {
     services: usize,
     /// The number of flows sent.
     flows: usize,
+    /// The number of classes: sets of packets of which the same is promised and predicted.
+    classes: usize,
+    /// The number of sets of packets that were left out, because there are too many classes.
+    left_out: usize,
     /// The number of flows for which the API promises nothing.
     not_promised: usize,
     /// The flows by vantage point and kind of address.
@@ -103,6 +107,8 @@ impl<'a> Found<'a> {
             nodes: verification.nodes,
             services: verification.services,
             flows: verification.flows(),
+            classes: verification.classes,
+            left_out: verification.left_out,
             not_promised: verification.not_promised,
             coverage: verification.asked.iter().map(Row::of).collect(),
             findings: verification.findings.iter().map(|finding| FindingRow::of(finding, options)).collect(),
@@ -115,7 +121,7 @@ impl<'a> Found<'a> {
 struct Row<'a> {
     /// The vantage point: `pod/client`, `localhost@worker`.
     from: &'a str,
-    /// The kind of address: `clusterIP`, `externalIP`, `loadBalancer`, `nodePort` or `loopback`.
+    /// The kind of address: `clusterIP`, `externalIP`, `loadBalancer`, `nodePort`, `loopback` or `other`.
     kind: &'static str,
     /// The number of flows.
     flows: usize,
@@ -131,6 +137,7 @@ impl<'a> Row<'a> {
             AddressKind::LoadBalancer => "loadBalancer",
             AddressKind::NodePort => "nodePort",
             AddressKind::Loopback => "loopback",
+            AddressKind::Other => "other",
         };
         Self { from: &asked.from, kind, flows: asked.flows, disagreeing: asked.disagreeing }
     }
@@ -187,6 +194,8 @@ struct ExampleFlow<'a> {
     observation: &'a str,
     /// The rules on the path of the decisive branch, in order.
     rules: &'a [String],
+    /// The command that explains the flow.
+    explain: &'a str,
 }
 
 impl<'a> ExampleFlow<'a> {
@@ -198,6 +207,7 @@ impl<'a> ExampleFlow<'a> {
             prediction: &example.prediction,
             observation: &example.observation,
             rules: &example.rules,
+            explain: &example.explain,
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::{Family, ProxyMode};
 
 use crate::lab::{Backend, programs};
 use crate::text;
 
 /// The implementation of an iptables program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Implementation {
     /// iptables-nft.
@@ -35,13 +35,13 @@ impl Implementation {
 }
 
 /// The iptables that installs rules.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Iptables {
     /// The version: `1.8.9`.
-    version: String,
+    pub version: String,
     /// The implementation.
-    backend: Implementation,
+    pub backend: Implementation,
 }
 
 impl Iptables {
@@ -53,29 +53,29 @@ impl Iptables {
 }
 
 /// The machine and the programs that a result depends on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Environment {
     /// The version of svclab.
-    svclab_version: &'static str,
+    pub svclab_version: String,
     /// The release of the kernel, as `uname -r` prints it.
-    kernel: String,
+    pub kernel: String,
     /// The iptables that installs rules; `null` if it is not installed.
-    iptables: Option<Iptables>,
+    pub iptables: Option<Iptables>,
     /// The version of nft; `null` if it is not installed.
-    nft: Option<String>,
+    pub nft: Option<String>,
     /// The machine.
-    machine: Machine,
+    pub machine: Machine,
 }
 
 /// The machine that a command runs on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
     /// The architecture, as `uname -m` prints it: `x86_64`.
-    architecture: String,
+    pub architecture: String,
     /// The number of CPUs that the process may use.
-    cpus: usize,
+    pub cpus: usize,
 }
 
 impl Environment {
@@ -87,7 +87,7 @@ impl Environment {
         };
         let nft = programs::find("nft").and_then(|file| version(&file));
         Self {
-            svclab_version: env!("CARGO_PKG_VERSION"),
+            svclab_version: env!("CARGO_PKG_VERSION").to_owned(),
             kernel,
             iptables: Iptables::of(backend),
             nft: nft.map(|said| first_word(version_number(&said))),
@@ -100,17 +100,23 @@ impl Environment {
     /// # Errors
     ///
     /// Those of the result's own serialization.
-    pub fn envelop(&self, result: impl Serialize) -> Result<String, serde_json::Error> {
-        text::json(&Envelope { version: 1, environment: self, result })
+    pub fn envelop(&self, command: &str, result: impl Serialize) -> Result<String, serde_json::Error> {
+        text::json(&Envelope { schema_version: SCHEMA_VERSION, command, environment: self, result })
     }
 }
+
+/// The version of the JSON output of all commands.
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// A command's result with its environment.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope<'e, T> {
-    /// The version of this format: 1. Fields may be added; none is renamed or removed without a new number.
-    version: u32,
+    /// The version of this format: 1. With the same number fields may be added; none is renamed, removed or changed in type or
+    /// meaning. So readers ignore unknown fields, and reject other numbers.
+    schema_version: u32,
+    /// The command: `run`, `verify`, ...
+    command: &'e str,
     #[serde(flatten)]
     environment: &'e Environment,
     /// The result of the command.

@@ -9,6 +9,8 @@ pub mod doctor;
 pub mod documents;
 pub mod environment;
 #[doc(hidden)]
+pub mod evidence;
+#[doc(hidden)]
 pub mod explain;
 #[doc(hidden)]
 pub mod infer;
@@ -18,6 +20,8 @@ pub mod input;
 pub mod judge;
 #[doc(hidden)]
 pub mod lab;
+#[doc(hidden)]
+pub mod lint;
 #[doc(hidden)]
 pub mod mutate;
 #[doc(hidden)]
@@ -32,6 +36,8 @@ pub mod predict;
 pub mod probe;
 #[doc(hidden)]
 pub mod report;
+#[doc(hidden)]
+pub mod results;
 #[doc(hidden)]
 pub mod run;
 #[doc(hidden)]

@@ -160,7 +160,15 @@ fn take(
     let span = Span::start_of(&scenario.file);
     let to = Destination { label: plan.to.to_string(), address: plan.to.ip(), port: plan.to.port(), via: None };
     let (from, protocol) = (plan.from.clone(), plan.frontend.protocol);
-    let probe = Probe { span: span.clone(), from, to, protocol, source_port: None, flows: Flows::Exactly(plan.flows) };
+    let probe = Probe {
+        span: span.clone(),
+        from,
+        to,
+        protocol,
+        source_port: None,
+        flows: Flows::Exactly(plan.flows),
+        tcp_flags: None,
+    };
     let count = |prober: &mut Prober<'_>| {
         if plan.looked {
             prober.count_until(&probe, plan.flows, |tally| is_enough(cascade, tally, goal))

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
@@ -46,6 +47,21 @@ impl Number for usize {
 
 /// The longest rule that is printed whole, in characters.
 const LONGEST: usize = 240;
+
+/// A duration for a person: `< 1 ms`, `84 ms`, `1.31 s`, `2 min 03 s`.
+pub fn duration(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    match millis {
+        0 => "< 1 ms".to_owned(),
+        1..1_000 => format!("{millis} ms"),
+        // Rounded like the text, so that it is never 60.00 s.
+        1_000..59_995 => format!("{:.2} s", duration.as_secs_f64()),
+        _ => {
+            let seconds = duration.as_secs_f64().round() as u64;
+            format!("{} min {:02} s", seconds / 60, seconds % 60)
+        }
+    }
+}
 
 /// The start of a long rule.
 pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
@@ -164,7 +180,7 @@ pub fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
 }
 
 /// JSON text with what is obeyed escaped: in strings, for outside of them there are line ends alone.
-fn json_escaped(text: String) -> String {
+pub(crate) fn json_escaped(text: String) -> String {
     let is_chosen = |at: usize, letter: char| {
         (is_obeyed(letter) && letter != '\n') || (letter == '#' && text[at..].starts_with("##["))
     };

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 fn show(report: &Report, args: &Args, console: &Console) -> Result<(), Exit> {
     match args.format {
         Format::Text => console.text(console::render(report, console.settings())),
-        Format::Json => console.json(args.backend.into(), json::document(report))?,
+        Format::Json => console.json("cascade", args.backend.into(), json::document(report))?,
         Format::Svg => console.text(svg::render(report)),
     }
     Ok(())

@@ -109,5 +109,5 @@ fn print_json(results: &[Read], console: &Console) -> Result<(), Exit> {
         Err(diagnostics) => json!({ "file": path_text(file), "errors": diagnostics.errors, "notes": [] }),
     });
     let document = serde_json::Value::Array(files.collect());
-    console.json(Backend::System, &document)
+    console.json("check", Backend::System, &document)
 }

@@ -109,8 +109,8 @@ impl Console {
     /// # Errors
     ///
     /// Where the JSON writer fails.
-    pub(crate) fn json(&self, backend: Backend, result: impl Serialize) -> Result<(), Exit> {
-        let text = Environment::of(backend).envelop(result).map_err(|error| {
+    pub(crate) fn json(&self, command: &str, backend: Backend, result: impl Serialize) -> Result<(), Exit> {
+        let text = Environment::of(backend).envelop(command, result).map_err(|error| {
             self.complain(format!("the result cannot be written as JSON: {error}"));
             Exit::Internal
         })?;

@@ -17,7 +17,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     let examination = doctor::examine();
     if args.json {
-        if let Err(exit) = console.json(Backend::System, to_json(&examination)) {
+        if let Err(exit) = console.json("doctor", Backend::System, to_json(&examination)) {
             return exit;
         }
     } else {

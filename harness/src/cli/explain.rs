@@ -104,7 +104,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         Format::Text => console.text(explain::page(&explanation, console.settings(), args.path.get())),
         Format::Mermaid => console.text(explain::mermaid(&explanation)),
         Format::Svg => console.text(explain::svg(&explanation, args.path.get())),
-        Format::Json => console.json(args.backend.into(), &explanation)?,
+        Format::Json => console.json("explain", args.backend.into(), &explanation)?,
     }
     Ok(if explanation.kernel.is_none_or(|kernel| kernel.agrees()) { Exit::Held } else { Exit::Failed })
 }

@@ -1,12 +1,16 @@
 //! The command line: one file a subcommand.
 
+mod attempts;
 mod cascade;
 mod check;
+mod choice;
 mod closed;
 mod completions;
 mod console;
 mod diagnostics;
 mod doctor;
+mod dump;
+mod duration;
 mod explain;
 mod failure;
 mod inputs;
@@ -14,10 +18,12 @@ mod interrupt;
 mod labs;
 mod mutate;
 mod progress;
+mod report;
 mod reports;
 mod rules;
 mod run;
 mod schema;
+mod settings;
 mod shard;
 mod verify;
 
@@ -26,7 +32,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 
 pub(crate) use closed::look_at_standard_output;
@@ -90,7 +96,9 @@ enum Command {
     Explain(explain::Args),
     Rules(rules::Args),
     Cascade(cascade::Args),
+    Dump(dump::Args),
     Doctor(doctor::Args),
+    Report(report::Args),
     Schema(schema::Args),
     Completions(completions::Args),
 }
@@ -156,13 +164,24 @@ fn text_of(path: &Path) -> (PathBuf, io::Result<String>) {
 pub(crate) fn main() -> ExitCode {
     // A file that must not grow further (`ulimit -f`) is an error like any other, not a reason to end without a word.
     let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
-    let cli = match Cli::try_parse() {
+    let cli = match command_line() {
         Ok(cli) => cli,
-        Err(error) => return tell(&error).into(),
+        Err(exit) => return exit.into(),
     };
     let console = Console::new(&cli.output);
     let carried_out = catch_unwind(AssertUnwindSafe(|| carry_out(&cli.command, &console)));
     written(carried_out.unwrap_or(Exit::Internal), console.finish()).into()
+}
+
+/// What the command line asks for, with the defaults of the environment and of the repository's file.
+fn command_line() -> Result<Cli, Exit> {
+    let mut command = settings::with_defaults(Cli::command()).map_err(|failure| {
+        // The options for output are not known yet.
+        let _ = writeln!(io::stderr(), "{}", harmless(&failure.to_string(), false));
+        Exit::Input
+    })?;
+    let matches = command.try_get_matches_from_mut(std::env::args_os()).map_err(|error| tell(&error))?;
+    Cli::from_arg_matches(&matches).map_err(|error| tell(&error.format(&mut command)))
 }
 
 fn carry_out(command: &Command, console: &Console) -> Exit {
@@ -174,7 +193,9 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Explain(args) => explain::run(args, console),
         Command::Rules(args) => rules::run(args, console),
         Command::Cascade(args) => cascade::run(args, console),
+        Command::Dump(args) => dump::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
+        Command::Report(args) => report::run(args, console),
         Command::Schema(args) => schema::run(args, console),
         Command::Completions(args) => completions::run(args, console),
     }

@@ -7,6 +7,8 @@ use super::Exit;
 use super::console::Console;
 use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
+use super::reports::{ReportArgs, Reports};
+use svclab::environment::Environment;
 use svclab::mutate::{Mutants, Options, Style, json, mutate, summary, table};
 
 /// Mutate a scenario's rules, one change at a time, and report whether its tests and `svclab verify` detect it.
@@ -32,6 +34,8 @@ pub(crate) struct Args {
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 /// Runs the command.
@@ -41,6 +45,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load_all(&args.paths, args.inputs.reach(), console)?;
+    let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.clone()).collect();
+    let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
     prepare(console)?;
     let options = Options {
         jobs: args.labs.jobs,
@@ -56,9 +62,13 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     };
     let all = mutate(&scenarios, &options, &finished);
     if args.format == Format::Json {
-        console.json(args.labs.backend.into(), json(&all))?;
+        console.json("mutate", args.labs.backend.into(), json(&all))?;
     } else {
         console.text(summary(&all));
     }
-    Ok(end(all.iter().filter_map(|one| one.result.as_ref().err()), all.iter().all(Mutants::holds)))
+    let written = reports.write("mutate", &Environment::of(args.labs.backend.into()), json(&all), console);
+    match end(all.iter().filter_map(|one| one.result.as_ref().err()), all.iter().all(Mutants::holds)) {
+        Exit::Held => written.map(|()| Exit::Held),
+        exit => Ok(exit),
+    }
 }

@@ -2,19 +2,44 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use serde::Serialize;
 
 use super::Exit;
 use super::console::Console;
 use svclab::environment::Environment;
 use svclab::output::{Destination, Place, replace};
-use svclab::report::{RunReport, github, json, junit};
+use svclab::results::github::Folders;
+use svclab::results::{Results, github, html, junit, summary, tap};
 use svclab::text::{printable, reason};
+
+/// Options for reports.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct ReportArgs {
+    /// Write reports: junit=FILE, json=FILE, tap=FILE, html=FILE, summary=FILE (Markdown), github (annotations on standard output, and
+    /// the job's summary in $GITHUB_STEP_SUMMARY). With `-` as FILE, the report goes to standard output and everything else to
+    /// standard error.
+    #[arg(long, value_name = "KIND[=FILE]", value_delimiter = ',')]
+    pub(super) report: Vec<Report>,
+}
 
 /// A report other than the one on the console.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Report {
-    Junit(PathBuf),
-    Json(PathBuf),
+pub(super) struct Report {
+    kind: Kind,
+    /// Where it goes; annotations for GitHub are read from standard output.
+    file: Option<PathBuf>,
+}
+
+/// The kinds of reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Junit,
+    Json,
+    Tap,
+    Html,
+    Summary,
     Github,
 }
 
@@ -22,35 +47,57 @@ impl std::str::FromStr for Report {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once('=') {
-            Some(("junit", file)) if !file.is_empty() => Ok(Self::Junit(file.into())),
-            Some(("json", file)) if !file.is_empty() => Ok(Self::Json(file.into())),
-            None if text == "github" => Ok(Self::Github),
-            _ => Err("a report is junit=FILE, json=FILE or github; `-` is standard output".to_owned()),
+        let (name, file) = text.split_once('=').map_or((text, None), |(name, file)| (name, Some(PathBuf::from(file))));
+        let kind = match (name, &file) {
+            ("github", None) => Kind::Github,
+            ("junit", Some(_)) => Kind::Junit,
+            ("json", Some(_)) => Kind::Json,
+            ("tap", Some(_)) => Kind::Tap,
+            ("html", Some(_)) => Kind::Html,
+            ("summary", Some(_)) => Kind::Summary,
+            _ => return Err(EXPECTED.to_owned()),
+        };
+        if file.as_ref().is_some_and(|file| file.as_os_str().is_empty()) {
+            Err(EXPECTED.to_owned())
+        } else {
+            Ok(Self { kind, file })
         }
     }
 }
 
+const EXPECTED: &str =
+    "a report is junit=FILE, json=FILE, tap=FILE, html=FILE, summary=FILE or github; `-` is standard output";
+
 impl Report {
-    fn file(&self) -> Option<&PathBuf> {
-        match self {
-            Self::Junit(file) | Self::Json(file) => Some(file),
-            Self::Github => None,
-        }
-    }
-
-    /// Where it goes: annotations for GitHub are read from standard output.
     fn place(&self) -> io::Result<Place> {
-        self.file().map_or(Ok(Place::Stdout), |file| Place::of(file))
+        self.file.as_ref().map_or(Ok(Place::Stdout), |file| Place::of(file))
     }
 
-    fn render(&self, report: &RunReport, environment: &Environment) -> Result<String, String> {
-        match self {
-            Self::Junit(_) => junit::render(report).map_err(|error| error.to_string()),
-            Self::Json(_) => environment.envelop(json::document(report)).map_err(|error| error.to_string()),
-            Self::Github => Ok(github::render(report)),
-        }
+    fn render(&self, json: &str, results: &Results) -> Result<String, String> {
+        Ok(match self.kind {
+            Kind::Junit => junit::render(results).map_err(|error| error.to_string())?,
+            Kind::Json => json.to_owned(),
+            Kind::Tap => tap::render(results),
+            Kind::Html => html::render(results),
+            Kind::Summary => summary::render(results),
+            Kind::Github => github::annotations(results, &folders()),
+        })
     }
+}
+
+/// The repository's root, as GitHub Actions names it, and the working directory.
+fn folders() -> Folders {
+    let root = env::var_os("GITHUB_WORKSPACE").map(PathBuf::from).and_then(|root| root.canonicalize().ok());
+    Folders { root: root.unwrap_or_default(), working: env::current_dir().unwrap_or_default() }
+}
+
+/// The file that GitHub Actions shows on the page of the job.
+fn job_summary() -> Option<PathBuf> {
+    env::var_os("GITHUB_STEP_SUMMARY").filter(|file| !file.is_empty()).map(PathBuf::from)
+}
+
+fn append(file: &Path, text: &str) -> io::Result<()> {
+    fs::OpenOptions::new().append(true).create(true).open(file)?.write_all(text.as_bytes())
 }
 
 /// The reports of a run, with where they go.
@@ -82,18 +129,41 @@ impl Reports {
             Ok(destination) => Ok((report.clone(), destination)),
             Err(error) => Err(complain(report, &error, console)),
         };
+        if let Some(file) = job_summary().filter(|_| wanted.iter().any(|report| report.kind == Kind::Github)) {
+            append(&file, "").map_err(|error| complain_of(&file, &error, console))?;
+        }
         let opened = places.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        if opened.iter().any(|(report, to)| report.file().is_some() && matches!(to, Destination::Stdout)) {
+        if opened.iter().any(|(report, to)| report.file.is_some() && matches!(to, Destination::Stdout)) {
             console.lend_stdout();
         }
         Ok(Self(opened))
     }
 
-    /// Writes all of them; one that fails keeps none of the others back.
-    pub(super) fn write(self, run: &RunReport, environment: &Environment, console: &Console) -> Result<(), Exit> {
+    /// Writes the result of a command in all of them; one that fails keeps none of the others back.
+    pub(super) fn write(
+        self,
+        command: &str,
+        environment: &Environment,
+        result: impl Serialize,
+        console: &Console,
+    ) -> Result<(), Exit> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let internal = |error: &dyn std::fmt::Display| {
+            console.complain(format!("reports cannot be made: {error}"));
+            Exit::Internal
+        };
+        let json = environment.envelop(command, result).map_err(|error| internal(&error))?;
+        let results = Results::read(&json).map_err(|error| internal(&error))?;
+        self.write_all(&json, &results, console)
+    }
+
+    /// Writes results in all of them.
+    pub(super) fn write_all(self, json: &str, results: &Results, console: &Console) -> Result<(), Exit> {
         let mut failed = None;
         for (report, destination) in self.0 {
-            match report.render(run, environment) {
+            match report.render(json, results) {
                 Ok(text) => {
                     if let Err(error) = write(&report, destination, &text, console) {
                         complain(&report, &error, console);
@@ -105,6 +175,12 @@ impl Reports {
                     failed = Some(Exit::Internal);
                 }
             }
+            if let Some(file) = job_summary().filter(|_| report.kind == Kind::Github)
+                && let Err(error) = append(&file, &summary::render(results))
+            {
+                complain_of(&file, &error, console);
+                failed = failed.or(Some(Exit::Environment));
+            }
         }
         failed.map_or(Ok(()), Err)
     }
@@ -112,7 +188,7 @@ impl Reports {
 
 fn write(report: &Report, destination: Destination, text: &str, console: &Console) -> io::Result<()> {
     match destination {
-        Destination::Stdout if *report == Report::Github => {
+        Destination::Stdout if report.kind == Kind::Github => {
             console.commands(text);
             Ok(())
         }
@@ -131,7 +207,7 @@ fn conflict(report: &Report, place: &Place) -> String {
                 .to_owned()
         }
         _ => {
-            let file = report.file().map(|file| printable(file).to_string()).unwrap_or_default();
+            let file = report.file.as_ref().map(|file| printable(file).to_string()).unwrap_or_default();
             format!("the report {file} would overwrite an input of the run or another report")
         }
     }
@@ -139,7 +215,10 @@ fn conflict(report: &Report, place: &Place) -> String {
 
 /// Says that a report cannot be written; what that means before the run.
 fn complain(report: &Report, error: &io::Error, console: &Console) -> Exit {
-    let file = report.file().map(|file| printable(file).to_string()).unwrap_or_default();
-    console.complain(format!("the report {file} cannot be written: {}", reason(error)));
+    complain_of(report.file.as_deref().unwrap_or(Path::new("")), error, console)
+}
+
+fn complain_of(file: &Path, error: &io::Error, console: &Console) -> Exit {
+    console.complain(format!("the report {} cannot be written: {}", printable(file), reason(error)));
     Exit::Input
 }

@@ -1,20 +1,22 @@
 //! `svclab run`: the tests of scenarios.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+use super::attempts::AttemptArgs;
+use super::choice::{ChoiceArgs, list};
 use super::console::Console;
 use super::inputs::InputArgs;
 use super::labs::{LabArgs, prepare};
 use super::progress::Bars;
-use super::reports::{Report, Reports};
-use super::shard::Shard;
+use super::reports::{ReportArgs, Reports};
+use super::shard::{Durations, durations};
 use super::{Exit, load};
 use svclab::environment::Environment;
-use svclab::report::{RunReport, ScenarioReport, Status, console};
+use svclab::report::{RunReport, ScenarioReport, ShardOf, Status, console, json};
 use svclab::run::{self, Options};
 use svclab::scenario::{Scenario, Tests};
-use svclab::text::{one_line, reason};
+use svclab::text::{path_text, reason};
 
 /// Run the tests of scenarios: build labs of network namespaces, send packets, compare with expectations.
 #[derive(Debug, clap::Args)]
@@ -26,20 +28,16 @@ pub(crate) struct Args {
     inputs: InputArgs,
     #[command(flatten)]
     labs: LabArgs,
-    /// Run only tests whose name contains this text.
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
-    /// Run only a shard of the scenarios that have a selected test: 1/4 is the first of four.
-    #[arg(long, value_name = "K/N")]
-    shard: Option<Shard>,
+    #[command(flatten)]
+    choice: ChoiceArgs,
+    #[command(flatten)]
+    attempts: AttemptArgs,
     /// Write the captured packets of every scenario to a pcapng file in this folder. Flows that are only counted are not
     /// captured.
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
-    /// Write reports: junit=FILE, json=FILE, github (annotations on standard output). With `-` as FILE, the report goes to
-    /// standard output and everything else to standard error.
-    #[arg(long, value_name = "KIND[=FILE]", value_delimiter = ',')]
-    report: Vec<Report>,
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 /// Runs the command.
@@ -49,52 +47,63 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load(&args.paths, args.inputs.reach(), Tests::Required, console)?;
-    let options = Options {
+    let options = args.attempts.apply(Options {
         jobs: args.labs.jobs,
-        filter: args.filter.clone(),
+        selection: args.choice.selection(),
         backend: args.labs.backend.into(),
         pcap: args.pcap.clone(),
         ..Options::default()
-    };
+    });
     let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.clone()).collect();
-    let scenarios = part(scenarios, args, &options, console)?;
-    let reports = Reports::open(&args.report, inputs.iter().map(PathBuf::as_path), console)?;
-    if let Some(Err(error)) = args.pcap.as_ref().map(fs::create_dir_all) {
-        console.complain(format!("--pcap: the folder cannot be made: {}", reason(&error)));
+    let (scenarios, shard) = part(scenarios, args, &options, console)?;
+    if args.choice.list {
+        list(&scenarios, &options, console);
+        return Ok(Exit::Held);
+    }
+    let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
+    if let Some(Err(error)) = args.pcap.as_ref().map(|folder| writable(folder)) {
+        console.complain(format!("--pcap: the folder cannot be written to: {}", reason(&error)));
         return Err(Exit::Input);
     }
     prepare(console)?;
-    let report = run_with_progress(&scenarios, &options, console);
+    let report = RunReport { shard, ..run_with_progress(&scenarios, &options, console) };
     console.text(console::summary(&report, console.settings()));
-    let written = reports.write(&report, &Environment::of(options.backend), console);
+    let written = reports.write("run", &Environment::of(options.backend), json::document(&report), console);
     match exit(&report) {
         Exit::Held => written.map(|()| Exit::Held),
         exit => Err(exit),
     }
 }
 
+/// Makes a folder, and makes sure that files can be made in it.
+fn writable(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    tempfile::tempfile_in(folder).map(drop)
+}
+
 /// The scenarios of the shard. Those without a chosen test are in every shard: they are only counted.
-fn part(scenarios: Vec<Scenario>, args: &Args, options: &Options, console: &Console) -> Result<Vec<Scenario>, Exit> {
-    let is_chosen = |scenario: &Scenario| options.runs(scenario);
-    let chosen = scenarios.iter().filter(|scenario| is_chosen(scenario)).count();
-    if chosen == 0 {
-        let filter = args.filter.as_deref().unwrap_or_default();
-        let tests: usize = scenarios.iter().map(|scenario| scenario.tests.len()).sum();
-        console.complain(format!("no test's name contains `{}`: all {tests} are left out", one_line(filter)));
-        return Err(Exit::Input);
+fn part(
+    scenarios: Vec<Scenario>,
+    args: &Args,
+    options: &Options,
+    console: &Console,
+) -> Result<(Vec<Scenario>, Option<ShardOf>), Exit> {
+    let (chosen, others): (Vec<Scenario>, Vec<Scenario>) =
+        scenarios.into_iter().partition(|scenario| options.runs(scenario));
+    if chosen.is_empty() {
+        return Err(args.choice.nothing_chosen(&others, console));
     }
-    let Some(shard) = args.shard else { return Ok(scenarios) };
-    let mut next = 0;
-    let mut is_mine = |scenario: &Scenario| {
-        let index = next;
-        next += usize::from(is_chosen(scenario));
-        !is_chosen(scenario) || shard.has(index)
-    };
-    let mine: Vec<Scenario> = scenarios.into_iter().filter(|scenario| is_mine(scenario)).collect();
-    if !mine.iter().any(is_chosen) {
-        console.inform(format!("shard {shard} is empty: there are fewer scenarios than shards ({chosen})"));
+    let Some(shard) = args.choice.shard else { return Ok((chosen.into_iter().chain(others).collect(), None)) };
+    let durations =
+        args.choice.durations.as_deref().map_or(Ok(Durations::default()), |file| durations(file, console))?;
+    let report = ShardOf { number: shard.number(), of: shard.of(), scenarios: chosen.len() };
+    let files: Vec<String> = chosen.iter().map(|scenario| path_text(&scenario.file)).collect();
+    let mine = shard.part(&durations.of(&files));
+    if mine.is_empty() {
+        console.inform(format!("shard {shard} is empty: there are fewer scenarios than shards ({})", chosen.len()));
     }
-    Ok(mine)
+    let chosen = chosen.into_iter().enumerate().filter(|(index, _)| mine.contains(index)).map(|(_, scenario)| scenario);
+    Ok((chosen.chain(others).collect(), Some(report)))
 }
 
 /// Runs scenarios, shows each as it ends, and on a terminal how far the run is.

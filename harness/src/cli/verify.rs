@@ -6,6 +6,8 @@ use super::Exit;
 use super::console::Console;
 use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
+use super::reports::{ReportArgs, Reports};
+use svclab::environment::Environment;
 use svclab::verify::{self, Options, Verified};
 
 /// Compare what the API promises, what the rules do and what the kernel does, for every Service address.
@@ -37,6 +39,8 @@ pub(crate) struct Args {
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 /// Runs the command.
@@ -46,6 +50,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load_all(&args.paths, args.inputs.reach(), console)?;
+    let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.clone()).collect();
+    let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
     if !args.no_lab {
         prepare(console)?;
     }
@@ -69,8 +75,13 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if is_text {
         console.text(verify::summary(&all, &options, settings));
     } else {
-        console.json(args.labs.backend.into(), verify::json(&all, &options))?;
+        console.json("verify", args.labs.backend.into(), verify::json(&all, &options))?;
     }
+    let written =
+        reports.write("verify", &Environment::of(args.labs.backend.into()), verify::json(&all, &options), console);
     let troubles = all.iter().filter_map(|one| one.result.as_ref().err());
-    Ok(end(troubles, all.iter().all(|verified| verified.holds(&options))))
+    match end(troubles, all.iter().all(|verified| verified.holds(&options))) {
+        Exit::Held => written.map(|()| Exit::Held),
+        exit => Ok(exit),
+    }
 }

@@ -171,5 +171,6 @@ fn probe(from: &ObjectName, to: SocketAddr) -> Probe {
         protocol: Protocol::Tcp,
         source_port: None,
         flows: Flows::Exactly(1),
+        tcp_flags: None,
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn judge(
         let reason = "a flow must be delivered exactly once";
         findings.differ(Field::Flows, "one delivery", observed_outcome(&seen.outcome), reason);
     } else if let Some(expected) = &expectation.outcome
-        && let Err(reason) = check_outcome(expected, &seen.outcome)
+        && let Err(reason) = check_outcome(expected, &seen.outcome, context.before)
     {
         findings.differ(Field::Outcome, outcome_words(expected), observed_outcome(&seen.outcome), reason);
     }
@@ -48,7 +48,7 @@ pub(super) fn judge(
     }
 }
 
-fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome) -> Result<(), String> {
+fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome, before: Option<SocketAddr>) -> Result<(), String> {
     match (expected, seen) {
         (ExpectedOutcome::Delivered(targets), ObservedOutcome::Delivered(delivery)) => {
             if targets.iter().any(|target| super::words::is_at(target, delivery.destination)) {
@@ -62,11 +62,17 @@ fn check_outcome(expected: &ExpectedOutcome, seen: &ObservedOutcome) -> Result<(
             }
             .to_owned())
         }
+        (ExpectedOutcome::SameAsBefore, ObservedOutcome::Delivered(delivery)) => match before {
+            Some(before) if before == delivery.destination => Ok(()),
+            Some(before) => Err(format!("the probe before it was delivered to {before}")),
+            None => Err("the probe before it was not delivered".to_owned()),
+        },
         (ExpectedOutcome::Rejected(kind), ObservedOutcome::Rejected(Rejection { kind: seen, .. })) => {
             let held = *kind == RejectKind::Any || kind == seen;
             if held { Ok(()) } else { Err("it was rejected in another way".to_owned()) }
         }
         (ExpectedOutcome::Dropped(place), ObservedOutcome::Dropped { at, .. }) => check_place(place, at),
+        (ExpectedOutcome::Fails, ObservedOutcome::Rejected(_) | ObservedOutcome::Dropped { .. }) => Ok(()),
         (_, ObservedOutcome::Delivered(_)) => Err("it should not be delivered".to_owned()),
         (ExpectedOutcome::Dropped(_), ObservedOutcome::Rejected(_)) => {
             Err("the sender should not receive a rejection".to_owned())
@@ -98,6 +104,12 @@ fn judge_source(expected: SourceExpectation, seen: &FlowObservation, context: &C
     let sender = [seen.source.ip()];
     let words = expected_source(expected, &sender);
     match &seen.outcome {
+        // A node's own packet may be masqueraded to the address that it has.
+        ObservedOutcome::Delivered(Delivery { source, .. })
+            if expected == SourceExpectation::Masqueraded
+                && source.ip() == seen.source.ip()
+                && source.port() != seen.source.port()
+                && context.node_of(source.ip()).is_some() => {}
         ObservedOutcome::Delivered(Delivery { source, .. }) => {
             if let Err(reason) = check_source(expected, source.ip(), &sender, context) {
                 findings.differ(Field::Source, words, source.ip().to_string(), reason);

@@ -13,7 +13,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::observation::Observation;
 use crate::scenario::{Expectation, Probe, SourceExpectation};
@@ -32,6 +32,8 @@ pub struct Context {
     /// How often this one judgement may fail although all is right. Of a run's rate it is the share of one test: see
     /// [`FalseAlarmRate::shared_by`].
     pub rate: FalseAlarmRate,
+    /// Where the probe before was delivered, of the same test and family.
+    pub before: Option<SocketAddr>,
     /// What a count with interim looks had to find, at the same rate; `None` where the number of flows was fixed.
     pub looked: Option<Goal>,
 }
@@ -169,8 +171,7 @@ fn check_source(expected: SourceExpectation, seen: IpAddr, sender: &[IpAddr], co
     }
     Err(match (own, node) {
         (true, Some(_)) if expected == SourceExpectation::Masqueraded => {
-            "a node may masquerade its own packet to the same address, which looks the same: expect `preserved`"
-                .to_owned()
+            "the address is the sender's own and the port is the same, as where nothing was masqueraded".to_owned()
         }
         (true, _) => "the packet kept the sender's own address".to_owned(),
         (false, Some(node)) => format!("the packet was masqueraded to an address of node/{node}"),

@@ -42,7 +42,8 @@ fn judge_accounts(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &m
     if tally.sent == 0 {
         findings.differ(Field::Flows, "at least one flow", "none", "no flow was sent");
     }
-    let may_be_lost = matches!(outcome, Some(ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_)));
+    let may_be_lost =
+        matches!(outcome, Some(ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) | ExpectedOutcome::Fails));
     let delivered: u64 = tally.delivered.values().sum();
     // Where a delivery is expected, a lost flow has another outcome.
     let lost = if outcome.is_some() { Field::Outcome } else { Field::Flows };
@@ -77,12 +78,17 @@ fn judge_outcome(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mu
                 findings.differ(Field::Outcome, &expected, observed, "they were delivered elsewhere");
             }
         }
-        ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) => {
+        ExpectedOutcome::SameAsBefore => {}
+        ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) | ExpectedOutcome::Fails => {
             for (at, count) in &tally.delivered {
                 let observed = format!("{} delivered to {at}", flows(*count));
                 findings.differ(Field::Outcome, &expected, observed, "they should not be delivered");
             }
         }
+    }
+    if let ExpectedOutcome::SameAsBefore = outcome {
+        let reason = "it is known of single flows only: remove `flows`";
+        findings.differ(Field::Outcome, &expected, "not recorded", reason);
     }
     if let ExpectedOutcome::Rejected(_) = outcome {
         let reason = "rejections are followed for single flows only: remove `flows`";
@@ -168,6 +174,9 @@ fn judge_balance(
         _ => &[],
     };
     let expected = words::balance_words(balance, targets);
+    if *balance == Balance::All {
+        return judge_reached(expected, targets, tally, findings);
+    }
     let Cells { names, counts, shares, named } = cells(expectation, tally);
     if named == 0 {
         let reason = "no endpoints are named: add `delivered`";
@@ -192,6 +201,19 @@ fn judge_balance(
             findings.shown.extend(tally.confirmation());
         }
         Err(error) => findings.differ(Field::Balance, expected, "not judged", error.to_string()),
+    }
+}
+
+/// Every destination gets a flow.
+fn judge_reached(expected: String, targets: &[Target], tally: &Tally, findings: &mut Findings) {
+    let is_missed = |target: &&Target| !tally.delivered.keys().any(|at| is_at(target, *at));
+    let missed: Vec<String> = targets.iter().filter(is_missed).map(|target| target.label.clone()).collect();
+    if targets.is_empty() {
+        let reason = "no endpoints are named: add `delivered`";
+        findings.differ(Field::Balance, expected, "not judged", reason);
+    } else if !missed.is_empty() {
+        let observed = format!("none at {}", words::list(&missed));
+        findings.differ(Field::Balance, expected, observed, "every destination should get a flow");
     }
 }
 

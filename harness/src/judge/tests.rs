@@ -32,6 +32,7 @@ fn probe() -> Probe {
         to: Destination { label: "service/nginx:80".to_owned(), address: ip(VIP), port: 80, via: None },
         protocol: Protocol::Tcp,
         source_port: None,
+        tcp_flags: None,
         flows: Flows::Exactly(1),
     }
 }
@@ -42,7 +43,7 @@ fn dropped_on(place: &str) -> ObservedOutcome {
 
 fn context() -> Context {
     let nodes = [("worker".to_owned(), vec![ip(NODE), "10.244.1.1".parse().unwrap()])].into();
-    Context { nodes, sender: vec![ip(CLIENT)], rate: FalseAlarmRate::DEFAULT, looked: None }
+    Context { nodes, sender: vec![ip(CLIENT)], rate: FalseAlarmRate::DEFAULT, before: None, looked: None }
 }
 
 fn target(number: u8) -> Target {
@@ -107,6 +108,8 @@ fn differences(expectation: &Expectation, observation: &Observation) -> Vec<Stri
 
 #[rstest]
 #[case::nothing_expected(Expectation::default(), seen(dropped_on("node/worker"), None))]
+#[case::fails_by_rejection(outcome(ExpectedOutcome::Fails), rejected(RejectKind::PortUnreachable))]
+#[case::fails_far_away(outcome(ExpectedOutcome::Fails), seen(dropped_on("underlay"), None))]
 #[case::all_parts(all_parts(), came_out(CLIENT, POD, Some(VIP)))]
 #[case::one_of(delivered_to([1, 2, 3]), came_out(CLIENT, POD, None))]
 #[case::any_port(
@@ -145,6 +148,11 @@ fn flows_that_are_as_expected(#[case] expectation: Expectation, #[case] observat
 }
 
 #[rstest]
+#[case::does_not_fail(
+    outcome(ExpectedOutcome::Fails),
+    came_out(CLIENT, "10.244.2.2:80", None),
+    "outcome: expected not delivered, observed delivered to pod/nginx-2 at 10.244.2.2:80 from 10.244.1.3:37328: it should not be delivered"
+)]
 #[case::dropped(
     all_parts(),
     seen(dropped_on("node/worker"), None),
@@ -259,6 +267,28 @@ fn flows_that_are_not(#[case] expectation: Expectation, #[case] observation: Obs
     assert_eq!(differences(&expectation, &observation), [words]);
 }
 
+#[rstest]
+#[case::the_same(Some(POD), true)]
+#[case::another(Some("10.244.2.3:80"), false)]
+#[case::none(None, false)]
+fn the_endpoint_of_the_probe_before(#[case] before: Option<&str>, #[case] held: bool) {
+    let context = Context { before: before.map(at), ..context() };
+    let expected = outcome(ExpectedOutcome::SameAsBefore);
+    assert_eq!(judge(&probe(), &expected, &came_out(CLIENT, POD, None), &context).held, held);
+}
+
+/// A node's own packet keeps its address, and gets another port.
+#[rstest]
+#[case::another_port("172.18.0.2:40000", true)]
+#[case::the_same_port("172.18.0.2:37328", false)]
+fn a_node_that_masquerades_its_own_packet(#[case] source: &str, #[case] held: bool) {
+    let expected = Expectation { source: Some(SourceExpectation::Masqueraded), ..delivered_to([2]) };
+    let Observation::Flow(flow) = came_out(source, "10.244.2.2:80", None) else { unreachable!("it is one flow") };
+    let flow = FlowObservation { source: at("172.18.0.2:37328"), ..*flow };
+    let context = Context { sender: vec![ip(NODE)], ..context() };
+    assert_eq!(judge(&probe(), &expected, &Observation::Flow(Box::new(flow)), &context).held, held);
+}
+
 #[test]
 fn source_and_reply_are_judged_both() {
     let found = differences(&all_parts(), &came_out(NODE, POD, None));
@@ -282,6 +312,8 @@ fn shares(shares: &[(u8, f64)]) -> Balance {
 }
 
 #[rstest]
+#[case::all_get_some(balanced(Balance::All, [1, 2]), counted(&[(1, 999), (2, 1)]))]
+#[case::all_fail(outcome(ExpectedOutcome::Fails), Tally { sent: 2, lost: 2, ..Tally::default() })]
 #[case::nothing_expected(Expectation::default(), counted(&[(1, 10)]))]
 #[case::even(balanced(Balance::Even, [1, 2, 3]), counted(&[(1, 1_000), (2, 1_030), (3, 970)]))]
 #[case::shares(
@@ -301,6 +333,11 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 }
 
 #[rstest]
+#[case::one_gets_none(
+    balanced(Balance::All, [1, 2]),
+    counted(&[(1, 1000)]),
+    "balance: expected some flows for each of 2 endpoints, observed none at pod/nginx-2:80: every destination should get a flow"
+)]
 #[case::lost(
     Expectation::default(),
     Tally { sent: 12, lost: 2, ..counted(&[(1, 10)]) },

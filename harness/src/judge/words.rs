@@ -76,6 +76,8 @@ pub(super) fn outcome_words(outcome: &ExpectedOutcome) -> String {
             }
         }
         ExpectedOutcome::Rejected(kind) => reject_words(*kind).to_owned(),
+        ExpectedOutcome::SameAsBefore => "delivered to where the probe before it was".to_owned(),
+        ExpectedOutcome::Fails => "not delivered".to_owned(),
         ExpectedOutcome::Dropped(DropPlace::InCluster) => "dropped on a node".to_owned(),
         ExpectedOutcome::Dropped(DropPlace::At(place)) => drop_words(place),
         ExpectedOutcome::Dropped(DropPlace::Underlay) => drop_words(UNDERLAY),
@@ -143,6 +145,10 @@ pub(super) fn balance_words(balance: &Balance, targets: &[Target]) -> String {
         Balance::Even => match targets.len() {
             0 | 1 => "even".to_owned(),
             count => format!("{} for each of {count} endpoints", percent(1.0 / count as f64)),
+        },
+        Balance::All => match targets.len() {
+            0 | 1 => "some flows".to_owned(),
+            count => format!("some flows for each of {count} endpoints"),
         },
         Balance::Shares(shares) => {
             let words: Vec<String> =

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::counts::Counts;
 use super::mutant::{Baseline, Mutant, Mutants, Tried};
-use crate::report::Trouble;
+use crate::report::{Machines, Trouble};
 use crate::text::path_text;
 
 /// The mutants of all scenarios as a serializable value.
@@ -42,6 +42,8 @@ struct Scenario<'a> {
     seconds: f64,
     /// Why mutants were not tried; `null` if they were.
     error: Option<Error<'a>>,
+    /// The machines and services at the start.
+    machines: &'a Machines,
     #[serde(flatten)]
     found: Option<Found<'a>>,
 }
@@ -58,6 +60,7 @@ impl<'a> Scenario<'a> {
             },
             seconds: mutants.duration.as_secs_f64(),
             error: mutants.result.as_ref().err().map(Error::of),
+            machines: &mutants.machines,
             found: mutants.result.as_ref().ok().map(Found::of),
         }
     }

@@ -20,6 +20,7 @@ use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use crate::lab::Backend;
+use crate::report::Machines;
 use crate::run::{guarded, in_parallel};
 use crate::scenario::Scenario;
 
@@ -46,7 +47,7 @@ pub fn mutate(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Mut
         let begin = Instant::now();
         let result = guarded(|| trial::trials(scenario, options)).map_err(crate::run::RunError::into_trouble);
         let (name, file) = (scenario.name.clone(), scenario.file.clone());
-        Mutants { name, file, result, duration: begin.elapsed() }
+        Mutants { name, file, machines: Machines::of(scenario), result, duration: begin.elapsed() }
     };
     in_parallel(scenarios, options.jobs, try_one, finished)
 }

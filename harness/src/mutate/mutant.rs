@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::report::Trouble;
+use crate::report::{Machines, Trouble};
 
 /// The result of trying a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
@@ -94,6 +94,8 @@ pub struct Mutants {
     pub name: String,
     /// The file, as the user named it.
     pub file: PathBuf,
+    /// Its machines and services.
+    pub machines: Machines,
     /// The results, or why none could be tried.
     pub result: Result<Tried, Trouble>,
     /// The duration.

@@ -55,7 +55,7 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, Ru
 
 /// The tests that have a probe in a scenario's first state.
 fn tests_of_first_state(scenario: &Scenario) -> impl Iterator<Item = &Test> {
-    let changes = |test: &&Test| test.steps.iter().any(|step| matches!(step, Step::Apply(_)));
+    let changes = |test: &&Test| test.steps.iter().any(|step| matches!(step, Step::Apply(_) | Step::Wait(_)));
     let whole = scenario.tests.iter().take_while(move |test| !changes(test));
     let starts = |test: &&Test| matches!(test.steps.first(), Some(Step::Probe(..)));
     whole.chain(scenario.tests.iter().find(changes).filter(starts))
@@ -66,7 +66,7 @@ fn probes_of_tests(scenario: &Scenario) -> impl Iterator<Item = &Probe> {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps);
     steps.map_while(|step| match step {
         Step::Probe(probe, _) => Some(&**probe),
-        Step::Apply(_) => None,
+        Step::Apply(_) | Step::Wait(_) => None,
     })
 }
 
@@ -196,7 +196,9 @@ impl Trial<'_, '_, '_> {
         let (tested, baseline) = (&self.tested, &self.baseline);
         let matters = |probe: &Probe| {
             let flow = flow_of_test(probe);
-            tested.iter().any(|(known, before)| *known == flow && Forecast::of(mutant, &flow) != *before)
+            // Of a segment that opens no connection nothing is predicted.
+            probe.tcp_flags.is_some()
+                || tested.iter().any(|(known, before)| *known == flow && Forecast::of(mutant, &flow) != *before)
         };
         let is_chosen = |test: &Test| {
             let has_probe = test.steps.iter().any(|step| matches!(step, Step::Probe(probe, _) if matters(probe)));

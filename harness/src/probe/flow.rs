@@ -8,10 +8,10 @@ use svclab_rules::cluster::Protocol;
 use super::quiet::MOST_PACKETS;
 use super::sender::{Sender, Started};
 use super::watch::Watch;
-use super::{ProbeError, Prober};
+use super::{Limit, ProbeError, Prober};
 use crate::observation::FlowObservation;
 use crate::topology::NetnsId;
-use crate::wire::{self, Packet};
+use crate::wire::{self, Packet, TcpFlags};
 
 /// Flows that are in flight at the same time at most: far fewer than the 1,000 packets that a CPU's backlog holds, even if
 /// each is answered and every kernel on the path sends a packet of its own.
@@ -27,6 +27,8 @@ pub(super) struct Wanted {
     pub port: Option<u16>,
     /// The node that packets are handed to, whatever routes say.
     pub via: Option<NetnsId>,
+    /// The flags of a TCP segment that opens no connection; only senders on a wire send one.
+    pub segment: Option<TcpFlags>,
 }
 
 impl Wanted {
@@ -68,6 +70,7 @@ impl Prober<'_> {
         let mut most = TOGETHER;
         for mut left in wanted.chunk_by(|one, next| !one.must_be_alone() && !next.must_be_alone()) {
             while !left.is_empty() {
+                Limit::check(self.limit)?;
                 let (together, later) = left.split_at(left.len().min(most));
                 match self.follow_for_a_while(together) {
                     Err(ProbeError::Overrun { .. }) if together.len() > 1 => {
@@ -124,8 +127,12 @@ impl Prober<'_> {
         if let Sender::Wire(netns) = sender {
             let source = sender.source_address(self.lab, to)?.ok_or(ProbeError::NoAddress(to))?;
             let flow = wire::Flow { protocol, source: SocketAddr::new(source, port), destination: to };
-            self.put(netns, &wire::probe(&flow, tag), via)?;
-            let watch = Watch::new(flow, tag, self.lab.name_of(netns), via);
+            let packet = match wanted.segment {
+                Some(flags) => wire::segment(&flow, tag, flags),
+                None => wire::probe(&flow, tag),
+            };
+            self.put(netns, &packet, via)?;
+            let watch = Watch::new(flow, tag, self.lab.name_of(netns), via).of_segment(wanted.segment);
             return Ok(One { sender, watch, _started: None });
         }
         self.listen_in(sender.netns(), protocol)?;
@@ -263,7 +270,7 @@ mod tests {
         let test = scenario.tests.iter().find(|test| test.name.contains("circles")).unwrap();
         match &test.steps[0] {
             Step::Probe(probe, _) => (**probe).clone(),
-            Step::Apply(_) => panic!("{} begins with a probe", test.name),
+            Step::Apply(_) | Step::Wait(_) => panic!("{} begins with a probe", test.name),
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) use work::FLUSH_EVERY;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use svclab_rules::cluster::{Cluster, Protocol};
 
@@ -59,6 +60,9 @@ pub enum ProbeError {
     /// Only packets of outside hosts are handed to a node of one's choice.
     #[error("only an outside host's packet can be handed to a node: remove `@NODE`")]
     NotHanded,
+    /// The time of the test is over.
+    #[error("the test took longer than {}", crate::text::duration(*.0))]
+    TimedOut(Duration),
     /// Packets loop without end.
     #[error("packets loop in the lab")]
     Endless,
@@ -91,6 +95,24 @@ pub struct Prober<'lab> {
     next_tag: u64,
     ports: Ports,
     progress: Arc<Progress>,
+    limit: Option<Limit>,
+}
+
+/// A time that probes may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    time: Duration,
+    end: Instant,
+}
+
+impl Limit {
+    /// Fails when the time is over.
+    pub(super) fn check(limit: Option<Self>) -> Result<(), ProbeError> {
+        match limit {
+            Some(limit) if Instant::now() >= limit.end => Err(ProbeError::TimedOut(limit.time)),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl<'lab> Prober<'lab> {
@@ -121,12 +143,19 @@ impl<'lab> Prober<'lab> {
             next_tag: 1,
             ports: Ports::besides([]),
             progress: Arc::default(),
+            limit: None,
         }
     }
 
     /// Reports progress of counting to a shared counter.
     pub fn report_to(&mut self, progress: &Arc<Progress>) {
         self.progress = Arc::clone(progress);
+    }
+
+    /// Sends no further flow after this time from now; `None` for no limit.
+    pub fn limit(&mut self, time: Option<Duration>) {
+        let now = Instant::now();
+        self.limit = time.and_then(|time| Some(Limit { time, end: now.checked_add(time)? }));
     }
 
     /// Lets host-network pods serve what they serve in this state of the cluster.
@@ -198,7 +227,7 @@ impl<'lab> Prober<'lab> {
         if via.is_some() && !matches!(probe.from, Vantage::Host(_)) {
             return Err(ProbeError::NotHanded);
         }
-        Ok(Wanted { sender, to, protocol: probe.protocol, port: probe.source_port, via })
+        Ok(Wanted { sender, to, protocol: probe.protocol, port: probe.source_port, via, segment: probe.tcp_flags })
     }
 
     /// Calls a function after each barrier frame until it has seen no packet for as long as one can stay unseen. The function

@@ -44,7 +44,7 @@ impl Prober<'_> {
 
     fn tally_in_workers(&mut self, wanted: &Wanted, flows: u64, counting: &Arc<Counting>) -> Result<Tally, ProbeError> {
         let cpus = self.cpus_for(flows)?;
-        let work = self.work(flows, cpus.len())?.reporting_to(counting);
+        let work = self.work(flows, cpus.len())?.reporting_to(counting).within(self.limit);
         let only = cpus.first().copied().filter(|_| cpus.len() > 1);
         self.taps.iter().try_for_each(|tap| tap.count_only(only))?;
         self.until_quiet(|prober| prober.skip())?;

@@ -14,6 +14,8 @@ pub(super) struct Watch {
     /// The key of its tag.
     key: u32,
     via: Option<NetnsId>,
+    /// The flags of its packet, where that is a segment that opens no connection.
+    segment: Option<TcpFlags>,
     /// The place of the sender.
     from: String,
     deliveries: Vec<Delivery>,
@@ -33,6 +35,7 @@ impl Watch {
             flow,
             key: tag.key(),
             via,
+            segment: None,
             from: from.to_owned(),
             deliveries: Vec::new(),
             first_stamp: None,
@@ -41,6 +44,11 @@ impl Watch {
             reply: None,
             path: Vec::new(),
         }
+    }
+
+    /// The same of a flow whose packet is a segment with these flags.
+    pub(super) fn of_segment(self, segment: Option<TcpFlags>) -> Self {
+        Self { segment, ..self }
     }
 
     /// The node that the sender's packets are handed to.
@@ -78,13 +86,16 @@ impl Watch {
     /// A packet reached the sender. Returns what the sender says to it, where it says anything.
     pub(super) fn came_back(&mut self, packet: &Packet) -> Vec<Packet> {
         if self.reply.is_none() && self.rejection.is_none() {
-            self.rejection = wire::rejection(packet, &self.flow);
+            self.rejection = match self.segment {
+                Some(_) => wire::rejection_of_segment(packet, &self.flow),
+                None => wire::rejection(packet, &self.flow),
+            };
         }
         if self.reply.is_some() || !self.is_reply(packet) {
             return Vec::new();
         }
         self.reply = Some(packet.clone());
-        hang_up(packet)
+        if self.segment.is_some() { Vec::new() } else { hang_up(packet) }
     }
 
     /// True for a packet that is addressed to the sender's own port.
@@ -109,13 +120,26 @@ impl Watch {
 
     /// The first packet of the flow, wherever it is and whatever was done to its addresses.
     fn is_probe(&self, packet: &Packet) -> bool {
-        packet.key() == Some(self.key) && (packet.opens() || matches!(packet.content(), Content::Request(_)))
+        let is_it = match (self.segment, &packet.transport) {
+            (Some(flags), Transport::Tcp(tcp)) => tcp.flags.are(flags) && !self.is_for_sender(packet),
+            (Some(_), _) => false,
+            (None, _) => packet.opens() || matches!(packet.content(), Content::Request(_)),
+        };
+        packet.key() == Some(self.key) && is_it
     }
 
     fn is_reply(&self, packet: &Packet) -> bool {
         packet.key() == Some(self.key)
-            && (packet.accepts() || matches!(packet.content(), Content::Answer(_)))
+            && self.is_answer(packet)
             && packet.flow().is_some_and(|flow| flow.destination == self.flow.source)
+    }
+
+    fn is_answer(&self, packet: &Packet) -> bool {
+        match (self.segment, &packet.transport) {
+            (Some(_), Transport::Tcp(tcp)) => !tcp.flags.contains(TcpFlags::RST),
+            (Some(_), _) => false,
+            (None, _) => packet.accepts() || matches!(packet.content(), Content::Answer(_)),
+        }
     }
 
     /// Whether it is the first packet of the flow, in a tunnel or not.
@@ -141,7 +165,7 @@ impl Watch {
     pub(super) fn finish(self) -> FlowObservation {
         let dropped = self.dropped();
         let (mut deliveries, mut path) = (self.deliveries, self.path);
-        if self.reply.is_some() {
+        if self.reply.is_some() && self.segment.is_none() {
             path.retain(|(_, packet, _)| !is_closing(packet));
         }
         path.sort_by_key(|(time, ..)| *time);

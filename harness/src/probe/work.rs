@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::progress::Counting;
+use super::{Limit, ProbeError};
 use crate::lab::{Connections, LabError};
 
 /// Flows between two times that nodes forget connections: far below the default limit of 262,144 entries, and below the
@@ -30,6 +31,7 @@ pub(super) struct Work {
     repeated: AtomicU64,
     /// The progress counter to report to.
     counting: Option<Arc<Counting>>,
+    limit: Option<Limit>,
 }
 
 impl Work {
@@ -46,12 +48,23 @@ impl Work {
             collided_before,
             repeated: none(),
             counting: None,
+            limit: None,
         }
     }
 
     /// The same, with progress reported.
     pub(super) fn reporting_to(self, counting: &Arc<Counting>) -> Self {
         Self { counting: Some(Arc::clone(counting)), ..self }
+    }
+
+    /// The same, for a limited time.
+    pub(super) fn within(self, limit: Option<Limit>) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Fails when the time is over.
+    pub(super) fn check_time(&self) -> Result<(), ProbeError> {
+        Limit::check(self.limit)
     }
 
     /// A window's flows were counted.

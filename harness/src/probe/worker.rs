@@ -56,6 +56,7 @@ impl Worker {
         let mut count = Count::new(work.window());
         let mut ports = self.ports.clone().cycle();
         while let Some(flows) = work.take() {
+            work.check_time()?;
             let flushes = work.flushes();
             count.open_window(work.first_tag + flows.start);
             self.send_window(flows.end - flows.start, &mut ports, &mut count, receive)?;

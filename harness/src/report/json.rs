@@ -9,10 +9,14 @@ use std::net::{IpAddr, SocketAddr};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::console;
 use super::words::{direction, trouble};
-use super::{Counts, Diagnosis, ProbeReport, RunReport, ScenarioReport, Status, TestReport, Trouble};
+use super::{
+    Counts, Diagnosis, Machines, ProbeReport, RunReport, ScenarioReport, ShardOf, Status, TestReport, Trouble,
+};
 use crate::judge::{Difference, Shares, observed_words};
 use crate::observation::{Delivery, FlowObservation, Observation, ObservedOutcome, Tally, Translations};
+use crate::page::Settings;
 use crate::scenario::Span;
 use crate::text::path_text;
 
@@ -31,32 +35,44 @@ pub struct Run<'a> {
     seconds: f64,
     /// The numbers of scenarios and tests.
     counts: Totals,
+    /// The seed of the order; `null` for the order of the command line.
+    seed: Option<u64>,
+    /// The shard; `null` for a whole run.
+    shard: Option<ShardOf>,
     /// The scenarios, in the order of the command line.
     scenarios: Vec<Scenario<'a>>,
 }
 
 /// Numbers of scenarios and tests.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct Totals {
     /// The number of scenarios.
     scenarios: usize,
     /// The number of tests that passed.
     ok: usize,
+    /// The number of passed tests that did not pass at first.
+    flaky: usize,
     /// The number of tests that failed.
     failed: usize,
     /// The number of tests that could not be run.
     errors: usize,
     /// The number of tests that were filtered out.
     filtered: usize,
+    /// The number of tests that were not started, because an earlier one did not pass.
+    not_started: usize,
 }
 
 impl<'a> From<&'a RunReport> for Run<'a> {
     fn from(run: &'a RunReport) -> Self {
-        let Counts { scenarios, ok, failed, errors, scenario_errors: _ } = run.counts();
+        let Counts { scenarios, ok, flaky, failed, errors, scenario_errors: _ } = run.counts();
+        let (filtered, not_started) = (run.filtered, run.not_started);
         Self {
             status: run.status().as_str(),
             seconds: run.duration.as_secs_f64(),
-            counts: Totals { scenarios, ok, failed, errors, filtered: run.filtered },
+            counts: Totals { scenarios, ok, flaky, failed, errors, filtered, not_started },
+            seed: run.seed,
+            shard: run.shard,
             scenarios: run.scenarios.iter().map(Scenario::from).collect(),
         }
     }
@@ -69,6 +85,8 @@ struct Scenario<'a> {
     name: &'a str,
     /// The file, as given on the command line.
     file: String,
+    /// Which repetition it is, from 1; `null` where scenarios are not repeated.
+    repetition: Option<u32>,
     /// The worst result: `ok`, `failed` or `error`.
     status: &'static str,
     /// The duration, including the lab's.
@@ -77,6 +95,8 @@ struct Scenario<'a> {
     error: Option<Error>,
     /// What to know about the results, in words.
     notes: &'a [String],
+    /// The machines and services at the start.
+    machines: &'a Machines,
     /// The tests, in order.
     tests: Vec<Test<'a>>,
 }
@@ -86,10 +106,12 @@ impl<'a> From<&'a ScenarioReport> for Scenario<'a> {
         Self {
             name: &report.name,
             file: path_text(&report.file),
+            repetition: report.repetition,
             status: report.status().as_str(),
             seconds: report.duration.as_secs_f64(),
             error: report.error.clone().map(Error::from),
             notes: &report.notes,
+            machines: &report.machines,
             tests: report.tests.iter().map(Test::from).collect(),
         }
     }
@@ -121,14 +143,22 @@ struct Test<'a> {
     name: &'a str,
     /// The place in the scenario.
     at: &'a Span,
-    /// The worst result: `ok`, `failed` or `error`.
+    /// The tags.
+    tags: &'a [String],
+    /// The result of the last attempt: `ok`, `failed` or `error`.
     status: &'static str,
+    /// Whether it passed, but not at first.
+    flaky: bool,
     /// The duration.
     seconds: f64,
     /// Why not all probes were sent; `null` if they were.
     error: Option<Error>,
     /// The probes, in order.
     probes: Vec<Probe<'a>>,
+    /// The failure as `svclab run` prints it; `null` if it passed.
+    text: Option<String>,
+    /// Earlier attempts, none of which passed.
+    earlier: Vec<Test<'a>>,
 }
 
 impl<'a> From<&'a TestReport> for Test<'a> {
@@ -136,10 +166,14 @@ impl<'a> From<&'a TestReport> for Test<'a> {
         Self {
             name: &report.name,
             at: &report.span,
+            tags: &report.tags,
             status: report.status().as_str(),
+            flaky: report.is_flaky(),
             seconds: report.duration.as_secs_f64(),
             error: trouble(report).map(Error::from),
             probes: report.probes.iter().map(Probe::from).collect(),
+            text: (report.status() != Status::Ok).then(|| console::test(report, Settings::default())),
+            earlier: report.earlier.iter().map(Test::from).collect(),
         }
     }
 }

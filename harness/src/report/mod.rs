@@ -4,9 +4,7 @@
 //! RunReport ── ScenarioReport ── TestReport ── ProbeReport (verdict, observation)
 //!     │
 //!     ├─ console   lines for a person, with or without colours
-//!     ├─ json      every value, with stable names
-//!     ├─ junit     XML that CI systems show as a table
-//!     └─ github    annotations at the lines of the scenarios
+//!     └─ json      every value, with stable names: other reports are made of it (`results`)
 //! ```
 //!
 //! `pcapng` writes what the taps captured, for Wireshark.
@@ -14,22 +12,25 @@
 //! Renderers are pure: the caller passes what they need to know of the terminal and the environment.
 
 pub mod console;
-pub mod github;
 pub mod json;
-pub mod junit;
+mod machines;
 pub mod pcapng;
 mod words;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::PathBuf;
 use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::judge::{Field, Verdict};
 use crate::observation::Observation;
 use crate::scenario::{Span, Test};
 
+pub use machines::{Machine, Machines, NodeMachine, ServiceAddresses};
 pub use words::{duration, probe_titles, probe_words};
 
 /// A whole run.
@@ -39,8 +40,25 @@ pub struct RunReport {
     pub scenarios: Vec<ScenarioReport>,
     /// Tests that a filter left out.
     pub filtered: usize,
+    /// Tests that were not started because an earlier one did not pass.
+    pub not_started: usize,
+    /// The seed of the order, where it was random.
+    pub seed: Option<u64>,
+    /// The shard, where scenarios were shared out.
+    pub shard: Option<ShardOf>,
     /// Wall-clock time.
     pub duration: Duration,
+}
+
+/// A shard of a run that several machines share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ShardOf {
+    /// Which shard, from 1.
+    pub number: usize,
+    /// The number of shards.
+    pub of: usize,
+    /// The number of scenarios of all shards together.
+    pub scenarios: usize,
 }
 
 /// One scenario.
@@ -50,6 +68,10 @@ pub struct ScenarioReport {
     pub name: String,
     /// The file it was read from, as the user named it.
     pub file: PathBuf,
+    /// Which repetition it is, from 1, where scenarios were repeated.
+    pub repetition: Option<u32>,
+    /// Its machines and services.
+    pub machines: Machines,
     /// Its tests, in order.
     pub tests: Vec<TestReport>,
     /// Why the lab failed, so that tests were not run.
@@ -67,10 +89,14 @@ pub struct TestReport {
     pub name: String,
     /// Its place in the scenario.
     pub span: Span,
-    /// Its probes, in order.
+    /// Its tags, sorted.
+    pub tags: Vec<String>,
+    /// Its probes, in order; of the last attempt.
     pub probes: Vec<ProbeReport>,
     /// Why not all probes were sent.
     pub error: Option<Trouble>,
+    /// Earlier attempts, none of which passed.
+    pub earlier: Vec<TestReport>,
     /// Wall-clock time.
     pub duration: Duration,
 }
@@ -173,7 +199,8 @@ impl Cause {
 }
 
 /// The result of a test, a scenario or a run, in the order of severity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Everything was as expected.
     Ok,
@@ -201,6 +228,8 @@ pub struct Counts {
     pub scenarios: usize,
     /// Tests that passed.
     pub ok: usize,
+    /// Those of the passed tests that did not pass at first.
+    pub flaky: usize,
     /// Tests that failed.
     pub failed: usize,
     /// Tests that could not be run.
@@ -209,10 +238,13 @@ pub struct Counts {
     pub scenario_errors: usize,
 }
 
+/// The error of a test that was not run because of an error of its lab.
+pub(crate) const NOT_RUN: &str = "not run, because the lab failed";
+
 impl Trouble {
     /// The error of a test that was not run because of this error of its lab.
     pub(crate) fn of_what_follows(&self) -> Self {
-        let message = "not run, because the lab failed".to_owned();
+        let message = NOT_RUN.to_owned();
         Self { cause: self.cause, message, help: None, span: None }
     }
 }
@@ -220,8 +252,38 @@ impl Trouble {
 impl TestReport {
     /// The report of a test whose lab failed before it.
     pub(crate) fn not_carried_out(test: &Test, lab: &Trouble) -> Self {
-        let (name, span, error) = (test.name.clone(), test.span.clone(), Some(lab.of_what_follows()));
-        Self { name, span, probes: Vec::new(), error, duration: Duration::ZERO }
+        Self { error: Some(lab.of_what_follows()), ..Self::of(test) }
+    }
+
+    /// The report of a test before it is carried out.
+    pub(crate) fn of(test: &Test) -> Self {
+        Self {
+            name: test.name.clone(),
+            span: test.span.clone(),
+            tags: test.tags.iter().map(ToString::to_string).collect(),
+            probes: Vec::new(),
+            error: None,
+            earlier: Vec::new(),
+            duration: Duration::ZERO,
+        }
+    }
+
+    /// Whether it did not pass, and may do so another time: an error in the input stays one.
+    pub(crate) fn can_be_retried(&self) -> bool {
+        let is_input = self.error.as_ref().is_some_and(|error| error.cause == Cause::Input);
+        self.status() != Status::Ok && !is_input
+    }
+
+    /// The report after one more attempt.
+    pub(crate) fn retried(&mut self, mut new: Self) {
+        std::mem::swap(self, &mut new);
+        self.earlier = std::mem::take(&mut new.earlier);
+        self.earlier.push(new);
+    }
+
+    /// Whether it passed, but not at first.
+    pub fn is_flaky(&self) -> bool {
+        self.status() == Status::Ok && !self.earlier.is_empty()
     }
 
     /// Its result. A test without probes is an error.
@@ -275,6 +337,7 @@ impl RunReport {
         let mut counts = Counts { scenarios: self.scenarios.len(), ..Counts::default() };
         for scenario in &self.scenarios {
             for test in &scenario.tests {
+                counts.flaky += usize::from(test.is_flaky());
                 match test.status() {
                     Status::Ok => counts.ok += 1,
                     Status::Failed => counts.failed += 1,

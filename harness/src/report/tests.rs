@@ -38,6 +38,7 @@ fn probe(line: usize) -> Probe {
         to: Destination { label: "service/nginx:80".to_owned(), address: at(VIP).ip(), port: 80, via: None },
         protocol: Protocol::Tcp,
         source_port: None,
+        tcp_flags: None,
         flows: Flows::Exactly(1),
     }
 }
@@ -174,7 +175,15 @@ fn spread(counts: [u64; 3], lost: u64) -> ProbeReport {
 }
 
 fn test(name: &str, line: usize, millis: u64, probes: Vec<ProbeReport>) -> TestReport {
-    TestReport { name: name.to_owned(), span: span(line), probes, error: None, duration: ms(millis) }
+    TestReport {
+        name: name.to_owned(),
+        span: span(line),
+        tags: vec!["slow".to_owned()],
+        probes,
+        error: None,
+        earlier: Vec::new(),
+        duration: ms(millis),
+    }
 }
 
 fn scenario(tests: Vec<TestReport>) -> ScenarioReport {
@@ -196,7 +205,7 @@ fn trouble(message: &str, help: &str, line: Option<usize>) -> Trouble {
     }
 }
 
-fn passing() -> RunReport {
+pub(crate) fn passing() -> RunReport {
     let even = spread([18_761, 18_702, 18_781], 0);
     let first = scenario(vec![
         test("the packet is translated, its source kept", 22, 4, vec![delivered()]),
@@ -205,10 +214,10 @@ fn passing() -> RunReport {
     let again = ScenarioReport {
         ..scenario(vec![test("the packet is translated, its source kept", 22, 0, vec![delivered()])])
     };
-    RunReport { scenarios: vec![first, again], filtered: 2, duration: ms(412) }
+    RunReport { scenarios: vec![first, again], filtered: 2, duration: ms(412), ..RunReport::default() }
 }
 
-fn failing() -> RunReport {
+pub(crate) fn failing() -> RunReport {
     let first = scenario(vec![
         test("the packet is translated, its source kept", 22, 4, vec![rejected()]),
         test("the endpoint sees the client", 28, 5, vec![delivered(), masqueraded()]),
@@ -226,7 +235,7 @@ fn failing() -> RunReport {
         error: Some(trouble(message, "Jump to a chain that the document declares.", None)),
         ..ScenarioReport::default()
     };
-    RunReport { scenarios: vec![first, second], filtered: 0, duration: ms(62_400) }
+    RunReport { scenarios: vec![first, second], duration: ms(62_400), ..RunReport::default() }
 }
 
 fn plain(detail: Detail) -> Settings {
@@ -288,26 +297,6 @@ fn json_failing() {
 }
 
 #[test]
-fn junit_passing() {
-    assert_snapshot!(junit::render(&passing()).unwrap());
-}
-
-#[test]
-fn junit_failing() {
-    assert_snapshot!(junit::render(&failing()).unwrap());
-}
-
-#[test]
-fn github_passing() {
-    assert_snapshot!(github::render(&passing()));
-}
-
-#[test]
-fn github_failing() {
-    assert_snapshot!(github::render(&failing()));
-}
-
-#[test]
 fn what_showed_nothing_is_an_error() {
     let nothing = test("nothing", 1, 0, Vec::new());
     assert_eq!(nothing.status(), Status::Error);
@@ -362,23 +351,34 @@ fn an_error_beside_the_tests_is_no_test() {
         error: Some(trouble("writing a.pcapng: no space", "Free some.", None)),
         ..scenario(vec![held])
     };
-    let run = RunReport { scenarios: vec![report], filtered: 0, duration: ms(9) };
+    let run = RunReport { scenarios: vec![report], duration: ms(9), ..RunReport::default() };
     assert_eq!(run.counts(), Counts { scenarios: 1, ok: 1, scenario_errors: 1, ..Counts::default() });
     assert_eq!(run.status(), Status::Error);
     let page = console::render(&run, plain(Detail::Normal));
     assert!(page.ends_with("1 scenario, 1 test: 1 ok; 1 scenario error, in 9 ms\n"), "{page}");
 }
 
-/// A lab that fails is reported once, and each of its tests counts.
-#[test]
-fn tests_of_a_lab_that_fails() {
+/// The report of a lab that fails.
+pub(crate) fn without_a_lab() -> RunReport {
     let lab = trouble("iptables-restore is not installed", "Install it.", None);
     let missed = |name| TestReport { error: Some(lab.of_what_follows()), ..test(name, 5, 0, Vec::new()) };
     let tests = vec![missed("one"), missed("two")];
     let report = ScenarioReport { error: Some(lab.clone()), ..scenario(tests) };
-    let run = RunReport { scenarios: vec![report], filtered: 0, duration: ms(9) };
+    RunReport { scenarios: vec![report], duration: ms(9), ..RunReport::default() }
+}
+
+/// A test that failed once and then passed.
+pub(crate) fn flaky() -> RunReport {
+    let mut one = test("the source is kept", 28, 5, vec![masqueraded()]);
+    one.retried(test("the source is kept", 28, 4, vec![delivered()]));
+    RunReport { scenarios: vec![scenario(vec![one])], duration: ms(9), ..RunReport::default() }
+}
+
+/// A lab that fails is reported once, and each of its tests counts.
+#[test]
+fn tests_of_a_lab_that_fails() {
+    let run = without_a_lab();
     assert_eq!(run.counts(), Counts { scenarios: 1, errors: 2, ..Counts::default() });
-    assert_eq!(github::render(&run).matches("::error").count(), 1, "{}", github::render(&run));
     let page = "a ClusterIP reaches a pod on another node  scenarios/clusterip/other-node.yaml\n  \
         ERROR one     < 1 ms\n  \
         ERROR two     < 1 ms\n  \
@@ -390,7 +390,15 @@ fn tests_of_a_lab_that_fails() {
         "{}",
         console::render(&run, plain(Detail::Normal))
     );
-    let junit = junit::render(&run).unwrap();
-    assert_eq!(junit.matches("<testcase ").count(), 2, "{junit}");
-    assert_eq!(junit.matches("is not installed").count(), 2, "{junit}");
+}
+
+#[test]
+fn a_flaky_test_is_never_hidden() {
+    let run = flaky();
+    assert_eq!((run.status(), run.counts().flaky), (Status::Ok, 1));
+    for detail in [Detail::Quiet, Detail::Normal] {
+        let page = console::render(&run, plain(detail));
+        assert!(page.contains("FLAKY the source is kept") && page.contains("attempt 1 of 2: source: "), "{page}");
+    }
+    assert!(console::render(&run, plain(Detail::Normal)).contains("1 ok (1 flaky)"));
 }

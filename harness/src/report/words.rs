@@ -1,20 +1,20 @@
 //! Wording that the renderers share.
 
-use std::time::Duration;
-
 use svclab_rules::cluster::Family;
 
 use super::{Cause, Counts, TestReport, Trouble};
 use crate::observation::Direction;
 use crate::scenario::{Probe, Step, Test};
 use crate::text::counted;
+pub use crate::text::duration;
 
 /// A probe in a line: `pod/client > service/nginx:80 tcp`.
 pub fn probe_words(probe: &Probe) -> String {
     let port = probe.source_port.map(|port| format!(" from port {port}")).unwrap_or_default();
     let via = probe.to.via.as_ref().filter(|node| !probe.to.label.ends_with(&format!("@{node}")));
     let via = via.map(|node| format!(" by node/{node}")).unwrap_or_default();
-    format!("{} > {} {}{port}{via}", probe.from, probe.to.label, probe.protocol)
+    let flags = probe.tcp_flags.map(|flags| format!(" [{flags}]")).unwrap_or_default();
+    format!("{} > {} {}{flags}{port}{via}", probe.from, probe.to.label, probe.protocol)
 }
 
 /// The probes of a test in order, each in a line: see [`probe_words`]. Where there are several, the number of the step comes
@@ -22,7 +22,7 @@ pub fn probe_words(probe: &Probe) -> String {
 pub fn probe_titles(test: &Test) -> Vec<String> {
     let span_of = |step: &Step| match step {
         Step::Probe(probe, _) => Some(probe.span.clone()),
-        Step::Apply(_) => None,
+        Step::Apply(_) | Step::Wait(_) => None,
     };
     let spans: Vec<_> = test.steps.iter().map(span_of).collect();
     let mut steps = spans.clone();
@@ -39,21 +39,6 @@ pub fn probe_titles(test: &Test) -> Vec<String> {
     test.steps.iter().filter_map(title).collect()
 }
 
-/// A duration for a person: `< 1 ms`, `84 ms`, `1.31 s`, `2 min 03 s`.
-pub fn duration(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    match millis {
-        0 => "< 1 ms".to_owned(),
-        1..1_000 => format!("{millis} ms"),
-        // Rounded like the text, so that it is never 60.00 s.
-        1_000..59_995 => format!("{:.2} s", duration.as_secs_f64()),
-        _ => {
-            let seconds = duration.as_secs_f64().round() as u64;
-            format!("{} min {:02} s", seconds / 60, seconds % 60)
-        }
-    }
-}
-
 pub(super) fn direction(direction: Direction) -> &'static str {
     match direction {
         Direction::In => "in",
@@ -65,6 +50,9 @@ pub(super) fn direction(direction: Direction) -> &'static str {
 pub(super) fn counts(counts: Counts) -> String {
     let tests = counts.ok + counts.failed + counts.errors;
     let mut words = format!("{}, {}: {} ok", counted(counts.scenarios, "scenario"), counted(tests, "test"), counts.ok);
+    if counts.flaky > 0 {
+        words += &format!(" ({} flaky)", counts.flaky);
+    }
     if counts.failed > 0 {
         words += &format!(", {} failed", counts.failed);
     }

@@ -62,7 +62,7 @@ impl Failure<'_> {
         let diagnosis = Diagnosis {
             promise: sources.as_ref().map(|sources| promise_words(&sources.promise)),
             prediction: prediction.map(branches).unwrap_or_default(),
-            unpredicted: prediction.is_none().then(|| NO_ADDRESS.to_owned()),
+            unpredicted: prediction.is_none().then(|| unpredicted(probe).to_owned()),
             observation: seen.to_string(),
             meaning: sources.as_ref().map(|sources| meaning(sources, first)).unwrap_or_default(),
             kernel: way.as_ref().and_then(|way| way.kernel.clone()),
@@ -73,6 +73,14 @@ impl Failure<'_> {
             },
         };
         Ok((diagnosis, way.map(|way| way.rules).unwrap_or_default()))
+    }
+}
+
+/// Why nothing is predicted of a probe.
+fn unpredicted(probe: &Probe) -> &'static str {
+    match probe.tcp_flags {
+        Some(_) => "only packets that open a connection are predicted",
+        None => NO_ADDRESS,
     }
 }
 

@@ -129,6 +129,10 @@ pub fn probe_cause(error: &ProbeError) -> (Cause, Option<String>) {
                         `sudo sysctl -w net.core.rmem_max=4194304`.";
             (Cause::Environment, Some(help.to_owned()))
         }
+        ProbeError::TimedOut(_) => {
+            let help = "Give it more time with --timeout, or let it send fewer flows.";
+            (Cause::Environment, Some(help.to_owned()))
+        }
         ProbeError::Endless => {
             let help = "Look for a route or a rule that sends packets in a loop.";
             (Cause::Input, Some(help.to_owned()))

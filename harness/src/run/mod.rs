@@ -3,36 +3,51 @@
 mod capture;
 mod diagnosis;
 mod error;
+mod schedule;
+mod selection;
 mod session;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use svclab_rules::conntrack;
 
 use crate::lab::Backend;
 use crate::probe::Progress;
-use crate::report::{RunReport, ScenarioReport, TestReport, Trouble};
-use crate::scenario::{Diagnostic, Flows, Scenario, Step, Test};
+use crate::report::{Machines, RunReport, ScenarioReport, Status, TestReport, Trouble};
+use crate::scenario::{Balance, Diagnostic, Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
 pub use error::RunError;
 pub use error::{lab_cause, probe_cause};
+pub use selection::{Selection, TagCondition};
 pub(crate) use session::Session;
+
+use schedule::{Scheduled, schedule};
 
 /// How scenarios are run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// How many labs run at the same time; `None` stands for one per CPU.
     pub jobs: Option<NonZeroUsize>,
-    /// Only tests whose name contains this text are carried out; steps of others are not either.
-    pub filter: Option<String>,
+    /// The tests that are carried out; of the others only the changes that later ones build on.
+    pub selection: Selection,
+    /// How often each scenario is run, each time in a lab of its own; 0 is once.
+    pub repeat: u32,
+    /// The seed of a random order of scenarios, and of tests where none changes objects; `None` for the order of the input.
+    pub shuffle: Option<u64>,
+    /// How often a test that did not pass is run again, in a new lab. One that passes then is flaky.
+    pub retries: u32,
+    /// The longest time for one test; flows in flight are still awaited.
+    pub timeout: Option<Duration>,
+    /// Start no further test after the first that does not pass.
+    pub fail_fast: bool,
     /// What installs iptables rules.
     pub backend: Backend,
     /// The folder that a capture of each scenario is written to, as pcapng.
@@ -46,27 +61,36 @@ pub struct Options {
 impl Options {
     /// Whether any test of a scenario is carried out.
     pub fn runs(&self, scenario: &Scenario) -> bool {
-        scenario.tests.iter().any(|test| self.chooses(test))
+        self.selection.of(scenario).next().is_some()
     }
 
     /// Whether a test is to be carried out.
     fn chooses(&self, test: &Test) -> bool {
-        self.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()))
+        self.selection.chooses(test)
     }
 }
 
 /// Runs scenarios, several at a time, and hands each one's report to `finished` in their order, as soon as it is there.
 ///
-/// The report has the scenarios in their order; those without a test that the filter chooses are left out.
+/// The report has the scenarios in the order in which they are started; those without a chosen test are left out.
 pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&ScenarioReport) + Sync)) -> RunReport {
     let begin = Instant::now();
-    let chosen: Vec<&Scenario> = scenarios.iter().filter(|scenario| options.runs(scenario)).collect();
-    let rate = shared_rate(&chosen, &options.goal);
-    let reports = in_parallel(&chosen, options.jobs, |scenario| run_one(scenario, options, rate), finished);
+    let scheduled = schedule(scenarios, options);
+    let all: Vec<&Scenario> = scheduled.iter().map(|one| &*one.scenario).collect();
+    let rate = shared_rate(&all, &options.goal);
+    let stop = AtomicBool::new(false);
+    let run_one = |one: &Scheduled<'_>| run_one(one, options, rate, &stop);
+    let finished = |report: &Option<ScenarioReport>| report.iter().for_each(finished);
+    let reports: Vec<ScenarioReport> =
+        in_parallel(&scheduled, options.jobs, run_one, &finished).into_iter().flatten().collect();
+    let chosen: usize = all.iter().map(|scenario| options.selection.of(scenario).count()).sum();
     let tests = scenarios.iter().flat_map(|scenario| &scenario.tests);
     RunReport {
+        not_started: chosen - reports.iter().map(|report| report.tests.len()).sum::<usize>().min(chosen),
         scenarios: reports,
         filtered: tests.filter(|test| !options.chooses(test)).count(),
+        seed: options.shuffle,
+        shard: None,
         duration: begin.elapsed(),
     }
 }
@@ -80,7 +104,7 @@ pub fn mistakes(scenarios: &[&Scenario], goal: &Goal) -> Vec<Vec<Diagnostic>> {
             let Trouble { message, help, .. } = session::flows(probe, expectation, &goal).err()?.into_trouble();
             Some(Diagnostic { span: probe.span.clone(), length: 1, message, help, also: None })
         }
-        Step::Apply(_) => None,
+        Step::Apply(_) | Step::Wait(_) => None,
     };
     let of_scenario =
         |scenario: &&Scenario| scenario.tests.iter().flat_map(|test| &test.steps).filter_map(mistake).collect();
@@ -147,24 +171,60 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, RunError>) -> Result<T
     }
 }
 
-/// Runs one scenario.
-fn run_one(scenario: &Scenario, options: &Options, rate: FalseAlarmRate) -> ScenarioReport {
+/// Runs one scenario, and its tests that do not pass again as often as they may be; `None` where the run is to stop.
+fn run_one(one: &Scheduled<'_>, options: &Options, rate: FalseAlarmRate, stop: &AtomicBool) -> Option<ScenarioReport> {
+    if stop.load(Ordering::Relaxed) {
+        return None;
+    }
     let begin = Instant::now();
+    let (mut tests, mut error) = attempt(&one.scenario, options, rate, stop);
+    for _ in 0..options.retries {
+        let again: Vec<String> =
+            tests.iter().filter(|test| test.can_be_retried()).map(|test| test.name.clone()).collect();
+        if again.is_empty() {
+            break;
+        }
+        let selection = Selection { only: Some(again), ..options.selection.clone() };
+        let (retried, retried_error) = attempt(&one.scenario, &Options { selection, ..options.clone() }, rate, stop);
+        error = retried_error;
+        for new in retried {
+            if let Some(test) = tests.iter_mut().find(|test| test.name == new.name) {
+                test.retried(new);
+            }
+        }
+    }
+    let report = ScenarioReport {
+        name: one.scenario.name.clone(),
+        file: one.scenario.file.clone(),
+        repetition: one.repetition,
+        machines: Machines::of(&one.scenario),
+        tests,
+        error,
+        notes: notes(&one.scenario, options),
+        duration: begin.elapsed(),
+    };
+    if options.fail_fast && report.status() != Status::Ok {
+        stop.store(true, Ordering::Relaxed);
+    }
+    Some(report)
+}
+
+/// Carries out a scenario's chosen tests once, in a lab of their own. A panic is an error of this scenario alone.
+fn attempt(
+    scenario: &Scenario,
+    options: &Options,
+    rate: FalseAlarmRate,
+    stop: &AtomicBool,
+) -> (Vec<TestReport>, Option<Trouble>) {
     let mut tests = Vec::new();
-    let error = guarded(|| session::carry_out(scenario, options, rate, &mut tests)).err().map(RunError::into_trouble);
+    let carried_out = guarded(|| session::carry_out(scenario, options, rate, stop, &mut tests));
+    let error = carried_out.err().map(RunError::into_trouble);
     if let Some(trouble) = &error {
-        let rest = scenario.tests.iter().filter(|test| options.chooses(test)).skip(tests.len());
+        let rest = options.selection.of(scenario).skip(tests.len());
         let rest: Vec<TestReport> = rest.map(|test| TestReport::not_carried_out(test, trouble)).collect();
         tests.extend(rest);
     }
-    ScenarioReport {
-        name: scenario.name.clone(),
-        file: scenario.file.clone(),
-        tests,
-        error,
-        notes: notes(scenario, options),
-        duration: begin.elapsed(),
-    }
+    (tests, error)
 }
 
 /// Remarks on a run, in addition to its results.
@@ -186,7 +246,8 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 /// How many judgements of a scenario may fail by chance: each balance by its shares, by the flow before, and by the source port.
 fn judgements(scenario: &Scenario) -> usize {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps);
-    3 * steps.filter(|step| matches!(step, Step::Probe(_, expectation) if expectation.balance.is_some())).count()
+    let is_tested = |balance: &Option<Balance>| !matches!(balance, None | Some(Balance::All));
+    3 * steps.filter(|step| matches!(step, Step::Probe(_, expectation) if is_tested(&expectation.balance))).count()
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! One scenario, from its plan to its last verdict.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use std::{fs, io};
+use std::{fs, io, thread};
 
-use svclab_rules::cluster::Cluster;
+use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::conntrack::cleanup;
 use svclab_rules::ruleset::Unsupported;
 
@@ -14,11 +15,13 @@ use super::{Options, RunError, capture};
 use crate::documents::{self, Document};
 use crate::judge::{Context, Verdict, cells, expected_parts, judge};
 use crate::lab::{Lab, generate_for_lab, with_lab};
-use crate::observation::{Observation, Tally};
+use crate::observation::{Observation, ObservedOutcome, Tally};
 use crate::probe::Prober;
-use crate::report::{Diagnosis, ProbeReport, RuleExcerpt, TestReport, Trouble, pcapng, probe_titles, probe_words};
+use crate::report::{
+    Diagnosis, ProbeReport, RuleExcerpt, Status, TestReport, Trouble, pcapng, probe_titles, probe_words,
+};
 use crate::scenario::{Balance, Expectation, ExpectedOutcome, Flows, MOST_FLOWS, Probe, Scenario, Step, Test};
-use crate::stats::{FalseAlarmRate, Goal, is_clear, most_flows, sample_size};
+use crate::stats::{FalseAlarmRate, Goal, flows_to_meet_all, is_clear, most_flows, sample_size};
 use crate::text::printable;
 use crate::{output, topology};
 
@@ -33,6 +36,8 @@ pub(crate) struct Session<'lab, 'scenario> {
     /// How many probes were reported.
     probed: usize,
     failed: Vec<Failed<'scenario>>,
+    /// Where the test's last flow of each family was delivered, IPv4 first.
+    delivered: [Option<SocketAddr>; 2],
     goal: Goal,
 }
 
@@ -50,6 +55,7 @@ pub(super) fn carry_out(
     scenario: &Scenario,
     options: &Options,
     rate: FalseAlarmRate,
+    stop: &AtomicBool,
     tests: &mut Vec<TestReport>,
 ) -> Result<(), RunError> {
     let documents = generate_for_lab(scenario, &scenario.cluster, options.backend)?;
@@ -61,7 +67,7 @@ pub(super) fn carry_out(
         if options.pcap.is_some() {
             session.prober.start_record();
         }
-        session.tests(options, tests);
+        session.tests(options, stop, tests);
         let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder));
         session.diagnoses(tests);
         written
@@ -78,7 +84,17 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     ) -> Result<Self, RunError> {
         let cluster = scenario.cluster.clone();
         let prober = Prober::new(lab, &cluster).map_err(RunError::Prober)?;
-        Ok(Self { scenario, prober, cluster, documents, applied: 0, probed: 0, failed: Vec::new(), goal })
+        Ok(Self {
+            scenario,
+            prober,
+            cluster,
+            documents,
+            applied: 0,
+            probed: 0,
+            failed: Vec::new(),
+            delivered: [None; 2],
+            goal,
+        })
     }
 
     /// What sends probes in the lab.
@@ -108,7 +124,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             if is_chosen(test) && !self.holds(test)? {
                 failing.push(test.name.as_str());
             }
-            let is_last = test.steps.iter().any(|step| matches!(step, Step::Apply(_)));
+            let is_last = test.steps.iter().any(|step| matches!(step, Step::Apply(_) | Step::Wait(_)));
             if is_last || !all && !failing.is_empty() {
                 break;
             }
@@ -118,6 +134,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 
     /// Whether the probes of a test hold, those before its first change of objects.
     fn holds(&mut self, test: &Test) -> Result<bool, RunError> {
+        self.delivered = [None; 2];
         for step in &test.steps {
             let Step::Probe(probe, expectation) = step else { break };
             match self.send_and_judge(probe, expectation) {
@@ -132,11 +149,15 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 
     /// Carries out the tests that are chosen; of the others before them only the changes, which later tests build on.
     /// Nothing is carried out after what breaks the lab.
-    fn tests(&mut self, options: &Options, reports: &mut Vec<TestReport>) {
+    fn tests(&mut self, options: &Options, stop: &AtomicBool, reports: &mut Vec<TestReport>) {
         let tests = &self.scenario.tests;
         let last = tests.iter().rposition(|test| options.chooses(test)).map_or(0, |position| position + 1);
         let mut broken: Option<Trouble> = None;
         for test in &tests[..last] {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.prober.limit(options.timeout);
             let (begin, is_chosen, mut probes) = (Instant::now(), options.chooses(test), Vec::new());
             let error = match &broken {
                 Some(trouble) => Some(trouble.of_what_follows()),
@@ -150,10 +171,14 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
                 probe.title = title;
             }
             if is_chosen {
-                let (name, span) = (test.name.clone(), test.span.clone());
-                reports.push(TestReport { name, span, probes, error, duration: begin.elapsed() });
+                reports.push(TestReport { probes, error, duration: begin.elapsed(), ..TestReport::of(test) });
+                let has_failed = reports.last().is_some_and(|report| report.status() != Status::Ok);
+                if options.fail_fast && options.retries == 0 && has_failed {
+                    stop.store(true, Ordering::Relaxed);
+                }
             }
         }
+        self.prober.limit(None);
     }
 
     /// Carries out a test, or where it is not chosen its changes. Returns what kept one of its probes from being sent, which
@@ -165,13 +190,18 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         probes: &mut Vec<ProbeReport>,
     ) -> (Option<Trouble>, Option<Trouble>) {
         let mut error = None;
+        self.delivered = [None; 2];
         for step in &test.steps {
             let carried_out = match step {
                 Step::Apply(cluster) => self.apply(cluster),
+                Step::Wait(time) if is_chosen && error.is_none() => {
+                    thread::sleep(*time);
+                    Ok(())
+                }
                 Step::Probe(probe, expectation) if is_chosen && error.is_none() => {
                     self.probe(probe, expectation).map(|report| probes.push(report))
                 }
-                Step::Probe(..) => Ok(()),
+                Step::Probe(..) | Step::Wait(_) => Ok(()),
             };
             match carried_out {
                 Ok(()) => {}
@@ -204,9 +234,19 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         probe: &Probe,
         expectation: &Expectation,
     ) -> Result<(Observation, Context, Verdict), RunError> {
-        let looked = (probe.flows == Flows::Auto && expectation.balance.is_some()).then_some(self.goal);
+        let is_tested = !matches!(expectation.balance, None | Some(Balance::All));
+        let looked = (probe.flows == Flows::Auto && is_tested).then_some(self.goal);
         let observation = self.observe(probe, expectation, looked.as_ref())?;
-        let context = Context { looked, ..self.context(&observation) };
+        let before = &mut self.delivered[Family::of(probe.to.address) as usize];
+        let delivered = match &observation {
+            Observation::Flow(flow) => match &flow.outcome {
+                ObservedOutcome::Delivered(delivery) => Some(delivery.destination),
+                _ => None,
+            },
+            Observation::Tally(_) => None,
+        };
+        let before = std::mem::replace(before, delivered);
+        let context = Context { looked, before, ..self.context(&observation) };
         let verdict = judge(probe, expectation, &observation, &context);
         Ok((observation, context, verdict))
     }
@@ -214,7 +254,8 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     fn probe(&mut self, probe: &'scenario Probe, expectation: &Expectation) -> Result<ProbeReport, RunError> {
         let begin = Instant::now();
         let (observation, context, verdict) = self.send_and_judge(probe, expectation)?;
-        let look = (!verdict.held).then(|| self.look_further(probe));
+        // What is explained opens a connection.
+        let look = (!verdict.held && probe.tcp_flags.is_none()).then(|| self.look_further(probe));
         if !verdict.held {
             self.failed.push(Failed { probe, position: self.probed, applied: self.applied });
         }
@@ -331,6 +372,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             nodes: self.prober.lab().topology().node_addresses(),
             sender,
             rate: self.goal.false_alarm,
+            before: None,
             looked: None,
         }
     }
@@ -354,6 +396,9 @@ fn shell_word(text: &str) -> String {
 pub(super) fn flows(probe: &Probe, expectation: &Expectation, goal: &Goal) -> Result<u64, RunError> {
     let shares = match (probe.flows, &expectation.balance, &expectation.outcome) {
         (Flows::Exactly(number), ..) => return Ok(number),
+        (Flows::Auto, Some(Balance::All), Some(ExpectedOutcome::Delivered(targets))) => {
+            return Ok(flows_to_meet_all(targets.len()));
+        }
         (Flows::Auto, Some(Balance::Shares(shares)), _) => shares.iter().map(|(_, share)| *share).collect(),
         (Flows::Auto, _, Some(ExpectedOutcome::Delivered(targets))) => {
             vec![1.0 / targets.len().max(1) as f64; targets.len()]

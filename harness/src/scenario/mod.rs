@@ -12,16 +12,17 @@ mod read;
 mod resolve;
 mod schema;
 mod served;
+mod tag;
 #[cfg(test)]
 mod tests;
 
 pub use crate::input::{Diagnostic, Diagnostics, Label, MOST_FLOWS, Reach, Span};
-pub(crate) use model::pod_label;
 pub use model::{
     Balance, Cni, CniKind, Destination, DropPlace, Expectation, ExpectedOutcome, Flows, Host, Install, Note,
     OtherRules, Overlay, Place, Probe, RejectKind, ReplyExpectation, Scenario, Setting, SourceExpectation, Step,
-    Target, Test, Tests, Vantage,
+    Target, TcpFlags, Test, Tests, Vantage,
 };
+pub(crate) use model::{pod_label, short_name};
 pub use plain::{PlainCluster, cluster, proxy_config};
 pub(crate) use read::parse_into;
 pub use read::{load, load_within, parse, parse_with};
@@ -29,3 +30,4 @@ pub(crate) use resolve::{Extra, Findings, LEFT_OUT, ResolvedProbe};
 pub(crate) use schema::RawProbe;
 pub use schema::schema;
 pub(crate) use served::served_on;
+pub use tag::{InvalidTag, Tag};

@@ -1,17 +1,19 @@
 //! The resolved scenario: every reference looked up, every default filled in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
 use svclab_rules::ruleset::Rules;
 
+use super::tag::Tag;
 use crate::input::Span;
-pub use crate::wire::RejectKind;
+pub use crate::wire::{RejectKind, TcpFlags};
 
 /// Something worth knowing that is not an error, for example an object that was ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -66,7 +68,7 @@ impl Scenario {
     pub fn states(&self) -> impl Iterator<Item = &Cluster> {
         let applied = self.tests.iter().flat_map(|test| &test.steps).filter_map(|step| match step {
             Step::Apply(state) => Some(&**state),
-            Step::Probe(..) => None,
+            Step::Probe(..) | Step::Wait(_) => None,
         });
         std::iter::once(&self.cluster).chain(applied)
     }
@@ -182,6 +184,8 @@ pub struct Test {
     pub name: String,
     /// Its place.
     pub span: Span,
+    /// Its tags and those of its scenario.
+    pub tags: BTreeSet<Tag>,
     /// The steps, in order; at least one is a probe.
     pub steps: Vec<Step>,
 }
@@ -193,6 +197,8 @@ pub enum Step {
     Apply(Box<Cluster>),
     /// Packets are sent and their outcome is judged.
     Probe(Box<Probe>, Expectation),
+    /// Nothing is sent for this long, so that what kernels remember gets older.
+    Wait(Duration),
 }
 
 /// Packets to send.
@@ -210,6 +216,8 @@ pub struct Probe {
     pub source_port: Option<u16>,
     /// How many flows.
     pub flows: Flows,
+    /// The flags of the TCP segment, where it is none that opens a connection.
+    pub tcp_flags: Option<TcpFlags>,
 }
 
 /// The sender of a probe.
@@ -289,10 +297,14 @@ pub struct Expectation {
 pub enum ExpectedOutcome {
     /// It is delivered to one of these.
     Delivered(Vec<Target>),
+    /// It is delivered to where the probe before it was, of the same test and family.
+    SameAsBefore,
     /// The sender receives a rejection (REJECT).
     Rejected(RejectKind),
     /// It is not delivered, and the sender receives nothing.
     Dropped(DropPlace),
+    /// It is not delivered, whether or not the sender receives a rejection, and wherever it is lost.
+    Fails,
 }
 
 /// Where a packet must be dropped. Known for single flows only: many flows are only counted.
@@ -322,7 +334,7 @@ pub struct Target {
 pub enum SourceExpectation {
     /// The sender's own.
     Preserved,
-    /// An address of a node, and not the one that it was sent from.
+    /// An address of a node, and not the one that it was sent from; of a single flow, another port of that address will do.
     Masqueraded,
     /// This one.
     Address(IpAddr),
@@ -344,6 +356,8 @@ pub enum ReplyExpectation {
 pub enum Balance {
     /// All expected targets get the same.
     Even,
+    /// All expected targets get some, whatever their shares.
+    All,
     /// Each of these gets this share; shares add up to 1.
     Shares(Vec<(Target, f64)>),
 }

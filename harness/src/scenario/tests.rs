@@ -71,7 +71,7 @@ fn steps(scenario: &Scenario) -> Vec<&Step> {
 fn probe<'s>(step: &&'s Step) -> Option<(&'s Probe, &'s Expectation)> {
     match step {
         Step::Probe(probe, expectation) => Some((probe, expectation)),
-        Step::Apply(_) => None,
+        Step::Apply(_) | Step::Wait(_) => None,
     }
 }
 
@@ -94,6 +94,7 @@ fn the_example_becomes_a_model() {
             protocol: Protocol::Tcp,
             source_port: None,
             flows: Flows::Exactly(1),
+            tcp_flags: None,
         }
     );
     assert_eq!(

@@ -47,8 +47,11 @@ impl<'a> Context<'a> {
 
     /// The question that a probe puts to the promise: an outside host's packet to a service address enters at the node that the
     /// network routes it to, unless the probe names one. `None` for an outside host without an address of the destination's
-    /// family.
+    /// family, and for a segment that opens no connection.
     pub(crate) fn question(&self, probe: &Probe) -> Option<Question> {
+        if probe.tcp_flags.is_some() {
+            return None;
+        }
         let from = match &probe.from {
             Vantage::Pod(name) => VantagePoint::Pod(name.clone()),
             Vantage::Node(name) => VantagePoint::Node(name.clone()),

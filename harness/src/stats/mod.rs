@@ -47,4 +47,4 @@ pub use fit::{Cell, Fit, Global, StatsError, fit};
 pub use independence::{Contingency, Independence};
 pub use numbers::percent;
 pub use rate::{FalseAlarmRate, Goal};
-pub use sample::{flows_to_tell, sample_size};
+pub use sample::{flows_to_meet_all, flows_to_tell, sample_size};

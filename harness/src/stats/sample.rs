@@ -24,6 +24,15 @@ pub fn flows_to_tell(endpoints: usize) -> u64 {
     }
 }
 
+/// The number of flows of which each of so many even endpoints gets one, but for chances as rare as those of [`flows_to_tell`]: the
+/// least n with k · (1 - 1/k)^n ≤ 1e-9.
+pub fn flows_to_meet_all(endpoints: usize) -> u64 {
+    match endpoints {
+        0 | 1 => 1,
+        k => ((BY_CHANCE / k as f64).ln() / (-1.0 / k as f64).ln_1p()).ceil() as u64,
+    }
+}
+
 /// The number of flows after which [`fit`](super::fit()) finds a biased endpoint as surely as the goal says, whichever
 /// endpoint it is and in whichever direction.
 ///

@@ -221,7 +221,7 @@ fn states_differ_in_routes_alone() {
     later.services.push(service(ExternalTrafficPolicy::Cluster));
     let span = Span { file: "plan.yaml".into(), line: 1, column: 1 };
     let steps = vec![crate::scenario::Step::Apply(Box::new(later.clone()))];
-    scenario.tests.push(crate::scenario::Test { name: "changes".to_owned(), span, steps });
+    scenario.tests.push(crate::scenario::Test { name: "changes".to_owned(), span, tags: Default::default(), steps });
     let (mut before, mut after) = (plan(&scenario), plan_at(&scenario, &later));
     assert_ne!(before, after);
     for netns in before.namespaces.iter_mut().chain(&mut after.namespaces) {
@@ -282,6 +282,6 @@ fn pods_of_later_steps_are_planned_at_once() {
     later.pods[0].name.name = "newcomer".to_owned();
     let span = Span { file: "plan.yaml".into(), line: 1, column: 1 };
     let steps = vec![crate::scenario::Step::Apply(Box::new(later))];
-    scenario.tests.push(crate::scenario::Test { name: "grows".to_owned(), span, steps });
+    scenario.tests.push(crate::scenario::Test { name: "grows".to_owned(), span, tags: Default::default(), steps });
     assert!(plan(&scenario).find("pod/newcomer").is_some());
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::finding::{Example, Finding};
 use super::verification::{AddressKind, Asked, Verification};
 use super::{Options, Verified};
-use crate::report::Trouble;
+use crate::report::{Machines, Trouble};
 use crate::sources::Disagreement;
 use crate::text::path_text;
 
@@ -40,6 +40,8 @@ struct Scenario<'a> {
     seconds: Option<f64>,
     /// Why it was not verified; `null` if it was.
     error: Option<Error<'a>>,
+    /// The machines and services at the start.
+    machines: &'a Machines,
     #[serde(flatten)]
     found: Option<Found<'a>>,
 }
@@ -57,6 +59,7 @@ impl<'a> Scenario<'a> {
             },
             seconds: found.map(|found| found.duration.as_secs_f64()),
             error: verified.result.as_ref().err().map(Error::of),
+            machines: &verified.machines,
             found: found.map(|found| Found::of(found, options)),
         }
     }

@@ -30,7 +30,7 @@ use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use crate::lab::Backend;
-use crate::report::Trouble;
+use crate::report::{Machines, Trouble};
 use crate::run::{guarded, in_parallel};
 use crate::scenario::{Note, Scenario, Vantage};
 
@@ -89,6 +89,8 @@ pub struct Verified {
     pub name: String,
     /// The file, as the user named it.
     pub file: std::path::PathBuf,
+    /// Its machines and services.
+    pub machines: Machines,
     /// What came of it.
     pub result: Result<Verification, Trouble>,
     /// The tables other than kube-proxy's that a node's rules have and the lab does not, each with the number of its rules.
@@ -112,7 +114,8 @@ pub fn verify(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Ver
         let result = guarded(|| run::run(scenario, options));
         let result = result.map(|verification| Verification { duration: begin.elapsed(), ..verification });
         let result = result.map_err(crate::run::RunError::into_trouble);
-        Verified { name: scenario.name.clone(), file: scenario.file.clone(), result, left_out }
+        let (name, file, machines) = (scenario.name.clone(), scenario.file.clone(), Machines::of(scenario));
+        Verified { name, file, machines, result, left_out }
     };
     in_parallel(scenarios, options.jobs, verify_one, finished)
 }

@@ -88,5 +88,5 @@ pub(super) fn probe(scenario: &Scenario, question: &Question, from: &Vantage) ->
         via: question.via.clone(),
     };
     let (span, protocol) = (Span::start_of(&scenario.file), question.protocol);
-    Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1) }
+    Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1), tcp_flags: None }
 }

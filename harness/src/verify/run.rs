@@ -101,7 +101,8 @@ impl Verifying<'_, '_> {
             let sources = sources(self.context, asked);
             let sent = flow_of(asked);
             let command = self.explain_command(&sent);
-            self.findings.count(Disagreement::Rules, what, || example(&sources, &sent, &self.context.network, command));
+            self.findings
+                .count(Disagreement::Rules, what, false, || example(&sources, &sent, &self.context.network, command));
         }
         // A lab chooses the ports that it sends from.
         let ports = Intervals::between(FIRST_PORT.into(), u16::MAX.into());
@@ -121,7 +122,9 @@ impl Verifying<'_, '_> {
         self.verification.count(sent.from.to_string(), kind, disagreement.is_some());
         if let Some((disagreement, what)) = disagreement {
             let command = self.explain_command(sent);
-            self.findings.count(disagreement, what, || example(sources, sent, &self.context.network, command));
+            self.findings.count(disagreement, what, sources.seen.is_some(), || {
+                example(sources, sent, &self.context.network, command)
+            });
         }
     }
 

@@ -52,7 +52,7 @@ pub use packet::{
     Chunk, Echo, Frame, Icmp, IcmpError, Init, Mac, Packet, Sctp, Tcp, TcpFlags, TcpOptions, Transport, Udp, Vxlan,
 };
 pub use peek::{FlowKey, peek, peek_ip};
-pub use probe::probe;
-pub use rejection::{RejectKind, Rejection, rejection};
+pub use probe::{probe, segment};
+pub use rejection::{RejectKind, Rejection, rejection, rejection_of_segment};
 pub use tag::Tag;
 pub use template::Template;

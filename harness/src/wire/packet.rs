@@ -113,12 +113,19 @@ impl TcpFlags {
     pub const PSH: Self = Self(0x08);
     /// The acknowledgment number counts.
     pub const ACK: Self = Self(0x10);
+    /// The urgent pointer counts.
+    pub const URG: Self = Self(0x20);
     /// What congestion notification (RFC 3168) adds to a segment of any kind: ECE and CWR.
     const ECN: Self = Self(0xc0);
 
     /// Whether all of these are set.
     pub const fn contains(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
+    }
+
+    /// Whether any of these is set.
+    pub const fn intersects(self, flags: Self) -> bool {
+        self.0 & flags.0 != 0
     }
 
     /// Whether these are set and no others, but for those of congestion notification.
@@ -308,6 +315,8 @@ impl Packet {
     pub fn key(&self) -> Option<u32> {
         let key = match &self.transport {
             Transport::Tcp(tcp) if tcp.flags.contains(TcpFlags::ACK) => tcp.acknowledgment.wrapping_sub(1),
+            // It answers a segment with ACK, whose acknowledgment number it has (RFC 9293, section 3.10.7.1).
+            Transport::Tcp(tcp) if tcp.flags.contains(TcpFlags::RST) => tcp.sequence.wrapping_sub(1),
             Transport::Tcp(tcp) => tcp.sequence,
             Transport::Sctp(Sctp { chunk: Some(Chunk::Init(init)), .. }) => init.initiate_tag,
             Transport::Sctp(sctp) => sctp.verification_tag,

@@ -13,6 +13,33 @@ pub(super) fn syn_options(value: u32, echo: u32) -> TcpOptions {
     TcpOptions { maximum_segment_size: Some(1460), selective_acknowledgments: true, timestamps: Some((value, echo)) }
 }
 
+/// What is added to the sequence number of a segment with ACK: half of what can be told apart, so that it lies outside the window
+/// of every connection that svclab opens.
+const FAR: u32 = 1 << 30;
+
+/// A TCP segment that opens no connection. It carries the tag's key: with ACK, in its acknowledgment number, and its sequence number is
+/// outside of every window; else in its sequence number.
+pub fn segment(flow: &Flow, tag: Tag, flags: TcpFlags) -> Packet {
+    let next = tag.key().wrapping_add(1);
+    let (sequence, acknowledgment) = if flags.contains(TcpFlags::ACK) {
+        (tag.key() ^ FAR, next)
+    } else if flags.contains(TcpFlags::RST) {
+        (next, 0)
+    } else {
+        (tag.key(), 0)
+    };
+    let transport = Transport::Tcp(Tcp {
+        source_port: flow.source.port(),
+        destination_port: flow.destination.port(),
+        sequence,
+        acknowledgment,
+        flags,
+        window: 64_240,
+        ..Tcp::default()
+    });
+    Packet { source: flow.source.ip(), destination: flow.destination.ip(), ttl: TTL, transport }
+}
+
 /// The packet that opens a flow: a TCP SYN, a UDP datagram, an SCTP INIT. It carries the tag (see [`Tag`]).
 pub fn probe(flow: &Flow, tag: Tag) -> Packet {
     let (source_port, destination_port) = (flow.source.port(), flow.destination.port());

@@ -33,11 +33,21 @@ pub struct Rejection {
     pub by: IpAddr,
 }
 
+/// Reads a packet that the sender of a segment other than a SYN received as a rejection of it: as [`rejection`], and an ICMP error may
+/// quote any segment.
+pub fn rejection_of_segment(packet: &Packet, flow: &Flow) -> Option<Rejection> {
+    read(packet, flow, |quoted| quoted.flow() == Some(*flow))
+}
+
 /// Reads a packet that the sender of a flow received as a rejection of it: a TCP segment with RST, an SCTP ABORT, or an
 /// ICMP or ICMPv6 destination unreachable, or ICMPv6's unknown next header, that quotes the flow as it was sent.
 /// "Fragmentation needed" refuses a packet's size, not the flow.
 /// Nor is a flow refused of which a later segment is.
 pub fn rejection(packet: &Packet, flow: &Flow) -> Option<Rejection> {
+    read(packet, flow, |quoted| quotes_the_first_of(quoted, flow))
+}
+
+fn read(packet: &Packet, flow: &Flow, is_about: impl Fn(&Packet) -> bool) -> Option<Rejection> {
     let by = packet.source;
     let answers = packet.flow() == Some(flow.reversed());
     match &packet.transport {
@@ -47,7 +57,7 @@ pub fn rejection(packet: &Packet, flow: &Flow) -> Option<Rejection> {
         Transport::Sctp(sctp) if answers && sctp.chunk == Some(Chunk::Abort) => {
             Some(Rejection { kind: RejectKind::SctpAbort, what: "SCTP [ABORT]".to_owned(), by })
         }
-        Transport::Icmp(Icmp::Error(error)) if quotes_the_first_of(error.quoted.as_deref()?, flow) => {
+        Transport::Icmp(Icmp::Error(error)) if is_about(error.quoted.as_deref()?) => {
             let kind = unreachable_kind(error, by.is_ipv4())?;
             Some(Rejection { kind, what: format!("{} {}", version(by), error_words(error, by.is_ipv4())), by })
         }

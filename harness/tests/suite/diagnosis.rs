@@ -7,7 +7,7 @@ use rstest::rstest;
 use svclab::lab::Backend;
 use svclab::page::Settings;
 use svclab::report::{Diagnosis, ProbeReport, RunReport, console};
-use svclab::run::{Options, run};
+use svclab::run::{Options, Selection, run};
 use svclab::scenario::{self, DropPlace, ExpectedOutcome, Scenario, Step};
 use svclab::testing;
 
@@ -79,7 +79,8 @@ fn a_failure_says_who_is_wrong(
         let mut scenario = load(file);
         let name = if test.is_empty() { scenario.tests[0].name.clone() } else { test.to_owned() };
         spoil(&mut scenario, &name);
-        let options = Options { filter: Some(name), ..Options::default() };
+        let options =
+            Options { selection: Selection { filter: Some(name), ..Selection::default() }, ..Options::default() };
         let report = run(std::slice::from_ref(&scenario), &options, &|_| {});
         let (probe, diagnosis) = failed(&report);
         assert!(diagnosis.meaning.starts_with(meaning), "{diagnosis:?}");

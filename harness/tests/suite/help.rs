@@ -6,7 +6,20 @@ use rstest::rstest;
 
 #[rstest]
 fn help_of_a_command(
-    #[values("", "run", "verify", "mutate", "check", "explain", "rules", "cascade", "doctor", "schema", "completions")]
+    #[values(
+        "",
+        "run",
+        "verify",
+        "mutate",
+        "check",
+        "explain",
+        "rules",
+        "cascade",
+        "report",
+        "doctor",
+        "schema",
+        "completions"
+    )]
     command: &str,
 ) {
     let arguments = [command, "--help"].into_iter().filter(|argument| !argument.is_empty());

@@ -21,6 +21,7 @@ mod explain;
 mod few_threads;
 mod forgotten_connections;
 mod help;
+mod in_ci;
 mod invalid;
 mod kernel_log;
 mod kill;

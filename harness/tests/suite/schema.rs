@@ -91,7 +91,7 @@ fn what_is_written_is_as_its_schema_says(#[case] of: &str, #[case] arguments: &[
     assert_eq!(mistakes, [""; 0]);
     // A schema that lets everything pass would be of no use.
     let mut other = written.as_object().expect("an object").clone();
-    other.insert("version".to_owned(), Value::from("1"));
+    other.insert("schemaVersion".to_owned(), Value::from("1"));
     assert!(!schema.is_valid(&Value::from(other)), "its version is a number");
 }
 

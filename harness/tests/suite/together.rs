@@ -8,7 +8,7 @@ use svclab::judge::{Context, judge};
 use svclab::lab::{Backend, with_lab};
 use svclab::observation::Observation;
 use svclab::probe::Prober;
-use svclab::scenario::{self, Expectation, Flows, Probe, Scenario, Step};
+use svclab::scenario::{self, Expectation, ExpectedOutcome, Flows, Probe, Scenario, Step};
 use svclab::{documents, testing, topology};
 
 /// How often each probe is sent: more flows than are under way at a time.
@@ -44,10 +44,15 @@ fn as_alone(
 fn first_steps(scenario: &Scenario) -> Vec<(Probe, Expectation)> {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps).map_while(|step| match step {
         Step::Probe(probe, expectation) => Some((probe, expectation)),
-        Step::Apply(_) => None,
+        Step::Apply(_) | Step::Wait(_) => None,
     });
     let says = |expectation: &Expectation| expectation.outcome.is_some() || expectation.reply.is_some();
-    let parts = steps.filter(|(_, expectation)| says(expectation)).map(|(probe, expectation)| {
+    // What becomes of these depends on the probe before.
+    let alone = |(probe, expectation): &(&Box<Probe>, &Expectation)| {
+        probe.tcp_flags.is_none() && expectation.outcome != Some(ExpectedOutcome::SameAsBefore)
+    };
+    let opening = steps.filter(alone);
+    let parts = opening.filter(|(_, expectation)| says(expectation)).map(|(probe, expectation)| {
         let expectation =
             Expectation { outcome: expectation.outcome.clone(), reply: expectation.reply, ..Expectation::default() };
         (Probe { source_port: None, flows: Flows::Exactly(1), ..*probe.clone() }, expectation)

@@ -18,6 +18,7 @@ use Disagreement::{Network, Rules};
 /// Scenarios with a fault: file, who must disagree with whom, and words of what is found. Each entry must be found, and nothing
 /// else.
 const FAULTS: &[(&str, Disagreement, &str)] = &[
+    ("bugs/109811-legacy-beside-nft.yaml", Rules, "delivered to an address that is not a ready endpoint"),
     ("bugs/112292-family-without-rules.yaml", Rules, "no host has the address"),
     ("bugs/113659-mark-bits.yaml", Rules, "delivered with another source"),
     (

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anstyle::Style;
 
-use super::words::{counts, duration, trouble};
+use super::words::{counts, duration, headline, trouble};
 use super::{RunReport, ScenarioReport, Status, TestReport, Trouble};
-use crate::page::{BAD, FAINT, GOOD, Page, STRONG, Settings};
+use crate::page::{BAD, FAINT, GOOD, MARKED, Page, STRONG, Settings};
 use crate::text::printable;
 
 /// The widest test name that durations are aligned behind.
@@ -25,29 +25,53 @@ pub fn render(run: &RunReport, settings: Settings) -> String {
 pub fn scenario(report: &ScenarioReport, settings: Settings) -> String {
     let quiet = settings.is_quiet();
     let mut page = Page::new(settings);
-    if quiet && report.status() == Status::Ok {
+    let is_flaky = report.tests.iter().any(TestReport::is_flaky);
+    if quiet && report.status() == Status::Ok && !is_flaky {
         return page.finish();
     }
     let place = page.paint(FAINT, printable(&report.file));
-    page.line(0, format!("{}  {place}", page.paint(STRONG, &report.name)));
+    let repetition = report.repetition.map(|number| format!("  (repetition {number})")).unwrap_or_default();
+    page.line(0, format!("{}  {place}{repetition}", page.paint(STRONG, &report.name)));
     let width = report.tests.iter().map(|test| test.name.chars().count()).max().unwrap_or(0).min(WIDEST_NAME);
-    for test in report.tests.iter().filter(|test| !quiet || test.status() != Status::Ok) {
-        outcome(&mut page, test.status(), &test.name, width, Some(test.duration));
-        probe::of_test(&mut page, test);
+    for test in report.tests.iter().filter(|test| !quiet || test.status() != Status::Ok || test.is_flaky()) {
+        outcome(&mut page, test, width);
+        for (number, earlier) in (1..).zip(&test.earlier) {
+            page.line(
+                8,
+                page.paint(
+                    BAD,
+                    format!(
+                        "attempt {number} of {}: {}",
+                        test.earlier.len() + 1,
+                        headline(earlier).unwrap_or_default()
+                    ),
+                ),
+            );
+        }
+        probe::of_test(&mut page, if test.is_flaky() { test.earlier.last().unwrap_or(test) } else { test });
         if let Some(error) = trouble(test).filter(|_| !report.is_explained_by_lab(test)) {
             show_trouble(&mut page, &error);
         }
     }
     if let Some(error) = &report.error {
-        outcome(&mut page, Status::Error, "the lab", width, None);
+        line(&mut page, word(Status::Error), style_of(Status::Error), "the lab", width, None);
         show_trouble(&mut page, error);
     } else if report.tests.is_empty() {
-        outcome(&mut page, Status::Error, "no tests", width, None);
+        line(&mut page, word(Status::Error), style_of(Status::Error), "no tests", width, None);
     }
     for note in &report.notes {
         page.line(2, page.paint(FAINT, format!("note: {note}")));
     }
     page.gap();
+    page.finish()
+}
+
+/// One test, with its failure.
+pub fn test(report: &TestReport, settings: Settings) -> String {
+    let mut page = Page::new(settings);
+    outcome(&mut page, report, report.name.chars().count().min(WIDEST_NAME));
+    probe::of_test(&mut page, report);
+    trouble(report).iter().for_each(|error| show_trouble(&mut page, error));
     page.finish()
 }
 
@@ -63,7 +87,9 @@ pub fn summary(run: &RunReport, settings: Settings) -> String {
     }
     let words = page.paint(style_of(status), counts(run.counts()));
     let filtered = if run.filtered > 0 { format!(", {} filtered out", run.filtered) } else { String::new() };
-    page.line(0, format!("{words}{filtered}, in {}", duration(run.duration)));
+    let unstarted = if run.not_started > 0 { format!(", {} not started", run.not_started) } else { String::new() };
+    let seed = run.seed.map(|seed| format!(" (--shuffle {seed})")).unwrap_or_default();
+    page.line(0, format!("{words}{filtered}{unstarted}{seed}, in {}", duration(run.duration)));
     page.finish()
 }
 
@@ -71,9 +97,15 @@ fn style_of(status: Status) -> Style {
     if status == Status::Ok { GOOD } else { BAD }
 }
 
-fn outcome(page: &mut Page, status: Status, name: &str, width: usize, time: Option<Duration>) {
+fn outcome(page: &mut Page, test: &TestReport, width: usize) {
+    let (word, style) =
+        if test.is_flaky() { ("FLAKY", MARKED) } else { (word(test.status()), style_of(test.status())) };
+    line(page, word, style, &test.name, width, Some(test.duration));
+}
+
+fn line(page: &mut Page, word: &str, style: Style, name: &str, width: usize, time: Option<Duration>) {
     let time = time.map(duration).unwrap_or_default();
-    let (word, time) = (page.paint(style_of(status), word(status)), page.paint(FAINT, format!("{time:>10}")));
+    let (word, time) = (page.paint(style, word), page.paint(FAINT, format!("{time:>10}")));
     page.labelled(2, format!("{word} "), format!("{name:width$} {time}"));
 }
 

@@ -30,7 +30,6 @@ pub(crate) fn addresses(
         for ip in node.value.addresses() {
             claim(&mut used, ip, format!("node {}", node.value.name), written(node.at, ip), findings);
         }
-        families(&node.value.internal_ips, node.at, findings);
     }
     for pod in &objects.pods {
         let name = crate::scenario::model::short_name(&pod.value.pod.name);
@@ -110,19 +109,6 @@ fn claim<'a>(
         findings.add(error.help("Give each machine its own address.").also(first.label("first used here")));
     } else {
         used.insert(ip, (owner, at));
-    }
-}
-
-/// Rejects more than two addresses of a family, which a lab would not use.
-fn families(ips: &[IpAddr], node: At<'_>, findings: &mut Findings) {
-    for family in Family::ALL {
-        if let Some(third) = ips.iter().filter(|ip| Family::of(**ip) == family).nth(2) {
-            findings.wrong(
-                written(node, *third),
-                format!("more than two {family} addresses"),
-                "Use at most two of each family.",
-            );
-        }
     }
 }
 

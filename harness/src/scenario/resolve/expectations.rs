@@ -13,7 +13,7 @@ use crate::scenario::model::{
     pod_label,
 };
 use crate::scenario::schema::{RawBalance, RawDropped, RawExpect, RawRejectKind, RawRejected};
-use crate::stats::flows_to_tell;
+use crate::stats::{flows_to_meet_all, flows_to_tell};
 use crate::text::UNDERLAY;
 use crate::yaml::{At, Place, did_you_mean};
 
@@ -22,6 +22,12 @@ const PROMISED: &str = "promised";
 
 /// The balance that gives every ready endpoint the same share.
 const EVEN: &str = "even";
+
+/// The balance in which every expected destination gets a flow.
+const ALL: &str = "all";
+
+/// The destination of the probe before.
+const SAME: &str = "same-as-before";
 
 /// The packets that an expectation applies to.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +63,7 @@ pub(crate) fn expectation(
         }));
     }
     enough_for_affinity(outcome.as_ref(), at, aimed.probe.flows, findings);
+    enough_for_all(balance.as_ref(), outcome.as_ref(), at, aimed.probe.flows, findings);
     Expectation {
         outcome,
         source: raw.source.as_deref().and_then(|text| source(text, at.field("source"), findings)),
@@ -77,21 +84,24 @@ pub(crate) fn words(raw: &RawExpect, at: At<'_>, scene: &Scene<'_, '_>, findings
 }
 
 fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
-    let outcomes = ["delivered", "rejected", "dropped"];
+    let outcomes = ["delivered", "rejected", "dropped", "fails"];
     let given: Vec<&str> = outcomes.into_iter().filter(|outcome| at.has(outcome)).collect();
     if let [first, second, ..] = given.as_slice() {
-        let message = format!("a packet cannot be both {first} and {second}");
+        let message = format!("`{first}` and `{second}` are mutually exclusive");
         findings.wrong(at.field(second).key(), message, "Keep one of them.");
     }
-    for outcome in ["rejected", "dropped"] {
-        let no = outcome == "dropped" && raw.dropped == Some(RawDropped::Any(false))
-            || outcome == "rejected" && raw.rejected == Some(RawRejected::Any(false));
-        if no {
+    let denied = [
+        ("rejected", raw.rejected == Some(RawRejected::Any(false))),
+        ("dropped", raw.dropped == Some(RawDropped::Any(false))),
+        ("fails", raw.fails == Some(false)),
+    ];
+    for (outcome, is_denied) in denied {
+        if is_denied {
             let message = format!("`{outcome}: false` does not say what to expect");
             findings.wrong(at.field(outcome), message, "Use `delivered: pod/NAME:PORT` instead.");
         }
     }
-    let nothing_arrives = raw.dropped.is_some() || raw.rejected.is_some();
+    let nothing_arrives = raw.dropped.is_some() || raw.rejected.is_some() || raw.fails.is_some();
     for field in ["source", "balance", "affinity"].into_iter().filter(|field| nothing_arrives && at.has(field)) {
         let message = format!("`{field}` applies to delivered packets, but none is expected");
         findings.wrong(at.field(field).key(), message, "Omit it, or expect `delivered`.");
@@ -101,7 +111,7 @@ fn contradictions(raw: &RawExpect, at: At<'_>, findings: &mut Findings) {
         let message = "one client's flows cannot both stay on one endpoint and be balanced";
         findings.wrong(at.field("affinity").key(), message, "Keep `affinity: true` or `balance: even`.");
     }
-    let fields = ["delivered", "rejected", "dropped", "source", "reply", "balance", "affinity"];
+    let fields = ["delivered", "rejected", "dropped", "fails", "source", "reply", "balance", "affinity"];
     if !fields.iter().any(|field| at.has(field)) {
         findings.missing(at, "`expect` is empty", "Add at least one of `delivered`, `rejected` and `dropped`.");
     }
@@ -128,6 +138,10 @@ fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings
         let message = format!("`{field}` is checked for single flows only");
         findings.wrong(at.field(field).key(), message, "Move it to a test without `flows`.");
     }
+    if raw.delivered.as_ref().is_some_and(|listed| listed.0 == [SAME]) {
+        let message = format!("`{SAME}` is checked for single flows only");
+        findings.wrong(at.field("delivered"), message, "Expect `affinity: true`, or omit `flows`.");
+    }
     if let Some(RawDropped::At(_)) = raw.dropped {
         let message = "the place of a drop is known for single flows only";
         findings.wrong(at.field("dropped"), message, "Use `dropped: true`, or omit `flows`.");
@@ -150,6 +164,24 @@ fn enough_for_affinity(outcome: Option<&ExpectedOutcome>, at: At<'_>, flows: Flo
     }
 }
 
+/// Of few flows some destination may get none by chance.
+fn enough_for_all(
+    balance: Option<&Balance>,
+    outcome: Option<&ExpectedOutcome>,
+    at: At<'_>,
+    flows: Flows,
+    findings: &mut Findings,
+) {
+    let (Some(Balance::All), Some(ExpectedOutcome::Delivered(targets))) = (balance, outcome) else { return };
+    let needed = flows_to_meet_all(targets.len());
+    if let Flows::Exactly(flows @ 2..) = flows
+        && flows < needed
+    {
+        let message = format!("of {flows} flows one of {} destinations can get none by chance", targets.len());
+        findings.wrong(at.field("balance").key(), message, format!("Set `flows: auto`, or {needed} or more."));
+    }
+}
+
 fn outcome(
     raw: &RawExpect,
     at: At<'_>,
@@ -159,6 +191,9 @@ fn outcome(
 ) -> Option<ExpectedOutcome> {
     if let Some(listed) = &raw.delivered {
         let at = at.field("delivered");
+        if listed.0 == [SAME] {
+            return Some(ExpectedOutcome::SameAsBefore);
+        }
         let of = |(index, text): (usize, &String)| targets(text, kind, at.item(index), scene, findings);
         let known = listed.0.iter().enumerate().flat_map(of).collect::<Vec<Target>>();
         if known.is_empty() && findings.errors.is_empty() {
@@ -184,6 +219,9 @@ fn outcome(
             return Some(ExpectedOutcome::Rejected(kind));
         }
         None => {}
+    }
+    if raw.fails == Some(true) {
+        return Some(ExpectedOutcome::Fails);
     }
     let dropped = match raw.dropped.as_ref()? {
         RawDropped::Any(is_dropped) => is_dropped.then_some(DropPlace::InCluster),
@@ -254,10 +292,11 @@ fn balance(
     let at = at.field("balance");
     match raw.balance.as_ref()? {
         RawBalance::Word(word) if word == EVEN => Some(Balance::Even),
+        RawBalance::Word(word) if word == ALL => Some(Balance::All),
         // There is no promise for an invalid probe.
         RawBalance::Word(word) if word == PROMISED => None,
         RawBalance::Word(word) => {
-            let help = "Use `even`, `promised`, or a map of destinations to shares.";
+            let help = "Use `even`, `promised`, `all`, or a map of destinations to shares.";
             findings.wrong(at, format!("unknown balance `{word}`"), help);
             None
         }

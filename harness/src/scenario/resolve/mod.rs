@@ -28,6 +28,7 @@ mod states;
 mod steps;
 mod surroundings;
 mod sysctls;
+mod tags;
 mod targets;
 
 use std::path::Path;
@@ -91,7 +92,9 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         folder: input.folder,
         extra: input.extra,
     };
-    let (tests, aimed) = steps::tests(&raw.tests, at.field("tests"), &stage, findings);
+    let shared = tags::tags(&raw.tags, at.field("tags"), findings);
+    let (mut tests, aimed) = steps::tests(&raw.tests, at.field("tests"), &stage, findings);
+    tests.iter_mut().for_each(|test| test.tags.extend(shared.iter().cloned()));
     if raw.tests.is_empty() && input.tests == Tests::Required {
         let help = "Add `tests:` with at least one `probe` and its `expect`; `svclab verify` needs none.";
         let place = if at.has("tests") { at.field("tests") } else { at.field("name") };

@@ -1,8 +1,11 @@
 //! The section `cluster:`: ranges, the network of pods, kube-proxy's configuration.
 
+use std::ops::RangeInclusive;
+
 use ipnet::IpNet;
 use svclab_rules::cluster::objects::{
-    ConntrackConfiguration, DetectLocalConfiguration, KubeProxyConfiguration, MasqueradeConfiguration, proxy_config,
+    ConntrackConfiguration, DetectLocalConfiguration, KubeProxyConfiguration, MasqueradeConfiguration, NODE_PORTS,
+    proxy_config,
 };
 use svclab_rules::cluster::{ConntrackCleanup, Family, ProxyConfig};
 use svclab_rules::profile::Profile;
@@ -27,6 +30,8 @@ pub(crate) struct Network {
     pub(crate) pod_cidrs: Vec<IpNet>,
     /// Where cluster IPs come from, at most one of each family.
     pub(crate) service_cidrs: Vec<IpNet>,
+    /// Where node ports come from.
+    pub(crate) node_ports: RangeInclusive<u16>,
     /// How pods are connected.
     pub(crate) cni: Cni,
     /// kube-proxy's configuration.
@@ -74,7 +79,22 @@ pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> 
         }
     }
     let proxy = proxy(&raw.proxy, &pod_cidrs, at.field("proxy"), findings);
-    Network { cni: cni(raw, at.field("cni"), findings), pod_cidrs, service_cidrs, proxy }
+    let node_ports = node_ports(raw.service_node_port_range.as_deref(), at.field("serviceNodePortRange"), findings);
+    Network { cni: cni(raw, at.field("cni"), findings), pod_cidrs, service_cidrs, node_ports, proxy }
+}
+
+/// The range of node ports: two numbers with a hyphen between them, the first not 0 and not greater than the second.
+fn node_ports(text: Option<&str>, at: At<'_>, findings: &mut Findings) -> RangeInclusive<u16> {
+    let Some(text) = text else { return NODE_PORTS };
+    let ends = text.split_once('-').and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    match ends {
+        Some((first, last)) if 0 < first && first <= last => first..=last,
+        _ => {
+            let message = format!("`{text}` is not a range of ports");
+            findings.wrong(at, message, "Write the first and the last port, for example 30000-32767.");
+            NODE_PORTS
+        }
+    }
 }
 
 /// Whether a range does not overlap with those of pods.

@@ -9,8 +9,8 @@ use super::findings::Findings;
 use super::scene::Scene;
 use super::surroundings::family;
 use crate::input::limits;
-use crate::scenario::model::{Destination, Flows, Probe, Vantage};
-use crate::scenario::schema::{RawFlows, RawProbe};
+use crate::scenario::model::{Destination, Flows, Probe, TcpFlags, Vantage};
+use crate::scenario::schema::{RawFlows, RawProbe, RawTcpFlag};
 use crate::scenario::served::served_at;
 use crate::yaml::{At, Place, listed};
 
@@ -34,6 +34,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
     if let Some(port) = raw.source_port {
         check_source_port(&from, (protocol, port), scene, at, findings);
     }
+    let tcp_flags = tcp_flags(raw, protocol, &from, scene, at, findings);
     let sources: Vec<Family> = sources.into_iter().map(Family::of).collect();
     let chosen = choose(raw, &sources, &to, at, findings);
     let aim = |address: SocketAddr| ResolvedProbe {
@@ -44,6 +45,7 @@ pub(crate) fn probes(raw: &RawProbe, at: At<'_>, scene: &Scene<'_, '_>, findings
             protocol,
             source_port: raw.source_port,
             flows,
+            tcp_flags,
         },
         service: to.service.clone(),
     };
@@ -124,11 +126,56 @@ fn flows(raw: &RawProbe, at: At<'_>, findings: &mut Findings) -> Flows {
     flows
 }
 
-/// Only a process on a node can send to its loopback address; the pods with `hostNetwork` are such processes.
+/// The flags of a segment that opens no connection.
+fn tcp_flags(
+    raw: &RawProbe,
+    protocol: Protocol,
+    from: &Vantage,
+    scene: &Scene<'_, '_>,
+    at: At<'_>,
+    findings: &mut Findings,
+) -> Option<TcpFlags> {
+    let given = raw.tcp_flags.as_ref()?;
+    let at = at.field("tcpFlags");
+    let flags = given.iter().map(|flag| flag_bit(*flag)).fold(TcpFlags::default(), TcpFlags::with);
+    if protocol != Protocol::Tcp {
+        let message = format!("`tcpFlags` does not apply to {protocol}");
+        findings.wrong(at.key(), message, "Omit it, or set `protocol: tcp`.");
+    }
+    if node_of(from, scene).is_some() {
+        let message = "a process on a node sends no segments of its own making";
+        findings.wrong(at.key(), message, "Send from a pod without `hostNetwork` or from `host/NAME`, or omit it.");
+    }
+    let known = TcpFlags::SYN.with(TcpFlags::ACK).with(TcpFlags::FIN).with(TcpFlags::RST);
+    if !flags.intersects(known) {
+        let message = "a segment without SYN, ACK, FIN and RST belongs to no connection";
+        findings.missing(at, message, "Add one of SYN, ACK, FIN and RST.");
+    }
+    if raw.flows.is_some() {
+        let message = "`tcpFlags` is only valid for single flows";
+        findings.wrong(at.key(), message, "Omit `tcpFlags` or `flows`.");
+    }
+    (flags != TcpFlags::SYN).then_some(flags)
+}
+
+fn flag_bit(flag: RawTcpFlag) -> TcpFlags {
+    match flag {
+        RawTcpFlag::Syn => TcpFlags::SYN,
+        RawTcpFlag::Ack => TcpFlags::ACK,
+        RawTcpFlag::Fin => TcpFlags::FIN,
+        RawTcpFlag::Rst => TcpFlags::RST,
+        RawTcpFlag::Psh => TcpFlags::PSH,
+        RawTcpFlag::Urg => TcpFlags::URG,
+    }
+}
+
+/// Only a process on a node can send to its loopback address, pods with `hostNetwork` included; and a neighbour, who hands the packet to the
+/// node.
 fn check_loopback(from: &Vantage, to: &Ends, scene: &Scene<'_, '_>, at: At<'_>, findings: &mut Findings) {
-    if to.loopback && node_of(from, scene).is_none() {
+    if to.loopback && to.via.is_none() && node_of(from, scene).is_none() {
         let error = at.field("to").error("only a process on the node can reach its loopback address");
-        findings.add(error.help("Send from `node/NAME` or `localhost@NODE`."));
+        let help = "Send from `node/NAME` or `localhost@NODE`, or from `host/NAME` to `ADDRESS:PORT@NODE`.";
+        findings.add(error.help(help));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use k8s_openapi::api::core::v1 as core;
 use svclab_rules::cluster::{Family, ObjectName};
@@ -128,7 +129,7 @@ pub(crate) fn complete(
             cluster_ips(spec, &place, network, pool, findings);
         }
         fill_families(spec);
-        allocate_node_ports(spec, &mut node_ports);
+        allocate_node_ports(spec, &network.node_ports, &mut node_ports);
     }
 }
 
@@ -192,8 +193,8 @@ fn fill_families(spec: &mut core::ServiceSpec) {
     }
 }
 
-/// Gives node ports to those ports that need one: the next free ones from 30000 on.
-fn allocate_node_ports(spec: &mut core::ServiceSpec, taken: &mut HashSet<i32>) {
+/// Gives node ports to those ports that need one: the next free ones of the range.
+fn allocate_node_ports(spec: &mut core::ServiceSpec, range: &RangeInclusive<u16>, taken: &mut HashSet<i32>) {
     let allocate = match spec.type_.as_deref() {
         Some("NodePort") => true,
         Some("LoadBalancer") => spec.allocate_load_balancer_node_ports.unwrap_or(true),
@@ -203,7 +204,7 @@ fn allocate_node_ports(spec: &mut core::ServiceSpec, taken: &mut HashSet<i32>) {
         return;
     }
     for port in spec.ports.iter_mut().flatten().filter(|port| port.node_port.is_none()) {
-        let free = (30_000..=32_767).find(|number| !taken.contains(number));
+        let free = range.clone().map(i32::from).find(|number| !taken.contains(number));
         taken.extend(free);
         port.node_port = free;
     }

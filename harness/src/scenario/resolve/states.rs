@@ -92,7 +92,10 @@ impl<'a> Objects<'a> {
     pub(crate) fn cluster(&self, network: &Network, findings: &mut Findings) -> Cluster {
         let mut facts: Vec<Located<'_, Service>> = Vec::new();
         for service in self.services.iter() {
-            facts.extend(sound(service, objects::service(&service.value), findings).map(|fact| service.with(fact)));
+            facts.extend(
+                sound(service, objects::service_within(&service.value, network.node_ports.clone()), findings)
+                    .map(|fact| service.with(fact)),
+            );
         }
         let mut slices: Vec<EndpointSlice> = self.slices.iter().map(|slice| slice.value.clone()).collect();
         let described: HashSet<&ObjectName> = self.slices.iter().map(|slice| &slice.value.service).collect();

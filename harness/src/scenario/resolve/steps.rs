@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::time::Duration;
 
 use svclab_rules::cluster::Cluster;
 
@@ -13,8 +14,9 @@ use super::network::Network;
 use super::objects::{Objects, Source};
 use super::probes::probes;
 use super::scene::Scene;
+use super::tags::tags;
 use crate::input::limits;
-use crate::scenario::model::{Host, OtherRules, Probe, Step, Test};
+use crate::scenario::model::{ExpectedOutcome, Flows, Host, OtherRules, Probe, Step, Test};
 use crate::scenario::schema::{RawApply, RawExpect, RawProbe, RawTest};
 use crate::yaml::At;
 
@@ -79,7 +81,8 @@ pub(crate) fn tests<'a>(
         let mut run = Run { stage, now: &mut now, steps: Vec::new(), findings, extra: &mut extra };
         run.test(raw, at);
         let name = run.findings.line(&raw.name, at.field("name"));
-        tests.push(Test { name, span: at.span(), steps: run.steps });
+        let tags = tags(&raw.tags, at.field("tags"), run.findings);
+        tests.push(Test { name, span: at.span(), tags, steps: run.steps });
     }
     let ExtraProbe { applied, aimed, .. } = extra;
     if let (Some(wanted), None) = (stage.extra, &aimed) {
@@ -117,6 +120,20 @@ impl<'a> Stage<'_, 'a> {
     }
 }
 
+/// The longest pause: a run is to end.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// A time as Go writes it, in whole seconds or milliseconds.
+fn pause(text: &str) -> Option<Duration> {
+    let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let time = number.parse().ok()?;
+    match text.strip_prefix(number)? {
+        "s" => Some(Duration::from_secs(time)),
+        "ms" => Some(Duration::from_millis(time)),
+        _ => None,
+    }
+}
+
 struct Run<'r, 's, 'a> {
     stage: &'r Stage<'s, 'a>,
     now: &'r mut (Objects<'a>, Cluster),
@@ -136,12 +153,13 @@ impl<'a> Run<'_, '_, 'a> {
                 }
                 for (index, step) in steps.iter().enumerate() {
                     let at = at.field("steps").item(index);
-                    match (&step.apply, &step.probe) {
-                        (Some(apply), None) => self.apply(apply, at.field("apply")),
-                        (None, Some(probe)) => self.probe(probe, step.expect.as_ref(), at),
+                    match (&step.apply, &step.probe, &step.wait) {
+                        (Some(apply), None, None) => self.apply(apply, at.field("apply")),
+                        (None, Some(probe), None) => self.probe(probe, step.expect.as_ref(), at),
+                        (None, None, Some(time)) => self.wait(time, at.field("wait")),
                         _ => {
                             let help = "Use one step for each.";
-                            self.findings.missing(at, "a step needs either `apply` or `probe`", help);
+                            self.findings.missing(at, "a step needs either `apply`, `probe` or `wait`", help);
                         }
                     }
                 }
@@ -191,6 +209,20 @@ impl<'a> Run<'_, '_, 'a> {
         self.extra.aim(self.stage, self.now, self.findings);
     }
 
+    fn wait(&mut self, text: &str, at: At<'_>) {
+        match pause(text) {
+            Some(time) if time <= LONGEST_PAUSE => self.steps.push(Step::Wait(time)),
+            Some(_) => {
+                let message = format!("`{text}` is longer than {} s", LONGEST_PAUSE.as_secs());
+                self.findings.wrong(at, message, "Set a shorter timeout in the node's `sysctls`.");
+            }
+            None => {
+                let help = "Use seconds or milliseconds, for example `2s` or `500ms`.";
+                self.findings.wrong(at, format!("`{text}` is not a time"), help);
+            }
+        }
+    }
+
     fn probe(&mut self, raw: &RawProbe, expect: Option<&RawExpect>, at: At<'a>) {
         let scene = self.stage.scene(self.now);
         let aimed = probes(raw, at.field("probe"), &scene, self.findings);
@@ -209,8 +241,15 @@ impl<'a> Run<'_, '_, 'a> {
                 self.findings.wrong(at.field("probe"), "the probe cannot be sent: both ends are unknown", help);
             }
         }
+        let is_followed = |step: &Step| matches!(step, Step::Probe(probe, _) if probe.flows == Flows::Exactly(1));
+        let is_first = !self.steps.iter().any(is_followed);
         for aimed in aimed {
             let expectation = expectation(expect, at.field("expect"), &aimed, &scene, self.findings);
+            if is_first && expectation.outcome == Some(ExpectedOutcome::SameAsBefore) {
+                let message = "no probe of a single flow comes before this one in its test";
+                let help = "Make both steps of one test, or name the destination.";
+                self.findings.wrong(at.field("expect").field("delivered"), message, help);
+            }
             self.steps.push(Step::Probe(Box::new(aimed.probe), expectation));
         }
     }

@@ -21,6 +21,8 @@ pub(crate) struct RawCluster {
     /// these, 172.20.0.0/16 and fd00:172:20::/112.
     #[serde(rename = "serviceCIDR")]
     pub(crate) service_cidr: OneOrMany<String>,
+    /// Where node ports come from, as the API server's `--service-node-port-range` has it. Default: 30000-32767.
+    pub(crate) service_node_port_range: Option<String>,
     /// How pods are connected with their node: `ptp` (kindnet, calico) or `bridge` (flannel, cni0). Default: ptp.
     pub(crate) cni: RawCni,
     /// How packets between pods of different nodes travel. Default: none.

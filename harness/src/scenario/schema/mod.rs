@@ -21,7 +21,7 @@ pub(crate) use endpoints::{RawConditions, RawEndpoint, RawEndpointPort, RawEndpo
 pub(crate) use machines::{RawHost, RawNode, RawPod, RawPodPort, Scalar};
 pub(crate) use services::{RawIngress, RawService, RawServicePort};
 pub(crate) use steps::{
-    RawApply, RawBalance, RawDropped, RawExpect, RawFlows, RawProbe, RawRejectKind, RawRejected, RawTest,
+    RawApply, RawBalance, RawDropped, RawExpect, RawFlows, RawProbe, RawRejectKind, RawRejected, RawTcpFlag, RawTest,
 };
 pub(crate) use values::{OneOrMany, Version};
 
@@ -38,6 +38,9 @@ pub fn schema() -> serde_json::Value {
 pub(crate) struct RawScenario {
     /// What the scenario shows, in a sentence.
     pub(crate) name: String,
+    /// Tags of all its tests: `svclab run --tag` chooses tests by them.
+    #[serde(default)]
+    pub(crate) tags: OneOrMany<String>,
     /// The network of pods and kube-proxy's configuration.
     #[serde(default)]
     pub(crate) cluster: RawCluster,

@@ -16,6 +16,9 @@ use super::{OneOrMany, RawEndpoints, RawFamily, RawNode, RawPod, RawService};
 pub(crate) struct RawTest {
     /// What must hold, in a sentence.
     pub(crate) name: String,
+    /// Tags, in addition to those of the scenario.
+    #[serde(default)]
+    pub(crate) tags: OneOrMany<String>,
     /// What is sent.
     pub(crate) probe: Option<RawProbe>,
     /// What must become of it.
@@ -24,12 +27,16 @@ pub(crate) struct RawTest {
     pub(crate) steps: Option<Vec<RawStep>>,
 }
 
-/// A step: either objects that change, or a probe with what must become of it.
+/// A step: objects that change, a probe with what must become of it, or a pause.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawStep {
     /// Objects that change; kube-proxy's rules are written again on every node.
     pub(crate) apply: Option<RawApply>,
+    /// How long nothing is done, so that what kernels remember gets older: a number of seconds or milliseconds, as `2s` or `500ms`; at
+    /// most `60s`.
+    #[schemars(regex(pattern = r"^[0-9]+(ms|s)$"))]
+    pub(crate) wait: Option<String>,
     /// What is sent.
     pub(crate) probe: Option<RawProbe>,
     /// What must become of it.
@@ -70,10 +77,31 @@ pub(crate) struct RawProbe {
     /// The sender's port. Default: a fresh one.
     #[schemars(range(min = 1, max = 65535))]
     pub(crate) source_port: Option<u16>,
+    /// The flags of the TCP segment that is sent: any of SYN, ACK, FIN, RST, PSH, URG. With ACK its numbers lie outside the window of every
+    /// connection. Only from pods and hosts. Default: SYN, which opens a connection.
+    pub(crate) tcp_flags: Option<Vec<RawTcpFlag>>,
     /// How many flows, each with a fresh source port; `auto` for as many as the test of the balance needs. Default: 1.
     pub(crate) flows: Option<RawFlows>,
     /// Only this family. Default: every family that both ends have.
     pub(crate) family: Option<RawFamily>,
+}
+
+/// A flag of a TCP segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum RawTcpFlag {
+    /// A connection is opened.
+    Syn,
+    /// The acknowledgment number counts.
+    Ack,
+    /// The sender has sent all its data.
+    Fin,
+    /// The connection is aborted.
+    Rst,
+    /// Data should be handed on at once.
+    Psh,
+    /// The urgent pointer counts.
+    Urg,
 }
 
 /// How many flows a probe has.
@@ -127,18 +155,21 @@ impl<'de> Deserialize<'de> for RawFlows {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawExpect {
     /// The destination: one of `pod/NAME:PORT`, `node/NAME:PORT`, `host/NAME:PORT`, `ADDRESS:PORT`.
-    /// The port can be left out. `pod/NAME` of several replicas is any of them.
+    /// The port can be left out. `pod/NAME` of several replicas is any of them. `same-as-before`: where the probe before it was delivered,
+    /// of the same test.
     pub(crate) delivered: Option<OneOrMany<String>>,
     /// The sender receives a rejection: true for any kind, or the kind.
     pub(crate) rejected: Option<RawRejected>,
     /// It is not delivered and the sender receives nothing. True: a node dropped it. `node/NAME` or `pod/NAME`: that one did.
     /// `underlay`: it left the cluster, and no machine there took it.
     pub(crate) dropped: Option<RawDropped>,
+    /// True: it is not delivered. Whether it is dropped or rejected, and where, does not matter.
+    pub(crate) fails: Option<bool>,
     /// The source address that the receiver sees: `preserved`, `masqueraded` (one of a node's) or an address.
     pub(crate) source: Option<String>,
     /// Where the answer comes from in the sender's eyes: `from-vip` (the probe's destination), an address, or `none`.
     pub(crate) reply: Option<String>,
-    /// How flows spread: `even`, `promised`, or the share of each target.
+    /// How flows spread: `even`, `promised`, `all` for every target getting some, or the share of each target.
     pub(crate) balance: Option<RawBalance>,
     /// True: all flows of the sender go to one endpoint. False: they do not.
     pub(crate) affinity: Option<bool>,
@@ -232,7 +263,8 @@ impl<'de> Deserialize<'de> for RawDropped {
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RawBalance {
-    /// `even`: all targets get the same. `promised`: as the Service API has it, by policies and topology hints.
+    /// `even`: all targets get the same. `promised`: as the Service API has it, by policies and topology hints. `all`: all targets get
+    /// some.
     Word(String),
     /// The share of each target; together 1.
     Shares(BTreeMap<String, f64>),
@@ -246,7 +278,7 @@ impl<'de> Deserialize<'de> for RawBalance {
             type Value = RawBalance;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("`even`, `promised` or a map of destinations to shares")
+                f.write_str("`even`, `promised`, `all` or a map of destinations to shares")
             }
 
             fn visit_str<E: Error>(self, word: &str) -> Result<RawBalance, E> {

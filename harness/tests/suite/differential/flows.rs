@@ -83,6 +83,6 @@ impl Places {
         let via = is_handed.then(|| dice.pick(&self.nodes).clone());
         let to = Destination { label: address.to_string(), address, port, via };
         let span = self.span.clone();
-        Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1) }
+        Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1), tcp_flags: None }
     }
 }

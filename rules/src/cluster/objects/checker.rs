@@ -2,13 +2,14 @@
 
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::{Family, ObjectName, Protocol};
-use super::syntax::{self, Syntax};
+use super::syntax::{NODE_PORTS, Syntax};
 
 /// A field with a value that the API server would refuse.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,12 +29,18 @@ pub struct FieldError {
 pub(super) struct Checker {
     object: String,
     errors: Vec<FieldError>,
+    node_ports: RangeInclusive<u16>,
 }
 
 impl Checker {
     /// A checker for an object of a kind, with its name for messages.
     pub(super) fn new(kind: &str, name: impl Display) -> Self {
-        Self { object: format!("{kind} {name}"), errors: Vec::new() }
+        Self { object: format!("{kind} {name}"), errors: Vec::new(), node_ports: NODE_PORTS }
+    }
+
+    /// The same where node ports come from another range.
+    pub(super) fn with_node_ports(self, node_ports: RangeInclusive<u16>) -> Self {
+        Self { node_ports, ..self }
     }
 
     /// Records an error.
@@ -118,9 +125,9 @@ impl Checker {
 
     /// A port from the range of node ports.
     pub(super) fn node_port(&mut self, path: impl Into<String>, number: i32) -> Option<u16> {
-        let port = u16::try_from(number).ok().filter(|port| syntax::NODE_PORTS.contains(port));
+        let port = u16::try_from(number).ok().filter(|port| self.node_ports.contains(port));
         if port.is_none() {
-            let (first, last) = (syntax::NODE_PORTS.start(), syntax::NODE_PORTS.end());
+            let (first, last) = (*self.node_ports.start(), *self.node_ports.end());
             let message = format!("node port {number} is not in the range {first}-{last}");
             self.refuse(path, message, format!("Use a port from {first} to {last}, or omit the field."));
         }

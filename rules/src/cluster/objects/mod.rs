@@ -32,5 +32,6 @@ pub use pod::pod;
 pub use proxy_config::{
     ConntrackConfiguration, DetectLocalConfiguration, KubeProxyConfiguration, MasqueradeConfiguration, proxy_config,
 };
-pub use service::service;
+pub use service::{service, service_within};
 pub use service_cidr::service_cidr;
+pub use syntax::NODE_PORTS;

@@ -1,6 +1,7 @@
 //! Services.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as core;
@@ -10,7 +11,7 @@ use super::super::{
     ServiceType,
 };
 use super::checker::{Checker, FieldError, name_of};
-use super::syntax::Syntax;
+use super::syntax::{NODE_PORTS, Syntax};
 
 mod addresses;
 mod ports;
@@ -23,8 +24,17 @@ mod ports;
 ///
 /// Every field that the API server would refuse (`ValidateService` in its `pkg/apis/core/validation`).
 pub fn service(object: &core::Service) -> Result<Service, Vec<FieldError>> {
+    service_within(object, NODE_PORTS)
+}
+
+/// The same for an API server whose node ports come from another range (`--service-node-port-range`).
+///
+/// # Errors
+///
+/// As [`service`].
+pub fn service_within(object: &core::Service, node_ports: RangeInclusive<u16>) -> Result<Service, Vec<FieldError>> {
     let name = name_of(&object.metadata);
-    let mut checker = Checker::new("Service", &name);
+    let mut checker = Checker::new("Service", &name).with_node_ports(node_ports);
     checker.object_name(&name, Syntax::Dns1035Label);
     let empty = core::ServiceSpec::default();
     let spec = object.spec.as_ref().unwrap_or(&empty);

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 /// The API server's default `--service-node-port-range`.
-pub(super) const NODE_PORTS: RangeInclusive<u16> = 30000..=32767;
+pub const NODE_PORTS: RangeInclusive<u16> = 30000..=32767;
 
 /// The form of a name (`k8s.io/apimachinery/pkg/util/validation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,45 @@
+//! Options about how often and how long tests are run.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use svclab::run::Options;
+
+use super::duration::duration;
+
+/// Options about how often and how long tests are run.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct AttemptArgs {
+    /// Start no further test after the first that does not pass.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
+    fail_fast: bool,
+    /// Run a test that does not pass up to N times more, each in a new lab. One that passes then is reported as flaky; the exit
+    /// code is that of its last attempt.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100), hide_default_value = true)]
+    retries: u32,
+    /// End a test that takes longer, as 30s or 2m, with an error.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
+    /// Run every scenario N times.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = repeat, hide_default_value = true)]
+    repeat: NonZeroU32,
+    /// Run scenarios in a random order, and tests too where none changes objects. The same seed gives the same order.
+    #[arg(long, value_name = "SEED")]
+    shuffle: Option<u64>,
+}
+
+impl AttemptArgs {
+    /// These options in those of a run.
+    pub(super) fn apply(self, options: Options) -> Options {
+        let Self { fail_fast, retries, timeout, repeat, shuffle } = self;
+        Options { fail_fast, retries, timeout, repeat: repeat.get(), shuffle, ..options }
+    }
+}
+
+fn repeat(text: &str) -> Result<NonZeroU32, String> {
+    let number = text.parse::<NonZeroU32>().ok().filter(|number| number.get() <= MOST_REPETITIONS);
+    number.ok_or_else(|| format!("expected a number from 1 to {MOST_REPETITIONS}"))
+}
+
+/// A default from a repository's file must not keep a machine busy forever.
+const MOST_REPETITIONS: u32 = 10_000;

@@ -1,0 +1,85 @@
+//! `svclab dump lint`: what is wrong in what was sent.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+
+use super::evidence;
+use crate::cli::Exit;
+use crate::cli::console::Console;
+use crate::cli::failure::Failure;
+use svclab::lab::Backend;
+use svclab::lint::{CATALOG, Finding, Severity, json, lint, render};
+
+/// Find what is wrong in rules and in what was sent along with them: objects, connections, settings.
+///
+/// Each finding has its place, what it does to which traffic, an issue that it would have explained, and what to ask a reporter
+/// for. Exits with status 1 if there is a finding of the severity of `--fail-on`, or a graver one.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A file, folder or archive (tar, tar.gz); `-` for standard input.
+    input: PathBuf,
+    /// The least severity that makes the exit status 1.
+    #[arg(long, value_enum, default_value = "warning", value_name = "SEVERITY")]
+    fail_on: FailOn,
+    /// Leave out findings of this kind; repeat it for several.
+    #[arg(long, value_name = "ID", value_parser = PossibleValuesParser::new(CATALOG.map(|entry| entry.id)), hide_possible_values = true)]
+    allow: Vec<String>,
+    /// The output format.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A page for a terminal.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Traffic fails, or goes where it must not.
+    Error,
+    /// Traffic may fail, or rules are not as kube-proxy writes them.
+    Warning,
+    /// Anything.
+    Info,
+    /// Nothing: the exit status is 0.
+    Never,
+}
+
+impl FailOn {
+    fn fails(self, finding: &Finding) -> bool {
+        match self {
+            Self::Error => finding.severity == Severity::Error,
+            Self::Warning => finding.severity <= Severity::Warning,
+            Self::Info => true,
+            Self::Never => false,
+        }
+    }
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let (path, evidence) = evidence(&args.input)?;
+    if evidence.pieces.is_empty() {
+        return Err(super::unrecognised());
+    }
+    let mut findings = lint(&evidence);
+    findings.retain(|finding| !args.allow.iter().any(|id| id == finding.id));
+    let (rules, unread) = (evidence.rules(), evidence.unread.len());
+    match args.format {
+        Format::Text => console.text(render(&path, rules, unread, &findings, console.settings())),
+        Format::Json => {
+            if let Err(exit) =
+                console.json("dump-lint", Backend::System, json::Document::of(&path, rules, unread, &findings))
+            {
+                return Ok(exit);
+            }
+        }
+    }
+    Ok(if findings.iter().any(|finding| args.fail_on.fails(finding)) { Exit::Failed } else { Exit::Held })
+}

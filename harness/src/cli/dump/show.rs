@@ -1,0 +1,49 @@
+//! `svclab dump show`: what was recognised, mended and left out.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::evidence;
+use crate::cli::Exit;
+use crate::cli::console::Console;
+use crate::cli::failure::Failure;
+use svclab::evidence::{json, render};
+use svclab::lab::Backend;
+
+/// Show which pieces an input has: the format and lines of each, how lines were mended, and all lines that were not read.
+///
+/// Exits with status 2 if nothing is recognised.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A file, folder or archive (tar, tar.gz); `-` for standard input.
+    input: PathBuf,
+    /// The output format.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A page for a terminal.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let (path, evidence) = evidence(&args.input)?;
+    match args.format {
+        Format::Text => console.text(render(&path, &evidence, console.settings())),
+        Format::Json => {
+            if let Err(exit) = console.json("dump-show", Backend::System, json::Document::of(&path, &evidence)) {
+                return Ok(exit);
+            }
+        }
+    }
+    if evidence.pieces.is_empty() {
+        return Err(super::unrecognised());
+    }
+    Ok(Exit::Held)
+}

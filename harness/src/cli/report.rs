@@ -1,0 +1,96 @@
+//! `svclab report`: reports of finished runs.
+
+use std::path::{Path, PathBuf};
+
+use super::Exit;
+use super::console::Console;
+use super::reports::{ReportArgs, Reports};
+use svclab::input::{FILE_BYTES, read_argument};
+use svclab::report::Status;
+use svclab::results::{Results, merge, summary};
+use svclab::text::{json, printable, reason};
+
+/// Make reports of finished runs, from the files that `--report json=FILE` wrote.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Merge(MergeArgs),
+}
+
+/// Merge the reports of all shards of a run. Fails if a shard is missing, or if their versions differ; the exit code is otherwise
+/// that of the whole run.
+#[derive(Debug, clap::Args)]
+struct MergeArgs {
+    /// Files that `--report json=FILE` wrote, one of each shard; or a single one of a whole run.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Merge reports of machines whose kernels, iptables or nft differ; the merged report names those of the first shard.
+    #[arg(long)]
+    allow_mixed: bool,
+    #[command(flatten)]
+    reports: ReportArgs,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    match &args.command {
+        Command::Merge(args) => merge_all(args, console).unwrap_or_else(|exit| exit),
+    }
+}
+
+fn merge_all(args: &MergeArgs, console: &Console) -> Result<Exit, Exit> {
+    let read = |file: &PathBuf| {
+        let text = read_argument(file).map_err(|error| complain(file, &reason(&error), console))?;
+        Ok((printable(file).to_string(), text))
+    };
+    let texts = args.files.iter().map(read).collect::<Result<Vec<_>, Exit>>()?;
+    let reports = Reports::open(&args.reports.report, args.files.iter().map(PathBuf::as_path), console)?;
+    let merged = merge(&texts, args.allow_mixed).map_err(|error| {
+        console.complain(format!(
+            "{error}\nhelp: Pass the JSON report of every shard of one run, all made by the same version."
+        ));
+        Exit::Input
+    })?;
+    console.line(summary::line(&merged.results));
+    let text = json(&merged.json).map_err(|error| {
+        console.complain(error);
+        Exit::Internal
+    })?;
+    let written = reports.write_all(&text, &merged.results, console);
+    match exit(&merged.results) {
+        Exit::Held => written.map(|()| Exit::Held),
+        exit => Ok(exit),
+    }
+}
+
+/// How the whole run ended.
+fn exit(results: &Results) -> Exit {
+    let problems = results
+        .suites
+        .iter()
+        .flat_map(|suite| suite.error.iter().chain(suite.cases.iter().filter_map(|case| case.error.as_ref())));
+    let gravest = problems.map(|problem| match problem.cause.as_str() {
+        "internal" => Exit::Internal,
+        "environment" => Exit::Environment,
+        _ => Exit::Input,
+    });
+    match (results.status(), gravest.max_by_key(|exit| *exit as u8)) {
+        (Status::Ok, _) => Exit::Held,
+        (Status::Failed, _) => Exit::Failed,
+        (Status::Error, exit) => exit.unwrap_or(Exit::Input),
+    }
+}
+
+fn complain(file: &Path, why: &str, console: &Console) -> Exit {
+    console.complain(format!(
+        "{}: cannot read the file: {why}\nhelp: Pass files of at most {} MiB.",
+        printable(file),
+        FILE_BYTES >> 20
+    ));
+    Exit::Input
+}

@@ -1,0 +1,140 @@
+//! `kubectl describe`.
+
+use serde_json::{Value, json};
+
+use super::super::line::Line;
+use super::super::model::{Contents, Format};
+use super::{Block, Context, command, knows_block};
+
+/// Lines that stand near the start of every description.
+const NEAR: [&str; 6] = ["Namespace:", "Labels:", "Annotations:", "Roles:", "Priority:", "Selector:"];
+
+pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
+    let first = lines.first()?.text.trim();
+    let is_start = first
+        .strip_prefix("Name:")
+        .is_some_and(|rest| rest.starts_with([' ', '\t']) && rest.split_whitespace().count() == 1);
+    let is_near = |line: &Line<'_>| NEAR.iter().any(|key| line.text.trim_start().starts_with(key));
+    if !is_start || !lines.iter().skip(1).take(6).any(is_near) {
+        return None;
+    }
+    let mut taken = 1;
+    for (at, line) in lines.iter().enumerate().skip(1) {
+        let text = line.text.trim_end();
+        let key = text.trim_start();
+        let is_field = key.split_once(':').is_some_and(|(name, _)| {
+            !name.is_empty()
+                && name.len() <= 40
+                && name.chars().all(|letter| letter.is_alphanumeric() || " -/._()".contains(letter))
+        });
+        if key.is_empty() {
+            continue;
+        }
+        // The next description, or something else.
+        if line.is_fence()
+            || command(key).is_some()
+            || (key.starts_with("Name:") && !text.starts_with(' '))
+            || (knows_block(key) && !is_field)
+        {
+            break;
+        }
+        if !is_field && !text.starts_with([' ', '\t']) {
+            break;
+        }
+        taken = at + 1;
+    }
+    let object = object(&lines[..taken]);
+    Some(Block::new(Format::KubectlDescribe, taken, Contents::Objects(vec![object])))
+}
+
+/// The fields that svclab uses, as the API has them.
+fn object(lines: &[Line<'_>]) -> Value {
+    let all = |key: &str| -> Vec<String> {
+        let own =
+            lines.iter().filter_map(|line| line.text.trim_start().strip_prefix(key)?.strip_prefix(':').map(str::trim));
+        own.map(str::to_owned).collect()
+    };
+    let one = |key: &str| all(key).into_iter().next().filter(|value| !value.starts_with('<') && !value.is_empty());
+    let has = |key: &str| !all(key).is_empty();
+    let metadata = json!({"name": one("Name"), "namespace": one("Namespace").unwrap_or_else(|| "default".to_owned())});
+    match () {
+        () if has("AddressType") => {
+            json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": metadata, "addressType": one("AddressType")})
+        }
+        () if has("Subsets") => json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata}),
+        () if has("IP") && has("Type") || has("Session Affinity") => service(&all, &one, &metadata),
+        () if has("PodCIDR") || has("Roles") => {
+            let address = one("InternalIP");
+            let mut node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": metadata["name"]}, "spec": {}, "status": {}});
+            if let Some(range) = one("PodCIDR") {
+                node["spec"] = json!({"podCIDR": range, "podCIDRs": [range]});
+            }
+            if let Some(address) = address {
+                node["status"] = json!({"addresses": [{"type": "InternalIP", "address": address}]});
+            }
+            node
+        }
+        () if has("Node") => {
+            let node = one("Node").map(|node| node.split('/').next().unwrap_or_default().to_owned());
+            let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": node}, "status": {}});
+            if let Some(address) = one("IP") {
+                pod["status"] = json!({"podIP": address, "podIPs": [{"ip": address}]});
+            }
+            pod
+        }
+        () => json!({"metadata": metadata}),
+    }
+}
+
+fn service(all: &dyn Fn(&str) -> Vec<String>, one: &dyn Fn(&str) -> Option<String>, metadata: &Value) -> Value {
+    // `Port:  http  80/TCP`
+    let port = |text: &str| {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (number, protocol) = words.last()?.split_once('/')?;
+        let name = words.first().filter(|_| words.len() > 1).filter(|name| **name != "<unset>").copied();
+        Some((name.unwrap_or_default().to_owned(), number.parse::<u16>().ok()?, protocol.to_owned()))
+    };
+    let node_ports: Vec<_> = all("NodePort").iter().filter_map(|text| port(text)).collect();
+    let targets = all("TargetPort");
+    let listed = all("Port");
+    let ports =
+        listed.iter().filter_map(|text| port(text)).zip(0..).map(|((name, number, protocol), at): (_, usize)| {
+            let mut value = json!({"port": number, "protocol": protocol});
+            if !name.is_empty() {
+                value["name"] = json!(name);
+            }
+            if let Some((_, number, _)) = node_ports.get(at) {
+                value["nodePort"] = json!(number);
+            }
+            let target = targets.get(at).and_then(|target| target.split('/').next());
+            match target.map(|target| (target, target.parse::<u16>())) {
+                Some((_, Ok(number))) => value["targetPort"] = json!(number),
+                Some((name, Err(_))) if !name.starts_with('<') => value["targetPort"] = json!(name),
+                _ => {}
+            }
+            value
+        });
+    let mut spec =
+        json!({"type": one("Type").unwrap_or_else(|| "ClusterIP".to_owned()), "ports": ports.collect::<Vec<_>>()});
+    if let Some(ip) = one("IP").filter(|ip| ip.parse::<std::net::IpAddr>().is_ok()) {
+        spec["clusterIP"] = json!(ip);
+        spec["clusterIPs"] = json!([ip]);
+    }
+    for (field, key) in [
+        ("externalTrafficPolicy", "External Traffic Policy"),
+        ("internalTrafficPolicy", "Internal Traffic Policy"),
+        ("sessionAffinity", "Session Affinity"),
+    ] {
+        if let Some(value) = one(key) {
+            spec[field] = json!(value);
+        }
+    }
+    let endpoints: Vec<String> = all("Endpoints")
+        .iter()
+        .flat_map(|text| {
+            text.split(',').map(|one| one.split_whitespace().next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        })
+        .filter(|one| one.parse::<std::net::SocketAddr>().is_ok())
+        .collect();
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, "endpoints": endpoints})
+}

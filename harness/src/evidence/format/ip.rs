@@ -1,0 +1,66 @@
+//! `ip addr`, `ip route`, `ip rule`.
+
+use std::net::IpAddr;
+
+use super::super::line::Line;
+use super::super::model::{Contents, Format};
+use super::{Block, Context, run};
+
+pub(super) fn knows(line: &str) -> bool {
+    is_link(line) || is_route(line) || is_rule(line)
+}
+
+/// `2: eth0: <BROADCAST,UP> mtu 1500 ...`, or `2: eth0    inet 10.0.0.1/24 ...` of `ip -o`.
+fn is_link(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let (number, name, next) =
+        (words.next().unwrap_or_default(), words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let is_numbered = number
+        .strip_suffix(':')
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+    is_numbered && ((name.ends_with(':') && next.starts_with('<')) || matches!(next, "inet" | "inet6"))
+}
+
+/// What follows an interface.
+fn is_detail(line: &str) -> bool {
+    ["link/", "inet ", "inet6 ", "valid_lft ", "altname ", "vxlan ", "bridge", "veth", "RX:", "TX:"]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+fn is_route(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().take(8).collect();
+    let Some(first) = words.first() else { return false };
+    let types = ["local", "broadcast", "blackhole", "unreachable", "prohibit", "throw", "multicast", "anycast"];
+    let (destination, rest) =
+        if types.contains(first) { (words.get(1), &words[1..]) } else { (words.first(), &words[..]) };
+    let is_network = |word: &str| {
+        word == "default"
+            || word.split('/').next().is_some_and(|ip| ip.parse::<IpAddr>().is_ok()) && word.contains(['.', ':'])
+    };
+    destination.is_some_and(|word| is_network(word))
+        && (rest.contains(&"via") || rest.contains(&"dev") || types[2..6].contains(first))
+}
+
+/// `0: from all lookup local`
+fn is_rule(line: &str) -> bool {
+    let Some((number, rest)) = line.split_once(':') else { return false };
+    !number.is_empty()
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+        && (rest.trim_start().starts_with("from ") || rest.trim_start().starts_with("not from "))
+}
+
+pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
+    let first = lines.first()?.text.trim();
+    let (format, is_own): (_, fn(&str) -> bool) = match () {
+        () if is_link(first) => (Format::IpAddr, |line| is_link(line) || is_detail(line)),
+        () if is_rule(first) => (Format::IpRule, is_rule),
+        () if is_route(first) => (Format::IpRoute, is_route),
+        () => return None,
+    };
+    let taken = run(lines, |line| is_own(line.trim()));
+    let is_entry =
+        |line: &&Line<'_>| if format == Format::IpAddr { is_link(line.text.trim()) } else { !line.is_blank() };
+    let entries = lines[..taken].iter().filter(is_entry).count();
+    Some(Block::new(format, taken, Contents::Entries(entries)))
+}

@@ -1,0 +1,113 @@
+//! `iptables -L`, with and without `-n`, `-v` and `--line-numbers`; grepped, or through `column -t`.
+
+use svclab_rules::cascade::Extent;
+use svclab_rules::iptables::{LineOfListing, Listing, ListingReader};
+
+use super::super::line::Line;
+use super::super::mending::{Mend, Mends};
+use super::super::model::{Contents, Format};
+use super::{Block, Context, command, knows_block};
+
+pub(super) fn knows(line: &str) -> bool {
+    is_heading(line) || is_columns(line) || is_row(line)
+}
+
+/// `Chain KUBE-SERVICES (2 references)`
+fn is_heading(line: &str) -> bool {
+    line.strip_prefix("Chain ")
+        .and_then(|rest| rest.split_once(" ("))
+        .is_some_and(|(name, rest)| !name.contains(' ') && (rest.contains("references") || rest.starts_with("policy ")))
+}
+
+fn is_columns(line: &str) -> bool {
+    line.contains("target")
+        && line.contains("prot")
+        && line.contains("source")
+        && line.contains("destination")
+        && line.split_whitespace().count() <= 11
+}
+
+/// A row without the heading of its chain.
+fn is_row(line: &str) -> bool {
+    let has_option = line.contains(" -- ") || line.contains(" — ") || line.contains(" – ");
+    has_option && !line.starts_with('-') && ListingReader::default().line(1, line) == LineOfListing::Rule
+}
+
+pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
+    let first = lines.first()?.text.trim();
+    if !knows(first) {
+        return None;
+    }
+    let mut reader = ListingReader::default();
+    reader.set_table(context.command.as_ref().and_then(|command| command.table()));
+    let mut unread = Vec::new();
+    let mut mends = Vec::new();
+    let has_heading = is_heading(first);
+    if !has_heading {
+        mends.push((lines[0].number, Mends::default().with(Mend::Heading)));
+    }
+    let (mut at, mut taken) = (0, 0);
+    while let Some(line) = lines.get(at) {
+        if line.is_fence() || (at > 0 && command(line.text.trim()).is_some()) {
+            break;
+        }
+        if line.is_blank() || line.is_gutter() {
+            at += 1;
+            continue;
+        }
+        let (joined, count) = whole_row(&lines[at..]);
+        match reader.line(line.number, joined.as_deref().unwrap_or(&line.text)) {
+            LineOfListing::Other => {
+                // A line between rows was not read; behind a blank line, or before something else, the listing is over.
+                let is_between = at == taken
+                    && lines.get(at + 1).is_some_and(|next| knows(next.text.trim()) && !is_heading(next.text.trim()));
+                if !is_between || knows_block(line.text.trim()) {
+                    break;
+                }
+                unread.push((at, "it is no row of a listing".to_owned()));
+            }
+            LineOfListing::Cut => {
+                mends.push((line.number, Mends::default().with(Mend::Cut)));
+                unread.push((at, "the row is cut off".to_owned()));
+            }
+            LineOfListing::Chain | LineOfListing::Columns | LineOfListing::Rule => {}
+        }
+        if joined.is_some() {
+            mends.push((line.number, Mends::default().with(Mend::Wrapped)));
+        }
+        at += count;
+        taken = at;
+    }
+    let count =
+        reader.rules() - unread.iter().filter(|(_, reason)| reason.contains("cut off")).count().min(reader.rules());
+    let Listing { rules, lines: source, short_digits, cut } = reader.finish().unwrap_or_else(empty);
+    let rules = svclab_rules::iptables::Parsed { rules, lines: source };
+    let is_grepped = context.command.as_ref().is_some_and(|command| command.text.contains("grep"));
+    let extent = if has_heading && cut.is_none() && !is_grepped { Extent::Whole } else { Extent::Part };
+    let contents = Contents::Iptables { rules, count, extent, short_digits, cut };
+    Some(Block { format: Format::IptablesList, taken: taken.max(1), contents, unread, mends })
+}
+
+/// A row that was wrapped, joined, and how many lines it took.
+fn whole_row(lines: &[Line<'_>]) -> (Option<String>, usize) {
+    let text = lines[0].text.trim_end();
+    let is_open = text.rfind("/*").is_some_and(|open| !text[open..].contains("*/"));
+    let Some(next) = lines.get(1).map(|next| next.text.trim()) else { return (None, 1) };
+    let continues =
+        ["to:", "tcp dpt:", "udp dpt:", "dpt:", "mode random", "probability ", "reject-with ", "statistic ", "recent:"];
+    let is_rest = continues.iter().any(|start| next.starts_with(start));
+    let is_other = next.is_empty() || knows_block(next) || command(next).is_some();
+    match (is_open || is_rest) && !is_other {
+        true => (Some(format!("{text} {next}")), 2),
+        false => (None, 1),
+    }
+}
+
+fn empty() -> Listing {
+    Listing {
+        rules: svclab_rules::iptables::RuleSet::new(svclab_rules::cluster::Family::Ipv4),
+        lines: svclab_rules::iptables::SourceLines::default(),
+        short_digits: None,
+        cut: None,
+    }
+}

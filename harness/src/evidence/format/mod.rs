@@ -1,0 +1,121 @@
+//! Formats: one file each.
+//!
+//! Each has `knows`, whether a line by itself is surely of the format, and `read`, which takes the lines from a place on and returns the
+//! block of the format that starts there.
+
+mod conntrack;
+mod describe;
+mod ifconfig;
+mod ip;
+mod ipset;
+mod listing;
+mod log;
+mod manifest;
+mod nft;
+mod save;
+mod sysctl;
+mod table;
+mod tcpdump;
+
+use super::command::{Command, command};
+use super::line::Line;
+use super::mending::Mends;
+use super::model::{Contents, Format};
+
+/// What stands before a block.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Context {
+    /// The command whose output it may be.
+    pub(super) command: Option<Command>,
+}
+
+/// Lines of one format that follow each other.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) format: Format,
+    /// How many lines it takes, at least one.
+    pub(super) taken: usize,
+    pub(super) contents: Contents,
+    /// Lines within it that could not be read: positions from its first line, and why.
+    pub(super) unread: Vec<(usize, String)>,
+    /// Changes to lines, given by their numbers in the text, apart from those the lines had before.
+    pub(super) mends: Vec<(usize, Mends)>,
+}
+
+impl Block {
+    fn new(format: Format, taken: usize, contents: Contents) -> Self {
+        Self { format, taken, contents, unread: Vec::new(), mends: Vec::new() }
+    }
+}
+
+/// Reads the block that starts with the first of some lines.
+type Reader = fn(&[Line<'_>], &Context) -> Option<Block>;
+
+/// The readers, the surest first.
+const READERS: [Reader; 13] = [
+    save::read,
+    listing::read,
+    nft::read,
+    manifest::read,
+    table::read,
+    log::read,
+    conntrack::read,
+    ip::read,
+    ifconfig::read,
+    ipset::read,
+    tcpdump::read,
+    sysctl::read,
+    describe::read,
+];
+
+/// A whole text of one format without a mistake, which is read at once.
+pub(super) fn whole(text: &str) -> Option<Contents> {
+    save::whole(text).or_else(|| nft::whole(text))
+}
+
+/// The block that starts with the first of these lines.
+pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
+    READERS.iter().find_map(|read| read(lines, context))
+}
+
+/// Whether a line by itself is surely of a format, or a command.
+pub(super) fn knows(line: &str) -> bool {
+    let line = line.trim_end();
+    if line.is_empty() {
+        return false;
+    }
+    knows_block(line) || command(line).is_some()
+}
+
+/// Whether a line by itself is surely the start of a block.
+pub(super) fn knows_block(line: &str) -> bool {
+    const KNOWS: [fn(&str) -> bool; 11] = [
+        save::knows,
+        listing::knows,
+        nft::knows,
+        manifest::knows,
+        table::knows,
+        log::knows,
+        conntrack::knows,
+        ip::knows,
+        ipset::knows,
+        tcpdump::knows,
+        sysctl::knows,
+    ];
+    KNOWS.iter().any(|knows| knows(line))
+}
+
+/// The number of lines from the first that satisfy a condition, blank ones between them included.
+fn run(lines: &[Line<'_>], mut is_own: impl FnMut(&str) -> bool) -> usize {
+    let mut taken = 0;
+    for (at, line) in lines.iter().enumerate() {
+        if line.is_blank() {
+            continue;
+        }
+        if line.is_fence() || !is_own(&line.text) {
+            break;
+        }
+        taken = at + 1;
+    }
+    taken
+}

@@ -1,0 +1,325 @@
+//! Tables of `kubectl get`, with or without their heading.
+
+use serde_json::{Value, json};
+
+use super::super::line::Line;
+use super::super::mending::{Mend, Mends};
+use super::super::model::{Contents, Format};
+use super::{Block, Context, command, knows_block};
+
+/// What a table lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Pod,
+    Service,
+    Endpoints,
+    EndpointSlice,
+    Node,
+    Other,
+}
+
+pub(super) fn knows(line: &str) -> bool {
+    heading(line).is_some() || row_kind(line).is_some()
+}
+
+/// The names of columns.
+fn heading(line: &str) -> Option<Vec<&str>> {
+    if !line.starts_with("NAME") && !line.starts_with("LAST SEEN") {
+        return None;
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_name = |word: &&str| {
+        word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"-()_/".contains(&byte))
+    };
+    (words.len() >= 2 && words.iter().all(is_name)).then_some(words)
+}
+
+fn kind_of(heading: &[&str]) -> Kind {
+    let has = |name: &str| heading.contains(&name);
+    match () {
+        () if has("CLUSTER-IP") => Kind::Service,
+        () if has("ADDRESSTYPE") => Kind::EndpointSlice,
+        () if has("ENDPOINTS") => Kind::Endpoints,
+        () if has("ROLES") || has("KERNEL-VERSION") || has("VERSION") && has("STATUS") => Kind::Node,
+        () if has("READY") && has("STATUS") => Kind::Pod,
+        () => Kind::Other,
+    }
+}
+
+/// The kind of a row without its heading.
+fn row_kind(line: &str) -> Option<Kind> {
+    let words: Vec<&str> = line.split_whitespace().take(6).collect();
+    let is_ratio = |word: &str| word.split_once('/').is_some_and(|(one, other)| is_number(one) && is_number(other));
+    let states = [
+        "Running",
+        "Pending",
+        "CrashLoopBackOff",
+        "Completed",
+        "Error",
+        "ContainerCreating",
+        "Terminating",
+        "ImagePullBackOff",
+        "Evicted",
+    ];
+    let types = ["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"];
+    for offset in [1, 2] {
+        let Some([first, second, ..]) = words.get(offset..) else { continue };
+        if is_ratio(first) && (states.contains(second) || second.starts_with("Init:")) {
+            return Some(Kind::Pod);
+        }
+        if types.contains(first)
+            && (second.parse::<std::net::IpAddr>().is_ok() || *second == "None" || *second == "<none>")
+        {
+            return Some(Kind::Service);
+        }
+    }
+    let is_node = matches!(words.as_slice(), [_, status, roles, ..] if (status.starts_with("Ready") || status.starts_with("NotReady")) && (roles.contains("control-plane") || roles.contains("master") || *roles == "<none>" || *roles == "worker"));
+    is_node.then_some(Kind::Node)
+}
+
+fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
+    let first = lines.first()?.text.trim();
+    let names = heading(first);
+    let kind = match &names {
+        Some(names) => kind_of(names),
+        None => row_kind(first)?,
+    };
+    let has_namespace = match &names {
+        Some(names) => names[0] == "NAMESPACE",
+        None => {
+            row_kind(&format!("x {}", first.split_whitespace().skip(2).collect::<Vec<_>>().join(" "))) == Some(kind)
+                && kind != Kind::Node
+        }
+    };
+    let mut objects = Vec::new();
+    let mut unread = Vec::new();
+    let (mut at, mut taken) = (0, 0);
+    if let Some(names) = &names {
+        at = 1;
+        taken = 1;
+        // One empty line may follow the heading, as web pages put it.
+        if lines.get(1).is_some_and(Line::is_blank)
+            && lines.get(2).is_some_and(|line| is_row(&line.text, kind, names.len()))
+        {
+            at = 2;
+        }
+    }
+    while let Some(line) = lines.get(at) {
+        let text = line.text.trim();
+        let is_over = text.is_empty()
+            || line.is_fence()
+            || command(text).is_some()
+            || heading(text).is_some()
+            || (knows_block(text) && row_kind(text).is_none());
+        if is_over {
+            break;
+        }
+        if line.is_gutter() || line.is_ellipsis() {
+            at += 1;
+            continue;
+        }
+        match row(text, kind, has_namespace) {
+            Some(object) => objects.push(object),
+            // Sentences follow a table without an empty line.
+            None if names.is_none() || text.split_whitespace().count() > 2 * names.as_ref().map_or(0, Vec::len) => {
+                break;
+            }
+            None => unread.push((at, "the row has fewer columns than its table".to_owned())),
+        }
+        at += 1;
+        taken = at;
+    }
+    let mut block = Block::new(Format::KubectlTable, taken.max(1), Contents::Objects(objects));
+    if names.is_none() {
+        block.mends.push((lines[0].number, Mends::default().with(Mend::Heading)));
+    }
+    Some(Block { unread, ..block })
+}
+
+fn is_row(text: &str, kind: Kind, columns: usize) -> bool {
+    row(text.trim(), kind, false).is_some()
+        && text.split_whitespace().count() >= columns.min(3)
+        && heading(text.trim()).is_none()
+}
+
+/// The words of a row: what stands in brackets, or behind a `+`, belongs to the word before.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut rest = text.split_whitespace().peekable();
+    while let Some(word) = rest.next() {
+        if word.starts_with('(') && !words.is_empty() {
+            let mut whole = word.to_owned();
+            while !whole.ends_with(')')
+                && let Some(next) = rest.next()
+            {
+                whole += " ";
+                whole += next;
+            }
+            if let Some(last) = words.last_mut() {
+                *last += " ";
+                *last += &whole;
+            }
+        } else if word == "+" && rest.peek().is_some_and(|next| is_number(next)) {
+            let more: Vec<&str> = rest.by_ref().take(2).collect();
+            if let Some(last) = words.last_mut() {
+                *last += &format!(" + {}", more.join(" "));
+            }
+        } else {
+            words.push(word.to_owned());
+        }
+    }
+    words
+}
+
+fn row(text: &str, kind: Kind, has_namespace: bool) -> Option<Value> {
+    let mut words = words(text);
+    let namespace = if has_namespace && words.len() > 1 { words.remove(0) } else { "default".to_owned() };
+    let given = |at: usize| {
+        words.get(at).map(String::as_str).filter(|word| !matches!(*word, "<none>" | "<unset>" | "<pending>"))
+    };
+    let name = given(0)?;
+    // `kubectl get all` puts the kind before the name.
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let metadata = json!({"name": name, "namespace": namespace});
+    match kind {
+        Kind::Pod => pod(&words, metadata),
+        Kind::Service => service(&words, metadata),
+        Kind::Endpoints => {
+            given(1)?;
+            let (addresses, more) = addresses(given(1));
+            let subsets = subsets(&addresses);
+            Some(
+                json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets, "more": more}),
+            )
+        }
+        Kind::EndpointSlice => slice(&words, &metadata),
+        Kind::Node => node(&words),
+        Kind::Other => (words.len() > 1).then(|| json!({"metadata": metadata, "columns": words})),
+    }
+}
+
+fn pod(words: &[String], metadata: Value) -> Option<Value> {
+    let (ready, all) = words.get(1)?.split_once('/')?;
+    let status = words.get(2)?;
+    let address = words.iter().skip(3).find(|word| word.parse::<std::net::IpAddr>().is_ok());
+    let at = address.and_then(|address| words.iter().position(|word| word == address));
+    let node = at.and_then(|at| words.get(at + 1)).filter(|node| *node != "<none>");
+    let is_ready = ready == all && status == "Running";
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {},
+        "status": {"phase": status, "conditions": [{"type": "Ready", "status": if is_ready { "True" } else { "False" }}]},
+    });
+    if let Some(address) = address {
+        pod["status"]["podIP"] = json!(address);
+        pod["status"]["podIPs"] = json!([{"ip": address}]);
+    }
+    if let Some(node) = node {
+        pod["spec"]["nodeName"] = json!(node);
+    }
+    Some(pod)
+}
+
+fn service(words: &[String], metadata: Value) -> Option<Value> {
+    let kind = words
+        .get(1)
+        .filter(|kind| ["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"].contains(&kind.as_str()))?;
+    let cluster_ip = words.get(2)?;
+    let external = words.get(3).filter(|word| !word.starts_with('<'));
+    let ports: Vec<Value> = words.get(4).map(|ports| ports.split(',').filter_map(port).collect()).unwrap_or_default();
+    let mut service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+        "spec": {"type": kind, "ports": ports},
+    });
+    if cluster_ip.parse::<std::net::IpAddr>().is_ok() || cluster_ip == "None" {
+        service["spec"]["clusterIP"] = json!(cluster_ip);
+        service["spec"]["clusterIPs"] = json!([cluster_ip]);
+    }
+    let external: Vec<&str> = external
+        .into_iter()
+        .flat_map(|word| word.split(','))
+        .filter(|word| word.parse::<std::net::IpAddr>().is_ok())
+        .collect();
+    if kind == "LoadBalancer" && !external.is_empty() {
+        let ingress: Vec<Value> = external.iter().map(|ip| json!({"ip": ip})).collect();
+        service["status"] = json!({"loadBalancer": {"ingress": ingress}});
+    } else if !external.is_empty() && kind != "ExternalName" {
+        service["spec"]["externalIPs"] = json!(external);
+    }
+    Some(service)
+}
+
+/// `80:31898/TCP`, `53/UDP`.
+fn port(text: &str) -> Option<Value> {
+    let (ports, protocol) = text.split_once('/')?;
+    let (port, node_port) =
+        ports.split_once(':').map_or((ports, None), |(port, node)| (port, node.parse::<u16>().ok()));
+    let port: u16 = port.parse().ok()?;
+    let mut value = json!({"name": format!("p{port}-{}", protocol.to_lowercase()), "port": port, "protocol": protocol});
+    if let Some(node_port) = node_port {
+        value["nodePort"] = json!(node_port);
+    }
+    Some(value)
+}
+
+/// `10.42.2.245:80,10.42.2.245:8087 + 1 more...`: the endpoints, and whether there are more.
+fn addresses(text: Option<&str>) -> (Vec<std::net::SocketAddr>, bool) {
+    let text = text.unwrap_or_default();
+    let (listed, more) = text.split_once(" + ").map_or((text, false), |(listed, _)| (listed, true));
+    (listed.split(',').filter_map(|one| one.trim().parse().ok()).collect(), more || text.ends_with("..."))
+}
+
+fn subsets(addresses: &[std::net::SocketAddr]) -> Vec<Value> {
+    let mut ports: Vec<u16> = addresses.iter().map(std::net::SocketAddr::port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    let of = |port: &u16| {
+        let ips: Vec<Value> =
+            addresses.iter().filter(|one| one.port() == *port).map(|one| json!({"ip": one.ip()})).collect();
+        json!({"addresses": ips, "ports": [{"port": port, "protocol": "TCP"}]})
+    };
+    ports.iter().map(of).collect()
+}
+
+fn slice(words: &[String], metadata: &Value) -> Option<Value> {
+    let family = words.get(1).filter(|word| matches!(word.as_str(), "IPv4" | "IPv6" | "FQDN"))?;
+    let ports: Vec<Value> = words
+        .get(2)?
+        .split(',')
+        .filter_map(|port| port.parse::<u16>().ok())
+        .map(|port| json!({"port": port, "protocol": "TCP"}))
+        .collect();
+    let listed = words.get(3).map(String::as_str).unwrap_or_default();
+    let (listed, more) = listed.split_once(" + ").map_or((listed, false), |(listed, _)| (listed, true));
+    let endpoints: Vec<Value> = listed
+        .split(',')
+        .filter(|ip| ip.parse::<std::net::IpAddr>().is_ok())
+        .map(|ip| json!({"addresses": [ip]}))
+        .collect();
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let service = name.rsplit_once('-').map_or(name, |(service, _)| service);
+    Some(json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": family,
+        "metadata": {"name": name, "namespace": metadata["namespace"], "labels": {"kubernetes.io/service-name": service}},
+        "ports": ports, "endpoints": endpoints, "more": more,
+    }))
+}
+
+fn node(words: &[String]) -> Option<Value> {
+    words
+        .get(1)
+        .filter(|status| status.starts_with("Ready") || status.starts_with("NotReady") || *status == "Unknown")?;
+    let version = words.iter().find(|word| word.starts_with('v') && word.contains('.')).cloned().unwrap_or_default();
+    let address = words.iter().skip(3).find(|word| word.parse::<std::net::IpAddr>().is_ok());
+    let mut node = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": words[0]},
+        "spec": {}, "status": {"nodeInfo": {"kubeletVersion": version}},
+    });
+    if let Some(address) = address {
+        node["status"]["addresses"] = json!([{"type": "InternalIP", "address": address}]);
+    }
+    Some(node)
+}

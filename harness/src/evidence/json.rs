@@ -1,0 +1,124 @@
+//! The result of `svclab dump show` for machines. `svclab schema dump-show` describes every field.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::mending::Mending;
+use super::model::{Evidence, Piece};
+use crate::text::path_text;
+
+/// The pieces of an input.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Document<'a> {
+    /// The input, as the user named it.
+    source: String,
+    /// The pieces, in their order.
+    pieces: Vec<PieceOf<'a>>,
+    /// How many rules all pieces have.
+    rules: usize,
+    /// How many Kubernetes objects all pieces have.
+    objects: usize,
+    /// Lines that look like evidence, or stand in it, and could not be read.
+    unread: Vec<UnreadLine<'a>>,
+    /// Lines that are no evidence.
+    prose: Vec<Lines<'a>>,
+}
+
+/// Lines of one format.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PieceOf<'a> {
+    /// The file, where the input has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    /// The format: `iptables-save`, `iptables-S`, `iptables-L`, `nft`, `nft-json`, `kubectl-get`, `kubectl-describe`, `yaml`, `json`,
+    /// `kube-proxy-config`, `kube-proxy-log`, `conntrack`, `ip-addr`, `ip-route`, `ip-rule`, `ip-json`, `ifconfig`, `ipset-save`, `tcpdump` or `sysctl`.
+    format: &'static str,
+    /// The first line, from 1.
+    first_line: usize,
+    /// The last line.
+    last_line: usize,
+    /// How many rules it has.
+    rules: usize,
+    /// How many Kubernetes objects it has.
+    objects: usize,
+    /// How many entries it has that are neither: connections, routes, log lines.
+    entries: usize,
+    /// The command that printed it, where it is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'a str>,
+    /// How lines were changed to be read.
+    mended: &'a [Mending],
+}
+
+/// A line that could not be read.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct UnreadLine<'a> {
+    /// The file, where the input has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    /// The line, from 1.
+    line: usize,
+    /// Its text.
+    text: &'a str,
+    /// Why it was not read.
+    reason: &'a str,
+}
+
+/// Lines in a row.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Lines<'a> {
+    /// The file, where the input has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    /// The first line, from 1.
+    first_line: usize,
+    /// The last line.
+    last_line: usize,
+}
+
+impl<'a> Document<'a> {
+    /// The document of evidence from a path.
+    pub fn of(path: &Path, evidence: &'a Evidence) -> Self {
+        let unread = evidence.unread.iter().map(|unread| UnreadLine {
+            file: unread.file.as_deref(),
+            line: unread.line,
+            text: &unread.text,
+            reason: &unread.reason,
+        });
+        let prose = evidence.prose.iter().map(|prose| Lines {
+            file: prose.file.as_deref(),
+            first_line: prose.first,
+            last_line: prose.last,
+        });
+        Self {
+            source: path_text(path),
+            pieces: evidence.pieces.iter().map(PieceOf::of).collect(),
+            rules: evidence.rules(),
+            objects: evidence.objects(),
+            unread: unread.collect(),
+            prose: prose.collect(),
+        }
+    }
+}
+
+impl<'a> PieceOf<'a> {
+    fn of(piece: &'a Piece) -> Self {
+        Self {
+            file: piece.file.as_deref(),
+            format: piece.format.code(),
+            first_line: piece.first,
+            last_line: piece.last,
+            rules: piece.contents.rules(),
+            objects: piece.contents.objects(),
+            entries: piece.contents.entries(),
+            command: piece.command.as_deref(),
+            mended: &piece.mended,
+        }
+    }
+}

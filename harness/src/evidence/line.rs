@@ -1,0 +1,88 @@
+//! Lines of a text.
+
+use std::borrow::Cow;
+
+use super::mending::{Mend, Mends};
+
+/// A line, or a part of one.
+#[derive(Debug, Clone)]
+pub(super) struct Line<'t> {
+    /// Its number in the text, from 1.
+    pub(super) number: usize,
+    /// What is read of it.
+    pub(super) text: Cow<'t, str>,
+    /// The line as it stands in the text.
+    pub(super) raw: &'t str,
+    pub(super) mends: Mends,
+}
+
+impl<'t> Line<'t> {
+    /// The line with another text.
+    pub(super) fn with(&self, text: impl Into<Cow<'t, str>>, mend: Mend) -> Self {
+        Self { text: text.into(), mends: self.mends.with(mend), ..*self }
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// Whether it starts or ends a block of code in Markdown.
+    pub(super) fn is_fence(&self) -> bool {
+        let text = self.text.trim_start();
+        text.starts_with("```") || text.starts_with("~~~") || text.starts_with("<pre") || text.starts_with("</pre")
+    }
+
+    /// Whether it is a number and nothing else: what web pages have beside code.
+    pub(super) fn is_gutter(&self) -> bool {
+        let text = self.text.trim();
+        !text.is_empty() && text.len() <= 6 && text.bytes().all(|byte| byte.is_ascii_digit())
+    }
+
+    /// Whether the text was left out: `...`, `[snip]`.
+    pub(super) fn is_ellipsis(&self) -> bool {
+        let text = self.text.trim();
+        matches!(text, "..." | "…" | "[...]" | "[snip]" | "<snip>" | "--" | "-- More --" | "--More--" | "(END)")
+    }
+}
+
+/// The lines of a text, without control sequences and invisible characters.
+pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    (1..).zip(text.lines()).map(|(number, raw)| cleaned(number, raw)).collect()
+}
+
+fn cleaned(number: usize, raw: &str) -> Line<'_> {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\t');
+    let mends = Mends::default();
+    if raw.bytes().all(is_plain) {
+        return Line { number, text: Cow::Borrowed(raw), raw, mends };
+    }
+    let mut text = String::with_capacity(raw.len());
+    let mut letters = raw.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            // A control sequence: `ESC [ ... letter`.
+            '\u{1b}' if letters.next_if_eq(&'[').is_some() => {
+                while letters.next().is_some_and(|letter| !letter.is_ascii_alphabetic()) {}
+            }
+            '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{2003}' | '\u{2002}' | '\u{3000}' => text.push(' '),
+            '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}' => {}
+            '\t' => text.push(letter),
+            letter if letter.is_control() => {}
+            letter => text.push(letter),
+        }
+    }
+    if text == raw {
+        return Line { number, text: Cow::Borrowed(raw), raw, mends };
+    }
+    Line { number, text: text.into(), raw, mends: mends.with(Mend::Invisible) }
+}
+
+/// `12:00:00` at the start.
+pub(super) fn is_time(word: &str) -> bool {
+    let bytes = word.as_bytes();
+    bytes.len() >= 8
+        && [0, 1, 3, 4, 6, 7].iter().all(|at| bytes[*at].is_ascii_digit())
+        && bytes[2] == b':'
+        && bytes[5] == b':'
+}

@@ -1,0 +1,134 @@
+//! How lines were changed to be read.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A kind of change to a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Mend {
+    /// `> ` before it, as mail and Markdown quote.
+    Quote,
+    /// `+` before it, as a diff has.
+    Diff,
+    /// The prefix of journald, `kubectl logs` or a container runtime.
+    LogPrefix,
+    /// The number of the line, or the file's name of `grep`.
+    LineNumber,
+    /// `|` around it, as in a table.
+    Pipes,
+    /// `//` before it, as a comment in code.
+    Comment,
+    /// A bullet before it.
+    Bullet,
+    /// Backticks around it.
+    Backticks,
+    /// Control sequences of a terminal, no-break spaces, a byte-order mark.
+    Invisible,
+    /// Quotes and dashes that a text editor made.
+    Typography,
+    /// `&quot;` and the like.
+    Entities,
+    /// A rule that continues on the next line.
+    Wrapped,
+    /// Blanks within the name of a chain.
+    NameApart,
+    /// Several rules on one line.
+    Several,
+    /// `[unsupported revision]`: an iptables older than the rules' printed them.
+    UnsupportedRevision,
+    /// The heading of a chain or table is missing.
+    Heading,
+    /// The end is missing.
+    Cut,
+}
+
+impl Mend {
+    /// All kinds.
+    pub(super) const ALL: [Self; 17] = [
+        Self::Quote,
+        Self::Diff,
+        Self::LogPrefix,
+        Self::LineNumber,
+        Self::Pipes,
+        Self::Comment,
+        Self::Bullet,
+        Self::Backticks,
+        Self::Invisible,
+        Self::Typography,
+        Self::Entities,
+        Self::Wrapped,
+        Self::NameApart,
+        Self::Several,
+        Self::UnsupportedRevision,
+        Self::Heading,
+        Self::Cut,
+    ];
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Quote => "quote marks removed",
+            Self::Diff => "diff marks removed",
+            Self::LogPrefix => "log prefixes removed",
+            Self::LineNumber => "line numbers removed",
+            Self::Pipes => "table bars removed",
+            Self::Comment => "comment marks removed",
+            Self::Bullet => "bullets removed",
+            Self::Backticks => "backticks removed",
+            Self::Invisible => "control characters and invisible characters removed",
+            Self::Typography => "quotes and dashes restored",
+            Self::Entities => "HTML entities decoded",
+            Self::Wrapped => "wrapped lines joined",
+            Self::NameApart => "chain names joined",
+            Self::Several => "rules on one line separated",
+            Self::UnsupportedRevision => "printed by an older iptables",
+            Self::Heading => "without the heading of its table or chain",
+            Self::Cut => "cut off",
+        }
+    }
+}
+
+/// What was done to lines of a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Mending {
+    /// What was done.
+    pub how: Mend,
+    /// The first line.
+    pub first_line: usize,
+    /// To how many lines.
+    pub lines: usize,
+}
+
+/// The kinds of change to one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Mends(u32);
+
+impl Mends {
+    pub(super) fn with(self, mend: Mend) -> Self {
+        Self(self.0 | 1 << mend as u32)
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn has(self, mend: Mend) -> bool {
+        self.0 & (1 << mend as u32) != 0
+    }
+
+    /// The changes to lines, given with their numbers, by kind.
+    pub(super) fn listed(lines: impl Iterator<Item = (usize, Self)>) -> Vec<Mending> {
+        let mut found: Vec<Mending> = Vec::new();
+        for (line, mends) in lines.filter(|(_, mends)| mends.0 != 0) {
+            for how in Mend::ALL.into_iter().filter(|how| mends.has(*how)) {
+                match found.iter_mut().find(|mending| mending.how == how) {
+                    Some(mending) => mending.lines += 1,
+                    None => found.push(Mending { how, first_line: line, lines: 1 }),
+                }
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,33 @@
+//! What people send: files, terminal output and whole issues in Markdown, read as pieces of evidence.
+//!
+//! 1. `line`: text → lines, without what terminals, mail and web pages put around them (`peel`, `split`, `wrap`);
+//! 2. `format`: lines → pieces, one format a file;
+//! 3. `read`: a text → [`Evidence`]: its pieces, and every line that is prose or that could not be read;
+//! 4. `rules`: the pieces with rules → the rules of a node, of each family; `objects`: those with Kubernetes objects.
+//!
+//! Nothing is left out silently: every line belongs to a piece, is prose, or is listed as unread.
+
+mod command;
+mod format;
+pub mod json;
+mod line;
+mod mending;
+mod model;
+mod objects;
+mod page;
+mod peel;
+mod read;
+mod rules;
+mod source;
+mod split;
+#[cfg(test)]
+mod tests;
+mod wrap;
+
+pub use mending::{Mend, Mending};
+pub use model::{Connection, Contents, Evidence, Format, Piece, Stretch, Tuple, Unread};
+pub use objects::manifest;
+pub use page::render;
+pub use read::read;
+pub use rules::{NodeRules, node_rules};
+pub use source::{SourceError, from_path};

@@ -1,0 +1,238 @@
+//! Pieces of evidence as values.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use serde_json::Value;
+use svclab_rules::cascade::Extent;
+use svclab_rules::iptables;
+use svclab_rules::nftables;
+
+use super::mending::Mending;
+
+/// What a text, or several files, show.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Evidence {
+    /// The pieces, in their order.
+    pub pieces: Vec<Piece>,
+    /// Lines that are no evidence: sentences, commands, what encloses code.
+    pub prose: Vec<Stretch>,
+    /// Lines that look like evidence, or stand in it, and could not be read.
+    pub unread: Vec<Unread>,
+}
+
+/// Lines in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    /// The file among several.
+    pub file: Option<Arc<str>>,
+    /// The first line, from 1.
+    pub first: usize,
+    /// The last line.
+    pub last: usize,
+}
+
+/// A line that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// The file among several.
+    pub file: Option<Arc<str>>,
+    /// The line, from 1.
+    pub line: usize,
+    /// Its text.
+    pub text: String,
+    /// Why: a fragment in lower case.
+    pub reason: String,
+}
+
+/// Lines of one format.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Piece {
+    /// The file among several.
+    pub file: Option<Arc<str>>,
+    /// The format.
+    pub format: Format,
+    /// The first line, from 1.
+    pub first: usize,
+    /// The last line.
+    pub last: usize,
+    /// The command that printed it, where it is shown.
+    pub command: Option<String>,
+    /// What the lines say.
+    pub contents: Contents,
+    /// How lines were changed to be read.
+    pub mended: Vec<Mending>,
+}
+
+/// What a piece says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Contents {
+    /// Rules of iptables of one family.
+    Iptables {
+        /// The rules.
+        rules: iptables::Parsed,
+        /// How many were read.
+        count: usize,
+        /// Whether they are all of their chains.
+        extent: Extent,
+        /// The fewest digits of a probability whose threshold does not follow from them.
+        short_digits: Option<usize>,
+        /// The first line that is cut off.
+        cut: Option<usize>,
+    },
+    /// Tables of nftables.
+    Nftables {
+        /// The tables.
+        rules: nftables::Parsed,
+        /// How many rules were read, those of other tables included.
+        count: usize,
+        /// Whether they are whole tables.
+        extent: Extent,
+    },
+    /// Kubernetes objects, as the API has them; those of a table have the fields that it shows.
+    Objects(Vec<Value>),
+    /// Entries of the connection table.
+    Connections(Vec<Connection>),
+    /// Settings of the kernel.
+    Settings(Vec<(String, String)>),
+    /// So many entries, of which no more is used.
+    Entries(usize),
+}
+
+/// An entry of the connection table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connection {
+    /// The line, from 1.
+    pub line: usize,
+    /// `tcp`, `udp` and so on.
+    pub protocol: String,
+    /// The state of TCP or SCTP.
+    pub state: Option<String>,
+    /// Whether no reply was seen.
+    pub is_unreplied: bool,
+    /// The packet that opened it.
+    pub original: Tuple,
+    /// The reply that is expected.
+    pub reply: Tuple,
+}
+
+/// Addresses and ports of a direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tuple {
+    /// The source.
+    pub source: IpAddr,
+    /// The destination.
+    pub destination: IpAddr,
+    /// The source port.
+    pub source_port: Option<u16>,
+    /// The destination port.
+    pub destination_port: Option<u16>,
+}
+
+macro_rules! formats {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $words:literal;)*) => {
+        /// A format of evidence.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Format { $($(#[$doc])* $name,)* }
+
+        impl Format {
+            /// The name for programs, which stays the same.
+            pub fn code(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// What prints it.
+            pub fn words(self) -> &'static str {
+                match self { $(Self::$name => $words,)* }
+            }
+        }
+    };
+}
+
+formats! {
+    /// Whole tables, or lines of them.
+    IptablesSave = "iptables-save", "iptables-save";
+    /// `iptables -S`.
+    IptablesRules = "iptables-S", "iptables -S";
+    /// `iptables -L`.
+    IptablesList = "iptables-L", "iptables -L";
+    /// `nft list ruleset`.
+    Nft = "nft", "nft list ruleset";
+    /// `nft -j list ruleset`.
+    NftJson = "nft-json", "nft -j list ruleset";
+    /// `kubectl get`, as a table.
+    KubectlTable = "kubectl-get", "kubectl get";
+    /// `kubectl describe`.
+    KubectlDescribe = "kubectl-describe", "kubectl describe";
+    /// Objects in YAML.
+    Yaml = "yaml", "kubectl get -o yaml";
+    /// Objects in JSON.
+    Json = "json", "kubectl get -o json";
+    /// A kube-proxy configuration.
+    ProxyConfig = "kube-proxy-config", "a KubeProxyConfiguration";
+    /// A log of kube-proxy, or of another Kubernetes component.
+    ProxyLog = "kube-proxy-log", "kube-proxy's log";
+    /// `conntrack -L`, `-E`, `/proc/net/nf_conntrack`.
+    Conntrack = "conntrack", "conntrack -L";
+    /// `ip addr`.
+    IpAddr = "ip-addr", "ip addr";
+    /// `ip route`.
+    IpRoute = "ip-route", "ip route";
+    /// `ip rule`.
+    IpRule = "ip-rule", "ip rule";
+    /// `ip -j`.
+    IpJson = "ip-json", "ip -j";
+    /// `ifconfig`.
+    Ifconfig = "ifconfig", "ifconfig";
+    /// `ipset save`.
+    Ipset = "ipset-save", "ipset save";
+    /// `tcpdump`.
+    Tcpdump = "tcpdump", "tcpdump";
+    /// `sysctl -a`.
+    Sysctl = "sysctl", "sysctl -a";
+}
+
+impl Contents {
+    /// How many rules it has.
+    pub fn rules(&self) -> usize {
+        match self {
+            Self::Iptables { count, .. } | Self::Nftables { count, .. } => *count,
+            _ => 0,
+        }
+    }
+
+    /// How many Kubernetes objects it has.
+    pub fn objects(&self) -> usize {
+        if let Self::Objects(objects) = self { objects.len() } else { 0 }
+    }
+
+    /// How many entries it has that are neither.
+    pub fn entries(&self) -> usize {
+        match self {
+            Self::Connections(entries) => entries.len(),
+            Self::Settings(entries) => entries.len(),
+            Self::Entries(count) => *count,
+            _ => 0,
+        }
+    }
+}
+
+impl Evidence {
+    /// How many rules all pieces have.
+    pub fn rules(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.contents.rules()).sum()
+    }
+
+    /// How many objects all pieces have.
+    pub fn objects(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.contents.objects()).sum()
+    }
+
+    /// Adds what another file shows.
+    pub(super) fn add(&mut self, file: &str, other: Self) {
+        let file: Arc<str> = file.into();
+        self.pieces.extend(other.pieces.into_iter().map(|piece| Piece { file: Some(file.clone()), ..piece }));
+        self.prose.extend(other.prose.into_iter().map(|prose| Stretch { file: Some(file.clone()), ..prose }));
+        self.unread.extend(other.unread.into_iter().map(|unread| Unread { file: Some(file.clone()), ..unread }));
+    }
+}

@@ -1,0 +1,58 @@
+//! The result of `svclab dump show` for people.
+
+use std::path::Path;
+
+use super::model::{Evidence, Piece};
+use crate::page::{BAD, FAINT, Page, STRONG, Settings};
+use crate::text::{counted, one_line, printable};
+
+/// The most unread lines that are listed without `-v`.
+const SHOWN: usize = 20;
+
+/// Describes what was recognised, what was mended and what was left out.
+pub fn render(path: &Path, evidence: &Evidence, settings: Settings) -> String {
+    let mut page = Page::new(settings);
+    for piece in &evidence.pieces {
+        let place = match &piece.file {
+            Some(file) => format!("{file}:{}-{}", piece.first, piece.last),
+            None => format!("lines {}-{}", piece.first, piece.last),
+        };
+        let command = piece.command.as_ref().map(|text| format!("  `{}`", one_line(text))).unwrap_or_default();
+        let words = page.paint(STRONG, piece.format.words());
+        page.line(0, format!("{place}  {words}: {}{command}", contents(piece)));
+        for mending in &piece.mended {
+            let lines = counted(mending.lines, "line");
+            page.line(2, format!("mended: {}, {lines}, first line {}", mending.how.words(), mending.first_line));
+        }
+    }
+    if !evidence.unread.is_empty() {
+        page.gap();
+        page.line(0, format!("not read: {}", counted(evidence.unread.len(), "line")));
+        let most = if page.settings.is_verbose() { usize::MAX } else { SHOWN };
+        for unread in evidence.unread.iter().take(most) {
+            let file = unread.file.as_ref().map(|file| format!("{file}:")).unwrap_or_default();
+            let reason = page.paint(BAD, one_line(&unread.reason));
+            page.line(2, format!("{file}{}: {reason}", unread.line));
+            let text = page.paint(FAINT, one_line(unread.text.trim()));
+            page.line(6, text);
+        }
+        if evidence.unread.len() > most {
+            page.line(2, format!("... and {} more; -v lists all", evidence.unread.len() - most));
+        }
+    }
+    page.gap();
+    let prose: usize = evidence.prose.iter().map(|prose| prose.last - prose.first + 1).sum();
+    let pieces = counted(evidence.pieces.len(), "piece");
+    let (rules, objects) = (counted(evidence.rules(), "rule"), counted(evidence.objects(), "object"));
+    let (unread, prose) = (counted(evidence.unread.len(), "line"), counted(prose, "line"));
+    page.line(0, format!("{}: {pieces}, {rules}, {objects}; {unread} not read, {prose} of prose", printable(path)));
+    page.finish()
+}
+
+fn contents(piece: &Piece) -> String {
+    let contents = &piece.contents;
+    let numbers = [(contents.rules(), "rule"), (contents.objects(), "object"), (contents.entries(), "record")];
+    let known: Vec<String> =
+        numbers.into_iter().filter(|(count, _)| *count > 0).map(|(count, thing)| counted(count, thing)).collect();
+    if known.is_empty() { "nothing in it".to_owned() } else { known.join(", ") }
+}

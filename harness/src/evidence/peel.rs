@@ -1,0 +1,210 @@
+//! What terminals, mail, logs and web pages put around lines.
+//!
+//! A layer is taken off a run of lines that all have it, and only where a line of the run is recognised then that was not before.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::format;
+use super::line::{Line, is_time};
+use super::mending::Mend;
+use super::wrap::{Quality, quality};
+
+/// A layer: what a line is without it; `None` where it has none.
+type Layer = (Mend, for<'a> fn(&'a str) -> Option<Cow<'a, str>>);
+
+const LAYERS: [Layer; 11] = [
+    (Mend::Quote, |line| behind(line.trim_start(), ">").map(Cow::Borrowed)),
+    (Mend::Diff, |line| line.strip_prefix('+').filter(|rest| !rest.starts_with("++")).map(Cow::Borrowed)),
+    (Mend::LogPrefix, |line| log_prefix(line).map(Cow::Borrowed)),
+    (Mend::LineNumber, |line| line_number(line).map(Cow::Borrowed)),
+    (Mend::Pipes, |line| {
+        let text = line.trim().strip_prefix('|')?.trim_matches('|');
+        Some(Cow::Borrowed(text.strip_prefix(' ').unwrap_or(text)))
+    }),
+    (Mend::Comment, |line| line.trim_start().strip_prefix("//").map(|rest| Cow::Borrowed(rest.trim_start()))),
+    (Mend::Bullet, |line| bullet(line).map(Cow::Borrowed)),
+    (Mend::Backticks, |line| {
+        let text = line.trim();
+        Some(Cow::Borrowed(text.strip_prefix('`')?.strip_suffix('`')?)).filter(|text| !text.contains('`'))
+    }),
+    (Mend::Entities, |line| line.contains('&').then(|| entities(line)).filter(|text| text != line).map(Cow::Owned)),
+    (Mend::Entities, |line| line.contains("\\\"").then(|| Cow::Owned(line.replace("\\\"", "\"")))),
+    (Mend::Typography, |line| typography(line).map(Cow::Owned)),
+];
+
+/// The deepest nesting of layers: a quoted log of a diff.
+const DEPTH: usize = 4;
+
+/// Takes off all layers.
+pub(super) fn peel(lines: &mut [Line<'_>]) {
+    for _ in 0..DEPTH {
+        let mut is_changed = false;
+        for (mend, layer) in LAYERS {
+            for run in runs(lines, layer) {
+                is_changed |= peel_run(&mut lines[run], mend, layer);
+            }
+        }
+        if !is_changed {
+            return;
+        }
+    }
+}
+
+/// The runs of lines that have a layer. A blank line belongs to a run if lines on both sides do.
+fn runs(lines: &[Line<'_>], layer: for<'a> fn(&'a str) -> Option<Cow<'a, str>>) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if layer(&line.text).is_none() {
+            continue;
+        }
+        match runs.last_mut() {
+            Some(run) if lines[run.end..at].iter().all(Line::is_blank) => run.end = at + 1,
+            _ => runs.push(at..at + 1),
+        }
+    }
+    runs
+}
+
+fn peel_run(lines: &mut [Line<'_>], mend: Mend, layer: for<'a> fn(&'a str) -> Option<Cow<'a, str>>) -> bool {
+    let is_single = matches!(mend, Mend::Bullet | Mend::Backticks | Mend::Comment);
+    let gains = |line: &Line<'_>| {
+        let is_inner = matches!(mend, Mend::Typography | Mend::Entities);
+        layer(&line.text).is_some_and(|text| {
+            let (before, after) = (line.text.trim_start(), text.trim_start());
+            let is_known = format::knows(before);
+            let is_better = || is_inner && quality(before) == Quality::Broken && quality(after) != Quality::Broken;
+            format::knows(after) && (!is_known || is_better())
+        })
+    };
+    let gaining: Vec<bool> = lines.iter().map(gains).collect();
+    if !gaining.contains(&true) {
+        return false;
+    }
+    for (line, gains) in lines.iter_mut().zip(gaining) {
+        // Bullets belong to single lines, the others to a block.
+        if is_single && !gains {
+            continue;
+        }
+        if let Some(text) = layer(&line.text).map(Cow::into_owned) {
+            *line = line.with(text, mend);
+        }
+    }
+    true
+}
+
+/// The text behind a mark, and behind one blank after it.
+fn behind<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
+    let rest = line.strip_prefix(mark)?;
+    Some(rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+/// `Jun 14 12:00:00 node kube-proxy[123]: `, `2024-06-14T12:00:00.123456789Z stderr F `, `[pod/kube-proxy-x/kube-proxy] `.
+fn log_prefix(line: &str) -> Option<&str> {
+    if let Some(rest) = line.strip_prefix("[pod/") {
+        return rest.split_once("] ").map(|(_, rest)| rest);
+    }
+    if let Some((time, rest)) = line.split_once(' ').filter(|(time, _)| is_timestamp(time)) {
+        let _ = time;
+        let stream = rest.strip_prefix("stdout ").or(rest.strip_prefix("stderr "));
+        if let Some(rest) = stream {
+            return rest.strip_prefix("F ").or(rest.strip_prefix("P ")).or(Some(rest));
+        }
+        // `HOST PROGRAM[PID]: ` of journalctl -o short-iso.
+        return behind_program(rest).or(Some(rest));
+    }
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let month = line.get(..3).filter(|month| months.contains(month))?;
+    let rest = line[month.len()..].trim_start();
+    let (_, rest) =
+        rest.split_once(' ').filter(|(day, _)| day.len() <= 2 && day.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let (_, rest) = rest.split_once(' ').filter(|(time, _)| is_time(time))?;
+    behind_program(rest)
+}
+
+fn behind_program(rest: &str) -> Option<&str> {
+    let (before, rest) = rest.split_once(": ")?;
+    let is_program = before.split_whitespace().count() <= 2 && before.ends_with(']') || before.split(' ').count() == 2;
+    is_program.then_some(rest)
+}
+
+/// `2024-06-14T12:00:00Z`, with fractions and zones.
+fn is_timestamp(word: &str) -> bool {
+    let bytes = word.as_bytes();
+    bytes.len() >= 19
+        && bytes[4] == b'-'
+        && bytes[7] == b'-'
+        && bytes[10] == b'T'
+        && word.get(11..).is_some_and(is_time)
+}
+
+/// `  12  -A ...`, `12: ...`, `12:-A ...` of `grep -n`, `rules.txt:12:...`.
+fn line_number(line: &str) -> Option<&str> {
+    let text = line.trim_start();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    if (1..=7).contains(&digits) {
+        let rest = &text[digits..];
+        let separated = rest.strip_prefix([':', '.', ')', '|', '-']).or(rest.strip_prefix([' ', '\t']))?;
+        return Some(separated.strip_prefix(' ').unwrap_or(separated));
+    }
+    let (name, rest) = text.split_once(':')?;
+    let is_file = name.len() <= 80
+        && name.contains(['.', '/', '-'])
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte))
+        && !name.starts_with('-');
+    if !is_file {
+        return None;
+    }
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let numbered = rest.get(digits..).and_then(|rest| rest.strip_prefix(':')).filter(|_| digits > 0);
+    Some(numbered.unwrap_or(rest))
+}
+
+fn bullet(line: &str) -> Option<&str> {
+    let text = line.trim_start();
+    let rest = text.strip_prefix(['•', '·', '‣', '◦', '▪', '*', '-', '→', '←'])?;
+    rest.starts_with([' ', '\t']).then(|| rest.trim_start())
+}
+
+fn entities(line: &str) -> String {
+    let known = [
+        ("&quot;", "\""),
+        ("&#34;", "\""),
+        ("&#39;", "'"),
+        ("&gt;", ">"),
+        ("&lt;", "<"),
+        ("&nbsp;", " "),
+        ("&amp;", "&"),
+    ];
+    known.iter().fold(
+        line.to_owned(),
+        |text, (entity, letter)| if text.contains(entity) { text.replace(entity, letter) } else { text },
+    )
+}
+
+/// A line with the quotes and dashes of a keyboard. A dash before a letter stands for as many as the option has.
+fn typography(line: &str) -> Option<String> {
+    const MADE: [char; 14] = ['“', '”', '„', '‟', '″', '‘', '’', '‚', '′', '–', '—', '−', '‐', '‑'];
+    if line.is_ascii() || !line.contains(MADE) {
+        return None;
+    }
+    let mut text = String::with_capacity(line.len());
+    let mut letters = line.chars().peekable();
+    let mut before = ' ';
+    while let Some(letter) = letters.next() {
+        match letter {
+            '“' | '”' | '„' | '‟' | '″' => text.push('"'),
+            '‘' | '’' | '‚' | '′' => text.push('\''),
+            // `–dport` was `--dport`; `–A` was `-A`; a dash between blanks is the column of options.
+            '–' | '—' if before == ' ' => {
+                let rest: Vec<char> = letters.clone().take(2).collect();
+                let is_short = matches!(rest.as_slice(), [name] | [name, ' '] if name.is_alphabetic());
+                text.push_str(if is_short { "-" } else { "--" });
+            }
+            '–' | '—' | '−' | '‐' | '‑' => text.push('-'),
+            letter => text.push(letter),
+        }
+        before = letter;
+    }
+    Some(text)
+}

@@ -1,0 +1,183 @@
+//! A text → pieces of evidence.
+
+use super::command::{Command, command};
+use super::format::{self, Block, Context};
+use super::line::{Line, lines};
+use super::mending::Mends;
+use super::model::{Contents, Evidence, Format, Piece, Stretch, Unread};
+use super::peel::peel;
+use super::split::split;
+
+/// Reads a text of any kind. It never fails: what is no evidence is prose, and what cannot be read is listed.
+pub fn read(text: &str) -> Evidence {
+    if let Some(evidence) = whole(text) {
+        return evidence;
+    }
+    let mut lines = lines(text);
+    peel(&mut lines);
+    let lines = split(lines);
+    let mut reader = Reader { evidence: Evidence::default(), command: None, in_fence: false, is_adjacent: false };
+    let mut at = 0;
+    while at < lines.len() {
+        at += reader.next(&lines, at);
+    }
+    reader.evidence
+}
+
+/// A file of one format without a mistake, which is read at once.
+fn whole(text: &str) -> Option<Evidence> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (format, contents) = match format::whole(text)? {
+        contents @ Contents::Nftables { .. } => (Format::Nft, contents),
+        contents => (Format::IptablesSave, contents),
+    };
+    let mut shown = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).map(|(number, _)| number);
+    let first = shown.next()?;
+    let last = shown.last().unwrap_or(first);
+    let piece = Piece { file: None, format, first, last, command: None, contents, mended: Vec::new() };
+    Some(Evidence { pieces: vec![piece], ..Evidence::default() })
+}
+
+struct Reader {
+    evidence: Evidence,
+    /// The command whose output may follow.
+    command: Option<Command>,
+    /// Whether lines are between code fences.
+    in_fence: bool,
+    /// Whether the line before belongs to a piece or is unread.
+    is_adjacent: bool,
+}
+
+impl Reader {
+    /// Takes the block or line at a place. Returns how many lines these are.
+    fn next(&mut self, lines: &[Line<'_>], at: usize) -> usize {
+        let line = &lines[at];
+        if line.is_blank() {
+            self.is_adjacent = false;
+            return 1;
+        }
+        if line.is_fence() {
+            self.in_fence = !self.in_fence;
+            self.command = None;
+            return self.prose(line);
+        }
+        if let Some(command) = command(line.text.trim()) {
+            // A page that lost its line ends has the output behind the command.
+            let has_output = command.text.len() > 150 && command.text.contains(" NAME ");
+            self.command = Some(command);
+            self.is_adjacent = false;
+            if has_output {
+                return self.unread(line, "the output stands on the line of its command");
+            }
+            return self.prose(line);
+        }
+        let context = Context { command: self.command.clone() };
+        match format::read(&lines[at..], &context) {
+            Some(block) => {
+                let taken = block.taken.max(1);
+                self.piece(&lines[at..at + taken], block);
+                self.is_adjacent = true;
+                taken
+            }
+            None if is_aside(line) => self.prose(line),
+            None => self.other(line),
+        }
+    }
+
+    fn piece(&mut self, lines: &[Line<'_>], block: Block) {
+        let Block { format, contents, unread, mends, .. } = block;
+        for (at, reason) in unread {
+            let line = &lines[at.min(lines.len() - 1)];
+            self.evidence.unread.push(Unread { file: None, line: line.number, text: line.raw.to_owned(), reason });
+        }
+        let mut all: Vec<(usize, Mends)> = lines.iter().map(|line| (line.number, line.mends)).collect();
+        for (number, mends) in mends {
+            match all.iter_mut().find(|(line, _)| *line == number) {
+                Some((_, known)) => *known = known.and(mends),
+                None => all.push((number, mends)),
+            }
+        }
+        all.dedup_by_key(|(number, mends)| (*number, *mends));
+        let mended = Mends::listed(all.into_iter());
+        let (first, last) = (lines[0].number, lines[lines.len() - 1].number);
+        let command = self.command.as_ref().map(|command| command.text.clone());
+        self.evidence.pieces.push(Piece { file: None, format, first, last, command, contents, mended });
+    }
+
+    fn prose(&mut self, line: &Line<'_>) -> usize {
+        match self.evidence.prose.last_mut() {
+            Some(known) if known.last + 1 >= line.number => known.last = line.number,
+            _ => self.evidence.prose.push(Stretch { file: None, first: line.number, last: line.number }),
+        }
+        1
+    }
+
+    /// A line of no format: prose, unless it looks like a part of some output.
+    fn other(&mut self, line: &Line<'_>) -> usize {
+        let text = line.text.trim();
+        let reason = if looks_like_evidence(text) {
+            "it looks like rules or output, but cannot be read by itself"
+        } else if self.in_fence {
+            "no known format"
+        } else if self.is_adjacent && !is_sentence(text) {
+            "no known format, next to what was read"
+        } else {
+            if !self.in_fence && is_sentence(text) {
+                self.command = None;
+            }
+            return self.prose(line);
+        };
+        self.unread(line, reason)
+    }
+
+    fn unread(&mut self, line: &Line<'_>, reason: &str) -> usize {
+        let is_known = self.evidence.unread.last().is_some_and(|unread| unread.line == line.number);
+        if !is_known {
+            let unread = Unread { file: None, line: line.number, text: line.raw.to_owned(), reason: reason.to_owned() };
+            self.evidence.unread.push(unread);
+        }
+        1
+    }
+}
+
+/// Whether a line only stands beside others: a number, dots.
+fn is_aside(line: &Line<'_>) -> bool {
+    line.is_gutter() || line.is_ellipsis()
+}
+
+/// Whether a line has words as sentences and headings do.
+fn is_sentence(text: &str) -> bool {
+    let words = text.split_whitespace().count();
+    let plain = text.split_whitespace().filter(|word| {
+        let word = word.trim_matches(|letter: char| letter.is_ascii_punctuation());
+        !word.is_empty() && word.chars().all(|letter| letter.is_alphabetic() || "'-’".contains(letter))
+    });
+    let plain = plain.count();
+    text.starts_with(['#', '!'])
+        || !text.is_ascii()
+        || (words >= 3 && plain * 2 >= words)
+        || (words <= 3 && plain == words)
+}
+
+/// Whether a line is surely a part of rules or of some output, though it cannot be read.
+fn looks_like_evidence(text: &str) -> bool {
+    let marks = [
+        " -j ",
+        "--dport ",
+        "--to-destination ",
+        "--comment ",
+        "dpt:",
+        " cluster IP */",
+        "src=10.",
+        "jump service-",
+        "goto endpoint-",
+        "--probability ",
+    ];
+    let starts = ["-A ", "-I ", ":KUBE-", "KUBE-SVC-", "KUBE-SEP-", "KUBE-MARK-", "DNAT "];
+    let has_chain =
+        || ["KUBE-SVC-", "KUBE-SEP-", "KUBE-FW-", "KUBE-XLB-", "KUBE-EXT-"].iter().any(|prefix| text.contains(prefix));
+    let is_quoted = || is_sentence(text);
+    starts.iter().any(|start| text.starts_with(start))
+        || marks.iter().any(|mark| text.contains(mark))
+        || (has_chain() && !is_quoted())
+}

@@ -1,0 +1,216 @@
+//! Evidence from files, folders and archives.
+//!
+//! Nothing is unpacked onto the disk. An archive that names places outside of itself, or has links or devices, is not one that a
+//! collector of logs made; it is rejected as a whole.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use tar::EntryType;
+
+use super::model::{Evidence, Unread};
+use super::read::read;
+use crate::input::{FILE_BYTES, read_argument};
+use crate::text::{printable, reason};
+
+/// Bytes of all files of a folder or archive together.
+const ALL_BYTES: u64 = 256 << 20;
+
+/// Files of a folder or archive.
+const FILES: usize = 20_000;
+
+/// How deep folders are nested.
+const DEPTH: usize = 24;
+
+/// Why no evidence can be read from a path.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {message}", printable(path))]
+pub struct SourceError {
+    /// The path.
+    pub path: PathBuf,
+    /// What is wrong, a fragment in lower case.
+    pub message: String,
+    /// How to correct it, a sentence.
+    pub help: &'static str,
+}
+
+/// Reads a file, a folder, or an archive (`.tar`, `.tar.gz`, `.gz`).
+///
+/// # Errors
+///
+/// What cannot be opened; archives that are larger than 256 MiB unpacked, or contain links, devices or paths that lead out of them.
+pub fn from_path(path: &Path) -> Result<Evidence, SourceError> {
+    let failed = |message: String, help| SourceError { path: path.to_owned(), message, help };
+    let unreadable = |error: io::Error| {
+        failed(format!("cannot read the input: {}", reason(error)), "Check the path and its permissions.")
+    };
+    if fs::metadata(path).map_err(unreadable)?.is_dir() {
+        return folder(path).map_err(|message| failed(message, "Pass a folder that a log collector wrote."));
+    }
+    let archive = |message| failed(message, "Unpack the archive yourself, check it, and pass the folder.");
+    match Kind::of(path).map_err(unreadable)? {
+        Kind::Gzip => {
+            let file = File::open(path).map_err(unreadable)?;
+            gzip(file).map_err(archive)
+        }
+        Kind::Tar => {
+            let file = File::open(path).map_err(unreadable)?;
+            unpacked(file).map_err(archive)
+        }
+        Kind::Zip => Err(failed("ZIP archives are not supported".to_owned(), "Unpack it and pass the folder.")),
+        Kind::Text => {
+            let text = read_argument(path).map_err(|error| {
+                failed(format!("cannot read the file: {}", reason(error)), "Save it as UTF-8 text of at most 64 MiB.")
+            })?;
+            Ok(read(&text))
+        }
+    }
+}
+
+enum Kind {
+    Text,
+    Gzip,
+    Tar,
+    Zip,
+}
+
+impl Kind {
+    /// By the first bytes; pipes are text.
+    fn of(path: &Path) -> io::Result<Self> {
+        if !fs::metadata(path)?.is_file() {
+            return Ok(Self::Text);
+        }
+        let mut start = Vec::with_capacity(512);
+        File::open(path)?.take(512).read_to_end(&mut start)?;
+        Ok(match start.as_slice() {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [b'P', b'K', 3, 4, ..] => Self::Zip,
+            _ if is_tar(&start) => Self::Tar,
+            _ => Self::Text,
+        })
+    }
+}
+
+fn is_tar(start: &[u8]) -> bool {
+    start.get(257..262) == Some(b"ustar")
+}
+
+/// A compressed archive, or a compressed text.
+fn gzip(file: File) -> Result<Evidence, String> {
+    let mut unzipped = io::BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file).take(ALL_BYTES + 1));
+    let start = io::BufRead::fill_buf(&mut unzipped)
+        .map_err(|error| format!("it cannot be decompressed: {}", reason(error)))?;
+    if is_tar(start) {
+        return unpacked(unzipped);
+    }
+    let mut bytes = Vec::new();
+    let limit = FILE_BYTES as u64 + 1;
+    unzipped
+        .take(limit)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("it cannot be decompressed: {}", reason(error)))?;
+    if bytes.len() as u64 == limit {
+        return Err(format!("it is larger than {} MiB when decompressed", FILE_BYTES >> 20));
+    }
+    Ok(read(&String::from_utf8_lossy(&bytes)))
+}
+
+fn unpacked(file: impl Read) -> Result<Evidence, String> {
+    let mut archive = tar::Archive::new(file);
+    let mut all = Collected::default();
+    let broken = |error: io::Error| format!("the archive is damaged: {}", reason(error));
+    for entry in archive.entries().map_err(broken)? {
+        let mut entry = entry.map_err(broken)?;
+        let name = entry.path().map_err(broken)?.into_owned();
+        let shown = printable(&name).to_string();
+        let is_inside = name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !is_inside {
+            return Err(format!("it names a path outside of itself: {shown}"));
+        }
+        match entry.header().entry_type() {
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {}
+            EntryType::Directory
+            | EntryType::XGlobalHeader
+            | EntryType::XHeader
+            | EntryType::GNULongName
+            | EntryType::GNULongLink => continue,
+            EntryType::Symlink | EntryType::Link => return Err(format!("it contains a link: {shown}")),
+            _ => return Err(format!("it contains a device or pipe: {shown}")),
+        }
+        let mut bytes = Vec::new();
+        entry.by_ref().take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(broken)?;
+        all.add(&shown, &bytes)?;
+    }
+    Ok(all.evidence)
+}
+
+fn folder(path: &Path) -> Result<Evidence, String> {
+    let mut all = Collected::default();
+    walk(path, path, 0, &mut all)?;
+    Ok(all.evidence)
+}
+
+fn walk(root: &Path, folder: &Path, depth: usize, all: &mut Collected) -> Result<(), String> {
+    if depth > DEPTH {
+        return Err(format!("folders are nested more than {DEPTH} deep at {}", printable(folder)));
+    }
+    let failed = |error: io::Error| format!("cannot list {}: {}", printable(folder), reason(error));
+    let entries = fs::read_dir(folder).map_err(failed)?;
+    let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let kind = entry.file_type().map_err(failed)?;
+        let path = entry.path();
+        let name = path.strip_prefix(root).unwrap_or(&path);
+        if kind.is_dir() {
+            walk(root, &path, depth + 1, all)?;
+        } else if kind.is_file() {
+            let mut bytes = Vec::new();
+            let read = File::open(&path).and_then(|file| file.take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
+            match read {
+                Ok(_) => all.add(&printable(name).to_string(), &bytes)?,
+                Err(error) => {
+                    all.leave_out(&printable(name).to_string(), format!("it cannot be read: {}", reason(error)))
+                }
+            }
+        } else {
+            all.leave_out(&printable(name).to_string(), "it is a link, a pipe or a device".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// What several files show.
+#[derive(Default)]
+struct Collected {
+    evidence: Evidence,
+    bytes: u64,
+    files: usize,
+}
+
+impl Collected {
+    fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), String> {
+        self.bytes += bytes.len() as u64;
+        self.files += 1;
+        if self.bytes > ALL_BYTES {
+            return Err(format!("it has more than {} MiB of files", ALL_BYTES >> 20));
+        }
+        if self.files > FILES {
+            return Err(format!("it has more than {FILES} files"));
+        }
+        if bytes.len() > FILE_BYTES {
+            self.leave_out(name, format!("it is longer than {} MiB", FILE_BYTES >> 20));
+        } else if bytes.contains(&0) {
+            self.leave_out(name, "it is no text".to_owned());
+        } else {
+            self.evidence.add(name, read(&String::from_utf8_lossy(bytes)));
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, name: &str, reason: String) {
+        self.evidence.unread.push(Unread { file: Some(name.into()), line: 1, text: String::new(), reason });
+    }
+}

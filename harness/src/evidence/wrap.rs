@@ -1,0 +1,201 @@
+//! Rules that a terminal or an editor wrapped, and names of chains that came apart.
+
+use svclab_rules::cluster::{Family, Protocol};
+use svclab_rules::iptables::{ChainHash, Nat, Rule, Target, parse_rule};
+
+/// The most lines that a rule continues on.
+pub(super) const MOST_LINES: usize = 4;
+
+/// Joins a rule with lines that follow it, where the result is more of a rule than the first line alone. Returns the number of lines
+/// that were joined and the result.
+pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
+    let mut best = (weighed(first), 0, String::new());
+    let mut readings = vec![first.to_owned()];
+    for (count, next) in (1..).zip(following.iter().take(MOST_LINES)) {
+        let next = next.trim_end();
+        // A break cut the text at the width of a terminal, or stood for a blank.
+        let both = |text: &String| [format!("{text}{next}"), format!("{} {next}", text.trim_end())];
+        readings = readings.iter().flat_map(both).collect();
+        for text in &readings {
+            let own = weighed(text);
+            if own > best.0 {
+                best = (own, count, text.clone());
+            }
+        }
+    }
+    (best.1 > 0).then_some((best.1, best.2))
+}
+
+/// How much of a rule a text is, and whether its comment is one that kube-proxy writes.
+fn weighed(text: &str) -> (Quality, bool) {
+    (quality(text), has_usual_comment(text))
+}
+
+fn has_usual_comment(text: &str) -> bool {
+    let comment = text
+        .split_once("--comment ")
+        .and_then(|(_, rest)| rest.strip_prefix('"')?.split_once('"'))
+        .map(|(comment, _)| comment);
+    let Some(comment) = comment else { return true };
+    let mut words = comment.split(' ');
+    let is_service = words.next().is_some_and(|word| word.contains('/') && word.len() > 2);
+    let rest = words.collect::<Vec<_>>().join(" ");
+    let usual = [
+        "",
+        "cluster IP",
+        "loadbalancer IP",
+        "external IP",
+        "has no endpoints",
+        "has no local endpoints",
+        "health check node port",
+    ];
+    (is_service
+        && (usual.contains(&rest.as_str())
+            || rest.starts_with("-> ")
+            || rest.contains(" traffic")
+            || rest.ends_with(" local endpoints")
+            || rest.ends_with(" endpoints")))
+        || [
+            "kubernetes service portals",
+            "kubernetes externally-visible service portals",
+            "kubernetes postrouting rules",
+            "kubernetes forwarding rules",
+            "kubernetes service traffic requiring SNAT",
+            "kubernetes load balancer firewall",
+            "kubernetes health check service ports",
+            "kubernetes forwarding conntrack rule",
+        ]
+        .contains(&comment)
+        || comment.starts_with("kubernetes service nodeports; NOTE: this must be the last rule in this chain")
+}
+
+/// How much of a rule a text is. The hashes in chains' names are checksums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Quality {
+    /// It cannot be read.
+    Broken,
+    /// It can be read, but has no target, or names that kube-proxy does not make.
+    Odd,
+    /// It can be read.
+    Sound,
+    /// Its chain's name is the hash of what it is for.
+    Verified,
+}
+
+/// See [`Quality`].
+pub(super) fn quality(text: &str) -> Quality {
+    let text = text.trim_start();
+    let text = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(text, |(_, rest)| rest);
+    let Some((chain, rest)) = text.strip_prefix("-A ").map(|rest| rest.split_once(' ').unwrap_or((rest, ""))) else {
+        return Quality::Broken;
+    };
+    let Some(rule) = [Family::Ipv4, Family::Ipv6].into_iter().find_map(|family| parse_rule(rest, family).ok()) else {
+        return Quality::Broken;
+    };
+    let next = rule.next_chain().map(|next| &**next);
+    if rule.target.is_none() || !is_sound(chain) || next.is_some_and(|next| !is_sound(next)) {
+        return Quality::Odd;
+    }
+    if is_verified(chain, &rule) { Quality::Verified } else { Quality::Sound }
+}
+
+const PREFIXES: [&str; 7] = ["KUBE-SVC-", "KUBE-SEP-", "KUBE-FW-", "KUBE-XLB-", "KUBE-EXT-", "KUBE-SVL-", "KUBE-"];
+
+/// Whether a name is one that kube-proxy makes, or none of its kind.
+fn is_sound(name: &str) -> bool {
+    match PREFIXES[..6].iter().find_map(|prefix| name.strip_prefix(prefix)) {
+        Some(hash) => ChainHash::parse(hash).is_some(),
+        // Chains of other programs may have any name; a jump to a part of `KUBE-` is cut.
+        None => !matches!(
+            name,
+            "KUBE" | "KUBE-" | "KUBE-S" | "KUBE-SV" | "KUBE-SVC" | "KUBE-SE" | "KUBE-SEP" | "KUBE-MARK" | "KUBE-MARK-"
+        ),
+    }
+}
+
+fn is_verified(chain: &str, rule: &Rule) -> bool {
+    let Some(service) = rule.comment().and_then(|comment| comment.split(' ').find(|word| word.contains('/'))) else {
+        return false;
+    };
+    let of = |name: &str, prefix: &str| name.strip_prefix(prefix).and_then(ChainHash::parse);
+    if let (Some(hash), Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. }))) =
+        (of(chain, "KUBE-SEP-"), &rule.target)
+    {
+        let to = std::net::SocketAddr::new(*address, ports.first).to_string();
+        return Protocol::ALL.into_iter().any(|protocol| ChainHash::of_endpoint(service, protocol, &to) == hash);
+    }
+    let next = rule.next_chain().map(|next| &**next).unwrap_or_default();
+    let hash = of(next, "KUBE-SVC-").or_else(|| of(chain, "KUBE-SVC-"));
+    hash.is_some_and(|hash| {
+        Protocol::ALL.into_iter().any(|protocol| ChainHash::of_service_port(service, protocol) == hash)
+    })
+}
+
+/// A line with the names of chains that came apart joined: `KUBE-      SVC-…`, `KUBE-SVC-ABCD EFGHIJKLMNOP`.
+pub(super) fn names_joined(line: &str) -> Option<String> {
+    if !line.contains("KUBE-") {
+        return None;
+    }
+    let mut words: Vec<String> = Vec::new();
+    let mut is_changed = false;
+    for word in line.split(' ') {
+        let known = words.iter().rposition(|word| !word.is_empty());
+        if let Some(last) = known.filter(|_| !word.is_empty()) {
+            let joined = format!("{}{word}", words[last]);
+            let is_part = words[last] == "KUBE-"
+                && ["SVC-", "SEP-", "FW-", "XLB-", "EXT-", "SVL-", "MARK-", "POST", "SERV", "NODE"]
+                    .iter()
+                    .any(|start| word.starts_with(start));
+            let is_hash = hash_of(&words[last]).is_some_and(|hash| hash.len() < 16)
+                && hash_of(&joined).is_some_and(|hash| hash.len() == 16);
+            if is_part || is_hash {
+                words.truncate(last);
+                words.push(joined);
+                is_changed = true;
+                continue;
+            }
+        }
+        words.push(word.to_owned());
+    }
+    is_changed.then(|| words.join(" "))
+}
+
+/// The letters of a hash in a name, also of a part of one.
+fn hash_of(name: &str) -> Option<&str> {
+    let hash = PREFIXES[..6].iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    hash.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'2'..=b'7')).then_some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const RULE: &str = "-A KUBE-SEP-HUXRPHBUO34UVPEF -p tcp -m comment --comment \"default/nginx\" -m tcp -j DNAT --to-destination 10.244.2.2:80";
+
+    /// A break at any place is found, and the hash decides where several readings are rules.
+    #[test]
+    fn a_rule_that_is_wrapped_anywhere_is_joined() {
+        for at in 12..RULE.len() {
+            let (first, second) = RULE.split_at(at);
+            if quality(first) == Quality::Verified {
+                continue;
+            }
+            let joined = join(first, &[second])
+                .map(|(lines, text)| (lines, text.split_whitespace().collect::<Vec<_>>().join(" ")));
+            assert_eq!(joined, Some((1, RULE.to_owned())), "{first}|{second}");
+        }
+    }
+
+    #[rstest]
+    #[case(
+        "-A KUBE-SERVICES -j KUBE-      SVC-2CMXP7HKUVJN7L6M",
+        Some("-A KUBE-SERVICES -j KUBE-SVC-2CMXP7HKUVJN7L6M")
+    )]
+    #[case("-A KUBE-SVC-2CMXP7HK UVJN7L6M -j X", Some("-A KUBE-SVC-2CMXP7HKUVJN7L6M -j X"))]
+    #[case(RULE, None)]
+    fn names_are_joined(#[case] line: &str, #[case] expected: Option<&str>) {
+        assert_eq!(names_joined(line).as_deref(), expected);
+    }
+}

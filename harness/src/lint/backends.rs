@@ -1,0 +1,93 @@
+//! Several rule sets: of both backends of iptables on one node, and of several nodes.
+
+use std::collections::BTreeSet;
+
+use svclab_rules::cluster::Family;
+use svclab_rules::iptables::{TableName, Target};
+
+use super::finding::Finding;
+use super::view::{Tables, View};
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let sets: Vec<Tables<'_>> = view.tables().filter(Tables::is_whole).collect();
+    for (at, one) in sets.iter().enumerate() {
+        for other in &sets[at + 1..] {
+            if one.parsed.rules.family != other.parsed.rules.family {
+                continue;
+            }
+            match (backend(view, *one), backend(view, *other)) {
+                (Some(first), Some(second)) if first != second => found.extend(both(*one, *other, first, second)),
+                _ => found.extend(nodes(*one, *other)),
+            }
+        }
+    }
+    found
+}
+
+/// The backend that rules are of, by the command or file that they come from.
+fn backend(view: &View<'_>, tables: Tables<'_>) -> Option<&'static str> {
+    let piece =
+        view.evidence.pieces.iter().find(|piece| piece.file == tables.node.file && piece.first == tables.node.first)?;
+    let text =
+        format!("{} {}", piece.file.as_deref().unwrap_or_default(), piece.command.as_deref().unwrap_or_default());
+    match () {
+        () if text.contains("legacy") => Some("iptables-legacy"),
+        () if text.contains("nft") => Some("iptables-nft"),
+        () => None,
+    }
+}
+
+fn both(one: Tables<'_>, other: Tables<'_>, first: &str, second: &str) -> Option<Finding> {
+    let has_services =
+        |tables: Tables<'_>| tables.chain(TableName::Nat, "KUBE-SERVICES").is_some_and(|chain| !chain.rules.is_empty());
+    (has_services(one) && has_services(other)).then(|| {
+        let message = format!("both {first} and {second} have rules of Services on the same node");
+        let effect = "the kernel runs both: stale rules of one backend take connections, or masquerade them, before the current ones";
+        Finding::new("two-backends", other.place(0), message, effect)
+    })
+}
+
+/// Endpoints of services that both rule sets have.
+fn nodes(one: Tables<'_>, other: Tables<'_>) -> Vec<Finding> {
+    let (first, second) = (endpoints(one), endpoints(other));
+    let mut found = Vec::new();
+    for (service, own) in &first {
+        let Some(others) = second.get(service).filter(|others| *others != own) else { continue };
+        let listed = |all: &BTreeSet<String>| all.iter().cloned().collect::<Vec<_>>().join(", ");
+        let message = format!(
+            "endpoints of {service} differ: {} at {}, {} at {}",
+            listed(own),
+            one.place(0),
+            listed(others),
+            other.place(0)
+        );
+        let effect = "the same connection goes to different endpoints from different nodes: one kube-proxy does not follow, or the texts are of different times";
+        found.push(Finding::new("nodes-differ", other.place(0), message, effect));
+    }
+    found
+}
+
+/// The endpoints of each service's chain of policy Cluster.
+fn endpoints(tables: Tables<'_>) -> std::collections::BTreeMap<String, BTreeSet<String>> {
+    let mut all = std::collections::BTreeMap::new();
+    let Some(nat) = tables.parsed.rules.table(TableName::Nat) else { return all };
+    let chains: std::collections::HashMap<&str, &svclab_rules::iptables::Chain> =
+        nat.chains.iter().map(|chain| (&*chain.name, chain)).collect();
+    for chain in nat.chains.iter().filter(|chain| chain.name.starts_with("KUBE-SVC-") && !chain.rules.is_empty()) {
+        let name = chain
+            .rules
+            .iter()
+            .find_map(|rule| rule.comment()?.split(' ').find(|word| word.contains('/')))
+            .unwrap_or(&chain.name);
+        let targets =
+            chain.rules.iter().filter_map(|rule| chains.get(&**rule.next_chain()?)).flat_map(|chain| &chain.rules);
+        let addresses = targets.filter_map(|rule| match &rule.target {
+            Some(Target::Dnat(nat)) => Some(format!("{}:{}", nat.addresses?.0, nat.ports?.first)),
+            _ => None,
+        });
+        all.insert(name.to_owned(), addresses.collect::<BTreeSet<_>>());
+    }
+    let _ = Family::Ipv4;
+    all
+}

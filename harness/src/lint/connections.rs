@@ -1,0 +1,54 @@
+//! The connection table against rules.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use svclab_rules::infer::Show;
+
+use super::finding::Finding;
+use super::view::View;
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    let ports: Vec<_> = view.nodes.iter().flat_map(|node| node.rules.show().ports).collect();
+    let mut found = Vec::new();
+    for (place, entry) in &view.connections {
+        let to = entry.original.destination;
+        let is_own = |port: &&svclab_rules::infer::InferredPort| {
+            let addresses: BTreeSet<IpAddr> =
+                port.cluster_ips.iter().chain(&port.external_ips).chain(&port.load_balancer).copied().collect();
+            port.protocol.as_str() == entry.protocol
+                && addresses.contains(&to)
+                && port.port.is_none_or(|port| Some(port) == entry.original.destination_port)
+        };
+        let Some(port) = ports.iter().find(is_own) else { continue };
+        let answers = entry.reply.source;
+        let endpoints: BTreeSet<SocketAddr> = port.endpoints.iter().chain(&port.local).copied().collect();
+        let service = &port.service;
+        if answers == to {
+            let (what, id) = match (entry.protocol.as_str(), entry.state.as_deref()) {
+                ("tcp", Some(state)) if state != "SYN_SENT" && state != "SYN_RECV" => continue,
+                ("tcp", _) => ("the connection was opened before the rules were there", "untranslated-entry"),
+                _ => ("packets of this client keep the entry alive", "untranslated-entry"),
+            };
+            let message = format!("an entry for {service} is not translated: its reply is expected from {to}");
+            let effect = format!(
+                "{what}: packets of {}:{} never reach an endpoint until it expires",
+                entry.original.source,
+                entry.original.source_port.unwrap_or(0)
+            );
+            found.push(Finding::new(id, place.clone(), message, effect));
+        } else if !endpoints.is_empty()
+            && !endpoints.iter().any(|endpoint| endpoint.ip() == answers)
+            && entry.protocol != "tcp"
+        {
+            let message = format!("an entry for {service} leads to {answers}, which is no endpoint of the rules");
+            let effect = format!(
+                "packets of {}:{} go to an endpoint that is gone, as long as they keep coming",
+                entry.original.source,
+                entry.original.source_port.unwrap_or(0)
+            );
+            found.push(Finding::new("stale-entry", place.clone(), message, effect));
+        }
+    }
+    found
+}

@@ -1,0 +1,58 @@
+//! A finding.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::catalog::{self, Entry};
+use super::severity::Severity;
+
+/// Where a finding is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file among several.
+    pub file: Option<Arc<str>>,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+/// Something wrong, or worth knowing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Its kind, a name that stays the same.
+    pub id: &'static str,
+    /// How grave it is.
+    pub severity: Severity,
+    /// Where it is.
+    pub place: Place,
+    /// What was found: a fragment in lower case.
+    pub message: String,
+    /// What it does to which traffic: a fragment in lower case.
+    pub effect: String,
+}
+
+impl Finding {
+    /// A finding of a kind of the catalog, with its usual severity.
+    pub(super) fn new(id: &'static str, place: Place, message: impl Into<String>, effect: impl Into<String>) -> Self {
+        let severity = catalog::entry(id).map_or(Severity::Info, |entry| entry.severity);
+        Self { id, severity, place, message: message.into(), effect: effect.into() }
+    }
+
+    /// The same, of another severity.
+    pub(super) fn graded(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+
+    /// What is known of its kind.
+    pub fn entry(&self) -> Option<&'static Entry> {
+        catalog::entry(self.id)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => write!(f, "{file}:{}", self.line),
+            None => write!(f, "line {}", self.line),
+        }
+    }
+}

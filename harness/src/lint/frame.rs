@@ -1,0 +1,310 @@
+//! Rules around those of Services: what stands before them, and the marks and masquerading that they depend on.
+
+use std::collections::HashSet;
+
+use svclab_rules::iptables::{Match, Policy, Rule, States, TableName, Target};
+
+use super::finding::Finding;
+use super::severity::Severity;
+use super::view::{Placed, Tables, View};
+
+/// The bits of the mark that kube-proxy and kubelet use.
+const KUBE_BITS: u32 = 0xc000;
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    let of_each = view.tables().flat_map(|tables| {
+        [
+            host_ports(tables),
+            firewall(tables),
+            marks(tables),
+            masquerade(tables),
+            forwarding(tables),
+            layouts(tables),
+            other_mode(tables),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+    });
+    of_each.chain(skew(view)).chain(release(view)).collect()
+}
+
+/// hostPort rules before those of Services.
+fn host_ports(tables: Tables<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for name in ["PREROUTING", "OUTPUT"] {
+        let Some(chain) = tables.chain(TableName::Nat, name) else { continue };
+        let to = |next: &str| chain.rules.iter().position(|rule| rule.next_chain().is_some_and(|own| **own == *next));
+        if let (Some(host), Some(services)) = (to("CNI-HOSTPORT-DNAT"), to("KUBE-SERVICES"))
+            && host < services
+        {
+            let message = format!("{name} of nat jumps to CNI-HOSTPORT-DNAT before KUBE-SERVICES");
+            let effect = "a pod's hostPort takes connections to Services, also to load-balancer addresses, that use the same port";
+            found.push(Finding::new(
+                "host-port-first",
+                tables.place(tables.line(TableName::Nat, name, host)),
+                message,
+                effect,
+            ));
+        }
+    }
+    found
+}
+
+/// A rule that drops everything, and rules of KUBE-FIREWALL that lost their mark.
+fn firewall(tables: Tables<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for placed in
+        tables.rules().filter(|placed| &*placed.chain.name == "KUBE-FIREWALL" || &*placed.chain.name == "KUBE-FORWARD")
+    {
+        let Rule { source, destination, in_interface, out_interface, protocol, matches, target, .. } = placed.rule;
+        let is_bare = source.is_none()
+            && destination.is_none()
+            && in_interface.is_none()
+            && out_interface.is_none()
+            && protocol.is_none();
+        if is_bare && matches.iter().all(Match::always_holds) && *target == Some(Target::Drop) {
+            let message = format!("{} drops every packet: its condition on the mark is lost", placed.chain.name);
+            let effect = "the node loses all network: an iptables older than kube-proxy's saved and restored the rules without `-m mark`";
+            found.push(Finding::new("firewall-drops-all", tables.place(placed.line), message, effect));
+        }
+    }
+    found
+}
+
+/// Other programs that set the bits of kube-proxy's marks.
+fn marks(tables: Tables<'_>) -> Vec<Finding> {
+    let is_kube = |name: &str| name.starts_with("KUBE-");
+    let sets = |rule: &Rule| match rule.target {
+        Some(Target::Mark(mark)) => Some(mark.mask | mark.value),
+        _ => None,
+    };
+    let own = |placed: &Placed<'_>| {
+        !is_kube(&placed.chain.name) && sets(placed.rule).is_some_and(|bits| bits & KUBE_BITS != 0 && bits != u32::MAX)
+    };
+    let first = tables.rules().find(own);
+    first
+        .map(|placed| {
+            let message = format!(
+                "{} sets bits of the mark 0x4000 or 0x8000, which kube-proxy and kubelet use",
+                placed.chain.name
+            );
+            let effect = "packets with this mark are masqueraded, or dropped, wherever they go";
+            Finding::new("mark-bits", tables.place(placed.line), message, effect)
+        })
+        .into_iter()
+        .collect()
+}
+
+fn masquerade(tables: Tables<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let rules: Vec<Placed<'_>> = tables.rules().filter(|placed| placed.table == TableName::Nat).collect();
+    let fully = rules.iter().find(|placed| {
+        &*placed.chain.name == "KUBE-POSTROUTING"
+            && matches!(placed.rule.target, Some(Target::Masquerade { random_fully: true, .. }))
+    });
+    let clears = rules
+        .iter()
+        .any(|placed| &*placed.chain.name == "KUBE-POSTROUTING" && matches!(placed.rule.target, Some(Target::Mark(_))));
+    let tunnels = ["flannel", "FLANNEL", "vxlan", "cali-", "CILIUM"];
+    let has_tunnel = tables.parsed.rules.tables.iter().flat_map(|table| &table.chains).any(|chain| {
+        tunnels.iter().any(|name| chain.name.contains(name))
+            || chain.rules.iter().any(|rule| rule.comment().is_some_and(|comment| comment.contains("flanneld")))
+    });
+    if let Some(placed) = fully.filter(|_| !clears && has_tunnel && tables.is_whole()) {
+        let message = "KUBE-POSTROUTING masquerades with --random-fully and leaves the mark on the packet";
+        let effect = "over VXLAN the outer packet is masqueraded again with wrong checksums: connections to other nodes take 1 to 63 seconds";
+        found.push(Finding::new("double-masquerade", tables.place(placed.line), message, effect));
+    }
+    // A CNI that masquerades what is marked already.
+    let foreign = rules.iter().find(|placed| {
+        let is_builtin = placed.table.builtin_chains().contains(&&*placed.chain.name)
+            || placed.chain.name.starts_with("FLANNEL")
+            || placed.chain.name.starts_with("CNI-");
+        let is_masquerade = matches!(placed.rule.target, Some(Target::Masquerade { .. } | Target::Snat(_)));
+        let is_scoped = placed.rule.destination.is_some() || placed.rule.out_interface.is_some();
+        is_builtin && is_masquerade && !is_scoped
+    });
+    if let Some(placed) = foreign {
+        let message = format!("{} masquerades packets of pods besides kube-proxy", placed.chain.name);
+        let effect = "pods' packets may get a node's address although kube-proxy keeps their source";
+        found.push(Finding::new("cni-masquerade", tables.place(placed.line), message, effect));
+    }
+    found.extend(off_cluster(tables, &rules));
+    found
+}
+
+/// Whether connections from outside of the cluster to cluster IPs are masqueraded.
+fn off_cluster(tables: Tables<'_>, rules: &[Placed<'_>]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let is_cluster_ip = |rule: &Rule| rule.comment().is_some_and(|comment| comment.ends_with("cluster IP"));
+    let leads = |rule: &Rule, to: &str| rule.next_chain().is_some_and(|next| **next == *to);
+    let portals = rules.iter().filter(|placed| {
+        is_cluster_ip(placed.rule) && placed.rule.next_chain().is_some_and(|next| next.starts_with("KUBE-SVC-"))
+    });
+    let mut portals = portals;
+    let first = portals.next();
+    let marking: Vec<&Placed<'_>> =
+        rules.iter().filter(|placed| is_cluster_ip(placed.rule) && leads(placed.rule, "KUBE-MARK-MASQ")).collect();
+    let is_all = tables.is_whole() && tables.chain(TableName::Nat, "POSTROUTING").is_some();
+    if let Some(placed) = first.filter(|_| is_all && marking.is_empty()) {
+        let message = "no rule marks connections from outside of the cluster to cluster IPs for masquerading";
+        let effect =
+            "other hosts and node processes reach a cluster IP only where the reply comes back through this node";
+        found.push(Finding::new("no-masquerade", tables.place(placed.line), message, effect));
+    }
+    // A range that contains only some endpoints is not that of the pods, unless it is the node's own.
+    let ranges: HashSet<String> = marking
+        .iter()
+        .filter_map(|placed| placed.rule.source.as_ref().filter(|source| source.negated))
+        .map(|source| format!("{:?}", source.value))
+        .collect();
+    let range = marking.iter().find_map(|placed| {
+        match placed.rule.source.as_ref().filter(|source| source.negated).map(|source| &source.value) {
+            Some(svclab_rules::iptables::Network::Prefix(range)) => Some((*placed, *range)),
+            _ => None,
+        }
+    });
+    if let Some((placed, range)) = range.filter(|_| ranges.len() == 1) {
+        let endpoints: Vec<std::net::IpAddr> = rules
+            .iter()
+            .filter(|own| own.chain.name.starts_with("KUBE-SEP-"))
+            .filter_map(|own| match &own.rule.target {
+                Some(Target::Dnat(nat)) => nat.addresses.map(|(address, _)| address),
+                _ => None,
+            })
+            .collect();
+        let inside = endpoints.iter().filter(|ip| range.contains(*ip)).count();
+        // Endpoints on the hosts' network are outside; most of them are not.
+        if endpoints.len() >= 3 && inside == 0 {
+            let message = format!("no endpoint is in {range}, which kube-proxy takes for the range of pods");
+            let effect = "all connections of pods to cluster IPs are masqueraded: network policies and servers see a node's address";
+            found.push(Finding::new("cidr-mismatch", tables.place(placed.line), message, effect));
+        }
+    }
+    found
+}
+
+/// What is dropped or left to others in FORWARD.
+fn forwarding(tables: Tables<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let Some(forward) = tables.chain(TableName::Filter, "FORWARD").filter(|_| tables.is_whole()) else { return found };
+    let jumps = |name: &str| forward.rules.iter().any(|rule| rule.next_chain().is_some_and(|next| **next == *name));
+    if forward.policy == Some(Policy::Drop) {
+        let accepts = |placed: &Placed<'_>| {
+            placed.table == TableName::Filter
+                && placed.rule.target == Some(Target::Accept)
+                && !["INPUT", "OUTPUT", "KUBE-FORWARD", "KUBE-NODEPORTS"].contains(&&*placed.chain.name)
+                && !placed.chain.name.starts_with("DOCKER")
+                && !placed.rule.matches.iter().any(|one| matches!(one, Match::State { .. }))
+        };
+        let is_marked = |placed: &Placed<'_>| {
+            &*placed.chain.name == "KUBE-FORWARD" && placed.rule.matches.iter().any(|one| matches!(one, Match::Mark(_)))
+        };
+        if !tables.rules().any(|placed| accepts(&placed)) {
+            let more = if tables.rules().any(|placed| is_marked(&placed)) {
+                "only connections that are masqueraded pass"
+            } else {
+                "nothing passes"
+            };
+            let message = "the policy of FORWARD is DROP, and no rule accepts packets of pods";
+            let effect =
+                format!("node ports and load balancers work only on the node of the pod; between nodes {more}");
+            found.push(Finding::new(
+                "forward-drop",
+                tables.place(tables.line(TableName::Filter, "FORWARD", 0)),
+                message,
+                effect,
+            ));
+        }
+    }
+    let drops_invalid = tables.rules().any(|placed| {
+        let is_invalid = |one: &Match| matches!(one, Match::State { states, .. } if !states.negated && states.value == States::INVALID);
+        &*placed.chain.name == "KUBE-FORWARD" && placed.rule.target == Some(Target::Drop) && placed.rule.matches.iter().any(is_invalid)
+    });
+    if jumps("KUBE-FORWARD") && !drops_invalid {
+        let message = "KUBE-FORWARD does not drop packets in state INVALID";
+        let effect = "a reply outside of the window is not translated back, and the client resets a connection it does not know; right where nf_conntrack_tcp_be_liberal is 1";
+        found.push(Finding::new(
+            "invalid-not-dropped",
+            tables.place(tables.line(TableName::Filter, "FORWARD", 0)),
+            message,
+            effect,
+        ));
+    }
+    found
+}
+
+/// Rules that only different releases write.
+fn layouts(tables: Tables<'_>) -> Vec<Finding> {
+    let marks = |placed: &Placed<'_>| {
+        placed.rule.next_chain().is_some_and(|next| &**next == "KUBE-MARK-MASQ")
+            && placed.rule.comment().is_some_and(|comment| comment.ends_with("cluster IP"))
+    };
+    let old = tables.rules().find(|placed| &*placed.chain.name == "KUBE-SERVICES" && marks(placed));
+    let new = tables.rules().find(|placed| placed.chain.name.starts_with("KUBE-SVC-") && marks(placed));
+    let xlb = tables.rules().find(|placed| placed.chain.name.starts_with("KUBE-XLB-"));
+    let ext = tables.rules().find(|placed| placed.chain.name.starts_with("KUBE-EXT-"));
+    let pair =
+        old.zip(new).map(|pair| (pair, "masquerade rules in KUBE-SERVICES (up to 1.21) and in KUBE-SVC (from 1.22)"));
+    let pair = pair.or(xlb.zip(ext).map(|pair| (pair, "chains KUBE-XLB (up to 1.23) and KUBE-EXT (from 1.24)")));
+    pair.map(|((old, _), what)| {
+        let message = format!("layouts of two releases: {what}");
+        let effect = "rules of an earlier kube-proxy are left over, or the text shows two nodes or two times";
+        Finding::new("mixed-layouts", tables.place(old.line), message, effect)
+    })
+    .into_iter()
+    .collect()
+}
+
+/// Rules of a later layout than the nodes' release writes.
+fn release(view: &View<'_>) -> Option<Finding> {
+    let marks = |placed: &Placed<'_>| {
+        let to_mark = placed.rule.next_chain().is_some_and(|next| &**next == "KUBE-MARK-MASQ");
+        let is_portal = placed.rule.comment().is_some_and(|comment| comment.ends_with("cluster IP"));
+        placed.chain.name.starts_with("KUBE-SVC-") && to_mark && is_portal
+    };
+    let minor = |version: &str| version.strip_prefix("v1.")?.split('.').next()?.parse::<u32>().ok();
+    let versions = view.of_kind("Node").filter_map(|(_, node)| node["status"]["nodeInfo"]["kubeletVersion"].as_str());
+    let newest = versions.filter_map(|version| Some((minor(version)?, version))).max()?;
+    let (tables, placed) = view.tables().find_map(|tables| Some((tables, tables.rules().find(&marks)?)))?;
+    (newest.0 < 22).then(|| {
+        let message = format!("the nodes run {}, but rules that mark connections in KUBE-SVC are of 1.22 or later", newest.1);
+        let effect = "kube-proxy is of another release than the kubelet, or the texts are of different clusters: judge by the rules";
+        Finding::new("mixed-layouts", tables.place(placed.line), message, effect)
+    })
+}
+
+/// Chains and sets of other modes.
+fn other_mode(tables: Tables<'_>) -> Vec<Finding> {
+    let ipvs = tables.rules().find(|placed| {
+        let of_set = |one: &Match| matches!(one, Match::Set(set) if set.value.name.starts_with("KUBE-"));
+        placed.rule.matches.iter().any(of_set)
+    });
+    let userspace = tables.rules().find(|placed| placed.chain.name.starts_with("KUBE-PORTALS-"));
+    let services = tables.rules().any(|placed| placed.chain.name.starts_with("KUBE-SVC-"));
+    let known = ipvs.map(|placed| (placed, "IPVS")).or(userspace.map(|placed| (placed, "userspace")));
+    known
+        .filter(|_| services)
+        .map(|(placed, mode)| {
+            let message = format!("rules of {mode} mode stand beside those of iptables mode");
+            let effect = "leftovers of another mode may take connections before kube-proxy's current rules do; restarting kube-proxy with --cleanup removes them";
+            Finding::new("other-mode", tables.place(placed.line), message, effect)
+        })
+        .into_iter()
+        .collect()
+}
+
+/// Rules that the program which printed them did not understand.
+fn skew(view: &View<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for unread in &view.evidence.unread {
+        if unread.text.contains("[unsupported revision]") || unread.text.contains("--to-destination :0 --persistent") {
+            let place = super::Place { file: unread.file.clone(), line: unread.line };
+            let message = "the iptables that printed this rule is older than the one that wrote it";
+            let effect = "what it prints, and what it restores, is not what the kernel has";
+            found.push(Finding::new("reader-skew", place, message, effect).graded(Severity::Warning));
+        }
+    }
+    found
+}

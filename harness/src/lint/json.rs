@@ -1,0 +1,74 @@
+//! The result of `svclab dump lint` for machines. `svclab schema dump-lint` describes every field.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::finding;
+use super::severity::Severity;
+use crate::text::path_text;
+
+/// What is wrong in an input.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Document<'a> {
+    /// The input, as the user named it.
+    source: String,
+    /// How many rules were read.
+    rules: usize,
+    /// How many lines could not be read; `svclab dump show` lists them.
+    unread: usize,
+    /// The findings, the gravest first.
+    findings: Vec<Finding<'a>>,
+}
+
+/// Something wrong, or worth knowing.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Finding<'a> {
+    /// Its kind, a name that stays the same; `--allow` takes it.
+    id: &'static str,
+    /// How grave it is.
+    severity: Severity,
+    /// Where it is.
+    place: Place<'a>,
+    /// What was found.
+    message: &'a str,
+    /// What it does to which traffic.
+    effect: &'a str,
+    /// An issue that it would have explained; `null` where none is known.
+    issue: Option<&'static str>,
+    /// What to ask a reporter for.
+    ask: &'static str,
+}
+
+/// Where a finding is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Place<'a> {
+    /// The file, where the input has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    /// The line, from 1.
+    line: usize,
+}
+
+impl<'a> Document<'a> {
+    /// The document of findings in an input.
+    pub fn of(path: &Path, rules: usize, unread: usize, findings: &'a [finding::Finding]) -> Self {
+        let findings = findings.iter().map(|finding| {
+            let entry = finding.entry();
+            Finding {
+                id: finding.id,
+                severity: finding.severity,
+                place: Place { file: finding.place.file.as_deref(), line: finding.place.line },
+                message: &finding.message,
+                effect: &finding.effect,
+                issue: entry.and_then(|entry| entry.issue),
+                ask: entry.map(|entry| entry.ask).unwrap_or_default(),
+            }
+        });
+        Self { source: path_text(path), rules, unread, findings: findings.collect() }
+    }
+}

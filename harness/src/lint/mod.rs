@@ -1,0 +1,54 @@
+//! What is wrong in evidence, or worth knowing about it: one file for each family of findings.
+//!
+//! 1. `view`: [`Evidence`](crate::evidence::Evidence) → the rules, objects, connections and settings in it, with their places;
+//! 2. each family: view → [`Finding`]s; `catalog` says of each kind how grave it is, which issue it would have explained, and what to ask for;
+//! 3. `page` and `json` print them.
+//!
+//! A finding that a cut may explain is not made: absences are judged only where rules are whole.
+
+mod backends;
+mod catalog;
+mod chains;
+mod connections;
+mod finding;
+mod frame;
+pub mod json;
+mod names;
+mod objects;
+mod page;
+mod policy;
+mod settings;
+mod severity;
+mod shares;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use catalog::{CATALOG, Entry};
+pub use finding::{Finding, Place};
+pub use page::render;
+pub use severity::Severity;
+
+use self::view::View;
+use crate::evidence::Evidence;
+
+/// All findings, the gravest first, those of the same kind in the order of their places.
+pub fn lint(evidence: &Evidence) -> Vec<Finding> {
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 9] = [
+        shares::find,
+        names::find,
+        chains::find,
+        frame::find,
+        policy::find,
+        backends::find,
+        objects::find,
+        connections::find,
+        settings::find,
+    ];
+    let nodes = crate::evidence::node_rules(evidence);
+    let view = View::of(evidence, &nodes);
+    let mut found: Vec<Finding> = FAMILIES.iter().flat_map(|find| find(&view)).collect();
+    found.sort_by(|one, other| (one.severity, one.id, &one.place).cmp(&(other.severity, other.id, &other.place)));
+    found.dedup();
+    found
+}

@@ -1,0 +1,114 @@
+//! Names of chains, which are hashes of what they are for.
+
+use svclab_rules::cluster::Protocol;
+use svclab_rules::iptables::{ChainHash, Rule, Target};
+
+use super::finding::Finding;
+use super::view::{Tables, View};
+
+/// Names that people give to what is often one of these.
+const DICTIONARY: [&str; 10] = [
+    "kube-system/coredns:metrics",
+    "kube-system/kube-dns:dns",
+    "kube-system/kube-dns:dns-tcp",
+    "kube-system/kube-dns:metrics",
+    "kube-system/coredns:dns",
+    "kube-system/coredns:dns-tcp",
+    "default/kubernetes:https",
+    "kube-system/metrics-server:https",
+    "kube-system/metrics-server",
+    "kubernetes-dashboard/kubernetes-dashboard",
+];
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    view.tables().flat_map(of_tables).collect()
+}
+
+fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut known: Vec<(String, String)> = Vec::new();
+    for placed in tables.rules() {
+        // The rule that leads to a service's chain, or is in it, names the service.
+        let next = placed.rule.next_chain().map(|next| &**next).unwrap_or_default();
+        let (chain, hash) = match (hash_of(next), hash_of(&placed.chain.name)) {
+            (Some(hash), _) => (next, hash),
+            (None, Some(hash)) => (&*placed.chain.name, hash),
+            (None, None) => continue,
+        };
+        let Some(service) = service_of(placed.rule) else { continue };
+        if is_verified(service, hash) || known.iter().any(|(own, of)| own == chain && of == service) {
+            continue;
+        }
+        known.push((chain.to_owned(), service.to_owned()));
+        let real = DICTIONARY.iter().find(|name| is_verified(name, hash));
+        let is = real.map(|name| format!("; it is that of {name}")).unwrap_or_default();
+        let message = format!("the hash in {chain} is not that of {service}, which the comment names{is}");
+        let effect = "none on packets; kube-proxy did not write both: the text was edited, or a rule is left over from another Service";
+        found.push(Finding::new("hash-comment", tables.place(placed.line), message, effect));
+    }
+    found.extend(endpoints(tables));
+    found
+}
+
+/// Endpoints' chains whose name is not the hash of what they translate to, though the service is verified or named by its hash alone.
+fn endpoints(tables: Tables<'_>) -> Vec<Finding> {
+    let rules: Vec<_> = tables.rules().collect();
+    let mut found = Vec::new();
+    // The service of an endpoint's chain is that of the chain that leads to it.
+    let mut owners: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
+    for placed in &rules {
+        if let (Some(next), true) = (placed.rule.next_chain(), placed.chain.name.starts_with("KUBE-SVC-"))
+            && next.starts_with("KUBE-SEP-")
+        {
+            owners.insert(next, &placed.chain.name);
+        }
+    }
+    let service_names: std::collections::HashMap<&str, Option<&str>> = rules
+        .iter()
+        .filter_map(|placed| {
+            let next = placed.rule.next_chain()?;
+            next.starts_with("KUBE-SVC-").then(|| (&**next, service_of(placed.rule)))
+        })
+        .collect();
+    for placed in &rules {
+        let Some(Target::Dnat(nat)) = &placed.rule.target else { continue };
+        let (Some((address, _)), Some(ports)) = (nat.addresses, nat.ports) else { continue };
+        let Some(hash) = placed.chain.name.strip_prefix("KUBE-SEP-").and_then(ChainHash::parse) else { continue };
+        let owner = owners.get(&*placed.chain.name).copied();
+        let owner_hash = owner.and_then(hash_of);
+        let named =
+            service_of(placed.rule).or_else(|| owner.and_then(|owner| service_names.get(owner).copied().flatten()));
+        // Only a name that is the service's for sure can judge an endpoint's hash.
+        let by_dictionary =
+            || owner_hash.and_then(|hash| DICTIONARY.iter().copied().find(|name| is_verified(name, hash)));
+        let verified =
+            named.filter(|name| owner_hash.is_some_and(|hash| is_verified(name, hash))).or_else(by_dictionary);
+        let Some(service) = verified else { continue };
+        let to = std::net::SocketAddr::new(address, ports.first).to_string();
+        let of =
+            |name: &str| Protocol::ALL.into_iter().any(|protocol| ChainHash::of_endpoint(name, protocol, &to) == hash);
+        if of(service) || of(&format!("{service}:")) {
+            continue;
+        }
+        let message = format!("the hash in {} is not that of endpoint {to} of {service}", placed.chain.name);
+        let effect = "connections go to another endpoint than the chain was made for, or the text was edited";
+        found.push(Finding::new("hash-endpoint", tables.place(placed.line), message, effect));
+    }
+    found
+}
+
+fn service_of(rule: &Rule) -> Option<&str> {
+    let word = rule.comment()?.split(' ').next()?;
+    word.contains('/').then_some(word)
+}
+
+fn hash_of(chain: &str) -> Option<ChainHash> {
+    let prefixes = ["KUBE-SVC-", "KUBE-FW-", "KUBE-XLB-", "KUBE-EXT-", "KUBE-SVL-"];
+    prefixes.iter().find_map(|prefix| chain.strip_prefix(prefix)).and_then(ChainHash::parse)
+}
+
+/// Whether a hash is that of a service port. Up to 1.18 an unnamed port's name ended in a colon.
+fn is_verified(service: &str, hash: ChainHash) -> bool {
+    let of = |name: &str| Protocol::ALL.into_iter().any(|protocol| ChainHash::of_service_port(name, protocol) == hash);
+    of(service) || of(&format!("{service}:"))
+}

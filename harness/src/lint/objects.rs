@@ -1,0 +1,163 @@
+//! Rules against Kubernetes objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use serde_json::Value;
+use svclab_rules::cascade::Extent;
+use svclab_rules::infer::{Inferred, InferredPort, Show};
+
+use super::finding::{Finding, Place};
+use super::view::View;
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    let mut found = external_ips(view);
+    let ready = ready(view);
+    for node in view.nodes {
+        let Inferred { ports, .. } = node.rules.show();
+        let place = Place { file: node.file.clone(), line: node.first };
+        for port in &ports {
+            found.extend(compared(port, &ready, &place, node.extent));
+            found.extend(ranges(port, view, &place, node.extent));
+        }
+    }
+    found
+}
+
+/// The ready endpoints of services by namespace and name, where they are surely all of them.
+fn ready(view: &View<'_>) -> BTreeMap<String, (BTreeSet<IpAddr>, BTreeSet<u16>)> {
+    let mut all: BTreeMap<String, (BTreeSet<IpAddr>, BTreeSet<u16>)> = BTreeMap::new();
+    let mut open: BTreeSet<String> = BTreeSet::new();
+    let key = |object: &Value, name: &str| {
+        format!("{}/{name}", object["metadata"]["namespace"].as_str().unwrap_or("default"))
+    };
+    for kind in ["Endpoints", "EndpointSlice", "Service"] {
+        for (_, object) in view.of_kind(kind) {
+            let own = object["metadata"]["name"].as_str().unwrap_or_default();
+            let name = match kind {
+                "EndpointSlice" => object["metadata"]["labels"]["kubernetes.io/service-name"].as_str().unwrap_or(own),
+                _ => own,
+            };
+            let key = key(object, name);
+            let addresses = addresses(object);
+            if object["more"] == true || (kind == "Service" && addresses.is_empty()) {
+                open.extend((kind != "Service").then(|| key.clone()));
+                continue;
+            }
+            let known = all.entry(key).or_default();
+            known.0.extend(addresses.iter().map(|(ip, _)| *ip));
+            known.1.extend(addresses.iter().filter_map(|(_, port)| *port));
+        }
+    }
+    all.retain(|name, _| !open.contains(name));
+    all
+}
+
+fn addresses(object: &Value) -> Vec<(IpAddr, Option<u16>)> {
+    let ip = |value: &Value| value.as_str().and_then(|text| text.parse::<IpAddr>().ok());
+    let array = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    match object["kind"].as_str() {
+        Some("Endpoints") => array(&object["subsets"])
+            .iter()
+            .flat_map(|subset| array(&subset["addresses"]))
+            .filter_map(|address| Some((ip(&address["ip"])?, None)))
+            .collect(),
+        Some("EndpointSlice") => array(&object["endpoints"])
+            .iter()
+            .filter(|endpoint| endpoint["conditions"]["ready"] != false)
+            .flat_map(|endpoint| array(&endpoint["addresses"]))
+            .filter_map(|address| Some((ip(&address)?, None)))
+            .collect(),
+        // A description of a Service lists its endpoints.
+        _ => array(&object["endpoints"])
+            .iter()
+            .filter_map(|one| one.as_str()?.parse::<SocketAddr>().ok())
+            .map(|one| (one.ip(), Some(one.port())))
+            .collect(),
+    }
+}
+
+fn compared(
+    port: &InferredPort,
+    ready: &BTreeMap<String, (BTreeSet<IpAddr>, BTreeSet<u16>)>,
+    place: &Place,
+    extent: Extent,
+) -> Vec<Finding> {
+    let service = port.service.to_string();
+    let by_name = |name: &str| ready.iter().find(|(known, _)| known.rsplit('/').next() == Some(name));
+    // Tables of one namespace do not name it.
+    let Some((_, (known, ports))) = ready.get_key_value(&service).or_else(|| by_name(&port.service.name)) else {
+        return Vec::new();
+    };
+    let _ = ports;
+    let own: BTreeSet<IpAddr> = port.endpoints.iter().chain(&port.local).map(SocketAddr::ip).collect();
+    let family = port.cluster_ips.iter().next().map(IpAddr::is_ipv4);
+    let known: BTreeSet<IpAddr> =
+        known.iter().copied().filter(|ip| family.is_none_or(|is_ipv4| ip.is_ipv4() == is_ipv4)).collect();
+    let listed = |all: Vec<&IpAddr>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let mut found = Vec::new();
+    if own.is_empty() && !known.is_empty() && extent == Extent::Whole && !port.has_endpoints_elsewhere {
+        let message =
+            format!("the rules have no endpoint of {service}, but {} are ready", listed(known.iter().collect()));
+        found.push(Finding::new(
+            "no-endpoints",
+            place.clone(),
+            message,
+            "connections to the Service are rejected or time out",
+        ));
+        return found;
+    }
+    let extra: Vec<&IpAddr> = own.difference(&known).collect();
+    let lacking: Vec<&IpAddr> = known.difference(&own).collect();
+    if !extra.is_empty() && !own.is_empty() {
+        let message = format!("the rules have endpoints of {service} that are not ready: {}", listed(extra));
+        let effect = "a share of connections goes to addresses that no pod has";
+        found.push(Finding::new("endpoints-differ", place.clone(), message, effect));
+    } else if !lacking.is_empty() && !own.is_empty() && extent == Extent::Whole && !port.is_internal_local {
+        let message = format!("ready endpoints of {service} are missing in the rules: {}", listed(lacking));
+        found.push(Finding::new(
+            "endpoints-differ",
+            place.clone(),
+            message,
+            "these endpoints get no connections from this node",
+        ));
+    }
+    found
+}
+
+/// Source ranges of a Service that no rule checks.
+fn ranges(port: &InferredPort, view: &View<'_>, place: &Place, extent: Extent) -> Option<Finding> {
+    let mut services = view.of_kind("Service");
+    let (_, object) = services.find(|(_, object)| {
+        object["metadata"]["name"] == port.service.name.as_str()
+            && object["metadata"]["namespace"].as_str().unwrap_or("default") == port.service.namespace
+    })?;
+    let ranges = object["spec"]["loadBalancerSourceRanges"].as_array()?;
+    let is_open = ranges.iter().any(|range| range.as_str().is_some_and(|range| range.ends_with("/0")));
+    let is_unchecked =
+        !ranges.is_empty() && !is_open && !port.load_balancer.is_empty() && port.source_ranges.is_empty();
+    (is_unchecked && extent == Extent::Whole).then(|| {
+        let message = format!("{} has loadBalancerSourceRanges, but no rule checks them", port.service);
+        Finding::new("source-ranges", place.clone(), message, "every source reaches the load balancer's address")
+    })
+}
+
+/// External IPs that are a node's.
+fn external_ips(view: &View<'_>) -> Vec<Finding> {
+    let of_nodes: BTreeSet<&str> = view
+        .of_kind("Node")
+        .flat_map(|(_, node)| node["status"]["addresses"].as_array().into_iter().flatten())
+        .filter_map(|address| address["address"].as_str())
+        .collect();
+    let mut found = Vec::new();
+    for (place, service) in view.of_kind("Service") {
+        let external = service["spec"]["externalIPs"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for ip in external.filter(|ip| of_nodes.contains(ip)) {
+            let name = service["metadata"]["name"].as_str().unwrap_or_default();
+            let message = format!("external IP {ip} of Service {name} is a node's own address");
+            let effect = "every connection to this address and port of the node goes to the Service, from the node's own processes too";
+            found.push(Finding::new("external-ip-of-node", place.clone(), message, effect));
+        }
+    }
+    found
+}

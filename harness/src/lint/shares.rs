@@ -1,0 +1,140 @@
+//! How connections are shared out: probabilities, missing and repeated rules, endpoints' chains, session affinity.
+
+use svclab_rules::cascade::{Cascade, Extent, FrameDefect, Kind, shares};
+use svclab_rules::iptables::TableName;
+use svclab_rules::ruleset::Rules;
+
+use super::finding::{Finding, Place};
+use super::severity::Severity;
+use super::view::{Tables, View};
+use crate::evidence::NodeRules;
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    view.nodes.iter().flat_map(of_node).collect()
+}
+
+fn of_node(node: &NodeRules) -> Vec<Finding> {
+    let found = shares(&node.rules, node.extent);
+    let tables = match &node.rules {
+        Rules::Iptables(parsed) => Some(Tables { node, parsed }),
+        _ => None,
+    };
+    let lines = tables.map(|tables| tables.lines_of_chains()).unwrap_or_default();
+    let place = |table: TableName, chain: &str, rule: usize| {
+        let line = lines.get(&(table, chain)).and_then(|lines| lines.get(rule.max(1) - 1).or(lines.first())).copied();
+        Place { file: node.file.clone(), line: line.filter(|line| *line > 0).unwrap_or(node.first) }
+    };
+    let mut all = Vec::new();
+    for cascade in &found.cascades {
+        for defect in &cascade.defects {
+            let (id, chain) = id_of(&defect.kind);
+            let Some(id) = id else { continue };
+            // Connections that no endpoint's chain takes for its protocol fall through: that is one defect.
+            let is_consequence =
+                id == "broken-balancing" && cascade.defects.iter().any(|own| matches!(own.kind, Kind::Protocol { .. }));
+            if is_consequence {
+                continue;
+            }
+            let at = match chain {
+                Some(chain) => place(TableName::Nat, chain, translating(node, chain)),
+                None => place(TableName::Nat, &cascade.chain, defect.rule),
+            };
+            let message = format!("{}: {defect}", name(cascade));
+            all.push(Finding::new(id, at, message, effect(cascade, &defect.kind)));
+        }
+        all.extend(explained(cascade, place(TableName::Nat, &cascade.chain, 1), node.extent));
+    }
+    for defect in &found.frame_defects {
+        match defect {
+            FrameDefect::MissingJump { .. } if node.extent == Extent::Part => {}
+            FrameDefect::MissingJump { table, chain, effect, .. } => {
+                let table = TableName::ALL.into_iter().find(|own| own.as_str() == *table).unwrap_or(TableName::Nat);
+                all.push(Finding::new("missing-jump", place(table, chain, 1), defect.to_string(), *effect));
+            }
+            FrameDefect::Repeated { table, chain, first, times, .. } => {
+                let table = TableName::ALL.into_iter().find(|own| own.as_str() == *table).unwrap_or(TableName::Nat);
+                let effect = format!(
+                    "every packet that comes to {chain} is compared {times} times; thousands of copies slow the node down"
+                );
+                all.push(Finding::new("duplicate-rules", place(table, chain, *first), defect.to_string(), effect));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The number of the rule that translates, from 1.
+fn translating(node: &NodeRules, chain: &str) -> usize {
+    use svclab_rules::iptables::Target;
+    let rules = node.rules.iptables().map(|rules| rules.rules(TableName::Nat, chain)).unwrap_or_default();
+    rules.iter().position(|rule| matches!(rule.target, Some(Target::Dnat(_)))).map_or(1, |at| at + 1)
+}
+
+/// The kind of finding that a defect is, and the chain that it is in where that is an endpoint's.
+fn id_of(kind: &Kind) -> (Option<&'static str>, Option<&str>) {
+    match kind {
+        Kind::Protocol { chain, .. } => (Some("dnat-protocol"), Some(chain)),
+        Kind::Address { chain, by, .. } if by.contains("masquerade") => (Some("dnat-source"), Some(chain)),
+        Kind::Address { chain, .. } => (Some("hash-endpoint"), Some(chain)),
+        Kind::FiveDigits { .. } => (Some("five-digits"), None),
+        Kind::Repeated { .. } | Kind::Duplicate { .. } => (Some("duplicate-rules"), None),
+        Kind::Affinity(_) => (Some("affinity"), None),
+        Kind::Probability { .. }
+        | Kind::Order { .. }
+        | Kind::Missing { .. }
+        | Kind::Uneven { .. }
+        | Kind::Gap { .. } => (Some("uneven-shares"), None),
+        // What depends on the connection may be meant.
+        Kind::History { .. } => (None, None),
+        _ => (Some("broken-balancing"), None),
+    }
+}
+
+fn name(cascade: &Cascade) -> String {
+    match cascade.protocol {
+        Some(protocol) if cascade.service != cascade.chain => format!("{} {protocol}", cascade.service),
+        _ => cascade.service.clone(),
+    }
+}
+
+fn effect(cascade: &Cascade, kind: &Kind) -> String {
+    let to = match cascade.frontends.first() {
+        Some(frontend) => match frontend.address {
+            Some(address) => format!("connections to {address} port {}", frontend.port),
+            None => format!("connections to node port {}", frontend.port),
+        },
+        None => format!("connections to {}", cascade.service),
+    };
+    match kind {
+        Kind::Protocol { translates, .. } => {
+            format!("{to} that are not {translates} come out of the endpoint's chain untranslated and are lost")
+        }
+        Kind::Address { by, .. } if by.contains("masquerade") => {
+            format!(
+                "{to} go to an address that is not the endpoint, and the endpoint's own connections to itself are not masqueraded"
+            )
+        }
+        Kind::Address { .. } => {
+            format!("{to} go to another endpoint than the chain was made for, or the text was edited")
+        }
+        Kind::Affinity(_) => format!("clients of {to} do not come back to their endpoint"),
+        Kind::FiveDigits { .. } => format!("the shares of {to} are slightly uneven"),
+        _ => format!("{to} are not shared out evenly, or some get no endpoint"),
+    }
+}
+
+/// Numbers that look unequal and are right.
+fn explained(cascade: &Cascade, place: Place, extent: Extent) -> Option<Finding> {
+    let is_sound = cascade.defects.is_empty() && cascade.unknown.is_empty() && cascade.endpoints > 1;
+    let _ = extent;
+    is_sound.then(|| {
+        let endpoints = cascade.endpoints;
+        let message = format!(
+            "{}: probabilities 1/{endpoints} to 1 are even: each of {endpoints} endpoints gets 1/{endpoints}",
+            name(cascade)
+        );
+        let effect = "none: each rule sees only the connections that the rules before it left";
+        Finding::new("even-shares", place, message, effect).graded(Severity::Info)
+    })
+}

@@ -1,0 +1,154 @@
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use std::path::PathBuf;
+
+use rstest::rstest;
+
+use super::*;
+use crate::evidence::read;
+
+fn ids(text: &str) -> Vec<&'static str> {
+    lint(&read(text)).into_iter().map(|finding| finding.id).collect()
+}
+
+/// What real kube-proxies wrote is in order: a false alarm is worse than a defect that is missed.
+#[rstest]
+fn recordings_are_in_order(
+    #[files("../rules/tests/golden/*/v*/*-save.txt")]
+    #[files("../rules/tests/golden/*/v*/nft-ruleset.txt")]
+    file: PathBuf,
+) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let grave: Vec<Finding> =
+        lint(&read(&text)).into_iter().filter(|finding| finding.severity < Severity::Info).collect();
+    assert_eq!(grave, []);
+}
+
+/// Nor is an excerpt of them wrong for what it leaves out.
+#[rstest]
+fn excerpts_of_recordings_are_in_order(
+    #[files("../rules/tests/golden/*/v1.30-iptables/iptables-save.txt")] file: PathBuf,
+    #[values("KUBE-SVC", "KUBE-SEP", "KUBE-SERVICES", "default/", "KUBE", "-A OUTPUT")] word: &str,
+) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let text: String = text.lines().filter(|line| line.contains(word)).map(|line| format!("{line}\n")).collect();
+    let grave: Vec<Finding> =
+        lint(&read(&text)).into_iter().filter(|finding| finding.severity < Severity::Info).collect();
+    assert_eq!(grave, []);
+}
+
+const BASE: &str = "\
+*filter
+:FORWARD ACCEPT [0:0]
+:KUBE-FIREWALL - [0:0]
+:KUBE-FORWARD - [0:0]
+:KUBE-SERVICES - [0:0]
+-A FORWARD -j KUBE-FORWARD
+-A FORWARD -m conntrack --ctstate NEW -j KUBE-SERVICES
+-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
+COMMIT
+*nat
+:PREROUTING ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:POSTROUTING ACCEPT [0:0]
+:KUBE-MARK-MASQ - [0:0]
+:KUBE-POSTROUTING - [0:0]
+:KUBE-SERVICES - [0:0]
+:KUBE-SVC-2CMXP7HKUVJN7L6M - [0:0]
+:KUBE-SEP-HUXRPHBUO34UVPEF - [0:0]
+-A PREROUTING -j KUBE-SERVICES
+-A OUTPUT -j KUBE-SERVICES
+-A POSTROUTING -j KUBE-POSTROUTING
+-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000
+-A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN
+-A KUBE-POSTROUTING -j MARK --set-xmark 0x4000/0x0
+-A KUBE-POSTROUTING -j MASQUERADE --random-fully
+-A KUBE-SERVICES -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx cluster IP\" -m tcp --dport 80 -j KUBE-SVC-2CMXP7HKUVJN7L6M
+-A KUBE-SVC-2CMXP7HKUVJN7L6M ! -s 10.244.0.0/16 -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx cluster IP\" -m tcp --dport 80 -j KUBE-MARK-MASQ
+-A KUBE-SVC-2CMXP7HKUVJN7L6M -m comment --comment \"default/nginx -> 10.244.2.2:80\" -j KUBE-SEP-HUXRPHBUO34UVPEF
+-A KUBE-SEP-HUXRPHBUO34UVPEF -s 10.244.2.2/32 -m comment --comment \"default/nginx\" -j KUBE-MARK-MASQ
+-A KUBE-SEP-HUXRPHBUO34UVPEF -p tcp -m comment --comment \"default/nginx\" -m tcp -j DNAT --to-destination 10.244.2.2:80
+COMMIT
+";
+
+#[test]
+fn sound_rules_have_no_finding() {
+    assert_eq!(lint(&read(BASE)), []);
+}
+
+/// Each defect is found, and no other.
+#[rstest]
+#[case::protocol("-p tcp -m comment --comment \"default/nginx\" -m tcp -j DNAT", "-p udp -m comment --comment \"default/nginx\" -m udp -j DNAT", &["dnat-protocol"])]
+#[case::source("-s 10.244.2.2/32", "-s 10.244.9.9/32", &["dnat-source"])]
+#[case::comment("\"default/nginx cluster IP\" -m tcp --dport 80 -j KUBE-SVC", "\"default/other cluster IP\" -m tcp --dport 80 -j KUBE-SVC", &["hash-comment"])]
+#[case::undefined(":KUBE-SEP-HUXRPHBUO34UVPEF - [0:0]\n", ":KUBE-SEP-HUXRPHBUO34UVPEF - [0:0]\n-A KUBE-SERVICES -d 10.9.9.9/32 -j KUBE-GONE\n", &["undefined-chain"])]
+#[case::unused(":KUBE-SEP-HUXRPHBUO34UVPEF - [0:0]\n", ":KUBE-SEP-HUXRPHBUO34UVPEF - [0:0]\n:KUBE-SEP-AAAAAAAAAAAAAAAA - [0:0]\n", &["unreferenced-chain"])]
+#[case::no_jump("-A OUTPUT -j KUBE-SERVICES\n", "", &["missing-jump"])]
+#[case::copies("-A POSTROUTING -j KUBE-POSTROUTING\n", "-A POSTROUTING -j KUBE-POSTROUTING\n-A POSTROUTING -j KUBE-POSTROUTING\n", &["duplicate-rules"])]
+#[case::host_port("-A PREROUTING -j KUBE-SERVICES\n", "-A PREROUTING -j CNI-HOSTPORT-DNAT\n-A PREROUTING -j KUBE-SERVICES\n", &["host-port-first"])]
+#[case::drop("-A KUBE-FORWARD -m", "-A KUBE-FIREWALL -j DROP\n-A KUBE-FORWARD -m", &["firewall-drops-all"])]
+#[case::policy(":FORWARD ACCEPT", ":FORWARD DROP", &["forward-drop"])]
+#[case::invalid("-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP\n", "", &["invalid-not-dropped"])]
+#[case::accept("-A FORWARD -j KUBE-FORWARD\n", "-A FORWARD -j ACCEPT\n-A FORWARD -j KUBE-FORWARD\n-A KUBE-SERVICES -d 10.9.9.9/32 -p tcp -m comment --comment \"default/x has no endpoints\" -m tcp --dport 80 -j REJECT\n", &["accept-before-reject"])]
+#[case::mark("-A OUTPUT -j KUBE-SERVICES\n", "-A OUTPUT -j KUBE-SERVICES\n-A OUTPUT -j MARK --set-xmark 0x4000/0x4000\n", &["mark-bits"])]
+#[case::no_masquerade("! -s 10.244.0.0/16 -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx cluster IP\" -m tcp --dport 80 -j KUBE-MARK-MASQ", "-m comment --comment nothing", &["no-masquerade"])]
+#[case::local(":KUBE-FIREWALL - [0:0]\n", ":KUBE-FIREWALL - [0:0]\n-A KUBE-FIREWALL -d 10.9.9.9/32 -m comment --comment \"default/y has no local endpoints\" -j DROP\n", &["local-drop"])]
+fn defects_are_found(#[case] sound: &str, #[case] broken: &str, #[case] expected: &[&str]) {
+    assert!(BASE.contains(sound), "{sound}");
+    assert_eq!(ids(&BASE.replacen(sound, broken, 1)), expected);
+}
+
+#[test]
+fn connections_and_settings_are_judged_with_the_rules() {
+    let more = "udp      17 29 src=10.244.1.3 dst=10.96.0.10 sport=40000 dport=53 [UNREPLIED] src=10.96.0.10 dst=10.244.1.3 sport=53 dport=40000\n\nnet.bridge.bridge-nf-call-iptables = 0\n";
+    let udp = BASE
+        .replace("10.96.34.82", "10.96.0.10")
+        .replace("--dport 80", "--dport 53")
+        .replace("-p tcp", "-p udp")
+        .replace("-m tcp", "-m udp");
+    let found = ids(&format!("{udp}\n{more}"));
+    assert!(found.contains(&"untranslated-entry") && found.contains(&"bridge-call"), "{found:?}");
+}
+
+#[test]
+fn endpoints_are_compared_with_objects() {
+    let ready = "\nNAME    ENDPOINTS        AGE\nnginx   10.244.3.3:80    1d\n";
+    assert_eq!(ids(&format!("{BASE}{ready}")), ["endpoints-differ"]);
+    let same = ready.replace("10.244.3.3", "10.244.2.2");
+    assert_eq!(ids(&format!("{BASE}{same}")), Vec::<&str>::new());
+}
+
+#[test]
+fn every_kind_is_in_the_catalog_once() {
+    for entry in &CATALOG {
+        assert_eq!(CATALOG.iter().filter(|other| other.id == entry.id).count(), 1, "{}", entry.id);
+        assert!(!entry.ask.is_empty() && entry.issue.is_none_or(|issue| issue.contains('#')));
+    }
+}
+
+#[test]
+fn a_layout_that_the_release_of_the_nodes_does_not_write_is_noted() {
+    let nodes = "\nNAME   STATUS   ROLES    AGE   VERSION   INTERNAL-IP   EXTERNAL-IP\nw1     Ready    <none>   26h   v1.21.1   172.18.0.2    <none>\n";
+    assert_eq!(ids(&format!("{BASE}{nodes}")), ["mixed-layouts"]);
+    assert_eq!(ids(&format!("{BASE}{}", nodes.replace("v1.21.1", "v1.30.2"))), Vec::<&str>::new());
+}
+
+/// A text that was edited by hand: other protocol, other address, other names than the hashes are of.
+#[test]
+fn an_edited_listing_is_seen_through() {
+    let listing = "\
+Chain KUBE-SERVICES (2 references)
+target     prot opt source               destination
+KUBE-SVC-QKJQYQZXY3DRLPVB  tcp  --  anywhere             100.96.128.2         /* kube-system/FOO:foo cluster IP */ tcp dpt:9153
+
+Chain KUBE-SVC-QKJQYQZXY3DRLPVB (1 references)
+target     prot opt source               destination
+KUBE-SEP-QSKKIZFW3PNDWYKJ  all  --  anywhere             anywhere
+
+Chain KUBE-SEP-QSKKIZFW3PNDWYKJ (1 references)
+target     prot opt source               destination
+KUBE-MARK-MASQ  all  --  100.96.32.2          anywhere
+DNAT       udp  --  anywhere             anywhere             udp to:100.32.64.2:9153
+";
+    assert_eq!(ids(listing), ["dnat-protocol", "dnat-source", "hash-comment", "hash-endpoint"]);
+}

@@ -1,0 +1,119 @@
+//! Evidence as findings look at it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use svclab_rules::cascade::Extent;
+use svclab_rules::iptables::{self, Chain, Rule, TableName};
+use svclab_rules::ruleset::Rules;
+
+use super::finding::Place;
+use crate::evidence::{Connection, Contents, Evidence, NodeRules};
+
+/// What findings are made of.
+pub(super) struct View<'e> {
+    pub(super) evidence: &'e Evidence,
+    pub(super) nodes: &'e [NodeRules],
+    pub(super) objects: Vec<(Place, &'e Value)>,
+    pub(super) connections: Vec<(Place, &'e Connection)>,
+    pub(super) settings: Vec<(Place, &'e str, &'e str)>,
+}
+
+impl<'e> View<'e> {
+    pub(super) fn of(evidence: &'e Evidence, nodes: &'e [NodeRules]) -> Self {
+        let mut view = Self { evidence, nodes, objects: Vec::new(), connections: Vec::new(), settings: Vec::new() };
+        for piece in &evidence.pieces {
+            let place = |line: usize| Place { file: piece.file.clone(), line };
+            match &piece.contents {
+                Contents::Objects(objects) => {
+                    view.objects.extend(objects.iter().map(|object| (place(piece.first), object)))
+                }
+                Contents::Connections(entries) => {
+                    view.connections.extend(entries.iter().map(|entry| (place(entry.line), entry)));
+                }
+                Contents::Settings(settings) => {
+                    view.settings.extend(
+                        settings.iter().map(|(name, value)| (place(piece.first), name.as_str(), value.as_str())),
+                    );
+                }
+                _ => {}
+            }
+        }
+        view
+    }
+
+    /// The rule sets of iptables.
+    pub(super) fn tables(&self) -> impl Iterator<Item = Tables<'e>> + '_ {
+        self.nodes.iter().filter_map(|node| match &node.rules {
+            Rules::Iptables(parsed) => Some(Tables { node, parsed }),
+            _ => None,
+        })
+    }
+
+    /// The objects of a kind.
+    pub(super) fn of_kind<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = (&'s Place, &'e Value)> + 's {
+        self.objects.iter().filter(move |(_, object)| object["kind"] == kind).map(|(place, object)| (place, *object))
+    }
+}
+
+/// One rule set of iptables.
+#[derive(Clone, Copy)]
+pub(super) struct Tables<'e> {
+    pub(super) node: &'e NodeRules,
+    pub(super) parsed: &'e iptables::Parsed,
+}
+
+/// A rule with its place.
+#[derive(Clone, Copy)]
+pub(super) struct Placed<'e> {
+    pub(super) table: TableName,
+    pub(super) chain: &'e Chain,
+    pub(super) rule: &'e Rule,
+    pub(super) line: usize,
+}
+
+impl<'e> Tables<'e> {
+    pub(super) fn is_whole(&self) -> bool {
+        self.node.extent == Extent::Whole
+    }
+
+    /// A place in the file of these rules.
+    pub(super) fn place(&self, line: usize) -> Place {
+        Place { file: self.node.file.as_ref().map(Arc::clone), line: if line == 0 { self.node.first } else { line } }
+    }
+
+    /// All rules.
+    pub(super) fn rules(&self) -> impl Iterator<Item = Placed<'e>> + use<'e> {
+        let parsed = self.parsed;
+        parsed.rules.tables.iter().enumerate().flat_map(move |(table_at, table)| {
+            table.chains.iter().enumerate().flat_map(move |(chain_at, chain)| {
+                chain.rules.iter().enumerate().map(move |(at, rule)| {
+                    let line = parsed.lines.line(table_at, chain_at, at).unwrap_or_default();
+                    Placed { table: table.name, chain, rule, line }
+                })
+            })
+        })
+    }
+
+    /// The line of a rule given by its chain's name and its number, from 1; that of the chain's first rule for 0.
+    pub(super) fn lines_of_chains(&self) -> HashMap<(TableName, &'e str), Vec<usize>> {
+        let mut lines: HashMap<(TableName, &'e str), Vec<usize>> = HashMap::new();
+        for placed in self.rules() {
+            lines.entry((placed.table, &placed.chain.name)).or_default().push(placed.line);
+        }
+        lines
+    }
+
+    pub(super) fn chain(&self, table: TableName, name: &str) -> Option<&'e Chain> {
+        self.parsed.rules.table(table)?.chain(name)
+    }
+
+    /// The line of a chain's rule, from 0.
+    pub(super) fn line(&self, table: TableName, chain: &str, at: usize) -> usize {
+        let tables = &self.parsed.rules.tables;
+        let Some(table_at) = tables.iter().position(|own| own.name == table) else { return 0 };
+        let Some(chain_at) = tables[table_at].chains.iter().position(|own| *own.name == *chain) else { return 0 };
+        self.parsed.lines.line(table_at, chain_at, at).unwrap_or_default()
+    }
+}

@@ -1,0 +1,9 @@
+//! One HTML file to look at: no other file, no network; it works without its script too.
+
+mod case;
+mod chart;
+mod page;
+mod picture;
+mod words;
+
+pub use page::render;

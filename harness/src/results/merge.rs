@@ -1,0 +1,190 @@
+//! The documents of several shards → one.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::model::Results;
+use super::read::{Document, ReadError};
+use crate::environment::{Environment, SCHEMA_VERSION};
+use crate::report::ShardOf;
+
+/// Why documents cannot be merged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// A document is none.
+    #[error("{file}: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// Why.
+        source: ReadError,
+    },
+    /// Two documents differ in what must be equal.
+    #[error("{file} has {what} {other}, while {first_file} has {first}")]
+    Differ {
+        /// What differs: `svclab`, `kernel`, ...
+        what: &'static str,
+        /// The first file.
+        first_file: String,
+        /// Its value.
+        first: String,
+        /// The other file.
+        file: String,
+        /// Its value.
+        other: String,
+    },
+    /// A document is not a shard's.
+    #[error("{0} is not the report of a shard, so it cannot be merged with others")]
+    NoShard(String),
+    /// A shard is there twice.
+    #[error("{0} and {1} are reports of the same shard")]
+    Twice(String, String),
+    /// Shards are missing.
+    #[error("shards are missing: {}", list(.0))]
+    Missing(Vec<String>),
+    /// The scenarios of all shards are not as many as each of them counted.
+    #[error("the shards have {found} scenarios together, while each of them counted {expected}: their inputs differed")]
+    Scenarios {
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// There is nothing to merge.
+    #[error("no report is given")]
+    Nothing,
+}
+
+fn list(all: &[String]) -> String {
+    all.join(", ")
+}
+
+/// Several documents as one.
+#[derive(Debug)]
+pub struct Merged {
+    /// The JSON document.
+    pub json: Value,
+    /// The same, read.
+    pub results: Results,
+}
+
+/// Merges the documents of all shards of one run; each comes with its file's name. With `mixed`, machines may differ.
+///
+/// # Errors
+///
+/// Where a shard is missing, or documents are not of the same run, svclab and machine.
+pub fn merge(texts: &[(String, String)], mixed: bool) -> Result<Merged, MergeError> {
+    let mut documents: Vec<(&str, Document)> = Vec::new();
+    for (file, text) in texts {
+        let document = Document::read(text).map_err(|source| MergeError::Read { file: file.clone(), source })?;
+        documents.push((file, document));
+    }
+    let Some((first, others)) = documents.split_first() else { return Err(MergeError::Nothing) };
+    others.iter().try_for_each(|other| same(first, other, mixed))?;
+    let json = if others.is_empty() && shard_of(&first.1).is_none() {
+        serde_json::from_str(&texts[0].1).unwrap_or_default()
+    } else {
+        let ordered = complete(&documents)?;
+        joined(&ordered)
+    };
+    let read = |json: &Value| Results::of(serde_json::from_value(json.clone())?);
+    let results = read(&json).map_err(|source| MergeError::Read { file: first.0.to_owned(), source })?;
+    Ok(Merged { json, results })
+}
+
+fn shard_of(document: &Document) -> Option<ShardOf> {
+    serde_json::from_value(document.result.get("shard")?.clone()).ok()
+}
+
+/// What must be equal in all documents.
+fn same(first: &(&str, Document), other: &(&str, Document), mixed: bool) -> Result<(), MergeError> {
+    let facts = |document: &Document| {
+        let Environment { svclab_version, kernel, iptables, nft, machine } = &document.environment;
+        let iptables = iptables.as_ref().map(|iptables| format!("{} ({:?})", iptables.version, iptables.backend));
+        let none = || "none".to_owned();
+        let shard = shard_of(document);
+        let mut facts = vec![
+            ("svclab", svclab_version.clone()),
+            ("command", document.command.clone()),
+            ("number of shards", shard.map_or_else(none, |shard| shard.of.to_string())),
+            ("number of scenarios", shard.map_or_else(none, |shard| shard.scenarios.to_string())),
+        ];
+        if !mixed {
+            facts.push(("kernel", kernel.clone()));
+            facts.push(("iptables", iptables.unwrap_or_else(none)));
+            facts.push(("nft", nft.clone().unwrap_or_else(none)));
+            facts.push(("architecture", machine.architecture.clone()));
+        }
+        facts
+    };
+    for ((what, ours), (_, theirs)) in facts(&first.1).into_iter().zip(facts(&other.1)) {
+        if ours != theirs {
+            let (first_file, file) = (first.0.to_owned(), other.0.to_owned());
+            return Err(MergeError::Differ { what, first_file, first: ours, file, other: theirs });
+        }
+    }
+    Ok(())
+}
+
+/// The documents in the order of their shards, each of which is there once.
+fn complete<'d>(documents: &'d [(&str, Document)]) -> Result<Vec<&'d Document>, MergeError> {
+    let mut of = 0;
+    let mut found: Vec<(usize, &str, &Document)> = Vec::new();
+    for (file, document) in documents {
+        let shard = shard_of(document).ok_or_else(|| MergeError::NoShard((*file).to_owned()))?;
+        of = shard.of;
+        if let Some((_, other, _)) = found.iter().find(|(number, ..)| *number == shard.number) {
+            return Err(MergeError::Twice((*other).to_owned(), (*file).to_owned()));
+        }
+        found.push((shard.number, file, document));
+    }
+    let missing = (1..=of).filter(|number| !found.iter().any(|(found, ..)| found == number));
+    let missing: Vec<String> = missing.map(|number| format!("{number}/{of}")).take(20).collect();
+    if !missing.is_empty() {
+        return Err(MergeError::Missing(missing));
+    }
+    found.sort_by_key(|(number, ..)| *number);
+    let ordered: Vec<&Document> = found.into_iter().map(|(.., document)| document).collect();
+    let expected = shard_of(ordered[0]).map_or(0, |shard| shard.scenarios);
+    let files: BTreeSet<&str> =
+        ordered.iter().flat_map(|document| scenarios(document)).filter_map(|one| one["file"].as_str()).collect();
+    let is_whole =
+        ordered.iter().all(|document| document.result["counts"]["notStarted"].as_u64().unwrap_or_default() == 0);
+    if is_whole && files.len() != expected {
+        return Err(MergeError::Scenarios { found: files.len(), expected });
+    }
+    Ok(ordered)
+}
+
+fn scenarios(document: &Document) -> impl Iterator<Item = &Value> {
+    document.result["scenarios"].as_array().into_iter().flatten()
+}
+
+/// One document of several: scenarios one after the other, numbers added up, the worst status, the longest time.
+fn joined(documents: &[&Document]) -> Value {
+    let first = documents[0];
+    let mut result = first.result.clone();
+    result["shard"] = Value::Null;
+    result["scenarios"] = documents.iter().flat_map(|document| scenarios(document)).cloned().collect();
+    let worst =
+        ["error", "failed"].into_iter().find(|status| documents.iter().any(|one| one.result["status"] == **status));
+    result["status"] = worst.unwrap_or("ok").into();
+    let seconds = documents.iter().filter_map(|document| document.result["seconds"].as_f64()).fold(0.0, f64::max);
+    result["seconds"] = seconds.into();
+    if let Some(counts) = result["counts"].as_object_mut() {
+        for (name, value) in counts.iter_mut() {
+            let sum: u64 = documents.iter().filter_map(|document| document.result["counts"][name].as_u64()).sum();
+            // Every shard counts the same tests as filtered out.
+            *value = if name == "filtered" { value.clone() } else { sum.into() };
+        }
+    }
+    let mut whole = json!({ "schemaVersion": SCHEMA_VERSION, "command": first.command, "result": result });
+    if let (Some(whole), Ok(Value::Object(environment))) =
+        (whole.as_object_mut(), serde_json::to_value(&first.environment))
+    {
+        whole.extend(environment);
+    }
+    whole
+}

@@ -1,0 +1,315 @@
+//! Results of any command that tries scenarios.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::environment::Environment;
+use crate::report::{Machines, NOT_RUN, ShardOf, Status};
+
+/// The results of a command.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Results {
+    /// The command: `run`, `verify` or `mutate`.
+    pub command: String,
+    /// The machine and the programs.
+    pub environment: Environment,
+    /// The shard; `None` for a whole run.
+    pub shard: Option<ShardOf>,
+    /// The seed of the order, where it was random.
+    pub seed: Option<u64>,
+    /// Wall-clock time in seconds, where it was measured.
+    pub seconds: Option<f64>,
+    /// Tests that were filtered out.
+    pub filtered: usize,
+    /// Tests that were not started, because an earlier one did not pass.
+    pub not_started: usize,
+    /// The scenarios.
+    pub suites: Vec<Suite>,
+}
+
+/// A scenario.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suite {
+    /// The name.
+    pub name: String,
+    /// The file, as given on the command line.
+    pub file: String,
+    /// Which repetition it is.
+    #[serde(default)]
+    pub repetition: Option<u32>,
+    /// Wall-clock time in seconds.
+    pub seconds: Option<f64>,
+    /// Why the lab failed.
+    pub error: Option<Problem>,
+    /// What to know about the results.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// The machines and services.
+    #[serde(default)]
+    pub machines: Option<Machines>,
+    /// The tests; of `verify` the findings, of `mutate` the kinds of mutations.
+    #[serde(rename = "tests")]
+    pub cases: Vec<Case>,
+}
+
+/// A test, or what another command counts as one.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Case {
+    /// The name.
+    pub name: String,
+    /// The place in the scenario.
+    pub at: Option<Place>,
+    /// The tags.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// The result of the last attempt.
+    pub status: Status,
+    /// Whether it passed, but not at first.
+    #[serde(default)]
+    pub flaky: bool,
+    /// Wall-clock time in seconds.
+    pub seconds: Option<f64>,
+    /// Why not everything was tried.
+    pub error: Option<Problem>,
+    /// The failure as the command prints it.
+    pub text: Option<String>,
+    /// What was tried.
+    #[serde(rename = "probes")]
+    pub checks: Vec<Check>,
+    /// Earlier attempts.
+    #[serde(default)]
+    pub earlier: Vec<Case>,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Place {
+    /// The file, as given on the command line.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1.
+    pub column: usize,
+}
+
+/// An error that left nothing to judge.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Problem {
+    /// The kind: `input`, `environment` or `internal`.
+    pub cause: String,
+    /// The message.
+    pub message: String,
+    /// The fix, in a sentence.
+    pub help: Option<String>,
+    /// The place in the input.
+    #[serde(default)]
+    pub at: Option<Place>,
+}
+
+/// A probe, or an example of a finding.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Check {
+    /// The flow, in words.
+    pub title: String,
+    /// The place in the scenario.
+    pub at: Option<Place>,
+    /// `ok` or `failed`.
+    pub status: Status,
+    /// The expectation in words, by field.
+    #[serde(default)]
+    pub expected: BTreeMap<String, String>,
+    /// The observation, in words.
+    pub observed: String,
+    /// The captured packets.
+    #[serde(default)]
+    pub flow: Option<Flow>,
+    /// The differences between expectation and observation.
+    #[serde(default)]
+    pub differences: Vec<Difference>,
+    /// What was measured, in words.
+    #[serde(default)]
+    pub shown: Vec<String>,
+    /// The shares of endpoints.
+    #[serde(default)]
+    pub balance: Option<Balance>,
+    /// The three sources.
+    #[serde(default)]
+    pub diagnosis: Option<Sources>,
+    /// The rules that decided, by machine.
+    #[serde(default)]
+    pub rules: Vec<Rules>,
+    /// The command that explains the flow.
+    #[serde(default)]
+    pub look: Option<String>,
+}
+
+/// A flow that was followed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Flow {
+    /// The captured packets, in order.
+    pub path: Vec<Sighting>,
+}
+
+/// A captured packet.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Sighting {
+    /// The machine, or `underlay`.
+    pub place: String,
+    /// The interface.
+    pub interface: String,
+    /// `in` or `out`.
+    pub direction: String,
+    /// The packet, in words.
+    pub packet: String,
+}
+
+/// A difference between expectation and observation.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Difference {
+    /// What differs.
+    pub field: String,
+    /// The expectation.
+    pub expected: String,
+    /// The observation.
+    pub observed: String,
+    /// Why they differ.
+    pub reason: String,
+}
+
+/// The shares of endpoints.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Balance {
+    /// The number of flows.
+    pub flows: u64,
+    /// Whether the shares are as expected.
+    pub held: bool,
+    /// The probability that correct shares deviate at least as much.
+    pub p_value: f64,
+    /// The endpoints.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// An endpoint's share.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Endpoint {
+    /// The endpoint.
+    pub name: String,
+    /// The flows that it received.
+    pub count: u64,
+    /// The expected share, from 0 to 1.
+    pub share: f64,
+    /// The lower end of the confidence interval.
+    pub low: f64,
+    /// The upper end of the confidence interval.
+    pub high: f64,
+}
+
+/// The three sources on one flow.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Sources {
+    /// What the Service API promises.
+    pub promise: Option<String>,
+    /// What the rules do: each branch with its share.
+    pub prediction: Vec<String>,
+    /// Why there is no prediction.
+    #[serde(default)]
+    pub unpredicted: Option<String>,
+    /// What the kernel did.
+    pub observation: String,
+    /// Which sources disagree.
+    pub meaning: String,
+    /// The rules that the kernel matched.
+    #[serde(default)]
+    pub kernel: Option<Kernel>,
+}
+
+/// The rules that the kernel matched, compared with the prediction.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Kernel {
+    /// How many were as predicted, one after the other.
+    pub as_predicted: usize,
+    /// How many there were.
+    pub matched: usize,
+    /// The first difference, in lines.
+    pub difference: Option<Vec<String>>,
+}
+
+/// Rules of one machine.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Rules {
+    /// The machine.
+    pub place: String,
+    /// The rules.
+    pub lines: Vec<String>,
+}
+
+/// The numbers of tests by result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Scenarios.
+    pub suites: usize,
+    /// Tests that passed, flaky ones included.
+    pub ok: usize,
+    /// Tests that passed, but not at first.
+    pub flaky: usize,
+    /// Tests that failed.
+    pub failed: usize,
+    /// Tests that could not be tried.
+    pub errors: usize,
+}
+
+impl Counts {
+    /// All tests.
+    pub fn tests(&self) -> usize {
+        self.ok + self.failed + self.errors
+    }
+}
+
+impl Suite {
+    /// Its result: the worst of its tests; an error where there are none.
+    pub fn status(&self) -> Status {
+        match &self.error {
+            Some(_) => Status::Error,
+            None => self.cases.iter().map(|case| case.status).max().unwrap_or(Status::Error),
+        }
+    }
+
+    /// Whether the only error of a test is that the lab failed.
+    pub(super) fn explains(&self, case: &Case) -> bool {
+        let is_bare = |error: &Problem| error.message == NOT_RUN && error.help.is_none() && error.at.is_none();
+        self.error.is_some() && case.error.as_ref().is_some_and(is_bare)
+    }
+
+    /// Whether none of its tests reports its error.
+    pub(super) fn is_wrong_by_itself(&self) -> bool {
+        self.status() == Status::Error && !self.cases.iter().any(|case| case.status == Status::Error)
+    }
+}
+
+impl Results {
+    /// The worst result; ok if there is none.
+    pub fn status(&self) -> Status {
+        self.suites.iter().map(Suite::status).max().unwrap_or(Status::Ok)
+    }
+
+    /// The numbers of tests by result. An error of a scenario that none of its tests reports counts as one more.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts { suites: self.suites.len(), ..Counts::default() };
+        for suite in &self.suites {
+            for case in &suite.cases {
+                counts.flaky += usize::from(case.flaky);
+                match case.status {
+                    Status::Ok => counts.ok += 1,
+                    Status::Failed => counts.failed += 1,
+                    Status::Error => counts.errors += 1,
+                }
+            }
+            counts.errors += usize::from(suite.is_wrong_by_itself());
+        }
+        counts
+    }
+}

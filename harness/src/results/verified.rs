@@ -1,0 +1,136 @@
+//! Results of `svclab verify`: each failing disagreement is a test that failed; all other flows are one that passed.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::model::{Case, Check, Problem, Rules, Sources, Suite};
+use crate::report::{Machines, Status};
+use crate::text::counted;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Scenario {
+    name: String,
+    file: String,
+    seconds: Option<f64>,
+    error: Option<Problem>,
+    machines: Option<Machines>,
+    #[serde(default)]
+    flows: usize,
+    #[serde(default)]
+    not_promised: usize,
+    #[serde(default)]
+    coverage: Vec<Row>,
+    #[serde(default)]
+    findings: Vec<Finding>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    from: String,
+    kind: String,
+    flows: usize,
+    disagreeing: usize,
+}
+
+#[derive(Deserialize)]
+struct Finding {
+    fails: bool,
+    meaning: String,
+    what: String,
+    flows: usize,
+    example: Example,
+}
+
+#[derive(Deserialize)]
+struct Example {
+    flow: String,
+    promise: String,
+    prediction: Vec<String>,
+    observation: String,
+    rules: Vec<String>,
+}
+
+pub(super) fn suites(scenarios: Value) -> Result<Vec<Suite>, serde_json::Error> {
+    Ok(serde_json::from_value::<Vec<Scenario>>(scenarios)?.into_iter().map(suite).collect())
+}
+
+fn suite(scenario: Scenario) -> Suite {
+    let Scenario { name, file, seconds, error, machines, flows, not_promised, coverage, findings } = scenario;
+    let row = |row: &Row| {
+        let agreeing = row.flows - row.disagreeing.min(row.flows);
+        format!("{} > {}: {agreeing} of {}", row.from, row.kind, counted(row.flows, "flow"))
+    };
+    let failing: usize = findings.iter().filter(|finding| finding.fails).map(|finding| finding.flows).sum();
+    let others = case(format!("all sources agree on {}", counted(flows - failing.min(flows), "flow")), Status::Ok);
+    let shown = Check { shown: coverage.iter().map(row).collect(), ..check("coverage", Status::Ok) };
+    let others = Case { checks: vec![shown], seconds, ..others };
+    let mut notes: Vec<String> = Vec::new();
+    if not_promised > 0 {
+        notes.push(format!("nothing is promised for {}", counted(not_promised, "flow")));
+    }
+    notes.extend(findings.iter().filter(|finding| !finding.fails).map(note));
+    let is_sound = error.is_none();
+    let cases = findings.iter().filter(|finding| finding.fails).map(failed).chain(is_sound.then_some(others));
+    Suite { name, file, repetition: None, seconds, error, notes, machines, cases: cases.collect() }
+}
+
+fn note(finding: &Finding) -> String {
+    format!("{}: {} ({})", counted(finding.flows, "flow"), finding.what, finding.meaning)
+}
+
+fn failed(finding: &Finding) -> Case {
+    let Finding { meaning, what, flows, example, .. } = finding;
+    let diagnosis = Sources {
+        promise: Some(example.promise.clone()),
+        prediction: example.prediction.clone(),
+        unpredicted: example.prediction.is_empty().then(|| "the rules cannot be walked".to_owned()),
+        observation: example.observation.clone(),
+        meaning: meaning.clone(),
+        kernel: None,
+    };
+    let rules = vec![Rules { place: String::new(), lines: example.rules.clone() }];
+    let one = check(&example.flow, Status::Failed);
+    let one = Check { observed: example.observation.clone(), diagnosis: Some(diagnosis), rules, ..one };
+    let mut text = format!("{}: {what}\n{meaning}\n\nfor example  {}\n", counted(*flows, "flow"), example.flow);
+    text += &format!("  promised   {}\n", example.promise);
+    text.extend(example.prediction.iter().map(|branch| format!("  predicted  {branch}\n")));
+    text += &format!("  observed   {}\n", example.observation);
+    text.extend(example.rules.iter().map(|rule| format!("  rules      {rule}\n")));
+    let case = case(format!("{what} ({})", counted(*flows, "flow")), Status::Failed);
+    Case { text: Some(text), checks: vec![one], ..case }
+}
+
+/// A case without content.
+pub(super) fn case(name: String, status: Status) -> Case {
+    Case {
+        name,
+        at: None,
+        tags: Vec::new(),
+        status,
+        flaky: false,
+        seconds: None,
+        error: None,
+        text: None,
+        checks: Vec::new(),
+        earlier: Vec::new(),
+    }
+}
+
+/// A check without content.
+pub(super) fn check(title: &str, status: Status) -> Check {
+    Check {
+        title: title.to_owned(),
+        at: None,
+        status,
+        expected: Default::default(),
+        observed: String::new(),
+        flow: None,
+        differences: Vec::new(),
+        shown: Vec::new(),
+        balance: None,
+        diagnosis: None,
+        rules: Vec::new(),
+        look: None,
+    }
+}

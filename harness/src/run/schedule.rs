@@ -1,0 +1,96 @@
+//! What is run, and in which order.
+
+use std::borrow::Cow;
+
+use super::Options;
+use crate::scenario::{Scenario, Step};
+
+/// A scenario that is to be run.
+#[derive(Debug)]
+pub(super) struct Scheduled<'s> {
+    /// The scenario; its tests may be in another order.
+    pub(super) scenario: Cow<'s, Scenario>,
+    /// Which repetition it is, from 1, where scenarios are repeated.
+    pub(super) repetition: Option<u32>,
+}
+
+/// The scenarios with a chosen test, each as often as the options say; with a seed, in an order of its own.
+pub(super) fn schedule<'s>(scenarios: &'s [Scenario], options: &Options) -> Vec<Scheduled<'s>> {
+    let times = options.repeat.max(1);
+    let chosen = |scenario: &&Scenario| options.runs(scenario);
+    let mut all: Vec<Scheduled<'s>> = (1..=times)
+        .flat_map(|number| {
+            let repetition = (times > 1).then_some(number);
+            scenarios
+                .iter()
+                .filter(chosen)
+                .map(move |scenario| Scheduled { scenario: Cow::Borrowed(scenario), repetition })
+        })
+        .collect();
+    if let Some(seed) = options.shuffle {
+        let mut dice = Dice(seed);
+        dice.shuffle(&mut all);
+        for one in &mut all {
+            if is_unordered(&one.scenario) {
+                dice.shuffle(&mut one.scenario.to_mut().tests);
+            }
+        }
+    }
+    all
+}
+
+/// Whether tests do not build on changes of earlier tests.
+fn is_unordered(scenario: &Scenario) -> bool {
+    !scenario.tests.iter().flat_map(|test| &test.steps).any(|step| matches!(step, Step::Apply(_)))
+}
+
+/// SplitMix64: the order of a seed is the same on every machine.
+struct Dice(u64);
+
+impl Dice {
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = self.next() % (last as u64 + 1);
+            items.swap(last, other as usize);
+        }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::scenario;
+
+    fn names(scheduled: &[Scheduled<'_>]) -> Vec<(String, Vec<String>)> {
+        let tests = |one: &Scheduled<'_>| one.scenario.tests.iter().map(|test| test.name.clone()).collect();
+        scheduled.iter().map(|one| (one.scenario.name.clone(), tests(one))).collect()
+    }
+
+    #[test]
+    fn a_seed_gives_one_order_and_keeps_all() {
+        let load = |file: &str| scenario::load(&Path::new("../scenarios").join(file)).unwrap();
+        let files = ["seeds/001-kind-clusterip.yaml", "updates/scale-to-zero.yaml", "cluster-ip/same-node.yaml"];
+        let scenarios = files.map(load);
+        let with = |seed| Options { shuffle: Some(seed), repeat: 3, ..Options::default() };
+        let plain = schedule(&scenarios, &Options { repeat: 3, ..Options::default() });
+        let orders: Vec<_> = (0..8).map(|seed| names(&schedule(&scenarios, &with(seed)))).collect();
+        assert_eq!(orders[3], names(&schedule(&scenarios, &with(3))));
+        assert!(orders.iter().any(|order| *order != names(&plain)));
+        for mut order in orders {
+            let mut all = names(&plain);
+            order.iter_mut().chain(&mut all).for_each(|(_, tests)| tests.sort());
+            order.sort();
+            all.sort();
+            assert_eq!(order, all);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! What a CI job needs: choice of tests, attempts, defaults, shards, reports.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rstest::rstest;
+use serde_json::Value;
+
+const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios");
+
+/// A folder of one test's own, which is a repository.
+fn repository(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(folder.join(".git")).expect("a folder");
+    folder
+}
+
+fn svclab(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    command.args(arguments).current_dir(folder).envs(variables.iter().copied()).output().expect("svclab starts")
+}
+
+fn ended(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn result(folder: &Path, name: &str) -> Value {
+    let text = fs::read_to_string(folder.join(name)).expect("a report");
+    serde_json::from_str::<Value>(&text).expect("JSON")["result"].take()
+}
+
+/// A scenario with two endpoints, and tests that each expect one flow at the first of them: each holds half of the time.
+fn chance(tests: usize) -> String {
+    let test = |number| {
+        format!(
+            "  - {{name: test {number}, probe: {{from: pod/c, to: 'service/s:80'}}, expect: {{delivered: 'pod/a:80'}}}}\n"
+        )
+    };
+    let tests: String = (0..tests).map(test).collect();
+    format!(
+        "name: by chance\nnodes: [{{name: n}}]\npods: [{{name: a, node: n}}, {{name: b, node: n}}, {{name: c, node: n}}]\n\
+         services: [{{name: s, ports: [{{port: 80}}]}}]\nendpoints: [{{service: s, pods: [a, b]}}]\ntests:\n{tests}"
+    )
+}
+
+/// A scenario with tests that hold or fail, each with a tag of its own name.
+fn tagged(tests: &[(&str, bool)]) -> String {
+    let test = |(tag, holds): &(&str, bool)| {
+        let expect = if *holds { "{delivered: 'pod/b:80'}" } else { "{dropped: true}" };
+        format!("  - {{name: {tag} test, tags: {tag}, probe: {{from: pod/a, to: 'pod/b:80'}}, expect: {expect}}}\n")
+    };
+    let tests: String = tests.iter().map(test).collect();
+    format!(
+        "name: tagged\ntags: [all]\nnodes: [{{name: n}}]\npods: [{{name: a, node: n}}, {{name: b, node: n}}]\ntests:\n{tests}"
+    )
+}
+
+#[rstest]
+#[case(&["--tag", "one"], "one test")]
+#[case(&["--tag", "!one,!three"], "two test")]
+#[case(&["--tag", "all", "--tag", "!two", "--filter", "three"], "three test")]
+fn tests_are_listed_and_run_by_tags(#[case] choice: &[&str], #[case] expected: &str) {
+    let folder = repository(&format!("tags-{}", choice.join("").replace(['!', ','], "_")));
+    fs::write(folder.join("a.yaml"), tagged(&[("one", true), ("two", true), ("three", true)])).expect("a file");
+    let (code, listed, _) = ended(&svclab(&folder, &[&["run", "--list", "a.yaml"], choice].concat(), &[]));
+    let tag = expected.split(' ').next().unwrap();
+    assert_eq!(code, Some(0));
+    assert!(listed.starts_with("a.yaml:") && listed.contains(&format!("tagged: {expected}  [")), "{listed}");
+    assert!(listed.contains(tag) && listed.ends_with("\n1 test\n"), "{listed}");
+    let report = [&["run", "a.yaml", "--report", "json=r.json"], choice].concat();
+    assert_eq!(ended(&svclab(&folder, &report, &[])).0, Some(0));
+    let result = result(&folder, "r.json");
+    assert_eq!((&result["counts"]["ok"], &result["counts"]["filtered"]), (&Value::from(1), &Value::from(2)));
+    assert_eq!(result["scenarios"][0]["tests"][0]["name"], expected);
+}
+
+/// Of 24 tests that hold half of the time, none that fails first stays failed in 40 more attempts, and some fail first.
+#[test]
+fn retried_tests_are_reported_as_flaky() {
+    let folder = repository("retries");
+    fs::write(folder.join("a.yaml"), chance(24)).expect("a file");
+    let all = "json=r.json,junit=r.xml,tap=r.tap,html=r.html,summary=r.md,github";
+    let (code, stdout, stderr) = ended(&svclab(&folder, &["run", "a.yaml", "--retries", "40", "--report", all], &[]));
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains("FLAKY test ") && stdout.contains(" flaky)"), "{stdout}");
+    assert!(stdout.contains("::warning file=a.yaml"), "{stdout}");
+    let result = result(&folder, "r.json");
+    let flaky = result["counts"]["flaky"].as_u64().expect("a number");
+    assert!(flaky > 0 && flaky < 24, "{flaky}");
+    let earlier = |test: &&Value| test["earlier"].as_array().is_some_and(|earlier| !earlier.is_empty());
+    let tests = result["scenarios"][0]["tests"].as_array().expect("tests");
+    assert_eq!(tests.iter().filter(earlier).count() as u64, flaky);
+    for (file, word) in [("r.xml", "<flakyFailure"), ("r.tap", "(flaky)"), ("r.html", "FLAKY"), ("r.md", "Flaky")] {
+        let text = fs::read_to_string(folder.join(file)).expect("a report");
+        assert!(text.contains(word) && text.contains("iptables"), "{file}: {text}");
+    }
+}
+
+#[test]
+fn the_first_failure_ends_a_run() {
+    let folder = repository("fail-fast");
+    fs::write(folder.join("a.yaml"), tagged(&[("one", true), ("two", false), ("three", true)])).expect("a file");
+    fs::write(folder.join("b.yaml"), tagged(&[("four", true)])).expect("a file");
+    let arguments = ["run", ".", "--fail-fast", "--jobs", "1", "--report", "json=r.json"];
+    let (code, stdout, _) = ended(&svclab(&folder, &arguments, &[]));
+    assert_eq!(code, Some(1));
+    assert!(stdout.contains("1 ok, 1 failed, 2 not started"), "{stdout}");
+    assert_eq!(result(&folder, "r.json")["counts"]["notStarted"], 2);
+}
+
+#[test]
+fn a_test_that_takes_too_long_is_an_error_and_the_next_goes_on() {
+    let folder = repository("timeout");
+    let text = tagged(&[("quick", true)])
+        + "  - {name: long, probe: {from: pod/a, to: 'pod/b:80', flows: 50000000}, expect: {delivered: 'pod/b:80'}}\n"
+        + "  - {name: after, probe: {from: pod/a, to: 'pod/b:80'}, expect: {delivered: 'pod/b:80'}}\n";
+    fs::write(folder.join("a.yaml"), text).expect("a file");
+    let (code, stdout, _) = ended(&svclab(&folder, &["run", "a.yaml", "--timeout", "500ms"], &[]));
+    assert_eq!(code, Some(3), "{stdout}");
+    assert!(stdout.contains("the test took longer than 500 ms") && stdout.contains("2 ok, 1 error"), "{stdout}");
+}
+
+#[test]
+fn repetitions_are_in_an_order_that_a_seed_repeats() {
+    let folder = repository("repeat");
+    fs::write(folder.join("a.yaml"), tagged(&[("one", true), ("two", true)])).expect("a file");
+    fs::write(folder.join("b.yaml"), tagged(&[("three", true)])).expect("a file");
+    let order = |seed: &str| {
+        let arguments = ["run", ".", "--repeat", "5", "--shuffle", seed, "--report", "json=r.json"];
+        let (code, stdout, _) = ended(&svclab(&folder, &arguments, &[]));
+        assert_eq!(code, Some(0), "{stdout}");
+        assert!(stdout.contains(&format!("(--shuffle {seed})")) && stdout.contains("(repetition 5)"), "{stdout}");
+        let result = result(&folder, "r.json");
+        assert_eq!(result["counts"]["ok"], 15);
+        let scenarios = result["scenarios"].as_array().expect("scenarios").clone();
+        scenarios
+            .iter()
+            .map(|one| format!("{}{}{}", one["file"], one["repetition"], one["tests"][0]["name"]))
+            .collect::<Vec<_>>()
+    };
+    let first = order("1");
+    assert_eq!(first, order("1"));
+    assert!((2..6).any(|seed| order(&seed.to_string()) != first));
+}
+
+/// A flag goes before an environment variable, which goes before the file.
+#[test]
+fn defaults_come_from_the_environment_and_from_the_repository() {
+    let folder = repository("defaults");
+    let below = folder.join("below");
+    fs::create_dir_all(&below).expect("a folder");
+    fs::write(below.join("a.yaml"), tagged(&[("one", true), ("two", true), ("three", true)])).expect("a file");
+    fs::write(
+        folder.join("svclab.toml"),
+        "[run]\nfilter = \"one\"\nretries = 2\nfail-fast = true\ntag = [\"all\", \"!x\"]\n",
+    )
+    .expect("a file");
+    let listed = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let (code, stdout, stderr) =
+            ended(&svclab(&below, &[&["run", "--list", "a.yaml"], arguments].concat(), variables));
+        assert_eq!(code, Some(0), "{stderr}");
+        ["one", "two", "three"].into_iter().filter(|name| stdout.contains(&format!("{name} test"))).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&[], &[]), ["one"]);
+    assert_eq!(listed(&[], &[("SVCLAB_RUN_FILTER", "two")]), ["two"]);
+    assert_eq!(listed(&[], &[("SVCLAB_RUN_FILTER", "")]), ["one"], "an empty variable is unset");
+    assert_eq!(listed(&["--filter", "three"], &[("SVCLAB_RUN_FILTER", "two")]), ["three"]);
+    assert_eq!(listed(&["--filter", ""], &[("SVCLAB_RUN_TAG", "two")]), ["two"]);
+    let variables = [("SVCLAB_RUN_FAIL_FAST", "false"), ("SVCLAB_QUIET", "true"), ("SVCLAB_RUN_REPORT", "json=r.json")];
+    let (code, stdout, stderr) = ended(&svclab(&below, &["run", "a.yaml"], &variables));
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), "", ""));
+    assert_eq!(result(&below, "r.json")["counts"]["ok"], 1);
+}
+
+#[rstest]
+#[case::file("[run]\nreport = \"json=/etc/x\"\n", "svclab.toml:2: `report` cannot be set here")]
+#[case::captures("[run]\n\npcap = \"x\"\n", "svclab.toml:3: `pcap` cannot be set here")]
+#[case::outside("[run]\nallow-outside = true\n", "svclab.toml:2: `allow-outside` cannot be set here")]
+#[case::command("[explain]\nlive = true\n", "svclab.toml:1: `explain` is not a command with defaults")]
+#[case::value("[run]\nretries = \"many\"\n", "svclab.toml:2: invalid value 'many' for '--retries <N>'")]
+#[case::kind("[run]\nretries = 1.5\n", "svclab.toml:2: `retries` has a value of an unknown kind")]
+#[case::syntax("[run\n", "svclab.toml:1: ")]
+#[case::no_table("run = 1\n", "svclab.toml:1: `run` is not a command with defaults")]
+fn errors_of_the_file_have_their_place(#[case] text: &str, #[case] printed: &str) {
+    let folder = repository(&format!("file-{}", text.len()));
+    fs::write(folder.join("svclab.toml"), text).expect("a file");
+    let (code, stdout, stderr) = ended(&svclab(&folder, &["run", "a.yaml"], &[]));
+    assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+    assert!(stderr.contains(printed) && stderr.contains("\nhelp: "), "{stderr}");
+}
+
+#[test]
+fn the_file_must_be_in_the_repository() {
+    let folder = repository("linked");
+    std::os::unix::fs::symlink("/etc/passwd", folder.join("svclab.toml")).expect("a link");
+    let (code, _, stderr) = ended(&svclab(&folder, &["run", "a.yaml"], &[]));
+    assert_eq!(code, Some(2));
+    assert!(
+        stderr.contains("svclab.toml: cannot read the file: it is outside") && !stderr.contains("root"),
+        "{stderr}"
+    );
+}
+
+/// Three shards, balanced by the durations of a whole run, together are that run.
+#[test]
+fn shards_are_balanced_and_merged() {
+    let folder = repository("shards");
+    let part = format!("{LIBRARY}/cluster-ip");
+    assert_eq!(ended(&svclab(&folder, &["run", &part, "--report", "json=all.json"], &[])).0, Some(0));
+    let files = |result: &Value| -> BTreeSet<String> {
+        let scenarios = result["scenarios"].as_array().expect("scenarios").iter();
+        scenarios.map(|scenario| scenario["file"].as_str().expect("a name").to_owned()).collect()
+    };
+    for number in 1..=3 {
+        let (shard, report) = (format!("{number}/3"), format!("json=shard-{number}.json"));
+        let arguments = ["run", &part, "--shard", &shard, "--durations", "all.json", "--report", &report];
+        assert_eq!(ended(&svclab(&folder, &arguments, &[])).0, Some(0));
+        assert!(!files(&result(&folder, &format!("shard-{number}.json"))).is_empty());
+    }
+    let merge = [
+        "report",
+        "merge",
+        "shard-3.json",
+        "shard-1.json",
+        "shard-2.json",
+        "--report",
+        "json=m.json,html=m.html,junit=m.xml",
+    ];
+    let (code, stdout, stderr) = ended(&svclab(&folder, &merge, &[]));
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains(" ok, in "), "{stdout}");
+    let (all, merged) = (result(&folder, "all.json"), result(&folder, "m.json"));
+    assert_eq!(files(&all), files(&merged));
+    assert_eq!(all["counts"], merged["counts"]);
+    let (code, _, stderr) = ended(&svclab(&folder, &merge[..4], &[]));
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("shards are missing: 2/3\nhelp: "), "{stderr}");
+}
+
+/// `verify` and `mutate` write the reports that `run` writes.
+#[rstest]
+#[case::verify("verify", &[])]
+#[case::mutate("mutate", &["--sample", "12"])]
+fn every_command_has_every_report(#[case] command: &str, #[case] more: &[&str]) {
+    let folder = repository(&format!("reports-{command}"));
+    let scenario = format!("{LIBRARY}/cluster-ip/same-node.yaml");
+    let reports = "json=r.json,junit=r.xml,tap=r.tap,html=r.html,summary=r.md,github";
+    let (code, stdout, stderr) =
+        ended(&svclab(&folder, &[&[command, &scenario, "--report", reports], more].concat(), &[]));
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains(&format!("::notice title=svclab {command}::1 scenario, ")), "{stdout}");
+    let json = fs::read_to_string(folder.join("r.json")).expect("a report");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["command"], &json["schemaVersion"]), (&Value::from(command), &Value::from(1)));
+    let kernel = json["kernel"].as_str().expect("a release").to_owned();
+    for file in ["r.xml", "r.tap", "r.html", "r.md"] {
+        let text = fs::read_to_string(folder.join(file)).expect("a report");
+        assert!(["0.1.0", kernel.as_str(), "machine"].iter().all(|word| text.contains(word)), "{file}: {text}");
+    }
+}
+
+#[test]
+fn github_gets_paths_from_the_root_and_a_summary() {
+    let folder = repository("github");
+    let below = folder.join("sub/dir");
+    fs::create_dir_all(&below).expect("a folder");
+    fs::write(below.join("a.yaml"), tagged(&[("one", false)])).expect("a file");
+    let summary = folder.join("summary.md");
+    fs::write(&summary, "before\n").expect("a file");
+    let path = |path: &Path| path.display().to_string();
+    let variables = [("GITHUB_WORKSPACE", path(&folder)), ("GITHUB_STEP_SUMMARY", path(&summary))];
+    let variables = [(variables[0].0, &*variables[0].1), (variables[1].0, &*variables[1].1)];
+    let (code, stdout, _) = ended(&svclab(&below, &["run", "a.yaml", "--report", "github"], &variables));
+    assert_eq!(code, Some(1));
+    assert!(stdout.contains("::error file=sub/dir/a.yaml,line="), "{stdout}");
+    let text = fs::read_to_string(&summary).expect("a summary");
+    assert!(text.starts_with("before\n## ❌ svclab run\n") && text.contains("░"), "{text}");
+    let closed = [("GITHUB_STEP_SUMMARY", "/nowhere/s.md")];
+    let (code, stdout, stderr) = ended(&svclab(&below, &["run", "a.yaml", "--report", "github"], &closed));
+    assert_eq!((code, stdout.as_str()), (Some(2), ""), "nothing was run");
+    assert!(stderr.contains("/nowhere/s.md cannot be written"), "{stderr}");
+}

@@ -4,6 +4,8 @@
 #[doc(hidden)]
 pub mod cascade;
 #[doc(hidden)]
+pub mod diff;
+#[doc(hidden)]
 pub mod doctor;
 #[doc(hidden)]
 pub mod documents;

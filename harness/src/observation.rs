@@ -6,6 +6,7 @@ pub use translations::{Destinations, Disagreement, Translations};
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use svclab_rules::cluster::Protocol;
@@ -97,6 +98,8 @@ pub struct Capture {
     pub direction: Direction,
     /// When, since 1970.
     pub time: Duration,
+    /// The test and the probe that were running.
+    pub comment: Option<Arc<str>>,
     /// The whole frame, from its Ethernet header on; cut at 2,048 bytes.
     pub frame: Vec<u8>,
 }

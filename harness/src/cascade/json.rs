@@ -47,7 +47,7 @@ impl<'a> Document<'a> {
 /// Something wrong with rules that does not belong to one service.
 #[derive(Serialize, JsonSchema)]
 struct FrameDefect {
-    /// `missing-jump` or `repeated-rule`.
+    /// `rejected`, `missing-jump` or `repeated-rule`.
     kind: &'static str,
     /// What is wrong, and what follows from it.
     message: String,

@@ -1,7 +1,7 @@
 //! `svclab explain`: the path of one packet, rule by rule.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
@@ -13,7 +13,7 @@ use svclab::explain::{self, ExplainError, Explanation};
 use svclab::infer::{AdHocProbe, AdHocScenario, aim_at};
 use svclab::input::unreadable;
 use svclab::report::Cause;
-use svclab::run::{lab_cause, probe_cause};
+use svclab::run::{SCENARIO, lab_cause, probe_cause};
 use svclab::text::{counted, one_line, printable};
 
 /// Explain the path of one packet and its reply through the rules of a scenario's cluster.
@@ -21,7 +21,7 @@ use svclab::text::{counted, one_line, printable};
 /// The rules are evaluated without sending anything, unless --live is given. Each outcome of random choices has its exact share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A scenario, or a file of Kubernetes objects; `-` for standard input.
+    /// A scenario, a file of Kubernetes objects, or a folder of a failed test (`svclab run --artifacts`); `-` for standard input.
     scenario: PathBuf,
     #[command(flatten)]
     inputs: InputArgs,
@@ -83,7 +83,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         source_port: args.source_port,
         step: args.step,
     };
-    let (path, text) = text_of(&args.scenario);
+    let (path, text) = text_of(&scenario_of(&args.scenario));
     let text = text.map_err(|error| unreadable(&path, &error));
     let aimed = text.and_then(|text| aim_at(&text, &path, &aim, args.inputs.reach())).map_err(|diagnostics| {
         diagnostics::show(&diagnostics, console);
@@ -135,4 +135,12 @@ fn check_path(wanted: NonZeroUsize, explanation: &Explanation, console: &Console
     console.complain(format!("there is no path {wanted}: rules leave {} open", counted(paths, "path")));
     console.complain("help: Choose a smaller `--path`; without it the first path is explained.");
     Err(Exit::Input)
+}
+
+/// The scenario in a folder of artifacts; any other path is one itself.
+fn scenario_of(path: &Path) -> PathBuf {
+    let named = std::fs::read_to_string(path.join(SCENARIO)).ok().filter(|_| path.is_dir());
+    let below = named.map(|name| PathBuf::from(name.trim_end()));
+    let is_plain = |name: &PathBuf| name.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    below.filter(is_plain).map_or_else(|| path.to_owned(), |name| path.join(name))
 }

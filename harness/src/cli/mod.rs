@@ -8,6 +8,7 @@ mod closed;
 mod completions;
 mod console;
 mod diagnostics;
+mod diff;
 mod doctor;
 mod dump;
 mod duration;
@@ -78,8 +79,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    success
   1    an expectation failed (run), sources disagree (verify, explain --live), a mutant
-       survived (mutate), rules differ (rules --diff), or shares have a defect or are
-       unknown (cascade)
+       survived (mutate), rules differ (rules --diff), traffic changes (diff), or shares
+       have a defect or are unknown (cascade)
   2    invalid input: usage, scenario, rules, or a filter that selects no test
   3    the environment lacks something (see `svclab doctor`), or output cannot be written
   4    internal error, or flow counts that disagree with the counters of the rules
@@ -94,6 +95,7 @@ enum Command {
     Mutate(mutate::Args),
     Check(check::Args),
     Explain(explain::Args),
+    Diff(diff::Args),
     Rules(rules::Args),
     Cascade(cascade::Args),
     Dump(dump::Args),
@@ -191,6 +193,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Mutate(args) => mutate::run(args, console),
         Command::Check(args) => check::run(args, console),
         Command::Explain(args) => explain::run(args, console),
+        Command::Diff(args) => diff::run(args, console),
         Command::Rules(args) => rules::run(args, console),
         Command::Cascade(args) => cascade::run(args, console),
         Command::Dump(args) => dump::run(args, console),

@@ -36,6 +36,10 @@ pub(crate) struct Args {
     /// captured.
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
+    /// Write a folder for each test that fails below this one: scenario, rules with counters, connections, addresses, routes, capture,
+    /// and the three sources. `svclab report show` prints it.
+    #[arg(long, value_name = "DIR")]
+    artifacts: Option<PathBuf>,
     #[command(flatten)]
     reports: ReportArgs,
 }
@@ -52,6 +56,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         selection: args.choice.selection(),
         backend: args.labs.backend.into(),
         pcap: args.pcap.clone(),
+        artifacts: args.artifacts.clone(),
         ..Options::default()
     });
     let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.clone()).collect();
@@ -61,9 +66,11 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         return Ok(Exit::Held);
     }
     let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
-    if let Some(Err(error)) = args.pcap.as_ref().map(|folder| writable(folder)) {
-        console.complain(format!("--pcap: the folder cannot be written to: {}", reason(&error)));
-        return Err(Exit::Input);
+    for (option, folder) in [("--pcap", &args.pcap), ("--artifacts", &args.artifacts)] {
+        if let Some(Err(error)) = folder.as_ref().map(|folder| writable(folder)) {
+            console.complain(format!("{option}: the folder cannot be written to: {}", reason(&error)));
+            return Err(Exit::Input);
+        }
     }
     prepare(console)?;
     let report = RunReport { shard, ..run_with_progress(&scenarios, &options, console) };

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Exit;
 use super::console::Console;
 use svclab::environment::Envelope;
-use svclab::{cascade, evidence, explain, lint, mutate, report, scenario, verify};
+use svclab::{cascade, diff, evidence, explain, lint, mutate, report, scenario, verify};
 
 /// Print the JSON Schema of scenario files (for editors) or of a command's JSON output.
 #[derive(Debug, clap::Args)]
@@ -33,6 +33,8 @@ enum Of {
     Explain,
     /// `svclab cascade --format json`.
     Cascade,
+    /// `svclab diff --format json`.
+    Diff,
     /// `svclab dump show --format json`.
     DumpShow,
     /// `svclab dump lint --format json`.
@@ -47,6 +49,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Of::Verify => written::<verify::json::Document<'_>>("verify"),
         Of::Mutate => written::<mutate::json::Document<'_>>("mutate"),
         Of::Explain => written::<explain::Explanation>("explain"),
+        Of::Diff => written::<diff::json::Document<'_>>("diff"),
         Of::Cascade => written::<cascade::json::Document<'_>>("cascade"),
         Of::DumpShow => written::<evidence::json::Document<'_>>("dump show"),
         Of::DumpLint => written::<lint::json::Document<'_>>("dump lint"),

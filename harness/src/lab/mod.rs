@@ -23,6 +23,7 @@ mod nfacct;
 pub(crate) mod programs;
 mod sandbox;
 mod settings;
+mod state;
 mod tracing;
 
 use std::os::fd::OwnedFd;
@@ -32,6 +33,7 @@ pub use backend::Backend;
 pub(crate) use error::INSTALL;
 pub use error::LabError;
 pub use sandbox::{become_privileged, is_privileged};
+pub(crate) use state::Listing;
 
 pub(crate) use barrier::{Barrier, allowed_cpus, stay_on};
 pub(crate) use channel::{Channel, Losses, close_all, give_room};

@@ -92,6 +92,17 @@ impl Senders {
         all
     }
 
+    /// What they have in common with the senders of another plan of the same cluster.
+    pub(crate) fn key(&self, network: &Network<'_>) -> String {
+        let netns = |id: NetnsId| network.topology.namespaces[id].name.as_str();
+        let way = match self.way {
+            Way::Pods(node) => format!("pods {}", netns(node)),
+            Way::Outside => "outside".to_owned(),
+            Way::Process(machine, is_loopback) => format!("process {} {is_loopback}", netns(machine)),
+        };
+        format!("{} {way} {:?}", self.family, self.via)
+    }
+
     /// Everything that they may send as a first packet, but for broadcast, multicast and what is of no machine at all.
     pub(crate) fn packets(&self, network: &Network<'_>) -> Region {
         let nodes = network.topology.node_addresses();

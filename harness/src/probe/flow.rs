@@ -9,7 +9,7 @@ use super::quiet::MOST_PACKETS;
 use super::sender::{Sender, Started};
 use super::watch::Watch;
 use super::{Limit, ProbeError, Prober};
-use crate::observation::FlowObservation;
+use crate::observation::{Capture, FlowObservation};
 use crate::topology::NetnsId;
 use crate::wire::{self, Packet, TcpFlags};
 
@@ -173,7 +173,7 @@ impl Prober<'_> {
             {
                 packets += 1;
                 if let Some(record) = &mut self.record {
-                    record.push(passing.capture());
+                    record.push(Capture { comment: self.comment.clone(), ..passing.capture() });
                 }
                 let Some(One { sender, watch, .. }) = followed.of(&passing.packet) else { continue };
                 watch.saw(&passing);

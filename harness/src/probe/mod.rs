@@ -92,6 +92,8 @@ pub struct Prober<'lab> {
     listeners: Listeners,
     cluster: Cluster,
     record: Option<Vec<Capture>>,
+    /// What is said of frames that are kept.
+    comment: Option<Arc<str>>,
     next_tag: u64,
     ports: Ports,
     progress: Arc<Progress>,
@@ -140,6 +142,7 @@ impl<'lab> Prober<'lab> {
             listeners: Listeners::default(),
             cluster: Cluster::default(),
             record: None,
+            comment: None,
             next_tag: 1,
             ports: Ports::besides([]),
             progress: Arc::default(),
@@ -179,6 +182,11 @@ impl<'lab> Prober<'lab> {
     /// Keeps every frame that taps see from now on, but for those of flows that are only counted.
     pub fn start_record(&mut self) {
         self.record = Some(Vec::new());
+    }
+
+    /// Says of frames that are kept from now on which test and probe they belong to.
+    pub fn comment(&mut self, text: &str) {
+        self.comment = self.record.is_some().then(|| text.into());
     }
 
     /// What was kept since [`Self::start_record`].

@@ -40,6 +40,7 @@ impl Passing<'_> {
     /// As a file keeps it.
     pub(super) fn capture(&self) -> Capture {
         Capture {
+            comment: None,
             place: self.place.to_owned(),
             interface: self.interface.to_owned(),
             direction: self.direction,

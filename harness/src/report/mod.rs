@@ -139,6 +139,8 @@ pub struct Diagnosis {
     pub meaning: String,
     /// How far the rules that the kernel matched are the predicted ones.
     pub kernel: Option<KernelMatch>,
+    /// The rules that the kernel matched, one a line: `node/worker  nat KUBE-SERVICES rule 3`. Reports leave them out.
+    pub trace: Vec<String>,
     /// Why the kernel was not traced.
     pub untraced: Option<String>,
 }

@@ -35,13 +35,20 @@ pub fn render(captures: &[Capture]) -> Result<Vec<u8>, PcapError> {
             timestamp: capture.time,
             original_len: u32::try_from(capture.frame.len()).unwrap_or(u32::MAX),
             data: Cow::Borrowed(&capture.frame),
-            options: vec![EnhancedPacketOption::Flags(match capture.direction {
-                Direction::In => 1,
-                Direction::Out => 2,
-            })],
+            options: options(capture),
         })?;
     }
     Ok(writer.into_inner())
+}
+
+/// The packet's direction, and the test and probe that it belongs to.
+fn options(capture: &Capture) -> Vec<EnhancedPacketOption<'_>> {
+    let flags = EnhancedPacketOption::Flags(match capture.direction {
+        Direction::In => 1,
+        Direction::Out => 2,
+    });
+    let comment = capture.comment.as_deref().map(|text| EnhancedPacketOption::Comment(Cow::Borrowed(text)));
+    comment.into_iter().chain([flags]).collect()
 }
 
 fn described((place, interface): (&str, &str)) -> InterfaceDescriptionBlock<'static> {
@@ -69,6 +76,7 @@ mod tests {
             interface: "eth0".to_owned(),
             direction: Direction::Out,
             time: Duration::new(1_700_000_000, 0) + Duration::from_nanos(nanoseconds),
+            comment: Some("a test: pod/a > pod/b".into()),
             frame: vec![byte; 60],
         }
     }
@@ -81,6 +89,8 @@ mod tests {
         let mut read = Vec::new();
         while let Some(block) = reader.next_block() {
             if let Block::EnhancedPacket(packet) = block.expect("a block") {
+                let is_comment = |option: &&EnhancedPacketOption<'_>| matches!(option, EnhancedPacketOption::Comment(text) if text.starts_with("a test: "));
+                assert_eq!(packet.options.iter().filter(is_comment).count(), 1);
                 read.push((packet.interface_id, packet.timestamp.subsec_nanos(), packet.data[0]));
             }
         }

@@ -1,4 +1,4 @@
-//! Where a scenario's capture is written to.
+//! Where a scenario's capture and artifacts are written to.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -9,9 +9,9 @@ const ROOT: &str = "_root";
 
 /// The file of a scenario's capture, at the scenario's place below a folder: `FOLDER/scenarios/seeds/001-kind.yaml.pcapng`. What
 /// lies elsewhere is below `_up` and `_root`: no two files have the same.
-pub(super) fn place(folder: &Path, scenario: &Path) -> PathBuf {
+pub(super) fn place(folder: &Path, scenario: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(below(scenario));
-    name.push(".pcapng");
+    name.push(ending);
     folder.join(name)
 }
 
@@ -49,6 +49,6 @@ mod tests {
     #[case::of_that_name("_up/_root/a.yaml", "c/__up/__root/a.yaml.pcapng")]
     #[case::of_the_escaped_name("__up/up/a.yaml", "c/___up/up/a.yaml.pcapng")]
     fn every_scenario_has_its_own(#[case] scenario: &str, #[case] expected: &str) {
-        assert_eq!(place(Path::new("c"), Path::new(scenario)), Path::new(expected));
+        assert_eq!(place(Path::new("c"), Path::new(scenario), ".pcapng"), Path::new(expected));
     }
 }

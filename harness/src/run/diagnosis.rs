@@ -66,6 +66,7 @@ impl Failure<'_> {
             observation: seen.to_string(),
             meaning: sources.as_ref().map(|sources| meaning(sources, first)).unwrap_or_default(),
             kernel: way.as_ref().and_then(|way| way.kernel.clone()),
+            trace: traced.iter().flatten().map(|one| trace_line(prober, one)).collect(),
             untraced: match traced {
                 Ok(traced) if traced.is_empty() => Some("it reported no matched rule".to_owned()),
                 Ok(_) => None,
@@ -82,6 +83,22 @@ fn unpredicted(probe: &Probe) -> &'static str {
         Some(_) => "only packets that open a connection are predicted",
         None => NO_ADDRESS,
     }
+}
+
+/// An event of the kernel's trace in a line.
+fn trace_line(prober: &mut Prober<'_>, traced: &Traced) -> String {
+    let Traced { netns, passage, table, chain, what, .. } = traced;
+    let packet = match passage {
+        Passage::There => "packet",
+        Passage::Back => "reply",
+    };
+    let what = match what {
+        TracedWhat::Rule(Some(number)) => format!("rule {number}"),
+        TracedWhat::Rule(None) => "a rule that is gone".to_owned(),
+        TracedWhat::Return => "return".to_owned(),
+        TracedWhat::Policy => "policy".to_owned(),
+    };
+    format!("{packet}  {}  {table} {chain} {what}", prober.lab().name_of(*netns))
 }
 
 /// The comparison of the sources, in a sentence or two.

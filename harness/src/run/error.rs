@@ -49,7 +49,7 @@ pub enum RunError {
         /// How many it needs.
         needed: u64,
     },
-    /// The capture could not be written.
+    /// A capture or an artifact could not be written.
     #[error("writing {}: {}", printable(file), reason(source))]
     Pcap {
         /// The file.
@@ -101,7 +101,7 @@ impl RunError {
             }
             Self::Unwalkable(_) => (Cause::Input, None, None),
             Self::Pcap { .. } => {
-                let help = "Name a folder that can be written to with --pcap.";
+                let help = "Name a folder that can be written to with --pcap and --artifacts.";
                 (Cause::Environment, Some(help.to_owned()), None)
             }
             Self::Panic(_) => {

@@ -1,5 +1,6 @@
 //! A run: builds the labs of scenarios, carries out their tests and reports the results.
 
+mod artifacts;
 mod capture;
 mod diagnosis;
 mod error;
@@ -24,6 +25,7 @@ use crate::report::{Machines, RunReport, ScenarioReport, Status, TestReport, Tro
 use crate::scenario::{Balance, Diagnostic, Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
+pub use artifacts::{RESULT, SCENARIO};
 pub use error::RunError;
 pub use error::{lab_cause, probe_cause};
 pub use selection::{Selection, TagCondition};
@@ -52,6 +54,8 @@ pub struct Options {
     pub backend: Backend,
     /// The folder that a capture of each scenario is written to, as pcapng.
     pub pcap: Option<PathBuf>,
+    /// The folder that gets a folder for each test that fails: see `svclab report show`.
+    pub artifacts: Option<PathBuf>,
     /// The bias to find, its power, and how often a whole run may fail although all is right.
     pub goal: Goal,
     /// Progress counter shared by all labs.
@@ -177,15 +181,16 @@ fn run_one(one: &Scheduled<'_>, options: &Options, rate: FalseAlarmRate, stop: &
         return None;
     }
     let begin = Instant::now();
-    let (mut tests, mut error) = attempt(&one.scenario, options, rate, stop);
-    for _ in 0..options.retries {
+    let (mut tests, mut error) = attempt(&one.scenario, options, rate, stop, &one.suffix(0));
+    for number in 1..=options.retries {
         let again: Vec<String> =
             tests.iter().filter(|test| test.can_be_retried()).map(|test| test.name.clone()).collect();
         if again.is_empty() {
             break;
         }
         let selection = Selection { only: Some(again), ..options.selection.clone() };
-        let (retried, retried_error) = attempt(&one.scenario, &Options { selection, ..options.clone() }, rate, stop);
+        let (retried, retried_error) =
+            attempt(&one.scenario, &Options { selection, ..options.clone() }, rate, stop, &one.suffix(number));
         error = retried_error;
         for new in retried {
             if let Some(test) = tests.iter_mut().find(|test| test.name == new.name) {
@@ -215,9 +220,10 @@ fn attempt(
     options: &Options,
     rate: FalseAlarmRate,
     stop: &AtomicBool,
+    suffix: &str,
 ) -> (Vec<TestReport>, Option<Trouble>) {
     let mut tests = Vec::new();
-    let carried_out = guarded(|| session::carry_out(scenario, options, rate, stop, &mut tests));
+    let carried_out = guarded(|| session::carry_out(scenario, options, rate, (stop, suffix), &mut tests));
     let error = carried_out.err().map(RunError::into_trouble);
     if let Some(trouble) = &error {
         let rest = options.selection.of(scenario).skip(tests.len());

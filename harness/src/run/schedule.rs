@@ -14,6 +14,14 @@ pub(super) struct Scheduled<'s> {
     pub(super) repetition: Option<u32>,
 }
 
+impl Scheduled<'_> {
+    /// What names of files end with, so that no repetition and no retry overwrites files of another.
+    pub(super) fn suffix(&self, retry: u32) -> String {
+        let repetition = self.repetition.map(|number| format!(".repetition-{number}")).unwrap_or_default();
+        if retry == 0 { repetition } else { format!("{repetition}.retry-{retry}") }
+    }
+}
+
 /// The scenarios with a chosen test, each as often as the options say; with a seed, in an order of its own.
 pub(super) fn schedule<'s>(scenarios: &'s [Scenario], options: &Options) -> Vec<Scheduled<'s>> {
     let times = options.repeat.max(1);

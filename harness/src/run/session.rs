@@ -1,5 +1,6 @@
 //! One scenario, from its plan to its last verdict.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +12,10 @@ use svclab_rules::conntrack::cleanup;
 use svclab_rules::ruleset::Unsupported;
 
 use super::diagnosis::Failure;
-use super::{Options, RunError, capture};
+use super::{Options, RunError, artifacts, capture};
 use crate::documents::{self, Document};
 use crate::judge::{Context, Verdict, cells, expected_parts, judge};
-use crate::lab::{Lab, generate_for_lab, with_lab};
+use crate::lab::{Lab, Listing, generate_for_lab, with_lab};
 use crate::observation::{Observation, ObservedOutcome, Tally};
 use crate::probe::Prober;
 use crate::report::{
@@ -36,6 +37,8 @@ pub(crate) struct Session<'lab, 'scenario> {
     /// How many probes were reported.
     probed: usize,
     failed: Vec<Failed<'scenario>>,
+    /// The state of the lab after each test that failed, by the test's name.
+    states: BTreeMap<String, Vec<Listing>>,
     /// Where the test's last flow of each family was delivered, IPv4 first.
     delivered: [Option<SocketAddr>; 2],
     goal: Goal,
@@ -55,7 +58,7 @@ pub(super) fn carry_out(
     scenario: &Scenario,
     options: &Options,
     rate: FalseAlarmRate,
-    stop: &AtomicBool,
+    (stop, suffix): (&AtomicBool, &str),
     tests: &mut Vec<TestReport>,
 ) -> Result<(), RunError> {
     let documents = generate_for_lab(scenario, &scenario.cluster, options.backend)?;
@@ -64,13 +67,17 @@ pub(super) fn carry_out(
     with_lab(&topology, &documents, options.backend, |lab| {
         let mut session = Session::open(scenario, lab, documents.clone(), goal)?;
         session.prober.report_to(&options.progress);
-        if options.pcap.is_some() {
+        if options.pcap.is_some() || options.artifacts.is_some() {
             session.prober.start_record();
         }
         session.tests(options, stop, tests);
-        let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder));
+        let frames = session.prober.record().to_vec();
+        let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder, suffix));
         session.diagnoses(tests);
-        written
+        let artifacts = options.artifacts.as_ref().map_or(Ok(()), |folder| {
+            artifacts::write(&artifacts::Folder { folder, scenario, suffix }, tests, &session.states, &frames)
+        });
+        written.and(artifacts)
     })?
 }
 
@@ -92,6 +99,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             applied: 0,
             probed: 0,
             failed: Vec::new(),
+            states: BTreeMap::new(),
             delivered: [None; 2],
             goal,
         })
@@ -172,6 +180,11 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
             }
             if is_chosen {
                 reports.push(TestReport { probes, error, duration: begin.elapsed(), ..TestReport::of(test) });
+                if options.artifacts.is_some() && reports.last().is_some_and(|report| report.status() != Status::Ok) {
+                    let mut ruled: Vec<&str> = self.documents.iter().map(|document| document.netns.as_str()).collect();
+                    ruled.dedup();
+                    self.states.insert(test.name.clone(), self.prober.lab().state(&ruled));
+                }
                 let has_failed = reports.last().is_some_and(|report| report.status() != Status::Ok);
                 if options.fail_fast && options.retries == 0 && has_failed {
                     stop.store(true, Ordering::Relaxed);
@@ -199,6 +212,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
                     Ok(())
                 }
                 Step::Probe(probe, expectation) if is_chosen && error.is_none() => {
+                    self.prober.comment(&format!("{}: {}", test.name, probe_words(probe)));
                     self.probe(probe, expectation).map(|report| probes.push(report))
                 }
                 Step::Probe(..) | Step::Wait(_) => Ok(()),
@@ -304,8 +318,11 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
     }
 
     /// Writes what the taps saw to the scenario's file below the folder: see [`capture::place`].
-    fn write_capture(&self, folder: &Path) -> Result<(), RunError> {
-        let file = capture::place(folder, &self.scenario.file);
+    fn write_capture(&self, folder: &Path, suffix: &str) -> Result<(), RunError> {
+        if self.prober.record().is_empty() {
+            return Ok(());
+        }
+        let file = capture::place(folder, &self.scenario.file, &format!("{suffix}.pcapng"));
         let written = pcapng::render(self.prober.record()).map_err(io::Error::other).and_then(|bytes| {
             fs::create_dir_all(file.parent().unwrap_or(folder))?;
             output::replace(&file, &bytes)

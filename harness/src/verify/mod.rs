@@ -37,7 +37,7 @@ use crate::scenario::{Note, Scenario, Vantage};
 pub use finding::{Example, Finding};
 pub use json::json;
 pub use kernel::{Agreement, Contradiction, compare_with_kernel};
-pub(crate) use questions::QuestionList;
+pub(crate) use questions::{QuestionList, vantages};
 pub use render::{page, summary};
 pub use verification::{AddressKind, Asked, Verification};
 

@@ -66,7 +66,7 @@ impl<'a> QuestionList<'a> {
 }
 
 /// Everybody who can send: pods, nodes, their loopback addresses, outside hosts.
-pub(super) fn vantages(scenario: &Scenario) -> Vec<(VantagePoint, Vantage)> {
+pub(crate) fn vantages(scenario: &Scenario) -> Vec<(VantagePoint, Vantage)> {
     let cluster = &scenario.cluster;
     let pods = cluster.pods.iter().map(|pod| (VantagePoint::Pod(pod.name.clone()), Vantage::Pod(pod.name.clone())));
     let nodes = || cluster.nodes.iter().map(|node| node.name.clone());

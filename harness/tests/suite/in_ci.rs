@@ -284,3 +284,92 @@ fn github_gets_paths_from_the_root_and_a_summary() {
     assert_eq!((code, stdout.as_str()), (Some(2), ""), "nothing was run");
     assert!(stderr.contains("/nowhere/s.md cannot be written"), "{stderr}");
 }
+
+/// The Job of the example has only fields that the API has, and its shards cover everything.
+#[test]
+fn the_kubernetes_job_is_one() {
+    use k8s_openapi::api::batch::v1::Job;
+    let text = fs::read_to_string("../ci/examples/kubernetes-job.yaml").expect("the example");
+    let documents: Vec<Value> = text.split("\n---\n").map(|text| serde_yaml::from_str(text).expect("YAML")).collect();
+    let jobs: Vec<&Value> = documents.iter().filter(|document| document["kind"] == "Job").collect();
+    assert_eq!((documents.len(), jobs.len()), (3, 2));
+    for job in &jobs {
+        let typed: Job = serde_json::from_value((*job).clone()).expect("a Job");
+        assert_eq!(serde_json::to_value(&typed).expect("JSON"), **job, "a field is not the API's");
+    }
+    let spec = &jobs[0]["spec"];
+    assert_eq!((&spec["completionMode"], &spec["completions"]), (&Value::from("Indexed"), &Value::from(4)));
+    let script = spec["template"]["spec"]["containers"][0]["args"][0].as_str().expect("a script");
+    // What the script does, with each index in turn.
+    let folder = repository("indexed-job");
+    let program = folder.join("bin");
+    fs::create_dir_all(&program).expect("a folder");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_svclab"), program.join("svclab")).expect("a link");
+    let here = folder.display().to_string();
+    let script = script.replace("/scenarios", &format!("{LIBRARY}/cluster-ip")).replace("/reports", &here);
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+    for index in 0..4 {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).env("PATH", &path).env("JOB_COMPLETION_INDEX", index.to_string());
+        assert!(shell.output().expect("a shell").status.success());
+    }
+    let merge = jobs[1]["spec"]["template"]["spec"]["containers"][0]["args"][0].as_str().expect("a script");
+    let merged = Command::new("sh")
+        .args(["-c", &merge.replace("/reports", &here)])
+        .env("PATH", &path)
+        .output()
+        .expect("a shell");
+    assert!(merged.status.success(), "{}", String::from_utf8_lossy(&merged.stderr));
+    assert!(folder.join("report.html").is_file());
+}
+
+/// A folder of a failed test says all, and `explain` takes it.
+#[test]
+fn artifacts_of_a_failure_are_read_again() {
+    let folder = repository("artifacts");
+    let text = chance(1).replace("delivered: 'pod/a:80'", "dropped: true").replace("test 0", "Nothing (ever) arrives!");
+    fs::write(folder.join("a.yaml"), text).expect("a file");
+    let arguments = ["run", "a.yaml", "--artifacts", "kept", "--pcap", "captures"];
+    assert_eq!(ended(&svclab(&folder, &arguments, &[])).0, Some(1));
+    let kept = "kept/a.yaml/01-nothing-ever-arrives";
+    for file in [
+        "result.json",
+        "failure.txt",
+        "capture.pcapng",
+        "trace.txt",
+        "inputs/a.yaml",
+        "node/n/iptables.txt",
+        "node/n/routes.txt",
+        "node/n/addresses.txt",
+        "node/n/conntrack.txt",
+    ] {
+        let kept = fs::read(folder.join(kept).join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!(!kept.is_empty(), "{file}");
+    }
+    let rules = fs::read_to_string(folder.join(kept).join("node/n/iptables.txt")).expect("rules");
+    assert!(rules.contains("KUBE-SVC-") && rules.contains('['), "rules with counters: {rules}");
+    let (code, stdout, stderr) = ended(&svclab(&folder, &["report", "show", kept], &[]));
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(
+        stdout.contains("FAIL  Nothing (ever) arrives!")
+            && stdout.contains("promised")
+            && stdout.contains("node/n/iptables.txt"),
+        "{stdout}"
+    );
+    let (code, stdout, stderr) =
+        ended(&svclab(&folder, &["explain", kept, "--from", "pod/c", "--to", "service/s:80"], &[]));
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("KUBE-SVC"), "{stdout}");
+}
+
+#[test]
+fn a_scenario_that_only_counts_leaves_no_capture() {
+    let folder = repository("uncaptured");
+    let text = tagged(&[])
+        + "  - {name: many, probe: {from: pod/a, to: 'pod/b:80', flows: 100}, expect: {delivered: 'pod/b:80'}}\n";
+    fs::write(folder.join("a.yaml"), text).expect("a file");
+    let (code, stdout, stderr) = ended(&svclab(&folder, &["run", "a.yaml", "--pcap", "captures"], &[]));
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("note: no capture: all flows of these tests are only counted"), "{stdout}");
+    assert_eq!(fs::read_dir(folder.join("captures")).expect("a folder").count(), 0);
+}

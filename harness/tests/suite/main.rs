@@ -15,6 +15,7 @@ mod check;
 mod command_line;
 mod counting;
 mod diagnosis;
+mod diff;
 mod differential;
 mod doctor;
 mod explain;

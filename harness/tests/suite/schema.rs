@@ -54,7 +54,7 @@ fn undescribed(schema: &Value, place: &str, found: &mut Vec<String>) {
 
 #[rstest]
 fn every_property_has_a_description_and_a_camel_case_name(
-    #[values("scenario", "run", "verify", "mutate", "explain", "cascade")] of: &str,
+    #[values("scenario", "run", "verify", "mutate", "explain", "cascade", "diff")] of: &str,
 ) {
     let printed = Command::new(env!("CARGO_BIN_EXE_svclab")).args(["schema", of]).output().expect("svclab starts");
     let schema: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
@@ -128,4 +128,24 @@ fn a_mistake_of_form_is_refused(schema: Validator, #[case] name: &str, #[case] p
     let file = document(&Path::new("../scenarios/invalid").join(name).with_extension("yaml"));
     let places: Vec<String> = schema.iter_errors(&file).map(|error| error.instance_path().to_string()).collect();
     assert!(places.iter().any(|found| found == place), "{places:?}");
+}
+
+#[test]
+fn the_result_of_diff_is_as_its_schema_says() {
+    let validator = validator("diff");
+    let arguments = [
+        "diff",
+        "--format",
+        "json",
+        "../scenarios/affinity/node-port.yaml",
+        "--before",
+        "1.27:iptables",
+        "--after",
+        "1.33:nftables",
+    ];
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts");
+    let written: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let errors: Vec<String> = validator.iter_errors(&written).map(|error| error.to_string()).collect();
+    assert_eq!(errors, Vec::<String>::new());
+    assert!(written["result"]["changes"].as_array().is_some_and(|changes| !changes.is_empty()));
 }

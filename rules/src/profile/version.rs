@@ -1,5 +1,6 @@
 //! A release, read from its version.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -20,6 +21,20 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown kube-proxy version `{0}`: known are 1.{first} to 1.{last}", first = KNOWN.start(), last = KNOWN.end())]
 pub struct UnknownVersion(pub String);
+
+/// By age: a release without a patch number is the newest of its minor one.
+impl Ord for Profile {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |one: &Self| (one.minor, one.patch.unwrap_or(u8::MAX));
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Profile {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl FromStr for Profile {
     type Err = UnknownVersion;

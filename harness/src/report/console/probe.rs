@@ -73,7 +73,7 @@ fn failed(page: &mut Page, probe: &ProbeReport) {
 
 /// What the three sources say of the flow, and how far the kernel followed the prediction.
 fn diagnosis(page: &mut Page, diagnosis: &Diagnosis) {
-    let Diagnosis { promise, prediction, unpredicted, observation, meaning, kernel, untraced } = diagnosis;
+    let Diagnosis { promise, prediction, unpredicted, observation, meaning, kernel, untraced, .. } = diagnosis;
     page.gap();
     page.line(8, page.paint(STRONG, meaning));
     if let Some(promise) = promise {

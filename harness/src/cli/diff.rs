@@ -1,0 +1,158 @@
+//! `svclab diff`: which traffic changes from one cluster or kube-proxy to another; needs no privileges.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use svclab_rules::cluster::ProxyMode;
+use svclab_rules::profile::Profile;
+
+use super::console::Console;
+use super::failure::Failure;
+use super::inputs::{InputArgs, load_all};
+use super::{Exit, text_of, warn};
+use svclab::diff::{self, Accepted};
+use svclab::input::unreadable;
+use svclab::lab::Backend;
+use svclab::scenario::{self, Install, Scenario};
+
+/// List all Service traffic that changes between two clusters, or between two kube-proxies for one cluster.
+///
+/// Every first packet from every vantage point is compared, in classes of packets that neither side tells apart.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The cluster before: a scenario, Kubernetes objects, or saved rules as for `svclab verify`.
+    before_path: PathBuf,
+    /// The cluster after [default: the one before]
+    after_path: Option<PathBuf>,
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// kube-proxy's release and mode before: `1.27:iptables`, `1.27` or `nftables`.
+    #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy)]
+    before: Option<Proxy>,
+    /// kube-proxy's release and mode after.
+    #[arg(long, value_name = "RELEASE[:MODE]", value_parser = proxy)]
+    after: Option<Proxy>,
+    /// A file with the KubeProxyConfiguration before.
+    #[arg(long, value_name = "FILE")]
+    before_config: Option<PathBuf>,
+    /// A file with the KubeProxyConfiguration after.
+    #[arg(long, value_name = "FILE")]
+    after_config: Option<PathBuf>,
+    /// A file of changes that are accepted: YAML, `accepted:` with a list of `change: ID`, and if wanted `services:` and `reason:`.
+    #[arg(long, value_name = "FILE")]
+    accept: Option<PathBuf>,
+    /// The output format.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A page for a terminal.
+    Text,
+    /// One JSON object.
+    Json,
+    /// A table, for the comment of a pull request.
+    Markdown,
+}
+
+/// A release and mode of kube-proxy.
+#[derive(Debug, Clone, Copy)]
+struct Proxy {
+    version: Option<Profile>,
+    mode: Option<ProxyMode>,
+}
+
+fn proxy(text: &str) -> Result<Proxy, String> {
+    let mode = |word: &str| match word {
+        "iptables" => Ok(ProxyMode::Iptables),
+        "nftables" => Ok(ProxyMode::Nftables),
+        _ => Err(format!("`{word}` is not a valid mode: write `iptables` or `nftables`")),
+    };
+    let version = |word: &str| word.parse::<Profile>().map_err(|error| error.to_string());
+    match text.split_once(':') {
+        Some((release, word)) => Ok(Proxy { version: Some(version(release)?), mode: Some(mode(word)?) }),
+        None if text.starts_with(|letter: char| letter.is_ascii_digit()) => {
+            Ok(Proxy { version: Some(version(text)?), mode: None })
+        }
+        None => Ok(Proxy { version: None, mode: Some(mode(text)?) }),
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, console: &Console) -> Exit {
+    attempt(args, console).unwrap_or_else(|failure| failure.report(console))
+}
+
+fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    if args.after_path.is_none() && args.after.is_none() && args.after_config.is_none() && args.before.is_none() {
+        let help = "Name a second input, or choose kube-proxies with `--before 1.27:iptables --after 1.33:nftables`.";
+        return Err(Failure::new("there is nothing to compare with", help));
+    }
+    let before = load(&args.before_path, args, console)?;
+    let before = with_proxy(before, args.before, args.before_config.as_ref(), "--before", console)?;
+    // Without a second input, what is not said of the kube-proxy after is as before.
+    let after = args.after_path.as_ref().map_or_else(|| Ok(before.clone()), |path| load(path, args, console))?;
+    let after = with_proxy(after, args.after, args.after_config.as_ref(), "--after", console)?;
+    let found =
+        diff::diff(&before, &after, &accepted(args)?).map_err(|error| Failure::new(error.to_string(), error.help()))?;
+    match args.format {
+        Format::Text => console.text(diff::page(&found, console.settings())),
+        Format::Markdown => console.text(diff::markdown(&found)),
+        Format::Json => console.json("diff", Backend::System, diff::json(&found))?,
+    }
+    Ok(if found.holds() { Exit::Held } else { Exit::Failed })
+}
+
+/// The only scenario of a path.
+fn load(path: &PathBuf, args: &Args, console: &Console) -> Result<Scenario, Failure> {
+    let mut all = load_all(std::slice::from_ref(path), args.inputs.reach(), console)?;
+    match (all.pop(), all.len()) {
+        (Some(scenario), 0) => Ok(scenario),
+        (_, more) => {
+            let message = format!("{} has {} scenarios", path.display(), more + 1);
+            Err(Failure::new(message, "Name one file for each side."))
+        }
+    }
+}
+
+/// A scenario with another kube-proxy.
+fn with_proxy(
+    mut scenario: Scenario,
+    proxy: Option<Proxy>,
+    config: Option<&PathBuf>,
+    option: &str,
+    console: &Console,
+) -> Result<Scenario, Failure> {
+    if proxy.is_none() && config.is_none() {
+        return Ok(scenario);
+    }
+    if scenario.rules.iter().any(|rules| rules.install == Install::Instead) {
+        let help = "Give Kubernetes objects, or a scenario without `install: instead`.";
+        return Err(Failure::new(format!("`{option}` is for generated rules, and this input has its own"), help));
+    }
+    let own = &scenario.cluster.proxy;
+    let version = proxy.and_then(|proxy| proxy.version).map_or(own.version.clone(), |version| version.to_string());
+    let mode = proxy.and_then(|proxy| proxy.mode);
+    if let Some(file) = config {
+        let (name, text) = text_of(file);
+        let text = text.map_err(|error| unreadable(&name, &error))?;
+        let (read, notes) = scenario::proxy_config(&text, &name, &version, mode)?;
+        warn(&notes, console);
+        scenario.cluster.proxy = read;
+    } else {
+        scenario.cluster.proxy.version = version;
+        scenario.cluster.proxy.mode = mode.unwrap_or(scenario.cluster.proxy.mode);
+    }
+    Ok(scenario)
+}
+
+fn accepted(args: &Args) -> Result<Accepted, Failure> {
+    let Some(file) = &args.accept else { return Ok(Accepted::default()) };
+    let (name, text) = text_of(file);
+    let text = text.map_err(|error| unreadable(&name, &error))?;
+    diff::read_accepted(&text).map_err(|message| {
+        let help = "Write `accepted:` with a list of `change: ID`; `svclab diff` prints the ID of each change.";
+        Failure::new(format!("{}: {message}", name.display()), help)
+    })
+}

@@ -1,0 +1,155 @@
+//! The result of `svclab diff` for machines. `svclab schema diff` describes every field.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Diff;
+use super::merge;
+
+/// The changes as a serializable value.
+pub fn json(diff: &Diff) -> impl Serialize {
+    Document {
+        before: &diff.sides[0],
+        after: &diff.sides[1],
+        holds: diff.holds(),
+        changes: diff.changes.iter().map(Change::of).collect(),
+        classes: diff.classes,
+        complete: !diff.is_cut,
+        unknown: diff.unknown.iter().map(|(rule, classes)| Unknown { rule, classes: *classes }).collect(),
+        not_compared: &diff.not_compared,
+        unused: &diff.unused,
+    }
+}
+
+/// The results of `svclab diff`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Document<'a> {
+    /// The kube-proxy before, in words.
+    before: &'a str,
+    /// The kube-proxy after, in words.
+    after: &'a str,
+    /// Whether nothing changes but what is accepted.
+    holds: bool,
+    /// The changes, those of most classes first.
+    changes: Vec<Change<'a>>,
+    /// The number of classes of packets compared.
+    classes: usize,
+    /// Whether all classes were compared.
+    complete: bool,
+    /// The rules that svclab does not model and that packets meet.
+    unknown: Vec<Unknown<'a>>,
+    /// The vantage points that only one side has.
+    not_compared: &'a [String],
+    /// The accepted changes that do not occur.
+    unused: &'a [String],
+}
+
+/// A rule that svclab does not model.
+#[derive(Serialize, JsonSchema)]
+struct Unknown<'a> {
+    /// The rule, and why it is unknown.
+    rule: &'a str,
+    /// The number of classes of packets that depend on it.
+    classes: usize,
+}
+
+/// A change.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Change<'a> {
+    /// The name of the change, for files of accepted changes.
+    id: String,
+    /// What the packets are sent to: `cluster-ip`, `node-port-at-loopback`.
+    target: &'static str,
+    /// What became of them, in words.
+    was: &'a str,
+    /// What becomes of them, in words.
+    is: &'a str,
+    /// The services that they are sent to.
+    services: Vec<&'a str>,
+    /// The vantage points that send them.
+    from: Vec<Origin<'a>>,
+    /// The number of classes of packets.
+    classes: usize,
+    /// The release or mode that brings the change, where it can be told.
+    since: Option<&'a str>,
+    /// The documented difference that it is.
+    known: Option<Known>,
+    /// Whether it is accepted.
+    accepted: bool,
+    /// Why it is accepted.
+    reason: Option<&'a str>,
+    /// One of the packets; `null` where no first packet shows the change.
+    example: Option<Example<'a>>,
+}
+
+/// Vantage points of one kind.
+#[derive(Serialize, JsonSchema)]
+struct Origin<'a> {
+    /// The kind: `pod`, `node`, `localhost` or `host`.
+    kind: &'a str,
+    /// Their number.
+    number: usize,
+}
+
+/// A documented difference.
+#[derive(Serialize, JsonSchema)]
+struct Known {
+    /// The name of the difference.
+    code: &'static str,
+    /// What differs, in a sentence.
+    what: &'static str,
+    /// The address of the document.
+    document: &'static str,
+}
+
+/// One of the packets of a change.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Example<'a> {
+    /// The vantage point that sends it.
+    from: String,
+    /// Where it is sent.
+    to: String,
+    /// The protocol.
+    protocol: String,
+    /// All packets of its class, in words.
+    class: &'a str,
+    /// What became of it, each outcome with its share.
+    was: &'a [String],
+    /// What becomes of it.
+    is: &'a [String],
+    /// The rule that decided.
+    rule_before: Option<&'a str>,
+    /// The rule that decides.
+    rule_after: Option<&'a str>,
+}
+
+impl<'a> Change<'a> {
+    fn of(change: &'a merge::Change) -> Self {
+        Self {
+            id: change.id(),
+            target: change.target.code(),
+            was: &change.was,
+            is: &change.is,
+            services: change.services.iter().map(String::as_str).collect(),
+            from: change.origins.iter().map(|(kind, number)| Origin { kind, number: *number }).collect(),
+            classes: change.classes,
+            since: change.since.as_deref(),
+            known: change.known.map(|known| Known { code: known.code, what: known.what, document: known.document }),
+            accepted: change.accepted.is_some(),
+            reason: change.accepted.as_deref(),
+            example: change.example.as_ref().map(|example| Example {
+                from: example.from.to_string(),
+                to: example.to(),
+                protocol: example.protocol(),
+                class: &example.class,
+                was: &example.was,
+                is: &example.is,
+                rule_before: change.rules[0].as_deref(),
+                rule_after: change.rules[1].as_deref(),
+            }),
+        }
+    }
+}

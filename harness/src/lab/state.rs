@@ -1,0 +1,43 @@
+//! What a lab is like at a moment: rules with their counters, connections, addresses, routes.
+
+use svclab_rules::cluster::Family;
+
+use super::{Lab, LabError, programs};
+
+/// What a program printed in a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listing {
+    /// The namespace: `node/worker`.
+    pub(crate) netns: String,
+    /// What it is: `iptables`, `nft`, `conntrack`, ...
+    pub(crate) what: &'static str,
+    /// What the program printed, or why it failed.
+    pub(crate) text: String,
+}
+
+impl Lab {
+    /// Lists rules with their counters, connections, addresses, routes and neighbours of every namespace that has rules, in text as the
+    /// programs print it. A program that fails leaves its error in place of its output.
+    pub(crate) fn state(&self, ruled: &[&str]) -> Vec<Listing> {
+        let (ipv4, ipv6) = (self.backend.saver(Family::Ipv4), self.backend.saver(Family::Ipv6));
+        let calls: [(&'static str, &str, &[&str]); 8] = [
+            ("iptables", ipv4, &["-c"]),
+            ("ip6tables", ipv6, &["-c"]),
+            ("nft", "nft", &["list", "ruleset"]),
+            ("conntrack", "conntrack", &["-L", "-o", "extended"]),
+            ("addresses", "ip", &["address", "show"]),
+            ("routes", "ip", &["-4", "route", "show", "table", "all"]),
+            ("routes6", "ip", &["-6", "route", "show", "table", "all"]),
+            ("neighbours", "ip", &["neighbour", "show"]),
+        ];
+        let namespaces = self.namespaces.iter().filter(|namespace| ruled.contains(&namespace.name()));
+        let list = |namespace| {
+            calls.map(|(what, program, arguments)| {
+                let printed: Result<String, LabError> = programs::listing(namespace, program, arguments);
+                let text = printed.unwrap_or_else(|error| format!("# {error}\n"));
+                Listing { netns: namespace.name().to_owned(), what, text }
+            })
+        };
+        namespaces.flat_map(list).collect()
+    }
+}

@@ -1,0 +1,121 @@
+//! What is kept of a test that failed: one folder for each.
+//!
+//! ```text
+//! FOLDER/scenarios/a.yaml/02-the-source-is-kept/
+//!   result.json       the test as `--report json=FILE` has it, with the three sources
+//!   failure.txt       the same as printed
+//!   scenario.txt      where the scenario is below inputs/
+//!   trace.txt         the rules that the kernel matched when the flow was sent again
+//!   inputs/           the scenario, and the files that it names
+//!   capture.pcapng    the frames of its flows that were followed
+//!   node/worker/      rules with counters, connections, addresses, routes of each namespace that has rules, when it had failed
+//! ```
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::{fs, path};
+
+use super::{RunError, capture};
+use crate::environment::Environment;
+use crate::lab::{Backend, Listing};
+use crate::observation::Capture;
+use crate::output;
+use crate::page::Settings;
+use crate::report::{Machines, RunReport, ScenarioReport, Status, TestReport, console, json, pcapng};
+use crate::scenario::Scenario;
+
+/// The file with the result.
+pub const RESULT: &str = "result.json";
+/// The file that names the scenario, relative to the folder.
+pub const SCENARIO: &str = "scenario.txt";
+
+/// Where the artifacts of a scenario go.
+pub(super) struct Folder<'a> {
+    /// The folder of all.
+    pub(super) folder: &'a Path,
+    /// The scenario.
+    pub(super) scenario: &'a Scenario,
+    /// What the names of its folders end with: repetition and retry.
+    pub(super) suffix: &'a str,
+}
+
+/// Writes a folder for each test that failed.
+pub(super) fn write(
+    to: &Folder<'_>,
+    tests: &[TestReport],
+    states: &BTreeMap<String, Vec<Listing>>,
+    frames: &[Capture],
+) -> Result<(), RunError> {
+    let all = capture::place(to.folder, &to.scenario.file, to.suffix);
+    for (number, test) in (1..).zip(tests).filter(|(_, test)| test.status() != Status::Ok) {
+        let folder = all.join(format!("{number:02}-{}", slug(&test.name)));
+        let state = states.get(&test.name).map(Vec::as_slice).unwrap_or_default();
+        one(&folder, to.scenario, test, state, frames).map_err(|source| RunError::Pcap { file: folder, source })?;
+    }
+    Ok(())
+}
+
+fn one(folder: &Path, scenario: &Scenario, test: &TestReport, state: &[Listing], frames: &[Capture]) -> io::Result<()> {
+    let report = RunReport {
+        scenarios: vec![ScenarioReport {
+            name: scenario.name.clone(),
+            file: scenario.file.clone(),
+            machines: Machines::of(scenario),
+            tests: vec![test.clone()],
+            duration: test.duration,
+            ..ScenarioReport::default()
+        }],
+        duration: test.duration,
+        ..RunReport::default()
+    };
+    let text = Environment::of(Backend::System).envelop("run", json::document(&report)).map_err(io::Error::other)?;
+    keep(folder, RESULT, text.as_bytes())?;
+    keep(folder, "failure.txt", console::test(test, Settings::default()).as_bytes())?;
+    keep(folder, SCENARIO, inputs(folder, scenario)?.as_bytes())?;
+    let traces = test.probes.iter().filter_map(|probe| probe.diagnosis.as_ref()).flat_map(|sources| &sources.trace);
+    let trace: String = traces.map(|line| format!("{line}\n")).collect();
+    if !trace.is_empty() {
+        keep(folder, "trace.txt", trace.as_bytes())?;
+    }
+    let start = format!("{}: ", test.name);
+    let is_own = |frame: &&Capture| frame.comment.as_deref().is_some_and(|comment| comment.starts_with(&start));
+    let own: Vec<Capture> = frames.iter().filter(is_own).cloned().collect();
+    if !own.is_empty() {
+        keep(folder, "capture.pcapng", &pcapng::render(&own).map_err(io::Error::other)?)?;
+    }
+    for Listing { netns, what, text } in state.iter().filter(|listing| !listing.text.is_empty()) {
+        keep(&folder.join(netns), &format!("{what}.txt"), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Copies the files of a scenario, each at its place relative to the others. Returns where the scenario itself is.
+fn inputs(folder: &Path, scenario: &Scenario) -> io::Result<String> {
+    let absolute = |file: &PathBuf| path::absolute(file).and_then(|file| file.canonicalize());
+    let own = absolute(&scenario.file)?;
+    let mut files: Vec<PathBuf> = scenario.inputs.iter().filter_map(|file| absolute(file).ok()).collect();
+    files.push(own.clone());
+    let root = own.ancestors().skip(1).find(|above| files.iter().all(|file| file.starts_with(above)));
+    let root = root.unwrap_or(Path::new("/")).to_owned();
+    let below = |file: &Path| Path::new("inputs").join(file.strip_prefix(&root).unwrap_or(file));
+    for file in &files {
+        let Ok(bytes) = fs::read(file) else { continue };
+        let target = folder.join(below(file));
+        keep(target.parent().unwrap_or(folder), &target.file_name().unwrap_or_default().to_string_lossy(), &bytes)?;
+    }
+    Ok(crate::text::path_text(&below(&own)) + "\n")
+}
+
+fn keep(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    output::replace(&folder.join(name), bytes)
+}
+
+/// A name as part of a path: letters, digits and hyphens.
+fn slug(name: &str) -> String {
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+    let words: String = name.chars().map(letter).collect();
+    let parts: Vec<&str> = words.split('-').filter(|part| !part.is_empty()).collect();
+    parts.join("-").chars().take(60).collect()
+}

@@ -28,6 +28,7 @@ mod invalid;
 mod kernel_log;
 mod kill;
 mod mutate;
+mod mutations;
 mod nft_loads;
 mod outside;
 mod promise;

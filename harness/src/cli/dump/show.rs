@@ -36,11 +36,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let (path, evidence) = evidence(&args.input)?;
     match args.format {
         Format::Text => console.text(render(&path, &evidence, console.settings())),
-        Format::Json => {
-            if let Err(exit) = console.json("dump-show", Backend::System, json::Document::of(&path, &evidence)) {
-                return Ok(exit);
-            }
-        }
+        Format::Json => super::print(&json::Document::of(&path, &evidence), console)?,
     }
     if evidence.pieces.is_empty() {
         return Err(super::unrecognised());

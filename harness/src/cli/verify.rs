@@ -24,6 +24,18 @@ pub(crate) struct Args {
     /// Do not fail on flows that match a rule that svclab does not model.
     #[arg(long)]
     allow_unknown: bool,
+    /// Compare what is promised with what the rules do, without sending packets: needs no privileges.
+    #[arg(long)]
+    no_lab: bool,
+    /// Only packets for a service: `NAMESPACE/NAME` or `NAME`, with or without `:PORT`.
+    #[arg(long, value_name = "SERVICE")]
+    service: Option<String>,
+    /// Only packets of one sender: `pod/NAME`, `node/NAME`, `localhost@NODE` or `host/NAME`.
+    #[arg(long, value_name = "SENDER")]
+    from: Option<String>,
+    /// Only packets that start on a node.
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -40,9 +52,18 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load_all(&args.paths, args.inputs.reach(), console)?;
     let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.clone()).collect();
     let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
-    prepare(console)?;
-    let options =
-        Options { jobs: args.labs.jobs, backend: args.labs.backend.into(), allow_unknown: args.allow_unknown };
+    if !args.no_lab {
+        prepare(console)?;
+    }
+    let options = Options {
+        jobs: args.labs.jobs,
+        backend: args.labs.backend.into(),
+        allow_unknown: args.allow_unknown,
+        no_lab: args.no_lab,
+        service: args.service.clone(),
+        from: args.from.clone(),
+        node: args.node.clone(),
+    };
     let settings = console.settings();
     let is_text = args.format == Format::Text;
     let finished = |verified: &Verified| {

@@ -2,7 +2,7 @@
 
 use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::walk::{
-    Direction, Field, Interface, Narrowing, Packet, RejectResponse, State, Tracked, Tracking, Transport, Tuple,
+    Direction, Field, Interface, Packet, RejectResponse, State, Tracked, Tracking, Transport, Tuple,
 };
 
 use super::narrow::Set;
@@ -151,8 +151,7 @@ impl Network<'_> {
         // `::1` is asked by the interface that has it alone (`ipv6_chk_addr`).
         let is_elsewhere = packet.destination.is_ipv6() && packet.destination.is_loopback();
         let is_own = machine.is_own(Field::Destination, packet.destination, set) && !is_elsewhere;
-        let replies = set.map(Narrowing::of_replies);
-        let toward = || machine.source_toward(packet.source, replies.as_ref()).unwrap_or(packet.destination);
+        let toward = || machine.source_toward(packet.source, None).unwrap_or(packet.destination);
         let from = if is_own { packet.destination } else { toward() };
         let transport = Transport::Icmp { v6: from.is_ipv6(), kind, code, id: 0 };
         PacketState::new(Packet::new(from, packet.source, transport)).about(packet.tuple())

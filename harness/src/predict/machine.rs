@@ -9,7 +9,7 @@ use svclab_rules::cluster::{Cluster, Family, Protocol};
 use svclab_rules::walk::{AddressTable, Environment, Field, Interface, Intervals, RuleId, address_bits};
 
 use super::narrow::{Set, keys};
-use super::routing::Out;
+use super::neighbours::Neighbours;
 use super::rules::Rules;
 use super::settings::{OfInterface, Settings};
 use super::ways::Ways;
@@ -17,7 +17,6 @@ use super::{PredictError, RulePlace};
 use crate::documents::Document;
 use crate::scenario::served_on;
 use crate::topology::{Hop, LOOPBACK, Netns, Route};
-use crate::wire::Mac;
 
 /// A namespace: its plan, its rules, and what they ask of it.
 #[derive(Clone)]
@@ -39,36 +38,6 @@ pub(super) struct Machine {
     rules: [Option<Arc<Rules>>; 2],
     /// Who listens where.
     listeners: HashMap<(Protocol, SocketAddr), String>,
-}
-
-/// The neighbours of a machine's interfaces.
-#[derive(Clone, Default)]
-pub(super) struct Neighbours {
-    macs: HashMap<(u32, IpAddr), Mac>,
-    /// Their addresses, sorted, by interface and family.
-    keys: HashMap<(u32, Family), Vec<(u128, u128)>>,
-}
-
-impl Neighbours {
-    fn of(netns: &Netns) -> Self {
-        let mut addresses: HashMap<(u32, Family), Vec<IpAddr>> = HashMap::new();
-        for one in &netns.neighbours {
-            addresses.entry((one.interface, Family::of(one.address))).or_default().push(one.address);
-        }
-        let keys = addresses.into_iter().map(|(of, addresses)| (of, keys(addresses))).collect();
-        // Of several with one address the first counts.
-        let macs = netns.neighbours.iter().rev().map(|one| ((one.interface, one.address), one.mac)).collect();
-        Self { macs, keys }
-    }
-
-    /// Who has an address on an interface's link; `to` is the packet's destination.
-    pub(super) fn find(&self, out: Out, to: IpAddr, set: Set<'_>) -> Option<Mac> {
-        if let Some(set) = set.filter(|_| out.next_hop == to) {
-            let keys = self.keys.get(&(out.interface, Family::of(to)));
-            set.look_up(Field::Destination, address_bits(to), keys.map(Vec::as_slice).unwrap_or_default());
-        }
-        self.macs.get(&(out.interface, out.next_hop)).copied()
-    }
 }
 
 impl Machine {

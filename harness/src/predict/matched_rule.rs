@@ -6,7 +6,7 @@ use std::sync::Arc;
 use svclab_rules::ruleset::Rule;
 use svclab_rules::walk::{Evaluated, Hook, Packet, Step};
 
-use super::{Network, RulePlace, Stage};
+use super::{Cause, Network, PredictedBranch, PredictedOutcome, PredictedReply, RulePlace, Stage};
 
 /// A rule that a packet met.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +94,27 @@ impl Network<'_> {
             Some(MatchedRule { place, did: step.did, next_hook: rules.next_hook(step.then), rule, packet: stage.came })
         };
         stage.path.0.iter().filter_map(meet).collect()
+    }
+
+    /// Whether rules of others than kube-proxy made of a packet what became of it: they dropped or rejected it, are not modelled, or gave
+    /// it another destination.
+    pub(crate) fn is_of_others(&self, branch: &PredictedBranch) -> bool {
+        let is_others = |place: &RulePlace| !place.chain.starts_with("KUBE-") && place.table != "kube-proxy";
+        match &branch.outcome {
+            PredictedOutcome::Dropped { cause: Cause::Rule(place), .. }
+            | PredictedOutcome::Rejected { cause: Cause::Rule(place), .. }
+            | PredictedOutcome::Unknown { rule: place, .. }
+            | PredictedOutcome::Delivered { reply: PredictedReply::Unknown(place), .. } => is_others(place),
+            PredictedOutcome::Dropped { cause: Cause::Policy { table, .. }, .. } => table != "kube-proxy",
+            PredictedOutcome::Delivered { reply: PredictedReply::Lost { cause: Cause::Rule(place), .. }, .. } => {
+                is_others(place)
+            }
+            _ => {
+                let is_translated = |stage: &&Arc<Stage>| stage.came.destination != stage.left.destination;
+                let translated = branch.stages.iter().filter(is_translated);
+                translated.filter_map(|stage| self.met(stage).pop()).any(|rule| is_others(&rule.place))
+            }
+        }
     }
 
     /// The rules that did something to a packet on its way, and the jumps that led to them. Jumps into chains that had

@@ -9,7 +9,9 @@
 //!   `source_address`: with which source;
 //! - `state`: a packet on its way, and how that ends; `traversal`: it goes from hook to hook and from namespace to namespace;
 //! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
-//! - `answer`: what comes back to the sender.
+//! - `answer`: what comes back to the sender;
+//! - `senders`: all packets that somebody may send, as sets of which the same becomes; `narrow`: what the network asks of them, by
+//!   `ways` and `neighbours`.
 //!
 //! What is not modelled: connections that were there before; what `recent` and dynamic sets remember (they are empty); broadcast and multicast; fragments; source ports
 //! that a kernel chooses at random or because another flow has them.
@@ -19,6 +21,7 @@ mod bridge;
 mod machine;
 mod matched_rule;
 mod narrow;
+mod neighbours;
 mod packet_state;
 mod prediction;
 mod routing;
@@ -36,7 +39,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{Cluster, Family, Protocol};
-use svclab_rules::walk::{Environment, Field, Narrowing, Packet, Transport, address_bits};
+use svclab_rules::walk::{Connection, Environment, Field, Narrowing, Packet, Transport, address_bits};
 
 use crate::documents::Document;
 use crate::scenario::{Probe, Vantage};
@@ -117,6 +120,8 @@ struct Circumstances<'a> {
     memory: Option<&'a HashMap<NetnsId, Environment>>,
     /// The set of packets that it is one of.
     narrowing: Option<&'a Narrowing>,
+    /// The connections that namespaces know, of which it is a later packet.
+    connections: Option<&'a [(NetnsId, Connection)]>,
 }
 
 /// Why nothing is predicted where rules can be walked.
@@ -177,9 +182,11 @@ impl<'a> Network<'a> {
 
     /// Takes a packet from its sender to wherever it ends, and what comes back.
     fn follow(&self, sender: Sender, via: Option<NetnsId>, packet: Packet, given: Circumstances<'_>) -> Prediction {
-        let state = PacketState::new(packet);
+        let mut state = PacketState::new(packet);
         let budget = Budget::default();
-        let Circumstances { chosen, memory, narrowing } = given;
+        let Circumstances { chosen, memory, narrowing, connections } = given;
+        state.known.extend_from_slice(connections.unwrap_or_default());
+        state.is_later = connections.is_some();
         let sent = state.packet.tuple();
         let none = HashMap::new();
         let chosen = chosen.unwrap_or(&none);

@@ -28,6 +28,8 @@ pub(super) struct PacketState {
     pub(super) reroute: bool,
     /// The connections that namespaces have entered in their tables.
     pub(super) known: Vec<(NetnsId, Connection)>,
+    /// Whether it is not the first packet of its connection.
+    pub(super) is_later: bool,
     pub(super) ttl: u8,
     /// The packet inside of this tunnel's packet.
     pub(super) carried: Option<Arc<Carried>>,
@@ -89,6 +91,7 @@ impl PacketState {
             tracking: Tracking::Untracked,
             reroute: false,
             known: Vec::new(),
+            is_later: false,
             ttl: TTL,
             carried: None,
             quoted: None,
@@ -114,7 +117,16 @@ impl PacketState {
     pub(super) fn branch(&self, outcome: PredictedOutcome) -> PredictedBranch {
         let (share, assumptions) = (self.share, self.assumptions);
         let remembered = self.effects.0.clone();
-        PredictedBranch { share, outcome, assumptions, remembered, stages: self.stages(), back: Vec::new() }
+        let connections = self.known.clone();
+        PredictedBranch {
+            share,
+            outcome,
+            assumptions,
+            remembered,
+            connections,
+            stages: self.stages(),
+            back: Vec::new(),
+        }
     }
 
     /// The same where a reply or a rejection of it has ended as well.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
-use svclab_rules::walk::{Assumptions, Effect, Hook, Packet, Path, RejectResponse, Share, Tracking};
+use svclab_rules::walk::{Assumptions, Connection, Effect, Hook, Packet, Path, RejectResponse, Share, Tracking};
 
 use crate::scenario::RejectKind;
 use crate::text::drop_words;
@@ -31,6 +31,8 @@ pub struct PredictedBranch {
     pub assumptions: Assumptions,
     /// What namespaces remember of the packet for later ones: lists of `recent`, sets that rules add to.
     pub remembered: Vec<(NetnsId, Effect)>,
+    /// The connections that namespaces have entered for it.
+    pub connections: Vec<(NetnsId, Connection)>,
     /// The hooks on the way, in order.
     pub stages: Vec<Arc<Stage>>,
     /// The hooks on the way of what comes back: of the answer, or of the rejection.

@@ -10,7 +10,7 @@ use svclab_rules::walk::{
 };
 
 use super::narrow::keys;
-use super::{Circumstances, Network, Prediction};
+use super::{Circumstances, Network, PredictedBranch, Prediction};
 use crate::scenario::Vantage;
 use crate::topology::{ETH0, InterfaceKind, NetnsId, Role, Sender, UNDERLAY, pod_label};
 
@@ -117,16 +117,22 @@ impl Senders {
             Way::Pods(_) => region.with(Field::Source, self.sources()),
             Way::Outside => {
                 let pods = network.cluster.nodes.iter().flat_map(|node| &node.pod_cidrs);
+                let pods = pods.chain(&network.cluster.proxy.cluster_cidrs);
                 let pods = pods.filter(|range| Family::of(range.addr()) == self.family);
-                let pods = pods.map(|range| (address_bits(range.network()), address_bits(range.broadcast())));
+                let pods: Intervals =
+                    pods.map(|range| (address_bits(range.network()), address_bits(range.broadcast()))).collect();
+                // No network leads from outside to pods, and what a host sends to itself does not leave it.
+                let to = region[Field::Destination].without(&pods).without(&self.sources());
+                region = region.with(Field::Destination, to);
                 let services = network.cluster.services.iter().flat_map(|service| {
                     let balancers = service.load_balancer.iter().map(|ingress| &ingress.ip);
                     service.cluster_ips.iter().chain(&service.external_ips).chain(balancers)
                 });
                 let services = services.map(|address| (address_bits(*address), address_bits(*address)));
                 let loopback = super::narrow::loopback(self.family);
-                let taken: Intervals = nodes().chain(pods).chain(services).collect();
-                region.with(Field::Source, unicast(self.family).without(&taken).without(&loopback))
+                let taken: Intervals = nodes().chain(pods.ranges().iter().copied()).chain(services).collect();
+                let own = of_the_network(network);
+                region.with(Field::Source, unicast(self.family).without(&taken).without(&loopback).without(&own))
             }
             Way::Process(..) => region,
         }
@@ -166,6 +172,11 @@ impl Senders {
         matches!(self.way, Way::Pods(_))
     }
 
+    /// Whether each has an address of its own, which its packets are sent from.
+    pub(crate) fn have_sources(&self) -> bool {
+        !matches!(self.way, Way::Process(..))
+    }
+
     /// Whether they are outside of the cluster.
     pub(crate) fn is_outside(&self) -> bool {
         self.way == Way::Outside
@@ -203,6 +214,19 @@ impl Network<'_> {
         }
         let given = Circumstances { memory, narrowing, ..Circumstances::default() };
         Some((packet, self.follow(member.sender, via, packet, given)))
+    }
+
+    /// What becomes of a later packet of the connection that a branch of a prediction stands for: it has other flags than the first.
+    pub(crate) fn predict_later(
+        &self,
+        senders: &Senders,
+        packet: &Packet,
+        first: &PredictedBranch,
+    ) -> Option<Prediction> {
+        let member = senders.member(packet)?;
+        let via = senders.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));
+        let given = Circumstances { connections: Some(&first.connections), ..Circumstances::default() };
+        Some(self.follow(member.sender, via, *packet, given))
     }
 }
 
@@ -271,11 +295,12 @@ impl<'n, 'a> Places<'n, 'a> {
     }
 }
 
-/// The addresses of what joins the machines of a lab: its router, and nodes' ends of links to pods. They are no cluster's.
+/// The addresses of what joins the machines of a lab: its router, nodes' ends of links to pods, and pods that are routers. What their
+/// kernels do is no cluster's.
 fn of_the_network(network: &Network<'_>) -> Intervals {
     let named = network.cluster.nodes.iter().flat_map(|node| node.addresses());
     let named: std::collections::HashSet<IpAddr> = named.collect();
-    let kernels = network.topology.namespaces.iter().filter(|netns| netns.role != Role::RoutingPod);
+    let kernels = network.topology.namespaces.iter();
     let own = kernels.flat_map(|netns| &netns.addresses).map(|(_, own)| own.addr());
     let own = own.filter(|address| !named.contains(address)).map(address_bits).map(|address| (address, address));
     // The router's address on the link is link-local.
@@ -285,7 +310,10 @@ fn of_the_network(network: &Network<'_>) -> Intervals {
 /// The addresses that one machine has.
 fn unicast(family: Family) -> Intervals {
     match family {
-        Family::Ipv4 => Intervals::between(0x0100_0000, 0xdfff_ffff),
+        Family::Ipv4 => {
+            // The broadcast address of the loopback network.
+            Intervals::between(0x0100_0000, 0xdfff_ffff).without(&Intervals::one(0x7fff_ffff))
+        }
         Family::Ipv6 => {
             let link_local = (0xfe80_u128 << 112, (0xfec0_u128 << 112) - 1);
             Intervals::between(1, (0xff00_u128 << 112) - 1).without(&[link_local].into_iter().collect())

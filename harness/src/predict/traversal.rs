@@ -38,9 +38,10 @@ impl<'n, 'a> Traversal<'n, 'a> {
         Self { is_answer: true, narrowing, ..Self::there(network, origin) }
     }
 
-    /// The set of packets that this one is of.
+    /// The set of packets that this one is of, as far as the network decides about it. Each pod has a route of its own, so the network
+    /// decides about replies as it does for one of them; rules see them all.
     pub(super) fn set(&self) -> Set<'_> {
-        self.narrowing.as_ref()
+        self.narrowing.as_ref().filter(|_| !self.is_answer)
     }
 
     pub(super) fn finish(self) -> Vec<End> {
@@ -236,7 +237,9 @@ impl<'n, 'a> Traversal<'n, 'a> {
     /// From an interface to whoever has the next hop's address on the link.
     pub(super) fn hand_over(&mut self, netns: NetnsId, out: Out, state: PacketState) {
         let plan = &self.machine(netns).netns;
-        let Some(mac) = self.machine(netns).neighbours.find(out, state.packet.destination, self.set()) else {
+        let Some(mac) =
+            self.machine(netns).neighbours.find(out.interface, out.next_hop, state.packet.destination, self.set())
+        else {
             return self.lose(netns, state, Cause::NoNeighbour);
         };
         match plan.interface(out.interface).map(|interface| &interface.kind) {
@@ -304,7 +307,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
             return Vec::new();
         }
         let environment = self.origin.memory.and_then(|memory| memory.get(&netns)).unwrap_or(&machine.environment);
-        let trace = Narrowed::by(self.set());
+        let trace = Narrowed::by(self.narrowing.as_ref());
         let branches = rules.walk(environment, hook, &state.packet, state.tracking, trace);
         if branches.len() > 1 {
             // Not every branch contains it: for a part a rule may hold by chance, and then not for another of its conditions.
@@ -324,6 +327,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
                 tracking: branch.tracking,
                 reroute: branch.reroute,
                 known: state.known.clone(),
+                is_later: state.is_later,
                 ttl: state.ttl,
                 carried: state.carried.clone(),
                 quoted: state.quoted,
@@ -404,7 +408,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         let mut here = state.known.iter().filter(|(of, _)| *of == netns).map(|(_, connection)| *connection);
         let found = here.find(|connection| tuple == connection.original || tuple == connection.reply);
         match found {
-            Some(connection) if tuple == connection.original && !self.is_answer => {
+            Some(connection) if tuple == connection.original && !self.is_answer && !state.is_later => {
                 let direction = Direction::Original;
                 Tracking::Tracked(Tracked { connection, direction, state: State::New, attached: false })
             }

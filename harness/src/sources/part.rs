@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use svclab_rules::promise::{Outcome, Promise, Question};
-use svclab_rules::walk::Packet;
+use svclab_rules::walk::{Assumptions, Packet};
 
 use super::compare::Flow;
 use super::context::Context;
@@ -91,6 +91,12 @@ impl<'c, 'a> Sources<'c, 'a> {
         let Some(prediction) = &self.prediction else {
             return Some((Disagreement::Model, "nothing is predicted".to_owned()));
         };
+        if self.is_of_others(prediction) {
+            // Unless what they do is not known.
+            let agrees = prediction.branches.iter().any(|branch| unknown(&branch.outcome).is_some())
+                || self.predicted(prediction, seen);
+            return (!agrees).then(|| (Disagreement::Model, self.difference(seen, prediction)));
+        }
         if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
             return Some(if keeps { (Disagreement::Unknown, unknown) } else { self.unkept_unpredicted(seen) });
         }
@@ -98,7 +104,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         let broken = self.broken(prediction);
         let is_even = self.context.comparison.has_shares(&self.promise, prediction);
         let disagreement = match (broken.is_none() && is_even, keeps, predicted) {
-            (true, true, true) => return None,
+            (true, true, true) => return self.counted(prediction).map(|what| (Disagreement::Rules, what)),
             (false, _, true) => return Some(self.unkept(broken)),
             // What was seen is among what is predicted, all of which is promised.
             (true, false, true) | (true, true, false) => Disagreement::Model,
@@ -109,9 +115,15 @@ impl<'c, 'a> Sources<'c, 'a> {
         Some((disagreement, self.difference(seen, prediction)))
     }
 
+    /// Whether a packet is for no service, and rules of others than kube-proxy decide about it: no promise of services is about that.
+    fn is_of_others(&self, prediction: &Prediction) -> bool {
+        let is_others = |branch: &PredictedBranch| self.context.network.is_of_others(branch);
+        matches!(self.promise.outcome, Outcome::NotAService(_)) && prediction.branches.iter().any(is_others)
+    }
+
     /// Whether the prediction alone keeps the promise.
     fn of_prediction(&self, prediction: &Prediction) -> Option<(Disagreement, String)> {
-        if self.promise.outcome == Outcome::NotPromised {
+        if self.promise.outcome == Outcome::NotPromised || self.is_of_others(prediction) {
             return None;
         }
         if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
@@ -119,7 +131,18 @@ impl<'c, 'a> Sources<'c, 'a> {
         }
         let broken = self.broken(prediction);
         let is_even = self.context.comparison.has_shares(&self.promise, prediction);
-        (broken.is_some() || !is_even).then(|| self.unkept(broken))
+        if broken.is_none() && is_even {
+            return self.counted(prediction).map(|what| (Disagreement::Rules, what));
+        }
+        Some(self.unkept(broken))
+    }
+
+    /// What is delivered only as long as rules that count packets let it.
+    fn counted(&self, prediction: &Prediction) -> Option<String> {
+        let assumed = prediction.branches.iter().map(|branch| branch.assumptions);
+        let assumed = assumed.fold(Assumptions::NONE, Assumptions::and);
+        let is_promised = matches!(self.promise.outcome, Outcome::Delivered { .. });
+        (is_promised && assumed != Assumptions::NONE).then(|| format!("depends on what rules count: {assumed}"))
     }
 
     /// What was seen, and what was predicted, in words that differ.
@@ -220,7 +243,12 @@ impl<'c, 'a> Sources<'c, 'a> {
     fn short(&self, seen: &FlowOutcome) -> String {
         let FlowOutcome::Delivered { source, destination, reply, .. } = seen else { return seen.to_string() };
         let Outcome::Delivered { endpoints, .. } = &self.promise.outcome else {
-            return "delivered".to_owned();
+            let is_there = *destination == self.flow.question.to;
+            return match (is_there, source.ip() == self.flow.source) {
+                (false, _) => "delivered elsewhere".to_owned(),
+                (true, false) => "delivered with another source".to_owned(),
+                (true, true) => "delivered".to_owned(),
+            };
         };
         if !endpoints.iter().any(|endpoint| endpoint.address == *destination) {
             return "delivered to an address that is not a ready endpoint".to_owned();

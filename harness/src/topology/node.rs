@@ -1,6 +1,6 @@
 //! A node's namespace.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -32,7 +32,7 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     if scenario.cni.overlay == Overlay::Vxlan {
         plan_vxlan(netns, id, cluster, node, eth0);
     } else {
-        for (_, via, pod_cidr) in remote_ranges(cluster, node) {
+        for (_, via, pod_cidr) in remote_ranges(cluster, node).chain(remote_pods(cluster, node)) {
             netns.routes.push(Route { destination: pod_cidr, hop: Hop::Gateway(via, eth0) });
         }
     }
@@ -79,6 +79,22 @@ fn ways_to_other_nodes(netns: &mut Netns, cluster: &Cluster, node: &Node, eth0: 
     }
 }
 
+/// The addresses of pods on other nodes that lie outside of the range of their node, each as a range: see [`remote_ranges`].
+fn remote_pods<'a>(cluster: &'a Cluster, node: &'a Node) -> impl Iterator<Item = ((NetnsId, &'a Node), IpAddr, IpNet)> {
+    let others: HashMap<&str, (NetnsId, &Node)> =
+        namespaces(cluster).filter(|(_, other)| other.name != node.name).map(|it| (it.1.name.as_str(), it)).collect();
+    let pods = cluster.pods.iter().filter(|pod| !pod.host_network);
+    pods.filter_map(move |pod| Some((others.get(pod.node.as_str()).copied()?, pod))).flat_map(|(other, pod)| {
+        let strays = pod.ips.iter().copied().filter(move |ip| is_stray(other.1, *ip));
+        strays.filter_map(move |ip| Some((other, other.1.internal_ip(Family::of(ip))?, host_prefix(ip))))
+    })
+}
+
+/// Whether a pod's address is outside of its node's ranges.
+pub(super) fn is_stray(node: &Node, ip: IpAddr) -> bool {
+    !node.pod_cidrs.iter().any(|range| range.contains(&ip))
+}
+
 /// The pod ranges of other nodes: the node with its namespace, its address of that family, the range.
 fn remote_ranges<'a>(
     cluster: &'a Cluster,
@@ -111,6 +127,11 @@ fn plan_vxlan(netns: &mut Netns, id: NetnsId, cluster: &Cluster, node: &Node, et
         if netns.fdb.last() != Some(&entry) {
             netns.fdb.push(entry);
         }
+    }
+    for ((_, other), _, address) in remote_pods(cluster, node) {
+        let same = |range: &&IpNet| Family::of(range.addr()) == Family::of(address.addr());
+        let Some(range) = other.pod_cidrs.iter().find(same) else { continue };
+        netns.routes.push(Route { destination: address, hop: Hop::Gateway(range.network(), index) });
     }
 }
 

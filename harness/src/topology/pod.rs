@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Pod};
 
-use super::node::netns_of;
+use super::node::{is_stray, netns_of};
 use super::underlay::router;
 use super::{
     ETH0, Fdb, Hop, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Topology, everything, host_prefix, mac_of,
@@ -43,8 +43,8 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
     for &address in &pod.ips {
         let node_netns = &mut topology.namespaces[node];
         node_netns.neighbours.push(Neighbour { interface: carrier, address, mac: mac_of(id, eth0) });
-        if bridge.is_none() {
-            node_netns.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(port) });
+        if bridge.is_none() || cluster.node(&pod.node).is_some_and(|node| is_stray(node, address)) {
+            node_netns.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(carrier) });
         }
     }
     if role == Role::RoutingPod {

@@ -32,28 +32,38 @@ pub struct Example {
     pub observation: String,
     /// The rules on the way of the branch that matters, in order, with the hook before each.
     pub rules: Vec<String>,
+    /// The command that explains the flow.
+    pub explain: String,
 }
 
 /// Findings by cause, while they are gathered.
 #[derive(Debug, Default)]
-pub(super) struct Findings(BTreeMap<(Disagreement, String), Finding>);
+pub(super) struct Findings(BTreeMap<(Disagreement, String), (Finding, bool)>);
 
 impl Findings {
-    /// Counts a flow; the example is only made for the first of its kind.
-    pub(super) fn count(&mut self, disagreement: Disagreement, what: String, example: impl FnOnce() -> Example) {
-        let new = |what: &String| Finding { disagreement, what: what.clone(), flows: 0, example: example() };
+    /// Counts a flow; the example is only made for the first of its kind, and again for the first that was sent.
+    pub(super) fn count(
+        &mut self,
+        disagreement: Disagreement,
+        what: String,
+        is_sent: bool,
+        example: impl FnOnce() -> Example,
+    ) {
         let key = (disagreement, what);
-        if let Some(finding) = self.0.get_mut(&key) {
+        if let Some((finding, shows_sent)) = self.0.get_mut(&key) {
             finding.flows += 1;
+            if is_sent && !*shows_sent {
+                (finding.example, *shows_sent) = (example(), true);
+            }
         } else {
-            let finding = Finding { flows: 1, ..new(&key.1) };
-            self.0.insert(key, finding);
+            let finding = Finding { disagreement, what: key.1.clone(), flows: 1, example: example() };
+            self.0.insert(key, (finding, is_sent));
         }
     }
 
     /// All of them: those that fail first, and of each kind the most frequent first.
     pub(super) fn finish(self) -> Vec<Finding> {
-        let mut findings: Vec<Finding> = self.0.into_values().collect();
+        let mut findings: Vec<Finding> = self.0.into_values().map(|(finding, _)| finding).collect();
         findings.sort_by_key(|finding| (finding.disagreement, std::cmp::Reverse(finding.flows)));
         findings
     }

@@ -92,6 +92,10 @@ struct Found<'a> {
     services: usize,
     /// The number of flows sent.
     flows: usize,
+    /// The number of classes: sets of packets of which the same is promised and predicted.
+    classes: usize,
+    /// The number of sets of packets that were left out, because there are too many classes.
+    left_out: usize,
     /// The number of flows for which the API promises nothing.
     not_promised: usize,
     /// The flows by vantage point and kind of address.
@@ -106,6 +110,8 @@ impl<'a> Found<'a> {
             nodes: verification.nodes,
             services: verification.services,
             flows: verification.flows(),
+            classes: verification.classes,
+            left_out: verification.left_out,
             not_promised: verification.not_promised,
             coverage: verification.asked.iter().map(Row::of).collect(),
             findings: verification.findings.iter().map(|finding| FindingRow::of(finding, options)).collect(),
@@ -118,7 +124,7 @@ impl<'a> Found<'a> {
 struct Row<'a> {
     /// The vantage point: `pod/client`, `localhost@worker`.
     from: &'a str,
-    /// The kind of address: `clusterIP`, `externalIP`, `loadBalancer`, `nodePort` or `loopback`.
+    /// The kind of address: `clusterIP`, `externalIP`, `loadBalancer`, `nodePort`, `loopback` or `other`.
     kind: &'static str,
     /// The number of flows.
     flows: usize,
@@ -134,6 +140,7 @@ impl<'a> Row<'a> {
             AddressKind::LoadBalancer => "loadBalancer",
             AddressKind::NodePort => "nodePort",
             AddressKind::Loopback => "loopback",
+            AddressKind::Other => "other",
         };
         Self { from: &asked.from, kind, flows: asked.flows, disagreeing: asked.disagreeing }
     }
@@ -190,6 +197,8 @@ struct ExampleFlow<'a> {
     observation: &'a str,
     /// The rules on the path of the decisive branch, in order.
     rules: &'a [String],
+    /// The command that explains the flow.
+    explain: &'a str,
 }
 
 impl<'a> ExampleFlow<'a> {
@@ -201,6 +210,7 @@ impl<'a> ExampleFlow<'a> {
             prediction: &example.prediction,
             observation: &example.observation,
             rules: &example.rules,
+            explain: &example.explain,
         }
     }
 }

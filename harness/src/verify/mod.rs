@@ -4,19 +4,25 @@
 //! ([`svclab_rules::promise`]), the *prediction* from walking the rules ([`crate::predict`]), and the *observation* of a real
 //! packet in a lab ([`crate::probe`]). [`verify`] compares all three for the initial state of a scenario:
 //!
-//! - `questions`: what is asked, and what is known beforehand;
-//! - `run`: how a lab is built and the flows are sent; `verification`: the result;
+//! - `survey`: all packets that anybody may send first, in classes of which the same is promised and the same predicted; `boundaries`:
+//!   where the promise changes; `clients`: later connections of a client;
+//! - `run`: one witness of each class goes through a lab; `verification`: the result;
+//! - `questions`: every vantage point against every address, for mutants;
 //! - `crate::sources`: which sources disagree on one flow;
 //! - `finding`: flows on which the sources disagree, by cause;
 //! - `kernel`: prediction and observation alone, for any flows;
 //! - `render`: the page for a person; `json`: the same for machines.
 
+mod boundaries;
+mod clients;
 mod finding;
 pub mod json;
 mod kernel;
+mod kinds;
 mod questions;
 mod render;
 mod run;
+mod survey;
 mod verification;
 
 use std::collections::BTreeSet;
@@ -26,7 +32,7 @@ use std::time::Instant;
 use crate::lab::Backend;
 use crate::report::{Machines, Trouble};
 use crate::run::{guarded, in_parallel};
-use crate::scenario::{Note, Scenario};
+use crate::scenario::{Note, Scenario, Vantage};
 
 pub use finding::{Example, Finding};
 pub use json::json;
@@ -46,6 +52,34 @@ pub struct Options {
     pub backend: Backend,
     /// Flows that match a rule that svclab does not model are not failures.
     pub allow_unknown: bool,
+    /// Compare promise and prediction only, without a lab.
+    pub no_lab: bool,
+    /// Only packets for this service, as `namespace/name`, `name` in the namespace `default`, or with `:port`.
+    pub service: Option<String>,
+    /// Only packets of this vantage point, as a scenario names it.
+    pub from: Option<String>,
+    /// Only packets that start on this node.
+    pub node: Option<String>,
+}
+
+impl Options {
+    /// Whether packets of a vantage point are asked about. Outside hosts are on no node.
+    fn selects_sender(&self, vantage: &Vantage, scenario: &Scenario) -> bool {
+        let node = || match vantage {
+            Vantage::Node(node) | Vantage::Localhost(node) => Some(node.as_str()),
+            Vantage::Pod(name) => scenario.cluster.pod(name).map(|pod| pod.node.as_str()),
+            Vantage::Host(_) => None,
+        };
+        self.from.as_ref().is_none_or(|from| *from == vantage.to_string())
+            && self.node.as_ref().is_none_or(|wanted| node() == Some(wanted))
+    }
+
+    /// Whether packets are asked about that are for a service port, `namespace/name:port`, or for none.
+    fn selects_service(&self, port: Option<&str>) -> bool {
+        let Some(wanted) = &self.service else { return true };
+        let named = if wanted.contains('/') { wanted.clone() } else { format!("default/{wanted}") };
+        port.is_some_and(|port| port == named || port.rsplit_once(':').is_some_and(|(service, _)| service == named))
+    }
 }
 
 /// A scenario's verification, or what kept it from being made.

@@ -30,6 +30,18 @@ pub(crate) struct QuestionList<'a> {
 impl<'a> QuestionList<'a> {
     /// What is asked of a scenario's first state, in a lab.
     pub(crate) fn of(scenario: &'a Scenario, backend: Backend) -> Result<Self, RunError> {
+        let prepared = Self::prepare(scenario, backend)?;
+        let vantages = vantages(scenario);
+        let points: Vec<VantagePoint> = vantages.iter().map(|(point, _)| point.clone()).collect();
+        let asked = questions(prepared.cluster, &points).map_err(Unsupported::from)?;
+        let by_point: HashMap<&VantagePoint, &Vantage> =
+            vantages.iter().map(|(point, vantage)| (point, vantage)).collect();
+        let probes = asked.iter().map(|question| probe(scenario, question, by_point[&question.from])).collect();
+        Ok(Self { asked, probes, ..prepared })
+    }
+
+    /// What is known beforehand, without questions.
+    pub(super) fn prepare(scenario: &'a Scenario, backend: Backend) -> Result<Self, RunError> {
         let cluster = &scenario.cluster;
         let documents = generate_for_lab(scenario, cluster, backend)?;
         let released = if scenario.rules.is_empty() {
@@ -38,12 +50,7 @@ impl<'a> QuestionList<'a> {
             generate_for_lab(&Scenario { rules: Vec::new(), ..scenario.clone() }, cluster, backend)?
         };
         let topology = topology::plan(scenario);
-        let vantages = vantages(scenario);
-        let points: Vec<VantagePoint> = vantages.iter().map(|(point, _)| point.clone()).collect();
-        let asked = questions(cluster, &points).map_err(Unsupported::from)?;
-        let by_point: HashMap<&VantagePoint, &Vantage> =
-            vantages.iter().map(|(point, vantage)| (point, vantage)).collect();
-        let probes = asked.iter().map(|question| probe(scenario, question, by_point[&question.from])).collect();
+        let (asked, probes) = (Vec::new(), Vec::new());
         Ok(Self { hosts: &scenario.hosts, cluster, documents, released, topology, asked, probes })
     }
 
@@ -73,7 +80,7 @@ pub(crate) fn vantages(scenario: &Scenario) -> Vec<(VantagePoint, Vantage)> {
 }
 
 /// A question as a packet to send.
-fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
+pub(super) fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
     let to = Destination {
         label: question.to.to_string(),
         address: question.to.ip(),

@@ -75,7 +75,7 @@ fn closing(page: &Page, verification: &Verification, options: &Options) -> Strin
     let head = format!("{}, {}: {}", counted(*nodes, "node"), counted(*services, "service"), counted(all, "flow"));
     let failed: usize = verification.failures(options).map(|finding| finding.flows).sum();
     let allowed: usize = verification.findings.iter().map(|finding| finding.flows).sum::<usize>() - failed;
-    let sources = "promise, prediction and observation";
+    let sources = if options.no_lab { "promise and prediction" } else { "promise, prediction and observation" };
     let mut text = match failed {
         0 => format!("{head}; {}", page.paint(GOOD, format!("{sources} agree"))),
         failed => {
@@ -85,6 +85,9 @@ fn closing(page: &Page, verification: &Verification, options: &Options) -> Strin
     };
     if allowed > 0 {
         let _ = write!(text, ", except for {} noted above", counted(allowed, "flow"));
+    }
+    if verification.left_out > 0 {
+        let _ = write!(text, "; not followed: {}", counted(verification.left_out, "set of packets"));
     }
     if verification.not_promised > 0 {
         let _ = write!(text, "; nothing is promised for {}", counted(verification.not_promised, "flow"));
@@ -146,7 +149,7 @@ fn show(page: &mut Page, finding: &Finding, fails: bool) {
     if !fails {
         return;
     }
-    let Example { flow, service, promise, prediction, observation, rules } = example;
+    let Example { flow, service, promise, prediction, observation, rules, explain } = example;
     let service = service.as_ref().map(|service| format!("  ({service})")).unwrap_or_default();
     page.labelled(8, "for example  ", format!("{flow}{service}"));
     page.labelled(10, "promised   ", promise);
@@ -160,6 +163,7 @@ fn show(page: &mut Page, finding: &Finding, fails: bool) {
     for (position, rule) in rules.iter().take(MOST_RULES).enumerate() {
         page.labelled(10, if position == 0 { "rules      " } else { NO_LABEL }, rule);
     }
+    page.labelled(10, "explain    ", explain);
 }
 
 fn show_trouble(page: &mut Page, trouble: &Trouble) {

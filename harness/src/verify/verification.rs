@@ -1,9 +1,6 @@
 //! What came of a verification.
 
-use std::net::IpAddr;
 use std::time::Duration;
-
-use svclab_rules::cluster::{Cluster, Service};
 
 use super::Options;
 use super::finding::Finding;
@@ -17,6 +14,10 @@ pub struct Verification {
     pub services: usize,
     /// What was asked, in order: vantage points with the kinds of addresses.
     pub asked: Vec<Asked>,
+    /// How many classes of packets there are.
+    pub classes: usize,
+    /// How many sets of packets were left out, because there are too many classes.
+    pub left_out: usize,
     /// Flows of which nothing is promised.
     pub not_promised: usize,
     /// The disagreements.
@@ -51,11 +52,14 @@ pub enum AddressKind {
     NodePort,
     /// A loopback address.
     Loopback,
+    /// That of a pod, of an outside host, or of no machine.
+    Other,
 }
 
 impl AddressKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::ClusterIp, Self::ExternalIp, Self::LoadBalancer, Self::NodePort, Self::Loopback];
+    pub const ALL: [Self; 6] =
+        [Self::ClusterIp, Self::ExternalIp, Self::LoadBalancer, Self::NodePort, Self::Loopback, Self::Other];
 
     /// The heading of its column.
     pub fn heading(self) -> &'static str {
@@ -65,22 +69,7 @@ impl AddressKind {
             Self::LoadBalancer => "load balancer",
             Self::NodePort => "node port",
             Self::Loopback => "loopback",
-        }
-    }
-
-    /// The kind of an address in a cluster; an address of no service counts as a node's.
-    pub(super) fn of(cluster: &Cluster, address: IpAddr) -> Self {
-        let any = |has: &dyn Fn(&Service) -> bool| cluster.services.iter().any(has);
-        if address.is_loopback() {
-            Self::Loopback
-        } else if any(&|service| service.cluster_ips.contains(&address)) {
-            Self::ClusterIp
-        } else if any(&|service| service.external_ips.contains(&address)) {
-            Self::ExternalIp
-        } else if any(&|service| service.load_balancer.iter().any(|ingress| ingress.ip == address)) {
-            Self::LoadBalancer
-        } else {
-            Self::NodePort
+            Self::Other => "other",
         }
     }
 }

@@ -138,6 +138,12 @@ impl Rules {
             || self.nftables().is_some_and(|parsed| parsed.rules.tables.iter().any(is_dynamic))
     }
 
+    /// Whether rules of iptables compare the flags of TCP. Those of nftables that do are not modelled.
+    pub fn asks_tcp_flags(&self) -> bool {
+        let asks = |one: &Match| matches!(one, Match::Ports(ports) if ports.flags.is_some());
+        self.iptables().is_some_and(|rules| rules.matches().any(asks))
+    }
+
     /// Whether rules name interfaces that must exist when they are installed: `iif` and `oif` of nftables stand for an index.
     pub fn needs_interfaces(&self) -> bool {
         let tables = self.nftables().into_iter().flat_map(|parsed| &parsed.rules.tables);

@@ -25,7 +25,7 @@ pub struct Environment {
 /// The addresses that a machine takes for its own: what the kernel's table `local` holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressTable {
-    hosts: FxHashMap<u128, Interface>,
+    hosts: FxHashMap<IpAddr, Interface>,
     ranges: Vec<(IpNet, Interface)>,
     broadcasts: Vec<(Ipv4Addr, Interface)>,
     /// In the order in which they were added.
@@ -55,7 +55,7 @@ impl AddressTable {
     /// Adds an address of an interface and, for IPv4, the broadcast address that its network brings along. Networks of
     /// 31 and 32 bits have none.
     pub fn assign_in(&mut self, address: IpNet, interface: Interface) {
-        self.hosts.insert(bits(address.addr()), interface);
+        self.hosts.insert(address.addr(), interface);
         self.assigned.push((address, interface));
         if let IpNet::V4(address) = address
             && address.prefix_len() < 31
@@ -68,7 +68,7 @@ impl AddressTable {
     pub fn interface_of(&self, address: IpAddr) -> Option<Interface> {
         let in_range =
             || self.ranges.iter().find(|(range, _)| range.contains(&address)).map(|(_, interface)| *interface);
-        self.hosts.get(&bits(address)).copied().or_else(in_range)
+        self.hosts.get(&address).copied().or_else(in_range)
     }
 
     /// The interface whose broadcast address this is.
@@ -84,8 +84,9 @@ impl AddressTable {
     /// The lowest addresses of the parts of all addresses in which the machine takes every one for the same: its own, a broadcast
     /// address, or not its own.
     pub(crate) fn edges(&self) -> Vec<u128> {
+        // Those of both families: an edge too many does no harm.
         let one = |address: u128| [Some(address), address.checked_add(1)];
-        let hosts = self.hosts.keys().flat_map(|address| one(*address));
+        let hosts = self.hosts.keys().flat_map(|address| one(bits(*address)));
         let broadcasts = self.broadcasts.iter().flat_map(|(address, _)| one(bits((*address).into())));
         let ranges = self
             .ranges

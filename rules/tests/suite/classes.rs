@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rstest::rstest;
-use svclab_rules::cluster::{Family, Protocol};
+use svclab_rules::cluster::{Family, Protocol, ProxyMode};
 use svclab_rules::iptables;
 use svclab_rules::nftables;
 use svclab_rules::ruleset::{Program, Rules, compile};
@@ -349,7 +349,7 @@ fn packets_of_any_tables() {
             ct state invalid drop\n ip saddr @nodes tcp sport < 1024 drop\n ip daddr != { 10.0.0.0/8, 172.18.0.0/16 } th dport 99 reject\n\
             ct status dnat ip saddr != 10.244.0.0/16 mark and 0x1 == 0x1 accept }\n\
         chain post { type nat hook postrouting priority srcnat; policy accept;\n mark and 0x4000 != 0 masquerade fully-random }\n}\n";
-    let rules: Rules = nftables::parse(text).unwrap().rules.into();
+    let rules = Rules::parse(ProxyMode::Nftables, Family::Ipv4, text).unwrap();
     let machine = Machine::of(&rules, Family::Ipv4);
     let classes = machine.classes();
     machine.check(&classes, &mut Dice(77));

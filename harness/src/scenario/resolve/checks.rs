@@ -11,6 +11,7 @@ use svclab_rules::profile::Profile;
 use super::addresses::{family, unusable};
 use super::findings::Findings;
 use super::located::Located;
+use super::network::Network;
 use super::objects::Objects;
 use crate::scenario::model::{Host, Scenario, pod_label};
 use crate::yaml::{At, Place};
@@ -22,7 +23,7 @@ const NAME_BYTES: usize = 255;
 pub(crate) fn addresses(
     objects: &Objects<'_>,
     hosts: &[Located<'_, Host>],
-    cluster: &Cluster,
+    (cluster, network): (&Cluster, &Network),
     findings: &mut Findings,
 ) {
     let mut used: HashMap<IpAddr, (String, At<'_>)> = HashMap::new();
@@ -38,7 +39,7 @@ pub(crate) fn addresses(
                 claim(&mut used, *ip, format!("pod {name}"), written(pod.at, *ip), findings);
             }
         }
-        in_range(objects, pod, findings);
+        in_range(objects, pod, network, findings);
     }
     objects.nodes.iter().for_each(|node| full_ranges(node, &used, findings));
     for host in hosts {
@@ -121,8 +122,13 @@ fn full_ranges(node: &Located<'_, Node>, used: &HashMap<IpAddr, (String, At<'_>)
     }
 }
 
-/// A pod's address must be one that its node hands out; with hostNetwork, the node's own.
-fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, findings: &mut Findings) {
+/// A pod's address must be one that its node hands out, or one of the cluster's that no node does; with hostNetwork, the node's own.
+fn in_range(
+    objects: &Objects<'_>,
+    pod: &Located<'_, super::pods::PodState>,
+    network: &Network,
+    findings: &mut Findings,
+) {
     let (pod, machine) = (&pod.value.pod, pod.at);
     let Some(node) = objects.node(&pod.node) else { return };
     for ip in &pod.ips {
@@ -134,7 +140,13 @@ fn in_range(objects: &Objects<'_>, pod: &Located<'_, super::pods::PodState>, fin
             }
             continue;
         }
-        if node.pod_cidrs.iter().any(|range| range.contains(ip)) {
+        let is_of = |range: &IpNet| range.contains(ip);
+        if node.pod_cidrs.iter().any(is_of) {
+            continue;
+        }
+        let is_of_a_node = objects.nodes.iter().any(|node| node.value.pod_cidrs.iter().any(is_of));
+        // As the address pools of calico and others give them out.
+        if !is_of_a_node && network.pod_cidrs.iter().any(is_of) {
             continue;
         }
         let ranges = node.pod_cidrs.iter().filter(|range| family(**range) == Family::of(*ip));

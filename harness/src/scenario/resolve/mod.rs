@@ -79,7 +79,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
     }
     let cluster = objects.cluster(&network, findings);
     checks::names(&objects, &hosts, findings);
-    checks::addresses(&objects, &hosts, &cluster, findings);
+    checks::addresses(&objects, &hosts, (&cluster, &network), findings);
     let listed = at.field("rules");
     let rules = surroundings::rules(&raw.rules, listed, input.folder, input.rules, &objects, &cluster, findings);
     let stage = steps::Stage {

@@ -1,0 +1,160 @@
+//! Mutations of kube-proxy's rules that `verify` must notice by promise and prediction alone: those of which one packet of each vantage
+//! point says nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rstest::rstest;
+use svclab::page::Settings;
+use svclab::scenario::{self, Install, OtherRules, Place, Scenario, Span};
+use svclab::verify::{Options, page, verify};
+use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::ruleset::Rules;
+
+/// A cluster with everything that the mutations change.
+const CLUSTER: &str = "\
+name: mutations
+cluster: {podCIDR: 10.244.0.0/16}
+nodes:
+  - {name: worker, ip: 172.18.0.2, podCIDR: 10.244.1.0/24}
+  - {name: worker2, ip: 172.18.0.3, podCIDR: 10.244.2.0/24}
+pods:
+  - {name: client-1, node: worker, ip: 10.244.1.2}
+  - {name: client-2, node: worker, ip: 10.244.1.3}
+  - {name: web, nodes: [worker, worker2], replicas: 3}
+hosts:
+  - {name: listed, ip: 203.0.113.10}
+  - {name: other, ip: 192.0.2.10}
+services:
+  - {name: sticky, clusterIP: 10.96.0.80, sessionAffinity: ClientIP, ports: [{port: 80, targetPort: 8080}]}
+  - name: web
+    type: LoadBalancer
+    clusterIP: 10.96.0.81
+    loadBalancerIPs: [198.51.100.80]
+    loadBalancerSourceRanges: [203.0.113.0/24]
+    ports: [{port: 80, targetPort: 8080, nodePort: 30080}]
+endpoints:
+  - {service: sticky, pods: [web]}
+  - {service: web, pods: [web]}
+";
+
+fn cluster(mode: ProxyMode) -> Scenario {
+    let text = match mode {
+        ProxyMode::Iptables => CLUSTER.to_owned(),
+        ProxyMode::Nftables => {
+            CLUSTER.replace("podCIDR: 10.244.0.0/16}", "podCIDR: 10.244.0.0/16, proxy: {mode: nftables}}")
+        }
+    };
+    let no_file = |_: &Path| Err(std::io::Error::other("no other file"));
+    let parsed = scenario::parse_with(&text, Path::new("mutations.yaml"), &no_file, scenario::Tests::Optional);
+    parsed.unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// Verifies the cluster where a node has other rules than kube-proxy writes.
+fn verified(mode: ProxyMode, mutate: impl Fn(&str) -> String) -> Result<(), String> {
+    let mut scenario = cluster(mode);
+    let documents = svclab::documents::generate(&scenario, &scenario.cluster).unwrap();
+    let own = documents.iter().find(|one| one.netns == "node/worker" && one.family == Family::Ipv4).unwrap();
+    let text = if mode == ProxyMode::Iptables { own.rules.print() } else { own.rules.print_sync() };
+    let mutated = mutate(&text);
+    let rules = Rules::parse(mode, Family::Ipv4, &mutated).unwrap_or_else(|errors| panic!("{errors:?}\n{mutated}"));
+    scenario.rules.push(OtherRules {
+        place: Place::Node("worker".to_owned()),
+        family: Family::Ipv4,
+        rules: Arc::new(rules),
+        origin: Span::start_of(&scenario.file),
+        install: Install::Instead,
+    });
+    let options = Options { no_lab: true, ..Options::default() };
+    let verified = verify(std::slice::from_ref(&scenario), &options, &|_| {}).remove(0);
+    let text = page(&verified, &options, Settings::default());
+    if verified.holds(&options) { Ok(()) } else { Err(text) }
+}
+
+/// The rules with the first line that has all of some words changed.
+fn change(text: &str, words: &[&str], change: impl Fn(&str) -> String) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let line = lines.iter_mut().find(|line| words.iter().all(|word| line.contains(word)));
+    let line = line.unwrap_or_else(|| panic!("{words:?} is in no line of\n{text}"));
+    *line = change(line);
+    lines.join("\n") + "\n"
+}
+
+/// The rules with one more before the first line that has all of some words; `CHAIN` stands for that line's chain.
+fn insert(text: &str, words: &[&str], rule: &str) -> String {
+    change(text, words, |line| {
+        let chain = line.split(' ').nth(1).unwrap_or_default();
+        format!("{}\n{line}", rule.replace("CHAIN", chain))
+    })
+}
+
+#[rstest]
+#[case::iptables(ProxyMode::Iptables)]
+#[case::nftables(ProxyMode::Nftables)]
+fn kube_proxys_own_rules_are_right(#[case] mode: ProxyMode) {
+    verified(mode, str::to_owned).unwrap_or_else(|page| panic!("{page}"));
+}
+
+#[rstest]
+#[case::affinity_is_not_noted(&["KUBE-SEP", "--set --name"], " -m recent --set", None)]
+#[case::affinity_is_too_short(&["--rcheck"], "--seconds 10800", Some("--seconds 60"))]
+#[case::affinity_is_too_long(&["--rcheck"], "--seconds 10800", Some("--seconds 20000"))]
+#[case::affinity_of_many_noted(&["--set --name"], "--mask 255.255.255.255", Some("--mask 255.255.0.0"))]
+#[case::affinity_of_many_checked(&["--rcheck"], "--mask 255.255.255.255", Some("--mask 255.255.0.0"))]
+#[case::affinity_by_destination(&["--set --name"], "--rsource", Some("--rdest"))]
+#[case::affinity_checked_by_destination(&["--rcheck"], "--rsource", Some("--rdest"))]
+#[case::source_range_is_wider(&["KUBE-FW", "203.0.113.0/24"], "203.0.113.0/24", Some("203.0.112.0/22"))]
+#[case::source_range_is_narrower(&["KUBE-FW", "203.0.113.0/24"], "203.0.113.0/24", Some("203.0.113.0/25"))]
+#[case::counted_instead_of_random(&["KUBE-SVC", "0.50000000000"], "--mode random --probability 0.50000000000", Some("--mode nth --every 2 --packet 0"))]
+#[case::probability(&["KUBE-SVC", "0.50000000000"], "0.50000000000", Some("0.40000000000"))]
+#[case::masquerade_of_fewer(&["KUBE-SVC", "! -s 10.244.0.0/16"], "10.244.0.0/16", Some("10.244.0.0/15"))]
+#[case::hairpin_of_another(&["KUBE-SEP", "-s 10.244.1.4/32"], "10.244.1.4/32", Some("10.244.1.6/32"))]
+fn rules_of_iptables_with_another_value(#[case] words: &[&str], #[case] old: &str, #[case] new: Option<&str>) {
+    let replaced = |line: &str| match new {
+        Some(new) => line.replace(old, new),
+        // Without the match and its options.
+        None => {
+            let start = line.find(old).unwrap();
+            let end = line.find("--rsource").unwrap() + "--rsource".len();
+            format!("{}{}", &line[..start], &line[end..])
+        }
+    };
+    let mutate = |text: &str| {
+        let mutated = change(text, words, replaced);
+        assert_ne!(mutated, text);
+        mutated
+    };
+    assert!(verified(ProxyMode::Iptables, mutate).is_err(), "nothing is noticed");
+}
+
+#[rstest]
+#[case::high_source_ports(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -p tcp -m tcp --sport 1024:65535 -j RETURN")]
+#[case::low_source_ports(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -p tcp -m tcp --sport 1:1023 -j RETURN")]
+#[case::most_source_ports(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -p tcp -m tcp --sport 1:59999 -j RETURN")]
+#[case::one_source_port(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -p tcp -m tcp --sport 40000 -j RETURN")]
+#[case::limited(&["-A KUBE-FORWARD"], "-A CHAIN -m limit --limit 10/sec -j RETURN")]
+#[case::limited_drop(&["-A KUBE-SERVICES", "10.96.0.81/32"], "-A CHAIN -d 10.96.0.81/32 -m limit --limit 10/sec -j RETURN")]
+#[case::pushed_segments(&["-A FORWARD"], "-A CHAIN -p tcp -m tcp --tcp-flags PSH PSH -j DROP")]
+#[case::last_segments(&["-A FORWARD"], "-A CHAIN -p tcp -m tcp --tcp-flags FIN FIN -j DROP")]
+#[case::a_part_of_the_clients(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -s 10.244.1.3/32 -j RETURN")]
+#[case::by_chance(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -m statistic --mode random --probability 0.001 -j RETURN")]
+#[case::every_second(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -m statistic --mode nth --every 2 --packet 0 -j RETURN")]
+#[case::half_of_outside(&["-A KUBE-EXT"], "-A CHAIN -s 0.0.0.0/1 -j RETURN")]
+fn one_more_rule_of_iptables(#[case] words: &[&str], #[case] rule: &str) {
+    assert!(verified(ProxyMode::Iptables, |text| insert(text, words, rule)).is_err(), "nothing is noticed");
+}
+
+#[rstest]
+#[case::source_range_is_wider(&["203.0.113.0/24"], "203.0.113.0/24", "203.0.112.0/22")]
+#[case::source_range_is_narrower(&["203.0.113.0/24"], "203.0.113.0/24", "203.0.113.0/25")]
+#[case::affinity_is_not_noted(&["update @affinity"], "update @affinity", "# update @affinity")]
+#[case::affinity_is_too_short(&["timeout 3h"], "timeout 3h", "timeout 1m")]
+fn rules_of_nftables_with_another_value(#[case] words: &[&str], #[case] old: &str, #[case] new: &str) {
+    // What is installed names a set twice: once to make it, once with all its properties.
+    let changed = |line: &str| match words.iter().all(|word| line.contains(word)) {
+        true => line.replace(old, new) + "\n",
+        false => line.to_owned() + "\n",
+    };
+    let mutate = |text: &str| text.lines().map(changed).collect();
+    assert!(verified(ProxyMode::Nftables, mutate).is_err(), "nothing is noticed");
+}

@@ -52,7 +52,7 @@ use traversal::Traversal;
 
 pub(crate) use matched_rule::{MatchedRule, NextHook};
 pub(crate) use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
-pub(crate) use senders::Senders;
+pub(crate) use senders::{Memory, Senders};
 
 /// A new flow, as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -110,7 +110,7 @@ pub enum Transport {
 
 impl Transport {
     /// The flag that opens a TCP connection.
-    pub(crate) const SYN: u8 = 2;
+    pub const SYN: u8 = 2;
 
     /// The flags of TCP with which a segment opens an entry in the connection table: SYN, or ACK as in the middle of a connection, each
     /// with or without PSH and URG.

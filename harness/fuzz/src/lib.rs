@@ -7,4 +7,5 @@ pub mod targets;
 pub use svclab_rules_fuzz::{Campaign, Target, campaign};
 
 /// All targets of this crate.
-pub const TARGETS: [Target; 3] = [targets::scenario::TARGET, targets::manifests::TARGET, targets::saved_rules::TARGET];
+pub const TARGETS: [Target; 4] =
+    [targets::evidence::TARGET, targets::scenario::TARGET, targets::manifests::TARGET, targets::saved_rules::TARGET];

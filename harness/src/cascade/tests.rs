@@ -171,7 +171,7 @@ fn the_text_of_nft_is_read() {
 fn rules_on_a_page_are_found_between_its_prose() {
     let part: Vec<&str> = SAVED.lines().filter(|line| line.contains("foo:http")).collect();
     let report = report(&format!("Kube-proxy\n\n*nat\n...\nImportant things are:\n{}\n", part.join("\n\nand\n\n")));
-    assert_eq!((report.cascades.len(), report.defects(), report.notes.len()), (1, 0, 1));
+    assert_eq!((report.cascades.len(), report.defects(), report.notes.len()), (1, 0, 1), "{:?}", report.notes);
 }
 
 /// As in seed 003: a page follows a packet from chain to chain, and shows rules again on its way. A rule that stands twice in
@@ -187,11 +187,18 @@ fn rules_that_a_page_shows_again_are_read_once() {
 
 #[rstest]
 #[case::whole("*nat\n:KUBE-SVC-FOO - [0:0]\n-A KUBE-SVC-FOO --sport\nCOMMIT\n", 3)]
-#[case::part("-A KUBE-SVC-FOO -j KUBE-SEP-A\n-A KUBE-SVC-FOO --sport\n", 2)]
 #[case::none("*nat\nCOMMIT\n", 1)]
 fn a_mistake_has_its_line(#[case] text: &str, #[case] line: usize) {
     let mistakes = read(text, Path::new("rules.txt")).unwrap_err();
     assert_eq!(mistakes.errors[0].span.line, line, "{:?}", mistakes.errors);
+}
+
+/// One line that cannot be read leaves the others, and shares that may depend on it are unknown.
+#[test]
+fn a_line_that_cannot_be_read_makes_shares_unknown() {
+    let report = report("-A KUBE-SVC-FOO --sport x\n-A KUBE-SVC-FOO -j KUBE-SEP-A\n");
+    assert_eq!((report.cascades.len(), report.is_even()), (1, false));
+    assert!(report.notes.iter().any(|note| note.contains("first line 1")), "{:?}", report.notes);
 }
 
 #[test]

@@ -6,12 +6,14 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use serde::Serialize;
 
 use super::console::Console;
 use super::failure::Failure;
 use super::{Exit, text_of};
 use svclab::evidence::{self, Evidence};
 use svclab::input::unreadable;
+use svclab::text::json;
 
 /// Read what was sent: a file, a folder, an archive or a whole issue in Markdown.
 #[derive(Debug, clap::Args)]
@@ -50,4 +52,14 @@ fn evidence(path: &Path) -> Result<(PathBuf, Evidence), Failure> {
 fn unrecognised() -> Failure {
     let help = "Pass the output of iptables-save, iptables -L, nft list ruleset or kubectl, or a text that quotes it.";
     Failure::new("nothing in the input is recognised", help)
+}
+
+/// Prints a document as JSON.
+fn print(document: &impl Serialize, console: &Console) -> Result<(), Failure> {
+    let text = json(document).map_err(|error| {
+        console.complain(format!("the result cannot be written as JSON: {error}"));
+        Exit::Internal
+    })?;
+    console.text(text);
+    Ok(())
 }

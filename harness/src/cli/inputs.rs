@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::{Exit, diagnostics, load, text_of, warn};
+use svclab::evidence;
 use svclab::infer::{self, Assumed};
-use svclab::input::{Form, form, is_manifest};
+use svclab::input::{Form, form, is_input, is_manifest};
 use svclab::scenario::{self, Diagnostics, Reach, Scenario, Tests};
 use svclab::text::{one_line, printable};
 
@@ -54,7 +55,10 @@ fn read(path: &Path, reach: Reach, console: &Console) -> Option<(PathBuf, Result
     let assumed = if is_manifest(&text) {
         infer::from_objects(&text, &file)
     } else if let Ok(Form::Saved | Form::Listed | Form::Nft) = form(&text) {
-        infer::from_rules(&text, &file)
+        // What is not whole as it stands may be quoted or mangled.
+        infer::from_rules(&text, &file).or_else(|errors| infer::from_evidence(&text, &file).map_err(|_| errors))
+    } else if form(&text).is_err() && (!is_input(&text) || evidence::read(&text).rules() > 0) {
+        infer::from_evidence(&text, &file)
     } else if path.is_file() {
         return None;
     } else {

@@ -51,8 +51,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Of::Explain => written::<explain::Explanation>("explain"),
         Of::Diff => written::<diff::json::Document<'_>>("diff"),
         Of::Cascade => written::<cascade::json::Document<'_>>("cascade"),
-        Of::DumpShow => written::<evidence::json::Document<'_>>("dump show"),
-        Of::DumpLint => written::<lint::json::Document<'_>>("dump lint"),
+        Of::DumpShow => plain::<evidence::json::Document<'_>>("dump show"),
+        Of::DumpLint => plain::<lint::json::Document<'_>>("dump lint"),
     };
     console.line(format!("{schema:#}"));
     Exit::Held
@@ -61,8 +61,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 /// The schema (draft 2020-12) of a command's JSON output: its result in the envelope. Fields may be added to both, so others are
 /// allowed.
 fn written<T: JsonSchema>(command: &str) -> Value {
+    plain::<Envelope<'_, T>>(command)
+}
+
+/// The schema of JSON output that depends on no environment.
+fn plain<T: JsonSchema>(command: &str) -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = generator.into_root_schema_for::<Envelope<'_, T>>();
+    let mut schema = generator.into_root_schema_for::<T>();
     schema.insert("title".to_owned(), format!("JSON output of svclab {command}").into());
     schema.to_value()
 }

@@ -9,10 +9,16 @@ use super::mending::Mending;
 use super::model::{Evidence, Piece};
 use crate::text::path_text;
 
-/// The pieces of an input.
+/// The pieces of an input. They follow from the input alone, so no machine is described as in the results of other commands.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'a> {
+    /// The version of this format: 1. With the same number fields may be added; none is renamed, removed or changed in type or meaning.
+    schema_version: u32,
+    /// The command: `dump-show`.
+    command: &'static str,
+    /// The version of svclab.
+    svclab_version: &'static str,
     /// The input, as the user named it.
     source: String,
     /// The pieces, in their order.
@@ -97,6 +103,9 @@ impl<'a> Document<'a> {
             last_line: prose.last,
         });
         Self {
+            schema_version: 1,
+            command: "dump-show",
+            svclab_version: env!("CARGO_PKG_VERSION"),
             source: path_text(path),
             pieces: evidence.pieces.iter().map(PieceOf::of).collect(),
             rules: evidence.rules(),

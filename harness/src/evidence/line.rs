@@ -86,3 +86,17 @@ pub(super) fn is_time(word: &str) -> bool {
         && bytes[2] == b':'
         && bytes[5] == b':'
 }
+
+/// Whether a line has words as sentences and headings do.
+pub(super) fn is_sentence(text: &str) -> bool {
+    let words = text.split_whitespace().count();
+    let plain = text.split_whitespace().filter(|word| {
+        let word = word.trim_matches(|letter: char| letter.is_ascii_punctuation());
+        !word.is_empty() && word.chars().all(|letter| letter.is_alphabetic() || "'-’".contains(letter))
+    });
+    let plain = plain.count();
+    text.starts_with(['#', '!'])
+        || !text.is_ascii()
+        || (words >= 3 && plain * 2 >= words)
+        || (words <= 3 && plain == words)
+}

@@ -2,7 +2,7 @@
 
 use super::command::{Command, command};
 use super::format::{self, Block, Context};
-use super::line::{Line, lines};
+use super::line::{Line, is_sentence, lines};
 use super::mending::Mends;
 use super::model::{Contents, Evidence, Format, Piece, Stretch, Unread};
 use super::peel::peel;
@@ -54,7 +54,8 @@ impl Reader {
         let line = &lines[at];
         if line.is_blank() {
             self.is_adjacent = false;
-            return 1;
+            // Marks of a quote, or characters that nobody sees.
+            return if line.raw.trim().is_empty() { 1 } else { self.prose(line) };
         }
         if line.is_fence() {
             self.in_fence = !self.in_fence;
@@ -140,23 +141,12 @@ impl Reader {
     }
 }
 
-/// Whether a line only stands beside others: a number, dots.
+/// Whether a line only stands beside others: a number, dots, a prompt without a command.
 fn is_aside(line: &Line<'_>) -> bool {
-    line.is_gutter() || line.is_ellipsis()
-}
-
-/// Whether a line has words as sentences and headings do.
-fn is_sentence(text: &str) -> bool {
-    let words = text.split_whitespace().count();
-    let plain = text.split_whitespace().filter(|word| {
-        let word = word.trim_matches(|letter: char| letter.is_ascii_punctuation());
-        !word.is_empty() && word.chars().all(|letter| letter.is_alphabetic() || "'-’".contains(letter))
-    });
-    let plain = plain.count();
-    text.starts_with(['#', '!'])
-        || !text.is_ascii()
-        || (words >= 3 && plain * 2 >= words)
-        || (words <= 3 && plain == words)
+    let text = line.text.trim();
+    let is_prompt = matches!(text, "$" | "#" | ">" | "%")
+        || (text.ends_with(['$', '#']) && text.contains('@') && !text.contains(" -"));
+    line.is_gutter() || line.is_ellipsis() || is_prompt
 }
 
 /// Whether a line is surely a part of rules or of some output, though it cannot be read.

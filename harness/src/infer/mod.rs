@@ -4,10 +4,12 @@
 //! read as any other, so that the same defaults and checks apply.
 
 mod ad_hoc;
+mod evidence;
 mod objects;
 mod rules;
 
 pub use ad_hoc::aim_at;
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
+pub use evidence::from_evidence;
 pub use objects::{Assumed, from_objects};
 pub use rules::from_rules;

@@ -130,7 +130,7 @@ pub fn both_families(family: Family) -> (String, &'static str) {
 }
 
 /// Whether a line appends a rule, with counters before it or without.
-pub(crate) fn is_rule(line: &str) -> bool {
+fn is_rule(line: &str) -> bool {
     let line = line.trim_start();
     let line = line.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(line, |(_, rest)| rest);
     line.starts_with("-A ")

@@ -13,6 +13,12 @@ use crate::text::path_text;
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'a> {
+    /// The version of this format: 1. With the same number fields may be added; none is renamed, removed or changed in type or meaning.
+    schema_version: u32,
+    /// The command: `dump-lint`.
+    command: &'static str,
+    /// The version of svclab.
+    svclab_version: &'static str,
     /// The input, as the user named it.
     source: String,
     /// How many rules were read.
@@ -69,6 +75,14 @@ impl<'a> Document<'a> {
                 ask: entry.map(|entry| entry.ask).unwrap_or_default(),
             }
         });
-        Self { source: path_text(path), rules, unread, findings: findings.collect() }
+        Self {
+            schema_version: 1,
+            command: "dump-lint",
+            svclab_version: env!("CARGO_PKG_VERSION"),
+            source: path_text(path),
+            rules,
+            unread,
+            findings: findings.collect(),
+        }
     }
 }

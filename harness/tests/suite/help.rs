@@ -16,6 +16,8 @@ fn help_of_a_command(
         "diff",
         "rules",
         "cascade",
+        "dump show",
+        "dump lint",
         "report",
         "doctor",
         "schema",
@@ -23,10 +25,10 @@ fn help_of_a_command(
     )]
     command: &str,
 ) {
-    let arguments = [command, "--help"].into_iter().filter(|argument| !argument.is_empty());
+    let arguments = command.split(' ').chain(["--help"]).filter(|argument| !argument.is_empty());
     let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts");
     let help = String::from_utf8(output.stdout).expect("text");
-    let name = if command.is_empty() { "svclab" } else { command };
+    let name = if command.is_empty() { "svclab".to_owned() } else { command.replace(' ', "_") };
     insta::with_settings!({ omit_expression => true }, {
         insta::assert_snapshot!(format!("help_{name}"), help);
     });

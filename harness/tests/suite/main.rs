@@ -18,6 +18,7 @@ mod diagnosis;
 mod diff;
 mod differential;
 mod doctor;
+mod dump;
 mod explain;
 mod few_threads;
 mod forgotten_connections;

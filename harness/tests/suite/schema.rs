@@ -54,7 +54,7 @@ fn undescribed(schema: &Value, place: &str, found: &mut Vec<String>) {
 
 #[rstest]
 fn every_property_has_a_description_and_a_camel_case_name(
-    #[values("scenario", "run", "verify", "mutate", "explain", "cascade", "diff")] of: &str,
+    #[values("scenario", "run", "verify", "mutate", "explain", "cascade", "diff", "dump-show", "dump-lint")] of: &str,
 ) {
     let printed = Command::new(env!("CARGO_BIN_EXE_svclab")).args(["schema", of]).output().expect("svclab starts");
     let schema: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
@@ -68,11 +68,14 @@ fn every_property_has_a_description_and_a_camel_case_name(
 }
 
 const FOO: &str = "../scenarios/seeds/000-foo-three-replicas.yaml";
+const PART: &str = "tests/texts/part.txt";
 const STALE: &str = "../scenarios/distribution/equal-probabilities.yaml";
 
 #[rstest]
 #[case::cascade("cascade", &["cascade", STALE, "--node", "worker", "--format", "json"])]
 #[case::sampled("cascade", &["cascade", FOO, "--node", "worker1", "--sample", "1000", "--format", "json"])]
+#[case::shown("dump-show", &["dump", "show", PART, "--format", "json"])]
+#[case::linted("dump-lint", &["dump", "lint", PART, "--format", "json"])]
 #[case::numgen("cascade", &["cascade", "../scenarios/nftables/balance.yaml", "--format", "json"])]
 #[case::explain("explain", &["explain", FOO, "--from", "pod/client", "--to", "service/kube-system/coredns:9153", "--format", "json"])]
 #[case::verify("verify", &["verify", FOO, "--format", "json"])]

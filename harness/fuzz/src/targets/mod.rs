@@ -1,5 +1,6 @@
 //! The readers that are fuzzed, and what must hold of whatever they read.
 
+pub mod evidence;
 pub mod manifests;
 pub mod saved_rules;
 pub mod scenario;

@@ -9,7 +9,6 @@ use super::evidence;
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use svclab::lab::Backend;
 use svclab::lint::{CATALOG, Finding, Severity, json, lint, render};
 
 /// Find what is wrong in rules and in what was sent along with them: objects, connections, settings.
@@ -73,13 +72,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let (rules, unread) = (evidence.rules(), evidence.unread.len());
     match args.format {
         Format::Text => console.text(render(&path, rules, unread, &findings, console.settings())),
-        Format::Json => {
-            if let Err(exit) =
-                console.json("dump-lint", Backend::System, json::Document::of(&path, rules, unread, &findings))
-            {
-                return Ok(exit);
-            }
-        }
+        Format::Json => super::print(&json::Document::of(&path, rules, unread, &findings), console)?,
     }
     Ok(if findings.iter().any(|finding| args.fail_on.fails(finding)) { Exit::Failed } else { Exit::Held })
 }

@@ -9,7 +9,6 @@ use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use svclab::evidence::{json, render};
-use svclab::lab::Backend;
 
 /// Show which pieces an input has: the format and lines of each, how lines were mended, and all lines that were not read.
 ///
@@ -36,11 +35,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let (path, evidence) = evidence(&args.input)?;
     match args.format {
         Format::Text => console.text(render(&path, &evidence, console.settings())),
-        Format::Json => {
-            if let Err(exit) = console.json("dump-show", Backend::System, json::Document::of(&path, &evidence)) {
-                return Ok(exit);
-            }
-        }
+        Format::Json => super::print(&json::Document::of(&path, &evidence), console)?,
     }
     if evidence.pieces.is_empty() {
         return Err(super::unrecognised());

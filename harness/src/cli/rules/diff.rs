@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use svclab_rules::cascade::Extent;
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::compare::{Comparison, Others, Subject, compare_machines};
 use svclab_rules::nftables;
@@ -14,6 +15,7 @@ use svclab_rules::ruleset::{ParseError, Rules};
 use super::Written;
 use crate::cli::failure::Failure;
 use crate::cli::text_of;
+use svclab::evidence::{self, Format, NodeRules, node_rules};
 use svclab::input;
 use svclab::scenario::{Diagnostic, Diagnostics, Span};
 use svclab::text::{counted, printable};
@@ -158,6 +160,9 @@ impl Saved {
     pub(super) fn parse(&self, written: &Written) -> Result<Found, Failure> {
         let Self { file, text, .. } = self;
         let mode = written.rules.mode();
+        if let Some(rules) = self.quoted(written) {
+            return Ok(Found { file: file.clone(), rules });
+        }
         let refused =
             |errors| Diagnostics { errors, sources: BTreeMap::from([(file.clone(), Arc::from(text.as_str()))]) };
         if let Some((line, message, help)) = foreign_form(text, mode) {
@@ -178,6 +183,22 @@ impl Saved {
         let rules =
             rules.map_err(|errors| refused(errors.iter().map(|one| in_file(one, file, written.family)).collect()))?;
         Ok(Found { file: file.clone(), rules })
+    }
+}
+
+impl Saved {
+    /// The rules in a text that cannot be parsed as it stands: quoted, indented, with prefixes or prompts. `None` where they can, and where
+    /// only parts are shown: what is missing there would be reported as a difference.
+    fn quoted(&self, written: &Written) -> Option<Rules> {
+        let (mode, family) = (written.rules.mode(), written.family);
+        if Rules::parse(mode, family, &self.text).is_ok() {
+            return None;
+        }
+        let is_own = |node: &NodeRules| {
+            let fits = node.rules.iptables().is_none_or(|rules| rules.family == family);
+            node.extent == Extent::Whole && node.rules.mode() == mode && fits && node.format != Format::IptablesList
+        };
+        node_rules(&evidence::read(&self.text)).into_iter().find(is_own).map(|node| node.rules)
     }
 }
 

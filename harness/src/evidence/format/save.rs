@@ -1,10 +1,13 @@
 //! `iptables-save`, whole, grepped or with counters; `iptables -S`; rules as kube-proxy's log has them.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use svclab_rules::cascade::Extent;
 use svclab_rules::cluster::Family;
 use svclab_rules::iptables::{self, Excerpt, TableName, parse_excerpt};
 
-use super::super::line::Line;
+use super::super::line::{Line, is_sentence};
 use super::super::mending::{Mend, Mends};
 use super::super::model::{Contents, Format};
 use super::super::wrap::{self, MOST_LINES};
@@ -51,7 +54,7 @@ fn is_chain(line: &str) -> bool {
 /// Lines of rules, joined where they were wrapped.
 struct Lines<'l> {
     /// The text of each with its number.
-    logical: Vec<(usize, std::borrow::Cow<'l, str>)>,
+    logical: Vec<(usize, Cow<'l, str>)>,
     taken: usize,
     unread: Vec<(usize, String)>,
     mends: Vec<(usize, Mends)>,
@@ -65,6 +68,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let table = context.command.as_ref().and_then(|command| command.table());
     let is_listed = logical.iter().any(|(_, text)| is_heading_of_rules(text.trim()));
     let has_table = logical.iter().any(|(_, text)| text.trim_start().starts_with('*'));
+    let logical = if has_table { logical } else { shown_once(logical) };
     let table = if is_listed && !has_table { table.or_else(|| table_of(&logical)) } else { table };
     let excerpt = of_family(&logical, table);
     let mut block_unread = unread;
@@ -164,23 +168,44 @@ impl<'l> Lines<'l> {
             self.logical.push((line.number, whole.into()));
             return count + 1;
         }
-        self.logical.push((line.number, joined.map_or(std::borrow::Cow::Borrowed(text), Into::into)));
+        self.logical.push((line.number, joined.map_or(Cow::Borrowed(text), Into::into)));
         1
     }
 }
 
+/// The lines without those that a page shows once more: in a table all rules of a chain stand together, so a rule that stands there
+/// again after rules of other chains is the same one, not a copy.
+fn shown_once<'l>(lines: Vec<(usize, Cow<'l, str>)>) -> Vec<(usize, Cow<'l, str>)> {
+    let chain = |text: &str| text.split_whitespace().skip_while(|word| *word != "-A").nth(1).map(str::to_owned);
+    let mut known: HashSet<String> = HashSet::with_capacity(lines.len());
+    let (mut current, mut left) = (None, HashSet::new());
+    let mut is_new = |text: &str| {
+        let own = chain(text);
+        if own != current {
+            left.insert(std::mem::replace(&mut current, own.clone()));
+        }
+        known.insert(text.trim().to_owned()) || !left.contains(&own)
+    };
+    lines.into_iter().filter(|(_, text)| is_new(text)).collect()
+}
+
 /// How many lines of something else stand here between rules; `None` where no rule follows.
 fn between(lines: &[Line<'_>]) -> Option<usize> {
+    let is_prose = |text: &str| text.split_whitespace().count() > 2 && is_sentence(text);
     let is_end = |line: &Line<'_>| {
         let text = line.text.trim();
-        text.is_empty() || line.is_fence() || command(text).is_some() || (knows_block(text) && !knows(text))
+        text.is_empty()
+            || line.is_fence()
+            || command(text).is_some()
+            || (knows_block(text) && !knows(text))
+            || is_prose(text)
     };
     let count = lines.iter().take(MOST_BETWEEN + 1).position(|line| knows(line.text.trim()) || is_end(line))?;
     (knows(lines[count].text.trim())).then_some(count)
 }
 
 /// The table of `iptables -S`, by its built-in chains.
-fn table_of(lines: &[(usize, std::borrow::Cow<'_, str>)]) -> Option<TableName> {
+fn table_of(lines: &[(usize, Cow<'_, str>)]) -> Option<TableName> {
     let has = |chain: &str| lines.iter().any(|(_, text)| text.trim_start().starts_with(&format!("-P {chain} ")));
     match (has("PREROUTING"), has("FORWARD"), has("POSTROUTING"), has("OUTPUT")) {
         (true, true, ..) => Some(TableName::Mangle),
@@ -192,7 +217,7 @@ fn table_of(lines: &[(usize, std::borrow::Cow<'_, str>)]) -> Option<TableName> {
 }
 
 /// The rules as those of the family in which more of them can be read.
-fn of_family(lines: &[(usize, std::borrow::Cow<'_, str>)], table: Option<TableName>) -> Excerpt {
+fn of_family(lines: &[(usize, Cow<'_, str>)], table: Option<TableName>) -> Excerpt {
     let of = |family| parse_excerpt(lines.iter().map(|(number, text)| (*number, text.as_ref())), family, table);
     let first = of(Family::Ipv4);
     if first.unread.is_empty() {

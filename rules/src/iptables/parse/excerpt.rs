@@ -124,9 +124,9 @@ impl<'a> Reader<'a> {
         self.is_whole &= self.heading.is_some();
         let table = self.heading.or(self.table);
         self.enter(table.unwrap_or_else(|| if is_rule { table_of(chain, text) } else { table_of_chain(chain) }));
-        if self.heading.is_none() || !is_rule {
-            self.declared(chain)?;
-        }
+        // A whole table declares its chains before their rules.
+        self.is_whole &= !is_rule || self.is_known(chain);
+        self.declared(chain)?;
         let read = self.document.line(number, line);
         if !is_rule {
             return read;
@@ -158,6 +158,13 @@ impl<'a> Reader<'a> {
                 _ = self.document.open_table(name.as_str(), 0);
             }
         }
+    }
+
+    /// Whether the current table has a chain, or may have it undeclared.
+    fn is_known(&self, chain: &str) -> bool {
+        let Some(table) = self.document.table else { return false };
+        let is_builtin = self.document.rules.tables[table].name.builtin_chains().contains(&chain);
+        is_builtin || self.document.chains[table].contains_key(chain)
     }
 
     /// Makes sure that the current table has a chain.

@@ -1,0 +1,126 @@
+//! What people send, as files, folders and archives.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rstest::rstest;
+use serde_json::Value;
+use tar::{Builder, EntryType, Header};
+
+const ISSUE: &str = "\
+Services do not work.
+
+> $ sudo iptables-save | grep nginx
+> -A KUBE-SERVICES -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx cluster IP\" -m tcp --dport 80 -j KUBE-SVC-2CMXP7HKUVJN7L6M
+> -A KUBE-SVC-2CMXP7HKUVJN7L6M -m comment --comment \"default/nginx\" -j KUBE-SEP-HUXRPHBUO34UVPEF
+> -A KUBE-SEP-HUXRPHBUO34UVPEF -p udp -m comment --comment \"default/nginx\" -m udp -j DNAT --to-destination 10.244.2.2:80
+
+```
+NAME    READY   STATUS    RESTARTS   AGE
+nginx   1/1     Running   0          25h
+a b %
+```
+";
+
+fn svclab(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts")
+}
+
+fn written(folder: &Path, name: &str, bytes: &[u8]) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).expect("a file");
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn an_issue_is_shown_with_what_was_not_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = svclab(&["dump", "show", &written(folder.path(), "issue.md", ISSUE.as_bytes()), "--format", "json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let pieces = shown["pieces"].as_array().expect("pieces");
+    let of =
+        |at: usize| (pieces[at]["format"].as_str(), pieces[at]["firstLine"].as_u64(), pieces[at]["lastLine"].as_u64());
+    assert_eq!((of(0), of(1)), ((Some("iptables-save"), Some(4), Some(6)), (Some("kubectl-get"), Some(9), Some(11))));
+    assert_eq!((shown["rules"].as_u64(), shown["objects"].as_u64()), (Some(3), Some(1)));
+    assert_eq!((shown["unread"][0]["line"].as_u64(), shown["unread"][0]["text"].as_str()), (Some(11), Some("a b %")));
+}
+
+#[test]
+fn findings_decide_the_exit_status() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = written(folder.path(), "issue.md", ISSUE.as_bytes());
+    let output = svclab(&["dump", "lint", &file, "--format", "json"]);
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((output.status.code(), found["findings"][0]["id"].as_str()), (Some(1), Some("dnat-protocol")));
+    assert_eq!(found["findings"][0]["place"]["line"], 6);
+    assert_eq!(svclab(&["dump", "lint", &file, "--allow", "dnat-protocol"]).status.code(), Some(0));
+    assert_eq!(svclab(&["dump", "lint", &file, "--fail-on", "never"]).status.code(), Some(0));
+    assert_eq!(svclab(&["dump", "lint", &file, "--allow", "dnat"]).status.code(), Some(2));
+}
+
+fn archive(entries: &[(&str, EntryType, &[u8])]) -> Vec<u8> {
+    let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (name, kind, bytes) in entries {
+        let mut header = Header::new_gnu();
+        // The builder itself refuses names that lead out of an archive.
+        let field = &mut header.as_old_mut().name;
+        field[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_entry_type(*kind);
+        header.set_size(bytes.len() as u64);
+        if *kind == EntryType::Symlink {
+            header.set_link_name("/etc/passwd").expect("a name");
+        }
+        header.set_cksum();
+        builder.append(&header, *bytes).expect("an entry");
+    }
+    builder.into_inner().and_then(GzEncoder::finish).expect("an archive")
+}
+
+#[test]
+fn archives_and_folders_are_read_file_by_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let entries =
+        [("networking/iptablessave", EntryType::Regular, ISSUE.as_bytes()), ("binary", EntryType::Regular, &[0, 1, 2])];
+    let file = written(folder.path(), "logs.tar.gz", &archive(&entries));
+    let shown: Value =
+        serde_json::from_slice(&svclab(&["dump", "show", &file, "--format", "json"]).stdout).expect("JSON");
+    assert_eq!(shown["pieces"][0]["file"], "networking/iptablessave");
+    assert!(shown["unread"].as_array().expect("a list").iter().any(|unread| unread["file"] == "binary"));
+    let whole = folder.path().to_string_lossy().into_owned();
+    written(folder.path(), "issue.md", ISSUE.as_bytes());
+    let shown: Value =
+        serde_json::from_slice(&svclab(&["dump", "show", &whole, "--format", "json"]).stdout).expect("JSON");
+    assert_eq!(shown["pieces"][0]["file"], "issue.md");
+}
+
+#[rstest]
+#[case::above("../outside", EntryType::Regular, "outside of itself")]
+#[case::absolute("/etc/x", EntryType::Regular, "outside of itself")]
+#[case::link("link", EntryType::Symlink, "contains a link")]
+#[case::device("device", EntryType::Block, "device or pipe")]
+#[case::pipe("pipe", EntryType::Fifo, "device or pipe")]
+fn hostile_archives_are_rejected(#[case] name: &str, #[case] kind: EntryType, #[case] message: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = written(folder.path(), "logs.tar.gz", &archive(&[(name, kind, b"")]));
+    let output = svclab(&["dump", "show", &file]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains(message) && text.contains("help:"), "{text}");
+}
+
+#[test]
+fn bombs_are_rejected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let zeros = vec![b'a'; 1 << 20];
+    for _ in 0..70 {
+        std::io::Write::write_all(&mut encoder, &zeros).expect("bytes");
+    }
+    let file = written(folder.path(), "bomb.gz", &encoder.finish().expect("an archive"));
+    let output = svclab(&["dump", "show", &file]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("larger than 64 MiB"));
+}

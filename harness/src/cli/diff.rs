@@ -14,6 +14,7 @@ use svclab::diff::{self, Accepted};
 use svclab::input::unreadable;
 use svclab::Backend;
 use svclab::scenario::{self, Install, Scenario};
+use svclab::text::printable;
 
 /// List all Service traffic that changes between two clusters, or between two kube-proxies for one cluster.
 ///
@@ -110,7 +111,7 @@ fn load(path: &PathBuf, args: &Args, console: &Console) -> Result<Scenario, Fail
     match (all.pop(), all.len()) {
         (Some(scenario), 0) => Ok(scenario),
         (_, more) => {
-            let message = format!("{} has {} scenarios", path.display(), more + 1);
+            let message = format!("{} has {} scenarios", printable(path), more + 1);
             Err(Failure::new(message, "Name one file for each side."))
         }
     }
@@ -153,6 +154,6 @@ fn accepted(args: &Args) -> Result<Accepted, Failure> {
     let text = text.map_err(|error| unreadable(&name, &error))?;
     diff::read_accepted(&text).map_err(|message| {
         let help = "Write `accepted:` with a list of `change: ID`; `svclab diff` prints the ID of each change.";
-        Failure::new(format!("{}: {message}", name.display()), help)
+        Failure::new(format!("{}: {message}", printable(&name)), help)
     })
 }

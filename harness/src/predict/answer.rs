@@ -8,8 +8,8 @@ use svclab_rules::walk::{
 use super::narrow::Set;
 use super::packet_state::{End, Ended, Origin, PacketState};
 use super::prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, kind_of};
-use super::routing::Out;
 use super::traversal::Traversal;
+use super::ways::Out;
 use super::{NetnsId, Network};
 use crate::scenario::RejectKind;
 use crate::topology::Role;

@@ -4,8 +4,9 @@ use svclab_rules::walk::{BridgePorts, Hook, Packet};
 
 use super::packet_state::PacketState;
 use super::prediction::Cause;
-use super::routing::{Out, Way};
+use super::routing::Way;
 use super::traversal::{Traversal, enter_in_table};
+use super::ways::Out;
 use crate::topology::{InterfaceKind, NetnsId};
 use crate::wire::Mac;
 

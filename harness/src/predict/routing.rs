@@ -8,16 +8,8 @@ use svclab_rules::walk::Field;
 use super::machine::Machine;
 use super::narrow::{Set, is_among, loopback};
 use super::prediction::Cause;
-use crate::topology::{Hop, LOOPBACK, Route};
-
-/// A way out of a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Out {
-    /// The index of the interface.
-    pub(super) interface: u32,
-    /// Whom the packet is handed to: a router, or the destination itself.
-    pub(super) next_hop: IpAddr,
-}
+use super::ways::{Out, out};
+use crate::topology::LOOPBACK;
 
 /// Where a packet goes that came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,14 +119,5 @@ impl Machine {
             return Some(if is_loopback { super::machine::loopback(to.is_ipv4()) } else { to });
         }
         self.preferred(self.route(Field::Destination, to, set).ok()?, to, set)
-    }
-}
-
-/// Where a route leads an address; nothing where it leads nowhere.
-fn out(route: &Route, to: IpAddr) -> Option<Out> {
-    match route.hop {
-        Hop::Gateway(next_hop, interface) => Some(Out { interface, next_hop }),
-        Hop::Link(interface) => Some(Out { interface, next_hop: to }),
-        Hop::Nowhere => None,
     }
 }

@@ -9,7 +9,7 @@ use svclab_rules::walk::{Field, Intervals, address_bits, address_scope, bits_add
 
 use super::machine::Machine;
 use super::narrow::Set;
-use super::routing::Out;
+use super::ways::Out;
 
 impl Machine {
     /// The address that a kernel prefers on the way to a destination.

@@ -11,7 +11,8 @@ use svclab_rules::walk::{
 use super::narrow::{Set, is_among, loopback};
 use super::packet_state::{End, Ended, Origin, PacketState};
 use super::prediction::{Cause, Stage};
-use super::routing::{Out, Way};
+use super::routing::Way;
+use super::ways::Out;
 use super::{Machine, Network};
 use crate::topology::{ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
 use crate::wire::Mac;

@@ -6,7 +6,16 @@ use svclab_rules::cluster::Family;
 use svclab_rules::walk::{Field, Intervals, address_bits};
 
 use super::narrow::{Set, is_among};
-use crate::topology::Route;
+use crate::topology::{Hop, Route};
+
+/// A way out of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Out {
+    /// The index of the interface.
+    pub(super) interface: u32,
+    /// Whom the packet is handed to: a router, or the destination itself.
+    pub(super) next_hop: IpAddr,
+}
 
 /// The routes of a machine for one family.
 #[derive(Clone, Default)]
@@ -50,6 +59,15 @@ impl Ways {
         let (_, route) = self.parts.get(at.checked_sub(1)?)?;
         is_among(set, field, to, &self.addresses[route.unwrap_or(self.routes.len())]);
         route.map(|route| &self.routes[route])
+    }
+}
+
+/// Where a route leads an address; nothing where it leads nowhere.
+pub(super) fn out(route: &Route, to: IpAddr) -> Option<Out> {
+    match route.hop {
+        Hop::Gateway(next_hop, interface) => Some(Out { interface, next_hop }),
+        Hop::Link(interface) => Some(Out { interface, next_hop: to }),
+        Hop::Nowhere => None,
     }
 }
 

@@ -13,6 +13,9 @@ pub(super) struct SortedKeys {
     sorted: OnceLock<Level>,
 }
 
+/// The parts of a key, as ranges.
+type Parts = [(u128, u128)];
+
 /// One part of keys: its ranges, and for each the parts behind it.
 #[derive(Debug, Clone, Default)]
 struct Level {
@@ -67,7 +70,7 @@ fn numbers(key: &Key) -> (u128, u128) {
 impl Level {
     /// The keys by their first part, and each of these by the rest. No two ranges of a set overlap.
     fn of(keys: &[&[(u128, u128)]]) -> Self {
-        let mut parts: BTreeMap<(u128, u128), Vec<&[(u128, u128)]>> = BTreeMap::new();
+        let mut parts: BTreeMap<(u128, u128), Vec<&Parts>> = BTreeMap::new();
         for key in keys {
             if let [first, rest @ ..] = key {
                 parts.entry(*first).or_default().push(rest);

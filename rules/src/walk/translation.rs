@@ -142,7 +142,8 @@ impl<T: Trace> Walker<T> {
     fn source_ports(&self, to: &Source, present: u16) -> (u16, u16) {
         let has_ports = self.ports().is_some();
         let is_echo = matches!(self.packet.transport, Transport::Icmp { .. });
-        if !has_ports && !(is_echo && self.is_protocol(&[self.packet.transport.protocol()])) {
+        let asks_echo = || self.is_protocol(&[self.packet.transport.protocol()]);
+        if !(has_ports || is_echo && asks_echo()) {
             return (present, present);
         }
         let among = |ports: RangeInclusive<u16>| self.has_port(Field::SourcePort, present, &ports);

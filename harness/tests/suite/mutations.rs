@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rstest::rstest;
 use svclab::page::Settings;
-use svclab::scenario::{self, Install, OtherRules, Place, Scenario, Span};
+use svclab::input::Span;
+use svclab::scenario::{self, Install, OtherRules, Place, Scenario};
 use svclab::verify::{Options, page, verify};
 use svclab_rules::cluster::{Family, ProxyMode};
 use svclab_rules::ruleset::Rules;

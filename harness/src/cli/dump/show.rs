@@ -8,7 +8,6 @@ use super::evidence;
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use svclab::Backend;
 use svclab::evidence::{json, render};
 
 /// Show which pieces an input has: the format and lines of each, how lines were mended, and all lines that were not read.

@@ -10,9 +10,9 @@ use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, load_all};
 use super::{Exit, text_of, warn};
+use svclab::Backend;
 use svclab::diff::{self, Accepted};
 use svclab::input::unreadable;
-use svclab::Backend;
 use svclab::scenario::{self, Install, Scenario};
 use svclab::text::printable;
 

@@ -25,7 +25,7 @@ pub struct Span {
 
 impl Span {
     /// The start of a file: the place of what concerns the whole file.
-    pub(crate) fn start_of(file: &Path) -> Self {
+    pub fn start_of(file: &Path) -> Self {
         Self { file: file.to_owned(), line: 1, column: 1 }
     }
 }

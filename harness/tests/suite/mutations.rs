@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rstest::rstest;
-use svclab::page::Settings;
 use svclab::input::Span;
+use svclab::page::Settings;
 use svclab::scenario::{self, Install, OtherRules, Place, Scenario};
 use svclab::verify::{Options, page, verify};
 use svclab_rules::cluster::{Family, ProxyMode};

@@ -30,8 +30,10 @@ pub use known::Known;
 pub use markdown::markdown;
 pub use merge::{Change, Example};
 pub use render::page;
+pub use target::Target;
 
-use crate::predict::PredictError;
+pub use crate::predict::PredictError;
+
 use crate::scenario::Scenario;
 use crate::text::grouped;
 

@@ -93,7 +93,7 @@ impl fmt::Display for NewFlow {
 /// Why nothing can be predicted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum PredictError {
+pub enum PredictError {
     /// Rules that the kernel would not take.
     #[error("the rules of {netns} cannot be walked: {}", .errors.join("; "))]
     Unsound {
@@ -169,6 +169,7 @@ impl<'a> Network<'a> {
         self.predict_given(sent, None)
     }
 
+    #[cfg(test)]
     /// The same where it is known which source ports namespaces chose when rules left that to chance.
     pub(crate) fn predict_where(&self, sent: &NewFlow, chosen: &HashMap<NetnsId, u16>) -> Option<Prediction> {
         self.predict_given(sent, Some(chosen))

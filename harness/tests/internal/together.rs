@@ -43,19 +43,19 @@ fn as_alone(
 /// a scenario counts must be delivered where they may be delivered, too.
 fn first_steps(scenario: &Scenario) -> Vec<(Probe, Expectation)> {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps).map_while(|step| match step {
-        Step::Probe(probe, expectation) => Some((probe, expectation)),
+        Step::Probe(probe, expectation) => Some((probe.as_ref(), expectation)),
         Step::Apply(_) | Step::Wait(_) => None,
     });
     let says = |expectation: &Expectation| expectation.outcome.is_some() || expectation.reply.is_some();
     // What becomes of these depends on the probe before.
-    let alone = |(probe, expectation): &(&Box<Probe>, &Expectation)| {
+    let alone = |(probe, expectation): &(&Probe, &Expectation)| {
         probe.tcp_flags.is_none() && expectation.outcome != Some(ExpectedOutcome::SameAsBefore)
     };
     let opening = steps.filter(alone);
     let parts = opening.filter(|(_, expectation)| says(expectation)).map(|(probe, expectation)| {
         let expectation =
             Expectation { outcome: expectation.outcome.clone(), reply: expectation.reply, ..Expectation::default() };
-        (Probe { source_port: None, flows: Flows::Exactly(1), ..*probe.clone() }, expectation)
+        (Probe { source_port: None, flows: Flows::Exactly(1), ..probe.clone() }, expectation)
     });
     let once: Vec<(Probe, Expectation)> = parts.collect();
     (0..TIMES).flat_map(|_| once.clone()).collect()

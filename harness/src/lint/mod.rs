@@ -1,6 +1,6 @@
 //! What is wrong in evidence, or worth knowing about it: one file for each family of findings.
 //!
-//! 1. `view`: [`Evidence`](crate::evidence::Evidence) → the rules, objects, connections and settings in it, with their places;
+//! 1. `view`: [`Evidence`] → the rules, objects, connections and settings in it, with their places;
 //! 2. each family: view → [`Finding`]s; `catalog` says of each kind how grave it is, which issue it would have explained, and what to ask for;
 //! 3. `page` and `json` print them.
 //!

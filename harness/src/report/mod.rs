@@ -107,9 +107,9 @@ pub struct TestReport {
 pub struct ProbeReport {
     /// The place of its step in the scenario.
     pub span: Span,
-    /// The flow in words: `pod/client > service/nginx:80 tcp`, see [`probe_words`].
+    /// The flow in words: `pod/client > service/nginx:80 tcp`, see `probe_words`.
     pub title: String,
-    /// The expectation in words: see [`expected_parts`](crate::judge::expected_parts).
+    /// The expectation in words: see `judge::expected_parts`.
     pub expected: Vec<(Field, String)>,
     /// The observation.
     pub observation: Observation,

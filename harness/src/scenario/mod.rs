@@ -1,6 +1,6 @@
 //! Scenarios: YAML read, checked and resolved into a cluster and its tests.
 //!
-//! 1. `read`: a file's text and what it names → trees ([`yaml`](crate::yaml));
+//! 1. `read`: a file's text and what it names → trees (`yaml`);
 //! 2. `schema`: the types that a tree is decoded into;
 //! 3. `resolve`: references looked up, defaults filled in, steps made whole → the [`Scenario`] of `model`.
 //!

@@ -1,8 +1,8 @@
 //! Compares promise, prediction and observation for every vantage point and service address.
 //!
 //! Each flow has three independent sources: the *promise* of the Service API
-//! ([`svclab_rules::promise`]), the *prediction* from walking the rules ([`crate::predict`]), and the *observation* of a real
-//! packet in a lab ([`crate::probe`]). [`verify`] compares all three for the initial state of a scenario:
+//! ([`svclab_rules::promise`]), the *prediction* from walking the rules (`crate::predict`), and the *observation* of a real
+//! packet in a lab (`crate::probe`). [`verify`] compares all three for the initial state of a scenario:
 //!
 //! - `survey`: all packets that anybody may send first, in classes of which the same is promised and the same predicted; `boundaries`:
 //!   where the promise changes; `clients`: later connections of a client;

@@ -17,6 +17,7 @@ use crate::probe::{FIRST_PORT, Prober};
 use crate::run::RunError;
 use crate::scenario::{Probe, Scenario, Span, Vantage};
 use crate::sources::{Context, Disagreement, Sources};
+use crate::text::printable;
 
 /// Compares all sources about a scenario's first state.
 pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification, RunError> {
@@ -131,7 +132,7 @@ impl Verifying<'_, '_> {
     /// The command that explains a flow.
     fn explain_command(&self, sent: &NewFlow) -> String {
         let via = sent.via.as_ref().map(|node| format!("@{node}")).unwrap_or_default();
-        let file = self.scenario.file.display();
+        let file = printable(&self.scenario.file);
         let NewFlow { from, to, protocol, source_port, .. } = sent;
         let port = if *source_port == DEFAULT_PORT { String::new() } else { format!(" --source-port {source_port}") };
         format!("svclab explain {file} --from {from} --to {to}{via} --protocol {protocol}{port}")

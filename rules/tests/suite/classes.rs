@@ -334,7 +334,7 @@ proptest! {
 /// Rules of nftables of every kind.
 #[test]
 fn packets_of_any_tables() {
-    let text = "table ip t {\n\
+    let text = "table ip kube-proxy {\n\
         set nodes { type ipv4_addr; flags interval; elements = { 172.18.0.0/16, 10.0.0.5-10.0.0.9 } }\n\
         map services { type ipv4_addr . inet_proto . inet_service : verdict\n\
             elements = { 10.96.0.10 . tcp . 80 : goto a, 10.96.0.10 . udp . 53 : goto b, 10.96.0.11 . tcp . 80 : drop } }\n\

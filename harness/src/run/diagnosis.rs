@@ -106,7 +106,7 @@ fn meaning(sources: &Sources<'_, '_>, first: &Observation) -> String {
     let depended_on_state = depended_on_state(sources, first);
     let before = if depended_on_state { DEPENDED_ON_STATE } else { "" };
     if let Some((disagreement, what)) = sources.disagreement() {
-        return format!("{before}{} ({what})", disagreement.sentence());
+        return format!("{before}{} ({what})", disagreement.sentence(true));
     }
     let agree = match &sources.promise.outcome {
         Outcome::NotPromised => "Nothing is promised; prediction and kernel agree",

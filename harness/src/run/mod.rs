@@ -236,11 +236,16 @@ fn attempt(
 fn notes(scenario: &Scenario, options: &Options) -> Vec<String> {
     let changes = scenario.states().nth(1).is_some();
     let proxy = changes.then_some(&scenario.cluster.proxy);
-    let chosen = scenario.tests.iter().filter(|test| options.chooses(test)).flat_map(|test| &test.steps);
-    let followed = |step: &Step| matches!(step, Step::Probe(probe, _) if probe.flows == Flows::Exactly(1));
-    let empty = options.pcap.is_some() && !chosen.into_iter().any(followed);
+    let empty = options.pcap.is_some() && !follows(scenario, options);
     let captured = empty.then(|| "no capture: all flows of these tests are only counted".to_owned());
     proxy.and_then(conntrack::note).into_iter().chain(captured).collect()
+}
+
+/// Whether a packet of a chosen test is followed: flows that are only counted are not captured.
+fn follows(scenario: &Scenario, options: &Options) -> bool {
+    let chosen = scenario.tests.iter().filter(|test| options.chooses(test)).flat_map(|test| &test.steps);
+    let followed = |step: &Step| matches!(step, Step::Probe(probe, _) if probe.flows == Flows::Exactly(1));
+    chosen.into_iter().any(followed)
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {

@@ -72,7 +72,9 @@ pub(super) fn carry_out(
         }
         session.tests(options, stop, tests);
         let frames = session.prober.record().to_vec();
-        let written = options.pcap.as_ref().map_or(Ok(()), |folder| session.write_capture(folder, suffix));
+        // Without a followed packet, what the taps saw is what kernels send by themselves.
+        let captured = options.pcap.as_ref().filter(|_| super::follows(scenario, options));
+        let written = captured.map_or(Ok(()), |folder| session.write_capture(folder, suffix));
         session.diagnoses(tests);
         let artifacts = options.artifacts.as_ref().map_or(Ok(()), |folder| {
             artifacts::write(&artifacts::Folder { folder, scenario, suffix }, tests, &session.states, &frames)

@@ -33,9 +33,10 @@ impl Disagreement {
         }
     }
 
-    /// What it means, in a sentence.
-    pub(crate) fn sentence(self) -> &'static str {
+    /// What it means, in a sentence; whether a packet was observed.
+    pub(crate) fn sentence(self, is_observed: bool) -> &'static str {
         match self {
+            Self::Rules if !is_observed => "The rules do not do what is promised.",
             Self::Rules => "The rules do not do what is promised, and the kernel does what the rules say.",
             Self::Network => {
                 "The network, not the rules: with default settings and bridges in order, these rules would keep the promise."

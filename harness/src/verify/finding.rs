@@ -28,6 +28,8 @@ pub struct Example {
     pub promise: String,
     /// What would happen: each branch with its share; nothing where nothing is predicted.
     pub prediction: Vec<String>,
+    /// Whether a packet was sent.
+    pub is_observed: bool,
     /// What did happen.
     pub observation: String,
     /// The rules on the way of the branch that matters, in order, with the hook before each.
@@ -38,7 +40,7 @@ pub struct Example {
 
 /// Findings by cause, while they are gathered.
 #[derive(Debug, Default)]
-pub(super) struct Findings(BTreeMap<(Disagreement, String), (Finding, bool)>);
+pub(super) struct Findings(BTreeMap<(Disagreement, String), Finding>);
 
 impl Findings {
     /// Counts a flow; the example is only made for the first of its kind, and again for the first that was sent.
@@ -50,20 +52,20 @@ impl Findings {
         example: impl FnOnce() -> Example,
     ) {
         let key = (disagreement, what);
-        if let Some((finding, shows_sent)) = self.0.get_mut(&key) {
+        if let Some(finding) = self.0.get_mut(&key) {
             finding.flows += 1;
-            if is_sent && !*shows_sent {
-                (finding.example, *shows_sent) = (example(), true);
+            if is_sent && !finding.example.is_observed {
+                finding.example = example();
             }
         } else {
             let finding = Finding { disagreement, what: key.1.clone(), flows: 1, example: example() };
-            self.0.insert(key, (finding, is_sent));
+            self.0.insert(key, finding);
         }
     }
 
     /// All of them: those that fail first, and of each kind the most frequent first.
     pub(super) fn finish(self) -> Vec<Finding> {
-        let mut findings: Vec<Finding> = self.0.into_values().map(|(finding, _)| finding).collect();
+        let mut findings: Vec<Finding> = self.0.into_values().collect();
         findings.sort_by_key(|finding| (finding.disagreement, std::cmp::Reverse(finding.flows)));
         findings
     }

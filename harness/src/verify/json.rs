@@ -177,7 +177,7 @@ impl<'a> FindingRow<'a> {
             Disagreement::Known => "known",
         };
         let fails = disagreement.fails(options.allow_unknown);
-        let (meaning, example) = (disagreement.sentence(), ExampleFlow::of(example));
+        let (meaning, example) = (disagreement.sentence(example.is_observed), ExampleFlow::of(example));
         Self { disagreement: word, fails, meaning, what, flows: *flows, example }
     }
 }

@@ -145,11 +145,11 @@ fn show(page: &mut Page, finding: &Finding, fails: bool) {
     let mark = if fails { page.paint(BAD, "FAIL") } else { page.paint(MARKED, "note") };
     page.gap();
     page.labelled(2, format!("{mark}  "), format!("{}: {what}", counted(*flows, "flow")));
-    page.line(8, disagreement.sentence());
+    page.line(8, disagreement.sentence(example.is_observed));
     if !fails {
         return;
     }
-    let Example { flow, service, promise, prediction, observation, rules, explain } = example;
+    let Example { flow, service, promise, prediction, observation, rules, explain, .. } = example;
     let service = service.as_ref().map(|service| format!("  ({service})")).unwrap_or_default();
     page.labelled(8, "for example  ", format!("{flow}{service}"));
     page.labelled(10, "promised   ", promise);

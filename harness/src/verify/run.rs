@@ -167,6 +167,7 @@ fn example(sources: &Sources<'_, '_>, sent: &NewFlow, network: &Network<'_>, com
         service: promise.service.clone(),
         promise: promise.outcome.to_string(),
         prediction: branches.iter().map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect(),
+        is_observed: seen.is_some(),
         observation: seen.as_ref().map_or_else(|| "no packet was sent".to_owned(), ToString::to_string),
         rules: sources.branch_that_matters().map(rules).unwrap_or_default(),
         explain: command,

@@ -54,7 +54,7 @@ impl Reader {
         let line = &lines[at];
         if line.is_blank() {
             self.is_adjacent = false;
-            // Marks of a quote, or characters that nobody sees.
+            // Marks of a quote, or invisible characters.
             return if line.raw.trim().is_empty() { 1 } else { self.prose(line) };
         }
         if line.is_fence() {

@@ -10,7 +10,7 @@
 //! - `state`: a packet on its way, and how that ends; `traversal`: it goes from hook to hook and from namespace to namespace;
 //! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
 //! - `answer`: what comes back to the sender;
-//! - `senders`: all packets that somebody may send, as sets of which the same becomes; `narrow`: what the network asks of them, by
+//! - `senders`: all packets that a sender may send, as sets with one outcome each; `narrow`: what the network asks of them, by
 //!   `ways` and `neighbours`.
 //!
 //! What is not modelled: connections that were there before; what `recent` and dynamic sets remember (they are empty); broadcast and multicast; fragments; source ports

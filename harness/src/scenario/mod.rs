@@ -26,7 +26,7 @@ pub(crate) use model::{pod_label, short_name};
 pub use plain::{PlainCluster, cluster, proxy_config};
 pub(crate) use read::parse_into;
 pub use read::{load, load_within, parse, parse_with};
-pub(crate) use resolve::{Extra, Findings, LEFT_OUT, ResolvedProbe};
+pub(crate) use resolve::{Extra, Findings, LEFT_OUT, NODE_RANGES, ResolvedProbe};
 pub(crate) use schema::RawProbe;
 pub use schema::schema;
 pub(crate) use served::served_on;

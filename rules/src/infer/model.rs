@@ -123,6 +123,8 @@ pub struct InferredProxy {
     pub node_port_addresses: BTreeSet<IpAddr>,
     /// The families in which node ports are served on every address.
     pub families_on_all_addresses: BTreeSet<Family>,
+    /// The families that have node ports, but none of the node's addresses serves them (nftables mode).
+    pub families_without_node_ports: BTreeSet<Family>,
     /// The ranges of cluster IPs whose unallocated addresses are dropped.
     pub service_cidrs: BTreeSet<IpNet>,
     /// Endpoints that rules treat as those of their own node, in addition to the [`local`](InferredPort::local) ones of service ports.
@@ -139,6 +141,7 @@ impl InferredProxy {
         self.masquerade_bit = self.masquerade_bit.or(other.masquerade_bit);
         self.node_port_addresses.extend(other.node_port_addresses);
         self.families_on_all_addresses.extend(other.families_on_all_addresses);
+        self.families_without_node_ports.extend(other.families_without_node_ports);
         self.service_cidrs.extend(other.service_cidrs);
         self.here.extend(other.here);
         self.elsewhere.extend(other.elsewhere);

@@ -33,8 +33,13 @@ pub(super) fn read(table: &Table) -> Inferred {
         marked: Vec::new(),
         proxy: InferredProxy::default(),
     };
-    if table.set("nodeport-ips").is_none() {
-        reader.proxy.families_on_all_addresses.insert(table.family);
+    match table.set("nodeport-ips") {
+        None => drop(reader.proxy.families_on_all_addresses.insert(table.family)),
+        // Without node ports, an empty set says nothing: 1.30 writes one for a family in which the node has no address.
+        Some(set) if set.elements.is_empty() && has_node_ports(table) => {
+            reader.proxy.families_without_node_ports.insert(table.family);
+        }
+        Some(_) => {}
     }
     table.sets.iter().for_each(|set| reader.set(set));
     table.chains.iter().for_each(|chain| reader.chain(chain));
@@ -49,6 +54,11 @@ pub(super) fn read(table: &Table) -> Inferred {
         place_endpoints(&mut shown, hairpins);
     }
     shown
+}
+
+fn has_node_ports(table: &Table) -> bool {
+    let has_elements = |name| table.set(name).is_some_and(|map| !map.elements.is_empty());
+    has_elements("service-nodeports") || has_elements("no-endpoint-nodeports")
 }
 
 struct Reader<'a> {

@@ -1,5 +1,7 @@
 //! kube-proxy's configuration and release, as rules show them.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, ProxyConfig, ProxyMode};
 use svclab_rules::compare::Finding;
@@ -79,20 +81,26 @@ fn read(inferred: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> Pro
         (None, Some(_)) => DetectLocal::NodeCidr,
         (None, None) => DetectLocal::ClusterCidr,
     };
+    // A range that holds no address that can serve, for a family that no address serves.
+    let nowhere = inferred.families_without_node_ports.iter().map(|family| loopback(*family));
+    let listed: Vec<IpNet> = inferred.node_port_addresses.iter().copied().map(IpNet::from).chain(nowhere).collect();
     let is_usual = match mode {
-        ProxyMode::Iptables => inferred.node_port_addresses.is_empty(),
+        ProxyMode::Iptables => listed.is_empty(),
         // kube-proxy's default in this mode is the primary address of each family.
-        ProxyMode::Nftables => inferred.families_on_all_addresses.is_empty() && inferred.node_port_addresses.len() <= 1,
+        ProxyMode::Nftables => {
+            inferred.families_on_all_addresses.is_empty()
+                && inferred.families_without_node_ports.is_empty()
+                && listed.len() <= 1
+        }
     };
     // A list of one family alone says nothing of the other, which has node ports on all addresses then.
     let is_everywhere = match mode {
         ProxyMode::Iptables => !inferred.families_on_all_addresses.is_empty(),
         ProxyMode::Nftables => {
-            let is_listed = |family: &Family| inferred.node_port_addresses.iter().any(|ip| Family::of(*ip) == *family);
+            let is_listed = |family: &Family| listed.iter().any(|range| Family::of(range.addr()) == *family);
             !Family::ALL.iter().any(is_listed) || inferred.families_on_all_addresses.iter().any(is_listed)
         }
     };
-    let addresses = inferred.node_port_addresses.iter().copied().map(IpNet::from);
     let everywhere = ["0.0.0.0/0", "::/0"].into_iter().filter_map(|range| range.parse().ok());
     let defaults = ProxyConfig::default();
     ProxyConfig {
@@ -109,9 +117,16 @@ fn read(inferred: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> Pro
         node_port_addresses: match (is_usual, is_everywhere) {
             (true, _) => Vec::new(),
             (false, true) => everywhere.collect(),
-            (false, false) => addresses.collect(),
+            (false, false) => listed,
         },
         ..defaults
+    }
+}
+
+fn loopback(family: Family) -> IpNet {
+    match family {
+        Family::Ipv4 => IpNet::new_assert(Ipv4Addr::LOCALHOST.into(), 8).trunc(),
+        Family::Ipv6 => IpNet::from(IpAddr::from(Ipv6Addr::LOCALHOST)),
     }
 }
 

@@ -8,6 +8,7 @@ use svclab_rules::cluster::Family;
 use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::super::objects::wide;
+use crate::scenario::NODE_RANGES;
 use crate::text::counted;
 
 /// The node that the rules come from.
@@ -79,6 +80,7 @@ impl Surroundings {
         }
         let mut machines = vec![here];
         machines.extend((2..).zip(others).map(|(number, other)| Machine { name: format!("node-{number}"), ..other }));
+        known.complete(&mut machines);
         Self { machines, elsewhere, node_range, pods: known.pods.len() }
     }
 
@@ -159,6 +161,27 @@ impl Known {
         };
         let services = inferred.ports.iter().flat_map(addresses).collect();
         Self { pods, machines, here, there, local_sources, services }
+    }
+
+    /// Gives nodes whose address of one family is known one of the other family, where pods or services have addresses of it. Nodes of
+    /// which none is known get theirs as in any scenario.
+    fn complete(&self, machines: &mut [Machine]) {
+        let given = self.pods.iter().chain(&self.machines).chain(&self.services);
+        let mut taken: Vec<IpNet> = given.copied().map(IpNet::from).collect();
+        taken.extend(machines.iter().flat_map(|machine| machine.ranges.iter().copied()));
+        let ranges: Vec<IpNet> = NODE_RANGES.iter().filter_map(|range| range.parse().ok()).collect();
+        let is_free = |range: &&IpNet| taken.iter().all(|other| !range.contains(other) && !other.contains(*range));
+        for family in taken.iter().map(|other| Family::of(other.addr())).collect::<BTreeSet<_>>() {
+            let is_of_family = |range: &&IpNet| Family::of(range.addr()) == family;
+            let Some(range) = ranges.iter().filter(is_of_family).find(is_free) else { continue };
+            let lacks = |machine: &&mut Machine| {
+                !machine.addresses.is_empty() && !machine.addresses.iter().any(|ip| Family::of(*ip) == family)
+            };
+            // The first address is the underlay's.
+            for (machine, ip) in machines.iter_mut().filter(lacks).zip(range.hosts().skip(1)) {
+                machine.addresses.insert(ip);
+            }
+        }
     }
 
     /// The range of local sources, if there are pods outside it: then it is the node's own.

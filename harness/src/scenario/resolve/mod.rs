@@ -41,6 +41,7 @@ pub(crate) use findings::Findings;
 pub(crate) use located::{Located, report};
 pub(crate) use manifests::{LEFT_OUT, Manifests, Object};
 pub(crate) use network::gates;
+pub(crate) use nodes::NODE_RANGES;
 use objects::{Objects, Source};
 pub(crate) use steps::{Extra, ResolvedProbe};
 pub(crate) use surroundings::RuleFiles;

@@ -15,7 +15,8 @@ use crate::scenario::schema::{OneOrMany, RawNode};
 use crate::yaml::{At, Place};
 
 /// Where nodes' own addresses come from, first as kind has it: the first range of a family that pods do not have is taken.
-const UNDERLAY: [&str; 4] = ["172.18.0.0/16", "192.168.18.0/24", "fd00:172:18::/64", "fd00:192:168:18::/64"];
+pub(crate) const NODE_RANGES: [&str; 4] =
+    ["172.18.0.0/16", "192.168.18.0/24", "fd00:172:18::/64", "fd00:192:168:18::/64"];
 
 /// The Kubernetes object of a short form.
 fn object(raw: &RawNode) -> core::Node {
@@ -72,7 +73,7 @@ pub(crate) fn hostname_override(raw: &RawNode, at: At<'_>, findings: &mut Findin
 pub(crate) fn complete(nodes: &mut [Located<'_, Node>], network: &Network, pool: &mut Pool, findings: &mut Findings) {
     pool.take(nodes.iter().flat_map(|node| node.value.addresses()));
     for node in nodes.iter_mut().filter(|node| node.value.internal_ips.is_empty()) {
-        node.value.internal_ips = defaults(&network.free(&UNDERLAY), &network.families(), 2, pool);
+        node.value.internal_ips = defaults(&network.free(&NODE_RANGES), &network.families(), 2, pool);
     }
     let mut taken = Ranges::default();
     taken.take(nodes.iter().flat_map(|node| node.value.pod_cidrs.clone()));

@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Protocol;
 
 use crate::stats::{Contingency, Independence};
@@ -16,7 +17,7 @@ use crate::text::counted;
 pub use crate::wire::{Flow, RejectKind, Rejection};
 
 /// The result of one probe.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Observation {
     /// One flow, followed packet by packet.
     Flow(Box<FlowObservation>),
@@ -25,7 +26,7 @@ pub enum Observation {
 }
 
 /// The result of one flow.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowObservation {
     /// The protocol.
     pub protocol: Protocol,
@@ -44,7 +45,7 @@ pub struct FlowObservation {
 }
 
 /// The outcome of a packet, as observed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ObservedOutcome {
     /// It was delivered once.
@@ -63,7 +64,7 @@ pub enum ObservedOutcome {
 }
 
 /// A packet as received.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// The receiver, as a scenario names it: `pod/nginx`, `node/worker`, `host/outside`.
     pub at: String,
@@ -74,7 +75,7 @@ pub struct Delivery {
 }
 
 /// A packet at a point of its path.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
     /// Where: `pod/client`, `node/worker`, `underlay`.
     pub place: String,
@@ -106,7 +107,7 @@ pub struct Capture {
 }
 
 /// The direction of a packet at an interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
     /// Received.
     In,
@@ -115,7 +116,7 @@ pub enum Direction {
 }
 
 /// The sum of many flows. Every flow sent is in exactly one of the counts.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// Flows sent, each a 5-tuple that the nodes had no connection of.
     pub sent: u64,

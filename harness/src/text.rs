@@ -1,12 +1,13 @@
 //! Text in svclab's messages: escaping, counting, paths.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A number with its thousands grouped: `41,200`.
 pub fn grouped(number: u64) -> String {
@@ -113,9 +114,22 @@ pub fn path_text(path: &Path) -> String {
     Plain(path).to_string()
 }
 
-/// Serializes a path as [`path_text`]: serde fails on paths that are not UTF-8.
+/// Serializes a path: for people as [`path_text`], because serde fails on paths that are not UTF-8; else unchanged.
 pub(crate) fn serialize_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path_text(path))
+    if serializer.is_human_readable() {
+        serializer.serialize_str(&path_text(path))
+    } else {
+        path.as_os_str().serialize(serializer)
+    }
+}
+
+/// Reads what [`serialize_path`] wrote.
+pub(crate) fn deserialize_path<'d, D: Deserializer<'d>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    if deserializer.is_human_readable() {
+        PathBuf::deserialize(deserializer)
+    } else {
+        OsString::deserialize(deserializer).map(PathBuf::from)
+    }
 }
 
 fn write_path(path: &Path, f: &mut Formatter<'_>, written: fn(&str) -> Cow<'_, str>) -> fmt::Result {

@@ -27,6 +27,7 @@ mod schema;
 mod settings;
 mod shard;
 mod verify;
+mod worker;
 
 use std::io::{self, IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -104,6 +105,8 @@ enum Command {
     Report(report::Args),
     Schema(schema::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    Worker(worker::Args),
 }
 
 /// A scenario file with what it holds, or with its errors.
@@ -202,6 +205,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
         Command::Report(args) => report::run(args, console),
         Command::Schema(args) => schema::run(args, console),
         Command::Completions(args) => completions::run(args, console),
+        Command::Worker(args) => worker::run(args, console),
     }
 }
 

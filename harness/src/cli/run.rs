@@ -44,6 +44,9 @@ pub(crate) struct Args {
     reports: ReportArgs,
 }
 
+/// This process's program, even if its file has been replaced since.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
 /// Runs the command.
 pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     attempt(args, console).unwrap_or_else(|exit| exit)
@@ -53,13 +56,14 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load(&args.paths, args.inputs.reach(), Tests::Required, console)?;
     let options = args.attempts.apply(Options {
         jobs: args.labs.jobs,
+        worker: Some(PathBuf::from(OWN_PROGRAM)),
         selection: args.choice.selection(),
         backend: args.labs.backend.into(),
         pcap: args.pcap.clone(),
         artifacts: args.artifacts.clone(),
         ..Options::default()
     });
-    let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.clone()).collect();
+    let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.keys().cloned()).collect();
     let (scenarios, shard) = part(scenarios, args, &options, console)?;
     if args.choice.list {
         list(&scenarios, &options, console);

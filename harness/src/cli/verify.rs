@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let scenarios = load_all(&args.paths, args.inputs.reach(), console)?;
-    let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.clone()).collect();
+    let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.keys().cloned()).collect();
     let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
     if !args.no_lab {
         prepare(console)?;

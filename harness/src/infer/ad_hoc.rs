@@ -87,7 +87,7 @@ pub fn with_ad_hoc_probe(
     match parse_into(&scenario, path, &read, extra, Tests::Optional, &mut sources, &mut findings) {
         Some((scenario, Some(ResolvedProbe { cluster, probes }))) if findings.errors.is_empty() => {
             sources.remove(arguments);
-            let scenario = Scenario { inputs: sources.into_keys().collect(), ..scenario };
+            let scenario = Scenario { inputs: sources, ..scenario };
             Ok(AdHocScenario { scenario, cluster, probes, assumptions })
         }
         _ => Err(findings.into_diagnostics(sources)),

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::text::{one_line, printable, serialize_path};
+use crate::text::{deserialize_path, one_line, printable, serialize_path};
 
 /// A place in an input file, printed as `file:line:column`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema, Deserialize)]
 pub struct Span {
     /// The file, as the user named it.
-    #[serde(serialize_with = "serialize_path")]
+    #[serde(serialize_with = "serialize_path", deserialize_with = "deserialize_path")]
     #[schemars(with = "String")]
     pub file: PathBuf,
     /// Line, from 1.

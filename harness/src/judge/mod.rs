@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use serde::{Deserialize, Serialize};
+
 use crate::observation::Observation;
 use crate::scenario::{Expectation, Probe, SourceExpectation};
 use crate::stats::{FalseAlarmRate, Fit, Goal};
@@ -46,7 +48,7 @@ impl Context {
 }
 
 /// Whether an observation is as expected.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Whether everything was as expected: there is no difference.
     pub held: bool,
@@ -59,7 +61,7 @@ pub struct Verdict {
 }
 
 /// The counts of a balance test and what they mean.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Shares {
     /// The endpoints, as the scenario names them, in the order of the test's cells.
     pub names: Vec<String>,
@@ -68,7 +70,7 @@ pub(crate) struct Shares {
 }
 
 /// A part of an expectation that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// Which part.
     pub field: Field,
@@ -81,7 +83,7 @@ pub struct Difference {
 }
 
 /// A part of an expectation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Field {
     /// Whether every flow that was sent is accounted for, exactly once.
     Flows,

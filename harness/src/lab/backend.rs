@@ -1,9 +1,10 @@
 //! The implementations of iptables.
 
+use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::{Family, ProxyMode};
 
 /// Which of the two implementations of iptables installs rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Backend {
     /// The one that the system's `iptables-restore` is.
     #[default]

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use serde::{Deserialize, Serialize};
+
 use super::Tally;
 use crate::text::grouped;
 
 /// Connections that rules have translated, by their own counters.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Translations {
     /// To each destination that a rule has for itself.
     exact: BTreeMap<SocketAddr, u64>,
@@ -19,7 +21,7 @@ pub struct Translations {
 }
 
 /// The destinations that a single rule translates to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Destinations {
     /// First and last address; `None` where the rule does not say, as one that redirects to the machine itself.
     pub addresses: Option<(IpAddr, IpAddr)>,

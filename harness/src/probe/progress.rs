@@ -29,6 +29,11 @@ impl Progress {
         Arc::new(Counting { of: Arc::clone(self), wanted: flows, counted: AtomicU64::new(0) })
     }
 
+    /// Counts of another process, which reports their sums.
+    pub(crate) fn elsewhere(self: &Arc<Self>) -> Elsewhere {
+        Elsewhere { of: Arc::clone(self), counted: 0, wanted: 0 }
+    }
+
     fn change<T>(&self, change: impl FnOnce(&mut Sums) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -63,6 +68,36 @@ impl Drop for Counting {
     }
 }
 
+/// Counts of another process, in flight until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    of: Arc<Progress>,
+    counted: u64,
+    wanted: u64,
+}
+
+impl Elsewhere {
+    /// The sums are these now; zeros where no count is running.
+    pub(crate) fn are(&mut self, counted: u64, wanted: u64) {
+        let (before, after) = (self.wanted > 0, wanted > 0);
+        self.of.change(|sums| {
+            sums.under_way = sums.under_way + usize::from(after) - usize::from(before);
+            sums.counted = (sums.counted + counted).saturating_sub(self.counted);
+            sums.wanted = (sums.wanted + wanted).saturating_sub(self.wanted);
+            if sums.under_way == 0 {
+                *sums = Sums::default();
+            }
+        });
+        (self.counted, self.wanted) = (counted, wanted);
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        self.are(0, 0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +113,23 @@ mod tests {
         // What was counted is enough: the rest is not wanted any more.
         drop(one);
         assert_eq!(progress.flows(), (80, 80));
+        drop(other);
+        assert_eq!(progress.flows(), (0, 0));
+    }
+
+    #[test]
+    fn counts_of_other_processes_are_added() {
+        let progress = Arc::new(Progress::default());
+        let (own, mut other) = (progress.begin(100), progress.elsewhere());
+        own.counted(30);
+        other.are(20, 50);
+        other.are(50, 60);
+        assert_eq!(progress.flows(), (80, 160));
+        other.are(0, 0);
+        assert_eq!(progress.flows(), (30, 100));
+        other.are(1, 2);
+        drop(own);
+        assert_eq!(progress.flows(), (31, 32));
         drop(other);
         assert_eq!(progress.flows(), (0, 0));
     }

@@ -84,7 +84,7 @@ pub struct ScenarioReport {
 }
 
 /// One test.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestReport {
     /// Its name.
     pub name: String,
@@ -103,7 +103,7 @@ pub struct TestReport {
 }
 
 /// One probe.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeReport {
     /// The place of its step in the scenario.
     pub span: Span,
@@ -126,7 +126,7 @@ pub struct ProbeReport {
 }
 
 /// The three sources on one flow of a failed probe, which was sent once more for it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// The promise; `None` if the sender has no address.
     pub promise: Option<String>,
@@ -147,7 +147,7 @@ pub struct Diagnosis {
 }
 
 /// How far the rules that the kernel matched are those of a predicted path.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KernelMatch {
     /// The number of rules matched as predicted, one after the other.
     pub as_predicted: usize,
@@ -158,7 +158,7 @@ pub struct KernelMatch {
 }
 
 /// Some rules of one namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleExcerpt {
     /// The machine: `node/worker`.
     pub place: String,
@@ -167,7 +167,7 @@ pub struct RuleExcerpt {
 }
 
 /// An error that left nothing to judge.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     /// What kind of error it is.
     pub cause: Cause,
@@ -189,7 +189,7 @@ impl fmt::Display for Trouble {
 impl std::error::Error for Trouble {}
 
 /// The kind of an error, in the order of severity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
     /// The input is wrong.
     Input,

@@ -48,7 +48,9 @@ pub(super) fn write(
     frames: &[Capture],
 ) -> Result<(), RunError> {
     let all = capture::place(to.folder, &to.scenario.file, to.suffix);
-    for (number, test) in (1..).zip(tests).filter(|(_, test)| test.status() != Status::Ok) {
+    for test in tests.iter().filter(|test| test.status() != Status::Ok) {
+        // The same test has the same number in each attempt.
+        let number = to.scenario.tests.iter().position(|one| one.name == test.name).map_or(0, |index| index + 1);
         let folder = all.join(format!("{number:02}-{}", slug(&test.name)));
         let state = states.get(&test.name).map(Vec::as_slice).unwrap_or_default();
         one(&folder, to.scenario, test, state, frames).map_err(|source| RunError::Pcap { file: folder, source })?;
@@ -92,17 +94,21 @@ fn one(folder: &Path, scenario: &Scenario, test: &TestReport, state: &[Listing],
 
 /// Copies the files of a scenario, each at its place relative to the others. Returns where the scenario itself is.
 fn inputs(folder: &Path, scenario: &Scenario) -> io::Result<String> {
-    let absolute = |file: &PathBuf| path::absolute(file).and_then(|file| file.canonicalize());
+    // The link of a pipe has no target with a name.
+    let absolute = |file: &Path| path::absolute(file).map(|file| file.canonicalize().unwrap_or(file));
     let own = absolute(&scenario.file)?;
-    let mut files: Vec<PathBuf> = scenario.inputs.iter().filter_map(|file| absolute(file).ok()).collect();
-    files.push(own.clone());
-    let root = own.ancestors().skip(1).find(|above| files.iter().all(|file| file.starts_with(above)));
+    let files: Vec<(PathBuf, &str)> =
+        scenario.inputs.iter().filter_map(|(file, text)| Some((absolute(file).ok()?, &**text))).collect();
+    let root = own.ancestors().skip(1).find(|above| files.iter().all(|(file, _)| file.starts_with(above)));
     let root = root.unwrap_or(Path::new("/")).to_owned();
     let below = |file: &Path| Path::new("inputs").join(file.strip_prefix(&root).unwrap_or(file));
-    for file in &files {
-        let Ok(bytes) = fs::read(file) else { continue };
+    for (file, text) in &files {
         let target = folder.join(below(file));
-        keep(target.parent().unwrap_or(folder), &target.file_name().unwrap_or_default().to_string_lossy(), &bytes)?;
+        keep(
+            target.parent().unwrap_or(folder),
+            &target.file_name().unwrap_or_default().to_string_lossy(),
+            text.as_bytes(),
+        )?;
     }
     Ok(crate::text::path_text(&below(&own)) + "\n")
 }

@@ -1,20 +1,21 @@
 //! A run: builds the labs of scenarios, carries out their tests and reports the results.
 
 mod artifacts;
+mod attempt;
 mod capture;
+mod carrier;
 mod diagnosis;
 mod error;
+mod parallel;
 mod schedule;
 mod selection;
 mod session;
+mod worker;
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use svclab_rules::conntrack;
@@ -22,14 +23,19 @@ use svclab_rules::conntrack;
 use crate::lab::Backend;
 use crate::probe::Progress;
 use crate::report::{Machines, RunReport, ScenarioReport, Status, TestReport, Trouble};
-use crate::scenario::{Balance, Diagnostic, Flows, Scenario, Step, Test};
+use crate::scenario::{Balance, Diagnostic, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
 
 pub use artifacts::{RESULT, SCENARIO};
 pub(crate) use error::RunError;
+pub(crate) use parallel::{guarded, in_parallel};
 pub use selection::{Selection, TagCondition};
 pub(crate) use session::Session;
+pub use worker::{WORKER, serve};
 
+use attempt::{Attempt, Stop};
+use carrier::Carrier;
+use parallel::in_parallel_with;
 use schedule::{Scheduled, schedule};
 
 /// How scenarios are run.
@@ -49,6 +55,10 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Start no further test after the first that does not pass.
     pub fail_fast: bool,
+    /// The program whose processes labs are in, one for each of `jobs`: svclab, which [`serve`]s with the argument [`WORKER`]. Then the
+    /// death of a lab's process is the failure of the test that was under way. It reads the texts in [`Scenario::inputs`] again, so
+    /// scenarios must be as they were read. `None` for threads of this process.
+    pub worker: Option<PathBuf>,
     /// What installs iptables rules.
     pub backend: Backend,
     /// The folder that a capture of each scenario is written to, as pcapng.
@@ -82,10 +92,10 @@ pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Scenar
     let all: Vec<&Scenario> = scheduled.iter().map(|one| &*one.scenario).collect();
     let rate = shared_rate(&all, &options.goal);
     let stop = AtomicBool::new(false);
-    let run_one = |one: &Scheduled<'_>| run_one(one, options, rate, &stop);
+    let run_one = |carrier: &mut Carrier<'_>, one: &Scheduled<'_>| run_one(one, options, rate, &stop, carrier);
     let finished = |report: &Option<ScenarioReport>| report.iter().for_each(finished);
-    let reports: Vec<ScenarioReport> =
-        in_parallel(&scheduled, options.jobs, run_one, &finished).into_iter().flatten().collect();
+    let reports = in_parallel_with(&scheduled, options.jobs, || Carrier::new(options), run_one, &finished);
+    let reports: Vec<ScenarioReport> = reports.into_iter().flatten().collect();
     let chosen: usize = all.iter().map(|scenario| options.selection.of(scenario).count()).sum();
     let tests = scenarios.iter().flat_map(|scenario| &scenario.tests);
     RunReport {
@@ -119,77 +129,37 @@ fn shared_rate(scenarios: &[&Scenario], goal: &Goal) -> FalseAlarmRate {
     goal.false_alarm.shared_by(scenarios.iter().map(|one| judgements(one)).sum::<usize>().max(1))
 }
 
-/// Does work for each of several items, as many at the same time as labs may run, and hands each result to `finished` as soon
-/// as it and those before it are there. The results are in the order of the items.
-pub(crate) fn in_parallel<T: Sync, R: Send>(
-    items: &[T],
-    jobs: Option<NonZeroUsize>,
-    work: impl Fn(&T) -> R + Sync,
-    finished: &(dyn Fn(&R) + Sync),
-) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(InOrder { done: Vec::with_capacity(items.len()), waiting: BTreeMap::new() });
-    let take = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else { break };
-            let result = work(item);
-            results.lock().unwrap_or_else(PoisonError::into_inner).add(index, result, finished);
-        }
-    };
-    let jobs = jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    thread::scope(|scope| {
-        for _ in 1..jobs.min(items.len()) {
-            // If fewer threads can be started, they share the work; this thread always exists.
-            let _ = thread::Builder::new().spawn_scoped(scope, take);
-        }
-        take();
-    });
-    results.into_inner().unwrap_or_else(PoisonError::into_inner).done
-}
-
-/// Results, sorted as they become ready.
-struct InOrder<R> {
-    /// Those without a gap.
-    done: Vec<R>,
-    /// Those before which others are missing, by index.
-    waiting: BTreeMap<usize, R>,
-}
-
-impl<R> InOrder<R> {
-    fn add(&mut self, index: usize, result: R, finished: &dyn Fn(&R)) {
-        self.waiting.insert(index, result);
-        while let Some(result) = self.waiting.remove(&self.done.len()) {
-            finished(&result);
-            self.done.push(result);
-        }
-    }
-}
-
-/// Turns a panic into an error of the scenario that it occurred in, so that other scenarios go on.
-pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
-    match std::panic::catch_unwind(AssertUnwindSafe(work)) {
-        Ok(result) => result,
-        Err(panic) => Err(RunError::Panic(panic_message(panic.as_ref()))),
-    }
-}
-
 /// Runs one scenario, and its tests that do not pass again as often as they may be; `None` where the run is to stop.
-fn run_one(one: &Scheduled<'_>, options: &Options, rate: FalseAlarmRate, stop: &AtomicBool) -> Option<ScenarioReport> {
+fn run_one(
+    one: &Scheduled<'_>,
+    options: &Options,
+    rate: FalseAlarmRate,
+    stop: &AtomicBool,
+    carrier: &mut Carrier<'_>,
+) -> Option<ScenarioReport> {
     if stop.load(Ordering::Relaxed) {
         return None;
     }
     let begin = Instant::now();
-    let (mut tests, mut error) = attempt(&one.scenario, options, rate, stop, &one.suffix(0));
+    let scenario = &*one.scenario;
+    let mut carry_out = |attempt: &Attempt| {
+        let mut stop = Stop { is_set: stop, at_failure: options.fail_fast && options.retries == 0 };
+        let (mut tests, error) = carrier.carry_out(scenario, attempt, &options.progress, &mut stop);
+        if let Some(trouble) = &error {
+            let rest = attempt.selection.of(scenario).skip(tests.len());
+            tests.extend(rest.map(|test| TestReport::not_carried_out(test, trouble)));
+        }
+        (tests, error)
+    };
+    let first = Attempt::new(options, rate, one.suffix(0));
+    let (mut tests, mut error) = carry_out(&first);
     for number in 1..=options.retries {
         let again: Vec<String> =
             tests.iter().filter(|test| test.can_be_retried()).map(|test| test.name.clone()).collect();
         if again.is_empty() {
             break;
         }
-        let selection = Selection { only: Some(again), ..options.selection.clone() };
-        let (retried, retried_error) =
-            attempt(&one.scenario, &Options { selection, ..options.clone() }, rate, stop, &one.suffix(number));
+        let (retried, retried_error) = carry_out(&first.only(again, one.suffix(number)));
         error = retried_error;
         for new in retried {
             if let Some(test) = tests.iter_mut().find(|test| test.name == new.name) {
@@ -213,44 +183,13 @@ fn run_one(one: &Scheduled<'_>, options: &Options, rate: FalseAlarmRate, stop: &
     Some(report)
 }
 
-/// Carries out a scenario's chosen tests once, in a lab of their own. A panic is an error of this scenario alone.
-fn attempt(
-    scenario: &Scenario,
-    options: &Options,
-    rate: FalseAlarmRate,
-    stop: &AtomicBool,
-    suffix: &str,
-) -> (Vec<TestReport>, Option<Trouble>) {
-    let mut tests = Vec::new();
-    let carried_out = guarded(|| session::carry_out(scenario, options, rate, (stop, suffix), &mut tests));
-    let error = carried_out.err().map(RunError::into_trouble);
-    if let Some(trouble) = &error {
-        let rest = options.selection.of(scenario).skip(tests.len());
-        let rest: Vec<TestReport> = rest.map(|test| TestReport::not_carried_out(test, trouble)).collect();
-        tests.extend(rest);
-    }
-    (tests, error)
-}
-
 /// Remarks on a run, in addition to its results.
 fn notes(scenario: &Scenario, options: &Options) -> Vec<String> {
     let changes = scenario.states().nth(1).is_some();
     let proxy = changes.then_some(&scenario.cluster.proxy);
-    let empty = options.pcap.is_some() && !follows(scenario, options);
+    let empty = options.pcap.is_some() && !attempt::follows(scenario, &options.selection);
     let captured = empty.then(|| "no capture: all flows of these tests are only counted".to_owned());
     proxy.and_then(conntrack::note).into_iter().chain(captured).collect()
-}
-
-/// Whether a packet of a chosen test is followed: flows that are only counted are not captured.
-fn follows(scenario: &Scenario, options: &Options) -> bool {
-    let chosen = scenario.tests.iter().filter(|test| options.chooses(test)).flat_map(|test| &test.steps);
-    let followed = |step: &Step| matches!(step, Step::Probe(probe, _) if probe.flows == Flows::Exactly(1));
-    chosen.into_iter().any(followed)
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "for no known reason".to_owned())
 }
 
 /// How many judgements of a scenario may fail by chance: each balance by its shares, by the flow before, and by the source port.
@@ -258,27 +197,4 @@ fn judgements(scenario: &Scenario) -> usize {
     let steps = scenario.tests.iter().flat_map(|test| &test.steps);
     let is_tested = |balance: &Option<Balance>| !matches!(balance, None | Some(Balance::All));
     3 * steps.filter(|step| matches!(step, Step::Probe(_, expectation) if is_tested(&expectation.balance))).count()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Barrier;
-
-    use super::*;
-
-    /// The first result is ready last, and is still reported first.
-    #[test]
-    fn results_are_reported_in_order() {
-        let (all_others, reported) = (Barrier::new(2), Mutex::new(Vec::new()));
-        let work = |item: &u32| {
-            if [0, 3].contains(item) {
-                all_others.wait();
-            }
-            item * 10
-        };
-        let report = |result: &u32| reported.lock().expect("no thread panics").push(*result);
-        let results = in_parallel(&[0, 1, 2, 3], NonZeroUsize::new(2), work, &report);
-        assert_eq!(results, [0, 10, 20, 30]);
-        assert_eq!(*reported.lock().expect("no thread panics"), results);
-    }
 }

@@ -2,10 +2,12 @@
 
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::scenario::{InvalidTag, Scenario, Tag, Test};
 
 /// Which tests are carried out: those that meet every condition. By default all.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Selection {
     /// The test's name contains this text.
     pub filter: Option<String>,
@@ -16,7 +18,7 @@ pub struct Selection {
 }
 
 /// A tag that a test must have, or must not have.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TagCondition {
     /// The tag.
     pub tag: Tag,

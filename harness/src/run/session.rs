@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Instant;
 use std::{fs, io, thread};
 
@@ -11,18 +11,19 @@ use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::conntrack::cleanup;
 use svclab_rules::ruleset::Unsupported;
 
+use super::attempt::{Attempt, Supervisor};
 use super::diagnosis::Failure;
-use super::{Options, RunError, artifacts, capture};
+use super::{RunError, artifacts, capture};
 use crate::documents::{self, Document};
 use crate::judge::{Context, Verdict, cells, expected_parts, judge};
 use crate::lab::{Lab, Listing, generate_for_lab, with_lab};
 use crate::observation::{Observation, ObservedOutcome, Tally};
-use crate::probe::Prober;
+use crate::probe::{Prober, Progress};
 use crate::report::{
     Diagnosis, ProbeReport, RuleExcerpt, Status, TestReport, Trouble, pcapng, probe_titles, probe_words,
 };
 use crate::scenario::{Balance, Expectation, ExpectedOutcome, Flows, MOST_FLOWS, Probe, Scenario, Step, Test};
-use crate::stats::{FalseAlarmRate, Goal, flows_to_meet_all, is_clear, most_flows, sample_size};
+use crate::stats::{Goal, flows_to_meet_all, is_clear, most_flows, sample_size};
 use crate::text::printable;
 use crate::{output, topology};
 
@@ -56,29 +57,26 @@ struct Failed<'scenario> {
 /// Builds a scenario's lab and carries out its tests; the result of each is added to `tests` as soon as it is known.
 pub(super) fn carry_out(
     scenario: &Scenario,
-    options: &Options,
-    rate: FalseAlarmRate,
-    (stop, suffix): (&AtomicBool, &str),
+    attempt: &Attempt,
+    progress: &Arc<Progress>,
+    supervisor: &mut dyn Supervisor,
     tests: &mut Vec<TestReport>,
 ) -> Result<(), RunError> {
-    let documents = generate_for_lab(scenario, &scenario.cluster, options.backend)?;
+    let documents = generate_for_lab(scenario, &scenario.cluster, attempt.backend)?;
     let topology = topology::plan(scenario);
-    let goal = Goal { false_alarm: rate, ..options.goal };
-    with_lab(&topology, &documents, options.backend, |lab| {
-        let mut session = Session::open(scenario, lab, documents.clone(), goal)?;
-        session.prober.report_to(&options.progress);
-        if options.pcap.is_some() || options.artifacts.is_some() {
+    with_lab(&topology, &documents, attempt.backend, |lab| {
+        let mut session = Session::open(scenario, lab, documents.clone(), attempt.goal)?;
+        session.prober.report_to(progress);
+        if attempt.pcap.is_some() || attempt.artifacts.is_some() {
             session.prober.start_record();
         }
-        session.tests(options, stop, tests);
+        session.tests(attempt, supervisor, tests);
         let frames = session.prober.record().to_vec();
-        // Without a followed packet, what the taps saw is what kernels send by themselves.
-        let captured = options.pcap.as_ref().filter(|_| super::follows(scenario, options));
-        let written = captured.map_or(Ok(()), |folder| session.write_capture(folder, suffix));
+        let captured = attempt.capture(scenario);
+        let written = captured.map_or(Ok(()), |folder| session.write_capture(folder, &attempt.suffix));
         session.diagnoses(tests);
-        let artifacts = options.artifacts.as_ref().map_or(Ok(()), |folder| {
-            artifacts::write(&artifacts::Folder { folder, scenario, suffix }, tests, &session.states, &frames)
-        });
+        let kept = attempt.kept(scenario);
+        let artifacts = kept.map_or(Ok(()), |folder| artifacts::write(&folder, tests, &session.states, &frames));
         written.and(artifacts)
     })?
 }
@@ -159,16 +157,18 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 
     /// Carries out the tests that are chosen; of the others before them only the changes, which later tests build on.
     /// Nothing is carried out after what breaks the lab.
-    fn tests(&mut self, options: &Options, stop: &AtomicBool, reports: &mut Vec<TestReport>) {
+    fn tests(&mut self, attempt: &Attempt, supervisor: &mut dyn Supervisor, reports: &mut Vec<TestReport>) {
         let tests = &self.scenario.tests;
-        let last = tests.iter().rposition(|test| options.chooses(test)).map_or(0, |position| position + 1);
+        let is_chosen = |test: &Test| attempt.selection.chooses(test);
+        let last = tests.iter().rposition(is_chosen).map_or(0, |position| position + 1);
         let mut broken: Option<Trouble> = None;
         for test in &tests[..last] {
-            if stop.load(Ordering::Relaxed) {
+            let is_chosen = is_chosen(test);
+            if is_chosen && !supervisor.may_start(test) {
                 break;
             }
-            self.prober.limit(options.timeout);
-            let (begin, is_chosen, mut probes) = (Instant::now(), options.chooses(test), Vec::new());
+            self.prober.limit(attempt.timeout);
+            let (begin, mut probes) = (Instant::now(), Vec::new());
             let error = match &broken {
                 Some(trouble) => Some(trouble.of_what_follows()),
                 None => {
@@ -181,16 +181,14 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
                 probe.title = title;
             }
             if is_chosen {
-                reports.push(TestReport { probes, error, duration: begin.elapsed(), ..TestReport::of(test) });
-                if options.artifacts.is_some() && reports.last().is_some_and(|report| report.status() != Status::Ok) {
+                let report = TestReport { probes, error, duration: begin.elapsed(), ..TestReport::of(test) };
+                if attempt.artifacts.is_some() && report.status() != Status::Ok {
                     let mut ruled: Vec<&str> = self.documents.iter().map(|document| document.netns.as_str()).collect();
                     ruled.dedup();
                     self.states.insert(test.name.clone(), self.prober.lab().state(&ruled));
                 }
-                let has_failed = reports.last().is_some_and(|report| report.status() != Status::Ok);
-                if options.fail_fast && options.retries == 0 && has_failed {
-                    stop.store(true, Ordering::Relaxed);
-                }
+                supervisor.ended(&report);
+                reports.push(report);
             }
         }
         self.prober.limit(None);

@@ -45,8 +45,8 @@ pub struct Scenario {
     pub name: String,
     /// The file it was read from.
     pub file: PathBuf,
-    /// All files that it was read from: its own, manifests, rules.
-    pub inputs: Vec<PathBuf>,
+    /// All files that it was read from, with their texts: its own, manifests, rules.
+    pub inputs: BTreeMap<PathBuf, Arc<str>>,
     /// The cluster as it is before the first step.
     pub cluster: Cluster,
     /// How pods are connected.

@@ -62,9 +62,7 @@ pub fn parse_with(
     let mut sources = BTreeMap::from([(path.to_owned(), Arc::from(text))]);
     let scenario = parse_into(text, path, read, None, tests, &mut sources, &mut findings);
     match scenario {
-        Some((scenario, _)) if findings.errors.is_empty() => {
-            Ok(Scenario { inputs: sources.into_keys().collect(), ..scenario })
-        }
+        Some((scenario, _)) if findings.errors.is_empty() => Ok(Scenario { inputs: sources, ..scenario }),
         _ => Err(findings.into_diagnostics(sources)),
     }
 }

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// The longest tag, in letters: that of a label's value in Kubernetes.
 const LONGEST: usize = 63;
 
 /// A tag of a test: 1 to 63 ASCII letters, digits, `-`, `_` and `.`, with a letter or digit first.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Tag(String);
 
 /// Why a text is not a tag.

@@ -3,10 +3,11 @@
 //! The tails are summed term by term, from the count outwards: exact to about eight digits for up to 10^9 flows, also far
 //! out, where the regularized incomplete beta function of common libraries has lost all digits or does not converge.
 
+use serde::{Deserialize, Serialize};
 use statrs::function::factorial::ln_binomial;
 
 /// A range that a share lies in, at a stated rate of error.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Interval {
     /// The least share.
     pub(crate) low: f64,

@@ -1,11 +1,13 @@
 //! Whether counts fit exact shares.
 
+use serde::{Deserialize, Serialize};
+
 use super::binomial::{Interval, interval, two_sided};
 use super::multinomial;
 use super::rate::FalseAlarmRate;
 
 /// What a goodness-of-fit test found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Fit {
     /// How many flows were counted.
     pub(crate) flows: u64,
@@ -23,7 +25,7 @@ pub(crate) struct Fit {
 }
 
 /// One endpoint of a [`Fit`].
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cell {
     /// Flows that reached it.
     pub(crate) count: u64,
@@ -36,7 +38,7 @@ pub(crate) struct Cell {
 }
 
 /// All counts held against all shares.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Global {
     /// By the exact multinomial test.
     Exact {

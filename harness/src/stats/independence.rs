@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::multinomial;
 use super::rate::FalseAlarmRate;
 
 /// How often each pair of two properties was counted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "R: Deserialize<'de> + Ord, C: Deserialize<'de> + Ord"))]
 pub(crate) struct Contingency<R, C> {
     counts: BTreeMap<(R, C), u64>,
 }

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::numbers::power_of_ten;
 
 /// How often a test may fail although all is right: more than 0, less than 1.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct FalseAlarmRate(f64);
 
 impl FalseAlarmRate {
@@ -47,7 +49,7 @@ impl fmt::Display for FalseAlarmRate {
 }
 
 /// What a test must be able to find, and how rarely it may be wrong.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     /// The smallest relative bias of one endpoint's share that must be found: 0.05 means 5 % more or less than its
     /// share. More than 0.

@@ -60,7 +60,7 @@ fn scenario(kind: CniKind, overlay: Overlay) -> Scenario {
         cluster,
         cni: Cni { kind, overlay },
         hosts: vec![Host { name: "outside".to_owned(), ips: vec![ip("203.0.113.10")] }],
-        inputs: Vec::new(),
+        inputs: BTreeMap::new(),
         sysctls: BTreeMap::new(),
         rules: Vec::new(),
         tests: Vec::new(),

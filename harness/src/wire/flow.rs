@@ -3,10 +3,11 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Protocol;
 
 /// Protocol, source and destination of a packet. Shown as `10.244.1.3:37328 > 10.96.34.82:80 tcp`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Flow {
     /// The protocol.
     pub protocol: Protocol,

@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use super::describe::{error_words, version};
 use super::{Chunk, Flow, Icmp, IcmpError, Packet, TcpFlags, Transport};
 
 /// The kind of a rejection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RejectKind {
     /// In any way.
@@ -24,7 +26,7 @@ pub enum RejectKind {
 }
 
 /// A rejection that the sender of a flow received.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection {
     /// Its kind.
     pub kind: RejectKind,

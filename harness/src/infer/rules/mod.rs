@@ -60,7 +60,7 @@ pub fn from_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
         _ => Err(io::ErrorKind::NotFound.into()),
     };
     let mut scenario = parse_with(&written.to_string(), path, &read, Tests::Optional)?;
-    scenario.inputs.retain(|input| *input != objects_path);
+    scenario.inputs.remove(&objects_path);
     // Notes on entries of the file are reported once.
     let is_doubt = |note: &mut Note| note.is_doubtful && note.span.file == itself;
     let doubts = scenario.notes.extract_if(.., is_doubt).map(|note| (note.message.clone(), note));

@@ -31,6 +31,7 @@ mod sysctls;
 mod tags;
 mod targets;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::scenario::model::{Scenario, Tests};
@@ -106,7 +107,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
     let scenario = Scenario {
         name: findings.line(&raw.name, at.field("name")),
         file: at.file().to_owned(),
-        inputs: Vec::new(),
+        inputs: BTreeMap::new(),
         sysctls: sysctls::sysctls(&raw.nodes, at.field("nodes"), findings),
         hosts: hosts.into_iter().map(|host| host.value).collect(),
         cni: network.cni,

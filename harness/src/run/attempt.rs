@@ -1,0 +1,113 @@
+//! An attempt at a scenario: chosen tests in one lab.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Options, RunError, Selection, artifacts, guarded, session};
+use crate::lab::Backend;
+use crate::probe::Progress;
+use crate::report::{Status, TestReport, Trouble};
+use crate::scenario::{Flows, Scenario, Step, Test};
+use crate::stats::{FalseAlarmRate, Goal};
+
+/// What is carried out in a lab, and what is kept of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Attempt {
+    /// The tests; of the others only the changes that later ones build on.
+    pub(super) selection: Selection,
+    /// What balance tests must find; the rate is that of one judgement.
+    pub(super) goal: Goal,
+    pub(super) backend: Backend,
+    /// The longest time for one test.
+    pub(super) timeout: Option<Duration>,
+    /// The folder of captures.
+    pub(super) pcap: Option<OsString>,
+    /// The folder of artifacts.
+    pub(super) artifacts: Option<OsString>,
+    /// What names of its files end with.
+    pub(super) suffix: String,
+}
+
+impl Attempt {
+    pub(super) fn new(options: &Options, rate: FalseAlarmRate, suffix: String) -> Self {
+        Self {
+            selection: options.selection.clone(),
+            goal: Goal { false_alarm: rate, ..options.goal },
+            backend: options.backend,
+            timeout: options.timeout,
+            pcap: options.pcap.clone().map(Into::into),
+            artifacts: options.artifacts.clone().map(Into::into),
+            suffix,
+        }
+    }
+
+    /// The same for some of the tests.
+    pub(super) fn only(&self, tests: Vec<String>, suffix: String) -> Self {
+        Self { selection: Selection { only: Some(tests), ..self.selection.clone() }, suffix, ..self.clone() }
+    }
+
+    /// Where the capture goes; `None` where no packet is followed, since what the taps see then is what kernels send by themselves.
+    pub(super) fn capture(&self, scenario: &Scenario) -> Option<&Path> {
+        self.pcap.as_ref().filter(|_| follows(scenario, &self.selection)).map(Path::new)
+    }
+
+    /// Where the folder of each failed test goes.
+    pub(super) fn kept<'a>(&'a self, scenario: &'a Scenario) -> Option<artifacts::Folder<'a>> {
+        let folder = self.artifacts.as_ref().map(Path::new)?;
+        Some(artifacts::Folder { folder, scenario, suffix: &self.suffix })
+    }
+}
+
+/// Whether a packet of a chosen test is followed: flows that are only counted are not captured.
+pub(super) fn follows(scenario: &Scenario, selection: &Selection) -> bool {
+    let followed = |step: &Step| matches!(step, Step::Probe(probe, _) if probe.flows == Flows::Exactly(1));
+    selection.of(scenario).flat_map(|test| &test.steps).any(followed)
+}
+
+/// What is asked before each chosen test, and gets each result.
+pub(super) trait Supervisor: Send {
+    /// Whether a test may start; if not, none of those after it is asked for.
+    fn may_start(&mut self, test: &Test) -> bool;
+    /// A test has ended.
+    fn ended(&mut self, report: &TestReport);
+}
+
+/// Ends a run after its first test that does not pass, if it is to.
+pub(super) struct Stop<'a> {
+    /// Whether no further test of any scenario may start.
+    pub(super) is_set: &'a AtomicBool,
+    /// Whether a test that does not pass sets it.
+    pub(super) at_failure: bool,
+}
+
+impl Supervisor for Stop<'_> {
+    fn may_start(&mut self, _: &Test) -> bool {
+        !self.is_set.load(Ordering::Relaxed)
+    }
+
+    fn ended(&mut self, report: &TestReport) {
+        if self.at_failure && report.status() != Status::Ok {
+            self.is_set.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The results of tests, and what kept the others from being carried out.
+pub(super) type Results = (Vec<TestReport>, Option<Trouble>);
+
+/// Carries out an attempt in a thread of this process. A panic is an error of this scenario alone.
+pub(super) fn carry_out_here(
+    scenario: &Scenario,
+    attempt: &Attempt,
+    progress: &Arc<Progress>,
+    supervisor: &mut dyn Supervisor,
+) -> Results {
+    let mut tests = Vec::new();
+    let carried_out = guarded(|| session::carry_out(scenario, attempt, progress, supervisor, &mut tests));
+    (tests, carried_out.err().map(RunError::into_trouble))
+}

@@ -1,0 +1,93 @@
+//! What carries out attempts: this process, or workers that may die.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::attempt::{Attempt, Results, Stop, Supervisor, carry_out_here};
+use super::worker::{Died, Worker};
+use super::{Options, artifacts};
+use crate::probe::Progress;
+use crate::report::{TestReport, Trouble};
+use crate::scenario::Scenario;
+
+/// What carries out the attempts of a thread, one after the other.
+pub(super) enum Carrier<'o> {
+    /// The thread itself.
+    Here,
+    /// A process, which is started when it is needed.
+    Worker { program: &'o Path, running: Option<Worker> },
+}
+
+impl<'o> Carrier<'o> {
+    pub(super) fn new(options: &'o Options) -> Self {
+        match &options.worker {
+            Some(program) => Self::Worker { program, running: None },
+            None => Self::Here,
+        }
+    }
+
+    /// Carries out an attempt. Where a worker dies of a test, that test has an error, and those after it are carried out in another
+    /// worker.
+    pub(super) fn carry_out(
+        &mut self,
+        scenario: &Scenario,
+        attempt: &Attempt,
+        progress: &Arc<Progress>,
+        stop: &mut Stop<'_>,
+    ) -> Results {
+        let Self::Worker { program, running } = self else { return carry_out_here(scenario, attempt, progress, stop) };
+        let mut tests = Vec::new();
+        let mut part = attempt.clone();
+        loop {
+            let worker = match running.take().map_or_else(|| Worker::start(program), Ok) {
+                Ok(worker) => running.insert(worker),
+                Err(error) => return (tests, Some(error.into_trouble())),
+            };
+            match worker.carry_out(scenario, &part, progress, stop) {
+                Ok((ended, error)) => {
+                    tests.extend(ended);
+                    return (tests, error);
+                }
+                Err(died) => {
+                    *running = None;
+                    let died_of = died.under_way.is_some();
+                    let (ended, trouble) = results(died, scenario, &part);
+                    ended.last().into_iter().for_each(|test| stop.ended(test));
+                    tests.extend(ended);
+                    let rest = rest(scenario, attempt, tests.last());
+                    if !died_of || stop.is_set.load(Ordering::Relaxed) || rest.is_empty() {
+                        return (tests, (!died_of).then_some(trouble));
+                    }
+                    part = attempt.only(rest, attempt.suffix.clone());
+                }
+            }
+        }
+    }
+}
+
+/// The tests of a worker that has died, with their artifacts; the last is the one that was under way, if any was.
+fn results(died: Died, scenario: &Scenario, attempt: &Attempt) -> (Vec<TestReport>, Trouble) {
+    let Died { mut ended, under_way, trouble } = died;
+    let test = under_way.and_then(|(name, begin)| {
+        scenario.tests.iter().find(|test| test.name == name).map(|test| TestReport {
+            error: Some(trouble.clone()),
+            duration: Instant::now().saturating_duration_since(begin),
+            ..TestReport::of(test)
+        })
+    });
+    ended.extend(test);
+    if let Some(folder) = attempt.kept(scenario) {
+        // The test has an error already, which says more.
+        let _ = artifacts::write(&folder, &ended, &Default::default(), &[]);
+    }
+    (ended, trouble)
+}
+
+/// The names of the chosen tests after the last one that has a result.
+fn rest(scenario: &Scenario, attempt: &Attempt, last: Option<&TestReport>) -> Vec<String> {
+    let chosen = || attempt.selection.of(scenario).map(|test| test.name.clone());
+    let last = last.and_then(|last| chosen().position(|name| name == last.name));
+    chosen().skip(last.map_or(0, |last| last + 1)).collect()
+}

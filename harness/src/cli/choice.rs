@@ -39,15 +39,19 @@ impl ChoiceArgs {
     /// The error of a choice that no test meets.
     pub(super) fn nothing_chosen(&self, scenarios: &[Scenario], console: &Console) -> Exit {
         let tests: usize = scenarios.iter().map(|scenario| scenario.tests.len()).sum();
-        let by_name = self.filter.as_ref().map(|text| format!("a name that contains `{}`", one_line(text)));
-        let tag = |condition: &TagCondition| {
-            format!("{} tag `{}`", if condition.is_unwanted { "without" } else { "with" }, condition.tag)
+        let by_name = self.filter.as_ref().map(|text| format!("has a name that contains `{}`", one_line(text)));
+        let (unwanted, wanted): (Vec<_>, Vec<_>) = self.tag.iter().partition(|condition| condition.is_unwanted);
+        let tags = |conditions: &[&TagCondition]| {
+            let tags: Vec<String> = conditions.iter().map(|condition| format!("`{}`", condition.tag)).collect();
+            format!("the tag {}", tags.join(" or "))
         };
-        let conditions: Vec<String> = by_name.into_iter().chain(self.tag.iter().map(tag)).collect();
+        let with = Some(format!("has {}", tags(&wanted))).filter(|_| !wanted.is_empty());
+        let without = Some(format!("is without {}", tags(&unwanted))).filter(|_| !unwanted.is_empty());
+        let conditions: Vec<String> = by_name.into_iter().chain(with).chain(without).collect();
         console.complain(format!(
-            "no test is selected: none of {} has {}\nhelp: `svclab run --list` prints the tests with their tags.",
+            "no test is selected: of {}, none {}\nhelp: `svclab run --list` prints the tests with their tags.",
             counted(tests, "test"),
-            conditions.join(", ")
+            conditions.join(" and ")
         ));
         Exit::Input
     }

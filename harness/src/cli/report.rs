@@ -63,9 +63,7 @@ fn merge_all(args: &MergeArgs, console: &Console) -> Result<Exit, Exit> {
     let texts = args.files.iter().map(read).collect::<Result<Vec<_>, Exit>>()?;
     let reports = Reports::open(&args.reports.report, args.files.iter().map(PathBuf::as_path), console)?;
     let merged = merge(&texts, args.allow_mixed).map_err(|error| {
-        console.complain(format!(
-            "{error}\nhelp: Pass the JSON report of every shard of one run, all made by the same version."
-        ));
+        console.complain(format!("{error}\nhelp: {}", error.help()));
         Exit::Input
     })?;
     console.line(summary::line(&merged.results));

@@ -57,7 +57,8 @@ pub fn annotations(results: &Results, folders: &Folders) -> String {
     text + &format!("::notice title=svclab {}::{}{time}\n", results.command, message(&all_counts(results)))
 }
 
-/// An annotation for each failed probe, and one for the test's error.
+/// An annotation for each failed probe, and one for the test's error: all at the test, which is the place that the console names at its
+/// end.
 fn failed(suite: &Suite, case: &Case, folders: &Folders) -> String {
     let start = start_of(suite);
     let at = case.at.as_ref().unwrap_or(&start);
@@ -66,15 +67,23 @@ fn failed(suite: &Suite, case: &Case, folders: &Folders) -> String {
         let differences = check.differences.iter().map(difference);
         let meaning =
             check.diagnosis.as_ref().filter(|_| check.differences.is_empty()).map(|sources| sources.meaning.clone());
-        let lines = [check.title.clone()].into_iter().chain(differences).chain(meaning).chain(check.look.clone());
-        let words = lines.collect::<Vec<_>>().join("\n");
-        annotation("error", check.at.as_ref().unwrap_or(at), &title, &words, folders)
+        let lines = [placed(&check.title, check.at.as_ref(), at)].into_iter();
+        let words = lines.chain(differences).chain(meaning).chain(check.look.clone()).collect::<Vec<_>>().join("\n");
+        annotation("error", at, &title, &words, folders)
     });
     let error = case
         .error
         .as_ref()
-        .map(|error| annotation("error", error.at.as_ref().unwrap_or(at), &title, &problem(error), folders));
+        .map(|error| annotation("error", at, &title, &placed(&problem(error), error.at.as_ref(), at), folders));
     checks.chain(error).collect()
+}
+
+/// Words with the place that they are about, where that is not the one of the annotation.
+fn placed(words: &str, place: Option<&Place>, at: &Place) -> String {
+    match place.filter(|place| *place != at) {
+        Some(Place { file, line, column }) => format!("{words}  {file}:{line}:{column}"),
+        None => words.to_owned(),
+    }
 }
 
 fn flaky(suite: &Suite, case: &Case, folders: &Folders) -> String {

@@ -8,6 +8,7 @@ use super::model::Results;
 use super::read::{Document, ReadError};
 use crate::environment::{Environment, SCHEMA_VERSION};
 use crate::report::ShardOf;
+use crate::text::counted;
 
 /// Why documents cannot be merged.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +23,7 @@ pub enum MergeError {
         source: ReadError,
     },
     /// Two documents differ in what must be equal.
-    #[error("{file} has {what} {other}, while {first_file} has {first}")]
+    #[error("{first_file} and {file} do not belong together: {what} {first} in the first, {other} in the second")]
     Differ {
         /// What differs: `svclab`, `kernel`, ...
         what: &'static str,
@@ -36,16 +37,23 @@ pub enum MergeError {
         other: String,
     },
     /// A document is not a shard's.
-    #[error("{0} is not the report of a shard, so it cannot be merged with others")]
+    #[error("{0} is the report of a whole run, not of a shard")]
     NoShard(String),
     /// A shard is there twice.
-    #[error("{0} and {1} are reports of the same shard")]
-    Twice(String, String),
+    #[error("{0} and {1} are both the report of shard {2}")]
+    Twice(String, String, usize),
     /// Shards are missing.
-    #[error("shards are missing: {}", list(.0))]
-    Missing(Vec<String>),
+    #[error("{} of {of} {} missing: {}", counted(missing.len(), "shard"), if missing.len() == 1 { "is" } else { "are" }, list(missing))]
+    Missing {
+        /// Their numbers.
+        missing: Vec<usize>,
+        /// How many there should be.
+        of: usize,
+    },
     /// The scenarios of all shards are not as many as each of them counted.
-    #[error("the shards have {found} scenarios together, while each of them counted {expected}: their inputs differed")]
+    #[error(
+        "the shards did not have the same scenarios: together they ran {found} files, but the run had {expected} scenarios"
+    )]
     Scenarios {
         /// How many there are.
         found: usize,
@@ -57,8 +65,38 @@ pub enum MergeError {
     Nothing,
 }
 
-fn list(all: &[String]) -> String {
-    all.join(", ")
+impl MergeError {
+    /// The fix, in a sentence.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::Read { source: ReadError::Version(_), .. } => {
+                "Merge with the version of svclab that wrote the reports."
+            }
+            Self::Read { .. } | Self::Nothing => {
+                "Pass the files that `svclab run --report json=FILE` wrote, one of each shard."
+            }
+            Self::Differ { what: "svclab" | "command", .. } => {
+                "Run every shard with the same command of the same version of svclab."
+            }
+            Self::Differ { what: "shards" | "scenarios", .. } | Self::Scenarios { .. } => {
+                "Pass the reports of one run: every shard needs the same N in `--shard K/N`, the same scenarios and the same choice of tests."
+            }
+            Self::Differ { .. } => "Run every shard on the same kind of machine, or pass `--allow-mixed`.",
+            Self::NoShard(_) => "Run each part with `--shard K/N`, and pass all of them; or pass this report alone.",
+            Self::Twice(..) => {
+                "Pass one report of each shard: remove what a repeated job left, or give each shard a file name of its own."
+            }
+            Self::Missing { .. } => {
+                "Pass the report of every shard. A job that was cancelled or crashed has written none: run it again."
+            }
+        }
+    }
+}
+
+/// The first of some numbers.
+fn list(all: &[usize]) -> String {
+    let shown: Vec<String> = all.iter().take(20).map(ToString::to_string).collect();
+    shown.join(", ") + if all.len() > 20 { ", ..." } else { "" }
 }
 
 /// Several documents as one.
@@ -82,6 +120,10 @@ pub fn merge(texts: &[(String, String)], mixed: bool) -> Result<Merged, MergeErr
         documents.push((file, document));
     }
     let Some((first, others)) = documents.split_first() else { return Err(MergeError::Nothing) };
+    if let Some((file, _)) = documents.iter().find(|(_, document)| documents.len() > 1 && shard_of(document).is_none())
+    {
+        return Err(MergeError::NoShard((*file).to_owned()));
+    }
     others.iter().try_for_each(|other| same(first, other, mixed))?;
     let json = if others.is_empty() && shard_of(&first.1).is_none() {
         serde_json::from_str(&texts[0].1).unwrap_or_default()
@@ -108,8 +150,8 @@ fn same(first: &(&str, Document), other: &(&str, Document), mixed: bool) -> Resu
         let mut facts = vec![
             ("svclab", svclab_version.clone()),
             ("command", document.command.clone()),
-            ("number of shards", shard.map_or_else(none, |shard| shard.of.to_string())),
-            ("number of scenarios", shard.map_or_else(none, |shard| shard.scenarios.to_string())),
+            ("shards", shard.map_or_else(none, |shard| shard.of.to_string())),
+            ("scenarios", shard.map_or_else(none, |shard| shard.scenarios.to_string())),
         ];
         if !mixed {
             facts.push(("kernel", kernel.clone()));
@@ -136,14 +178,13 @@ fn complete<'d>(documents: &'d [(&str, Document)]) -> Result<Vec<&'d Document>, 
         let shard = shard_of(document).ok_or_else(|| MergeError::NoShard((*file).to_owned()))?;
         of = shard.of;
         if let Some((_, other, _)) = found.iter().find(|(number, ..)| *number == shard.number) {
-            return Err(MergeError::Twice((*other).to_owned(), (*file).to_owned()));
+            return Err(MergeError::Twice((*other).to_owned(), (*file).to_owned(), shard.number));
         }
         found.push((shard.number, file, document));
     }
-    let missing = (1..=of).filter(|number| !found.iter().any(|(found, ..)| found == number));
-    let missing: Vec<String> = missing.map(|number| format!("{number}/{of}")).take(20).collect();
+    let missing: Vec<usize> = (1..=of).filter(|number| !found.iter().any(|(found, ..)| found == number)).collect();
     if !missing.is_empty() {
-        return Err(MergeError::Missing(missing));
+        return Err(MergeError::Missing { missing, of });
     }
     found.sort_by_key(|(number, ..)| *number);
     let ordered: Vec<&Document> = found.into_iter().map(|(.., document)| document).collect();

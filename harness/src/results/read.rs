@@ -16,7 +16,7 @@ pub enum ReadError {
     #[error("not a JSON report of svclab: {0}")]
     Json(#[from] serde_json::Error),
     /// It has another version.
-    #[error("schemaVersion {0}, while this svclab reads {SCHEMA_VERSION}")]
+    #[error("written by another version of svclab: schemaVersion {0}, while this one reads {SCHEMA_VERSION}")]
     Version(u64),
     /// It is the output of a command without tests.
     #[error("the output of `svclab {0}`, not of run, verify or mutate")]

@@ -1,7 +1,7 @@
 //! A summary in Markdown, for the page of a job.
 
 use super::model::{Case, Results, Suite};
-use super::words::{all_counts, environment, headline};
+use super::words::{all_counts, attempts, environment, headline};
 use crate::report::Status;
 use crate::text::{duration, markup, one_line};
 
@@ -47,6 +47,7 @@ fn failures(results: &Results) -> String {
             cell(&place)
         );
         text += &format!("{}\n\n", cell(&headline(case)));
+        text += &attempts(case).map(|words| format!("attempts: {}\n\n", cell(&words))).unwrap_or_default();
         if let Some(full) = &case.text {
             text += &format!("<pre>{}</pre>\n\n", html_lines(&full.chars().take(MOST_LETTERS).collect::<String>()));
         }

@@ -1,9 +1,9 @@
 //! The Test Anything Protocol, version 14.
 
 use super::model::{Case, Results, Suite};
-use super::words::{all_counts, environment, headline};
+use super::words::{all_counts, attempts, environment, headline};
 use crate::report::Status;
-use crate::text::one_line;
+use crate::text::{harmless, one_line};
 
 /// The report: a line for each test, with a YAML block for each that did not pass.
 pub fn render(results: &Results) -> String {
@@ -17,11 +17,8 @@ pub fn render(results: &Results) -> String {
         if suite.is_wrong_by_itself() {
             number += 1;
             let message = suite.error.as_ref().map_or("no tests", |error| error.message.as_str());
-            lines.push(format!(
-                "not ok {number} - {}: the lab\n{}",
-                description(&suite.name),
-                block(&[("message", message)])
-            ));
+            let values = [("message", message.to_owned()), ("at", suite.file.clone())];
+            lines.push(format!("not ok {number} - {}: the lab\n{}", description(&suite.name), block(&values)));
         }
     }
     let head: Vec<String> =
@@ -37,12 +34,15 @@ fn test(suite: &Suite, case: &Case, number: usize) -> String {
     let flaky = if case.flaky { " (flaky)" } else { "" };
     let line = format!("{result} {number} - {name}{repetition}: {test}{flaky}\n");
     let place = case.at.as_ref().map_or_else(|| suite.file.clone(), |at| format!("{}:{}", at.file, at.line));
-    match case.status {
-        Status::Ok => line,
-        status => {
-            let message = headline(case);
-            let text = case.text.clone().unwrap_or_default();
-            line + &block(&[("severity", status.as_str()), ("message", &message), ("at", &place), ("diagnosis", &text)])
+    let attempts = attempts(case).map(|words| ("attempts", words));
+    match (case.status, attempts) {
+        (Status::Ok, None) => line,
+        (Status::Ok, attempts) => line + &block(&attempts.into_iter().chain([("at", place)]).collect::<Vec<_>>()),
+        (status, attempts) => {
+            let mut values = vec![("severity", status.as_str().to_owned()), ("message", headline(case)), ("at", place)];
+            values.extend(attempts);
+            values.extend(case.text.clone().map(|text| ("diagnosis", text)));
+            line + &block(&values)
         }
     }
 }
@@ -52,9 +52,22 @@ fn description(text: &str) -> String {
     one_line(text).replace('\\', "\\\\").replace('#', "\\#")
 }
 
-/// A YAML block. Quoted like JSON, every text is one line of YAML.
-fn block(values: &[(&str, &str)]) -> String {
-    let quoted = |text: &str| crate::text::json_escaped(serde_json::Value::from(text).to_string());
-    let lines: String = values.iter().map(|(key, text)| format!("  {key}: {}\n", quoted(text))).collect();
+/// A YAML block.
+fn block(values: &[(&str, String)]) -> String {
+    let lines: String = values.iter().map(|(key, text)| format!("  {key}: {}\n", scalar(text))).collect();
     format!("  ---\n{lines}  ...\n")
+}
+
+/// What some readers of YAML take for the end of a line, or leave out.
+const ENDS: [char; 4] = ['\u{85}', '\u{2028}', '\u{2029}', '\u{feff}'];
+
+/// A text of several lines as they are, unless something obeys them; any other quoted like JSON, in one line.
+fn scalar(text: &str) -> String {
+    let lines = text.trim_matches('\n');
+    if lines.contains('\n') && !lines.contains(ENDS) && harmless(lines, false) == lines {
+        let indented = |line: &str| if line.is_empty() { String::new() } else { format!("    {line}") };
+        // The first line may be indented, so YAML must know by how much all are.
+        return format!("|2-\n{}", lines.split('\n').map(indented).collect::<Vec<_>>().join("\n"));
+    }
+    crate::text::json_escaped(serde_json::Value::from(text).to_string())
 }

@@ -79,6 +79,17 @@ pub(super) fn headline(case: &Case) -> String {
     }
 }
 
+/// How many attempts a test had, where it had more than one: `2, of which the last passed; before: ...`, `3, none of which passed`.
+pub(super) fn attempts(case: &Case) -> Option<String> {
+    let last = case.earlier.last()?;
+    let number = case.earlier.len() + 1;
+    Some(if case.flaky {
+        format!("{number}, of which the last passed; before: {}", headline(last))
+    } else {
+        format!("{number}, none of which passed")
+    })
+}
+
 /// An error with its fix, in lines.
 pub(super) fn problem(problem: &Problem) -> String {
     let help = problem.help.as_ref().map(|help| format!("\n{help}")).unwrap_or_default();

@@ -21,15 +21,24 @@ pub(super) fn render(case: &Case) -> String {
     };
     let tags: String = case.tags.iter().map(|tag| format!(" <span class=\"tag\">{}</span>", markup(tag))).collect();
     let place = case.at.as_ref().map(|at| format!(" <code class=\"soft\">line {}</code>", at.line)).unwrap_or_default();
+    let attempts = match case.earlier.len() {
+        0 => String::new(),
+        earlier => format!(" <span class=\"flaky\">{} attempts</span>", earlier + 1),
+    };
     let mut html = format!(
         "<details class=\"case\" data-status=\"{statuses}\"{open}><summary><span class=\"word {class}\">{}</span> {name}{tags}\
-         {place} <span class=\"soft\">{}</span></summary>\n<div>\n",
+         {attempts}{place} <span class=\"soft\">{}</span></summary>\n<div>\n",
         word(case.status, case.flaky),
         time(case.seconds)
     );
+    let attempts = case.earlier.len() + 1;
     for (number, earlier) in (1..).zip(&case.earlier) {
-        html += &format!("<p class=\"flaky\">attempt {number} of {} did not pass:</p>\n", case.earlier.len() + 1);
+        html += &format!("<p class=\"flaky\">attempt {number} of {attempts} did not pass:</p>\n");
         html += &content(earlier);
+    }
+    if attempts > 1 {
+        let (class, end) = if case.flaky { ("ok", "passed") } else { ("failed", "did not pass either") };
+        html += &format!("<p class=\"{class}\">attempt {attempts} of {attempts} {end}:</p>\n");
     }
     html += &content(case);
     html + "</div></details>\n"

@@ -372,6 +372,6 @@ mod tests {
             }
         }
         assert!(read > 200, "sources are found: {read}");
-        assert_eq!(wrong, Vec::<std::path::PathBuf>::new());
+        assert_eq!(wrong, Vec::<PathBuf>::new());
     }
 }

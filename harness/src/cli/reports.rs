@@ -24,6 +24,13 @@ pub(super) struct ReportArgs {
     pub(super) report: Vec<Report>,
 }
 
+impl ReportArgs {
+    /// Whether standard output is a report's.
+    pub(super) fn take_stdout(&self) -> bool {
+        self.report.iter().any(|report| report.file.as_deref() == Some(Path::new("-")))
+    }
+}
+
 /// A report other than the one on the console.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {

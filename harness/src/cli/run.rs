@@ -66,6 +66,10 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let inputs: Vec<PathBuf> = scenarios.iter().flat_map(|scenario| scenario.inputs.keys().cloned()).collect();
     let (scenarios, shard) = part(scenarios, args, &options, console)?;
     if args.choice.list {
+        // A reader of a report is not to get anything else.
+        if args.reports.take_stdout() {
+            console.lend_stdout();
+        }
         list(&scenarios, &options, console);
         return Ok(Exit::Held);
     }

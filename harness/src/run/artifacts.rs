@@ -40,6 +40,16 @@ pub(super) struct Folder<'a> {
     pub(super) suffix: &'a str,
 }
 
+/// Removes what earlier runs left of a scenario, so that nobody takes it for this run's. What else is there stays.
+pub(super) fn clear(folder: &Path, scenario: &Path) {
+    for all in capture::left(folder, scenario, "") {
+        let tests = fs::read_dir(&all).into_iter().flatten().flatten().map(|entry| entry.path());
+        // What cannot be removed is overwritten, or writing fails with the reason.
+        tests.filter(|test| test.join(RESULT).is_file()).for_each(|test| _ = fs::remove_dir_all(test));
+        let _ = fs::remove_dir(all);
+    }
+}
+
 /// Writes a folder for each test that failed.
 pub(super) fn write(
     to: &Folder<'_>,

@@ -2,15 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Options, RunError, Selection, artifacts, guarded, session};
+use super::{Options, Selection, artifacts};
 use crate::lab::Backend;
-use crate::probe::Progress;
 use crate::report::{Status, TestReport, Trouble};
 use crate::scenario::{Flows, Scenario, Step, Test};
 use crate::stats::{FalseAlarmRate, Goal};
@@ -99,15 +97,3 @@ impl Supervisor for Stop<'_> {
 
 /// The results of tests, and what kept the others from being carried out.
 pub(super) type Results = (Vec<TestReport>, Option<Trouble>);
-
-/// Carries out an attempt in a thread of this process. A panic is an error of this scenario alone.
-pub(super) fn carry_out_here(
-    scenario: &Scenario,
-    attempt: &Attempt,
-    progress: &Arc<Progress>,
-    supervisor: &mut dyn Supervisor,
-) -> Results {
-    let mut tests = Vec::new();
-    let carried_out = guarded(|| session::carry_out(scenario, attempt, progress, supervisor, &mut tests));
-    (tests, carried_out.err().map(RunError::into_trouble))
-}

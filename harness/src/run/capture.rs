@@ -1,7 +1,12 @@
 //! Where a scenario's capture and artifacts are written to.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+
+/// The ending of captures.
+pub(super) const CAPTURE: &str = ".pcapng";
 
 /// The names for the parent folder and for the root.
 const UP: &str = "_up";
@@ -13,6 +18,28 @@ pub(super) fn place(folder: &Path, scenario: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(below(scenario));
     name.push(ending);
     folder.join(name)
+}
+
+/// What earlier runs left of a scenario below a folder: the places with the ending, with those of all repetitions and retries.
+pub(super) fn left(folder: &Path, scenario: &Path, ending: &str) -> Vec<PathBuf> {
+    let place = place(folder, scenario, "");
+    let (Some(above), Some(name)) = (place.parent(), place.file_name()) else { return Vec::new() };
+    let is_own = |found: &OsStr| {
+        let rest = found.as_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_suffix(ending.as_bytes()));
+        rest.and_then(|rest| std::str::from_utf8(rest).ok()).is_some_and(is_suffix)
+    };
+    let entries = fs::read_dir(above).into_iter().flatten().flatten();
+    entries.filter(|entry| is_own(&entry.file_name())).map(|entry| entry.path()).collect()
+}
+
+/// Whether a text is what the names of a repetition or a retry end with: see `Scheduled::suffix`.
+fn is_suffix(text: &str) -> bool {
+    let without = |text: &'_ str, word: &str| -> Option<usize> {
+        let digits = text.strip_prefix(word)?.bytes().take_while(u8::is_ascii_digit).count();
+        (digits > 0).then_some(word.len() + digits)
+    };
+    let rest = &text[without(text, ".repetition-").unwrap_or(0)..];
+    rest[without(rest, ".retry-").unwrap_or(0)..].is_empty()
 }
 
 /// A path without steps that lead upwards or to the root.
@@ -38,6 +65,18 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case("", true)]
+    #[case(".retry-2", true)]
+    #[case(".repetition-12", true)]
+    #[case(".repetition-1.retry-3", true)]
+    #[case(".retry-3.repetition-1", false)]
+    #[case(".retry-", false)]
+    #[case(".old", false)]
+    fn only_own_files_are_left(#[case] suffix: &str, #[case] expected: bool) {
+        assert_eq!(is_suffix(suffix), expected);
+    }
 
     #[rstest]
     #[case("scenarios/a.yaml", "c/scenarios/a.yaml.pcapng")]

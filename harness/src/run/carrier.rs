@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::attempt::{Attempt, Results, Stop, Supervisor, carry_out_here};
+use super::attempt::{Attempt, Results, Stop, Supervisor};
 use super::worker::{Died, Worker};
-use super::{Options, artifacts};
+use super::{Options, artifacts, here};
 use crate::probe::Progress;
 use crate::report::{TestReport, Trouble};
 use crate::scenario::Scenario;
@@ -37,7 +37,7 @@ impl<'o> Carrier<'o> {
         progress: &Arc<Progress>,
         stop: &mut Stop<'_>,
     ) -> Results {
-        let Self::Worker { program, running } = self else { return carry_out_here(scenario, attempt, progress, stop) };
+        let Self::Worker { program, running } = self else { return here::carry_out(scenario, attempt, progress, stop) };
         let mut tests = Vec::new();
         let mut part = attempt.clone();
         loop {
@@ -53,7 +53,7 @@ impl<'o> Carrier<'o> {
                 Err(died) => {
                     *running = None;
                     let died_of = died.under_way.is_some();
-                    let (ended, trouble) = results(died, scenario, &part);
+                    let (ended, trouble) = results(*died, scenario, &part);
                     ended.last().into_iter().for_each(|test| stop.ended(test));
                     tests.extend(ended);
                     let rest = rest(scenario, attempt, tests.last());

@@ -6,6 +6,7 @@ mod capture;
 mod carrier;
 mod diagnosis;
 mod error;
+mod here;
 mod parallel;
 mod schedule;
 mod selection;
@@ -89,6 +90,7 @@ impl Options {
 pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&ScenarioReport) + Sync)) -> RunReport {
     let begin = Instant::now();
     let scheduled = schedule(scenarios, options);
+    scheduled.iter().for_each(|one| clear(&one.scenario, options));
     let all: Vec<&Scenario> = scheduled.iter().map(|one| &*one.scenario).collect();
     let rate = shared_rate(&all, &options.goal);
     let stop = AtomicBool::new(false);
@@ -106,6 +108,15 @@ pub fn run(scenarios: &[Scenario], options: &Options, finished: &(dyn Fn(&Scenar
         shard: None,
         duration: begin.elapsed(),
     }
+}
+
+/// Removes captures and artifacts of earlier runs of a scenario.
+fn clear(scenario: &Scenario, options: &Options) {
+    if let Some(folder) = &options.pcap {
+        let captures = capture::left(folder, &scenario.file, capture::CAPTURE);
+        captures.into_iter().for_each(|capture| _ = std::fs::remove_file(capture));
+    }
+    options.artifacts.iter().for_each(|folder| artifacts::clear(folder, &scenario.file));
 }
 
 /// Errors of balance tests in scenarios that are run together, for each scenario: those that need more flows than a probe may

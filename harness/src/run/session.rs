@@ -322,7 +322,7 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
         if self.prober.record().is_empty() {
             return Ok(());
         }
-        let file = capture::place(folder, &self.scenario.file, &format!("{suffix}.pcapng"));
+        let file = capture::place(folder, &self.scenario.file, &format!("{suffix}{}", capture::CAPTURE));
         let written = pcapng::render(self.prober.record()).map_err(io::Error::other).and_then(|bytes| {
             fs::create_dir_all(file.parent().unwrap_or(folder))?;
             output::replace(&file, &bytes)

@@ -71,6 +71,9 @@ fn tests_are_listed_and_run_by_tags(#[case] choice: &[&str], #[case] expected: &
     assert_eq!(code, Some(0));
     assert!(listed.starts_with("a.yaml:") && listed.contains(&format!("tagged: {expected}  [")), "{listed}");
     assert!(listed.contains(tag) && listed.ends_with("\n1 test\n"), "{listed}");
+    let of_report = [&["run", "--list", "a.yaml", "--report", "tap=-"], choice].concat();
+    let (_, stdout, stderr) = ended(&svclab(&folder, &of_report, &[]));
+    assert!(stdout.is_empty() && stderr == listed, "standard output is the report's: {stdout}");
     let report = [&["run", "a.yaml", "--report", "json=r.json"], choice].concat();
     assert_eq!(ended(&svclab(&folder, &report, &[])).0, Some(0));
     let result = result(&folder, "r.json");
@@ -238,7 +241,7 @@ fn shards_are_balanced_and_merged() {
     assert_eq!(all["counts"], merged["counts"]);
     let (code, _, stderr) = ended(&svclab(&folder, &merge[..4], &[]));
     assert_eq!(code, Some(2));
-    assert!(stderr.contains("shards are missing: 2/3\nhelp: "), "{stderr}");
+    assert!(stderr.contains("1 shard of 3 is missing: 2\nhelp: "), "{stderr}");
 }
 
 /// `verify` and `mutate` write the reports that `run` writes.
@@ -346,6 +349,17 @@ fn artifacts_of_a_failure_are_read_again() {
         let kept = fs::read(folder.join(kept).join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert!(!kept.is_empty(), "{file}");
     }
+    // A test that holds since has nothing in the folders; what is not svclab's stays.
+    fs::write(folder.join("captures/a.yaml.pcapng.mine"), "").expect("a file");
+    fs::write(folder.join("captures/a.yaml.retry-3.pcapng"), "").expect("a file");
+    let rerun = ["run", "b.yaml", "a.yaml", "--artifacts", "kept-again", "--pcap", "captures"];
+    fs::write(folder.join("b.yaml"), tagged(&[("one", false)])).expect("a file");
+    assert_eq!(ended(&svclab(&folder, &rerun, &[])).0, Some(1));
+    fs::write(folder.join("b.yaml"), tagged(&[("one", true)])).expect("a file");
+    assert_eq!(ended(&svclab(&folder, &rerun, &[])).0, Some(1));
+    assert!(!folder.join("kept-again/b.yaml").exists() && folder.join("kept-again/a.yaml").is_dir());
+    assert!(folder.join("captures/a.yaml.pcapng.mine").is_file() && folder.join("captures/a.yaml.pcapng").is_file());
+    assert!(!folder.join("captures/a.yaml.retry-3.pcapng").exists());
     let rules = fs::read_to_string(folder.join(kept).join("node/n/iptables.txt")).expect("rules");
     assert!(rules.contains("KUBE-SVC-") && rules.contains('['), "rules with counters: {rules}");
     let (code, stdout, stderr) = ended(&svclab(&folder, &["report", "show", kept], &[]));

@@ -210,3 +210,78 @@ fn a_program_that_ends_without_a_word_is_the_environments_fault(
     assert!(said.contains(which) && said.contains(printed), "{said}");
     fs::remove_dir_all(&temporary).expect("the script and nothing else");
 }
+
+/// A scenario with three tests, of which the second changes objects.
+fn three_tests(first: &str, applied: &str) -> String {
+    let test = |name: &str, service: &str| {
+        format!(
+            "  - {{name: {name}, probe: {{from: pod/a, to: 'service/{service}:80'}}, expect: {{delivered: 'pod/b:80'}}}}\n"
+        )
+    };
+    let objects = |name: &str| {
+        format!("services: [{{name: {name}, ports: [{{port: 80}}]}}], endpoints: [{{service: {name}, pods: [b]}}]")
+    };
+    format!(
+        "name: of {first}\ncluster: {{podCIDR: 10.244.0.0/16}}\nnodes: [{{name: n, ip: 172.18.0.2}}]\npods: [{{name: a, node: n}}, \
+         {{name: b, node: n}}]\n{}\ntests:\n{}  - name: second\n    steps:\n      - apply: {{{}}}\n      - {{probe: {{from: pod/a, to: \
+         'service/{applied}:80'}}, expect: {{delivered: 'pod/b:80'}}}}\n{}",
+        objects(first).replace("], ", "]\n"),
+        test("first", first),
+        objects(applied),
+        test("third", first)
+    )
+}
+
+/// The death of a lab's process is the error of the test that was under way; the others go on, and so do other scenarios. While a lab is
+/// built, no test is.
+#[rstest]
+#[case::killed("second", Signal::SIGKILL, "environment", &["ok", "error", "ok"])]
+#[case::aborted("second", Signal::SIGABRT, "internal", &["ok", "error", "ok"])]
+#[case::while_it_is_built("first", Signal::SIGKILL, "environment", &["error", "error", "error"])]
+fn a_worker_that_dies_fails_its_test(
+    #[case] trigger: &str,
+    #[case] signal: Signal,
+    #[case] cause: &str,
+    #[case] expected: &[&str],
+) {
+    let value = format!("worker-{trigger}-{signal}-{}", std::process::id());
+    let temporary = temporary_folder(&value);
+    let before = Host::look();
+    for (file, names) in [("a.yaml", ["doomed-first", "doomed-second"]), ("b.yaml", ["first", "second"])] {
+        fs::write(temporary.join(file), three_tests(names[0], names[1])).expect("a file");
+    }
+    // The program that installs rules is a child of the worker. It kills that once.
+    let armed = temporary.join("armed");
+    fs::write(&armed, "").expect("a file");
+    let script = format!(
+        "#!/bin/sh\nrules=$(cat)\ncase $rules in *default/doomed-{trigger}*) if rm '{}' 2>/dev/null; then kill -{} $PPID; exec sleep 1000; \
+         fi;; esac\nPATH=${{PATH#*:}}\nprintf '%s\\n' \"$rules\" | iptables-restore \"$@\"\n",
+        armed.display(),
+        signal as i32
+    );
+    let mut run = command_with(&script, &value, &temporary);
+    let scenarios = ["a.yaml", "b.yaml"].map(|file| temporary.join(file));
+    let output = run.args(&scenarios).args(["--report", "json=-"]).output().expect("svclab starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(if cause == "internal" { 4 } else { 3 }), "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let scenarios = report["result"]["scenarios"].as_array().expect("scenarios");
+    let status = |scenario: &serde_json::Value| -> Vec<String> {
+        let tests = scenario["tests"].as_array().expect("tests");
+        tests.iter().map(|test| test["status"].as_str().expect("a status").to_owned()).collect()
+    };
+    let of = |file: &str| {
+        let is_it = |one: &&serde_json::Value| one["file"].as_str().is_some_and(|name| name.ends_with(file));
+        scenarios.iter().find(is_it).unwrap_or_else(|| panic!("{file}: {report:#}"))
+    };
+    assert_eq!(status(of("/a.yaml")), expected, "{report:#}");
+    assert_eq!(status(of("/b.yaml")), ["ok", "ok", "ok"]);
+    let errors = [&of("/a.yaml")["error"], &of("/a.yaml")["tests"][1]["error"]];
+    let error = errors.into_iter().find(|error| !error.is_null()).expect("an error");
+    assert_eq!(error["cause"], cause);
+    let signal = format!("was killed by signal {} ({signal})", signal as i32);
+    assert!(error["message"].as_str().is_some_and(|message| message.contains(&signal)), "{error}");
+    assert!(wait_until_gone(&value).is_empty());
+    assert_eq!(Host::look(), before);
+    fs::remove_dir_all(&temporary).expect("what this test wrote");
+}

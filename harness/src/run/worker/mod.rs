@@ -70,11 +70,11 @@ impl Worker {
         attempt: &Attempt,
         progress: &Arc<Progress>,
         stop: &mut Stop<'_>,
-    ) -> Result<Results, Died> {
+    ) -> Result<Results, Box<Died>> {
         let (mut ended, mut under_way) = (Vec::new(), None);
         match self.exchange(scenario, attempt, progress, stop, &mut ended, &mut under_way) {
             Ok(results) => Ok(results),
-            Err(error) => Err(Died { ended, under_way, trouble: self.death(&error).into_trouble() }),
+            Err(error) => Err(Box::new(Died { ended, under_way, trouble: self.death(&error).into_trouble() })),
         }
     }
 

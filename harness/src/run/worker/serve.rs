@@ -12,7 +12,8 @@ use super::frame::{read, write};
 use super::message::{Answer, Message, Order};
 use crate::probe::Progress;
 use crate::report::{Cause, TestReport, Trouble};
-use crate::run::attempt::{Results, Supervisor, carry_out_here};
+use crate::run::attempt::{Results, Supervisor};
+use crate::run::here;
 use crate::scenario::Test;
 
 /// How often counts in progress are reported.
@@ -51,7 +52,7 @@ fn carry_out(order: &Order<'_>, progress: &Arc<Progress>, pipe: &Pipe) -> Result
     match order.scenario() {
         Ok(scenario) => {
             let names = scenario.tests.iter().map(|test| test.name.clone()).collect();
-            carry_out_here(&scenario, &order.attempt, progress, &mut Run { pipe, names })
+            here::carry_out(&scenario, &order.attempt, progress, &mut Run { pipe, names })
         }
         Err(errors) => {
             let message = format!("a worker read the scenario otherwise than the run: {errors}");

@@ -10,7 +10,7 @@ use svclab_rules::walk::{
 };
 
 use super::narrow::keys;
-use super::{Circumstances, Network, PredictedBranch, Prediction};
+use super::{Circumstances, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction};
 use crate::scenario::Vantage;
 use crate::topology::{ETH0, InterfaceKind, NetnsId, Role, Sender, UNDERLAY, pod_label};
 
@@ -23,6 +23,7 @@ pub(crate) struct Senders {
     pub(crate) family: Family,
     /// The node that outside hosts hand their packets to, whatever routes say.
     pub(crate) via: Option<String>,
+    via_netns: Option<NetnsId>,
     members: Vec<Member>,
     /// The positions of members by their sources.
     by_source: HashMap<IpAddr, usize>,
@@ -62,8 +63,9 @@ impl Senders {
                 groups.entry((family, way)).or_default().push(member);
             }
         }
-        let nodes = network.topology.namespaces.iter().filter_map(|netns| netns.node_name().map(str::to_owned));
-        let nodes: Vec<String> = nodes.collect();
+        let namespaces = network.topology.namespaces.iter().enumerate();
+        let nodes = namespaces.filter_map(|(id, netns)| Some((netns.node_name()?.to_owned(), id)));
+        let nodes: Vec<(String, NetnsId)> = nodes.collect();
         let mut all = Vec::new();
         for ((family, way), mut members) in groups {
             if !matches!(way, Way::Pods(_) | Way::Outside) {
@@ -76,9 +78,10 @@ impl Senders {
             let inputs: Arc<[(u128, u128)]> = inputs.collect();
             let sources = members.iter().enumerate().filter_map(|(at, member)| Some((member.source?, at)));
             let by_source: HashMap<IpAddr, usize> = sources.collect();
-            let of = |via| Self {
+            let of = |via: Option<(String, NetnsId)>| Self {
                 family,
-                via,
+                via_netns: via.as_ref().map(|(_, netns)| *netns),
+                via: via.map(|(node, _)| node),
                 members: members.clone(),
                 by_source: by_source.clone(),
                 way,
@@ -197,7 +200,6 @@ impl Network<'_> {
         memory: Option<&Memory>,
     ) -> Option<(Packet, Prediction)> {
         let member = senders.member(witness)?;
-        let via = senders.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));
         let mut packet = *witness;
         if let Way::Process(netns, _) = senders.way {
             if let Some(narrowing) = narrowing {
@@ -210,10 +212,10 @@ impl Network<'_> {
             packet.source = self.source_of(member.sender, packet.destination, narrowing)?;
         }
         if let Some((narrowing, input)) = narrowing.zip(member.input) {
-            narrowing.name_inputs(input, &senders.inputs);
+            narrowing.name_interfaces(Field::Source, input, &senders.inputs);
         }
         let given = Circumstances { memory, narrowing, ..Circumstances::default() };
-        Some((packet, self.follow(member.sender, via, packet, given)))
+        Some((packet, self.follow(member.sender, senders.via_netns, packet, given)))
     }
 
     /// What becomes of a later packet of the connection that a branch of a prediction stands for: it has other flags than the first.
@@ -222,12 +224,50 @@ impl Network<'_> {
         senders: &Senders,
         packet: &Packet,
         first: &PredictedBranch,
+        narrowing: Option<&Narrowing>,
     ) -> Option<Prediction> {
         let member = senders.member(packet)?;
-        let via = senders.via.as_ref().and_then(|node| self.topology.find(&format!("node/{node}")));
-        let given = Circumstances { connections: Some(&first.connections), ..Circumstances::default() };
-        Some(self.follow(member.sender, via, *packet, given))
+        let connections = Some(first.connections.as_slice());
+        let given = Circumstances { connections, narrowing, ..Circumstances::default() };
+        Some(self.follow(member.sender, senders.via_netns, *packet, given))
     }
+
+    /// What becomes of a later segment from the receiver of the packet that a branch of a prediction stands for. Nothing where that
+    /// branch does not end at a receiver.
+    pub(crate) fn predict_reply(
+        &self,
+        senders: &Senders,
+        packet: &Packet,
+        first: &PredictedBranch,
+        later: LaterReply,
+        narrowing: Option<&Narrowing>,
+    ) -> Vec<PredictedReply> {
+        let PredictedOutcome::Delivered { source, destination, .. } = &first.outcome else { return Vec::new() };
+        let Some(member) = senders.member(packet) else { return Vec::new() };
+        // A process listens on the machine that the packet came to last.
+        let owner = self.topology.owners.get(&destination.ip()).copied();
+        let receiver = owner.or_else(|| first.stages.last().map(|stage| stage.netns));
+        let Some(receiver) = receiver else { return Vec::new() };
+        let (source_port, destination_port) = (destination.port(), source.port());
+        let transport = Transport::Tcp { source: source_port, destination: destination_port, flags: later.flags };
+        let reply = Packet::new(destination.ip(), source.ip(), transport);
+        let given = Circumstances {
+            connections: Some(&first.connections),
+            is_invalid: later.is_invalid,
+            narrowing,
+            ..Circumstances::default()
+        };
+        self.follow_reply(receiver, reply, (member.sender, packet.tuple()), given)
+    }
+}
+
+/// A segment of a receiver behind its first reply.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LaterReply {
+    /// The flags of TCP.
+    pub(crate) flags: u8,
+    /// Whether connection tracking takes it for a packet of no connection (`INVALID`), as one that is out of the window.
+    pub(crate) is_invalid: bool,
 }
 
 /// The namespaces and pods of a network by their names.

@@ -33,7 +33,7 @@ impl Elements {
 
     /// Adds an element.
     pub(super) fn insert(&mut self, key: &[Key], verdict: Option<Verdict<u32>>) {
-        self.sorted.add(key);
+        self.sorted.add(key, verdict.is_some());
         match *key {
             [Key::Addresses(range)] => self.ranges.push((bits(range.first)..=bits(range.last), verdict)),
             _ => drop(self.keys.insert(Packed::of(key), verdict)),

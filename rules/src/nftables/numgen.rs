@@ -130,6 +130,8 @@ impl<T> Numgen<T> {
 #[derive(Debug, Clone)]
 pub(super) struct Draws<T> {
     values: Vec<T>,
+    /// Whether the kernel counts, instead of drawing at random.
+    pub(super) is_counter: bool,
     /// The draws of each value: of random numbers as the kernel scales them, and with all numbers alike.
     parts: Vec<[u32; 2]>,
     /// The sums of these.
@@ -145,12 +147,13 @@ impl<T> Draws<T> {
         let sums = [0, 1].map(|at| parts.iter().map(|part| u64::from(part[at])).sum());
         let modulus = u64::from(numgen.modulus);
         let wholes = [if numgen.is_scaled() { 1 << 32 } else { modulus }, modulus];
-        Self { values: numgen.values.iter().map(compile).collect(), parts, sums, wholes }
+        let is_counter = numgen.mode == NumgenMode::Incremental;
+        Self { values: numgen.values.iter().map(compile).collect(), is_counter, parts, sums, wholes }
     }
 
     /// A single value, which every draw gives.
     pub(super) fn only(value: T) -> Self {
-        Self { values: vec![value], parts: vec![[1, 1]], sums: [1, 1], wholes: [1, 1] }
+        Self { values: vec![value], is_counter: false, parts: vec![[1, 1]], sums: [1, 1], wholes: [1, 1] }
     }
 
     /// The values that are drawn, each with its draws out of all that give a value; `counted` is whether shares are the kernel's

@@ -1,7 +1,12 @@
 //! The keys of a set in order, part by part, for lookups of sets of packets.
+//!
+//! Protocols and ports come before addresses, whatever their order in the set: few ports are asked for, so packets to other ports are
+//! not told apart by addresses.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+
+use smallvec::SmallVec;
 
 use super::key::{Key, LookupKey};
 use crate::walk::{Field, Trace, Walker, bits};
@@ -10,6 +15,8 @@ use crate::walk::{Field, Trace, Walker, bits};
 #[derive(Debug, Clone, Default)]
 pub(super) struct SortedKeys {
     listed: Vec<Vec<(u128, u128)>>,
+    /// Whether a key leads to something that another does not.
+    is_map: bool,
     sorted: OnceLock<Level>,
 }
 
@@ -25,8 +32,15 @@ struct Level {
 
 impl SortedKeys {
     /// Adds a key, before any lookup.
-    pub(super) fn add(&mut self, key: &[Key]) {
-        self.listed.push(key.iter().map(numbers).collect());
+    pub(super) fn add(&mut self, key: &[Key], leads: bool) {
+        let mut parts: Vec<&Key> = key.iter().collect();
+        parts.sort_by_key(|part| match part {
+            Key::Protocol(_) => 0,
+            Key::Port(_) => 1,
+            Key::Address(_) | Key::Addresses(_) => 2,
+        });
+        self.listed.push(parts.into_iter().map(numbers).collect());
+        self.is_map |= leads;
     }
 
     /// Reports to the walk which keys the packet's key is compared with.
@@ -36,13 +50,24 @@ impl SortedKeys {
         }
         let mut level =
             self.sorted.get_or_init(|| Level::of(&self.listed.iter().map(Vec::as_slice).collect::<Vec<_>>()));
-        for part in parts {
+        let mut ordered: SmallVec<[LookupKey; 4]> = parts.iter().copied().collect();
+        ordered.sort_by_key(|part| match part {
+            LookupKey::Protocol => 0,
+            LookupKey::DestinationPort => 1,
+            LookupKey::Address(_) => 2,
+        });
+        for (position, part) in ordered.iter().enumerate() {
             let field = part.field();
             if field == Field::DestinationPort && walker.ports().is_none() {
                 // No key is of a protocol without ports.
                 return;
             }
             let value = field.of(&walker.packet);
+            if !self.is_map && position + 1 == ordered.len() {
+                // It is in the set or not, by whatever key.
+                walker.trace.asked(field, value, || level.ranges.iter().copied().collect());
+                return;
+            }
             walker.trace.looked_up(field, value, || &level.ranges);
             match level.find(value) {
                 Some(behind) => level = behind,

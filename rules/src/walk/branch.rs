@@ -155,9 +155,9 @@ pub struct Assumptions(u8);
 impl Assumptions {
     /// Nothing.
     pub const NONE: Self = Self(0);
-    /// `statistic --mode nth`: the counter stands anywhere, all places as likely. Over many packets the share of one
+    /// `statistic --mode nth`, `numgen inc`: the counter stands anywhere, all places as likely. Over many packets the share of one
     /// such rule is exact; two of them count in step, so that single packets are not independent.
-    pub(crate) const NTH_COUNTER: Self = Self(1);
+    pub(crate) const COUNTER: Self = Self(1);
     /// `limit`: packets are rare enough that the limit is not reached, so that the rule holds.
     pub(crate) const BELOW_LIMIT: Self = Self(2);
 
@@ -176,7 +176,7 @@ impl Assumptions {
 impl fmt::Display for Assumptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = [
-            (Self::NTH_COUNTER, "a counter of `statistic --mode nth` stands anywhere"),
+            (Self::COUNTER, "the counter of `statistic --mode nth` or `numgen inc` stands anywhere"),
             (Self::BELOW_LIMIT, "packets are too rare for `limit`"),
         ];
         let mut said = words.iter().filter(|(one, _)| self.contains(*one)).map(|(_, words)| *words);

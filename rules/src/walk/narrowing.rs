@@ -29,22 +29,23 @@ struct Shared {
     witness: [u128; Field::ALL.len()],
     /// Whether the source does not come from the region, as with a process whose kernel chooses it.
     source_is_chosen: bool,
-    names: Option<Names>,
+    names: Vec<Names>,
     /// What answers differently: disjoint regions, which the present one is disjoint with.
     rest: Vec<Region>,
 }
 
-/// The interfaces by which the packets of a region come in, by their sources.
+/// The interfaces by which the packets of a region come in or leave, by an address of theirs.
 #[derive(Debug, Clone)]
 struct Names {
+    field: Field,
     own: u128,
-    of_sources: Arc<[(u128, u128)]>,
+    of_addresses: Arc<[(u128, u128)]>,
 }
 
 impl Narrowing {
     pub(super) fn of(region: Region, witness: &Packet) -> Self {
         let witness = Field::ALL.map(|field| field.of(witness));
-        let shared = Shared { region, witness, source_is_chosen: false, names: None, rest: Vec::new() };
+        let shared = Shared { region, witness, source_is_chosen: false, names: Vec::new(), rest: Vec::new() };
         Self { shared: Rc::new(RefCell::new(shared)), is_reply: false }
     }
 
@@ -59,10 +60,16 @@ impl Narrowing {
         self.shared.borrow_mut().source_is_chosen = true;
     }
 
-    /// Packets of each source come in by an interface of their own, given as pairs of interface and source; the witness by `own`.
-    pub fn name_inputs(&self, own: super::Interface, of_sources: &Arc<[(u128, u128)]>) {
+    /// Packets of each address in a field come in or leave by an interface of their own, given as pairs of interface and address; the
+    /// witness by `own`.
+    pub fn name_interfaces(&self, field: Field, own: super::Interface, of_addresses: &Arc<[(u128, u128)]>) {
         let own = super::Interface::number(Some(own));
-        self.shared.borrow_mut().names = Some(Names { own, of_sources: Arc::clone(of_sources) });
+        self.shared.borrow_mut().names.push(Names { field, own, of_addresses: Arc::clone(of_addresses) });
+    }
+
+    /// Whether a number of a packet may be another for other packets of the set.
+    pub fn is_open(&self, field: Field, value: u128) -> bool {
+        self.own(field, value).is_some()
     }
 
     /// Leaves the packets that give another answer than the witness to a question whether a field is among some numbers. Returns the
@@ -194,14 +201,16 @@ impl Trace for Narrowed {
     fn asked_name(&self, name: u128, fits: impl Fn(u128) -> bool) {
         let Some(narrowing) = &self.narrowing else { return };
         let mut shared = narrowing.shared.borrow_mut();
-        let Some(names) = shared.names.clone().filter(|names| names.own == name) else { return };
         let own = fits(name);
-        let alike = names.of_sources.iter().filter(|(name, _)| fits(*name) == own);
-        let among = alike.map(|(_, source)| (*source, *source)).collect();
-        shared.narrow(Field::Source, &among);
+        let named: Vec<Names> = shared.names.iter().filter(|names| names.own == name).cloned().collect();
+        for Names { field, of_addresses, .. } in named {
+            let alike = of_addresses.iter().filter(|(name, _)| fits(*name) == own);
+            let among = alike.map(|(_, address)| (*address, *address)).collect();
+            shared.narrow(field, &among);
+        }
     }
 
     fn is_open(&self, field: Field, value: u128) -> bool {
-        self.narrowing.as_ref().is_some_and(|narrowing| narrowing.own(field, value).is_some())
+        self.narrowing.as_ref().is_some_and(|narrowing| narrowing.is_open(field, value))
     }
 }

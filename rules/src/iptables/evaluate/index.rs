@@ -4,6 +4,8 @@
 //! `KUBE-NODEPORTS` one for every node port. A packet can match those that name its own address or port, and those that
 //! name none; the others are skipped.
 
+use std::collections::BTreeMap;
+
 use smallvec::SmallVec;
 
 use crate::iptables::matches::{Condition, Field, PortField};
@@ -19,19 +21,37 @@ type Few = SmallVec<[u32; 4]>;
 /// Where the rules of a chain are that can match a packet, all as positions in the program, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
-    /// Rules for one destination address.
+    /// Rules for one protocol, destination port and destination address.
+    by_both: FxHashMap<(u8, u16, u128), Few>,
+    /// Other rules for one destination address.
     by_address: FxHashMap<u128, Few>,
     /// Other rules for one protocol and destination port.
     by_port: FxHashMap<(u8, u16), Few>,
     /// All others.
     others: Few,
-    /// The addresses and ports again, in order.
-    addresses: Vec<(u128, u128)>,
-    ports: Vec<(u8, Vec<(u128, u128)>)>,
+    /// The addresses again, in order.
+    addresses: Ranges,
+    /// The ports again by protocol, each of those that rules for an address ask for with the addresses. Few rules ask for a port that no
+    /// service has, so sets of packets are asked for ports first: those to other ports are not told apart by addresses.
+    ports: BTreeMap<u8, Ports>,
+}
+
+/// Sorted, disjoint ranges.
+type Ranges = Vec<(u128, u128)>;
+
+/// The destination ports that rules ask for.
+#[derive(Debug, Clone, Default)]
+struct Ports {
+    /// Those of rules for an address as well.
+    with_addresses: Ranges,
+    addresses: FxHashMap<u16, Ranges>,
+    /// Those of other rules.
+    alone: Ranges,
 }
 
 /// What a rule is found by.
 enum Key {
+    Both(u8, u16, u128),
     Address(u128),
     Port(u8, u16),
 }
@@ -46,6 +66,9 @@ impl Index {
         }
         for (position, conditions) in (first..).zip(rules) {
             match key(conditions) {
+                Some(Key::Both(protocol, port, address)) => {
+                    index.by_both.entry((protocol, port, address)).or_default().push(position);
+                }
                 Some(Key::Address(address)) => index.by_address.entry(address).or_default().push(position),
                 Some(Key::Port(protocol, port)) => index.by_port.entry((protocol, port)).or_default().push(position),
                 None => index.others.push(position),
@@ -56,25 +79,36 @@ impl Index {
     }
 
     fn sort_keys(&mut self) {
-        self.addresses = self.by_address.keys().map(|address| (*address, *address)).collect();
-        self.addresses.sort_unstable();
-        let mut ports: Vec<(u8, u16)> = self.by_port.keys().copied().collect();
-        ports.sort_unstable();
-        let of_protocol =
-            |same: &[(u8, u16)]| same.iter().map(|(_, port)| (u128::from(*port), u128::from(*port))).collect();
-        self.ports = ports.chunk_by(|one, next| one.0 == next.0).map(|same| (same[0].0, of_protocol(same))).collect();
+        self.addresses = ranges(self.by_address.keys().copied());
+        for &(protocol, port, address) in self.by_both.keys() {
+            let own = self.ports.entry(protocol).or_default();
+            own.addresses.entry(port).or_default().push((address, address));
+        }
+        for &(protocol, port) in self.by_port.keys() {
+            self.ports.entry(protocol).or_default().alone.push((port.into(), port.into()));
+        }
+        for own in self.ports.values_mut() {
+            own.alone.sort_unstable();
+            own.addresses.values_mut().for_each(|addresses| addresses.sort_unstable());
+            own.with_addresses = ranges(own.addresses.keys().map(|port| u128::from(*port)));
+        }
     }
 
     /// The first rule at or behind a position that a packet can match.
     pub(super) fn next_for<T: Trace>(&self, from: u32, walker: &Walker<T>) -> Option<u32> {
         let destination = bits(walker.packet.destination);
         let transport = walker.packet.transport;
-        walker.trace.looked_up(walk::Field::Destination, destination, || &self.addresses);
-        if let Some((_, ports)) = self.ports.iter().find(|(protocol, _)| walker.is_protocol(&[*protocol])) {
-            let port = walk::Field::DestinationPort.of(&walker.packet);
-            walker.trace.looked_up(walk::Field::DestinationPort, port, || ports);
-        }
         let port = transport.ports().map(|(_, destination)| destination);
+        let own = self.ports.iter().find(|(protocol, _)| walker.is_protocol(&[**protocol]));
+        if let Some((_, own)) = own {
+            let number = walk::Field::DestinationPort.of(&walker.packet);
+            walker.trace.looked_up(walk::Field::DestinationPort, number, || &own.with_addresses);
+            if let Some(addresses) = port.and_then(|port| own.addresses.get(&port)) {
+                walker.trace.looked_up(walk::Field::Destination, destination, || addresses);
+            }
+            walker.trace.looked_up(walk::Field::DestinationPort, number, || &own.alone);
+        }
+        walker.trace.looked_up(walk::Field::Destination, destination, || &self.addresses);
         self.next(from, destination, transport.protocol(), port)
     }
 
@@ -82,25 +116,37 @@ impl Index {
     fn next(&self, from: u32, destination: u128, protocol: u8, port: Option<u16>) -> Option<u32> {
         let by_address = self.by_address.get(&destination);
         let by_port = port.filter(|_| !self.by_port.is_empty()).and_then(|port| self.by_port.get(&(protocol, port)));
-        let lists = [by_address, by_port, Some(&self.others)].into_iter().flatten();
+        let by_both = port.and_then(|port| self.by_both.get(&(protocol, port, destination)));
+        let lists = [by_both, by_address, by_port, Some(&self.others)].into_iter().flatten();
         lists.filter_map(|list| list.get(list.partition_point(|rule| *rule < from))).min().copied()
     }
 }
 
-/// The key of a rule: a condition that is evaluated before any with an effect, which other packets cause too.
+/// The key of a rule: conditions that are evaluated before any with an effect, which other packets cause too.
 fn key(conditions: &[Condition]) -> Option<Key> {
     let first_effect = conditions.iter().position(Condition::has_effect);
     let conditions = &conditions[..first_effect.unwrap_or(conditions.len())];
     let address = conditions.iter().find_map(|condition| match condition {
-        Condition::Field { field: Field::Destination, negated: false, shift: 0, value } => Some(Key::Address(*value)),
+        Condition::Field { field: Field::Destination, negated: false, shift: 0, value } => Some(*value),
         _ => None,
     });
-    address.or_else(|| {
-        conditions.iter().find_map(|condition| match condition {
-            Condition::Port { protocol, field: PortField::Destination, negated: false, first, last } => {
-                (first == last).then_some(Key::Port(*protocol, *first))
-            }
-            _ => None,
-        })
-    })
+    let port = conditions.iter().find_map(|condition| match condition {
+        Condition::Port { protocol, field: PortField::Destination, negated: false, first, last } => {
+            (first == last).then_some((*protocol, *first))
+        }
+        _ => None,
+    });
+    match (address, port) {
+        (Some(address), Some((protocol, port))) => Some(Key::Both(protocol, port, address)),
+        (Some(address), None) => Some(Key::Address(address)),
+        (None, Some((protocol, port))) => Some(Key::Port(protocol, port)),
+        (None, None) => None,
+    }
+}
+
+/// Ranges of one number each, in order.
+fn ranges(numbers: impl Iterator<Item = u128>) -> Ranges {
+    let mut ranges: Ranges = numbers.map(|number| (number, number)).collect();
+    ranges.sort_unstable();
+    ranges
 }

@@ -305,7 +305,7 @@ impl Condition {
             Self::AddressType(types) => types.holds(walker, environment),
             Self::Random(threshold) => Held::Sometimes(*threshold, 1 << 31),
             Self::Nth { part, every } => {
-                walker.assume(Assumptions::NTH_COUNTER);
+                walker.assume(Assumptions::COUNTER);
                 Held::Sometimes(*part, u64::from(*every))
             }
             Self::Limit => Held::Assuming(Assumptions::BELOW_LIMIT),

@@ -99,6 +99,9 @@ fn share_out<T: Trace, C>(
     choices: &Draws<C>,
     choose: impl Fn(&mut Walker<T>, &C) -> Next,
 ) -> Next {
+    if choices.is_counter {
+        walker.assume(Assumptions::COUNTER);
+    }
     let mut drawn = choices.shares(pass.counts());
     let Some((first, own, whole)) = drawn.next() else { return Next::Rule };
     for (choice, share, _) in drawn.rev() {

@@ -299,7 +299,7 @@ fn chance_takes_its_share_of_31_bits() {
         [("drop", Share::ONE.times(715_827_883, 1 << 31)), ("accept", rest.times(1, 4)), ("reject", rest.times(3, 4))];
     assert_eq!(shares, expected);
     assert_eq!(branches[0].assumptions, Assumptions::NONE);
-    assert_eq!(branches[1].assumptions, Assumptions::NTH_COUNTER);
+    assert_eq!(branches[1].assumptions, Assumptions::COUNTER);
 }
 
 #[test]

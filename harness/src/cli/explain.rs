@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::console::Console;
-use super::inputs::InputArgs;
+use super::inputs::{InputArgs, report_assumptions};
 use super::labs::{BackendName, prepare, trouble};
 use super::{Exit, diagnostics, text_of};
 use svclab::explain::{self, Explanation};
 use svclab::infer::{AdHocProbe, with_ad_hoc_probe};
 use svclab::input::unreadable;
 use svclab::run::SCENARIO;
-use svclab::text::{counted, one_line, printable};
+use svclab::text::counted;
 
 /// Explain the path of one packet and its reply through the rules of a scenario's cluster.
 ///
@@ -89,8 +89,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
             diagnostics::show(&diagnostics, console);
             Exit::Input
         })?;
-    let assumptions = ad_hoc.assumptions.iter().filter(|_| !console.quiet);
-    assumptions.for_each(|words| console.complain(format!("{}: assumed: {}", printable(&path), one_line(words))));
+    report_assumptions(&path, &ad_hoc.assumptions, console);
     let explained = match args.live {
         true => {
             prepare(console)?;

@@ -8,7 +8,7 @@ use svclab::evidence;
 use svclab::infer::{self, Assumed};
 use svclab::input::{Diagnostics, Form, Reach, form, is_input, is_manifest};
 use svclab::scenario::{self, Scenario, Tests};
-use svclab::text::{one_line, printable};
+use svclab::text::{counted, one_line, printable};
 
 /// Options of commands that read scenarios.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -35,8 +35,7 @@ pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Re
     for (file, assumed) in read.into_iter().flatten() {
         match assumed {
             Ok(Assumed { scenario, assumptions }) => {
-                let lines = assumptions.iter().filter(|_| !console.quiet);
-                lines.for_each(|words| console.complain(format!("{}: assumed: {}", printable(&file), one_line(words))));
+                report_assumptions(&file, &assumptions, console);
                 scenarios.iter_mut().for_each(|all| all.push(scenario.clone()));
             }
             Err(errors) => {
@@ -46,6 +45,18 @@ pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Re
         }
     }
     scenarios
+}
+
+/// Reports what was assumed of an input: all of it with `-v`, else in one line.
+pub(super) fn report_assumptions(file: &Path, assumptions: &[String], console: &Console) {
+    let Some(first) = assumptions.first().filter(|_| !console.quiet) else { return };
+    let file = printable(file);
+    if console.verbose > 0 || assumptions.len() == 1 {
+        let lines = assumptions.iter().map(|words| format!("{file}: assumed: {}", one_line(words)));
+        return lines.for_each(|line| console.complain(line));
+    }
+    let others = counted(assumptions.len() - 1, "other assumption");
+    console.complain(format!("{file}: assumed: {}; {others}: see `-v`", one_line(first)));
 }
 
 /// The scenario made of a file, and the file's name in messages; `None` for a scenario file, which `load` reads.

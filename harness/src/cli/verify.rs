@@ -6,6 +6,7 @@ use super::Exit;
 use super::console::Console;
 use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
+use super::progress::Bars;
 use super::reports::{ReportArgs, Reports};
 use svclab::environment::Environment;
 use svclab::verify::{self, Options, Verified};
@@ -63,15 +64,19 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         service: args.service.clone(),
         from: args.from.clone(),
         node: args.node.clone(),
+        ..Options::default()
     };
     let settings = console.settings();
     let is_text = args.format == Format::Text;
+    let bars = Bars::new((scenarios.len() > 1).then_some(scenarios.len()), &options.progress, console);
     let finished = |verified: &Verified| {
         if is_text {
-            console.text(verify::page(verified, &options, settings));
+            bars.suspend(|| console.text(verify::page(verified, &options, settings)));
         }
+        bars.scenario_ended();
     };
     let all = verify::verify(&scenarios, &options, &finished);
+    drop(bars);
     if is_text {
         console.text(verify::summary(&all, &options, settings));
     } else {

@@ -38,7 +38,7 @@ pub(super) struct Differing {
 
 /// Compares all classes of both sides.
 pub(super) fn compare(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2]) -> Result<Compared, DiffError> {
-    let all = sides.map(|side| vantages(side.scenario).into_iter().map(|(_, vantage)| vantage).collect::<Vec<_>>());
+    let all = sides.map(|side| vantages(side.scenario));
     let names = all.each_ref().map(|all| all.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
     let common: Vec<Vantage> = all[0].iter().filter(|one| names[1].contains(&one.to_string())).cloned().collect();
     if common.is_empty() || !share_a_node(sides) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use svclab_rules::walk::Share;
 
-use crate::predict::{Network, NewFlow, PredictedOutcome};
+use crate::predict::{Network, NewFlow, PredictedOutcome, Prediction};
 use crate::sources::outcome_words;
 
 /// The source port of flows that are predicted and not sent.
@@ -16,14 +16,14 @@ pub(super) struct Forecast(BTreeMap<String, Share>);
 
 impl Forecast {
     /// Returns the outcomes of a flow in a network, worded without their reasons.
-    pub(super) fn of(network: &Network<'_>, flow: &NewFlow) -> Self {
-        Self::in_words(network, flow, &outcome_words)
+    pub(super) fn of_flow(network: &Network<'_>, flow: &NewFlow) -> Self {
+        network.predict(flow).map(|prediction| Self::of(&prediction, &outcome_words)).unwrap_or_default()
     }
 
-    /// The same with another wording.
-    pub(super) fn in_words(network: &Network<'_>, flow: &NewFlow, words: &dyn Fn(&PredictedOutcome) -> String) -> Self {
+    /// Returns predicted outcomes in some wording.
+    pub(super) fn of(prediction: &Prediction, words: &dyn Fn(&PredictedOutcome) -> String) -> Self {
         let mut forecast = Self::default();
-        for branch in network.predict(flow).into_iter().flat_map(|prediction| prediction.branches) {
+        for branch in &prediction.branches {
             let share = forecast.0.entry(words(&branch.outcome)).or_insert(Share::ZERO);
             *share = share.plus(branch.share);
         }

@@ -4,11 +4,13 @@
 //! ([`svclab_rules::mutate`]). For each it determines whether any flow differs, whether `svclab verify` fails and whether the
 //! scenario's own tests do:
 //!
-//! - `candidate`: the mutants to try; `forecast`: the predictions for flows, before and after;
+//! - `candidate`: the mutants to try; `classes`: the packets of which a mutant makes something else, as `verify` asks about them;
+//!   `forecast`: predictions in a form that is compared;
 //! - `trial`: the lab in which mutants are installed one after the other;
 //! - `mutant`, `counts`: the results; `render`: the table for the terminal; `json`: the JSON output.
 
 mod candidate;
+mod classes;
 mod counts;
 mod forecast;
 pub mod json;

@@ -6,17 +6,18 @@ use svclab_rules::mutate::Holder;
 
 use super::Options;
 use super::candidate::{Candidate, Originals};
+use super::classes::{Comparison, Differing, Known};
 use super::forecast::{Forecast, SOURCE_PORT};
 use super::mutant::{Baseline, Fate, Mutant, Tried};
 use crate::documents::Document;
 use crate::lab::{LabError, with_lab};
-use crate::predict::{Network, NewFlow};
+use crate::predict::{Network, NewFlow, Senders};
 use crate::probe::ProbeError;
 use crate::run::{RunError, Session};
 use crate::scenario::{Probe, Scenario, Step, Test};
-use crate::sources::{Context, Sources};
+use crate::sources::Sources;
 use crate::stats::Goal;
-use crate::verify::{Disagreement, QuestionList};
+use crate::verify::{AskedClass, Boundaries, Depth, Disagreement, Prepared, Survey, vantages};
 
 /// The number of flows that are sent before their results are evaluated.
 const AT_ONCE: usize = 64;
@@ -26,20 +27,26 @@ const SHARE_OFF_BY: f64 = 0.2;
 
 /// Tries a scenario's mutants, after its tests and `verify` have run on the unmodified rules.
 pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, RunError> {
-    let inquiry = QuestionList::of(scenario, options.backend)?;
-    let originals = Originals(&inquiry.documents);
+    let prepared = Prepared::of(scenario, options.backend)?;
+    let originals = Originals(&prepared.documents);
     let candidates = originals.candidates(&scenario.rules, options);
-    let (unmodified, released) = (inquiry.context(&inquiry.documents)?, inquiry.released()?);
+    let (unmodified, released) = (prepared.context(&prepared.documents)?, prepared.released()?);
+    let boundaries = Boundaries::of(prepared.cluster);
+    // What mutants are asked about, the unmodified rules are as well.
+    let depth = Depth { segments: true, flags: prepared.documents.iter().any(|one| one.rules.asks_tcp_flags()) };
+    let unmodified = Survey::new(&unmodified, &released, &boundaries, depth);
+    let senders = Senders::of(&unmodified.context.network, &vantages(scenario));
+    let known = Known::all(&unmodified, &senders);
     let goal = Goal { relative_bias: SHARE_OFF_BY, ..Goal::default() };
-    with_lab(&inquiry.topology, &inquiry.documents, options.backend, |lab| {
-        let session = Session::open(scenario, lab, inquiry.documents.clone(), goal)?;
-        let of = |flow: NewFlow| Forecast::of(&unmodified.network, &flow);
+    with_lab(&prepared.topology, &prepared.documents, options.backend, |lab| {
+        let session = Session::open(scenario, lab, prepared.documents.clone(), goal)?;
+        let of = |flow: NewFlow| Forecast::of_flow(&unmodified.context.network, &flow);
         let mut trial = Trial {
-            inquiry: &inquiry,
+            scenario,
+            prepared: &prepared,
             originals: &originals,
             unmodified: &unmodified,
-            released: &released,
-            before: inquiry.probes.iter().map(|probe| of(NewFlow::of(probe, SOURCE_PORT))).collect(),
+            known: &known,
             tested: probes_of_tests(scenario).map(|probe| (flow_of_test(probe), of(flow_of_test(probe)))).collect(),
             session,
             failing_before: Vec::new(),
@@ -76,20 +83,19 @@ fn flow_of_test(probe: &Probe) -> NewFlow {
 }
 
 struct Trial<'t, 'lab, 'scenario> {
-    inquiry: &'t QuestionList<'scenario>,
+    scenario: &'scenario Scenario,
+    prepared: &'t Prepared<'scenario>,
     originals: &'t Originals<'t>,
-    /// The context of the unmodified rules.
-    unmodified: &'t Context<'t>,
-    /// The predictions for all questions with the unmodified rules.
-    before: Vec<Forecast>,
-    /// The same for the flows of the scenario's own tests.
+    /// What is asked about the unmodified rules.
+    unmodified: &'t Survey<'t, 't>,
+    /// All classes of packets with the unmodified rules.
+    known: &'t [Known<'t>],
+    /// The flows of the scenario's own tests, with their predictions for the unmodified rules.
     tested: Vec<(NewFlow, Forecast)>,
     session: Session<'lab, 'scenario>,
-    /// The network with the rules that the release writes.
-    released: &'t Network<'t>,
     /// The results for the unmodified rules.
     baseline: Baseline,
-    /// Questions for which the sources disagree on the unmodified rules, including known bugs of the release.
+    /// Classes for which the sources disagree on the unmodified rules, including known bugs of the release, by their positions.
     failing_before: Vec<usize>,
     /// The document that the installed mutant replaces.
     installed: Option<usize>,
@@ -98,7 +104,7 @@ struct Trial<'t, 'lab, 'scenario> {
 impl Trial<'_, '_, '_> {
     /// Runs the tests and `verify` on the unmodified rules.
     fn run_baseline(&mut self, tests: usize) -> Result<(), RunError> {
-        let all: Vec<usize> = (0..self.inquiry.probes.len()).collect();
+        let all: Vec<&AskedClass<'_>> = self.known.iter().map(|known| &known.asked).collect();
         let failures = Cell::new(0);
         let counts = |disagreement: Disagreement| {
             failures.set(failures.get() + usize::from(disagreement.fails(false)));
@@ -113,15 +119,16 @@ impl Trial<'_, '_, '_> {
 
     /// Tries a mutant. Returns `None` where the kernel rejects it.
     fn of(&mut self, candidate: &Candidate) -> Result<Option<Mutant>, RunError> {
-        let inquiry = self.inquiry;
+        let prepared = self.prepared;
         let mutated = self.originals.mutated(candidate);
-        let mut documents = inquiry.documents.clone();
+        let mut documents = prepared.documents.clone();
         documents[candidate.document] = mutated.clone();
-        let mutant = inquiry.context(&documents)?;
-        let probes = inquiry.probes.iter().map(|probe| NewFlow::of(probe, SOURCE_PORT));
-        let after: Vec<Forecast> = probes.map(|flow| Forecast::of(&mutant.network, &flow)).collect();
-        let differing: Vec<usize> = (0..after.len()).filter(|at| after[*at] != self.before[*at]).collect();
-        let changes_tests = self.tested.iter().any(|(flow, before)| Forecast::of(&mutant.network, flow) != *before);
+        let mutant = prepared.context(&documents)?;
+        let mutant = Survey::new(&mutant, self.unmodified.released, self.unmodified.boundaries, self.unmodified.depth);
+        let comparison = Comparison { unmodified: self.unmodified, mutant: &mutant };
+        let differing = comparison.differing(self.known, &mutated);
+        let network = &mutant.context.network;
+        let changes_tests = self.tested.iter().any(|(flow, before)| Forecast::of_flow(network, flow) != *before);
         let (mut fate, mut tests_fail) = (Fate::Equivalent, false);
         if !differing.is_empty() || changes_tests {
             match self.install(candidate.document, mutated) {
@@ -130,10 +137,10 @@ impl Trial<'_, '_, '_> {
                 Err(error) => return Err(error.into()),
             }
             fate = self.fate(&mutant, &differing)?;
-            tests_fail = changes_tests && self.tests_fail(&mutant.network)?;
+            tests_fail = changes_tests && self.tests_fail(network)?;
         }
         let Candidate { change, document } = candidate;
-        let Document { netns, family, .. } = &inquiry.documents[*document];
+        let Document { netns, family, .. } = &prepared.documents[*document];
         let mut mutated = Mutant {
             operator: change.operator.as_str(),
             netns: netns.clone(),
@@ -153,7 +160,7 @@ impl Trial<'_, '_, '_> {
             example: None,
         };
         if mutated.fate == Fate::Survived || mutated.is_missed() {
-            mutated.example = self.example(&mutant.network, &differing, &after);
+            mutated.example = differing.iter().find(|one| one.matters).map(Differing::words);
         }
         Ok(Some(mutated))
     }
@@ -162,32 +169,25 @@ impl Trial<'_, '_, '_> {
     fn install(&mut self, at: usize, mutated: Document) -> Result<(), LabError> {
         let before = self.installed.replace(at).filter(|before| *before != at);
         let documents: Vec<Document> =
-            before.map(|before| self.inquiry.documents[before].clone()).into_iter().chain([mutated]).collect();
+            before.map(|before| self.prepared.documents[before].clone()).into_iter().chain([mutated]).collect();
         self.session.lab().install(&documents)?;
         self.session.lab().forget()
     }
 
     /// Returns the result of `verify` for the installed mutant.
-    fn fate(&mut self, mutant: &Context<'_>, differing: &[usize]) -> Result<Fate, RunError> {
+    fn fate(&mut self, mutant: &Survey<'_, '_>, differing: &[Differing<'_>]) -> Result<Fate, RunError> {
         if differing.is_empty() {
             return Ok(Fate::Equivalent);
         }
-        if !self.disagreements(mutant, differing, &|disagreement| disagreement.fails(false), false)?.is_empty() {
+        let asked: Vec<&AskedClass<'_>> = differing.iter().map(|one| &one.asked).collect();
+        if !self.disagreements(mutant, &asked, &|disagreement| disagreement.fails(false), false)?.is_empty() {
             return Ok(Fate::Killed);
         }
-        if differing.iter().any(|at| self.failing_before.contains(at)) {
+        if differing.iter().any(|one| self.failing_before.contains(&one.class)) {
             return Ok(Fate::FailingBefore);
         }
-        let is_unspecified = differing.iter().all(|at| !self.matters(&mutant.network, *at));
+        let is_unspecified = differing.iter().all(|one| !one.matters);
         Ok(if is_unspecified { Fate::Unspecified } else { Fate::Survived })
-    }
-
-    /// Whether a flow differs in what the Service API specifies.
-    fn matters(&self, mutant: &Network<'_>, at: usize) -> bool {
-        let flow = NewFlow::of(&self.inquiry.probes[at], SOURCE_PORT);
-        let words = self.unmodified.words_of_what_is_promised(&self.inquiry.asked[at]);
-        let of = |network| Forecast::in_words(network, &flow, &words);
-        of(mutant) != of(&self.unmodified.network)
     }
 
     /// Whether a test of the scenario fails that passes on the unmodified rules, of the tests with a flow whose prediction differs.
@@ -198,7 +198,7 @@ impl Trial<'_, '_, '_> {
             let flow = flow_of_test(probe);
             // Of a segment that opens no connection nothing is predicted.
             probe.tcp_flags.is_some()
-                || tested.iter().any(|(known, before)| *known == flow && Forecast::of(mutant, &flow) != *before)
+                || tested.iter().any(|(known, before)| *known == flow && Forecast::of_flow(mutant, &flow) != *before)
         };
         let is_chosen = |test: &Test| {
             let has_probe = test.steps.iter().any(|step| matches!(step, Step::Probe(probe, _) if matters(probe)));
@@ -207,44 +207,50 @@ impl Trial<'_, '_, '_> {
         Ok(!self.session.failing(&is_chosen, false)?.is_empty())
     }
 
-    /// Returns the questions for which the sources disagree with these rules in a way that `counts`. Unless `all` are wanted, stops after
-    /// the first batch with one.
+    /// Returns the positions of classes for which the sources disagree with these rules in a way that `counts`. Unless `all` are
+    /// wanted, stops as soon as there is one.
     fn disagreements(
         &mut self,
-        context: &Context<'_>,
-        questions: &[usize],
+        survey: &Survey<'_, '_>,
+        classes: &[&AskedClass<'_>],
         counts: &dyn Fn(Disagreement) -> bool,
         all: bool,
     ) -> Result<Vec<usize>, RunError> {
-        let inquiry = self.inquiry;
         let mut found = Vec::new();
-        for together in questions.chunks(AT_ONCE) {
-            let probes: Vec<_> = together.iter().map(|at| inquiry.probes[*at].clone()).collect();
-            let flows = match self.session.prober().send_together(&probes) {
-                Ok(flows) => flows,
-                // A loop is a failure in itself.
-                Err(ProbeError::Endless) => return Ok(together.to_vec()),
-                Err(error) => return Err(RunError::Prober(error)),
-            };
-            for (at, observed) in together.iter().zip(&flows) {
-                let flow = NewFlow::of(&inquiry.probes[*at], observed.source.port());
-                let sources = Sources::about(context, &inquiry.asked[*at], &flow, observed);
-                let disagreement = sources.disagreement_with(self.released);
-                if disagreement.is_some_and(|(disagreement, _)| counts(disagreement)) {
-                    found.push(*at);
-                }
+        let mut sent: Vec<(usize, Probe)> = Vec::new();
+        for (position, asked) in classes.iter().enumerate() {
+            let disagrees = || asked.sources(survey.context).disagreement_with(survey.released);
+            let probe = asked.probe(self.scenario);
+            let fails_later = asked.later.fault.is_some() && counts(Disagreement::Rules);
+            if fails_later || probe.is_none() && disagrees().is_some_and(|(disagreement, _)| counts(disagreement)) {
+                found.push(position);
+            } else if let Some(probe) = probe {
+                sent.push((position, probe));
             }
+        }
+        for together in sent.chunks(AT_ONCE) {
             if !found.is_empty() && !all {
                 break;
             }
+            let probes: Vec<Probe> = together.iter().map(|(_, probe)| probe.clone()).collect();
+            let flows = match self.session.prober().send_together(&probes) {
+                Ok(flows) => flows,
+                // A loop is a failure in itself.
+                Err(ProbeError::Endless) => {
+                    found.extend(together.iter().map(|(position, _)| *position));
+                    break;
+                }
+                Err(error) => return Err(RunError::Prober(error)),
+            };
+            for ((position, probe), observed) in together.iter().zip(&flows) {
+                let flow = NewFlow::of(probe, observed.source.port());
+                let sources = Sources::about(survey.context, &classes[*position].question, &flow, observed);
+                let disagreement = sources.disagreement_with(survey.released);
+                if disagreement.is_some_and(|(disagreement, _)| counts(disagreement)) {
+                    found.push(*position);
+                }
+            }
         }
         Ok(found)
-    }
-
-    /// Returns the first flow that differs in what is specified, with both predictions.
-    fn example(&self, mutant: &Network<'_>, differing: &[usize], after: &[Forecast]) -> Option<String> {
-        let at = *differing.iter().find(|at| self.matters(mutant, **at))?;
-        let flow = NewFlow::of(&self.inquiry.probes[at], SOURCE_PORT);
-        Some(format!("{flow}: was {}; is {}", self.before[at].words(), after[at].words()))
     }
 }

@@ -105,10 +105,15 @@ impl Network<'_> {
         };
         let mut answer = PacketState::new(Packet::new(packet.destination, packet.source, transport));
         answer.known.clone_from(&state.known);
+        self.replies(netns, answer, origin)
+    }
+
+    /// Follows a packet of a receiver to the sender of what it got.
+    pub(super) fn replies(&self, netns: NetnsId, answer: PacketState, origin: Origin<'_>) -> Vec<End> {
         let mut traversal = Traversal::back(self, origin);
         match self.topology.namespaces[netns].role {
             Role::Pod | Role::Host => {
-                let next_hop = self.next_hop(netns, packet.source, traversal.set());
+                let next_hop = self.next_hop(netns, answer.packet.destination, traversal.set());
                 traversal.send_from_wire(netns, next_hop, answer);
             }
             Role::Underlay | Role::Node | Role::RoutingPod => traversal.send_from_process(netns, answer),
@@ -192,7 +197,7 @@ impl Network<'_> {
         traversal.finish()
     }
 
-    fn reply(&self, answer: &End) -> PredictedReply {
+    pub(super) fn reply(&self, answer: &End) -> PredictedReply {
         let at = |netns: &NetnsId| self.topology.namespaces[*netns].name.clone();
         match &answer.how {
             Ended::Returned => PredictedReply::From(answer.state.source()),

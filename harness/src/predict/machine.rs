@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Protocol};
 use svclab_rules::walk::{AddressTable, Environment, Field, Interface, Intervals, RuleId, address_bits};
 
+use super::alike::Alike;
 use super::narrow::{Set, keys};
 use super::neighbours::Neighbours;
 use super::rules::Rules;
@@ -16,7 +17,7 @@ use super::ways::Ways;
 use super::{PredictError, RulePlace};
 use crate::documents::Document;
 use crate::scenario::served_on;
-use crate::topology::{Hop, LOOPBACK, Netns, Route};
+use crate::topology::{Hop, LOOPBACK, Netns, Route, Topology};
 
 /// A namespace: its plan, its rules, and what they ask of it.
 #[derive(Clone)]
@@ -33,6 +34,8 @@ pub(super) struct Machine {
     /// The addresses of each family that its interfaces have, in the order in which the kernel looks at them.
     pub(super) listed: [Vec<(u32, IpNet)>; 2],
     pub(super) neighbours: Neighbours,
+    /// The pods on its links that are treated alike.
+    pub(super) alike: Alike,
     settings: Vec<OfInterface>,
     bridges_call: [bool; 2],
     rules: [Option<Arc<Rules>>; 2],
@@ -41,7 +44,12 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn of(netns: &Netns, documents: &[Document], cluster: &Cluster) -> Result<Self, PredictError> {
+    pub(super) fn of(
+        netns: &Netns,
+        topology: &Topology,
+        documents: &[Document],
+        cluster: &Cluster,
+    ) -> Result<Self, PredictError> {
         let of_family = |family: Family| {
             let own = documents.iter().filter(|one| one.netns == netns.name && one.is_met_by(family));
             Rules::of(&own.collect::<Vec<_>>(), family).map(|rules| rules.map(Arc::new))
@@ -63,11 +71,14 @@ impl Machine {
             .map(|family| environment.addresses.alike(family, |address, table| table.interface_of(address).is_some()));
         let is_broadcast = |address: IpAddr, table: &AddressTable| table.broadcast_of(address).is_some();
         let broadcasts = environment.addresses.alike(Family::Ipv4, is_broadcast);
+        let settings = OfInterface::all(netns);
+        let alike = Alike::of(netns, topology, &settings);
         let machine = Self {
-            ways: Family::ALL.map(|family| Ways::of(&routes, family)),
+            ways: Family::ALL.map(|family| Ways::of(&routes, family, |route| alike.kind(route))),
+            alike,
             listed: Family::ALL.map(|family| listed(netns, &environment, family)),
             neighbours: Neighbours::of(netns),
-            settings: OfInterface::all(netns),
+            settings,
             bridges_call: [true, false].map(|ipv4| Settings(netns).bridges_call(ipv4)),
             netns: netns.clone(),
             environment,
@@ -81,10 +92,14 @@ impl Machine {
     }
 
     /// The same machine by another plan that differs only in its settings.
-    pub(super) fn with_settings_of(&self, netns: &Netns) -> Self {
+    pub(super) fn with_settings_of(&self, netns: &Netns, topology: &Topology) -> Self {
+        let settings = OfInterface::all(netns);
+        let alike = Alike::of(netns, topology, &settings);
         Self {
             netns: netns.clone(),
-            settings: OfInterface::all(netns),
+            ways: Family::ALL.map(|family| Ways::of(&self.routes, family, |route| alike.kind(route))),
+            alike,
+            settings,
             bridges_call: [true, false].map(|ipv4| Settings(netns).bridges_call(ipv4)),
             ..self.clone()
         }

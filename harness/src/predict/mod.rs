@@ -11,11 +11,12 @@
 //! - `bridge`: the same where a node's bridge hands packets to iptables; `tunnel`: into a VXLAN tunnel and out of it;
 //! - `answer`: what comes back to the sender;
 //! - `senders`: all packets that a sender may send, as sets with one outcome each; `narrow`: what the network asks of them, by
-//!   `ways` and `neighbours`.
+//!   `ways` and `neighbours`; `alike`: pods that it treats alike.
 //!
 //! What is not modelled: connections that were there before; what `recent` and dynamic sets remember (they are empty); broadcast and multicast; fragments; source ports
 //! that a kernel chooses at random or because another flow has them.
 
+mod alike;
 mod answer;
 mod bridge;
 mod machine;
@@ -37,9 +38,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
+use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Protocol};
-use svclab_rules::walk::{Connection, Environment, Field, Narrowing, Packet, Transport, address_bits};
+use svclab_rules::walk::{Connection, Environment, Field, Narrowing, Packet, Transport, Tuple, address_bits};
 
 use crate::documents::Document;
 use crate::scenario::{Probe, Vantage};
@@ -52,7 +55,7 @@ use traversal::Traversal;
 
 pub(crate) use matched_rule::{MatchedRule, NextHook};
 pub(crate) use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
-pub(crate) use senders::{Memory, Senders};
+pub(crate) use senders::{LaterReply, Memory, Senders};
 
 /// A new flow, as its sender sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -121,6 +124,8 @@ struct Circumstances<'a> {
     narrowing: Option<&'a Narrowing>,
     /// The connections that namespaces know, of which it is a later packet.
     connections: Option<&'a [(NetnsId, Connection)]>,
+    /// Whether namespaces take it for a packet of no connection (`INVALID`).
+    is_invalid: bool,
 }
 
 /// Why nothing is predicted where rules can be walked.
@@ -132,6 +137,8 @@ pub(crate) struct Network<'a> {
     cluster: &'a Cluster,
     machines: Vec<Machine>,
     by_mac: HashMap<Mac, (NetnsId, u32)>,
+    /// The addresses of pods and outside hosts, sorted, that are on the link of a namespace, by the networks of that link.
+    near: Arc<HashMap<Vec<IpNet>, Vec<(u128, u128)>>>,
 }
 
 impl<'a> Network<'a> {
@@ -145,22 +152,24 @@ impl<'a> Network<'a> {
         documents: &[Document],
         cluster: &'a Cluster,
     ) -> Result<Self, PredictError> {
-        let machines = topology.namespaces.iter().map(|netns| Machine::of(netns, documents, cluster));
+        let machines = topology.namespaces.iter().map(|netns| Machine::of(netns, topology, documents, cluster));
         let machines = machines.collect::<Result<_, _>>()?;
         let namespaces = topology.namespaces.iter().enumerate();
         let by_mac = namespaces.flat_map(|(id, netns)| {
             netns.interfaces.iter().map(move |interface| (interface.mac, (id, interface.index)))
         });
         let by_mac = by_mac.collect();
-        Ok(Self { topology: Cow::Borrowed(topology), cluster, machines, by_mac })
+        let near = Arc::new(near(topology));
+        Ok(Self { topology: Cow::Borrowed(topology), cluster, machines, by_mac, near })
     }
 
     /// The same rules with the settings and bridges that Kubernetes expects: see [`Topology::with_default_settings`].
     pub(crate) fn with_default_settings(&self) -> Self {
         let topology = self.topology.with_default_settings();
         let machines = self.machines.iter().zip(&topology.namespaces);
-        let machines = machines.map(|(machine, netns)| machine.with_settings_of(netns)).collect();
-        Self { topology: Cow::Owned(topology), cluster: self.cluster, machines, by_mac: self.by_mac.clone() }
+        let machines = machines.map(|(machine, netns)| machine.with_settings_of(netns, &topology)).collect();
+        let (by_mac, near) = (self.by_mac.clone(), Arc::clone(&self.near));
+        Self { topology: Cow::Owned(topology), cluster: self.cluster, machines, by_mac, near }
     }
 
     /// What becomes of a flow's first packet. `None` where the sender is not in the lab, or has no address to reach the
@@ -188,7 +197,7 @@ impl<'a> Network<'a> {
     fn follow(&self, sender: Sender, via: Option<NetnsId>, packet: Packet, given: Circumstances<'_>) -> Prediction {
         let mut state = PacketState::new(packet);
         let budget = Budget::default();
-        let Circumstances { chosen, memory, narrowing, connections } = given;
+        let Circumstances { chosen, memory, narrowing, connections, is_invalid: _ } = given;
         state.known.extend_from_slice(connections.unwrap_or_default());
         state.is_later = connections.is_some();
         let sent = state.packet.tuple();
@@ -211,6 +220,23 @@ impl<'a> Network<'a> {
         Prediction { source, branches: branches.collect() }
     }
 
+    /// Takes a segment from the receiver of a flow's packet back to the sender of that.
+    fn follow_reply(
+        &self,
+        receiver: NetnsId,
+        reply: Packet,
+        (sender, sent): (Sender, Tuple),
+        given: Circumstances<'_>,
+    ) -> Vec<PredictedReply> {
+        let mut state = PacketState::new(reply);
+        state.known.extend_from_slice(given.connections.unwrap_or_default());
+        state.is_invalid = given.is_invalid;
+        let (budget, chosen) = (Budget::default(), HashMap::new());
+        let Circumstances { memory, narrowing, .. } = given;
+        let origin = Origin { netns: sender.netns(), sent, budget: &budget, chosen: &chosen, memory, narrowing };
+        self.replies(receiver, state, origin).iter().map(|end| self.reply(end)).collect()
+    }
+
     /// The hardware address that a packet made on the wire of a namespace is sent to by routes.
     fn next_hop(&self, from: NetnsId, to: IpAddr, set: Set<'_>) -> Option<Mac> {
         if let Some(set) = set {
@@ -219,12 +245,8 @@ impl<'a> Network<'a> {
             let ranges = of_family.map(|net| (address_bits(net.network()), address_bits(net.broadcast())));
             let is_on_link = set.ask(Field::Destination, address_bits(to), &ranges.collect());
             if is_on_link {
-                let near = |address: &&IpAddr| on_link.iter().any(|net| net.contains(*address));
-                set.look_up(
-                    Field::Destination,
-                    address_bits(to),
-                    &narrow::keys(self.topology.owners.keys().filter(near).copied()),
-                );
+                let near = self.near.get(on_link).map(Vec::as_slice).unwrap_or_default();
+                set.look_up(Field::Destination, address_bits(to), near);
             }
         }
         self.topology.next_hop(from, to)
@@ -264,4 +286,16 @@ impl<'a> Network<'a> {
             Sender::Process(netns) => self.machines[netns].source_toward(to, set),
         }
     }
+}
+
+/// The addresses of pods and outside hosts on each kind of link.
+fn near(topology: &Topology) -> HashMap<Vec<IpNet>, Vec<(u128, u128)>> {
+    let mut all = HashMap::new();
+    for netns in topology.namespaces.iter().filter(|netns| !netns.on_link.is_empty()) {
+        all.entry(netns.on_link.clone()).or_insert_with(|| {
+            let is_near = |address: &&IpAddr| netns.on_link.iter().any(|net| net.contains(*address));
+            narrow::keys(topology.owners.keys().filter(is_near).copied())
+        });
+    }
+    all
 }

@@ -30,6 +30,10 @@ pub(super) struct PacketState {
     pub(super) known: Vec<(NetnsId, Connection)>,
     /// Whether it is not the first packet of its connection.
     pub(super) is_later: bool,
+    /// Whether connection tables take it for a packet of no connection, as one that is out of its connection's window.
+    pub(super) is_invalid: bool,
+    /// Whether it goes to one of many pods that are alike, so that others of its set go to others.
+    pub(super) is_at_one_of_many: bool,
     pub(super) ttl: u8,
     /// The packet inside of this tunnel's packet.
     pub(super) carried: Option<Arc<Carried>>,
@@ -92,6 +96,8 @@ impl PacketState {
             reroute: false,
             known: Vec::new(),
             is_later: false,
+            is_invalid: false,
+            is_at_one_of_many: false,
             ttl: TTL,
             carried: None,
             quoted: None,

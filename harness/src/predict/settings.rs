@@ -3,7 +3,7 @@
 use crate::topology::{LOOPBACK, Netns, Sysctl};
 
 /// The settings of an interface that decide about packets which come in or leave by it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OfInterface {
     pub(super) forwards_ipv4: bool,
     pub(super) forwards_ipv6: bool,

@@ -85,6 +85,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         if !state.is_attached() {
             state.tracking = self.look_up(netns, &state);
         }
+        self.name_output(netns, out, &state.packet);
         state.packet = Packet { input: None, output: machine.interface(out.interface), bridge: None, ..state.packet };
         for mut state in self.hook(netns, Hook::Output, state, None) {
             // What a tunnel sends still belongs to its device (`skb->dev`), which `ip_output` names as the input. No other
@@ -96,6 +97,17 @@ impl<'n, 'a> Traversal<'n, 'a> {
                 Ok(out) => self.leave(netns, out, state),
                 Err(cause) => self.end_without_way(netns, state, cause),
             }
+        }
+    }
+
+    /// Rules may ask for the interface by which a packet leaves to one of many pods that are alike.
+    fn name_output(&self, netns: NetnsId, out: Out, packet: &Packet) {
+        let machine = self.machine(netns);
+        let Some(set) = self.set().filter(|_| machine.alike.has(packet.destination, out.interface)) else { return };
+        if let Some(own) = machine.interface(out.interface)
+            && set.is_open(Field::Destination, address_bits(packet.destination))
+        {
+            set.name_interfaces(Field::Destination, own, &machine.alike.named[packet.family() as usize]);
         }
     }
 
@@ -131,9 +143,9 @@ impl<'n, 'a> Traversal<'n, 'a> {
     fn at_wire(&mut self, netns: NetnsId, state: PacketState) {
         let there = &self.machine(netns).netns;
         let own = there.addresses_on_wire.iter().map(|address| (address_bits(*address), address_bits(*address)));
-        if !is_among(self.set(), Field::Destination, state.packet.destination, &own.collect())
-            || !there.addresses_on_wire.contains(&state.packet.destination)
-        {
+        // Those that came to another pod instead, which is like this one, came to their own.
+        let set = self.set().filter(|_| !state.is_at_one_of_many);
+        if !is_among(set, Field::Destination, state.packet.destination, &own.collect()) {
             return self.lose(netns, state, Cause::NotItsAddress);
         }
         if state.carried.is_some() {
@@ -210,6 +222,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
             Ok(Way::Forward(_)) if state.ttl <= 1 => self.lose(netns, state, Cause::TooManyHops),
             Ok(Way::Forward(out)) => {
                 state.ttl -= 1;
+                self.name_output(netns, out, &state.packet);
                 state.packet.output = machine.interface(out.interface);
                 for state in self.hook(netns, Hook::Forward, state, None) {
                     self.leave(netns, out, state);
@@ -236,11 +249,12 @@ impl<'n, 'a> Traversal<'n, 'a> {
     }
 
     /// From an interface to whoever has the next hop's address on the link.
-    pub(super) fn hand_over(&mut self, netns: NetnsId, out: Out, state: PacketState) {
-        let plan = &self.machine(netns).netns;
-        let Some(mac) =
-            self.machine(netns).neighbours.find(out.interface, out.next_hop, state.packet.destination, self.set())
-        else {
+    pub(super) fn hand_over(&mut self, netns: NetnsId, out: Out, mut state: PacketState) {
+        let machine = self.machine(netns);
+        let (plan, to) = (&machine.netns, state.packet.destination);
+        state.is_at_one_of_many = out.next_hop == to && machine.alike.has(to, out.interface);
+        let set = self.set().filter(|_| !state.is_at_one_of_many);
+        let Some(mac) = machine.neighbours.find(out.interface, out.next_hop, to, set) else {
             return self.lose(netns, state, Cause::NoNeighbour);
         };
         match plan.interface(out.interface).map(|interface| &interface.kind) {
@@ -329,6 +343,8 @@ impl<'n, 'a> Traversal<'n, 'a> {
                 reroute: branch.reroute,
                 known: state.known.clone(),
                 is_later: state.is_later,
+                is_invalid: state.is_invalid,
+                is_at_one_of_many: false,
                 ttl: state.ttl,
                 carried: state.carried.clone(),
                 quoted: state.quoted,
@@ -405,6 +421,9 @@ impl<'n, 'a> Traversal<'n, 'a> {
         let tuple = state.packet.tuple();
         if let Some(quoted) = state.quoted {
             return self.look_up_error(netns, state, quoted);
+        }
+        if state.is_invalid {
+            return Tracking::Invalid;
         }
         let mut here = state.known.iter().filter(|(of, _)| *of == netns).map(|(_, connection)| *connection);
         let found = here.find(|connection| tuple == connection.original || tuple == connection.reply);

@@ -1,5 +1,6 @@
 //! Routes by the addresses that each is for.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use svclab_rules::cluster::Family;
@@ -22,14 +23,16 @@ pub(super) struct Out {
 pub(super) struct Ways {
     /// Where each part starts of which all addresses have the same route, and the route.
     parts: Vec<(u128, Option<usize>)>,
-    /// The addresses of each route, and behind them those of none.
+    /// The addresses of each kind of route, and behind them those of none.
     addresses: Vec<Intervals>,
     routes: Vec<Route>,
+    /// The kind of each route: routes to pods that are alike are of one.
+    kinds: Vec<usize>,
 }
 
 impl Ways {
-    /// Orders routes; of those for the same prefix the first counts.
-    pub(super) fn of(routes: &[Route], family: Family) -> Self {
+    /// Orders routes; of those for the same prefix the first counts. Routes with the same number of `alike` are of one kind.
+    pub(super) fn of(routes: &[Route], family: Family, alike: impl Fn(&Route) -> Option<usize>) -> Self {
         let own = routes.iter().filter(|route| Family::of(route.destination.addr()) == family);
         let mut routes: Vec<Route> = own.cloned().collect();
         // Where several start at the same address, the longest comes last: it counts.
@@ -45,19 +48,26 @@ impl Ways {
             sweep.start(start);
         }
         sweep.close_before(u128::MAX);
+        let mut first_of: HashMap<usize, usize> = HashMap::new();
+        let kind = |(number, route): (usize, &Route)| match alike(route) {
+            Some(group) => *first_of.entry(group).or_insert(number),
+            None => number,
+        };
+        let kinds: Vec<usize> = routes.iter().enumerate().map(kind).collect();
         let mut addresses: Vec<Vec<(u128, u128)>> = vec![Vec::new(); routes.len() + 1];
         for (at, (start, route)) in sweep.parts.iter().enumerate().filter(|(_, (start, _))| *start <= highest) {
             let end = sweep.parts.get(at + 1).map_or(highest, |(next, _)| next - 1);
-            addresses[route.unwrap_or(routes.len())].push((*start, end.min(highest)));
+            addresses[route.map_or(routes.len(), |route| kinds[route])].push((*start, end.min(highest)));
         }
-        Self { parts: sweep.parts, addresses: addresses.into_iter().map(Intervals::from_iter).collect(), routes }
+        let addresses = addresses.into_iter().map(Intervals::from_iter).collect();
+        Self { parts: sweep.parts, addresses, routes, kinds }
     }
 
     /// The route for an address, by the longest prefix.
     pub(super) fn find(&self, field: Field, to: IpAddr, set: Set<'_>) -> Option<&Route> {
         let at = self.parts.partition_point(|(start, _)| *start <= address_bits(to));
         let (_, route) = self.parts.get(at.checked_sub(1)?)?;
-        is_among(set, field, to, &self.addresses[route.unwrap_or(self.routes.len())]);
+        is_among(set, field, to, &self.addresses[route.map_or(self.routes.len(), |route| self.kinds[route])]);
         route.map(|route| &self.routes[route])
     }
 }
@@ -106,7 +116,7 @@ mod tests {
         let prefixes = ["10.0.0.0/8", "0.0.0.0/0", "10.1.0.0/16", "10.1.2.3/32", "10.1.2.4/32", "10.1.255.0/24"];
         let route = |prefix: &&str| Route { destination: prefix.parse().unwrap(), hop: Hop::Nowhere };
         let routes: Vec<Route> = prefixes.iter().map(route).collect();
-        let ways = Ways::of(&routes, Family::Ipv4);
+        let ways = Ways::of(&routes, Family::Ipv4, |_| None);
         for address in [
             "9.9.9.9",
             "10.0.0.0",
@@ -123,7 +133,7 @@ mod tests {
             let longest = longest.max_by_key(|route| route.destination.prefix_len());
             assert_eq!(ways.find(Field::Destination, address, None), longest, "{address}");
         }
-        let some = Ways::of(&routes[2..], Family::Ipv4);
+        let some = Ways::of(&routes[2..], Family::Ipv4, |_| None);
         assert_eq!(some.find(Field::Destination, "11.0.0.1".parse().unwrap(), None), None);
         assert_eq!(some.addresses.iter().map(|part| part.ranges().len()).sum::<usize>(), some.parts.len());
     }

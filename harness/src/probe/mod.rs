@@ -18,6 +18,7 @@ mod work;
 mod worker;
 
 pub(crate) use ports::FIRST_PORT;
+pub(crate) use progress::Counting;
 pub use progress::Progress;
 pub(crate) use work::FLUSH_EVERY;
 

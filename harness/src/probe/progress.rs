@@ -21,12 +21,12 @@ impl Progress {
     }
 
     /// A count begins, of so many flows at most.
-    pub(super) fn begin(self: &Arc<Self>, flows: u64) -> Arc<Counting> {
+    pub(crate) fn begin(self: &Arc<Self>, flows: u64) -> Arc<Counting> {
         self.change(|sums| {
             sums.under_way += 1;
             sums.wanted += flows;
         });
-        Arc::new(Counting { of: Arc::clone(self), wanted: flows, counted: AtomicU64::new(0) })
+        Arc::new(Counting { of: Arc::clone(self), wanted: AtomicU64::new(flows), counted: AtomicU64::new(0) })
     }
 
     /// Counts of another process, which reports their sums.
@@ -41,15 +41,21 @@ impl Progress {
 
 /// A count that is in flight until this is dropped.
 #[derive(Debug)]
-pub(super) struct Counting {
+pub(crate) struct Counting {
     of: Arc<Progress>,
-    wanted: u64,
+    wanted: AtomicU64,
     counted: AtomicU64,
 }
 
 impl Counting {
+    /// So many flows more are wanted.
+    pub(crate) fn expect(&self, flows: u64) {
+        self.wanted.fetch_add(flows, Ordering::Relaxed);
+        self.of.change(|sums| sums.wanted += flows);
+    }
+
     /// So many flows more were counted.
-    pub(super) fn counted(&self, flows: u64) {
+    pub(crate) fn counted(&self, flows: u64) {
         self.counted.fetch_add(flows, Ordering::Relaxed);
         self.of.change(|sums| sums.counted += flows);
     }
@@ -57,7 +63,7 @@ impl Counting {
 
 impl Drop for Counting {
     fn drop(&mut self) {
-        let left = self.wanted.saturating_sub(self.counted.load(Ordering::Relaxed));
+        let left = self.wanted.load(Ordering::Relaxed).saturating_sub(self.counted.load(Ordering::Relaxed));
         self.of.change(|sums| {
             sums.under_way -= 1;
             sums.wanted -= left;

@@ -62,10 +62,10 @@ impl<'c, 'a> Sources<'c, 'a> {
         context: &'c Context<'a>,
         question: &'c Question,
         (senders, packet): (&'c Senders, &'c Packet),
-        prediction: Prediction,
+        (promise, prediction): (Promise, Prediction),
     ) -> Self {
         let flow = Flow { question, source: packet.source };
-        let (promise, sent) = (context.promise(question), Sent::Packet(senders, packet));
+        let sent = Sent::Packet(senders, packet);
         Self { context, flow, sent, promise, prediction: Some(prediction), seen: None }
     }
 

@@ -1,6 +1,6 @@
 //! Where the promise changes from one packet to another.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
@@ -10,22 +10,43 @@ use svclab_rules::walk::{Field, Intervals, Narrowing, Packet, address_bits};
 /// Sorted numbers as ranges of one.
 type Keys = Vec<(u128, u128)>;
 
-/// The ports of services by protocol, each with the services that have it, by their position.
+/// The ports of services by protocol.
 #[derive(Debug, Default)]
-struct Ports(BTreeMap<u8, BTreeMap<u16, Vec<usize>>>);
+struct Ports(BTreeMap<u8, OfProtocol>);
+
+/// Ports of one protocol.
+#[derive(Debug, Default)]
+struct OfProtocol {
+    keys: Keys,
+    /// The services that have a port, by their position.
+    services: HashMap<u16, Vec<usize>>,
+}
 
 /// The addresses, ports and ranges that a promise may ask for.
+///
+/// Ports come before addresses: few ports are those of services, so packets to other ports are not told apart by services' addresses.
 #[derive(Default)]
-pub(super) struct Boundaries {
-    /// Addresses of services and machines, of each family.
-    addresses: [Keys; 2],
-    /// Ranges that an address may be of: pods', services', loopback.
-    ranges: [Vec<Intervals>; 2],
-    services: HashMap<IpAddr, Ports>,
+pub(crate) struct Boundaries {
+    /// The ports of services, and for each the addresses.
+    ports: Ports,
+    frontends: HashMap<(u8, u16), Frontends>,
+    /// Addresses of nodes, of each family.
+    nodes: [Keys; 2],
     node_ports: Ports,
-    nodes: HashSet<IpAddr>,
+    /// Sets of addresses that a promise does not tell apart, of each family: those of services by kind, pods' by node; and ranges that an
+    /// address may be of.
+    sets: [Vec<Intervals>; 2],
+    ranges: [Vec<Intervals>; 2],
     /// What is asked of the client of each service.
     clients: Vec<Clients>,
+}
+
+/// The addresses that services have on a port, of each family.
+#[derive(Debug, Default)]
+struct Frontends {
+    addresses: [Keys; 2],
+    /// The services, by their position.
+    services: HashMap<IpAddr, Vec<usize>>,
 }
 
 /// What a promise asks of the source of a service's client.
@@ -36,47 +57,57 @@ struct Clients {
 }
 
 impl Boundaries {
-    pub(super) fn of(cluster: &Cluster) -> Self {
-        let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
-        let nodes: HashSet<IpAddr> = cluster.nodes.iter().flat_map(Node::addresses).chain(loopback).collect();
-        let pods = cluster.pods.iter().flat_map(|pod| pod.ips.iter().copied());
-        let mut services: HashMap<IpAddr, Ports> = HashMap::new();
-        let mut node_ports = Ports::default();
+    pub(crate) fn of(cluster: &Cluster) -> Self {
+        let mut boundaries = Self::default();
         for (number, service) in cluster.services.iter().enumerate() {
             for port in &service.ports {
                 let protocol = port.protocol.number();
-                for address in frontends(service) {
-                    services.entry(address).or_default().add(protocol, port.port, number);
-                }
-                port.node_port.into_iter().for_each(|own| node_ports.add(protocol, own, number));
+                boundaries.ports.add(protocol, port.port, number);
+                let own = boundaries.frontends.entry((protocol, port.port)).or_default();
+                frontends(service).for_each(|address| own.services.entry(address).or_default().push(number));
+                port.node_port.into_iter().for_each(|own| boundaries.node_ports.add(protocol, own, number));
             }
         }
-        let all: Vec<IpAddr> = nodes.iter().copied().chain(pods).chain(services.keys().copied()).collect();
-        let addresses = Family::ALL.map(|family| {
-            keys(all.iter().filter(|address| Family::of(**address) == family).map(|address| address_bits(*address)))
+        boundaries.frontends.values_mut().for_each(Frontends::sort);
+        [&mut boundaries.ports, &mut boundaries.node_ports].into_iter().for_each(Ports::sort);
+        let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
+        let nodes: Vec<IpAddr> = cluster.nodes.iter().flat_map(Node::addresses).chain(loopback).collect();
+        boundaries.nodes = Family::ALL.map(|family| of_family(&nodes, family));
+        let sets = sets(cluster);
+        boundaries.sets = Family::ALL.map(|family| {
+            let own = sets.iter().map(|addresses| of_family(addresses, family).into_iter().collect::<Intervals>());
+            own.filter(|addresses| !addresses.is_empty()).collect()
         });
         let pod_ranges = cluster.nodes.iter().flat_map(|node| &node.pod_cidrs);
         let own = pod_ranges.chain(&cluster.service_cidrs).chain(&cluster.proxy.cluster_cidrs);
         let own: Vec<IpNet> = own.copied().chain(["127.0.0.0/8"].iter().filter_map(|text| text.parse().ok())).collect();
-        let ranges = Family::ALL.map(|family| ranges_of(&own, family));
-        let clients = cluster.services.iter().map(|service| Clients::of(cluster, service)).collect();
-        Self { addresses, ranges, services, node_ports, nodes, clients }
+        boundaries.ranges = Family::ALL.map(|family| ranges_of(&own, family));
+        boundaries.clients = cluster.services.iter().map(|service| Clients::of(cluster, service)).collect();
+        boundaries
     }
 
     /// Leaves the packets of a set of which the promise is another than of this one.
-    pub(super) fn narrow(&self, packet: &Packet, narrowing: &Narrowing) {
-        let (family, to) = (packet.family(), packet.destination);
+    pub(crate) fn narrow(&self, packet: &Packet, narrowing: &Narrowing) {
+        let (family, to) = (packet.family() as usize, packet.destination);
         let value = address_bits(to);
-        narrowing.look_up(Field::Destination, value, &self.addresses[family as usize]);
-        for range in &self.ranges[family as usize] {
+        let protocol = packet.transport.protocol();
+        self.ports.narrow(packet, narrowing);
+        let mut claimed: Vec<usize> = Vec::new();
+        let port = u16::try_from(Field::DestinationPort.of(packet)).unwrap_or_default();
+        if let Some(own) = self.frontends.get(&(protocol, port)) {
+            narrowing.look_up(Field::Destination, value, &own.addresses[family]);
+            claimed.extend(own.services.get(&to).into_iter().flatten());
+        }
+        narrowing.look_up(Field::Destination, value, &self.nodes[family]);
+        if self.nodes[family].binary_search(&(value, value)).is_ok() {
+            claimed.extend(self.node_ports.narrow(packet, narrowing));
+        }
+        for addresses in &self.sets[family] {
+            narrowing.ask(Field::Destination, value, addresses);
+        }
+        for range in &self.ranges[family] {
             narrowing.ask(Field::Destination, value, range);
             narrowing.ask(Field::Source, address_bits(packet.source), range);
-        }
-        let mut claimed: Vec<usize> = Vec::new();
-        let own = self.services.get(&to);
-        let of_node = self.nodes.contains(&to).then_some(&self.node_ports);
-        for ports in own.into_iter().chain(of_node) {
-            claimed.extend(ports.narrow(packet, narrowing));
         }
         for service in claimed {
             self.clients[service].narrow(packet, narrowing);
@@ -84,21 +115,57 @@ impl Boundaries {
     }
 }
 
+impl Frontends {
+    /// Makes the keys of the addresses.
+    fn sort(&mut self) {
+        let all: Vec<IpAddr> = self.services.keys().copied().collect();
+        self.addresses = Family::ALL.map(|family| of_family(&all, family));
+    }
+}
+
+/// Addresses that a promise does not tell apart.
+fn sets(cluster: &Cluster) -> Vec<Vec<IpAddr>> {
+    let services = || cluster.services.iter();
+    let balancers = services().flat_map(|service| service.load_balancer.iter().map(|ingress| ingress.ip));
+    let mut sets = vec![
+        services().flat_map(|service| service.cluster_ips.iter().copied()).collect(),
+        services().flat_map(|service| service.external_ips.iter().copied()).collect(),
+        balancers.collect(),
+    ];
+    let mut pods: BTreeMap<(&str, bool), Vec<IpAddr>> = BTreeMap::new();
+    for pod in &cluster.pods {
+        pods.entry((&pod.node, pod.host_network)).or_default().extend(&pod.ips);
+    }
+    sets.extend(pods.into_values());
+    sets
+}
+
+fn of_family(addresses: &[IpAddr], family: Family) -> Keys {
+    keys(addresses.iter().filter(|address| Family::of(**address) == family).map(|address| address_bits(*address)))
+}
+
 impl Ports {
     fn add(&mut self, protocol: u8, port: u16, service: usize) {
-        self.0.entry(protocol).or_default().entry(port).or_default().push(service);
+        self.0.entry(protocol).or_default().services.entry(port).or_default().push(service);
+    }
+
+    /// Makes the keys of what was added.
+    fn sort(&mut self) {
+        for own in self.0.values_mut() {
+            own.keys = keys(own.services.keys().map(|port| u128::from(*port)));
+        }
     }
 
     /// The services of a packet's port.
-    fn narrow(&self, packet: &Packet, narrowing: &Narrowing) -> Vec<usize> {
+    fn narrow(&self, packet: &Packet, narrowing: &Narrowing) -> &[usize] {
         let of_protocol = self.0.iter().find(|(protocol, _)| {
             let one = Intervals::one(u128::from(**protocol));
             narrowing.ask(Field::Protocol, Field::Protocol.of(packet), &one)
         });
-        let Some((_, ports)) = of_protocol else { return Vec::new() };
+        let Some((_, own)) = of_protocol else { return &[] };
         let port = Field::DestinationPort.of(packet);
-        narrowing.look_up(Field::DestinationPort, port, &keys(ports.keys().map(|port| u128::from(*port))));
-        u16::try_from(port).ok().and_then(|port| ports.get(&port)).cloned().unwrap_or_default()
+        narrowing.look_up(Field::DestinationPort, port, &own.keys);
+        u16::try_from(port).ok().and_then(|port| own.services.get(&port)).map(Vec::as_slice).unwrap_or_default()
     }
 }
 

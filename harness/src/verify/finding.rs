@@ -63,6 +63,23 @@ impl Findings {
         }
     }
 
+    /// Adds those of other flows.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (key, more) in other.0 {
+            match self.0.get_mut(&key) {
+                Some(finding) => {
+                    finding.flows += more.flows;
+                    if more.example.is_observed && !finding.example.is_observed {
+                        finding.example = more.example;
+                    }
+                }
+                None => {
+                    self.0.insert(key, more);
+                }
+            }
+        }
+    }
+
     /// All of them: those that fail first, and of each kind the most frequent first.
     pub(super) fn finish(self) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self.0.into_values().collect();

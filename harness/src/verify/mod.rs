@@ -4,38 +4,43 @@
 //! ([`svclab_rules::promise`]), the *prediction* from walking the rules (`crate::predict`), and the *observation* of a real
 //! packet in a lab (`crate::probe`). [`verify`] compares all three for the initial state of a scenario:
 //!
-//! - `survey`: all packets that anybody may send first, in classes of which the same is promised and the same predicted; `boundaries`:
-//!   where the promise changes; `clients`: later connections of a client;
-//! - `run`: one witness of each class goes through a lab; `verification`: the result;
-//! - `questions`: every vantage point against every address, for mutants;
+//! - `prepared`: a scenario's plan and rules; `survey`: all packets that anyone may send first, in classes of which the same is promised
+//!   and the same predicted; `boundaries`: where the promise changes; `later`: later connections and segments;
+//! - `run`: one witness of each class goes through a lab; `tally`, `verification`: the result;
 //! - `crate::sources`: which sources disagree on one flow;
 //! - `finding`: flows on which the sources disagree, by cause;
 //! - `render`: the page for a person; `json`: the same for machines.
 
 mod boundaries;
-mod clients;
 mod finding;
 pub mod json;
 mod kinds;
-mod questions;
+mod later;
+mod prepared;
 mod render;
 mod run;
 mod survey;
+mod tally;
 mod verification;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::lab::Backend;
+use crate::probe::Progress;
 use crate::report::{Machines, Trouble};
 use crate::run::{guarded, in_parallel};
 use crate::scenario::{Note, Scenario, Vantage};
 
+pub(crate) use boundaries::Boundaries;
 pub use finding::{Example, Finding};
 pub use json::json;
-pub(crate) use questions::{QuestionList, vantages};
+pub(crate) use later::Depth;
+pub(crate) use prepared::{Prepared, vantages};
 pub use render::{page, summary};
+pub(crate) use survey::{Asked as AskedClass, Survey};
 pub use verification::{AddressKind, Asked, Verification};
 
 pub use crate::sources::Disagreement;
@@ -57,6 +62,8 @@ pub struct Options {
     pub from: Option<String>,
     /// Only packets that start on this node.
     pub node: Option<String>,
+    /// Where to report how far verification is.
+    pub progress: Arc<Progress>,
 }
 
 impl Options {

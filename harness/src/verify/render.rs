@@ -1,6 +1,6 @@
 //! The page for a person at a terminal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::finding::{Example, Finding};
@@ -98,17 +98,14 @@ fn closing(page: &Page, verification: &Verification, options: &Options) -> Strin
 
 /// Vantage points in rows, kinds of addresses in columns: the number of flows, or how many of them all sources agree on.
 fn table(page: &mut Page, verification: &Verification) {
-    let mut points: Vec<&str> = Vec::new();
-    for asked in &verification.asked {
-        if !points.contains(&asked.from.as_str()) {
-            points.push(&asked.from);
-        }
-    }
+    let points: BTreeSet<&str> = verification.asked.iter().map(|asked| asked.from.as_str()).collect();
     let is_long = points.len() > MOST_ROWS;
+    let mut of_kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    points.iter().for_each(|from| *of_kinds.entry(kind_of(from)).or_default() += 1);
     let mut rows: Vec<String> = Vec::new();
     let mut cells: BTreeMap<(usize, AddressKind), (usize, usize)> = BTreeMap::new();
     for asked in &verification.asked {
-        let name = if is_long { group(&asked.from, &points) } else { asked.from.clone() };
+        let name = if is_long { group(&asked.from, &of_kinds) } else { asked.from.clone() };
         let row = rows.iter().position(|row| *row == name).unwrap_or_else(|| {
             rows.push(name);
             rows.len() - 1
@@ -133,11 +130,15 @@ fn table(page: &mut Page, verification: &Verification) {
 }
 
 /// The row that a vantage point shares with others of its kind: `12 pods`.
-fn group(from: &str, all: &[&str]) -> String {
-    let kind = |name: &str| name.split(['/', '@']).next().unwrap_or_default().to_owned();
-    let own = kind(from);
-    let number = all.iter().filter(|name| kind(name) == own).count();
-    if own == "localhost" { format!("localhost of {}", counted(number, "node")) } else { counted(number, &own) }
+fn group(from: &str, of_kinds: &BTreeMap<&str, usize>) -> String {
+    let kind = kind_of(from);
+    let number = of_kinds.get(kind).copied().unwrap_or_default();
+    if kind == "localhost" { format!("localhost of {}", counted(number, "node")) } else { counted(number, kind) }
+}
+
+/// The kind of a vantage point: `pod` of `pod/client`.
+fn kind_of(from: &str) -> &str {
+    from.split(['/', '@']).next().unwrap_or_default()
 }
 
 fn show(page: &mut Page, finding: &Finding, fails: bool) {

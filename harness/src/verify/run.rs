@@ -1,131 +1,178 @@
 //! Promise and prediction of all classes of packets, and one witness of each in a lab.
 
 use svclab_rules::promise::{Outcome, Question};
-use svclab_rules::walk::{Field, Intervals};
 
 use super::Options;
 use super::boundaries::Boundaries;
-use super::clients::{affinity_fault, segment_fault};
 use super::finding::{Example, Findings};
 use super::kinds::Kinds;
-use super::questions::{QuestionList, probe, vantages};
-use super::survey::{Asked, Surveyed, survey};
+use super::later::Depth;
+use super::prepared::{Prepared, vantages};
+use super::survey::{Asked, Survey};
+use super::tally::Tally;
 use super::verification::Verification;
 use crate::lab::with_lab;
 use crate::predict::{Network, NewFlow, PredictedBranch, Senders};
 use crate::probe::{FIRST_PORT, Prober};
-use crate::run::RunError;
+use crate::run::{RunError, in_parallel};
 use crate::scenario::{Probe, Scenario, Span, Vantage};
 use crate::sources::{Context, Disagreement, Sources};
 use crate::text::printable;
 
+/// How many flows are sent before progress is reported.
+const AT_ONCE: usize = 2048;
+
 /// Compares all sources about a scenario's first state.
 pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification, RunError> {
-    let prepared = QuestionList::prepare(scenario, options.backend)?;
+    let prepared = Prepared::of(scenario, options.backend)?;
     let (context, released) = (prepared.context(&prepared.documents)?, prepared.released()?);
-    let mut verifying = Verifying {
+    let boundaries = Boundaries::of(prepared.cluster);
+    let depth = Depth {
+        segments: !prepared.are_released(&prepared.documents),
+        flags: prepared.documents.iter().any(|document| document.rules.asks_tcp_flags()),
+    };
+    let verifying = Verifying {
         scenario,
         options,
-        context: &context,
-        released: &released,
-        boundaries: Boundaries::of(prepared.cluster),
+        survey: Survey::new(&context, &released, &boundaries, depth),
         kinds: Kinds::of(prepared.cluster),
-        verification: Verification {
-            nodes: prepared.cluster.nodes.len(),
-            services: prepared.cluster.services.len(),
-            ..Verification::default()
-        },
-        findings: Findings::default(),
-        asks_flags: prepared.documents.iter().any(|document| document.rules.asks_tcp_flags()),
-        witnesses: Vec::new(),
     };
-    verifying.ask_all();
-    if !verifying.witnesses.is_empty() {
-        let probes: Vec<Probe> = verifying.witnesses.iter().map(|(_, probe)| probe.clone()).collect();
-        let flows = with_lab(&prepared.topology, &prepared.documents, options.backend, |lab| {
-            Prober::new(lab, prepared.cluster).and_then(|mut prober| prober.send_together(&probes))
+    let Part { mut tally, mut findings, witnesses } = verifying.ask_all();
+    if !witnesses.is_empty() {
+        let sent = with_lab(&prepared.topology, &prepared.documents, options.backend, |lab| {
+            let prober = Prober::new(lab, prepared.cluster).map_err(|source| verifying.error(source))?;
+            verifying.send_all(prober, &witnesses, (&mut tally, &mut findings))
         })?;
-        let span = || Span::start_of(&scenario.file);
-        let flows = flows.map_err(|source| RunError::Probe { span: span(), source: Box::new(source) })?;
-        for (number, observed) in flows.iter().enumerate() {
-            let (question, probe) = verifying.witnesses[number].clone();
-            let sent = NewFlow::of(&probe, observed.source.port());
-            let sources = Sources::about(&context, &question, &sent, observed);
-            verifying.count(&sources, &sent, &question);
-        }
+        sent?;
     }
-    let Verifying { mut verification, findings, .. } = verifying;
-    verification.findings = findings.finish();
-    Ok(verification)
+    let (nodes, services) = (prepared.cluster.nodes.len(), prepared.cluster.services.len());
+    Ok(tally.into_verification(nodes, services, findings.finish()))
 }
 
-/// A verification on its way.
+/// A verification in progress.
 struct Verifying<'v, 'a> {
     scenario: &'v Scenario,
     options: &'v Options,
-    context: &'v Context<'a>,
-    released: &'v Network<'a>,
-    boundaries: Boundaries,
+    survey: Survey<'v, 'a>,
     kinds: Kinds,
-    verification: Verification,
+}
+
+/// What came of the classes of some senders.
+#[derive(Default)]
+struct Part {
+    tally: Tally,
     findings: Findings,
-    /// Whether rules compare the flags of TCP.
-    asks_flags: bool,
     /// What is sent in a lab.
     witnesses: Vec<(Question, Probe)>,
 }
 
-impl Verifying<'_, '_> {
-    /// Goes through the classes of all senders.
-    fn ask_all(&mut self) {
-        let all = vantages(self.scenario).into_iter().map(|(_, vantage)| vantage);
+impl<'a> Verifying<'_, 'a> {
+    fn context(&self) -> &Context<'a> {
+        self.survey.context
+    }
+
+    /// Goes through the classes of all senders, several at a time.
+    fn ask_all(&self) -> Part {
+        let all = vantages(self.scenario).into_iter();
         let chosen: Vec<Vantage> = all.filter(|vantage| self.options.selects_sender(vantage, self.scenario)).collect();
-        let context = self.context;
-        let boundaries = std::mem::take(&mut self.boundaries);
-        for senders in Senders::of(&context.network, &chosen) {
-            let Surveyed { classes, left_out } = survey(context, &boundaries, &senders, |asked| self.ask(&asked));
-            self.verification.classes += classes;
-            self.verification.left_out += left_out;
+        let senders = Senders::of(&self.context().network, &chosen);
+        let counting = self.options.progress.begin(0);
+        let parts = in_parallel(
+            &senders,
+            None,
+            |senders| {
+                let mut part = Part::default();
+                let surveyed = self.survey.all(senders, Some(&*counting), |asked| self.ask(&asked, &mut part));
+                part.tally.add_classes(surveyed);
+                part
+            },
+            &|_| {},
+        );
+        let mut whole = Part::default();
+        for part in parts {
+            whole.tally.merge(part.tally);
+            whole.findings.merge(part.findings);
+            whole.witnesses.extend(part.witnesses);
         }
+        whole
     }
 
     /// Asks about one class: by a witness in a lab, where one can send it, else by promise and prediction alone.
-    fn ask(&mut self, asked: &Asked<'_>) {
-        if self.options.service.is_some() {
-            let promise = self.context.promise(&asked.question);
-            if !self.options.selects_service(promise.service.as_deref()) {
-                return;
-            }
-        }
-        let later = self.asks_flags.then(|| segment_fault(self.context, asked)).flatten();
-        if let Some(what) = later.or_else(|| affinity_fault(self.context, asked)) {
-            let sources = sources(self.context, asked);
-            let sent = flow_of(asked);
-            let command = self.explain_command(&sent);
-            self.findings
-                .count(Disagreement::Rules, what, false, || example(&sources, &sent, &self.context.network, command));
-        }
-        // A lab chooses the ports that it sends from.
-        let ports = Intervals::between(FIRST_PORT.into(), u16::MAX.into());
-        let is_any = ports.without(&asked.region[Field::SourcePort]).is_empty();
-        if !self.options.no_lab && asked.senders.has(&asked.packet) && is_any {
-            self.witnesses.push((asked.question.clone(), probe(self.scenario, &asked.question, asked.vantage)));
+    fn ask(&self, asked: &Asked<'_>, part: &mut Part) {
+        if !self.options.selects_service(asked.promise.service.as_deref()) {
             return;
         }
-        let sources = sources(self.context, asked);
-        self.count(&sources, &flow_of(asked), &asked.question);
+        if let Some(what) = &asked.later.fault {
+            let sent = asked.flow();
+            part.findings.count(Disagreement::Rules, what.clone(), false, || {
+                self.example(&asked.sources(self.context()), &sent)
+            });
+        }
+        match asked.probe(self.scenario).filter(|_| !self.options.no_lab) {
+            Some(probe) => part.witnesses.push((asked.question.clone(), probe)),
+            None => {
+                let sources = asked.sources(self.context());
+                self.count(&sources, &asked.flow(), &asked.question, (&mut part.tally, &mut part.findings));
+            }
+        }
     }
 
-    fn count(&mut self, sources: &Sources<'_, '_>, sent: &NewFlow, question: &Question) {
-        let disagreement = sources.disagreement_with(self.released);
+    /// Sends all witnesses through a lab.
+    fn send_all(
+        &self,
+        mut prober: Prober<'_>,
+        witnesses: &[(Question, Probe)],
+        (tally, findings): (&mut Tally, &mut Findings),
+    ) -> Result<(), RunError> {
+        let counting = self.options.progress.begin(witnesses.len() as u64);
+        for together in witnesses.chunks(AT_ONCE) {
+            let probes: Vec<Probe> = together.iter().map(|(_, probe)| probe.clone()).collect();
+            let flows = prober.send_together(&probes).map_err(|source| self.error(source))?;
+            for ((question, probe), observed) in together.iter().zip(&flows) {
+                let sent = NewFlow::of(probe, observed.source.port());
+                let sources = Sources::about(self.context(), question, &sent, observed);
+                self.count(&sources, &sent, question, (&mut *tally, &mut *findings));
+            }
+            counting.counted(together.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn error(&self, source: crate::probe::ProbeError) -> RunError {
+        RunError::Probe { span: Span::start_of(&self.scenario.file), source: Box::new(source) }
+    }
+
+    fn count(
+        &self,
+        sources: &Sources<'_, '_>,
+        sent: &NewFlow,
+        question: &Question,
+        (tally, findings): (&mut Tally, &mut Findings),
+    ) {
+        let disagreement = sources.disagreement_with(self.survey.released);
         let kind = self.kinds.kind(question.to.ip());
-        self.verification.not_promised += usize::from(sources.promise.outcome == Outcome::NotPromised);
-        self.verification.count(sent.from.to_string(), kind, disagreement.is_some());
+        let is_promised = sources.promise.outcome != Outcome::NotPromised;
+        tally.count(&sent.from, kind, is_promised, disagreement.is_some());
         if let Some((disagreement, what)) = disagreement {
-            let command = self.explain_command(sent);
-            self.findings.count(disagreement, what, sources.seen.is_some(), || {
-                example(sources, sent, &self.context.network, command)
-            });
+            findings.count(disagreement, what, sources.seen.is_some(), || self.example(sources, sent));
+        }
+    }
+
+    fn example(&self, sources: &Sources<'_, '_>, sent: &NewFlow) -> Example {
+        let network: &Network<'_> = &self.context().network;
+        let Sources { promise, prediction, seen, .. } = sources;
+        let branches = prediction.as_ref().map(|prediction| prediction.branches.as_slice()).unwrap_or_default();
+        let rules =
+            |branch: &PredictedBranch| network.rules_met(&branch.stages).iter().map(ToString::to_string).collect();
+        Example {
+            flow: sent.to_string(),
+            service: promise.service.clone(),
+            promise: promise.outcome.to_string(),
+            prediction: branches.iter().map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect(),
+            is_observed: seen.is_some(),
+            observation: seen.as_ref().map_or_else(|| "no packet was sent".to_owned(), ToString::to_string),
+            rules: sources.branch_that_matters().map(rules).unwrap_or_default(),
+            explain: self.explain_command(sent),
         }
     }
 
@@ -141,35 +188,3 @@ impl Verifying<'_, '_> {
 
 /// The source port that `svclab explain` takes where none is given.
 const DEFAULT_PORT: u16 = FIRST_PORT;
-
-fn sources<'c, 'a>(context: &'c Context<'a>, asked: &'c Asked<'_>) -> Sources<'c, 'a> {
-    let sent = (asked.senders, &asked.packet);
-    Sources::about_packet(context, &asked.question, sent, asked.prediction.clone())
-}
-
-fn flow_of(asked: &Asked<'_>) -> NewFlow {
-    let source_port = asked.packet.transport.ports().map_or(0, |(source, _)| source);
-    NewFlow {
-        from: asked.vantage.clone(),
-        source_port,
-        to: asked.question.to,
-        protocol: asked.question.protocol,
-        via: asked.senders.via.clone(),
-    }
-}
-
-fn example(sources: &Sources<'_, '_>, sent: &NewFlow, network: &Network<'_>, command: String) -> Example {
-    let Sources { promise, prediction, seen, .. } = sources;
-    let branches = prediction.as_ref().map(|prediction| prediction.branches.as_slice()).unwrap_or_default();
-    let rules = |branch: &PredictedBranch| network.rules_met(&branch.stages).iter().map(ToString::to_string).collect();
-    Example {
-        flow: sent.to_string(),
-        service: promise.service.clone(),
-        promise: promise.outcome.to_string(),
-        prediction: branches.iter().map(|branch| format!("{}: {}", branch.share, branch.outcome)).collect(),
-        is_observed: seen.is_some(),
-        observation: seen.as_ref().map_or_else(|| "no packet was sent".to_owned(), ToString::to_string),
-        rules: sources.branch_that_matters().map(rules).unwrap_or_default(),
-        explain: command,
-    }
-}

@@ -1,81 +1,189 @@
-//! All packets that anybody may send first, class by class, with what is promised and what is predicted of each.
+//! All packets that anyone may send first, class by class, with what is promised and what is predicted of each.
 
 use std::net::SocketAddr;
 
 use svclab_rules::cluster::Protocol;
-use svclab_rules::promise::{Question, VantagePoint};
+use svclab_rules::promise::{Promise, Question, VantagePoint};
 use svclab_rules::walk::{Classes, Field, Intervals, Narrowing, Packet, Region, Transport, address_bits};
 
 use super::boundaries::Boundaries;
-use crate::predict::{Network, Prediction, Senders};
-use crate::scenario::Vantage;
-use crate::sources::Context;
+use super::later::{Behind, Depth, Later};
+use super::prepared;
+use crate::predict::{Network, NewFlow, Prediction, Senders};
+use crate::probe::{Counting, FIRST_PORT};
+use crate::scenario::{Probe, Scenario, Vantage};
+use crate::sources::{Context, Sources};
 use crate::topology::InterfaceKind;
 use crate::wire::VXLAN_PORT;
 
 /// Packets of which the same is promised and the same predicted.
-pub(super) struct Asked<'s> {
-    pub(super) senders: &'s Senders,
+pub(crate) struct Asked<'s> {
+    pub(crate) senders: &'s Senders,
     /// The packets, and one of them as it is sent.
-    pub(super) region: Region,
-    pub(super) packet: Packet,
+    pub(crate) region: Region,
+    pub(crate) packet: Packet,
     /// What is asked by it.
-    pub(super) question: Question,
-    pub(super) vantage: &'s Vantage,
-    pub(super) prediction: Prediction,
+    pub(crate) question: Question,
+    pub(crate) vantage: &'s Vantage,
+    pub(crate) promise: Promise,
+    pub(crate) prediction: Prediction,
+    pub(crate) later: Later,
 }
 
-/// How many classes are followed.
-const MOST_CLASSES: usize = 4_000_000;
+impl Asked<'_> {
+    /// The packet as a probe; `None` where a lab cannot send it: no machine has its source, or not every source port that a lab may
+    /// choose is of the class.
+    pub(crate) fn probe(&self, scenario: &Scenario) -> Option<Probe> {
+        let ports = Intervals::between(FIRST_PORT.into(), u16::MAX.into());
+        let is_any = ports.without(&self.region[Field::SourcePort]).is_empty();
+        let is_sendable = is_any && self.senders.has(&self.packet);
+        is_sendable.then(|| prepared::probe(scenario, &self.question, self.vantage))
+    }
 
-/// What a survey has come to.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Surveyed {
-    /// How many classes there are.
-    pub(super) classes: usize,
-    /// How many regions were left out, as there were too many.
-    pub(super) left_out: usize,
-}
-
-/// Goes through the classes of all first packets of some senders that open a connection of TCP, UDP or SCTP.
-pub(super) fn survey<'s>(
-    context: &Context<'_>,
-    boundaries: &Boundaries,
-    senders: &'s Senders,
-    mut found: impl FnMut(Asked<'s>),
-) -> Surveyed {
-    let network = &context.network;
-    let mut surveyed = Surveyed::default();
-    let regions = regions(&senders.packets(network));
-    let mut classes = Classes::of(regions, senders.like());
-    while let Some(class) = classes.next_by(|witness, narrowing| {
-        let (packet, prediction) = network.predict_set(senders, witness, Some(narrowing), None)?;
-        boundaries.narrow(&packet, narrowing);
-        // What a pod sends to itself does not leave it.
-        let own = Intervals::one(address_bits(packet.destination));
-        let is_own = senders.are_pods() && narrowing.ask(Field::Source, address_bits(packet.source), &own);
-        (!is_own && !is_of_tunnel(network, &packet, narrowing)).then_some((packet, prediction))
-    }) {
-        surveyed.classes += 1;
-        let Some((packet, prediction)) = class.found else { continue };
-        if let (Some(vantage), Some(question)) = (senders.vantage(&packet), question(network, senders, &packet)) {
-            found(Asked { senders, region: class.region, packet, question, vantage, prediction });
-        }
-        if surveyed.classes >= MOST_CLASSES {
-            surveyed.left_out = classes.left();
-            break;
+    /// The packet as a flow.
+    pub(crate) fn flow(&self) -> NewFlow {
+        NewFlow {
+            from: self.vantage.clone(),
+            source_port: self.packet.transport.ports().map_or(0, |(source, _)| source),
+            to: self.question.to,
+            protocol: self.question.protocol,
+            via: self.senders.via.clone(),
         }
     }
-    surveyed
+
+    /// What is promised and predicted of it.
+    pub(crate) fn sources<'c, 'a>(&'c self, context: &'c Context<'a>) -> Sources<'c, 'a> {
+        let sent = (self.senders, &self.packet);
+        Sources::about_packet(context, &self.question, sent, (self.promise.clone(), self.prediction.clone()))
+    }
+}
+
+/// How many classes of one sender are followed.
+const MOST_CLASSES: usize = 4_000_000;
+
+/// After how many classes progress is reported.
+const REPORTED: usize = 256;
+
+/// What going through classes has come to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Surveyed {
+    /// How many classes there are.
+    pub(crate) classes: usize,
+    /// How many regions were left out, as there were too many.
+    pub(crate) left_out: usize,
+}
+
+/// What all classes are asked about.
+pub(crate) struct Survey<'x, 'a> {
+    pub(crate) context: &'x Context<'a>,
+    /// The network with the rules that the release writes.
+    pub(crate) released: &'x Network<'a>,
+    pub(crate) boundaries: &'x Boundaries,
+    pub(crate) depth: Depth,
+    /// Whether nodes tunnel packets to each other.
+    has_tunnels: bool,
+}
+
+impl<'x, 'a> Survey<'x, 'a> {
+    pub(crate) fn new(
+        context: &'x Context<'a>,
+        released: &'x Network<'a>,
+        boundaries: &'x Boundaries,
+        depth: Depth,
+    ) -> Self {
+        let mut interfaces = context.network.topology().namespaces.iter().flat_map(|netns| &netns.interfaces);
+        let has_tunnels = interfaces.any(|interface| matches!(interface.kind, InterfaceKind::Vxlan { .. }));
+        Self { context, released, boundaries, depth, has_tunnels }
+    }
+
+    /// Goes through the classes of all first packets of some senders that open a connection of TCP, UDP or SCTP.
+    pub(crate) fn all<'s>(
+        &self,
+        senders: &'s Senders,
+        counting: Option<&Counting>,
+        found: impl FnMut(Asked<'s>),
+    ) -> Surveyed {
+        let regions = regions(&senders.packets(&self.context.network));
+        self.classes(senders, Classes::of(regions, senders.like()), counting, found)
+    }
+
+    /// The same of some packets; witnesses are like one of them.
+    pub(crate) fn of<'s>(&self, senders: &'s Senders, region: Region, like: Packet, found: impl FnMut(Asked<'s>)) {
+        self.classes(senders, Classes::of([region], like), None, found);
+    }
+
+    fn classes<'s>(
+        &self,
+        senders: &'s Senders,
+        mut classes: Classes,
+        counting: Option<&Counting>,
+        mut found: impl FnMut(Asked<'s>),
+    ) -> Surveyed {
+        let mut surveyed = Surveyed::default();
+        let mut expected = 0;
+        while let Some(class) = classes.next_by(|witness, narrowing| self.ask(senders, witness, narrowing)) {
+            surveyed.classes += 1;
+            class.found.into_iter().for_each(&mut found);
+            if let Some(counting) =
+                counting.filter(|_| surveyed.classes.is_multiple_of(REPORTED) || classes.left() == 0)
+            {
+                // At least one class for each region that is left.
+                let now = surveyed.classes + classes.left();
+                counting.expect(now.saturating_sub(expected) as u64);
+                expected = expected.max(now);
+                counting.counted(((surveyed.classes - 1) % REPORTED + 1) as u64);
+            }
+            if surveyed.classes >= MOST_CLASSES {
+                surveyed.left_out = classes.left();
+                break;
+            }
+        }
+        surveyed
+    }
+
+    /// Asks about a packet, and leaves those of its set of which something else is promised or predicted. `None` where it is not sent
+    /// to any machine but the sender's own, or no service may be asked by it.
+    fn ask<'s>(&self, senders: &'s Senders, witness: &Packet, narrowing: &Narrowing) -> Option<Asked<'s>> {
+        let network = &self.context.network;
+        let (packet, prediction) = network.predict_set(senders, witness, Some(narrowing), None)?;
+        self.boundaries.narrow(&packet, narrowing);
+        if senders.are_pods() && is_own(&packet, narrowing) || self.has_tunnels && is_of_tunnel(&packet, narrowing) {
+            return None;
+        }
+        let vantage = senders.vantage(&packet)?;
+        let question = question(network, senders, &packet)?;
+        let promise = self.context.promise(&question);
+        let behind = Behind {
+            network,
+            released: self.released,
+            senders,
+            packet,
+            promise: &promise,
+            prediction: &prediction,
+            narrowing,
+        };
+        let later = behind.later(self.depth);
+        Some(Asked { senders, region: narrowing.region(), packet, question, vantage, promise, prediction, later })
+    }
+}
+
+/// Whether a pod sends a packet to itself, which does not leave it. Where a set has packets to many pods, those of each to itself are in
+/// it, although none sends them.
+fn is_own(packet: &Packet, narrowing: &Narrowing) -> bool {
+    let [from, to] = [packet.source, packet.destination].map(address_bits);
+    if from == to {
+        narrowing.ask(Field::Destination, to, &Intervals::one(to));
+    }
+    if narrowing.is_open(Field::Destination, to) {
+        return false;
+    }
+    narrowing.ask(Field::Source, from, &Intervals::one(to))
 }
 
 /// Whether a packet is for the port of the tunnels between nodes, whose kernels take it for one of theirs.
-fn is_of_tunnel(network: &Network<'_>, packet: &Packet, narrowing: &Narrowing) -> bool {
-    let mut interfaces = network.topology().namespaces.iter().flat_map(|netns| &netns.interfaces);
-    interfaces.any(|interface| matches!(interface.kind, InterfaceKind::Vxlan { .. })) && {
-        let one = |field: Field, number: u128| narrowing.ask(field, field.of(packet), &Intervals::one(number));
-        one(Field::Protocol, Protocol::Udp.number().into()) && one(Field::DestinationPort, VXLAN_PORT.into())
-    }
+fn is_of_tunnel(packet: &Packet, narrowing: &Narrowing) -> bool {
+    let one = |field: Field, number: u128| narrowing.ask(field, field.of(packet), &Intervals::one(number));
+    one(Field::Protocol, Protocol::Udp.number().into()) && one(Field::DestinationPort, VXLAN_PORT.into())
 }
 
 /// The packets that open connections of protocols that services may have.

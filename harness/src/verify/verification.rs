@@ -75,18 +75,6 @@ impl AddressKind {
 }
 
 impl Verification {
-    /// Counts a flow.
-    pub(super) fn count(&mut self, from: String, kind: AddressKind, disagrees: bool) {
-        let disagreeing = usize::from(disagrees);
-        match self.asked.iter_mut().rev().find(|asked| asked.from == from && asked.kind == kind) {
-            Some(asked) => {
-                asked.flows += 1;
-                asked.disagreeing += disagreeing;
-            }
-            None => self.asked.push(Asked { from, kind, flows: 1, disagreeing }),
-        }
-    }
-
     /// How many flows there were.
     pub fn flows(&self) -> usize {
         self.asked.iter().map(|asked| asked.flows).sum()

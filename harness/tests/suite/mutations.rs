@@ -1,5 +1,4 @@
-//! Mutations of kube-proxy's rules that `verify` must notice by promise and prediction alone: those of which one packet of each vantage
-//! point says nothing.
+//! Mutations of kube-proxy's rules that change traffic, made by hand: `verify` must notice all by promise and prediction alone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,6 +33,7 @@ services:
     loadBalancerIPs: [198.51.100.80]
     loadBalancerSourceRanges: [203.0.113.0/24]
     ports: [{port: 80, targetPort: 8080, nodePort: 30080}]
+  - {name: empty, type: NodePort, clusterIP: 10.96.0.82, ports: [{port: 80, nodePort: 30082}]}
 endpoints:
   - {service: sticky, pods: [web]}
   - {service: web, pods: [web]}
@@ -109,6 +109,25 @@ fn kube_proxys_own_rules_are_right(#[case] mode: ProxyMode) {
 #[case::counted_instead_of_random(&["KUBE-SVC", "0.50000000000"], "--mode random --probability 0.50000000000", Some("--mode nth --every 2 --packet 0"))]
 #[case::probability(&["KUBE-SVC", "0.50000000000"], "0.50000000000", Some("0.40000000000"))]
 #[case::masquerade_of_fewer(&["KUBE-SVC", "! -s 10.244.0.0/16"], "10.244.0.0/16", Some("10.244.0.0/15"))]
+#[case::affinity_of_another_noted(&["KUBE-SEP-IBHV", "--set --name"], "--name KUBE-SEP-IBHVSYI3CZUQBJM7", Some("--name KUBE-SEP-6VSJZUSQZX2522B5"))]
+#[case::affinity_of_another_checked(&["--rcheck", "10.244.1.4"], "-j KUBE-SEP-IBHVSYI3CZUQBJM7", Some("-j KUBE-SEP-6VSJZUSQZX2522B5"))]
+#[case::invalid_replies_are_accepted(&["KUBE-FORWARD", "INVALID"], "-j DROP", Some("-j ACCEPT"))]
+#[case::invalid_replies_of_another_mark(&["KUBE-FORWARD", "INVALID"], "-j DROP", Some("-m mark --mark 0x8000/0x8000 -j DROP"))]
+#[case::invalid_replies_of_another_source(&["KUBE-FORWARD", "INVALID"], "-j DROP", Some("-s 10.244.2.0/24 -j DROP"))]
+#[case::another_endpoint(&["KUBE-SEP", "DNAT", "10.244.1.4"], "10.244.1.4:8080", Some("10.244.1.2:8080"))]
+#[case::another_port_of_the_endpoint(&["KUBE-SEP", "DNAT", "10.244.1.4"], "10.244.1.4:8080", Some("10.244.1.4:8081"))]
+#[case::no_port_of_the_endpoint(&["KUBE-SEP", "DNAT", "10.244.1.4"], "10.244.1.4:8080", Some("10.244.1.4"))]
+#[case::another_port_of_the_service(&["KUBE-SERVICES", "10.96.0.81/32"], "--dport 80", Some("--dport 81"))]
+#[case::another_cluster_ip(&["KUBE-SERVICES", "10.96.0.81/32"], "10.96.0.81/32", Some("10.96.0.91/32"))]
+#[case::neighbours_of_the_cluster_ip(&["KUBE-SERVICES", "10.96.0.81/32"], "10.96.0.81/32", Some("10.96.0.81/255.255.255.127"))]
+#[case::chains_of_another_service(&["KUBE-SERVICES", "10.96.0.81/32"], "KUBE-SVC-LOLE4ISW44XBNF3G", Some("KUBE-SVC-BJWR5DPVIKTHVKZU"))]
+#[case::another_node_port(&["KUBE-NODEPORTS", "30080"], "--dport 30080", Some("--dport 30081"))]
+#[case::all_to_the_first_endpoint(&["KUBE-SVC-LOLE", "0.33333333349"], "-m statistic --mode random --probability 0.33333333349 ", Some(""))]
+#[case::an_endpoint_twice(&["KUBE-SVC-LOLE", "0.50000000000"], "KUBE-SEP-XQWD6PXGZUTOOIVQ", Some("KUBE-SEP-4EFWFBAFH3CG7QWO"))]
+#[case::all_are_masqueraded(&["KUBE-POSTROUTING", "! --mark"], "! --mark 0x4000/0x4000", Some("--mark 0x80000/0x80000"))]
+#[case::another_mark(&["KUBE-MARK-MASQ", "--set-xmark"], "0x4000/0x4000", Some("0x8000/0x8000"))]
+#[case::rejected_in_another_way(&["KUBE-SERVICES", "10.96.0.82/32"], "-j REJECT --reject-with icmp-port-unreachable", Some("-j DROP"))]
+#[case::local_masquerade_of_more(&["KUBE-SVC-LOLE", "! -s 10.244.0.0/16"], "! -s 10.244.0.0/16 ", Some(""))]
 #[case::hairpin_of_another(&["KUBE-SEP", "-s 10.244.1.4/32"], "10.244.1.4/32", Some("10.244.1.6/32"))]
 fn rules_of_iptables_with_another_value(#[case] words: &[&str], #[case] old: &str, #[case] new: Option<&str>) {
     let replaced = |line: &str| match new {
@@ -129,6 +148,37 @@ fn rules_of_iptables_with_another_value(#[case] words: &[&str], #[case] old: &st
 }
 
 #[rstest]
+#[case::services_of_pods(&["-A PREROUTING", "-j KUBE-SERVICES"])]
+#[case::services_of_processes(&["-A OUTPUT -m comment", "-j KUBE-SERVICES"])]
+#[case::masquerade(&["-j MASQUERADE"])]
+#[case::jump_to_masquerade(&["-j KUBE-POSTROUTING"])]
+#[case::mark_of_masquerade(&["-A KUBE-MARK-MASQ", "-j MARK"])]
+#[case::node_ports(&["-A KUBE-SERVICES", "-j KUBE-NODEPORTS"])]
+#[case::a_cluster_ip(&["-A KUBE-SERVICES", "10.96.0.81/32"])]
+#[case::a_load_balancer(&["-A KUBE-SERVICES", "198.51.100.80/32"])]
+#[case::a_node_port(&["-A KUBE-NODEPORTS", "30080"])]
+#[case::an_endpoint(&["-A KUBE-SVC-LOLE", "0.50000000000"])]
+#[case::the_last_endpoint(&["-A KUBE-SVC-LOLE", "-j KUBE-SEP-5Q3P56IRA2PP7VYF"])]
+#[case::translation(&["-A KUBE-SEP-4EFW", "-j DNAT"])]
+#[case::masquerade_of_hairpin(&["-A KUBE-SEP-4EFW", "-j KUBE-MARK-MASQ"])]
+#[case::masquerade_of_external_clients(&["-A KUBE-EXT", "-j KUBE-MARK-MASQ"])]
+#[case::masquerade_of_strangers(&["-A KUBE-SVC-LOLE", "-j KUBE-MARK-MASQ"])]
+#[case::source_range(&["-A KUBE-FW-LOLE", "203.0.113.0/24"])]
+#[case::drop_of_other_sources(&["-A KUBE-PROXY-FIREWALL", "-j DROP"])]
+#[case::rejection_of_a_cluster_ip(&["-A KUBE-SERVICES", "10.96.0.82/32", "REJECT"])]
+#[case::rejection_of_a_node_port(&["-A KUBE-EXTERNAL-SERVICES", "30082", "REJECT"])]
+#[case::rejection_for_pods(&["-A FORWARD", "-j KUBE-SERVICES"])]
+#[case::affinity_of_one_endpoint(&["-A KUBE-SVC-BJWR", "--rcheck", "10.244.1.5"])]
+#[case::drop_of_invalid_replies(&["-A KUBE-FORWARD", "INVALID"])]
+#[case::jump_to_the_drop_of_invalid_replies(&["-A FORWARD", "-j KUBE-FORWARD"])]
+fn rules_of_iptables_without(#[case] words: &[&str]) {
+    assert!(
+        verified(ProxyMode::Iptables, |text| change(text, words, |_| String::new())).is_err(),
+        "nothing is noticed"
+    );
+}
+
+#[rstest]
 #[case::high_source_ports(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -p tcp -m tcp --sport 1024:65535 -j RETURN")]
 #[case::low_source_ports(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -p tcp -m tcp --sport 1:1023 -j RETURN")]
 #[case::most_source_ports(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -p tcp -m tcp --sport 1:59999 -j RETURN")]
@@ -140,6 +190,10 @@ fn rules_of_iptables_with_another_value(#[case] words: &[&str], #[case] old: &st
 #[case::a_part_of_the_clients(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -s 10.244.1.3/32 -j RETURN")]
 #[case::by_chance(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -m statistic --mode random --probability 0.001 -j RETURN")]
 #[case::every_second(&["-A KUBE-SVC", "10.96.0.81/32"], "-A CHAIN -m statistic --mode nth --every 2 --packet 0 -j RETURN")]
+#[case::established(&["-A KUBE-FORWARD", "0x4000"], "-A CHAIN -m conntrack --ctstate ESTABLISHED -j DROP")]
+#[case::replies(&["-A KUBE-FORWARD", "0x4000"], "-A CHAIN -m conntrack --ctdir REPLY -j DROP")]
+#[case::established_of_one_client(&["-A KUBE-FORWARD", "0x4000"], "-A CHAIN -s 10.244.1.3/32 -m conntrack --ctstate ESTABLISHED -j DROP")]
+#[case::pushed_replies(&["-A FORWARD"], "-A CHAIN -s 10.244.0.0/16 -p tcp -m tcp --sport 8080 --tcp-flags PSH PSH -j DROP")]
 #[case::half_of_outside(&["-A KUBE-EXT"], "-A CHAIN -s 0.0.0.0/1 -j RETURN")]
 fn one_more_rule_of_iptables(#[case] words: &[&str], #[case] rule: &str) {
     assert!(verified(ProxyMode::Iptables, |text| insert(text, words, rule)).is_err(), "nothing is noticed");
@@ -150,12 +204,37 @@ fn one_more_rule_of_iptables(#[case] words: &[&str], #[case] rule: &str) {
 #[case::source_range_is_narrower(&["203.0.113.0/24"], "203.0.113.0/24", "203.0.113.0/25")]
 #[case::affinity_is_not_noted(&["update @affinity"], "update @affinity", "# update @affinity")]
 #[case::affinity_is_too_short(&["timeout 3h"], "timeout 3h", "timeout 1m")]
+#[case::affinity_of_another(&["ip saddr @affinity-LET675FS"], "goto endpoint-LET675FS-default/sticky/tcp/__10.244.1.4/8080", "goto endpoint-H3W2JPS2-default/sticky/tcp/__10.244.2.2/8080")]
+#[case::affinity_is_not_checked(&["ip saddr @affinity-LET675FS"], "ip saddr @affinity", "# ip saddr @affinity")]
+#[case::affinity_by_destination(&["update @affinity-LET675FS"], "{ ip saddr }", "{ ip daddr }")]
+#[case::counted_instead_of_random(&["numgen random mod 3", "endpoint-DV4N67I3"], "numgen random", "numgen inc")]
+#[case::shares(&["numgen random mod 3", "endpoint-DV4N67I3"], "numgen random mod 3", "numgen random mod 2")]
+#[case::another_endpoint(&["dnat to 10.244.1.4:8080"], "10.244.1.4:8080", "10.244.1.2:8080")]
+#[case::another_port_of_the_endpoint(&["dnat to 10.244.1.4:8080"], "10.244.1.4:8080", "10.244.1.4:8081")]
+#[case::masquerade(&["masquerade fully-random"], "masquerade fully-random", "# masquerade")]
+#[case::mark_of_masquerade(&["meta mark set meta mark | 0x00004000"], "0x00004000", "0x00008000")]
+#[case::masquerade_of_hairpin(&["ip saddr 10.244.1.4 jump mark-for-masquerade"], "ip saddr", "# ip saddr")]
+#[case::masquerade_of_external_clients(&["\tjump mark-for-masquerade"], "jump", "# jump")]
+#[case::masquerade_of_fewer(&["ip saddr != 10.244.0.0/16"], "10.244.0.0/16", "10.244.0.0/15")]
+#[case::services(&["\tjump services"], "jump services", "# jump services")]
+#[case::cluster_ips(&["vmap @service-ips"], "ip daddr", "# ip daddr")]
+#[case::node_ports(&["vmap @service-nodeports"], "ip daddr", "# ip daddr")]
+#[case::node_ports_of_another_address(&["172.18.0.2"], "172.18.0.2", "172.18.0.9")]
+#[case::firewall(&["ip saddr != 203.0.113.0/24 drop"], "ip saddr", "# ip saddr")]
+#[case::firewall_of_forwarded(&["ct state new jump firewall-check"], "ct state", "# ct state")]
+#[case::rejection_of_other_ports(&["ip daddr @cluster-ips reject"], "ip daddr", "# ip daddr")]
+#[case::rejection_of_a_node_port(&["ct state new jump nodeport-endpoints-check"], "ct state", "# ct state")]
+#[case::established(&["ct state new jump cluster-ips-check"], "ct state new", "ct state established drop\n\t\tct state new")]
 fn rules_of_nftables_with_another_value(#[case] words: &[&str], #[case] old: &str, #[case] new: &str) {
     // What is installed names a set twice: once to make it, once with all its properties.
     let changed = |line: &str| match words.iter().all(|word| line.contains(word)) {
         true => line.replace(old, new) + "\n",
         false => line.to_owned() + "\n",
     };
-    let mutate = |text: &str| text.lines().map(changed).collect();
+    let mutate = |text: &str| {
+        let mutated: String = text.lines().map(changed).collect();
+        assert_ne!(mutated, text, "{text}");
+        mutated
+    };
     assert!(verified(ProxyMode::Nftables, mutate).is_err(), "nothing is noticed");
 }

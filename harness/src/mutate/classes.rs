@@ -1,0 +1,116 @@
+//! Classes of packets, and those of which a mutant makes something else.
+
+use svclab_rules::promise::Question;
+
+use super::forecast::Forecast;
+use crate::documents::Document;
+use crate::predict::{NewFlow, Prediction, Senders};
+use crate::sources::{Context, outcome_words};
+use crate::topology::NetnsId;
+use crate::verify::{AskedClass, Survey};
+
+/// A class of packets by the unmodified rules.
+pub(super) struct Known<'s> {
+    pub(super) asked: AskedClass<'s>,
+    forecast: Forecast,
+    /// The namespaces whose rules its packets and their replies meet.
+    met: Vec<NetnsId>,
+}
+
+/// Packets of which a mutant makes something else.
+pub(super) struct Differing<'s> {
+    /// The class that they are in by the unmodified rules, by its position.
+    pub(super) class: usize,
+    /// What is promised, and predicted for the mutant.
+    pub(super) asked: AskedClass<'s>,
+    /// Whether that differs in what the Service API specifies.
+    pub(super) matters: bool,
+    /// What is predicted for the unmodified rules and for the mutant, in words.
+    was: String,
+    is: String,
+}
+
+impl<'s> Known<'s> {
+    /// All classes of some senders.
+    pub(super) fn all(survey: &Survey<'_, '_>, senders: &'s [Senders]) -> Vec<Self> {
+        let mut all = Vec::new();
+        for senders in senders {
+            survey.all(senders, None, |asked| all.push(Self::of(asked)));
+        }
+        all
+    }
+
+    fn of(asked: AskedClass<'s>) -> Self {
+        let branches = || asked.prediction.branches.iter();
+        let mut met: Vec<NetnsId> =
+            branches().flat_map(|branch| branch.stages.iter().chain(&branch.back)).map(|stage| stage.netns).collect();
+        met.sort_unstable();
+        met.dedup();
+        Self { forecast: Forecast::of(&asked.prediction, &outcome_words), asked, met }
+    }
+
+    /// Whether its packets meet rules of a namespace.
+    fn meets(&self, netns: NetnsId, document: &Document) -> bool {
+        self.met.contains(&netns) && document.is_met_by(self.asked.region.family())
+    }
+}
+
+/// A mutant in place of the unmodified rules.
+pub(super) struct Comparison<'c, 'x, 'a> {
+    pub(super) unmodified: &'c Survey<'x, 'a>,
+    pub(super) mutant: &'c Survey<'x, 'a>,
+}
+
+impl Comparison<'_, '_, '_> {
+    /// The packets of which a mutant of a document makes something else than the unmodified rules.
+    pub(super) fn differing<'s>(&self, known: &[Known<'s>], document: &Document) -> Vec<Differing<'s>> {
+        let Some(netns) = self.mutant.context.network.topology().find(&document.netns) else { return Vec::new() };
+        let mut differing = Vec::new();
+        for (position, class) in known.iter().enumerate().filter(|(_, class)| class.meets(netns, document)) {
+            let AskedClass { senders, region, packet, .. } = &class.asked;
+            self.mutant.of(senders, region.clone(), *packet, |asked| {
+                differing.extend(self.compare(position, class, asked));
+            });
+        }
+        differing
+    }
+
+    fn compare<'s>(&self, class: usize, known: &Known<'s>, asked: AskedClass<'s>) -> Option<Differing<'s>> {
+        let mut before = None;
+        if asked.packet != known.asked.packet {
+            // A part of the class, which the mutant alone tells apart.
+            self.unmodified.of(asked.senders, asked.region.clone(), asked.packet, |part| {
+                before.get_or_insert(Known::of(part));
+            });
+        }
+        let before = before.as_ref().unwrap_or(known);
+        let after = Forecast::of(&asked.prediction, &outcome_words);
+        let differs_later = before.asked.later.words != asked.later.words;
+        if before.forecast == after && !differs_later {
+            return None;
+        }
+        let matters = differs_later || self.matters(&asked.question, [&before.asked.prediction, &asked.prediction]);
+        let words = |forecast: &Forecast, later: &[String]| match differs_later {
+            true => [forecast.words()].iter().chain(later).cloned().collect::<Vec<_>>().join("; "),
+            false => forecast.words(),
+        };
+        let (was, is) = (words(&before.forecast, &before.asked.later.words), words(&after, &asked.later.words));
+        Some(Differing { class, asked, matters, was, is })
+    }
+
+    /// Whether predictions differ in what the Service API specifies.
+    fn matters(&self, question: &Question, predictions: [&Prediction; 2]) -> bool {
+        let context: &Context<'_> = self.unmodified.context;
+        let words = context.words_of_what_is_promised(question);
+        let [before, after] = predictions.map(|prediction| Forecast::of(prediction, &words));
+        before != after
+    }
+}
+
+impl Differing<'_> {
+    /// One of the packets, with both predictions.
+    pub(super) fn words(&self) -> String {
+        let flow: NewFlow = self.asked.flow();
+        format!("{flow}: was {}; is {}", self.was, self.is)
+    }
+}

@@ -1,0 +1,85 @@
+//! Pods of a machine that its network treats alike: each has an address of its own on a link of its own, and all links are set alike. So a
+//! set of packets to them needs to be followed to one of them only.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use svclab_rules::cluster::Family;
+use svclab_rules::walk::{Interface, address_bits};
+
+use super::settings::OfInterface;
+use crate::topology::{Hop, InterfaceKind, LOOPBACK, Netns, NetnsId, Role, Route, Topology};
+
+/// The pods on links of a machine that are treated alike.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Alike {
+    /// The interface and the kind of the pod with an address.
+    pods: HashMap<IpAddr, (u32, usize)>,
+    /// The interfaces of these pods as rules name them, each with its address, by family.
+    pub(super) named: [Arc<[(u128, u128)]>; 2],
+}
+
+impl Alike {
+    pub(super) fn of(netns: &Netns, topology: &Topology, settings: &[OfInterface]) -> Self {
+        let mut kinds: Vec<(OfInterface, Vec<ipnet::IpNet>, bool)> = Vec::new();
+        let mut pods = HashMap::new();
+        let neighbours = netns.neighbours.iter().map(|one| (one.interface, one.address)).collect();
+        for route in &netns.routes {
+            let Some((address, interface, pod)) = to_pod(route, netns, topology, &neighbours) else { continue };
+            let pod = &topology.namespaces[pod];
+            let own = settings.get(interface as usize).unwrap_or(&settings[LOOPBACK as usize]);
+            let kind = (own.clone(), pod.on_link.clone(), pod.gateway.is_some());
+            let position = kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
+                kinds.push(kind);
+                kinds.len() - 1
+            });
+            pods.insert(address, (interface, position));
+        }
+        let of_family = |family: Family| {
+            let own = pods.iter().filter(|(address, _)| Family::of(**address) == family);
+            let named = own.filter_map(|(address, (interface, _))| {
+                let name = Interface::new(&netns.interface(*interface)?.name)?;
+                Some((Interface::number(Some(name)), address_bits(*address)))
+            });
+            named.collect()
+        };
+        Self { named: Family::ALL.map(of_family), pods }
+    }
+
+    /// The kind of the pod that a route leads to; `None` where it is not like others.
+    pub(super) fn kind(&self, route: &Route) -> Option<usize> {
+        let (_, kind) = self.pods.get(&route.destination.addr()).filter(|_| is_of_one(route))?;
+        Some(*kind)
+    }
+
+    /// Whether an address is that of a pod behind an interface which is like others.
+    pub(super) fn has(&self, address: IpAddr, interface: u32) -> bool {
+        self.pods.get(&address).is_some_and(|(own, _)| *own == interface)
+    }
+}
+
+fn is_of_one(route: &Route) -> bool {
+    route.destination.prefix_len() == route.destination.max_prefix_len()
+}
+
+/// The pod that a route leads to, with the address and the interface, where the link is the pod's alone and has no address of the machine.
+fn to_pod(
+    route: &Route,
+    netns: &Netns,
+    topology: &Topology,
+    neighbours: &HashSet<(u32, IpAddr)>,
+) -> Option<(IpAddr, u32, NetnsId)> {
+    let Hop::Link(index) = route.hop else { return None };
+    let interface = netns.interface(index).filter(|interface| interface.bridge.is_none())?;
+    let (InterfaceKind::VethOwner(end) | InterfaceKind::VethPeer(end)) = interface.kind else { return None };
+    let address = route.destination.addr();
+    let pod = &topology.namespaces[end.netns];
+    let is_alone = pod.role == Role::Pod
+        && is_of_one(route)
+        && topology.owners.get(&address) == Some(&end.netns)
+        && pod.addresses_on_wire.contains(&address)
+        && netns.addresses.iter().all(|(own, _)| *own != index)
+        && neighbours.contains(&(index, address));
+    is_alone.then_some((address, index, end.netns))
+}

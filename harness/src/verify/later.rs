@@ -1,0 +1,207 @@
+//! What comes behind a first packet: second connections of a client and first ones of others, where rules remember clients; later
+//! segments of a connection, both ways; and replies that connection tracking takes for packets of no connection.
+
+use std::net::{IpAddr, SocketAddr};
+
+use svclab_rules::promise::{Outcome, Promise};
+use svclab_rules::walk::{Effect, Field, Narrowing, Packet, Region, Transport, address_bits, bits_address};
+
+use crate::predict::{
+    Cause, LaterReply, Memory, Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders,
+};
+
+/// The flags of later segments: ACK, with PSH, URG and FIN.
+const LATER: [u8; 5] = [16, 24, 48, 17, 25];
+
+/// Which packets behind the first are asked about.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Depth {
+    /// Later segments of connections, both ways. Rules that are those of the release need no such question.
+    pub(crate) segments: bool,
+    /// Those with all flags, where rules compare them.
+    pub(crate) flags: bool,
+}
+
+/// What becomes of packets behind a first one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Later {
+    /// In words that can be compared.
+    pub(crate) words: Vec<String>,
+    /// What is wrong with it, as a lower-case fragment.
+    pub(crate) fault: Option<String>,
+}
+
+/// A first packet with what is promised and predicted of it.
+pub(super) struct Behind<'x, 'a> {
+    pub(super) network: &'x Network<'a>,
+    /// The network with the rules that the release writes.
+    pub(super) released: &'x Network<'a>,
+    pub(super) senders: &'x Senders,
+    pub(super) packet: Packet,
+    pub(super) promise: &'x Promise,
+    pub(super) prediction: &'x Prediction,
+    /// The set of packets that this one stands for.
+    pub(super) narrowing: &'x Narrowing,
+}
+
+impl Behind<'_, '_> {
+    pub(super) fn later(&self, depth: Depth) -> Later {
+        let mut later = Later::default();
+        let Outcome::Delivered { endpoints, affinity_seconds } = &self.promise.outcome else { return later };
+        let are_remembered = self.prediction.branches.iter().any(|branch| !branch.remembered.is_empty());
+        if are_remembered || affinity_seconds.is_some() && endpoints.len() > 1 {
+            self.connections(*affinity_seconds, &mut later);
+        }
+        if depth.segments && matches!(self.packet.transport, Transport::Tcp { .. }) {
+            self.segments(depth, &mut later);
+        }
+        later
+    }
+
+    /// Second connections of the client, and first ones of others.
+    fn connections(&self, affinity: Option<u32>, later: &mut Later) {
+        let fresh = destinations(self.prediction);
+        let other = self.another_client();
+        for first in &self.prediction.branches {
+            let Some(to) = endpoint(first) else { continue };
+            let at_once = self.destinations(&self.packet, first, affinity.unwrap_or(0).saturating_sub(1));
+            let afterwards = self.destinations(&self.packet, first, affinity.unwrap_or(0).saturating_add(1));
+            let own = other.map(|other| self.destinations(&other, None, 0));
+            let behind = other.map(|other| self.destinations(&other, Some(first), 0));
+            later.words.push(format!("{to}: {at_once:?} {afterwards:?} {own:?} {behind:?}"));
+            let fault = match affinity {
+                None if at_once != fresh => {
+                    Some(format!("a connection depends on an earlier one to {to}, without session affinity"))
+                }
+                Some(seconds) if at_once != [to] => Some(format!(
+                    "a second connection of a client of {to} within {seconds} s may go to another endpoint"
+                )),
+                Some(seconds) if afterwards != fresh => {
+                    Some(format!("a client of {to} stays with it for longer than {seconds} s"))
+                }
+                _ if behind != own => {
+                    Some(format!("a connection of another client depends on an earlier one of a client of {to}"))
+                }
+                _ => None,
+            };
+            later.fault = later.fault.take().or(fault);
+        }
+    }
+
+    /// Later segments of the client and of the endpoint.
+    fn segments(&self, depth: Depth, later: &mut Later) {
+        let Transport::Tcp { source, destination, .. } = self.packet.transport else { return };
+        let flags = if depth.flags { &LATER[..] } else { &LATER[..1] };
+        for first in &self.prediction.branches {
+            let (Some(to), PredictedOutcome::Delivered { reply, .. }) = (endpoint(first), &first.outcome) else {
+                continue;
+            };
+            for &flags in flags {
+                let packet = Packet { transport: Transport::Tcp { source, destination, flags }, ..self.packet };
+                let on = self.network.predict_later(self.senders, &packet, first, Some(self.narrowing));
+                let lost = on.iter().flat_map(|on| &on.branches).find(|branch| endpoint(branch) != Some(to));
+                let back = self.reply(self.network, first, LaterReply { flags, is_invalid: false });
+                let lost_reply = back.iter().find(|back| from(back) != from(reply));
+                later.words.push(format!(
+                    "{to} {flags}: {} {:?}",
+                    lost.is_none(),
+                    back.iter().map(from).collect::<Vec<_>>()
+                ));
+                let fault = lost.map(|lost| lost.outcome.to_string()).or(lost_reply.map(ToString::to_string));
+                let fault =
+                    fault.map(|what| format!("a later segment of a connection ({}) is lost: {what}", names(flags)));
+                later.fault = later.fault.take().or(fault);
+            }
+            self.invalid(first, to, later);
+        }
+    }
+
+    /// A reply that connection tracking takes for a packet of no connection: its source is not translated back, so the client would
+    /// reset the connection. Where the release drops such packets, others must as well.
+    fn invalid(&self, first: &PredictedBranch, to: SocketAddr, later: &mut Later) {
+        let reply = LaterReply { flags: LATER[0], is_invalid: true };
+        let own = self.reply(self.network, first, reply);
+        let Some(leaked) = own.iter().find_map(from) else { return };
+        let released = self.released.predict_set(self.senders, &self.packet, None, None);
+        let branches = released.map(|(_, prediction)| prediction.branches).unwrap_or_default();
+        let Some(same) = branches.iter().find(|branch| endpoint(branch) == Some(to)) else { return };
+        let is_dropped = |reply: &PredictedReply| matches!(reply, PredictedReply::Lost { cause: Cause::Rule(_), .. });
+        let released = self.reply(self.released, same, reply);
+        if !released.is_empty() && released.iter().all(is_dropped) {
+            let what = format!(
+                "a reply that connection tracking finds INVALID is not dropped: the client gets it from {leaked}, and would \
+                 reset the connection"
+            );
+            later.words.push(what.clone());
+            later.fault = later.fault.take().or(Some(what));
+        }
+    }
+
+    fn reply(&self, network: &Network<'_>, first: &PredictedBranch, later: LaterReply) -> Vec<PredictedReply> {
+        let narrowing = std::ptr::eq(network, self.network).then_some(self.narrowing);
+        network.predict_reply(self.senders, &self.packet, first, later, narrowing)
+    }
+
+    /// A packet of another client whose first connection has the same choice.
+    fn another_client(&self) -> Option<Packet> {
+        if !self.senders.have_sources() {
+            return None;
+        }
+        let region: Region = self.narrowing.region();
+        let sources = &region[Field::Source];
+        let own = address_bits(self.packet.source);
+        let near = [1, 2, 4, 8, 16, 128, 256].map(|bit| own ^ bit);
+        let any = sources.ranges().iter().flat_map(|(first, last)| [*first, *last]);
+        let other = near.into_iter().filter(|other| sources.contains(*other)).chain(any).find(|other| *other != own)?;
+        Some(Packet { source: bits_address(other, self.packet.family()), ..self.packet })
+    }
+
+    /// Where a client's connection may go so many seconds after a first one.
+    fn destinations<'b>(
+        &self,
+        packet: &Packet,
+        first: impl Into<Option<&'b PredictedBranch>>,
+        age: u32,
+    ) -> Vec<SocketAddr> {
+        let mut memory = Memory::new();
+        for (netns, effect) in first.into().into_iter().flat_map(|first| &first.remembered) {
+            let environment = memory.entry(*netns).or_insert_with(|| self.network.environment(*netns).clone());
+            match effect {
+                Effect::Note { list, address } => environment.recent.note(list, *address, age),
+                Effect::Forget { list, address } => environment.recent.forget(list, *address),
+            }
+        }
+        let predicted = self.network.predict_set(self.senders, packet, None, Some(&memory));
+        predicted.map(|(_, prediction)| destinations(&prediction)).unwrap_or_default()
+    }
+}
+
+fn endpoint(branch: &PredictedBranch) -> Option<SocketAddr> {
+    match &branch.outcome {
+        PredictedOutcome::Delivered { destination, .. } => Some(*destination),
+        _ => None,
+    }
+}
+
+fn from(reply: &PredictedReply) -> Option<SocketAddr> {
+    match reply {
+        PredictedReply::From(address) => Some(*address),
+        _ => None,
+    }
+}
+
+/// Flags as netfilter names them: `ACK,PSH`.
+fn names(flags: u8) -> String {
+    let names = [(16, "ACK"), (8, "PSH"), (32, "URG"), (1, "FIN")];
+    names.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect::<Vec<_>>().join(",")
+}
+
+/// Where packets are delivered; what is lost counts as an address of none.
+fn destinations(prediction: &Prediction) -> Vec<SocketAddr> {
+    let nowhere = SocketAddr::new(IpAddr::from([0; 4]), 0);
+    let mut all: Vec<SocketAddr> =
+        prediction.branches.iter().map(|branch| endpoint(branch).unwrap_or(nowhere)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}

@@ -1,0 +1,73 @@
+//! Everything about a scenario's first state that is needed to ask the sources.
+
+use svclab_rules::cluster::Cluster;
+use svclab_rules::promise::Question;
+
+use crate::documents::Document;
+use crate::lab::{Backend, generate_for_lab};
+use crate::predict::Network;
+use crate::run::RunError;
+use crate::scenario::{Destination, Flows, Host, Probe, Scenario, Span, Vantage};
+use crate::sources::Context;
+use crate::topology::{self, Topology};
+
+/// A scenario's first state: its plan, its rules, and those that the release writes.
+pub(crate) struct Prepared<'a> {
+    hosts: &'a [Host],
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) documents: Vec<Document>,
+    /// What the cluster's release writes, without other rules.
+    released: Vec<Document>,
+    pub(crate) topology: Topology,
+}
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn of(scenario: &'a Scenario, backend: Backend) -> Result<Self, RunError> {
+        let cluster = &scenario.cluster;
+        let documents = generate_for_lab(scenario, cluster, backend)?;
+        let released = if scenario.rules.is_empty() {
+            documents.clone()
+        } else {
+            generate_for_lab(&Scenario { rules: Vec::new(), ..scenario.clone() }, cluster, backend)?
+        };
+        let topology = topology::plan(scenario);
+        Ok(Self { hosts: &scenario.hosts, cluster, documents, released, topology })
+    }
+
+    /// The context of questions where `documents` are installed.
+    pub(crate) fn context(&self, documents: &[Document]) -> Result<Context<'_>, RunError> {
+        Context::of(self.hosts, &self.topology, documents, self.cluster)
+    }
+
+    /// The network with the rules that the cluster's release writes.
+    pub(crate) fn released(&self) -> Result<Network<'_>, RunError> {
+        Ok(Network::of(&self.topology, &self.released, self.cluster)?)
+    }
+
+    /// Whether these are the rules that the cluster's release writes, and no others.
+    pub(super) fn are_released(&self, documents: &[Document]) -> bool {
+        documents == self.released
+    }
+}
+
+/// All vantage points: pods, nodes, their loopback addresses, outside hosts.
+pub(crate) fn vantages(scenario: &Scenario) -> Vec<Vantage> {
+    let cluster = &scenario.cluster;
+    let pods = cluster.pods.iter().map(|pod| Vantage::Pod(pod.name.clone()));
+    let processes = cluster.nodes.iter().map(|node| Vantage::Node(node.name.clone()));
+    let loopbacks = cluster.nodes.iter().map(|node| Vantage::Localhost(node.name.clone()));
+    let hosts = scenario.hosts.iter().map(|host| Vantage::Host(host.name.clone()));
+    pods.chain(processes).chain(loopbacks).chain(hosts).collect()
+}
+
+/// A question as a packet to send.
+pub(crate) fn probe(scenario: &Scenario, question: &Question, from: &Vantage) -> Probe {
+    let to = Destination {
+        label: question.to.to_string(),
+        address: question.to.ip(),
+        port: question.to.port(),
+        via: question.via.clone(),
+    };
+    let (span, protocol) = (Span::start_of(&scenario.file), question.protocol);
+    Probe { span, from: from.clone(), to, protocol, source_port: None, flows: Flows::Exactly(1), tcp_flags: None }
+}

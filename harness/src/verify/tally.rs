@@ -1,0 +1,56 @@
+//! Numbers of flows by vantage point and kind of address.
+
+use std::collections::HashMap;
+
+use super::finding::Finding;
+use super::survey::Surveyed;
+use super::verification::{AddressKind, Asked, Verification};
+use crate::scenario::Vantage;
+
+/// Numbers of flows, while they are counted.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// In the order in which vantage points with kinds of addresses came first.
+    asked: Vec<(Vantage, Asked)>,
+    positions: HashMap<(Vantage, AddressKind), usize>,
+    not_promised: usize,
+    surveyed: Surveyed,
+}
+
+impl Tally {
+    /// Counts a flow.
+    pub(super) fn count(&mut self, from: &Vantage, kind: AddressKind, is_promised: bool, disagrees: bool) {
+        self.not_promised += usize::from(!is_promised);
+        self.add(from, Asked { from: from.to_string(), kind, flows: 1, disagreeing: usize::from(disagrees) });
+    }
+
+    pub(super) fn add_classes(&mut self, surveyed: Surveyed) {
+        self.surveyed.classes += surveyed.classes;
+        self.surveyed.left_out += surveyed.left_out;
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        other.asked.into_iter().for_each(|(from, asked)| self.add(&from, asked));
+        self.not_promised += other.not_promised;
+        self.add_classes(other.surveyed);
+    }
+
+    fn add(&mut self, from: &Vantage, more: Asked) {
+        let position = *self.positions.entry((from.clone(), more.kind)).or_insert(self.asked.len());
+        match self.asked.get_mut(position) {
+            Some((_, asked)) => {
+                asked.flows += more.flows;
+                asked.disagreeing += more.disagreeing;
+            }
+            None => self.asked.push((from.clone(), more)),
+        }
+    }
+
+    /// The result.
+    pub(super) fn into_verification(self, nodes: usize, services: usize, findings: Vec<Finding>) -> Verification {
+        let Surveyed { classes, left_out } = self.surveyed;
+        let asked = self.asked.into_iter().map(|(_, asked)| asked).collect();
+        let not_promised = self.not_promised;
+        Verification { nodes, services, asked, classes, left_out, not_promised, findings, ..Verification::default() }
+    }
+}

@@ -71,6 +71,15 @@ impl Settings {
     }
 }
 
+/// Returns the lines of a text, wrapped to a width; without a line end.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let mut page = Page::new(Settings { width, ..Settings::default() });
+    page.lines(text);
+    let mut wrapped = page.finish();
+    wrapped.pop();
+    wrapped
+}
+
 /// Text under construction.
 #[derive(Debug)]
 pub(crate) struct Page {
@@ -100,6 +109,36 @@ impl Page {
         self.push(&format!("{:indent$}{text}", ""));
     }
 
+    /// Adds a table: headings, and rows of which the first cell is a name. Where the page is too narrow, each row becomes a line with the
+    /// heading of each cell.
+    pub(crate) fn table(&mut self, indent: usize, headings: &[&str], rows: &[Vec<String>]) {
+        const GAP: usize = 2;
+        let of_column = |column: usize| rows.iter().filter_map(move |row| row.get(column));
+        let widest = |column: usize| of_column(column).map(|cell| display_width(cell)).max().unwrap_or(0);
+        let widths: Vec<usize> =
+            headings.iter().enumerate().map(|(at, heading)| widest(at).max(display_width(heading))).collect();
+        let needed = indent + widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
+        if needed > self.settings.width {
+            rows.iter().for_each(|row| self.labelled_cells(indent, headings, row));
+            return;
+        }
+        let headings: Vec<String> = headings.iter().map(|heading| (*heading).to_owned()).collect();
+        for row in std::iter::once(&headings).chain(rows) {
+            let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
+                0 => format!("{cell:width$}"),
+                _ => format!("{:GAP$}{cell:>width$}", ""),
+            });
+            self.row(indent, cells.collect::<String>());
+        }
+    }
+
+    /// Adds a row of a table as a line.
+    fn labelled_cells(&mut self, indent: usize, headings: &[&str], row: &[String]) {
+        let cells = row.iter().zip(headings).skip(1).filter(|(cell, _)| !cell.is_empty());
+        let cells: Vec<String> = cells.map(|(cell, heading)| format!("{heading} {cell}")).collect();
+        self.labelled(indent, format!("{}  ", row.first().map_or("", String::as_str)), cells.join(", "));
+    }
+
     /// Adds a shell command behind a label: where it is wrapped, lines end with a backslash, so that it can still be copied.
     pub(crate) fn command(&mut self, indent: usize, label: &str, command: &str) {
         let hang = indent + display_width(label);
@@ -112,6 +151,14 @@ impl Page {
     pub(crate) fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
+        }
+    }
+
+    /// Adds the lines of a text one by one, with the indents that they have.
+    pub(crate) fn lines(&mut self, text: &str) {
+        for line in text.split('\n') {
+            let content = line.trim_start_matches(' ');
+            self.line(line.len() - content.len(), content);
         }
     }
 

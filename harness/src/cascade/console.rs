@@ -30,6 +30,8 @@ const HEADINGS: [(&str, bool); 8] = [
     ("off even", true),
     ("sum", true),
 ];
+/// The columns that are left out first where the page is narrow: `threshold` and `sum`.
+const DISPENSABLE: [usize; 2] = [3, 7];
 
 /// Everything.
 pub fn render(report: &Report, settings: Settings) -> String {
@@ -141,8 +143,14 @@ fn table(page: &mut Page, cascade: &Cascade) {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([HEADINGS[column].0.chars().count()]).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
-    let headings = aligned(&HEADINGS.map(|(name, _)| name.to_owned()), &widths);
+    let mut widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
+    let heading = |widths: &[usize]| aligned(&HEADINGS.map(|(name, _)| name.to_owned()), widths);
+    for column in DISPENSABLE {
+        if heading(&widths).chars().count() + 2 > page.settings.width {
+            widths[column] = 0;
+        }
+    }
+    let headings = heading(&widths);
     let room = page.settings.width.saturating_sub(headings.chars().count() + 4).min(BAR);
     page.row(2, headings);
     for (index, (row, step)) in rows.iter().zip(first.iter().chain(last)).enumerate() {

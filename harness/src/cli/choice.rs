@@ -66,7 +66,7 @@ pub(super) fn list(scenarios: &[Scenario], options: &Options, console: &Console)
             let tags: Vec<&str> = test.tags.iter().map(svclab::scenario::Tag::as_str).collect();
             let tags = if tags.is_empty() { String::new() } else { format!("  [{}]", tags.join(", ")) };
             let place = format!("{}:{}", printable(&scenario.file), test.span.line);
-            console.line(format!("{place}: {}: {}{tags}", scenario.name, test.name));
+            console.text(format_args!("{place}: {}: {}{tags}\n", scenario.name, test.name));
         }
     }
     console.inform(counted(number, "test"));

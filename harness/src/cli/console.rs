@@ -13,7 +13,7 @@ use super::closed::arrived;
 use svclab::Backend;
 use svclab::environment::Environment;
 use svclab::output;
-use svclab::page::{Detail, Settings};
+use svclab::page::{Detail, Settings, wrapped};
 use svclab::text::{harmless, visible};
 
 /// Options of every command.
@@ -49,6 +49,8 @@ pub(crate) struct Console {
     pub(crate) verbose: u8,
     /// Whether only failures and errors are printed.
     pub(crate) quiet: bool,
+    /// The columns of standard output and of standard error, where they are known.
+    columns: [Option<usize>; 2],
     /// Whether standard output is reserved for a document, so that all else goes to standard error.
     is_lent: AtomicBool,
     /// Why standard output could not be written for the first time.
@@ -68,6 +70,7 @@ impl Console {
             error_color: color(io::stderr().is_terminal()),
             verbose: args.verbose,
             quiet: args.quiet,
+            columns: [columns(io::stdout()), columns(io::stderr())],
             is_lent: AtomicBool::new(false),
             broken: Mutex::default(),
         }
@@ -81,12 +84,17 @@ impl Console {
             (false, _) => Detail::Verbose,
         };
         let settings = Settings { colours: self.color, detail, ..Settings::default() };
-        settings.fitting(terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into()))
+        settings.fitting(self.columns[0])
     }
 
-    /// Writes a line of the result.
+    /// The width of messages on standard error, where it is known.
+    pub(crate) fn error_width(&self) -> Option<usize> {
+        self.columns[1].map(|columns| Settings::default().fitting(Some(columns)).width)
+    }
+
+    /// Writes a line of the result, wrapped to the width of a page.
     pub(crate) fn line(&self, text: impl Display) {
-        self.text(format_args!("{text}\n"));
+        self.text(wrapped(&text.to_string(), self.settings().width) + "\n");
     }
 
     /// Writes text that has its own line ends. [`Self::finish`] reports write errors.
@@ -139,8 +147,17 @@ impl Console {
         }
     }
 
-    /// Writes an error message to standard error. A failure to write it is ignored.
+    /// Writes an error message to standard error, wrapped where its width is known.
     pub(crate) fn complain(&self, text: impl Display) {
+        let text = text.to_string();
+        self.excerpt(match self.error_width() {
+            Some(width) => wrapped(&text, width),
+            None => text,
+        });
+    }
+
+    /// Writes an error message with lines of a file to standard error. A failure to write it is ignored.
+    pub(crate) fn excerpt(&self, text: impl Display) {
         let text = text.to_string();
         let _ = writeln!(io::stderr().lock(), "{}", harmless(&text, self.error_color));
     }
@@ -165,4 +182,10 @@ impl Console {
 /// Whether text has colours by default: on a terminal, unless the environment has `NO_COLOR`.
 pub(super) fn has_colours(is_terminal: bool) -> bool {
     is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// The columns of a terminal; the environment's `COLUMNS` takes precedence, as in git and ls.
+fn columns(stream: impl std::os::fd::AsFd) -> Option<usize> {
+    let wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
+    wanted.or_else(|| terminal_size::terminal_size_of(stream).map(|(width, _)| width.0.into()))
 }

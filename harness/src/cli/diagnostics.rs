@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use miette::{LabeledSpan, MietteHandler, MietteHandlerOpts, NamedSource, ReportHandler, SourceCode};
+use textwrap::{WordSeparator, WordSplitter};
 
 use super::console::Console;
 use svclab::input::{Diagnostic, Diagnostics, Span};
@@ -12,17 +13,23 @@ use svclab::text::{counted, is_obeyed, one_line, printable};
 
 /// Prints all errors on standard error.
 pub(crate) fn show(diagnostics: &Diagnostics, console: &Console) {
-    let handler = MietteHandlerOpts::new()
+    let mut handler = MietteHandlerOpts::new()
         .color(console.error_color)
         .unicode(true)
         .terminal_links(false)
         .context_lines(1)
-        .build();
+        .break_words(false)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation);
+    if let Some(width) = console.error_width() {
+        handler = handler.width(width);
+    }
+    let handler = handler.build();
     let groups = diagnostics.groups();
     for group in groups.iter().take(PRINTED) {
         let first = group.first;
         match diagnostics.sources.get(&first.span.file).filter(|text| can_be_shown(first, text)) {
-            Some(text) => console.complain(Shown { handler: &handler, error: Error::new(group, text) }),
+            Some(text) => console.excerpt(Shown { handler: &handler, error: Error::new(group, text) }),
             None => console.complain(format!("{group}\n")),
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     } else {
         let shown = if console.quiet { examination.faults() } else { examination.clone() };
         if !shown.groups.is_empty() {
-            console.line(doctor::render(&shown, console.color).trim_end());
+            console.text(doctor::render(&shown, console.settings()));
         }
     }
     if examination.is_enough() { Exit::Held } else { Exit::Environment }

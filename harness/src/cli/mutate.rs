@@ -9,7 +9,7 @@ use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
 use super::reports::{ReportArgs, Reports};
 use svclab::environment::Environment;
-use svclab::mutate::{Mutants, Options, Style, json, mutate, summary, table};
+use svclab::mutate::{Mutants, Options, Style, json, mutate, page, summary};
 
 /// Mutate a scenario's rules, one change at a time, and report whether its tests and `svclab verify` detect it.
 #[derive(Debug, clap::Args)]
@@ -54,17 +54,18 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         sample: args.sample.map(NonZeroUsize::get),
         seed: args.seed,
     };
-    let style = Style { all_missed: args.missed };
+    let style = Style { all_missed: args.missed, sample: options.sample };
+    let settings = console.settings();
     let finished = |mutants: &Mutants| {
         if args.format == Format::Text && !(console.quiet && mutants.holds()) {
-            console.text(table(mutants, style));
+            console.text(page(mutants, style, settings));
         }
     };
     let all = mutate(&scenarios, &options, &finished);
     if args.format == Format::Json {
         console.json("mutate", args.labs.backend.into(), json(&all))?;
     } else {
-        console.text(summary(&all));
+        console.text(summary(&all, settings));
     }
     let written = reports.write("mutate", &Environment::of(args.labs.backend.into()), json(&all), console);
     match end(all.iter().filter_map(|one| one.result.as_ref().err()), all.iter().all(Mutants::holds)) {

@@ -112,6 +112,9 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let input = Input::read(args, console)?;
     let node = node(args.node.as_deref(), input.cluster(), console)?.name.clone();
     let family = family(args, &input, &node);
+    if let Some(note) = input.without_nfacct(args) {
+        console.complain(note);
+    }
     let Some(file) = &args.diff else {
         console.text(input.write(&node, family)?.rules.print());
         return Ok(Exit::Held);
@@ -139,10 +142,6 @@ fn differ(
     let written = input.write(node, family)?;
     let found = saved.parse(&written)?;
     let diff = found.diff(&written);
-    if args.version.is_none() && !console.quiet {
-        let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(node, family).ok());
-        likelier.iter().for_each(|hint| console.inform(format!("help: {hint}")));
-    }
     console.inform(diff.summary());
     diff.comparison.own.iter().for_each(|finding| console.line(format!("  {finding}")));
     let compared = console.verbose > 0;
@@ -151,6 +150,10 @@ fn differ(
     }
     diff.comparison.foreign.iter().filter(|_| compared).for_each(|finding| console.line(format!("  {finding}")));
     diff.hints().iter().for_each(|hint| console.inform(format!("help: {hint}")));
+    if args.version.is_none() && !console.quiet {
+        let likelier = diff::likelier(&diff, &found, |version| input.of_release(version).write(node, family).ok());
+        likelier.iter().for_each(|hint| console.inform(format!("help: {hint}")));
+    }
     Ok(if diff.comparison.own.is_empty() { Exit::Held } else { Exit::Failed })
 }
 
@@ -192,6 +195,18 @@ impl Input {
             Self::Objects(cluster) => cluster,
             Self::Scenario(scenario) => &scenario.cluster,
         }
+    }
+
+    /// A warning where `--nfacct` changes nothing.
+    fn without_nfacct(&self, args: &Args) -> Option<String> {
+        let proxy = &self.cluster().proxy;
+        let counts = proxy.mode == ProxyMode::Iptables
+            && proxy.version.parse::<Profile>().is_ok_and(|profile| profile.counts_with_nfacct(proxy));
+        let which = match proxy.mode {
+            ProxyMode::Iptables => format!("kube-proxy {}", proxy.version),
+            ProxyMode::Nftables => "nftables mode".to_owned(),
+        };
+        (args.nfacct && !counts).then(|| format!("warning: --nfacct has no effect: {which} does not count with nfacct"))
     }
 
     /// The same with another release of kube-proxy.

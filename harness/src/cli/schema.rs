@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Of::DumpShow => plain::<evidence::json::Document<'_>>("dump show"),
         Of::DumpLint => plain::<lint::json::Document<'_>>("dump lint"),
     };
-    console.line(format!("{schema:#}"));
+    console.text(format_args!("{schema:#}\n"));
     Exit::Held
 }
 

@@ -1,82 +1,53 @@
 //! An examination for people.
 
-use std::fmt::{self, Write as _};
-
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 
 use super::{Check, Examination, Status};
+use crate::page::{BAD, FAINT, GOOD, MARKED, Page, STRONG, Settings};
+use crate::text::counted;
 
-/// Renders an examination as aligned lines, each fix below its check; with colours for a terminal.
-pub fn render(examination: &Examination, colours: bool) -> String {
-    let mut text = String::new();
-    // Writing into a string cannot fail.
-    let _ = write(&mut text, examination, &Palette { colours });
-    text
-}
-
-struct Palette {
-    colours: bool,
-}
-
-impl Palette {
-    /// Text in a style, or plain.
-    fn paint(&self, style: Style, text: &str) -> String {
-        if self.colours { format!("{style}{text}{style:#}") } else { text.to_owned() }
-    }
-}
-
-fn write(out: &mut String, examination: &Examination, palette: &Palette) -> fmt::Result {
+/// Renders an examination as aligned lines, each fix below its check.
+pub fn render(examination: &Examination, settings: Settings) -> String {
+    let mut page = Page::new(settings);
     let checks = || examination.groups.iter().flat_map(|group| &group.checks);
     let width = checks().map(|check| check.name.chars().count()).max().unwrap_or(0);
     for group in &examination.groups {
-        writeln!(out, "{}", palette.paint(Style::new().bold(), group.name))?;
-        for check in &group.checks {
-            write_check(out, check, width, palette)?;
-        }
-        writeln!(out)?;
+        page.line(0, page.paint(STRONG, group.name));
+        group.checks.iter().for_each(|check| write(&mut page, check, width));
+        page.gap();
     }
-    writeln!(out, "{}", palette.paint(verdict_style(examination), &verdict(examination)))
+    let worst = checks().map(|check| check.status).max();
+    page.line(0, page.paint(sign(worst.unwrap_or(Status::Ok)).1.bold(), verdict(examination)));
+    page.finish()
 }
 
-fn write_check(out: &mut String, check: &Check, width: usize, palette: &Palette) -> fmt::Result {
+fn write(page: &mut Page, check: &Check, width: usize) {
     let (sign, style) = sign(check.status);
-    let name = palette.paint(if check.status == Status::Ok { Style::new() } else { style }, &check.name);
-    let gap = " ".repeat(width - check.name.chars().count());
-    writeln!(out, "  {} {name}{gap}  {}", palette.paint(style, sign), check.found)?;
-    match &check.fix {
-        Some(fix) => writeln!(out, "    {}  {}", " ".repeat(width), palette.paint(Style::new().dimmed(), fix)),
-        None => Ok(()),
+    let name_style = if check.status == Status::Ok { Style::new() } else { style };
+    let name = page.paint(name_style, format!("{:width$}", check.name));
+    page.labelled(2, format!("{} {name}  ", page.paint(style, sign)), &check.found);
+    if let Some(fix) = &check.fix {
+        page.labelled(width + 6, "", page.paint(FAINT, fix));
     }
 }
 
 fn sign(status: Status) -> (&'static str, Style) {
-    let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
     match status {
-        Status::Ok => ("✓", colour(AnsiColor::Green)),
-        Status::Degraded => ("!", colour(AnsiColor::Yellow)),
-        Status::Lacking => ("✗", colour(AnsiColor::Red)),
+        Status::Ok => ("✓", GOOD),
+        Status::Degraded => ("!", MARKED),
+        Status::Lacking => ("✗", BAD),
     }
 }
 
-fn verdict_style(examination: &Examination) -> Style {
-    let worst = examination.groups.iter().flat_map(|group| &group.checks).map(|check| check.status).max();
-    sign(worst.unwrap_or(Status::Ok)).1.bold()
-}
-
 fn verdict(examination: &Examination) -> String {
-    let parts = |count: usize, one: &str, many: &str| match count {
-        1 => format!("1 part that {one}"),
-        _ => format!("{count} parts that {many}"),
+    let failed = |number: usize, kind: &str| {
+        let (verb, thing) = (if number == 1 { "fails" } else { "fail" }, format!("{kind} check"));
+        format!("{} {verb}", counted(number, &thing))
     };
     match (examination.count(Status::Lacking), examination.count(Status::Degraded)) {
         (0, 0) => "All checks passed.".to_owned(),
-        (0, degraded) => {
-            let missing = parts(degraded, "few scenarios need is not", "few scenarios need are not");
-            format!("All that `svclab run` needs is there; {missing}.")
-        }
-        (lacking, _) => {
-            format!("{}.", parts(lacking, "`svclab run` needs is lacking", "`svclab run` needs are lacking"))
-        }
+        (0, degraded) => format!("`svclab run` works here; {}.", failed(degraded, "optional")),
+        (lacking, _) => format!("`svclab run` does not work here: {}.", failed(lacking, "required")),
     }
 }
 
@@ -108,37 +79,30 @@ kernel
   ! TRACE         iptables-legacy IPv4: no
                   Load it.
 
-1 part that `svclab run` needs is lacking.
+`svclab run` does not work here: 1 required check fails.
 ";
-        assert_eq!(render(&examination(), false), expected);
+        assert_eq!(render(&examination(), Settings::default()), expected);
     }
 
     #[test]
-    fn colours_change_no_letter() {
-        let coloured = render(&examination(), true);
-        let mut plain = String::new();
-        let mut escaped = false;
-        for letter in coloured.chars() {
-            match letter {
-                '\u{1b}' => escaped = true,
-                'm' if escaped => escaped = false,
-                _ if escaped => {}
-                _ => plain.push(letter),
-            }
-        }
-        assert_ne!(coloured, plain);
-        assert_eq!(plain, render(&examination(), false));
+    fn long_fixes_are_wrapped_in_their_column() {
+        let fix = "Load the module br_netfilter, or run svclab on a host where it is loaded.";
+        let checks = vec![Check::lacking("br_netfilter", "no such file or directory", fix)];
+        let examination = Examination { groups: vec![Group { name: "kernel", checks }] };
+        let page = render(&examination, Settings { width: 60, ..Settings::default() });
+        let wrapped = "                  Load the module br_netfilter, or run\n                  svclab on a host where it is loaded.\n";
+        assert!(page.contains(wrapped), "{page}");
     }
 
     #[rstest::rstest]
     #[case(vec![Check::ok("a", "")], "All checks passed.")]
-    #[case(vec![Check::ok("a", ""), Check::lacking("b", "", "").optional()], "All that `svclab run` needs is there; 1 part that few scenarios need is not.")]
-    #[case(vec![Check::lacking("a", "", "").optional(), Check::lacking("b", "", "").optional()], "All that `svclab run` needs is there; 2 parts that few scenarios need are not.")]
-    #[case(vec![Check::lacking("a", "", ""), Check::lacking("b", "", "").optional()], "1 part that `svclab run` needs is lacking.")]
-    #[case(vec![Check::lacking("a", "", ""), Check::lacking("b", "", "")], "2 parts that `svclab run` needs are lacking.")]
+    #[case(vec![Check::ok("a", ""), Check::lacking("b", "", "").optional()], "`svclab run` works here; 1 optional check fails.")]
+    #[case(vec![Check::lacking("a", "", "").optional(), Check::lacking("b", "", "").optional()], "`svclab run` works here; 2 optional checks fail.")]
+    #[case(vec![Check::lacking("a", "", ""), Check::lacking("b", "", "").optional()], "`svclab run` does not work here: 1 required check fails.")]
+    #[case(vec![Check::lacking("a", "", ""), Check::lacking("b", "", "")], "`svclab run` does not work here: 2 required checks fail.")]
     fn the_last_line_sums_up(#[case] checks: Vec<Check>, #[case] expected: &str) {
         let examination = Examination { groups: vec![Group { name: "kernel", checks }] };
         assert_eq!(verdict(&examination), expected);
-        assert_eq!(examination.is_enough(), !expected.contains("lacking"));
+        assert_eq!(examination.is_enough(), !expected.contains("does not work"));
     }
 }

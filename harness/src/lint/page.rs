@@ -5,7 +5,7 @@ use std::path::Path;
 use super::finding::Finding;
 use super::severity::Severity;
 use crate::page::{BAD, FAINT, MARKED, Page, Settings};
-use crate::text::{counted, one_line, printable};
+use crate::text::{counted, grouped, one_line, printable};
 
 /// The most findings of one kind that are printed without `-v`.
 const SHOWN: usize = 5;
@@ -51,20 +51,14 @@ pub fn render(path: &Path, rules: usize, unread: usize, findings: &[Finding], se
     if !findings.is_empty() {
         page.gap();
     }
-    let of = |severity: Severity, word: &str| {
-        counted(findings.iter().filter(|finding| finding.severity == severity).count(), word)
-    };
+    let of = |severity: Severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let unread = if unread > 0 {
         format!("; {} not read, see `svclab dump show`", counted(unread, "line"))
     } else {
         String::new()
     };
-    let numbers = format!(
-        "{}, {}, {} for information",
-        of(Severity::Error, "error"),
-        of(Severity::Warning, "warning"),
-        of(Severity::Info, "finding")
-    );
+    let (errors, warnings) = (counted(of(Severity::Error), "error"), counted(of(Severity::Warning), "warning"));
+    let numbers = format!("{errors}, {warnings}, {} info", grouped(of(Severity::Info) as u64));
     page.line(0, format!("{}, {}: {numbers}{unread}", printable(path), counted(rules, "rule")));
     page.finish()
 }

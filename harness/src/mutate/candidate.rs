@@ -20,8 +20,8 @@ pub(super) struct Candidate {
 pub(super) struct Originals<'a>(pub(super) &'a [Document]);
 
 impl Originals<'_> {
-    /// Returns all mutants that a kernel accepts, or a sample of them. Where rules replace kube-proxy's, only these are mutated.
-    pub(super) fn candidates(&self, given: &[OtherRules], options: &Options) -> Vec<Candidate> {
+    /// Returns the mutants that a kernel accepts, of all or of a sample, and the number of the others. Where rules replace kube-proxy's, only these are mutated.
+    pub(super) fn candidates(&self, given: &[OtherRules], options: &Options) -> (Vec<Candidate>, usize) {
         let instead: Vec<(String, Family)> = given.iter().filter_map(instead_of_generated).collect();
         let is_meant = |document: &Document| {
             instead.is_empty()
@@ -36,11 +36,13 @@ impl Originals<'_> {
             .collect();
         let number = options.sample.unwrap_or(all.len());
         let mut chosen = sample(all, number, options.seed);
+        let tried = chosen.len();
         chosen.retain(|candidate| {
             let document = &self.0[candidate.document];
             candidate.change.apply(&document.rules).is_sound(document.family)
         });
-        chosen
+        let rejected = tried - chosen.len();
+        (chosen, rejected)
     }
 
     /// Returns a mutant as a document.

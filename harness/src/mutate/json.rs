@@ -90,16 +90,18 @@ struct Found<'a> {
     baseline: WithoutMutation<'a>,
     /// The numbers of the scenario's mutants by result.
     total: Counts,
+    /// The number of mutants that were left out, because the kernel rejects them.
+    rejected: usize,
     /// The mutants, in the order of the rules.
     mutants: &'a [Mutant],
 }
 
 impl<'a> Found<'a> {
     fn of(tried: &'a Tried) -> Self {
-        let Tried { baseline, mutants } = tried;
+        let Tried { baseline, mutants, rejected } = tried;
         let Baseline { tests, failing_tests, failing_flows } = baseline;
         let baseline = WithoutMutation { tests: *tests, failing_tests, failing_flows: *failing_flows };
-        Self { baseline, total: Counts::of(mutants), mutants }
+        Self { baseline, total: Counts::of(mutants), rejected: *rejected, mutants }
     }
 }
 

@@ -7,7 +7,7 @@
 //! - `candidate`: the mutants to try; `classes`: the packets of which a mutant makes something else, as `verify` asks about them;
 //!   `forecast`: predictions in a form that is compared;
 //! - `trial`: the lab in which mutants are installed one after the other;
-//! - `mutant`, `counts`: the results; `render`: the table for the terminal; `json`: the JSON output.
+//! - `mutant`, `counts`: the results; `render`: the page for a terminal; `json`: the JSON output.
 
 mod candidate;
 mod classes;
@@ -28,7 +28,7 @@ use crate::scenario::Scenario;
 
 pub use json::json;
 pub use mutant::{Baseline, Fate, Mutant, Mutants, Tried};
-pub use render::{Style, summary, table};
+pub use render::{Style, page, summary};
 
 /// Options of [`mutate`].
 #[derive(Debug, Clone, Default)]

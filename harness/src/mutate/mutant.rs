@@ -86,6 +86,8 @@ pub struct Tried {
     pub baseline: Baseline,
     /// The mutants with their results.
     pub mutants: Vec<Mutant>,
+    /// The number of mutants that were left out, because the kernel rejects them.
+    pub rejected: usize,
 }
 
 /// All mutants of a scenario.

@@ -1,135 +1,208 @@
-//! The table for the terminal.
+//! The page for a terminal.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use super::counts::Counts;
 use super::mutant::{Baseline, Fate, Mutant, Mutants, Tried};
+use crate::page::{BAD, FAINT, Page, Settings};
 use crate::text::{counted, printable};
 
-/// The level of detail of the table.
+/// The level of detail of the page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Style {
     /// List all mutants that the tests missed, not only the first of each kind.
     pub all_missed: bool,
+    /// The number of mutants that were asked for.
+    pub sample: Option<usize>,
 }
 
 /// The number of mutants of a kind that are listed as missed by the tests.
 const OF_A_KIND: usize = 1;
 
-/// The meaning of the columns.
-const LEGEND: &str = "  \
-  equivalent: no flow differs; tests: a test fails; verify: `svclab verify` fails; missed: verify fails, but no test\n  \
-  before: verify fails only without the mutation; unspecified: flows differ in what the Service API does not specify\n  \
-  survived: flows differ, and verify passes\n";
+/// A column of the table.
+struct Column {
+    heading: &'static str,
+    meaning: &'static str,
+    count: fn(&Counts) -> usize,
+    shown: Shown,
+}
+
+/// When a column is shown.
+#[derive(PartialEq)]
+enum Shown {
+    Always,
+    /// Where the scenario has tests.
+    WithTests,
+    /// Where it counts a mutant.
+    IfAny,
+}
+
+const COLUMNS: [Column; 7] = [
+    Column { heading: "equivalent", meaning: "no flow differs", count: |of| of.equivalent, shown: Shown::Always },
+    Column { heading: "tests", meaning: "a test fails", count: |of| of.killed_by_tests, shown: Shown::WithTests },
+    Column {
+        heading: "verify",
+        meaning: "`svclab verify` fails",
+        count: |of| of.killed_by_verify,
+        shown: Shown::Always,
+    },
+    Column {
+        heading: "missed",
+        meaning: "verify fails, and no test",
+        count: |of| of.missed_by_tests,
+        shown: Shown::WithTests,
+    },
+    Column {
+        heading: "before",
+        meaning: "verify fails only without the mutation",
+        count: |of| of.failing_before,
+        shown: Shown::IfAny,
+    },
+    Column {
+        heading: "unspecified",
+        meaning: "flows differ in what the Service API does not specify",
+        count: |of| of.unspecified,
+        shown: Shown::IfAny,
+    },
+    Column {
+        heading: "survived",
+        meaning: "flows differ, and verify passes",
+        count: |of| of.survived,
+        shown: Shown::Always,
+    },
+];
 
 /// Renders the results of a scenario's mutants: a row for each kind of mutation, the failures without one, the mutants that the tests
 /// missed, and those that survived.
-pub fn table(mutants: &Mutants, style: Style) -> String {
-    let mut text = format!("{}  {}\n", mutants.name, printable(&mutants.file));
-    let tried = match &mutants.result {
-        Ok(tried) => tried,
-        Err(trouble) => {
-            let _ = writeln!(text, "  {}", trouble.message);
-            if let Some(help) = &trouble.help {
-                let _ = writeln!(text, "  help: {help}");
-            }
-            return text + "\n";
+pub fn page(mutants: &Mutants, style: Style, settings: Settings) -> String {
+    let mut page = Page::new(settings);
+    page.line(0, format!("{}  {}", mutants.name, printable(&mutants.file)));
+    match &mutants.result {
+        Ok(tried) => {
+            write_table(&mut page, tried);
+            write_sample(&mut page, tried, style.sample);
+            write_baseline(&mut page, &tried.baseline);
+            write_missed(&mut page, tried, style);
+            let survived = tried.mutants.iter().filter(|mutant| mutant.fate == Fate::Survived);
+            survived.for_each(|mutant| write_mutant(&mut page, "survived", mutant));
+            page.line(2, format!("{:.1} s", mutants.duration.as_secs_f64()));
         }
-    };
-    let mut rows: BTreeMap<&str, Counts> = BTreeMap::new();
-    for mutant in &tried.mutants {
-        rows.entry(mutant.operator).or_default().add(mutant);
+        Err(trouble) => {
+            page.line(2, &trouble.message);
+            trouble.help.iter().for_each(|help| page.line(2, format!("help: {help}")));
+        }
     }
-    text += &heading();
-    text.extend(rows.iter().map(|(name, counts)| row(name, counts)));
-    text += &row("all", &Counts::of(&tried.mutants));
-    text += LEGEND;
-    text += &baseline(&tried.baseline);
-    text += &missed(tried, style);
-    for mutant in tried.mutants.iter().filter(|mutant| mutant.fate == Fate::Survived) {
-        text += &one("survived", mutant);
-    }
-    let _ = writeln!(text, "  {:.1} s\n", mutants.duration.as_secs_f64());
-    text
+    page.gap();
+    page.finish()
 }
 
 /// Renders the sum over several scenarios; nothing for one.
-pub fn summary(all: &[Mutants]) -> String {
-    let tried: Vec<&Tried> = all.iter().filter_map(|mutants| mutants.result.as_ref().ok()).collect();
+pub fn summary(all: &[Mutants], settings: Settings) -> String {
+    let mut page = Page::new(settings);
     if all.len() < 2 {
-        return String::new();
+        return page.finish();
     }
+    let tried: Vec<&Tried> = all.iter().filter_map(|mutants| mutants.result.as_ref().ok()).collect();
+    let failed = match all.len() - tried.len() {
+        0 => String::new(),
+        failed => format!(", {failed} not tried"),
+    };
+    page.line(0, counted(tried.len(), "scenario") + &failed);
     let counts = Counts::of(tried.iter().flat_map(|tried| &tried.mutants));
-    let mut text = counted(tried.len(), "scenario");
-    if tried.len() < all.len() {
-        let _ = write!(text, ", {} not tried", all.len() - tried.len());
+    let columns = columns(&counts, tried.iter().any(|tried| tried.baseline.tests > 0));
+    page.table(2, &headings(&columns), &[row("all", &counts, &columns)]);
+    page.finish()
+}
+
+/// Writes the number of mutants of each kind, and what the columns mean.
+fn write_table(page: &mut Page, Tried { mutants, baseline, .. }: &Tried) {
+    let mut kinds: BTreeMap<&str, Counts> = BTreeMap::new();
+    for mutant in mutants {
+        kinds.entry(mutant.operator).or_default().add(mutant);
     }
-    text + "\n" + &heading() + &row("all", &counts)
+    let all = Counts::of(mutants);
+    let columns = columns(&all, baseline.tests > 0);
+    let rows = kinds.iter().map(|(name, counts)| row(name, counts, &columns));
+    let rows: Vec<Vec<String>> = rows.chain([row("all", &all, &columns)]).collect();
+    page.table(2, &headings(&columns), &rows);
+    let legend: Vec<String> =
+        columns.iter().map(|Column { heading, meaning, .. }| format!("{heading}: {meaning}")).collect();
+    page.line(2, page.paint(FAINT, legend.join("; ")));
 }
 
-fn heading() -> String {
-    let [a, b, c, d, e, f, g, h] =
-        ["mutants", "equivalent", "tests", "verify", "missed", "before", "unspecified", "survived"];
-    format!("  {:20}{a:>8}{b:>12}{c:>8}{d:>8}{e:>8}{f:>8}{g:>13}{h:>10}\n", "")
+fn columns(all: &Counts, has_tests: bool) -> Vec<&'static Column> {
+    let is_shown = |column: &&Column| match column.shown {
+        Shown::Always => true,
+        Shown::WithTests => has_tests,
+        Shown::IfAny => (column.count)(all) > 0,
+    };
+    COLUMNS.iter().filter(is_shown).collect()
 }
 
-fn row(name: &str, counts: &Counts) -> String {
-    let Counts { mutants, equivalent, survived, .. } = counts;
-    let Counts { killed_by_tests, killed_by_verify, missed_by_tests, failing_before, unspecified, .. } = counts;
-    format!(
-        "  {name:20}{mutants:>8}{equivalent:>12}{killed_by_tests:>8}{killed_by_verify:>8}{missed_by_tests:>8}\
-         {failing_before:>8}{unspecified:>13}{survived:>10}\n"
-    )
+fn headings(columns: &[&Column]) -> Vec<&'static str> {
+    ["", "mutants"].into_iter().chain(columns.iter().map(|column| column.heading)).collect()
 }
 
-/// Renders the failures without a mutation.
-fn baseline(baseline: &Baseline) -> String {
-    let mut text = String::new();
+fn row(name: &str, counts: &Counts, columns: &[&Column]) -> Vec<String> {
+    let numbers = columns.iter().map(|column| (column.count)(counts));
+    let numbers = std::iter::once(counts.mutants).chain(numbers).map(|number| number.to_string());
+    std::iter::once(name.to_owned()).chain(numbers).collect()
+}
+
+/// Writes how many mutants there are, where not the number that was asked for is tried.
+fn write_sample(page: &mut Page, tried: &Tried, sample: Option<usize>) {
+    let all = tried.mutants.len() + tried.rejected;
+    if let Some(asked) = sample.filter(|asked| *asked > all) {
+        page.line(2, format!("--sample asks for {asked} mutants, and there are {all}"));
+    }
+    if tried.rejected > 0 {
+        page.line(2, format!("the kernel rejects {}", counted(tried.rejected, "more mutant")));
+    }
+}
+
+/// Writes the failures without a mutation.
+fn write_baseline(page: &mut Page, baseline: &Baseline) {
     if !baseline.failing_tests.is_empty() {
         let names: Vec<String> = baseline.failing_tests.iter().map(|name| format!("`{name}`")).collect();
-        let _ =
-            writeln!(text, "  already fails on the unmodified rules, so it cannot kill mutants: {}", names.join(", "));
+        let names = names.join(", ");
+        page.line(2, format!("already fails on the unmodified rules, so it cannot kill mutants: {names}"));
     }
     if baseline.failing_flows > 0 {
         let flows = counted(baseline.failing_flows, "flow");
-        let _ = writeln!(text, "  on the unmodified rules `svclab verify` fails for {flows}");
+        page.line(2, format!("on the unmodified rules `svclab verify` fails for {flows}"));
     }
-    text
 }
 
-/// Renders the mutants that verify detects and the tests do not, by kind.
-fn missed(tried: &Tried, style: Style) -> String {
-    let mut text = String::new();
+/// Writes the mutants that verify detects and the tests do not, by kind.
+fn write_missed(page: &mut Page, tried: &Tried, style: Style) {
     if tried.baseline.tests == 0 {
-        return "  the scenario has no tests\n".to_owned();
+        return page.line(2, "the scenario has no tests");
     }
     let mut kinds: BTreeMap<&str, Vec<&Mutant>> = BTreeMap::new();
     for mutant in tried.mutants.iter().filter(|mutant| mutant.is_missed()) {
         kinds.entry(mutant.operator).or_default().push(mutant);
     }
-    let mut left_out = 0;
-    for of_kind in kinds.values() {
-        let shown = if style.all_missed { of_kind.len() } else { of_kind.len().min(OF_A_KIND) };
-        text.extend(of_kind[..shown].iter().map(|mutant| one("missed", mutant)));
-        left_out += of_kind.len() - shown;
-    }
+    let most = if style.all_missed { usize::MAX } else { OF_A_KIND };
+    kinds
+        .values()
+        .flat_map(|of_kind| of_kind.iter().take(most))
+        .for_each(|mutant| write_mutant(page, "missed", mutant));
+    let left_out: usize = kinds.values().map(|of_kind| of_kind.len().saturating_sub(most)).sum();
     if left_out > 0 {
-        let _ = writeln!(text, "  and {left_out} more that the tests missed; use --missed to list all");
+        page.line(2, format!("and {left_out} more that the tests missed; use --missed to list all"));
     }
-    text
 }
 
-/// Renders a mutant with its change.
-fn one(what: &str, mutant: &Mutant) -> String {
+/// Writes a mutant with its change.
+fn write_mutant(page: &mut Page, what: &str, mutant: &Mutant) {
     let Mutant { operator, netns, family, table, holder, name, number, was, .. } = mutant;
-    let mut text = format!("  {what}: {operator}, {netns} {family}, table {table}, {holder} {name}, {number}: {was}\n");
-    if let Some(is) = &mutant.is {
-        let _ = writeln!(text, "    now {is}");
-    }
+    let what = if mutant.fate == Fate::Survived { page.paint(BAD, what) } else { what.to_owned() };
+    let kind = if *holder == "chain" { "rule" } else { "element" };
+    page.line(2, format!("{what}: {operator} on {netns}, {family}: table {table}, {holder} {name}, {kind} {number}"));
+    page.labelled(4, "was  ", was);
+    page.labelled(4, "now  ", mutant.is.as_deref().unwrap_or("-"));
     if let Some(example) = &mutant.example {
         let (flows, verb) = (counted(mutant.flows, "flow"), if mutant.flows == 1 { "differs" } else { "differ" });
-        let _ = writeln!(text, "    {flows} {verb}: {example}");
+        page.line(4, format!("{flows} {verb}: {example}"));
     }
-    text
 }

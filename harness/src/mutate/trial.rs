@@ -29,7 +29,7 @@ const SHARE_OFF_BY: f64 = 0.2;
 pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, RunError> {
     let prepared = Prepared::of(scenario, options.backend)?;
     let originals = Originals(&prepared.documents);
-    let candidates = originals.candidates(&scenario.rules, options);
+    let (candidates, rejected) = originals.candidates(&scenario.rules, options);
     let (unmodified, released) = (prepared.context(&prepared.documents)?, prepared.released()?);
     let boundaries = Boundaries::of(prepared.cluster);
     // What mutants are asked about, the unmodified rules are as well.
@@ -55,8 +55,9 @@ pub(super) fn trials(scenario: &Scenario, options: &Options) -> Result<Tried, Ru
         };
         trial.run_baseline(tests_of_first_state(scenario).count())?;
         let mutants = candidates.iter().filter_map(|candidate| trial.of(candidate).transpose());
-        let mutants = mutants.collect::<Result<_, RunError>>()?;
-        Ok(Tried { baseline: trial.baseline, mutants })
+        let mutants = mutants.collect::<Result<Vec<_>, RunError>>()?;
+        let rejected = rejected + candidates.len() - mutants.len();
+        Ok(Tried { baseline: trial.baseline, mutants, rejected })
     })?
 }
 

@@ -115,18 +115,17 @@ fn table(page: &mut Page, verification: &Verification) {
     }
     let columns = AddressKind::ALL.into_iter().filter(|kind| cells.keys().any(|(_, of)| of == kind));
     let columns: Vec<AddressKind> = columns.collect();
-    let width = rows.iter().map(|row| row.chars().count()).max().unwrap_or(0);
-    let heading: String = columns.iter().map(|kind| format!("  {:>13}", kind.heading())).collect();
-    page.row(2, format!("{:width$}{heading}", ""));
-    for (index, row) in rows.iter().enumerate() {
+    let row = |(index, name): (usize, String)| {
         let cell = |kind: &AddressKind| match cells.get(&(index, *kind)) {
             None => String::new(),
             Some((flows, 0)) => flows.to_string(),
             Some((flows, disagreeing)) => format!("{} of {flows}", flows - disagreeing),
         };
-        let values: String = columns.iter().map(|kind| format!("  {:>13}", cell(kind))).collect();
-        page.row(2, format!("{row:width$}{values}"));
-    }
+        std::iter::once(name).chain(columns.iter().map(cell)).collect::<Vec<String>>()
+    };
+    let headings: Vec<&str> = std::iter::once("").chain(columns.iter().map(|kind| kind.heading())).collect();
+    let rows: Vec<Vec<String>> = rows.into_iter().enumerate().map(row).collect();
+    page.table(2, &headings, &rows);
 }
 
 /// The row that a vantage point shares with others of its kind: `12 pods`.

@@ -29,6 +29,7 @@ mod mutate;
 mod mutations;
 mod nft_loads;
 mod outside;
+mod pages;
 mod readiness;
 mod rules;
 mod rules_load;

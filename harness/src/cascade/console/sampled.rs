@@ -42,8 +42,12 @@ fn counts(page: &mut Page, sample: &Sample, fit: &Fit) {
         let start = format!("{:<wide$}  {:>11} arrived{counted}  {arrived:>9}  ", own.endpoint, grouped(own.arrived));
         let end = format!("  {} to {}", percent(cell.interval.low), percent(cell.interval.high));
         let taken = 2 + start.chars().count() + end.chars().count();
-        let room = page.settings.width.saturating_sub(taken).clamp(NARROWEST, WIDEST);
-        page.row(2, format!("{start}{}{end}", picture(cell, fit.flows, (low, high), room)));
+        let room = page.settings.width.saturating_sub(taken).min(WIDEST);
+        if room < NARROWEST {
+            page.line(2, start.trim_end().to_owned() + &end);
+        } else {
+            page.row(2, format!("{start}{}{end}", picture(cell, fit.flows, (low, high), room)));
+        }
     }
     if let Some(more) = sample.arrivals.len().checked_sub(most).filter(|more| *more > 0) {
         page.line(2, format!("... {} more; -v lists them", counted(more, "endpoint")));

@@ -1,5 +1,6 @@
 //! Interfaces, addresses, neighbours and routes: from the plan to netlink requests.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
@@ -75,28 +76,29 @@ pub(super) async fn configure(netlink: &mut Netlink, netns: &Netns) -> Result<()
             netlink.replace(format!("adding the local route of {address}"), message).await?;
         }
     }
-    for neighbour in &netns.neighbours {
+    for neighbour in netns.neighbours() {
         let message = RouteNetlinkMessage::NewNeighbour(permanent_neighbour(neighbour));
         netlink.replace(format!("adding neighbour {}", neighbour.address), message).await?;
     }
-    for entry in &netns.fdb {
+    for entry in netns.fdb() {
         let message = RouteNetlinkMessage::NewNeighbour(forwarding_entry(entry));
         netlink.replace(format!("adding forwarding entry {}", entry.mac), message).await?;
     }
-    for entry in &netns.routes {
+    for entry in netns.routes() {
         add_route(netlink, entry).await?;
     }
     Ok(())
 }
 
 /// Makes the routes of a namespace those of another plan.
-pub(super) async fn reroute(netlink: &mut Netlink, old: &[Route], new: &[Route]) -> Result<(), LabError> {
-    for entry in old.iter().filter(|entry| !new.contains(entry)) {
+pub(super) async fn reroute(netlink: &mut Netlink, old: &Netns, new: &Netns) -> Result<(), LabError> {
+    let [before, after]: [HashSet<&Route>; 2] = [old, new].map(|netns| netns.routes().collect());
+    for entry in old.routes().filter(|entry| !after.contains(entry)) {
         let operation = format!("deleting route {}", entry.destination);
         let message = route(entry).map_err(|error| netlink.broken(&format_args!("{operation}: {error}")))?;
         netlink.change(operation, RouteNetlinkMessage::DelRoute(message)).await?;
     }
-    for entry in new.iter().filter(|entry| !old.contains(entry)) {
+    for entry in new.routes().filter(|entry| !before.contains(entry)) {
         add_route(netlink, entry).await?;
     }
     netlink.finish().await

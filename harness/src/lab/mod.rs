@@ -159,8 +159,8 @@ impl Lab {
     /// Where the kernel refuses a route.
     pub(crate) fn reroute(&mut self, plan: Topology) -> Result<(), LabError> {
         let changed = self.topology.namespaces.iter().zip(&plan.namespaces).zip(&self.namespaces);
-        for ((old, new), namespace) in changed.filter(|((old, new), _)| old.routes != new.routes) {
-            let change = async { links::reroute(&mut Netlink::connect(namespace)?, &old.routes, &new.routes).await };
+        for ((old, new), namespace) in changed.filter(|((old, new), _)| old.routes().ne(new.routes())) {
+            let change = async { links::reroute(&mut Netlink::connect(namespace)?, old, new).await };
             self.runtime.block_on(change)?;
         }
         self.topology = plan;

@@ -41,7 +41,7 @@ impl Traversal<'_, '_> {
         let machine = self.machine(netns);
         match machine.way_in(bridge, state.packet.source, state.packet.destination, self.set()) {
             Ok(Way::Forward(out)) if out.interface == bridge => {
-                match machine.neighbours.find(out.interface, out.next_hop, state.packet.destination, self.set()) {
+                match machine.neighbours().find(out.interface, out.next_hop, state.packet.destination, self.set()) {
                     Some(mac) => self.across(netns, bridge, port, mac, state),
                     None => self.lose(netns, state, Cause::NoNeighbour),
                 }

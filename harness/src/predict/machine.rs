@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, Protocol};
@@ -24,16 +24,13 @@ use crate::topology::{Hop, LOOPBACK, Netns, Route, Topology};
 pub(super) struct Machine {
     pub(super) netns: Netns,
     pub(super) environment: Environment,
-    /// The longest prefixes first.
-    pub(super) routes: Vec<Route>,
-    /// The same by address, for each family.
-    pub(super) ways: [Ways; 2],
+    /// Made when first asked for: in a large cluster, most machines never are.
+    lookup: Arc<OnceLock<Lookup>>,
     /// The addresses that the kernel takes for its own, of each family.
     pub(super) own: [Intervals; 2],
     pub(super) broadcasts: Intervals,
     /// The addresses of each family that its interfaces have, in the order in which the kernel looks at them.
     pub(super) listed: [Vec<(u32, IpNet)>; 2],
-    pub(super) neighbours: Neighbours,
     /// The pods on its links that are treated alike.
     pub(super) alike: Alike,
     settings: Vec<OfInterface>,
@@ -41,6 +38,13 @@ pub(super) struct Machine {
     rules: [Option<Arc<Rules>>; 2],
     /// Who listens where.
     listeners: HashMap<(Protocol, SocketAddr), String>,
+}
+
+/// Where packets of a machine go.
+struct Lookup {
+    /// Routes by address, for each family.
+    ways: [Ways; 2],
+    neighbours: Neighbours,
 }
 
 impl Machine {
@@ -56,14 +60,10 @@ impl Machine {
         };
         let rules = [of_family(Family::ALL[0])?, of_family(Family::ALL[1])?];
         let mut environment = Environment::default();
-        let mut routes = netns.routes.clone();
         for (index, prefix) in &netns.addresses {
             let Some(interface) = netns.interface(*index).and_then(|one| Interface::new(&one.name)) else { continue };
             environment.addresses.assign_in(*prefix, interface);
-            // An address brings a route to the network that it is in.
-            routes.push(Route { destination: prefix.trunc(), hop: Hop::Link(*index) });
         }
-        routes.sort_by_key(|route| std::cmp::Reverse(route.destination.prefix_len()));
         let node = cluster.nodes.iter().find(|node| netns.node_name() == Some(&node.name));
         let served = node.map(|node| served_on(cluster, node)).unwrap_or_default();
         let listeners = served.into_iter().map(|(protocol, at, owner)| ((protocol, at), owner)).collect();
@@ -74,15 +74,13 @@ impl Machine {
         let settings = OfInterface::all(netns);
         let alike = Alike::of(netns, topology, &settings);
         let machine = Self {
-            ways: Family::ALL.map(|family| Ways::of(&routes, family, |route| alike.kind(route))),
+            lookup: Arc::default(),
             alike,
             listed: Family::ALL.map(|family| listed(netns, &environment, family)),
-            neighbours: Neighbours::of(netns),
             settings,
             bridges_call: [true, false].map(|ipv4| Settings(netns).bridges_call(ipv4)),
             netns: netns.clone(),
             environment,
-            routes,
             own,
             broadcasts,
             rules,
@@ -97,12 +95,38 @@ impl Machine {
         let alike = Alike::of(netns, topology, &settings);
         Self {
             netns: netns.clone(),
-            ways: Family::ALL.map(|family| Ways::of(&self.routes, family, |route| alike.kind(route))),
+            lookup: Arc::default(),
             alike,
             settings,
             bridges_call: [true, false].map(|ipv4| Settings(netns).bridges_call(ipv4)),
             ..self.clone()
         }
+    }
+
+    /// All routes, in no order: those of the plan, and those that addresses bring to the networks that they are in.
+    pub(super) fn routes(&self) -> impl Iterator<Item = Route> {
+        let is_known = |index| self.netns.interface(index).is_some_and(|one| Interface::new(&one.name).is_some());
+        let addresses = self.netns.addresses.iter().filter(move |(index, _)| is_known(*index));
+        let linked = addresses.map(|(index, prefix)| Route { destination: prefix.trunc(), hop: Hop::Link(*index) });
+        self.netns.routes().cloned().chain(linked)
+    }
+
+    /// The routes of a family by address.
+    pub(super) fn ways(&self, family: Family) -> &Ways {
+        &self.lookup().ways[family as usize]
+    }
+
+    /// The neighbours of its interfaces.
+    pub(super) fn neighbours(&self) -> &Neighbours {
+        &self.lookup().neighbours
+    }
+
+    fn lookup(&self) -> &Lookup {
+        self.lookup.get_or_init(|| {
+            let routes: Vec<Route> = self.routes().collect();
+            let ways = Family::ALL.map(|family| Ways::of(&routes, family, |route| self.alike.kind(route)));
+            Lookup { ways, neighbours: Neighbours::of(&self.netns) }
+        })
     }
 
     /// The rules for packets of a family, where there are any.

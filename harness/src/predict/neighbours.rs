@@ -11,7 +11,6 @@ use crate::topology::Netns;
 use crate::wire::Mac;
 
 /// The neighbours of a machine's interfaces.
-#[derive(Clone, Default)]
 pub(super) struct Neighbours {
     macs: HashMap<(u32, IpAddr), Mac>,
     /// Their addresses, sorted, by interface and family.
@@ -21,12 +20,12 @@ pub(super) struct Neighbours {
 impl Neighbours {
     pub(super) fn of(netns: &Netns) -> Self {
         let mut addresses: HashMap<(u32, Family), Vec<IpAddr>> = HashMap::new();
-        for one in &netns.neighbours {
+        for one in netns.neighbours() {
             addresses.entry((one.interface, Family::of(one.address))).or_default().push(one.address);
         }
         let keys = addresses.into_iter().map(|(of, addresses)| (of, keys(addresses))).collect();
         // Of several with one address the first counts.
-        let macs = netns.neighbours.iter().rev().map(|one| ((one.interface, one.address), one.mac)).collect();
+        let macs = netns.neighbours().rev().map(|one| ((one.interface, one.address), one.mac)).collect();
         Self { macs, keys }
     }
 

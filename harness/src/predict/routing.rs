@@ -1,5 +1,6 @@
 //! What a kernel decides between hooks.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use svclab_rules::cluster::Family;
@@ -27,15 +28,16 @@ impl Machine {
 
     /// The way to an address, by the longest prefix.
     fn route(&self, field: Field, to: IpAddr, set: Set<'_>) -> Result<Out, Cause> {
-        let route = self.ways[Family::of(to) as usize].find(field, to, set).ok_or(Cause::NoRoute)?;
+        let route = self.ways(Family::of(to)).find(field, to, set).ok_or(Cause::NoRoute)?;
         out(route, to).ok_or(Cause::Blackhole)
     }
 
     /// The way to an address that leaves by this interface.
     pub(super) fn route_by(&self, interface: u32, to: IpAddr) -> Option<Out> {
-        let mut ways =
-            self.routes.iter().filter(|route| route.destination.contains(&to)).filter_map(|route| out(route, to));
-        ways.find(|out| out.interface == interface)
+        let to_it = self.routes().filter(|route| route.destination.contains(&to));
+        let ways = to_it.filter_map(|route| Some((route.destination.prefix_len(), out(&route, to)?)));
+        let ways = ways.filter(|(_, out)| out.interface == interface);
+        ways.min_by_key(|(length, _)| Reverse(*length)).map(|(_, out)| out)
     }
 
     /// Routes a packet of the machine itself, whose source is chosen already.

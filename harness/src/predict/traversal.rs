@@ -254,7 +254,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         let (plan, to) = (&machine.netns, state.packet.destination);
         state.is_at_one_of_many = out.next_hop == to && machine.alike.has(to, out.interface);
         let set = self.set().filter(|_| !state.is_at_one_of_many);
-        let Some(mac) = machine.neighbours.find(out.interface, out.next_hop, to, set) else {
+        let Some(mac) = machine.neighbours().find(out.interface, out.next_hop, to, set) else {
             return self.lose(netns, state, Cause::NoNeighbour);
         };
         match plan.interface(out.interface).map(|interface| &interface.kind) {

@@ -26,7 +26,7 @@ impl Traversal<'_, '_> {
         mac: Mac,
         mut state: PacketState,
     ) {
-        let mut entries = self.machine(netns).netns.fdb.iter();
+        let mut entries = self.machine(netns).netns.fdb();
         let found = entries.find(|entry| entry.interface == device && entry.mac == mac);
         let Some(remote) = found.and_then(|entry| entry.remote) else {
             return self.lose(netns, state, Cause::NoNeighbour);

@@ -19,7 +19,6 @@ pub(super) struct Out {
 }
 
 /// The routes of a machine for one family.
-#[derive(Clone, Default)]
 pub(super) struct Ways {
     /// Where each part starts of which all addresses have the same route, and the route.
     parts: Vec<(u128, Option<usize>)>,

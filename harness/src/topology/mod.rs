@@ -12,6 +12,7 @@
 
 mod model;
 mod node;
+mod peers;
 mod pod;
 mod sender;
 #[cfg(test)]
@@ -49,9 +50,7 @@ pub(crate) fn plan_at(scenario: &Scenario, state: &Cluster) -> Topology {
     let cluster = Cluster { pods: all_pods(scenario), ..state.clone() };
     let mut topology = Topology::default();
     underlay::plan(&mut topology);
-    for node in &cluster.nodes {
-        node::plan(&mut topology, scenario, &cluster, node);
-    }
+    node::plan_all(&mut topology, scenario, &cluster);
     for pod in cluster.pods.iter().filter(|pod| !pod.host_network) {
         let has_stack = scenario.rules.iter().any(|rules| rules.place == Place::Pod(pod.name.clone()));
         pod::plan(&mut topology, scenario, &cluster, pod, has_stack);

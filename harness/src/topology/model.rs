@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 
@@ -56,12 +57,14 @@ pub(crate) struct Netns {
     pub addresses: Vec<(u32, IpNet)>,
     /// Addresses that svclab sends from and answers for on `eth0`.
     pub addresses_on_wire: Vec<IpAddr>,
-    /// Routes.
-    pub routes: Vec<Route>,
-    /// Permanent neighbours.
-    pub neighbours: Vec<Neighbour>,
-    /// Permanent forwarding entries of bridges and VXLAN devices.
-    pub fdb: Vec<Fdb>,
+    /// Its own routes: see [`Self::routes`].
+    pub(super) routes: Vec<Route>,
+    /// Its own permanent neighbours.
+    pub(super) neighbours: Vec<Neighbour>,
+    /// Its own permanent forwarding entries of bridges and VXLAN devices.
+    pub(super) fdb: Vec<Fdb>,
+    /// Those of a node to reach the others.
+    pub(super) peers: Option<OfPeers>,
     /// Kernel settings in the order of writing: before interfaces are made, and those of an interface once it is there.
     pub sysctls: Vec<Sysctl>,
     /// Ranges that are on the link of `eth0`, for packets made on the wire.
@@ -126,7 +129,7 @@ pub(crate) struct LinkEnd {
 }
 
 /// A route in the main table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Route {
     /// The destination.
     pub destination: IpNet,
@@ -135,7 +138,7 @@ pub(crate) struct Route {
 }
 
 /// The next hop of a route. Interfaces are given by their index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Hop {
     /// To a next hop behind an interface.
     Gateway(IpAddr, u32),
@@ -175,6 +178,40 @@ pub(crate) struct Fdb {
     pub mac: Mac,
     /// With VXLAN, the node that has it.
     pub remote: Option<IpAddr>,
+}
+
+/// What nodes need to reach each other. Each entry leads to a node, given first, which does not have the entry itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Peers {
+    pub(super) routes: Vec<(NetnsId, Route)>,
+    pub(super) neighbours: Vec<(NetnsId, Neighbour)>,
+    pub(super) fdb: Vec<(NetnsId, Fdb)>,
+}
+
+/// The entries of one node among its peers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OfPeers {
+    pub(super) peers: Arc<Peers>,
+    pub(super) own: NetnsId,
+}
+
+impl OfPeers {
+    fn routes(&self) -> impl DoubleEndedIterator<Item = &Route> {
+        self.without_own(&self.peers.routes)
+    }
+
+    fn neighbours(&self) -> impl DoubleEndedIterator<Item = &Neighbour> {
+        self.without_own(&self.peers.neighbours)
+    }
+
+    fn fdb(&self) -> impl DoubleEndedIterator<Item = &Fdb> {
+        self.without_own(&self.peers.fdb)
+    }
+
+    fn without_own<'p, T>(&self, all: &'p [(NetnsId, T)]) -> impl DoubleEndedIterator<Item = &'p T> + use<'p, T> {
+        let own = self.own;
+        all.iter().filter(move |(to, _)| *to != own).map(|(_, entry)| entry)
+    }
 }
 
 /// The hardware address of an interface of a namespace: locally administered and unique in the lab.
@@ -262,7 +299,7 @@ impl Topology {
 
     /// The node that the underlay routes packets for a service address to.
     pub(crate) fn entry_node(&self, destination: IpAddr) -> Option<&Netns> {
-        let mut routes = self.namespaces[UNDERLAY].routes.iter();
+        let mut routes = self.namespaces[UNDERLAY].routes();
         let route = routes.find(|route| route.destination == IpNet::from(destination))?;
         let gateway = route.hop.gateway()?;
         let mut nodes = self.namespaces.iter().filter(|netns| netns.role == Role::Node);
@@ -286,6 +323,21 @@ impl Topology {
 }
 
 impl Netns {
+    /// All routes.
+    pub(crate) fn routes(&self) -> impl DoubleEndedIterator<Item = &Route> {
+        self.routes.iter().chain(self.peers.iter().flat_map(OfPeers::routes))
+    }
+
+    /// All permanent neighbours.
+    pub(crate) fn neighbours(&self) -> impl DoubleEndedIterator<Item = &Neighbour> {
+        self.neighbours.iter().chain(self.peers.iter().flat_map(OfPeers::neighbours))
+    }
+
+    /// All permanent forwarding entries of bridges and VXLAN devices.
+    pub(crate) fn fdb(&self) -> impl DoubleEndedIterator<Item = &Fdb> {
+        self.fdb.iter().chain(self.peers.iter().flat_map(OfPeers::fdb))
+    }
+
     /// The node's name, where it is one.
     pub(crate) fn node_name(&self) -> Option<&str> {
         self.name.strip_prefix("node/")
@@ -302,6 +354,7 @@ impl Netns {
             routes: Vec::new(),
             neighbours: Vec::new(),
             fdb: Vec::new(),
+            peers: None,
             sysctls: Vec::new(),
             on_link: Vec::new(),
             gateway: None,

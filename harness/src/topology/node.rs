@@ -1,20 +1,37 @@
 //! A node's namespace.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyMode};
 
+use super::model::{OfPeers, Peers};
+use super::peers::{VXLAN, namespaces};
 use super::underlay::{self, router, router_mac};
 use super::{
-    ETH0, Fdb, Hop, Interface, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Sysctl, Topology, everything,
-    host_prefix, mac_of,
+    ETH0, Hop, Interface, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Sysctl, Topology, everything,
+    host_prefix,
 };
 use crate::scenario::{CniKind, Overlay, Scenario};
 
-/// Plans a node, without its pods.
-pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster, node: &Node) {
+/// Plans all nodes, without their pods.
+pub(super) fn plan_all(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster) {
+    let peers = match scenario.cni.overlay {
+        Overlay::None => {
+            let peers = Arc::new(Peers::routed(cluster));
+            [peers.clone(), peers]
+        }
+        Overlay::Vxlan => Family::ALL.map(|family| Arc::new(Peers::tunnelled(cluster, family))),
+    };
+    for node in &cluster.nodes {
+        plan(topology, scenario, cluster, node, &peers);
+    }
+}
+
+/// Plans a node. `peers` are those of nodes with a primary address of each family.
+fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster, node: &Node, peers: &[Arc<Peers>; 2]) {
     let mut netns = Netns::new(format!("node/{}", node.name), Role::Node);
     settings(&mut netns, scenario, cluster, node);
     let id = topology.add(netns);
@@ -28,22 +45,15 @@ pub(super) fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Clust
         netns.neighbours.push(Neighbour { interface: eth0, address: router(family), mac: router_mac() });
         netns.routes.push(Route { destination: everything(family), hop: Hop::Gateway(router(family), eth0) });
     }
-    ways_to_other_nodes(netns, cluster, node, eth0);
-    if scenario.cni.overlay == Overlay::Vxlan {
-        plan_vxlan(netns, id, cluster, node, eth0);
-    } else {
-        for (_, via, pod_cidr) in remote_ranges(cluster, node).chain(remote_pods(cluster, node)) {
-            netns.routes.push(Route { destination: pod_cidr, hop: Hop::Gateway(via, eth0) });
+    if let Some(local) = node.internal_ip(Family::Ipv4).or_else(|| node.internal_ip(Family::Ipv6)) {
+        if scenario.cni.overlay == Overlay::Vxlan {
+            plan_vxlan(netns, id, node, local);
         }
+        netns.peers = Some(OfPeers { peers: peers[Family::of(local) as usize].clone(), own: id });
     }
     if let CniKind::Bridge { .. } = scenario.cni.kind {
         plan_bridge(netns, id, cluster, node);
     }
-}
-
-/// The nodes with their namespaces: nodes come right after the underlay, in the order of the cluster.
-fn namespaces(cluster: &Cluster) -> impl Iterator<Item = (NetnsId, &Node)> {
-    (1..).zip(&cluster.nodes)
 }
 
 /// The namespace of a node.
@@ -69,69 +79,12 @@ fn settings(netns: &mut Netns, scenario: &Scenario, cluster: &Cluster, node: &No
     }
 }
 
-fn ways_to_other_nodes(netns: &mut Netns, cluster: &Cluster, node: &Node, eth0: u32) {
-    for (id, other) in namespaces(cluster).filter(|(_, other)| other.name != node.name) {
-        let mac = mac_of(id, ETH0);
-        for address in other.internal_ips.iter().copied() {
-            netns.routes.push(Route { destination: host_prefix(address), hop: Hop::Link(eth0) });
-            netns.neighbours.push(Neighbour { interface: eth0, address, mac });
-        }
-    }
-}
-
-/// The addresses of pods on other nodes that lie outside of the range of their node, each as a range: see [`remote_ranges`].
-fn remote_pods<'a>(cluster: &'a Cluster, node: &'a Node) -> impl Iterator<Item = ((NetnsId, &'a Node), IpAddr, IpNet)> {
-    let others: HashMap<&str, (NetnsId, &Node)> =
-        namespaces(cluster).filter(|(_, other)| other.name != node.name).map(|it| (it.1.name.as_str(), it)).collect();
-    let pods = cluster.pods.iter().filter(|pod| !pod.host_network);
-    pods.filter_map(move |pod| Some((others.get(pod.node.as_str()).copied()?, pod))).flat_map(|(other, pod)| {
-        let strays = pod.ips.iter().copied().filter(move |ip| is_stray(other.1, *ip));
-        strays.filter_map(move |ip| Some((other, other.1.internal_ip(Family::of(ip))?, host_prefix(ip))))
-    })
-}
-
-/// Whether a pod's address is outside of its node's ranges.
-pub(super) fn is_stray(node: &Node, ip: IpAddr) -> bool {
-    !node.pod_cidrs.iter().any(|range| range.contains(&ip))
-}
-
-/// The pod ranges of other nodes: the node with its namespace, its address of that family, the range.
-fn remote_ranges<'a>(
-    cluster: &'a Cluster,
-    node: &'a Node,
-) -> impl Iterator<Item = ((NetnsId, &'a Node), IpAddr, IpNet)> {
-    let others = namespaces(cluster).filter(|(_, other)| other.name != node.name);
-    others.flat_map(|(id, other)| {
-        let address = move |cidr: &IpNet| other.internal_ip(Family::of(cidr.addr()));
-        other.pod_cidrs.iter().filter_map(move |cidr| Some(((id, other), address(cidr)?, *cidr)))
-    })
-}
-
-/// `flannel.1`: one VXLAN device, and for each other node a neighbour with the range's first address behind its address.
-fn plan_vxlan(netns: &mut Netns, id: NetnsId, cluster: &Cluster, node: &Node, eth0: u32) {
-    let Some(local) = node.internal_ip(Family::Ipv4).or_else(|| node.internal_ip(Family::Ipv6)) else { return };
-    let index = netns.next_index();
-    let kind = InterfaceKind::Vxlan { over: eth0, local };
-    netns.interfaces.push(Interface::new(id, index, "flannel.1".to_owned(), kind));
+/// `flannel.1`: one VXLAN device for all other nodes.
+fn plan_vxlan(netns: &mut Netns, id: NetnsId, node: &Node, local: IpAddr) {
+    let kind = InterfaceKind::Vxlan { over: ETH0, local };
+    netns.interfaces.push(Interface::new(id, VXLAN, "flannel.1".to_owned(), kind));
     for cidr in &node.pod_cidrs {
-        netns.addresses.push((index, host_prefix(cidr.network())));
-    }
-    for ((other_id, other), _, pod_cidr) in remote_ranges(cluster, node) {
-        let Some(remote) = other.internal_ip(Family::of(local)) else { continue };
-        let mac = mac_of(other_id, index);
-        let gateway = pod_cidr.network();
-        netns.routes.push(Route { destination: pod_cidr, hop: Hop::Gateway(gateway, index) });
-        netns.neighbours.push(Neighbour { interface: index, address: gateway, mac });
-        let entry = Fdb { interface: index, mac, remote: Some(remote) };
-        // The ranges of one node come one after the other.
-        if netns.fdb.last() != Some(&entry) {
-            netns.fdb.push(entry);
-        }
-    }
-    for ((_, other), _, address) in remote_pods(cluster, node) {
-        let same = |range: &&IpNet| Family::of(range.addr()) == Family::of(address.addr());
-        let Some(range) = other.pod_cidrs.iter().find(same) else { continue };
-        netns.routes.push(Route { destination: address, hop: Hop::Gateway(range.network(), index) });
+        netns.addresses.push((VXLAN, host_prefix(cidr.network())));
     }
 }
 

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Pod};
 
-use super::node::{is_stray, netns_of};
+use super::node::netns_of;
+use super::peers::is_stray;
 use super::underlay::router;
 use super::{
     ETH0, Fdb, Hop, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Topology, everything, host_prefix, mac_of,

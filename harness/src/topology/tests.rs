@@ -128,9 +128,9 @@ fn assert_consistent(topology: &Topology) {
             }
         }
         let known = |index: u32| index == 1 || netns.interface(index).is_some();
-        assert!(netns.routes.iter().all(|route| interface_of(route.hop).is_none_or(known)), "routes of {}", netns.name);
-        assert!(netns.neighbours.iter().all(|neighbour| known(neighbour.interface)), "neighbours of {}", netns.name);
-        assert!(netns.fdb.iter().all(|entry| known(entry.interface)), "forwarding entries of {}", netns.name);
+        assert!(netns.routes().all(|route| interface_of(route.hop).is_none_or(known)), "routes of {}", netns.name);
+        assert!(netns.neighbours().all(|neighbour| known(neighbour.interface)), "neighbours of {}", netns.name);
+        assert!(netns.fdb().all(|entry| known(entry.interface)), "forwarding entries of {}", netns.name);
     }
 }
 
@@ -149,7 +149,7 @@ fn every_machine_has_a_namespace(
 fn a_ptp_pod_has_a_host_route_and_no_address() {
     let topology = plan(&scenario(CniKind::Ptp, Overlay::None));
     let (node, pod) = (netns(&topology, "node/a"), netns(&topology, "pod/client"));
-    let route = node.routes.iter().find(|route| route.destination == IpNet::from(ip("10.244.2.5"))).expect("a route");
+    let route = node.routes().find(|route| route.destination == IpNet::from(ip("10.244.2.5"))).expect("a route");
     assert_eq!(interface_of(route.hop).and_then(|index| topology.behind(1, index)), topology.find("pod/client"));
     assert!(pod.addresses.is_empty());
     assert_eq!(pod.addresses_on_wire, [ip("10.244.2.5")]);
@@ -158,10 +158,10 @@ fn a_ptp_pod_has_a_host_route_and_no_address() {
 #[test]
 fn nodes_reach_each_others_pods_through_the_node() {
     let topology = plan(&scenario(CniKind::Ptp, Overlay::None));
-    let routes = &netns(&topology, "node/a").routes;
-    let to_b = routes.iter().find(|route| route.destination.to_string() == "10.244.3.0/24").expect("a route");
+    let routes = || netns(&topology, "node/a").routes();
+    let to_b = routes().find(|route| route.destination.to_string() == "10.244.3.0/24").expect("a route");
     assert_eq!(to_b.hop.gateway(), Some(ip("172.18.0.3")));
-    let to_b = routes.iter().find(|route| route.destination.to_string() == "fd00:244:3::/64").expect("a route");
+    let to_b = routes().find(|route| route.destination.to_string() == "fd00:244:3::/64").expect("a route");
     assert_eq!(to_b.hop.gateway(), Some(ip("fd00:18::3")));
 }
 
@@ -170,11 +170,11 @@ fn a_tunnel_leads_to_the_node_that_has_the_range() {
     let topology = plan(&scenario(CniKind::Ptp, Overlay::Vxlan));
     let node = netns(&topology, "node/a");
     let device = node.interfaces.iter().find(|interface| interface.name == "flannel.1").expect("a device");
-    let route = node.routes.iter().find(|route| route.destination.to_string() == "10.244.3.0/24").expect("a route");
+    let route = node.routes().find(|route| route.destination.to_string() == "10.244.3.0/24").expect("a route");
     assert_eq!(interface_of(route.hop), Some(device.index));
     let gateway =
-        node.neighbours.iter().find(|neighbour| Some(neighbour.address) == route.hop.gateway()).expect("a gateway");
-    let entry = node.fdb.iter().find(|entry| entry.mac == gateway.mac).expect("a forwarding entry");
+        node.neighbours().find(|neighbour| Some(neighbour.address) == route.hop.gateway()).expect("a gateway");
+    let entry = node.fdb().find(|entry| entry.mac == gateway.mac).expect("a forwarding entry");
     assert_eq!(entry.remote, Some(ip("172.18.0.3")));
 }
 

@@ -234,7 +234,7 @@ impl View<'_> {
     /// The node that the lab's router sends an address to.
     fn routed_to(&self, address: IpAddr) -> Option<String> {
         let underlay = &self.topology.namespaces[topology::UNDERLAY];
-        let route = underlay.routes.iter().find(|route| route.destination.addr() == address)?;
+        let route = underlay.routes().find(|route| route.destination.addr() == address)?;
         let node =
             self.cluster.nodes.iter().find(|node| node.addresses().any(|own| Some(own) == route.hop.gateway()))?;
         Some(node.name.clone())

@@ -6,6 +6,7 @@ use std::time::Duration;
 use svclab::run::Options;
 
 use super::duration::duration;
+use super::numbers::{repetitions, retries, seed};
 
 /// Options about how often and how long tests are run.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -15,16 +16,16 @@ pub(super) struct AttemptArgs {
     fail_fast: bool,
     /// Run a test that does not pass up to N times more, each in a new lab. One that passes then is reported as flaky; the exit
     /// code is that of its last attempt.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100), hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = retries, hide_default_value = true)]
     retries: u32,
     /// End a test that takes longer, as 30s or 2m, with an error.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
     /// Run every scenario N times.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = repeat, hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = repetitions, hide_default_value = true)]
     repeat: NonZeroU32,
     /// Run scenarios in a random order, and tests too where none changes objects. The same seed gives the same order.
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", value_parser = seed)]
     shuffle: Option<u64>,
 }
 
@@ -35,11 +36,3 @@ impl AttemptArgs {
         Options { fail_fast, retries, timeout, repeat: repeat.get(), shuffle, ..options }
     }
 }
-
-fn repeat(text: &str) -> Result<NonZeroU32, String> {
-    let number = text.parse::<NonZeroU32>().ok().filter(|number| number.get() <= MOST_REPETITIONS);
-    number.ok_or_else(|| format!("expected a number from 1 to {MOST_REPETITIONS}"))
-}
-
-/// A default from a repository's file must not keep a machine busy forever.
-const MOST_REPETITIONS: u32 = 10_000;

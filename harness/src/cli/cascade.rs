@@ -9,6 +9,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::inputs::InputArgs;
 use super::labs::{BackendName, prepare, trouble};
+use super::numbers::index;
 use super::progress::Bars;
 use super::rules::{impossible, node};
 use super::{Exit, text_of};
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
     /// With a scenario: the state after N `apply` steps.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
     step: usize,
     /// With a scenario: send N new flows through each cascade in a lab. `auto` sends as many as it takes to detect a deviation
     /// of 5 % with probability 0.999 and a false-alarm rate below 1e-6, and stops early once the result is clear.
@@ -88,7 +89,7 @@ fn flows(text: &str) -> Result<Flows, String> {
     match text.parse() {
         _ if text == "auto" => Ok(Flows::Auto),
         Ok(number) if (1..=MOST_FLOWS).contains(&number) => Ok(Flows::Exactly(number)),
-        _ => Err(format!("write a number from 1 to {MOST_FLOWS}, or `auto`")),
+        _ => Err(format!("expected a number from 1 to {MOST_FLOWS}, or `auto`")),
     }
 }
 

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::console::Console;
 use super::inputs::{InputArgs, report_assumptions};
 use super::labs::{BackendName, prepare, trouble};
+use super::numbers::{count, index, port};
 use super::{Exit, diagnostics, text_of};
 use svclab::explain::{self, Explanation};
 use svclab::infer::{AdHocProbe, with_ad_hoc_probe};
@@ -37,13 +38,13 @@ pub(crate) struct Args {
     #[arg(long)]
     family: Option<String>,
     /// The source port [default: 33000]
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = port)]
     source_port: Option<u16>,
     /// The state of the cluster after N `apply` steps of the scenario.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = index)]
     step: usize,
     /// Explain the Nth path, where rules choose at random; with --live it is the path that the packet takes
-    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "live")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count, conflicts_with = "live")]
     path: NonZeroUsize,
     /// Also send a packet in a lab, trace the rules that the kernel matches, and mark where they diverge from the prediction.
     #[arg(long)]

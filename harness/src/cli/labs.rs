@@ -1,10 +1,11 @@
 //! What the commands that build labs share: options, privileges, exit status.
 
-use std::num::{IntErrorKind, NonZeroUsize, ParseIntError};
+use std::num::NonZeroUsize;
 
 use clap::ValueEnum;
 
 use super::console::Console;
+use super::numbers::count;
 use super::{Exit, interrupt};
 use svclab::Backend;
 use svclab::report::{Cause, Trouble};
@@ -14,7 +15,7 @@ use svclab::testing::become_privileged;
 #[derive(Debug, clap::Args)]
 pub(super) struct LabArgs {
     /// Run N labs at the same time [default: one per CPU]
-    #[arg(short, long, value_name = "N", value_parser = jobs)]
+    #[arg(short, long, value_name = "N", value_parser = count)]
     pub(super) jobs: Option<NonZeroUsize>,
     /// The iptables implementation that installs rules.
     #[arg(long, value_enum, default_value = "system")]
@@ -48,14 +49,6 @@ impl From<BackendName> for Backend {
             BackendName::Legacy => Self::Legacy,
         }
     }
-}
-
-/// The number of labs: the standard library's message about zero does not help.
-fn jobs(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|error: ParseIntError| match error.kind() {
-        IntErrorKind::PosOverflow => "the number is too large".to_owned(),
-        _ => "expected a number of at least 1".to_owned(),
-    })
 }
 
 /// Gets what labs need: privileges, and that Ctrl-C ends the process with all of them. Must be called while there is one

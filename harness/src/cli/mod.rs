@@ -18,6 +18,7 @@ mod inputs;
 mod interrupt;
 mod labs;
 mod mutate;
+mod numbers;
 mod progress;
 mod report;
 mod reports;

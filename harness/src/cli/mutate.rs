@@ -7,6 +7,7 @@ use super::Exit;
 use super::console::Console;
 use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
+use super::numbers::{count, seed};
 use super::reports::{ReportArgs, Reports};
 use svclab::environment::Environment;
 use svclab::mutate::{Mutants, Options, Style, json, mutate, page, summary};
@@ -23,10 +24,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     labs: LabArgs,
     /// Try a random sample of N mutants of each scenario.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     sample: Option<NonZeroUsize>,
     /// The seed of the random sample.
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed)]
     seed: u64,
     /// List every mutant that `svclab verify` detects and the tests do not, not just one of each kind.
     #[arg(long)]

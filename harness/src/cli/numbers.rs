@@ -1,0 +1,59 @@
+//! Numbers as values of options: the standard library's messages (`invalid digit found in string`) do not say what is expected.
+
+use std::fmt::Display;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// The largest count that an option accepts where nothing else bounds it.
+const MOST: usize = 1_000_000_000;
+
+/// A number in a range.
+pub(super) fn within<N: FromStr + PartialOrd + Display>(text: &str, range: RangeInclusive<N>) -> Result<N, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("expected a number from {} to {}", range.start(), range.end()))
+}
+
+/// How many of something: at least one.
+pub(super) fn count(text: &str) -> Result<NonZeroUsize, String> {
+    within(text, NonZeroUsize::MIN..=NonZeroUsize::new(MOST).unwrap_or(NonZeroUsize::MAX))
+}
+
+/// Which of something: from 0.
+pub(super) fn index(text: &str) -> Result<usize, String> {
+    within(text, 0..=MOST)
+}
+
+/// A seed.
+pub(super) fn seed(text: &str) -> Result<u64, String> {
+    within(text, 0..=u64::MAX)
+}
+
+/// A port.
+pub(super) fn port(text: &str) -> Result<u16, String> {
+    within(text, 1..=u16::MAX)
+}
+
+/// How often tests are run again.
+pub(super) fn retries(text: &str) -> Result<u32, String> {
+    within(text, 0..=100)
+}
+
+/// How often scenarios are run: a default from a repository's file must not keep a machine busy forever.
+pub(super) fn repetitions(text: &str) -> Result<NonZeroU32, String> {
+    within(text, NonZeroU32::MIN..=NonZeroU32::new(10_000).unwrap_or(NonZeroU32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_is_reported() {
+        assert_eq!(count("x"), Err("expected a number from 1 to 1000000000".to_owned()));
+        assert_eq!(count("0").err(), count("-1").err());
+        assert_eq!(port("65536"), Err("expected a number from 1 to 65535".to_owned()));
+        assert_eq!((index("0"), seed("18446744073709551615")), (Ok(0), Ok(u64::MAX)));
+        assert_eq!((retries("101").is_err(), repetitions("10000").map(NonZeroU32::get)), (true, Ok(10_000)));
+    }
+}

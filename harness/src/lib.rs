@@ -18,6 +18,8 @@ mod lab;
 pub mod lint;
 pub mod mutate;
 pub mod observation;
+// For the command only.
+#[doc(hidden)]
 pub mod output;
 pub mod page;
 mod predict;
@@ -31,6 +33,8 @@ mod sources;
 mod stats;
 mod svg;
 pub mod testing;
+// For the command only.
+#[doc(hidden)]
 pub mod text;
 mod topology;
 mod trace;

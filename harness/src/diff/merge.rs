@@ -15,7 +15,7 @@ use crate::scenario::Vantage;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// What the packets are sent to.
-    pub target: Target,
+    pub(crate) target: Target,
     /// What became of them.
     pub was: String,
     /// What becomes of them.

@@ -24,15 +24,13 @@ mod target;
 
 use svclab_rules::ruleset::{CompileError, Unsupported};
 
+pub use crate::predict::PredictError;
 pub use accepted::{Accepted, read as read_accepted};
 pub use json::json;
 pub use known::Known;
 pub use markdown::markdown;
 pub use merge::{Change, Example};
 pub use render::page;
-pub use target::Target;
-
-pub use crate::predict::PredictError;
 
 use crate::scenario::Scenario;
 use crate::text::grouped;

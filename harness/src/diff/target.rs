@@ -9,7 +9,7 @@ use svclab_rules::walk::Packet;
 
 /// The kind of a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Target {
+pub(crate) enum Target {
     /// A port of a service at its cluster IP.
     ClusterIp,
     /// A port of a service at an external IP.
@@ -38,7 +38,7 @@ pub enum Target {
 
 impl Target {
     /// A name for programs, which stays the same.
-    pub fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             Self::ClusterIp => "cluster-ip",
             Self::ExternalIp => "external-ip",

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A kind of change to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Mend {
+pub(crate) enum Mend {
     /// `> ` before it, as mail and Markdown quote.
     Quote,
     /// `+` before it, as a diff has.
@@ -66,7 +66,7 @@ impl Mend {
     ];
 
     /// In words.
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Quote => "quote marks removed",
             Self::Diff => "diff marks removed",
@@ -92,13 +92,13 @@ impl Mend {
 /// What was done to lines of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Mending {
+pub(crate) struct Mending {
     /// What was done.
-    pub how: Mend,
+    pub(crate) how: Mend,
     /// The first line.
-    pub first_line: usize,
+    pub(crate) first_line: usize,
     /// To how many lines.
-    pub lines: usize,
+    pub(crate) lines: usize,
 }
 
 /// The kinds of change to one line.

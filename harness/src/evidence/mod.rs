@@ -24,8 +24,8 @@ mod split;
 mod tests;
 mod wrap;
 
-pub use mending::{Mend, Mending};
-pub use model::{Connection, Contents, Evidence, Format, Piece, Stretch, Tuple, Unread};
+pub(crate) use model::{Connection, Contents};
+pub use model::{Evidence, Format, Piece, Stretch, Unread};
 pub use objects::manifest;
 pub use page::render;
 pub use read::read;

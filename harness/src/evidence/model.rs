@@ -59,14 +59,14 @@ pub struct Piece {
     /// The command that printed it, where it is shown.
     pub command: Option<String>,
     /// What the lines say.
-    pub contents: Contents,
+    pub(crate) contents: Contents,
     /// How lines were changed to be read.
-    pub mended: Vec<Mending>,
+    pub(crate) mended: Vec<Mending>,
 }
 
 /// What a piece says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Contents {
+pub(crate) enum Contents {
     /// Rules of iptables of one family.
     Iptables {
         /// The rules.
@@ -101,32 +101,32 @@ pub enum Contents {
 
 /// An entry of the connection table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// The line, from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// `tcp`, `udp` and so on.
-    pub protocol: String,
+    pub(crate) protocol: String,
     /// The state of TCP or SCTP.
-    pub state: Option<String>,
+    pub(crate) state: Option<String>,
     /// Whether no reply was seen.
-    pub is_unreplied: bool,
+    pub(crate) is_unreplied: bool,
     /// The packet that opened it.
-    pub original: Tuple,
+    pub(crate) original: Tuple,
     /// The reply that is expected.
-    pub reply: Tuple,
+    pub(crate) reply: Tuple,
 }
 
 /// Addresses and ports of a direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tuple {
+pub(crate) struct Tuple {
     /// The source.
-    pub source: IpAddr,
+    pub(crate) source: IpAddr,
     /// The destination.
-    pub destination: IpAddr,
+    pub(crate) destination: IpAddr,
     /// The source port.
-    pub source_port: Option<u16>,
+    pub(crate) source_port: Option<u16>,
     /// The destination port.
-    pub destination_port: Option<u16>,
+    pub(crate) destination_port: Option<u16>,
 }
 
 macro_rules! formats {
@@ -194,7 +194,7 @@ formats! {
 
 impl Contents {
     /// How many rules it has.
-    pub fn rules(&self) -> usize {
+    pub(crate) fn rules(&self) -> usize {
         match self {
             Self::Iptables { count, .. } | Self::Nftables { count, .. } => *count,
             _ => 0,
@@ -202,12 +202,12 @@ impl Contents {
     }
 
     /// How many Kubernetes objects it has.
-    pub fn objects(&self) -> usize {
+    pub(crate) fn objects(&self) -> usize {
         if let Self::Objects(objects) = self { objects.len() } else { 0 }
     }
 
     /// How many entries it has that are neither.
-    pub fn entries(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         match self {
             Self::Connections(entries) => entries.len(),
             Self::Settings(entries) => entries.len(),

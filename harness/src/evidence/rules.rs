@@ -18,13 +18,13 @@ pub struct NodeRules {
     /// The format of the first piece.
     pub format: Format,
     /// The file among several.
-    pub file: Option<std::sync::Arc<str>>,
+    pub(crate) file: Option<std::sync::Arc<str>>,
     /// The first line.
-    pub first: usize,
+    pub(crate) first: usize,
     /// The fewest digits of a probability whose threshold does not follow from them.
-    pub short_digits: Option<usize>,
+    pub(crate) short_digits: Option<usize>,
     /// The first line that is cut off.
-    pub cut: Option<usize>,
+    pub(crate) cut: Option<usize>,
 }
 
 /// The rules that evidence has. Whole dumps stand for themselves, each of another node or time; excerpts of a file are parts of one rule set.

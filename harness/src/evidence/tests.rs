@@ -2,6 +2,7 @@
 
 use rstest::rstest;
 
+use super::mending::Mend;
 use super::*;
 
 /// Every line is in a piece, prose, unread, or blank.

@@ -98,7 +98,7 @@ pub struct Mutants {
     /// The file, as the user named it.
     pub file: PathBuf,
     /// Its machines and services.
-    pub machines: Machines,
+    pub(crate) machines: Machines,
     /// The results, or why none could be tried.
     pub result: Result<Tried, Trouble>,
     /// The duration.

@@ -14,58 +14,58 @@ const MOST: usize = 12;
 /// The machines and services at the start of a scenario, at most twelve of each kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Machines {
+pub(crate) struct Machines {
     /// Machines outside of the cluster.
-    pub hosts: Vec<Machine>,
+    pub(crate) hosts: Vec<Machine>,
     /// The nodes.
-    pub nodes: Vec<NodeMachine>,
+    pub(crate) nodes: Vec<NodeMachine>,
     /// The number of all nodes.
-    pub all_nodes: usize,
+    pub(crate) all_nodes: usize,
     /// The services.
-    pub services: Vec<ServiceAddresses>,
+    pub(crate) services: Vec<ServiceAddresses>,
     /// The number of all services.
-    pub all_services: usize,
+    pub(crate) all_services: usize,
 }
 
 /// A machine with a stack of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// The name: `pod/nginx`, `host/laptop`.
-    pub name: String,
+    pub(crate) name: String,
     /// The addresses.
-    pub addresses: Vec<IpAddr>,
+    pub(crate) addresses: Vec<IpAddr>,
 }
 
 /// A node and its pods.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeMachine {
+pub(crate) struct NodeMachine {
     /// The name: `node/worker`.
-    pub name: String,
+    pub(crate) name: String,
     /// The addresses.
-    pub addresses: Vec<IpAddr>,
+    pub(crate) addresses: Vec<IpAddr>,
     /// The pods.
-    pub pods: Vec<Machine>,
+    pub(crate) pods: Vec<Machine>,
     /// The number of all pods.
-    pub all_pods: usize,
+    pub(crate) all_pods: usize,
 }
 
 /// A service.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct ServiceAddresses {
+pub(crate) struct ServiceAddresses {
     /// The name: `service/nginx`.
-    pub name: String,
+    pub(crate) name: String,
     /// The addresses: cluster IPs, external IPs, load balancers.
-    pub addresses: Vec<IpAddr>,
+    pub(crate) addresses: Vec<IpAddr>,
     /// The ports: `80/tcp`, `80/tcp node port 30080`.
-    pub ports: Vec<String>,
+    pub(crate) ports: Vec<String>,
     /// The endpoints' addresses.
-    pub endpoints: Vec<IpAddr>,
+    pub(crate) endpoints: Vec<IpAddr>,
 }
 
 impl Machines {
     /// The machines at the start of a scenario.
-    pub fn of(scenario: &Scenario) -> Self {
+    pub(crate) fn of(scenario: &Scenario) -> Self {
         let cluster = &scenario.cluster;
         let host =
             |host: &crate::scenario::Host| Machine { name: format!("host/{}", host.name), addresses: host.ips.clone() };

@@ -31,7 +31,7 @@ pub use crate::judge::{Difference, Field, Verdict};
 use crate::observation::Observation;
 use crate::scenario::{Span, Test};
 
-pub use machines::{Machine, Machines, NodeMachine, ServiceAddresses};
+pub(crate) use machines::{Machine, Machines, NodeMachine};
 pub(crate) use words::{probe_titles, probe_words};
 
 /// A whole run.
@@ -72,7 +72,7 @@ pub struct ScenarioReport {
     /// Which repetition it is, from 1, where scenarios were repeated.
     pub repetition: Option<u32>,
     /// Its machines and services.
-    pub machines: Machines,
+    pub(crate) machines: Machines,
     /// Its tests, in order.
     pub tests: Vec<TestReport>,
     /// Why the lab failed, so that tests were not run.

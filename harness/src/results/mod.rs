@@ -26,8 +26,5 @@ mod verified;
 mod words;
 
 pub use merge::{MergeError, Merged, merge};
-pub use model::{
-    Balance, Case, Check, Counts, Difference, Endpoint, Flow, Kernel, Place, Problem, Results, Rules, Sighting,
-    Sources, Suite,
-};
+pub use model::{Case, Problem, Results, Suite};
 pub use read::ReadError;

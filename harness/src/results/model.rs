@@ -11,19 +11,19 @@ use crate::report::{Machines, NOT_RUN, ShardOf, Status};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
     /// The command: `run`, `verify` or `mutate`.
-    pub command: String,
+    pub(crate) command: String,
     /// The machine and the programs.
-    pub environment: Environment,
+    pub(crate) environment: Environment,
     /// The shard; `None` for a whole run.
-    pub shard: Option<ShardOf>,
+    pub(crate) shard: Option<ShardOf>,
     /// The seed of the order, where it was random.
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Wall-clock time in seconds, where it was measured.
-    pub seconds: Option<f64>,
+    pub(crate) seconds: Option<f64>,
     /// Tests that were filtered out.
-    pub filtered: usize,
+    pub(crate) filtered: usize,
     /// Tests that were not started, because an earlier one did not pass.
-    pub not_started: usize,
+    pub(crate) not_started: usize,
     /// The scenarios.
     pub suites: Vec<Suite>,
 }
@@ -38,17 +38,17 @@ pub struct Suite {
     pub file: String,
     /// Which repetition it is.
     #[serde(default)]
-    pub repetition: Option<u32>,
+    pub(crate) repetition: Option<u32>,
     /// Wall-clock time in seconds.
     pub seconds: Option<f64>,
     /// Why the lab failed.
     pub error: Option<Problem>,
     /// What to know about the results.
     #[serde(default)]
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// The machines and services.
     #[serde(default)]
-    pub machines: Option<Machines>,
+    pub(crate) machines: Option<Machines>,
     /// The tests; of `verify` the findings, of `mutate` the kinds of mutations.
     #[serde(rename = "tests")]
     pub cases: Vec<Case>,
@@ -60,38 +60,38 @@ pub struct Case {
     /// The name.
     pub name: String,
     /// The place in the scenario.
-    pub at: Option<Place>,
+    pub(crate) at: Option<Place>,
     /// The tags.
     #[serde(default)]
-    pub tags: Vec<String>,
+    pub(crate) tags: Vec<String>,
     /// The result of the last attempt.
     pub status: Status,
     /// Whether it passed, but not at first.
     #[serde(default)]
-    pub flaky: bool,
+    pub(crate) flaky: bool,
     /// Wall-clock time in seconds.
-    pub seconds: Option<f64>,
+    pub(crate) seconds: Option<f64>,
     /// Why not everything was tried.
     pub error: Option<Problem>,
     /// The failure as the command prints it.
     pub text: Option<String>,
     /// What was tried.
     #[serde(rename = "probes")]
-    pub checks: Vec<Check>,
+    pub(crate) checks: Vec<Check>,
     /// Earlier attempts.
     #[serde(default)]
-    pub earlier: Vec<Case>,
+    pub(crate) earlier: Vec<Case>,
 }
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Place {
+pub(crate) struct Place {
     /// The file, as given on the command line.
-    pub file: String,
+    pub(crate) file: String,
     /// Line, from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// Column, from 1.
-    pub column: usize,
+    pub(crate) column: usize,
 }
 
 /// An error that left nothing to judge.
@@ -105,166 +105,166 @@ pub struct Problem {
     pub help: Option<String>,
     /// The place in the input.
     #[serde(default)]
-    pub at: Option<Place>,
+    pub(crate) at: Option<Place>,
 }
 
 /// A probe, or an example of a finding.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Check {
+pub(crate) struct Check {
     /// The flow, in words.
-    pub title: String,
+    pub(crate) title: String,
     /// The place in the scenario.
-    pub at: Option<Place>,
+    pub(crate) at: Option<Place>,
     /// `ok` or `failed`.
-    pub status: Status,
+    pub(crate) status: Status,
     /// The expectation in words, by field.
     #[serde(default)]
-    pub expected: BTreeMap<String, String>,
+    pub(crate) expected: BTreeMap<String, String>,
     /// The observation, in words.
-    pub observed: String,
+    pub(crate) observed: String,
     /// The captured packets.
     #[serde(default)]
-    pub flow: Option<Flow>,
+    pub(crate) flow: Option<Flow>,
     /// The differences between expectation and observation.
     #[serde(default)]
-    pub differences: Vec<Difference>,
+    pub(crate) differences: Vec<Difference>,
     /// What was measured, in words.
     #[serde(default)]
-    pub shown: Vec<String>,
+    pub(crate) shown: Vec<String>,
     /// The shares of endpoints.
     #[serde(default)]
-    pub balance: Option<Balance>,
+    pub(crate) balance: Option<Balance>,
     /// The three sources.
     #[serde(default)]
-    pub diagnosis: Option<Sources>,
+    pub(crate) diagnosis: Option<Sources>,
     /// The rules that decided, by machine.
     #[serde(default)]
-    pub rules: Vec<Rules>,
+    pub(crate) rules: Vec<Rules>,
     /// The command that explains the flow.
     #[serde(default)]
-    pub look: Option<String>,
+    pub(crate) look: Option<String>,
 }
 
 /// A flow that was followed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Flow {
+pub(crate) struct Flow {
     /// The captured packets, in order.
-    pub path: Vec<Sighting>,
+    pub(crate) path: Vec<Sighting>,
 }
 
 /// A captured packet.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Sighting {
+pub(crate) struct Sighting {
     /// The machine, or `underlay`.
-    pub place: String,
+    pub(crate) place: String,
     /// The interface.
-    pub interface: String,
+    pub(crate) interface: String,
     /// `in` or `out`.
-    pub direction: String,
+    pub(crate) direction: String,
     /// The packet, in words.
-    pub packet: String,
+    pub(crate) packet: String,
 }
 
 /// A difference between expectation and observation.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// What differs.
-    pub field: String,
+    pub(crate) field: String,
     /// The expectation.
-    pub expected: String,
+    pub(crate) expected: String,
     /// The observation.
-    pub observed: String,
+    pub(crate) observed: String,
     /// Why they differ.
-    pub reason: String,
+    pub(crate) reason: String,
 }
 
 /// The shares of endpoints.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Balance {
+pub(crate) struct Balance {
     /// The number of flows.
-    pub flows: u64,
+    pub(crate) flows: u64,
     /// Whether the shares are as expected.
-    pub held: bool,
+    pub(crate) held: bool,
     /// The probability that correct shares deviate at least as much.
-    pub p_value: f64,
+    pub(crate) p_value: f64,
     /// The endpoints.
-    pub endpoints: Vec<Endpoint>,
+    pub(crate) endpoints: Vec<Endpoint>,
 }
 
 /// An endpoint's share.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     /// The endpoint.
-    pub name: String,
+    pub(crate) name: String,
     /// The flows that it received.
-    pub count: u64,
+    pub(crate) count: u64,
     /// The expected share, from 0 to 1.
-    pub share: f64,
+    pub(crate) share: f64,
     /// The lower end of the confidence interval.
-    pub low: f64,
+    pub(crate) low: f64,
     /// The upper end of the confidence interval.
-    pub high: f64,
+    pub(crate) high: f64,
 }
 
 /// The three sources on one flow.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Sources {
+pub(crate) struct Sources {
     /// What the Service API promises.
-    pub promise: Option<String>,
+    pub(crate) promise: Option<String>,
     /// What the rules do: each branch with its share.
-    pub prediction: Vec<String>,
+    pub(crate) prediction: Vec<String>,
     /// Why there is no prediction.
     #[serde(default)]
-    pub unpredicted: Option<String>,
+    pub(crate) unpredicted: Option<String>,
     /// What the kernel did.
-    pub observation: String,
+    pub(crate) observation: String,
     /// Which sources disagree.
-    pub meaning: String,
+    pub(crate) meaning: String,
     /// The rules that the kernel matched.
     #[serde(default)]
-    pub kernel: Option<Kernel>,
+    pub(crate) kernel: Option<Kernel>,
 }
 
 /// The rules that the kernel matched, compared with the prediction.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Kernel {
+pub(crate) struct Kernel {
     /// How many were as predicted, one after the other.
-    pub as_predicted: usize,
+    pub(crate) as_predicted: usize,
     /// How many there were.
-    pub matched: usize,
+    pub(crate) matched: usize,
     /// The first difference, in lines.
-    pub difference: Option<Vec<String>>,
+    pub(crate) difference: Option<Vec<String>>,
 }
 
 /// Rules of one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// The machine.
-    pub place: String,
+    pub(crate) place: String,
     /// The rules.
-    pub lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
 /// The numbers of tests by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Scenarios.
-    pub suites: usize,
+    pub(crate) suites: usize,
     /// Tests that passed, flaky ones included.
-    pub ok: usize,
+    pub(crate) ok: usize,
     /// Tests that passed, but not at first.
-    pub flaky: usize,
+    pub(crate) flaky: usize,
     /// Tests that failed.
-    pub failed: usize,
+    pub(crate) failed: usize,
     /// Tests that could not be tried.
-    pub errors: usize,
+    pub(crate) errors: usize,
 }
 
 impl Counts {
     /// All tests.
-    pub fn tests(&self) -> usize {
+    pub(crate) fn tests(&self) -> usize {
         self.ok + self.failed + self.errors
     }
 }
@@ -297,7 +297,7 @@ impl Results {
     }
 
     /// The numbers of tests by result. An error of a scenario that none of its tests reports counts as one more.
-    pub fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         let mut counts = Counts { suites: self.suites.len(), ..Counts::default() };
         for suite in &self.suites {
             for case in &suite.cases {

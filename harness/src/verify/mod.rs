@@ -94,7 +94,7 @@ pub struct Verified {
     /// The file, as the user named it.
     pub file: std::path::PathBuf,
     /// Its machines and services.
-    pub machines: Machines,
+    pub(crate) machines: Machines,
     /// What came of it.
     pub result: Result<Verification, Trouble>,
     /// The tables other than kube-proxy's that a node's rules have and the lab does not, each with the number of its rules.

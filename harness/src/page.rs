@@ -189,7 +189,15 @@ impl Page {
             .wrap_algorithm(WrapAlgorithm::FirstFit)
             .word_separator(WordSeparator::AsciiSpace)
             .word_splitter(WordSplitter::NoHyphenation);
-        textwrap::wrap(text, options).into_iter().map(Into::into).collect()
+        let mut lines: Vec<String> = textwrap::wrap(text, &options).into_iter().map(Into::into).collect();
+        // Where not even the first word fits behind a label, the label has a line of its own.
+        if !first.trim().is_empty() && lines.first().is_some_and(|line| display_width(line) > width - free) {
+            let narrow = " ".repeat(hang.min(width / 4));
+            let options = options.initial_indent(&narrow).subsequent_indent(&narrow);
+            lines = textwrap::wrap(text, options).into_iter().map(Into::into).collect();
+            lines.insert(0, first.trim_end().to_owned());
+        }
+        lines
     }
 
     fn push(&mut self, line: &str) {
@@ -250,6 +258,28 @@ a row of a table that has more than forty columns
         page.line(0, words);
         let expected = "\x1b[2ma line that is longer than forty columns\x1b[0m\n\x1b[2m    can hold\x1b[0m\n";
         assert_eq!(page.finish(), expected);
+    }
+
+    #[test]
+    fn a_long_label_has_a_line_of_its_own() {
+        let mut page = page(40, false);
+        page.labelled(2, "12  node/kube-worker2  flannel.1  in   ", "203.0.113.10:33000 > 10.96.0.80:80 tcp");
+        let expected =
+            "  12  node/kube-worker2  flannel.1  in\n          203.0.113.10:33000 >\n          10.96.0.80:80 tcp\n";
+        assert_eq!(page.finish(), expected);
+    }
+
+    #[test]
+    fn tables_that_do_not_fit_become_lines() {
+        let rows = [["pod/client", "9 of 12", ""], ["node/a", "6", "24"]].map(|row| row.map(str::to_owned).to_vec());
+        let table = |width: usize| {
+            let mut page = page(width, false);
+            page.table(2, &["", "cluster IP", "load balancer"], &rows);
+            page.finish()
+        };
+        let wide = "              cluster IP  load balancer\n  pod/client     9 of 12\n  node/a               6             24\n";
+        assert_eq!(table(41), wide);
+        assert_eq!(table(40), "  pod/client  cluster IP 9 of 12\n  node/a  cluster IP 6, load balancer 24\n");
     }
 
     #[test]

@@ -200,7 +200,7 @@ fn write_mutant(page: &mut Page, what: &str, mutant: &Mutant) {
     let kind = if *holder == "chain" { "rule" } else { "element" };
     page.line(2, format!("{what}: {operator} on {netns}, {family}: table {table}, {holder} {name}, {kind} {number}"));
     page.labelled(4, "was  ", was);
-    page.labelled(4, "now  ", mutant.is.as_deref().unwrap_or("-"));
+    mutant.is.iter().for_each(|is| page.labelled(4, "now  ", is));
     if let Some(example) = &mutant.example {
         let (flows, verb) = (counted(mutant.flows, "flow"), if mutant.flows == 1 { "differs" } else { "differ" });
         page.line(4, format!("{flows} {verb}: {example}"));

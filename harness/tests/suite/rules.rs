@@ -53,6 +53,11 @@ fn stdout(output: &Output) -> &str {
     std::str::from_utf8(&output.stdout).expect("UTF-8")
 }
 
+/// Standard output with the lines that were wrapped joined again.
+fn joined(output: &Output) -> String {
+    stdout(output).replace("\n      ", " ").replace("\n    ", " ")
+}
+
 fn stderr(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).expect("UTF-8")
 }
@@ -169,7 +174,7 @@ fn a_recording_is_no_difference(#[case] mode: &str, #[case] name: &str, #[case] 
     let options = [OBJECTS, "--node", "node-1", "--proxy-config", config, "--family", family, "--mode", mode];
     let output = svclab(&[&options[..], &["--diff", recording]].concat());
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
-    let printed = stdout(&output);
+    let printed = joined(&output);
     assert!(printed.starts_with("no difference: ") && printed.lines().count() == 1, "{printed}");
     let text = std::fs::read_to_string(recording).expect("a recording");
     assert_eq!(diff(&options, &text).status.code(), Some(0));
@@ -188,10 +193,19 @@ fn differences_of_nftables_are_told_in_words_of_services_too() {
     let without = written.replacen(&format!("{dnat}\n"), "", 1) + other;
     let output = diff(&[SEED, "--node", "worker1", "--mode", "nftables", "--version", "1.33"], &without);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
-    let lines: Vec<&str> = stdout(&output).lines().collect();
+    let printed = joined(&output);
+    let lines: Vec<&str> = printed.lines().collect();
     assert!(lines[0].starts_with("1 difference in kube-proxy's own rules in standard input"), "{lines:?}");
     assert!(lines[1].ends_with(&format!(": the DNAT to endpoint {endpoint} is missing")), "{lines:?}");
     assert_eq!(lines[2..], ["1 rule of 1 other table is not kube-proxy's and was not compared"]);
+}
+
+/// Options that change nothing are reported.
+#[test]
+fn an_option_without_effect_is_reported() {
+    let output = svclab(&[OBJECTS, "--node", "node-1", "--version", "1.30", "--nfacct"]);
+    let warning = "warning: --nfacct has no effect: kube-proxy 1.30 does not count with nfacct\n";
+    assert!(output.status.success() && stderr(&output).contains(warning), "{}", stderr(&output));
 }
 
 /// A table that was not saved is reported once, with how to save it; a release that fits better is named where none was.
@@ -202,12 +216,12 @@ fn what_explains_many_differences_is_told() {
     let nat = written.find("*nat").expect("a table nat");
     let output = diff(&[&[SEED][..], &node].concat(), &written[..nat]);
     assert_eq!(output.status.code(), Some(1));
-    let printed = stdout(&output);
+    let printed = joined(&output);
     assert!(printed.contains("\n  table nat is missing\nhelp: iptables-save without `-t`"), "{printed}");
     let old = stdout(&svclab(&[&[SEED, "--version", "1.26"][..], &node].concat())).to_owned();
     let output = diff(&[&[SEED][..], &node].concat(), &old);
     let help = "help: With `--version 1.26` (or 1.25) there is no difference.";
-    assert_eq!(stdout(&output).lines().next(), Some(help));
+    assert_eq!(joined(&output).lines().last(), Some(help));
     let output = diff(&[&[SEED, "--version", "1.19"][..], &node].concat(), &old);
     assert!(!stdout(&output).contains("help: "), "{}", stdout(&output));
 }
@@ -226,7 +240,7 @@ fn differences_are_told_in_words_of_services() {
     let stale = |line: &&str| line.starts_with(entry);
     let gone: String = written.lines().filter(|line| !stale(line)).map(|line| format!("{line}\n")).collect();
     let output = diff(&[SEED, "--node", node, "--version", "1.30"], &gone);
-    let printed = stdout(&output);
+    let printed = joined(&output);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), ""));
     let count = written.lines().filter(stale).count();
     let summary = "in standard input from the rules that svclab writes for node ";
@@ -241,7 +255,7 @@ fn differences_are_told_in_words_of_services() {
     assert_eq!(output.status.code(), Some(0));
     assert!(stdout(&output).starts_with("no difference in kube-proxy's own rules: "), "{}", stdout(&output));
     let rest = "1 rule of 1 chain is not kube-proxy's and was not compared";
-    assert_eq!(stdout(&output).lines().nth(1), Some(rest));
+    assert_eq!(joined(&output).lines().nth(1), Some(rest));
 }
 
 /// Differences of other rules are listed under a heading of their own that says what the exit code says, whichever side has them.
@@ -268,7 +282,7 @@ fn differences_of_other_rules_are_not_listed_as_no_difference() {
     ];
     for (of, saved, heading, listed) in cases {
         let output = diff(&[&of[..], &["-v"]].concat(), saved);
-        let printed = stdout(&output);
+        let printed = joined(&output);
         let lines: Vec<&str> = printed.lines().collect();
         assert_eq!(output.status.code(), Some(0), "{printed}");
         assert!(lines[0].starts_with("no difference in kube-proxy's own rules: "), "{printed}");

@@ -102,6 +102,15 @@ impl Display for Printable<'_> {
     }
 }
 
+/// A text as one word of a shell's command line.
+pub(crate) fn shell_word(text: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:=@+-".contains(letter);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 /// A path in documents with their own escapes, such as JSON: unchanged but for bytes that are not UTF-8, which are written as
 /// `\xff`.
 pub fn path_text(path: &Path) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use svclab_rules::cascade::{Cascade, Step, Verdict};
+use svclab_rules::cascade::{Cascade, Case, Step, Verdict};
 
 use super::sample::Sample;
 use super::{Report, figures};
@@ -115,6 +115,7 @@ fn block(page: &mut Page, cascade: &Cascade, sample: Option<&Sample>) {
     if cascade.has_affinity {
         page.line(2, figures::affinity(cascade));
     }
+    cascade.cases.iter().for_each(|case| other_connections(page, case));
     for defect in &cascade.defects {
         page.labelled(2, format!("{}  ", page.paint(BAD, "DEFECT")), defect);
     }
@@ -125,6 +126,18 @@ fn block(page: &mut Page, cascade: &Cascade, sample: Option<&Sample>) {
         sampled::block(page, sample);
     }
     page.gap();
+}
+
+/// What becomes of connections that rules treat otherwise than those of the table.
+fn other_connections(page: &mut Page, case: &Case) {
+    page.line(2, format!("A connection {}, by rule {}:", case.example, case.rule));
+    for (fate, share) in case.fates.iter().take(MOST_ROWS) {
+        let fraction = figures::short_fraction(*share).map(|fraction| format!("  = {fraction}")).unwrap_or_default();
+        page.line(4, format!("{:>14}{fraction}  {fate}", figures::percent(*share)));
+    }
+    if let Some(more) = case.fates.len().checked_sub(MOST_ROWS + 1) {
+        page.line(4, format!("... {} more", more + 1));
+    }
 }
 
 /// How exact the shares are.

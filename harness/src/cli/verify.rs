@@ -1,5 +1,6 @@
 //! `svclab verify`: every vantage point against every service address, by three sources.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::Exit;
@@ -28,6 +29,9 @@ pub(crate) struct Args {
     /// Compare what is promised with what the rules do, without sending packets: needs no privileges.
     #[arg(long)]
     no_lab: bool,
+    /// Send the packet of each class N times.
+    #[arg(long, value_name = "N", conflicts_with = "no_lab")]
+    repeat: Option<NonZeroUsize>,
     /// Only packets for a service: `NAMESPACE/NAME` or `NAME`, with or without `:PORT`.
     #[arg(long, value_name = "SERVICE")]
     service: Option<String>,
@@ -61,6 +65,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         backend: args.labs.backend.into(),
         allow_unknown: args.allow_unknown,
         no_lab: args.no_lab,
+        repeat: args.repeat,
         service: args.service.clone(),
         from: args.from.clone(),
         node: args.node.clone(),

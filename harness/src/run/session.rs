@@ -24,7 +24,7 @@ use crate::report::{
 };
 use crate::scenario::{Balance, Expectation, ExpectedOutcome, Flows, MOST_FLOWS, Probe, Scenario, Step, Test};
 use crate::stats::{Goal, flows_to_meet_all, is_clear, most_flows, sample_size};
-use crate::text::printable;
+use crate::text::{printable, shell_word};
 use crate::{output, topology};
 
 /// The tests of a scenario in their lab.
@@ -398,15 +398,6 @@ impl<'lab, 'scenario> Session<'lab, 'scenario> {
 /// A family as `--family` names it.
 fn family_word(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "ipv4" } else { "ipv6" }
-}
-
-/// A text as one word of a shell's command line.
-fn shell_word(text: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:=@+-".contains(letter);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// How many flows a probe has: what its author says, or what its balance test needs at most.

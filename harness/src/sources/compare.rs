@@ -1,6 +1,6 @@
 //! Whether a promise admits what came of a flow, or can come of it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
@@ -130,7 +130,7 @@ impl Comparison {
     }
 
     /// The owner of a source address: a node, or else only the address itself.
-    fn lender(&self, source: IpAddr, at: SocketAddr) -> String {
+    pub(super) fn lender(&self, source: IpAddr, at: SocketAddr) -> String {
         let at = if source.is_loopback() { at.ip() } else { source };
         let node = self.nodes.iter().find(|(_, own)| own.contains(&at));
         node.map_or_else(|| source.to_string(), |(name, _)| format!("node {name}"))
@@ -144,8 +144,13 @@ impl Comparison {
     /// Whether the branches of a prediction come out at all promised endpoints, each with its share. A rule's probability is
     /// cut to its digits and then to 31 bits, so that each rule may add that much.
     pub(crate) fn has_shares(&self, promise: &Promise, prediction: &Prediction) -> bool {
-        let Outcome::Delivered { endpoints, .. } = &promise.outcome else { return true };
-        let mut shares: BTreeMap<SocketAddr, f64> = BTreeMap::new();
+        self.uneven(promise, prediction).is_none()
+    }
+
+    /// The share that is farthest from what is promised, in words; `None` where all are as promised.
+    pub(super) fn uneven(&self, promise: &Promise, prediction: &Prediction) -> Option<String> {
+        let Outcome::Delivered { endpoints, .. } = &promise.outcome else { return None };
+        let mut shares: HashMap<SocketAddr, f64> = HashMap::with_capacity(endpoints.len());
         for branch in &prediction.branches {
             if let PredictedOutcome::Delivered { destination, .. } = &branch.outcome {
                 *shares.entry(*destination).or_default() += branch.share.to_f64();
@@ -154,10 +159,12 @@ impl Comparison {
         let digits = i32::try_from(self.digits).unwrap_or(i32::MAX);
         let of_a_rule = 0.5 * 10_f64.powi(-digits) + 2_f64.powi(-31);
         let allowed = of_a_rule * endpoints.len() as f64;
-        endpoints.iter().all(|endpoint| {
-            let promised = 1.0 / endpoint.share.one_in as f64;
-            shares.get(&endpoint.address).is_some_and(|share| (share - promised).abs() <= allowed)
-        })
+        let off = endpoints.iter().map(|endpoint| {
+            let share = shares.get(&endpoint.address).copied().unwrap_or_default();
+            (share, endpoint.share, (share - 1.0 / endpoint.share.one_in as f64).abs())
+        });
+        let (share, promised, off) = off.max_by(|one, other| one.2.total_cmp(&other.2))?;
+        (off > allowed).then(|| format!("{:.4} % instead of {promised}", share * 100.0))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The three sources on one flow.
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::promise::{Outcome, Promise, Question};
 use svclab_rules::walk::{Assumptions, Packet};
@@ -105,7 +106,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         let is_even = self.context.comparison.has_shares(&self.promise, prediction);
         let disagreement = match (broken.is_none() && is_even, keeps, predicted) {
             (true, true, true) => return self.counted(prediction).map(|what| (Disagreement::Rules, what)),
-            (false, _, true) => return Some(self.unkept(broken)),
+            (false, _, true) => return Some(self.unkept(broken, Some(prediction))),
             // What was seen is among what is predicted, all of which is promised.
             (true, false, true) | (true, true, false) => Disagreement::Model,
             (true, false, false) => Disagreement::Kernel,
@@ -134,7 +135,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         if broken.is_none() && is_even {
             return self.counted(prediction).map(|what| (Disagreement::Rules, what));
         }
-        Some(self.unkept(broken))
+        Some(self.unkept(broken, Some(prediction)))
     }
 
     /// What is delivered only as long as rules that count packets let it.
@@ -157,15 +158,20 @@ impl<'c, 'a> Sources<'c, 'a> {
                 format!("sent from {}, where {} was predicted", self.flow.source, prediction.source.ip())
             }
             (
-                FlowOutcome::Delivered { source, destination, reply, .. },
-                Some(FlowOutcome::Delivered { source: from, destination: to, reply: answer, .. }),
+                FlowOutcome::Delivered { at, source, destination, reply },
+                Some(FlowOutcome::Delivered { at: there, source: from, destination: to, reply: answer }),
             ) => {
                 let ends = [
                     (source.ip() != from.ip()).then(|| format!("the source is {}, not {}", source.ip(), from.ip())),
                     (*destination != to).then(|| format!("the destination is {destination}, not {to}")),
-                    (*reply != answer).then(|| format!("the reply is {reply:?}, not {answer:?}")),
+                    (*reply != answer).then(|| {
+                        let words = |reply: Option<_>| reply.map_or("none".to_owned(), |from| format!("from {from}"));
+                        format!("the reply is {}, not {}", words(*reply), words(answer))
+                    }),
+                    (*at != there).then(|| format!("it comes to {at}, not {there}")),
                 ];
-                ends.into_iter().flatten().collect::<Vec<_>>().join("; ")
+                let ends: Vec<String> = ends.into_iter().flatten().collect();
+                if ends.is_empty() { format!("{seen}, where another outcome was predicted") } else { ends.join("; ") }
             }
             _ => format!("{seen}, where the rules say otherwise"),
         }
@@ -178,12 +184,14 @@ impl<'c, 'a> Sources<'c, 'a> {
     }
 
     /// The promise is not kept, and the kernel does what was predicted.
-    fn unkept(&self, broken: Option<&PredictedBranch>) -> (Disagreement, String) {
+    fn unkept(&self, broken: Option<&PredictedBranch>, prediction: Option<&Prediction>) -> (Disagreement, String) {
         if let Some(known_bug) = self.promise.known_bug {
             return (Disagreement::Known, known_bug.to_string());
         }
         let Some(branch) = broken else {
-            return (Disagreement::Rules, "endpoints do not get the shares that are promised".to_owned());
+            let what = prediction.and_then(|prediction| self.context.comparison.uneven(&self.promise, prediction));
+            let what = what.map(|what| format!(": {what}")).unwrap_or_default();
+            return (Disagreement::Rules, format!("endpoints do not get the shares that are promised{what}"));
         };
         let with_defaults = self.sent.predict(self.context.with_defaults());
         let would_keep = with_defaults.is_some_and(|prediction| self.broken(&prediction).is_none());
@@ -246,7 +254,7 @@ impl<'c, 'a> Sources<'c, 'a> {
             let is_there = *destination == self.flow.question.to;
             return match (is_there, source.ip() == self.flow.source) {
                 (false, _) => "delivered elsewhere".to_owned(),
-                (true, false) => "delivered with another source".to_owned(),
+                (true, false) => self.with_another_source(source.ip(), *destination),
                 (true, true) => "delivered".to_owned(),
             };
         };
@@ -259,10 +267,21 @@ impl<'c, 'a> Sources<'c, 'a> {
         let kept = source.ip() == self.flow.source;
         match reply {
             None => "delivered, and no answer arrives".to_owned(),
+            Some(reply) if reply == destination && *reply != self.flow.question.to => {
+                "delivered, and answered from another address: the endpoint's own".to_owned()
+            }
             Some(reply) if *reply != self.flow.question.to => "delivered, and answered from another address".to_owned(),
-            Some(_) if kept => "delivered with its source kept".to_owned(),
-            Some(_) => "delivered with another source".to_owned(),
+            Some(_) if kept => "delivered with its source kept, where an address of the node is promised".to_owned(),
+            Some(_) => self.with_another_source(source.ip(), *destination),
         }
+    }
+}
+
+impl Sources<'_, '_> {
+    fn with_another_source(&self, source: IpAddr, destination: SocketAddr) -> String {
+        let lender = self.context.comparison.lender(source, destination);
+        let of = if lender.starts_with("node ") { "an address of " } else { "" };
+        format!("delivered with another source: {of}{lender}")
     }
 }
 

@@ -102,6 +102,9 @@ struct Found<'a> {
     coverage: Vec<Row<'a>>,
     /// The disagreements, those that fail first.
     findings: Vec<FindingRow<'a>>,
+    /// What is wrong with the rules of nodes as a whole, mostly the cause of all findings: missing jumps, rules that a chain has
+    /// several times.
+    frame_defects: &'a [String],
 }
 
 impl<'a> Found<'a> {
@@ -114,6 +117,7 @@ impl<'a> Found<'a> {
             left_out: verification.left_out,
             not_promised: verification.not_promised,
             coverage: verification.asked.iter().map(Row::of).collect(),
+            frame_defects: &verification.frame_defects,
             findings: verification.findings.iter().map(|finding| FindingRow::of(finding, options)).collect(),
         }
     }

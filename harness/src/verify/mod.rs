@@ -56,6 +56,8 @@ pub struct Options {
     pub allow_unknown: bool,
     /// Compare promise and prediction only, without a lab.
     pub no_lab: bool,
+    /// How often the witness of each class is sent; `None` stands for once.
+    pub repeat: Option<NonZeroUsize>,
     /// Only packets for this service, as `namespace/name`, `name` in the namespace `default`, or with `:port`.
     pub service: Option<String>,
     /// Only packets of this vantage point, as a scenario names it.

@@ -32,6 +32,11 @@ pub fn page(verified: &Verified, options: &Options, settings: Settings) -> Strin
     match &verified.result {
         Ok(verification) => {
             table(&mut page, verification);
+            for defect in &verification.frame_defects {
+                page.gap();
+                let mark = page.paint(BAD, "DEFECT");
+                page.labelled(2, format!("{mark}  "), defect);
+            }
             for finding in &verification.findings {
                 show(&mut page, finding, finding.disagreement.fails(options.allow_unknown));
             }
@@ -163,7 +168,7 @@ fn show(page: &mut Page, finding: &Finding, fails: bool) {
     for (position, rule) in rules.iter().take(MOST_RULES).enumerate() {
         page.labelled(10, if position == 0 { "rules      " } else { NO_LABEL }, rule);
     }
-    page.labelled(10, "explain    ", explain);
+    page.command(10, "explain    ", explain);
 }
 
 fn show_trouble(page: &mut Page, trouble: &Trouble) {

@@ -1,5 +1,8 @@
 //! Promise and prediction of all classes of packets, and one witness of each in a lab.
 
+use std::num::NonZeroUsize;
+
+use svclab_rules::cascade;
 use svclab_rules::promise::{Outcome, Question};
 
 use super::Options;
@@ -11,13 +14,14 @@ use super::prepared::{Prepared, vantages};
 use super::survey::{Asked, Survey};
 use super::tally::Tally;
 use super::verification::Verification;
+use crate::documents::Document;
 use crate::lab::with_lab;
 use crate::predict::{Network, NewFlow, PredictedBranch, Senders};
 use crate::probe::{FIRST_PORT, Prober};
 use crate::run::{RunError, in_parallel};
 use crate::scenario::{Probe, Scenario, Span, Vantage};
 use crate::sources::{Context, Disagreement, Sources};
-use crate::text::printable;
+use crate::text::{printable, shell_word};
 
 /// How many flows are sent before progress is reported.
 const AT_ONCE: usize = 2048;
@@ -46,7 +50,19 @@ pub(super) fn run(scenario: &Scenario, options: &Options) -> Result<Verification
         sent?;
     }
     let (nodes, services) = (prepared.cluster.nodes.len(), prepared.cluster.services.len());
-    Ok(tally.into_verification(nodes, services, findings.finish()))
+    let verification = tally.into_verification(nodes, services, findings.finish());
+    let has_failed = verification.failures(options).next().is_some();
+    let frame_defects = if has_failed { frame_defects(&prepared.documents) } else { Vec::new() };
+    Ok(Verification { frame_defects, ..verification })
+}
+
+/// What is wrong with rules as a whole: `node/worker: ...`.
+fn frame_defects(documents: &[Document]) -> Vec<String> {
+    let of = |document: &Document| {
+        let defects = cascade::frame_defects(&document.rules).into_iter();
+        defects.map(|defect| format!("{}, {}: {defect}", document.netns, document.family)).collect::<Vec<_>>()
+    };
+    documents.iter().flat_map(of).collect()
 }
 
 /// A verification in progress.
@@ -124,8 +140,9 @@ impl<'a> Verifying<'_, 'a> {
         witnesses: &[(Question, Probe)],
         (tally, findings): (&mut Tally, &mut Findings),
     ) -> Result<(), RunError> {
-        let counting = self.options.progress.begin(witnesses.len() as u64);
-        for together in witnesses.chunks(AT_ONCE) {
+        let times = self.options.repeat.map_or(1, NonZeroUsize::get);
+        let counting = self.options.progress.begin((witnesses.len() * times) as u64);
+        for together in (0..times).flat_map(|_| witnesses.chunks(AT_ONCE)) {
             let probes: Vec<Probe> = together.iter().map(|(_, probe)| probe.clone()).collect();
             let flows = prober.send_together(&probes).map_err(|source| self.error(source))?;
             for ((question, probe), observed) in together.iter().zip(&flows) {
@@ -178,11 +195,13 @@ impl<'a> Verifying<'_, 'a> {
 
     /// The command that explains a flow.
     fn explain_command(&self, sent: &NewFlow) -> String {
-        let via = sent.via.as_ref().map(|node| format!("@{node}")).unwrap_or_default();
-        let file = printable(&self.scenario.file);
-        let NewFlow { from, to, protocol, source_port, .. } = sent;
-        let port = if *source_port == DEFAULT_PORT { String::new() } else { format!(" --source-port {source_port}") };
-        format!("svclab explain {file} --from {from} --to {to}{via} --protocol {protocol}{port}")
+        let NewFlow { from, to, protocol, source_port, via } = sent;
+        let to = via.as_ref().map_or(to.to_string(), |node| format!("{to}@{node}"));
+        let (from, to) = (shell_word(&from.to_string()), shell_word(&to));
+        let port = if *source_port == DEFAULT_PORT { String::new() } else { format!(" --source-port={source_port}") };
+        // A file whose name begins with a hyphen would be an option.
+        let file = shell_word(&printable(&self.scenario.file).to_string());
+        format!("svclab explain --from={from} --to={to} --protocol={protocol}{port} -- {file}")
     }
 }
 

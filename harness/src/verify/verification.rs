@@ -20,6 +20,9 @@ pub struct Verification {
     pub left_out: usize,
     /// Flows of which nothing is promised.
     pub not_promised: usize,
+    /// What is wrong with the rules of nodes as a whole, where sources disagree: missing jumps from the chains of hooks, and rules that
+    /// chains have several times. Mostly the cause of all findings.
+    pub frame_defects: Vec<String>,
     /// The disagreements.
     pub findings: Vec<Finding>,
     /// How long it took.

@@ -364,7 +364,7 @@ fn a_scenario_without_tests_describes_a_cluster(#[case] arguments: &[&str], #[ca
 
 /// Plain objects and saved rules come on standard input too; the commands that take neither say what they are.
 #[rstest]
-#[case::objects(&["verify", "-"], OBJECTS, 0, "standard input: assumed: a client pod `client-of-NODE` on every node")]
+#[case::objects(&["verify", "-v", "-"], OBJECTS, 0, "standard input: assumed: a client pod `client-of-NODE` on every node")]
 #[case::rules(&["verify", "-"], SAVED, 0, "standard input: assumed: the rules, with")]
 #[case::shares(&["cascade", "-"], "../scenarios/seeds/000-foo-three-replicas.yaml", 0, "kube-system/coredns:metrics tcp  100.96.128.2:9153")]
 #[case::edited_shares(&["cascade", "-"], "tests/texts/returned.txt", 1, "DEFECT  rule 1: 1/2 of new connections leave the chain untranslated")]
@@ -411,7 +411,7 @@ ports: [{port: 8080, protocol: TCP, name: ''}]
     let output = svclab(&["explain", &file, "--from=pod/client-of-worker", "--to=service/web:80"]).output();
     let (status, printed, assumed) = ended(&output.expect("svclab starts"));
     assert_eq!(status, Some(0), "{printed}{assumed}");
-    assert!(assumed.contains("web.yaml: assumed: nodes without a Node object: worker\n"), "{assumed}");
+    assert!(assumed.contains("web.yaml: assumed: nodes without a Node object: worker; "), "{assumed}");
     assert!(printed.contains("translates the destination to 10.244.1.5:8080"), "{printed}");
 }
 

@@ -108,7 +108,7 @@ fn uneven(step: &Step, of: Option<usize>, left: usize) -> Option<Defect> {
     {
         return None;
     }
-    let written = f64::from(step.chance.threshold()) / f64::from(Probability::ONE);
+    let written = if step.chance == Chance::Always { "1".to_owned() } else { step.chance.words() };
     let of = of.filter(|of| *of > 1);
     let kind = Kind::Probability { written, even: 1.0 / left as f64, of, share: step.share };
     Some(Defect { rule: step.rule, kind })

@@ -23,7 +23,7 @@ pub enum Kind {
     /// The probability is not one of as many as there are endpoints left.
     Probability {
         /// What is written.
-        written: f64,
+        written: String,
         /// What would be even.
         even: f64,
         /// Of how many endpoints the probability is one; `None` where it is of no whole number.
@@ -231,7 +231,7 @@ impl fmt::Display for Defect {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Probability { written, even, of, share } => probability(f, *written, *even, *of, *share),
+            Self::Probability { written, even, of, share } => probability(f, written, *even, *of, *share),
             Self::Order { least, most } => order(f, *least, *most),
             Self::Missing { endpoints, share, next } => missing(f, *endpoints, *share, *next),
             Self::FiveDigits { rules, alike, endpoint, deviation } => {
@@ -271,9 +271,9 @@ impl fmt::Display for Kind {
     }
 }
 
-fn probability(f: &mut fmt::Formatter<'_>, written: f64, even: f64, of: Option<usize>, share: Share) -> fmt::Result {
+fn probability(f: &mut fmt::Formatter<'_>, written: &str, even: f64, of: Option<usize>, share: Share) -> fmt::Result {
     let of = of.map(|of| format!(", one in {of},")).unwrap_or_default();
-    write!(f, "probability {written:.11}{of} where {even:.11} would be even: its endpoint gets {share} of all")
+    write!(f, "probability {written}{of} where {even:.11} would be even: its endpoint gets {share} of all")
 }
 
 fn order(f: &mut fmt::Formatter<'_>, least: Share, most: Share) -> fmt::Result {

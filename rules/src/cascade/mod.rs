@@ -29,7 +29,7 @@ pub use affinity_defect::AffinityDefect;
 pub use defect::{Defect, Kind};
 pub use judge::Extent;
 pub use outcome::{Case, Fallen, Fate, Unknown, Verdict};
-pub use read::{Shares, cascades, cascades_of, numgens, shares};
+pub use read::{Shares, cascades, cascades_of, frame_defects, numgens, shares};
 
 use std::collections::HashMap;
 

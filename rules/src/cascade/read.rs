@@ -53,19 +53,21 @@ pub fn shares(rules: &Rules, extent: Extent) -> Shares {
     if !rejected.is_empty() {
         return Shares { cascades: Vec::new(), frame_defects: rejected };
     }
+    let cascades = match rules {
+        Rules::Iptables(parsed) => cascades_of(&parsed.rules, extent),
+        Rules::Nftables(parsed) => parsed.rules.tables.iter().flat_map(|table| numgens_of(table, extent)).collect(),
+        Rules::OtherTables(_) => Vec::new(),
+    };
+    Shares { cascades, frame_defects: frame_defects(rules) }
+}
+
+/// What is wrong with rules as a whole, where the kernel takes them: missing jumps from the chains of hooks, and rules that chains have
+/// several times.
+pub fn frame_defects(rules: &Rules) -> Vec<FrameDefect> {
     match rules {
-        Rules::Iptables(parsed) => Shares {
-            cascades: cascades_of(&parsed.rules, extent),
-            frame_defects: chains::iptables::frame_defects(&parsed.rules),
-        },
-        Rules::Nftables(parsed) => {
-            let tables = &parsed.rules.tables;
-            Shares {
-                cascades: tables.iter().flat_map(|table| numgens_of(table, extent)).collect(),
-                frame_defects: tables.iter().flat_map(chains::nftables::frame_defects).collect(),
-            }
-        }
-        Rules::OtherTables(_) => Shares::default(),
+        Rules::Iptables(parsed) => chains::iptables::frame_defects(&parsed.rules),
+        Rules::Nftables(parsed) => parsed.rules.tables.iter().flat_map(chains::nftables::frame_defects).collect(),
+        Rules::OtherTables(_) => Vec::new(),
     }
 }
 

@@ -45,6 +45,9 @@ impl Cascade {
                 let off = if percent.abs() < 0.005 { format!("{percent:+.1e}") } else { format!("{percent:+.2}") };
                 format!("the shares are not even: {endpoint} deviates most, by {off} %")
             }
+            _ if !self.cases.is_empty() => {
+                "the shares are even, but only for some connections: those below are treated differently".to_owned()
+            }
             _ => "the shares are even, but the rules have defects".to_owned(),
         }
     }

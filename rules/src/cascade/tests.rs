@@ -59,7 +59,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
 #[case::forgotten(
     "-j KUBE-SEP-A\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n-j KUBE-SEP-C",
     &[
-        "rule 1: probability 1.00000000000 where 0.33333333333 would be even: its endpoint gets 1 of all",
+        "rule 1: probability 1 where 0.33333333333 would be even: its endpoint gets 1 of all",
         "rule 2: nothing is left for 10.244.2.2:80: a rule before it takes everything",
         "rule 3: nothing is left for 10.244.3.2:80: a rule before it takes everything",
     ]
@@ -133,7 +133,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
 #[case::last_by_chance(
     "-m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-B",
     &[
-        "rule 2: probability 0.50000000000, one in 2, where 1.00000000000 would be even: its endpoint gets 1/4 of all",
+        "rule 2: probability 0.5, one in 2, where 1.00000000000 would be even: its endpoint gets 1/4 of all",
         "1/4 of new connections are left to no endpoint",
     ]
 )]

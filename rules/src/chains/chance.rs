@@ -43,7 +43,7 @@ impl Chance {
     /// The chance as rules have it: `0.33333333349`, `always`, `1 of 3`.
     pub fn words(self) -> String {
         match self {
-            Self::Below(probability) => format!("{:.11}", probability.share()),
+            Self::Below(probability) => probability.words(),
             Self::Always => "always".to_owned(),
             Self::Drawn { draws, of } => {
                 let numbers = (f64::from(draws) * f64::from(of) / 2_f64.powi(32)).round();

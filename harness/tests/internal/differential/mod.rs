@@ -5,6 +5,7 @@
 
 mod agreement;
 mod case;
+mod classes;
 mod cluster;
 mod dice;
 mod flows;

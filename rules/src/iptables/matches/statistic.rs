@@ -1,5 +1,8 @@
 //! `statistic`: chance, or every nth packet.
 
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
 use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::iptables::Negatable;
 use crate::iptables::text::{Options, Printer, values};
@@ -19,10 +22,15 @@ pub enum Statistic {
 }
 
 /// A probability as the kernel has it: it draws 31 random bits and the rule holds where they are below the threshold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy)]
 pub struct Probability {
     threshold: u32,
+    /// The digits behind the point as a text had them, and how many: 33 and 2 for `0.33`.
+    written: Option<(u64, u8)>,
 }
+
+/// Most digits behind the point that are kept as they were written.
+const MOST_DIGITS: usize = 18;
 
 impl Probability {
     /// The threshold that always holds: 2^31.
@@ -30,7 +38,7 @@ impl Probability {
 
     /// The probability of a threshold from 0 to [`Self::ONE`].
     pub fn from_threshold(threshold: u32) -> Option<Self> {
-        (threshold <= Self::ONE).then_some(Self { threshold })
+        (threshold <= Self::ONE).then_some(Self { threshold, written: None })
     }
 
     /// The threshold that iptables makes of a number from 0 to 1: `lround(0x80000000 * number)`.
@@ -39,7 +47,23 @@ impl Probability {
             return None;
         }
         // The product lies between 0 and 2^31, so the conversion keeps its value.
-        Some(Self { threshold: (number * f64::from(Self::ONE)).round() as u32 })
+        Some(Self { threshold: (number * f64::from(Self::ONE)).round() as u32, written: None })
+    }
+
+    /// The same of a number's text.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        let probability = Self::from_number(text.parse().ok()?)?;
+        let digits = text.strip_prefix("0.").filter(|digits| (1..=MOST_DIGITS).contains(&digits.len()));
+        let written = digits.and_then(|digits| Some((digits.parse().ok()?, u8::try_from(digits.len()).ok()?)));
+        Some(Self { written, ..probability })
+    }
+
+    /// The number as a text had it, else with the digits that iptables-save has.
+    pub fn words(self) -> String {
+        match self.written {
+            Some((digits, count)) => format!("0.{digits:0width$}", width = usize::from(count)),
+            None => format!("{:.11}", self.share()),
+        }
     }
 
     /// How many of the 2^31 draws hold.
@@ -53,6 +77,33 @@ impl Probability {
     }
 }
 
+/// Probabilities are the same where the kernel has the same threshold, however they are written.
+impl PartialEq for Probability {
+    fn eq(&self, other: &Self) -> bool {
+        self.threshold == other.threshold
+    }
+}
+
+impl Eq for Probability {}
+
+impl Hash for Probability {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.threshold.hash(state);
+    }
+}
+
+impl PartialOrd for Probability {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Probability {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.threshold.cmp(&other.threshold)
+    }
+}
+
 pub(super) const STATISTIC: Extension =
     Extension { name: "statistic", options: &["--mode", "--probability", "--every", "--packet"], parse, parse_listed };
 
@@ -61,8 +112,7 @@ fn parse(options: &Options<'_>) -> Parsed {
     for option in options.iter() {
         match option.name {
             "--probability" => {
-                let read = |text: &str| text.parse().ok().and_then(Probability::from_number);
-                probability = Some(option.negatable("probability from 0 to 1", read)?);
+                probability = Some(option.negatable("probability from 0 to 1", Probability::from_text)?);
             }
             "--every" => every = Some(option.negatable("number", values::number)?),
             "--packet" => packet = option.read("number", values::number)?,
@@ -84,7 +134,7 @@ fn parse_listed(words: &[&str], negated: bool) -> Listed {
     };
     let (statistic, length) = match words[..] {
         ["random", "probability", number, ..] => {
-            let value = Probability::from_number(number.parse().ok()?)?;
+            let value = Probability::from_text(number)?;
             (Statistic::Random(Negatable { negated, value }), 3)
         }
         ["nth", "every", every, ref rest @ ..] => {

@@ -26,19 +26,29 @@ for (const report of reports) {
     page.on('pageerror', (error) => fail(`script error: ${error.message}`));
     const begin = performance.now();
     await page.goto(`file://${report}`, { waitUntil: 'load' });
-    const tests = await page.$$eval('.case', (all) => all.length);
-    const ready = performance.now() - begin;
+    // Handles of all elements, as $$eval makes them, would take longer than the page itself.
+    const tests = await page.evaluate(() => document.querySelectorAll('.case').length);
+    const loaded = performance.now() - begin;
+    const answered = await page.evaluate(() => new Promise((done) => {
+      const begin = performance.now();
+      const field = document.getElementById('search');
+      const search = (words) => { field.value = words; field.dispatchEvent(new Event('input', { bubbles: true })); };
+      search('service');
+      search('');
+      requestAnimationFrame(() => setTimeout(() => done(performance.now() - begin)));
+    }));
+    const ready = loaded + answered;
     const bytes = statSync(report).size;
     if (scheme === 'light' && !viewport.isMobile) {
-      console.log(`${name}: ${tests} tests, ${bytes} bytes, interactive after ${ready.toFixed(0)} ms`);
+      console.log(`${name}: ${tests} tests, ${bytes} bytes, loaded after ${loaded.toFixed(0)} ms, a search took ${answered.toFixed(0)} ms`);
       if (tests >= 500 && bytes * 500 / tests > 2e6) fail(`${bytes} bytes for ${tests} tests`);
-      if (tests <= 600 && ready > 1000) fail(`interactive only after ${ready.toFixed(0)} ms`);
+      if (tests <= 800 && ready > 1000) fail(`interactive only after ${ready.toFixed(0)} ms`);
     }
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     if (wide > 0) fail(`the page is ${wide} px wider than the screen`);
     await page.screenshot({ path: join(shots, `${name}-${scheme}-${viewport.width}.png`) });
-    const shown = () => page.$$eval('.case', (all) => all.filter((one) => one.checkVisibility()).length);
-    const failed = await page.$$eval('.case[data-status=failed]', (all) => all.length);
+    const shown = () => page.evaluate(() => [...document.querySelectorAll('.case')].filter((one) => one.checkVisibility()).length);
+    const failed = await page.evaluate(() => document.querySelectorAll('.case[data-status=failed]').length);
     await page.click('input[value=failed]');
     if (await shown() !== failed) fail(`the filter shows ${await shown()} tests, not the ${failed} that failed`);
     await page.click('input[value=all]');
@@ -47,7 +57,7 @@ for (const report of reports) {
     await page.$eval('#search', (field) => { field.value = ''; field.dispatchEvent(new Event('input', { bubbles: true })); });
     if (await shown() !== tests) fail('not everything is shown again');
     // Details of a large report are checked in the small ones.
-    if (tests <= 60) await page.$$eval('details', (all) => all.forEach((one) => { one.open = true; }));
+    if (tests <= 60) await page.evaluate(() => document.querySelectorAll('details').forEach((one) => { one.open = true; }));
     await page.evaluate(axe);
     const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
     for (const { id, help, nodes } of violations) {

@@ -65,9 +65,10 @@ const ENDS: [char; 4] = ['\u{85}', '\u{2028}', '\u{2029}', '\u{feff}'];
 fn scalar(text: &str) -> String {
     let lines = text.trim_matches('\n');
     if lines.contains('\n') && !lines.contains(ENDS) && harmless(lines, false) == lines {
-        let indented = |line: &str| if line.is_empty() { String::new() } else { format!("    {line}") };
-        // The first line may be indented, so YAML must know by how much all are.
-        return format!("|2-\n{}", lines.split('\n').map(indented).collect::<Vec<_>>().join("\n"));
+        // The first line may be indented, so YAML must know by how much all are. For some readers of TAP (tap.py 3.2) an empty line ends
+        // the block, so those are indented too.
+        let indented: Vec<String> = lines.split('\n').map(|line| format!("    {line}")).collect();
+        return format!("|2-\n{}", indented.join("\n"));
     }
     crate::text::json_escaped(serde_json::Value::from(text).to_string())
 }

@@ -8,41 +8,40 @@ use svclab_rules::ruleset::Unsupported;
 
 use super::Report;
 use crate::documents;
-use crate::evidence::{self, Evidence, Format, NodeRules, Unread, node_rules};
-use crate::input::{Form, form};
+use crate::evidence::{Evidence, Format, NodeRules, Unread, node_rules};
+use crate::input::{Form, limits};
 use crate::scenario::{Diagnostic, Diagnostics, Scenario, Span};
 use crate::text::printable;
 
-/// Reads rules that are no scenario, in whatever way they are quoted. The file is what messages call it.
+/// The cascades of rules that are no scenario, in whatever way they are quoted. The file is what messages call it.
 ///
 /// # Errors
 ///
-/// A text without rules that share connections out, and scenarios.
-pub fn read(text: &str, file: &Path) -> Result<Report, Diagnostics> {
-    let refused =
-        |message: &str, help: &str| Diagnostics::of_text(vec![mistake(file, (1, 1), message, help)], file, text);
-    let form = form(text);
-    if form == Ok(Form::Scenario) {
-        return Err(refused(
-            "this is a scenario",
-            "Give the scenario by its file's name, for it may name other files.",
-        ));
-    }
-    let evidence = evidence::read(text);
-    let report = of_evidence(&evidence, file);
+/// Evidence without rules that share connections out.
+pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
+    let report = of_evidence(evidence, file);
     if !report.cascades.is_empty() {
         return Ok(report);
     }
-    if form.is_ok() && !evidence.unread.is_empty() {
-        let errors = evidence.unread.iter().map(|unread| mistake(file, (unread.line, 1), &unread.reason, UNREAD));
-        return Err(Diagnostics::of_text(errors.collect(), file, text));
+    let place = |own: Option<&str>| own.map_or_else(|| file.to_owned(), |own| file.join(own));
+    let mut errors: Vec<Diagnostic> = evidence
+        .unread
+        .iter()
+        .map(|unread| mistake(&place(unread.file.as_deref()), (unread.line, 1), &unread.reason, UNREAD))
+        .collect();
+    match node_rules(evidence).first() {
+        Some(set) if errors.is_empty() => {
+            let message = format!("no chain of {} load-balances connections", set.format.words());
+            errors.push(mistake(&place(set.file.as_deref()), (set.first, 1), &message, SERVICES));
+        }
+        None if errors.is_empty() => errors.push(mistake(file, (1, 1), "unrecognised rule format", FORMS)),
+        _ => {}
     }
-    match form {
-        Err((message, help)) if node_rules(&evidence).is_empty() => Err(refused(message, help)),
-        _ => Err(refused("these rules contain no chain that load-balances connections", SERVICES)),
-    }
+    errors.truncate(limits::ERRORS);
+    Err(Diagnostics { errors, ..Diagnostics::default() })
 }
 
+const FORMS: &str = "Pass the output of `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset`, or a scenario.";
 const UNREAD: &str = "Give the text as iptables-save or nft prints it; `svclab dump show` lists what was read.";
 const SERVICES: &str =
     "Services are in the table `nat`, in chains KUBE-SVC-...; in nft's table kube-proxy, in chains service-...";

@@ -160,7 +160,10 @@ mod tests {
             -A WEB -p tcp -m statistic --mode random --probability 0.33333333349 -j DNAT --to-destination 10.0.0.1:80\n\
             -A WEB -p tcp -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.0.0.2:80\n\
             -A WEB -p tcp -j DNAT --to-destination 10.0.0.3:80\nCOMMIT\n";
-        read(text, Path::new("rules")).unwrap_or_else(|mistakes| panic!("{:?}", mistakes.errors)).cascades.remove(0)
+        read(&crate::evidence::read(text), Path::new("rules"))
+            .unwrap_or_else(|mistakes| panic!("{:?}", mistakes.errors))
+            .cascades
+            .remove(0)
     }
 
     fn tally(counts: [u64; 3]) -> Tally {

@@ -7,6 +7,7 @@ use rstest::rstest;
 use super::console;
 use super::input::read;
 use super::{Report, json, svg};
+use crate::evidence;
 use crate::input::{Form, form};
 use crate::page::{Detail, Settings};
 
@@ -34,7 +35,7 @@ fn quiet() -> Settings {
 }
 
 fn report(text: &str) -> Report {
-    read(text, Path::new("rules.txt")).unwrap_or_else(|mistakes| panic!("{:?}", mistakes.errors))
+    read(&evidence::read(text), Path::new("rules.txt")).unwrap_or_else(|mistakes| panic!("{:?}", mistakes.errors))
 }
 
 #[test]
@@ -189,7 +190,7 @@ fn rules_that_a_page_shows_again_are_read_once() {
 #[case::whole("*nat\n:KUBE-SVC-FOO - [0:0]\n-A KUBE-SVC-FOO --sport\nCOMMIT\n", 3)]
 #[case::none("*nat\nCOMMIT\n", 1)]
 fn a_mistake_has_its_line(#[case] text: &str, #[case] line: usize) {
-    let mistakes = read(text, Path::new("rules.txt")).unwrap_err();
+    let mistakes = read(&evidence::read(text), Path::new("rules.txt")).unwrap_err();
     assert_eq!(mistakes.errors[0].span.line, line, "{:?}", mistakes.errors);
 }
 

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 
+use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
-use super::inputs::InputArgs;
+use super::inputs::{Input, InputArgs, input};
 use super::labs::{BackendName, prepare, trouble};
 use super::numbers::index;
 use super::progress::Bars;
 use super::rules::{impossible, node};
-use super::{Exit, text_of};
 use svclab::Goal;
-use svclab::cascade::{Report, console, input, json, svg};
+use svclab::cascade::{self, Report, console, json, svg};
+use svclab::evidence::Evidence;
 use svclab::input::MOST_FLOWS;
-use svclab::input::{Form, form, unreadable};
 use svclab::sampling;
 use svclab::scenario::{self, Flows, Tests};
 
@@ -94,11 +94,13 @@ fn flows(text: &str) -> Result<Flows, String> {
 }
 
 fn report(args: &Args, console: &Console) -> Result<Report, Failure> {
-    let (file, text) = text_of(&args.path);
-    let text = text.map_err(|error| unreadable(&file, &error))?;
-    match form(&text) {
-        Ok(Form::Scenario) => of_scenario(args, &text, &file, console),
-        _ => infer(args, &text, &file),
+    match input(&args.path)? {
+        (file, Input::Scenario(text)) => of_scenario(args, &text, &file, console),
+        (_, Input::Objects(_)) => {
+            let help = "Generate their rules with `svclab rules FILE`, and pipe them to `svclab cascade -`.";
+            Err(Failure::new("these are Kubernetes objects, not rules", help))
+        }
+        (file, Input::Evidence(evidence)) => infer(args, &evidence, &file),
     }
 }
 
@@ -110,7 +112,7 @@ fn chosen(mut report: Report, args: &Args) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn infer(args: &Args, text: &str, file: &Path) -> Result<Report, Failure> {
+fn infer(args: &Args, evidence: &Evidence, file: &Path) -> Result<Report, Failure> {
     if args.sample.is_some() {
         let help = "Write a scenario, with the rules in it under `rules:`.";
         return Err(Failure::new("rules alone have no pods that packets could be sent to", help));
@@ -119,7 +121,7 @@ fn infer(args: &Args, text: &str, file: &Path) -> Result<Report, Failure> {
         let help = "Leave `--node` and `--step` out.";
         return Err(Failure::new("rules are of one node at one time: only a scenario has several", help));
     }
-    chosen(input::read(text, file)?, args)
+    chosen(cascade::input::read(evidence, file)?, args)
 }
 
 fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Result<Report, Failure> {
@@ -130,7 +132,7 @@ fn of_scenario(args: &Args, text: &str, file: &Path, console: &Console) -> Resul
         Failure::new(message, "Choose a smaller `--step`; 0 is the cluster at the start.")
     })?;
     let node = node(args.node.as_deref(), state, console)?;
-    let report = input::of_scenario(&scenario, state, node).map_err(|error| impossible(&error))?;
+    let report = cascade::input::of_scenario(&scenario, state, node).map_err(|error| impossible(&error))?;
     if report.cascades.is_empty() {
         let message = format!("no service has an endpoint by the rules of node {}", node.name);
         return Err(Failure::new(message, "Choose another `--node` or `--step`, or give a service endpoints."));

@@ -1,19 +1,20 @@
 //! `svclab dump`: what people send, read and judged; needs no privileges.
 
+mod import;
 mod lint;
 mod show;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
-use super::{Exit, text_of};
-use svclab::evidence::{self, Evidence};
-use svclab::input::unreadable;
-use svclab::text::json;
+use super::inputs::evidence_of;
+use svclab::evidence::Evidence;
+use svclab::text::{json, printable};
 
 /// Read what was sent: a file, a folder, an archive or a whole issue in Markdown.
 #[derive(Debug, clap::Args)]
@@ -26,6 +27,7 @@ pub(crate) struct Args {
 enum Command {
     Show(show::Args),
     Lint(lint::Args),
+    Import(import::Args),
 }
 
 /// Runs the command.
@@ -33,19 +35,23 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
     let done = match &args.command {
         Command::Show(args) => show::run(args, console),
         Command::Lint(args) => lint::run(args, console),
+        Command::Import(args) => import::run(args, console),
     };
     done.unwrap_or_else(|failure| failure.report(console))
 }
 
-/// The evidence of an input, and what messages call it; `-` is standard input.
-fn evidence(path: &Path) -> Result<(PathBuf, Evidence), Failure> {
-    if path.as_os_str() == "-" {
-        let (file, text) = text_of(path);
-        let text = text.map_err(|error| unreadable(&file, &error))?;
-        return Ok((file, evidence::read(&text)));
-    }
-    let evidence = evidence::from_path(path).map_err(|error| Failure::new(error.to_string(), error.help))?;
-    Ok((path.to_owned(), evidence))
+/// The evidence of inputs, and what messages call them; `-` is standard input.
+fn evidence(paths: &[PathBuf]) -> Result<(PathBuf, Evidence), Failure> {
+    let [path] = paths else {
+        let mut all = Evidence::default();
+        for path in paths {
+            let (name, evidence) = evidence_of(path)?;
+            all.add(&printable(&name).to_string(), evidence);
+        }
+        let name = paths.first().map(|first| format!("{} and {} more", printable(first), paths.len() - 1));
+        return Ok((name.unwrap_or_default().into(), all));
+    };
+    Ok(evidence_of(path)?)
 }
 
 /// Nothing in an input is evidence.

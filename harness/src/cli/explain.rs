@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::console::Console;
-use super::inputs::{InputArgs, report_assumptions};
+use super::inputs::{InputArgs, input, report_assumptions};
 use super::labs::{BackendName, prepare, trouble};
 use super::numbers::{count, index, port};
-use super::{Exit, diagnostics, text_of};
+use super::{Exit, diagnostics};
 use svclab::explain::{self, Explanation};
 use svclab::infer::{AdHocProbe, with_ad_hoc_probe};
-use svclab::input::unreadable;
 use svclab::run::SCENARIO;
 use svclab::text::counted;
 
@@ -21,7 +20,8 @@ use svclab::text::counted;
 /// The rules are evaluated without sending anything, unless --live is given. Each outcome of random choices has its exact share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A scenario, a file of Kubernetes objects, or a folder of a failed test (`svclab run --artifacts`); `-` for standard input.
+    /// A scenario, Kubernetes objects, a dump (rules, an issue, a folder or an archive), or a folder of a failed test (`svclab run
+    /// --artifacts`); `-` for standard input.
     scenario: PathBuf,
     #[command(flatten)]
     inputs: InputArgs,
@@ -83,14 +83,16 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         source_port: args.source_port,
         step: args.step,
     };
-    let (path, text) = text_of(&scenario_of(&args.scenario));
-    let text = text.map_err(|error| unreadable(&path, &error));
-    let ad_hoc =
-        text.and_then(|text| with_ad_hoc_probe(&text, &path, &probe, args.inputs.reach())).map_err(|diagnostics| {
-            diagnostics::show(&diagnostics, console);
-            Exit::Input
-        })?;
-    report_assumptions(&path, &ad_hoc.assumptions, console);
+    let read = input(&scenario_of(&args.scenario)).and_then(|(path, input)| {
+        let (text, assumptions) = input.into_text(&path)?;
+        Ok((with_ad_hoc_probe(&text, &path, &probe, args.inputs.reach())?, path, assumptions))
+    });
+    let (ad_hoc, path, mut assumptions) = read.map_err(|diagnostics| {
+        diagnostics::show(&diagnostics, console);
+        Exit::Input
+    })?;
+    assumptions.extend(ad_hoc.assumptions.iter().cloned());
+    report_assumptions(&path, &assumptions, console);
     let explained = match args.live {
         true => {
             prepare(console)?;

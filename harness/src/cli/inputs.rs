@@ -1,13 +1,13 @@
-//! Inputs of commands: scenario files, Kubernetes objects, saved rules.
+//! Inputs of commands: scenario files, Kubernetes objects, and all else that people send.
 
 use std::path::{Path, PathBuf};
 
 use super::console::Console;
-use super::{Exit, diagnostics, load, text_of, warn};
-use svclab::evidence;
+use super::{Exit, diagnostics, load, text_of};
+use svclab::evidence::{self, Evidence, Format};
 use svclab::infer::{self, Assumed};
-use svclab::input::{Diagnostics, Form, Reach, form, is_input, is_manifest};
-use svclab::scenario::{self, Scenario, Tests};
+use svclab::input::{self, Diagnostic, Diagnostics, Reach, Span, is_manifest, is_scenario, unreadable};
+use svclab::scenario::{Scenario, Tests, print};
 use svclab::text::{counted, one_line, printable};
 
 /// Options of commands that read scenarios.
@@ -25,16 +25,86 @@ impl InputArgs {
     }
 }
 
-/// Loads scenarios, and files with plain objects or saved rules that are named themselves; `-` is standard input for each of them.
-/// All errors are printed before anything is done, and so are the assumptions for inputs that are not scenarios.
+/// What a path holds, by its content.
+pub(super) enum Input {
+    /// A scenario, or what is no input at all, whose errors say so.
+    Scenario(String),
+    /// Kubernetes objects.
+    Objects(String),
+    /// Rules, listings, an issue, or a folder or archive of such.
+    Evidence(Evidence),
+}
+
+/// Reads an input and what messages call it; `-` is standard input.
+pub(super) fn input(path: &Path) -> Result<(PathBuf, Input), Diagnostics> {
+    if is_collection(path) {
+        return Ok((path.to_owned(), Input::Evidence(collected(path)?)));
+    }
+    let (file, text) = text_of(path);
+    let text = text.map_err(|error| unreadable(&file, &error))?;
+    let input = of_text(text);
+    Ok((file, input))
+}
+
+/// What a text is.
+fn of_text(text: String) -> Input {
+    if is_scenario(&text) {
+        return Input::Scenario(text);
+    }
+    // An issue may quote objects among other things.
+    if is_manifest(&text) && !has_fence(&text) {
+        return Input::Objects(text);
+    }
+    let evidence = evidence::read(&text);
+    let is_objects = |one: &evidence::Piece| matches!(one.format, Format::Yaml | Format::Json);
+    match () {
+        () if !evidence.says_something() => Input::Scenario(text),
+        () if is_manifest(&text) && evidence.prose.is_empty() && evidence.pieces.iter().all(is_objects) => {
+            Input::Objects(text)
+        }
+        () => Input::Evidence(evidence),
+    }
+}
+
+/// Whether a text has a code fence of Markdown.
+fn has_fence(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start_matches(['>', ' ']).starts_with("```"))
+}
+
+/// Whether a path is a folder or archive of what was collected. A folder with scenarios is not.
+fn is_collection(path: &Path) -> bool {
+    if path.is_dir() {
+        return input::find(&[path.to_owned()]).is_ok_and(|found| found.files.is_empty() && found.left_out.is_empty());
+    }
+    evidence::is_archive(path)
+}
+
+impl Input {
+    /// The text that is read as a scenario or as objects, and what was assumed for it. Of evidence it is the scenario made of it.
+    pub(super) fn into_text(self, file: &Path) -> Result<(String, Vec<String>), Diagnostics> {
+        match self {
+            Self::Scenario(text) | Self::Objects(text) => Ok((text, Vec::new())),
+            Self::Evidence(evidence) => {
+                let assumed = infer::from_evidence(&evidence, file, &[])?;
+                Ok((print(&assumed.scenario, &[], &[]), assumed.assumptions))
+            }
+        }
+    }
+}
+
+/// Loads scenarios, and files, folders and archives of anything else that are named themselves; `-` is standard input. All errors are printed before
+/// anything is done, and so are the assumptions for inputs that are not scenarios.
 pub(super) fn load_all(paths: &[PathBuf], reach: Reach, console: &Console) -> Result<Vec<Scenario>, Exit> {
-    let read: Vec<_> = paths.iter().map(|path| read(path, reach, console)).collect();
+    let read: Vec<_> = paths.iter().map(|path| read(path, reach)).collect();
     let others = paths.iter().zip(&read).filter(|(_, read)| read.is_none());
     let others: Vec<PathBuf> = others.map(|(path, _)| path.clone()).collect();
     let mut scenarios = if others.is_empty() { Ok(Vec::new()) } else { load(&others, reach, Tests::Optional, console) };
     for (file, assumed) in read.into_iter().flatten() {
         match assumed {
-            Ok(Assumed { scenario, assumptions }) => {
+            Ok(Assumed { scenario, assumptions, .. }) => {
+                if assumptions.is_empty() {
+                    super::warn(&scenario.notes, console);
+                }
                 report_assumptions(&file, &assumptions, console);
                 scenarios.iter_mut().for_each(|all| all.push(scenario.clone()));
             }
@@ -59,24 +129,43 @@ pub(super) fn report_assumptions(file: &Path, assumptions: &[String], console: &
     console.complain(format!("{file}: assumed: {}; {others}: see `-v`", one_line(first)));
 }
 
-/// The scenario made of a file, and the file's name in messages; `None` for a scenario file, which `load` reads.
-fn read(path: &Path, reach: Reach, console: &Console) -> Option<(PathBuf, Result<Assumed, Diagnostics>)> {
-    let (file, text) = text_of(path);
-    let text = text.ok()?;
-    let assumed = if is_manifest(&text) {
-        infer::from_objects(&text, &file)
-    } else if let Ok(Form::Saved | Form::Listed | Form::Nft) = form(&text) {
-        // What is not whole as it stands may be quoted or mangled.
-        infer::from_rules(&text, &file).or_else(|errors| infer::from_evidence(&text, &file).map_err(|_| errors))
-    } else if form(&text).is_err() && (!is_input(&text) || evidence::read(&text).rules() > 0) {
-        infer::from_evidence(&text, &file)
-    } else if path.is_file() {
+/// The scenario made of an input, and the input's name in messages; `None` for scenario files and folders of them, which `load` reads.
+fn read(path: &Path, reach: Reach) -> Option<(PathBuf, Result<Assumed, Diagnostics>)> {
+    if path.is_dir() && !is_collection(path) {
         return None;
-    } else {
-        let scenario = scenario::parse_with(&text, &file, &reach.reader(&file), Tests::Optional);
-        scenario
-            .inspect(|scenario| warn(&scenario.notes, console))
-            .map(|scenario| Assumed { scenario, assumptions: Vec::new() })
+    }
+    let (file, input) = match input(path) {
+        Ok(read) => read,
+        // What cannot be opened is reported with all other such files.
+        Err(_) if !is_collection(path) => return None,
+        Err(errors) => return Some((path.to_owned(), Err(errors))),
+    };
+    let assumed = match input {
+        Input::Scenario(_) if path.is_file() => return None,
+        Input::Scenario(text) => {
+            let scenario = svclab::scenario::parse_with(&text, &file, &reach.reader(&file), Tests::Optional);
+            scenario.map(|scenario| Assumed { scenario, assumptions: Vec::new(), nodes: Vec::new() })
+        }
+        Input::Objects(text) => infer::from_objects(&text, &file),
+        Input::Evidence(evidence) => infer::from_evidence(&evidence, &file, &[]),
     };
     Some((file, assumed))
+}
+
+/// The evidence of an input, whatever it is, and the input's name in messages.
+pub(super) fn evidence_of(path: &Path) -> Result<(PathBuf, Evidence), Diagnostics> {
+    if path.is_dir() || evidence::is_archive(path) {
+        return Ok((path.to_owned(), collected(path)?));
+    }
+    let (file, text) = text_of(path);
+    let text = text.map_err(|error| unreadable(&file, &error))?;
+    Ok((file, evidence::read(&text)))
+}
+
+/// The evidence in a folder or archive.
+fn collected(path: &Path) -> Result<Evidence, Diagnostics> {
+    evidence::from_path(path).map_err(|error| {
+        let errors = vec![Diagnostic::new(Span::start_of(path), error.message, error.help)];
+        Diagnostics { errors, ..Diagnostics::default() }
+    })
 }

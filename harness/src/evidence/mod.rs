@@ -8,6 +8,7 @@
 //! Nothing is left out silently: every line belongs to a piece, is prose, or is listed as unread.
 
 mod command;
+mod dictionary;
 mod format;
 pub mod json;
 mod line;
@@ -24,10 +25,11 @@ mod split;
 mod tests;
 mod wrap;
 
+pub(crate) use dictionary::service_of_hash;
 pub(crate) use model::{Connection, Contents};
 pub use model::{Evidence, Format, Piece, Stretch, Unread};
-pub use objects::manifest;
+pub(crate) use objects::objects;
 pub use page::render;
 pub use read::read;
 pub use rules::{NodeRules, node_rules};
-pub use source::{SourceError, from_path};
+pub use source::{SourceError, from_path, is_archive};

@@ -218,6 +218,11 @@ impl Contents {
 }
 
 impl Evidence {
+    /// Whether there is any piece of which more than its length is used: rules, objects, connections, settings.
+    pub fn says_something(&self) -> bool {
+        self.pieces.iter().any(|piece| !matches!(piece.contents, Contents::Entries(_)))
+    }
+
     /// How many rules all pieces have.
     pub fn rules(&self) -> usize {
         self.pieces.iter().map(|piece| piece.contents.rules()).sum()
@@ -228,11 +233,15 @@ impl Evidence {
         self.pieces.iter().map(|piece| piece.contents.objects()).sum()
     }
 
-    /// Adds what another file shows.
-    pub(super) fn add(&mut self, file: &str, other: Self) {
-        let file: Arc<str> = file.into();
-        self.pieces.extend(other.pieces.into_iter().map(|piece| Piece { file: Some(file.clone()), ..piece }));
-        self.prose.extend(other.prose.into_iter().map(|prose| Stretch { file: Some(file.clone()), ..prose }));
-        self.unread.extend(other.unread.into_iter().map(|unread| Unread { file: Some(file.clone()), ..unread }));
+    /// Adds what another file shows, or a folder whose files are named already.
+    pub fn add(&mut self, file: &str, other: Self) {
+        let whole: Arc<str> = file.into();
+        let named = |own: Option<Arc<str>>| own.map_or_else(|| whole.clone(), |own| format!("{whole}/{own}").into());
+        self.pieces
+            .extend(other.pieces.into_iter().map(|piece| Piece { file: Some(named(piece.file.clone())), ..piece }));
+        self.prose
+            .extend(other.prose.into_iter().map(|prose| Stretch { file: Some(named(prose.file.clone())), ..prose }));
+        self.unread
+            .extend(other.unread.into_iter().map(|unread| Unread { file: Some(named(unread.file.clone())), ..unread }));
     }
 }

@@ -1,17 +1,19 @@
-//! Pieces with Kubernetes objects → one list of them.
+//! Pieces with Kubernetes objects → each of them once.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::model::{Contents, Evidence, Format};
 
 /// The kinds of objects that rules depend on.
 const KINDS: [&str; 6] = ["Node", "Pod", "Service", "Endpoints", "EndpointSlice", "ServiceCIDR"];
 
-/// A list of the objects that rules depend on, in JSON; `None` where there are none. Of an object that several pieces show, the most
-/// complete counts: a manifest before a description before a table.
-pub fn manifest(evidence: &Evidence) -> Option<String> {
+/// The objects that rules depend on, by kind and name. Of an object that several pieces show, the most complete counts: a manifest before a
+/// description before a table.
+///
+/// Objects of tables have the field `more`, the number of endpoints that are not shown, and descriptions of Services the field `endpoints`.
+pub(crate) fn objects(evidence: &Evidence) -> Vec<Value> {
     let rank = |format: Format| match format {
         Format::Yaml | Format::Json => 0,
         Format::KubectlDescribe => 1,
@@ -31,28 +33,14 @@ pub fn manifest(evidence: &Evidence) -> Option<String> {
                 metadata["namespace"].as_str().unwrap_or("default"),
                 metadata["name"].as_str().unwrap_or_default()
             );
-            let own = (rank(piece.format), cleaned(object));
+            let own = (rank(piece.format), object.clone());
             let better = known.get(&(kind, name.clone())).is_none_or(|(rank, _)| own.0 < *rank);
             if better {
                 known.insert((kind, name), own);
             }
         }
     }
-    let items: Vec<Value> = known.into_values().map(|(_, object)| object).filter(is_usable).collect();
-    (!items.is_empty()).then(|| json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())
-}
-
-/// The object without what only this stage knows.
-fn cleaned(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove("more");
-        // A description of a Service lists its endpoints.
-        if fields.get("kind").is_some_and(|kind| kind == "Service") {
-            fields.remove("endpoints");
-        }
-    }
-    object
+    known.into_values().map(|(_, object)| object).filter(is_usable).collect()
 }
 
 /// A pod without an address or a node cannot be placed.

@@ -13,11 +13,12 @@ use super::wrap::{Quality, quality};
 /// A layer: what a line is without it; `None` where it has none.
 type Layer = (Mend, for<'a> fn(&'a str) -> Option<Cow<'a, str>>);
 
-const LAYERS: [Layer; 11] = [
+const LAYERS: [Layer; 12] = [
     (Mend::Quote, |line| behind(line.trim_start(), ">").map(Cow::Borrowed)),
     (Mend::Diff, |line| line.strip_prefix('+').filter(|rest| !rest.starts_with("++")).map(Cow::Borrowed)),
     (Mend::LogPrefix, |line| log_prefix(line).map(Cow::Borrowed)),
     (Mend::LineNumber, |line| line_number(line).map(Cow::Borrowed)),
+    (Mend::Pipes, |line| table_row(line).map(Cow::Owned)),
     (Mend::Pipes, |line| {
         let text = line.trim().strip_prefix('|')?.trim_matches('|');
         Some(Cow::Borrowed(text.strip_prefix(' ').unwrap_or(text)))
@@ -32,6 +33,20 @@ const LAYERS: [Layer; 11] = [
     (Mend::Entities, |line| line.contains("\\\"").then(|| Cow::Owned(line.replace("\\\"", "\"")))),
     (Mend::Typography, |line| typography(line).map(Cow::Owned)),
 ];
+
+/// A row of a table in Markdown: the cell that is a rule, else all cells with blanks between them. The line below a heading is blank.
+fn table_row(line: &str) -> Option<String> {
+    let cells: Vec<&str> = line.trim().strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim).collect();
+    if cells.len() < 2 {
+        return None;
+    }
+    let is_rule = |cell: &str| cell.len() > 2 && cell.bytes().all(|byte| matches!(byte, b'-' | b':'));
+    if cells.iter().all(|cell| is_rule(cell)) {
+        return Some(String::new());
+    }
+    let saved = cells.iter().find(|cell| cell.trim_matches('`').starts_with("-A "));
+    Some(saved.map_or_else(|| cells.join("   "), |cell| cell.trim_matches('`').to_owned()))
+}
 
 /// The deepest nesting of layers: a quoted log of a diff.
 const DEPTH: usize = 4;

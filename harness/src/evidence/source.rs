@@ -69,6 +69,11 @@ pub fn from_path(path: &Path) -> Result<Evidence, SourceError> {
     }
 }
 
+/// Whether a path is an archive or a compressed file, by its first bytes.
+pub fn is_archive(path: &Path) -> bool {
+    matches!(Kind::of(path), Ok(Kind::Gzip | Kind::Tar | Kind::Zip))
+}
+
 enum Kind {
     Text,
     Gzip,
@@ -203,7 +208,7 @@ impl Collected {
         if bytes.len() > FILE_BYTES {
             self.leave_out(name, format!("it is longer than {} MiB", FILE_BYTES >> 20));
         } else if bytes.contains(&0) {
-            self.leave_out(name, "it is no text".to_owned());
+            self.leave_out(name, "it is not text".to_owned());
         } else {
             self.evidence.add(name, read(&String::from_utf8_lossy(bytes)));
         }

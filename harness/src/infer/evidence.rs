@@ -1,44 +1,218 @@
 //! What people send → a scenario.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use svclab_rules::cascade::Extent;
-
+use super::dumps::{NodeFile, dumps};
+use super::merge::Objects;
 use super::objects::{Assumed, from_objects};
-use super::rules::from_rules;
-use crate::evidence::{manifest, node_rules, read};
+use super::rules::{Dump, from_dumps};
+use crate::evidence::{Connection, Contents, Evidence, node_rules, objects};
 use crate::input::{Diagnostic, Diagnostics, Span};
+use crate::scenario::{Scenario, Setting};
+use crate::text::counted;
 
-/// Builds a scenario from a text that quotes rules or objects: the first whole rule set in it, else its Kubernetes objects, also those that
-/// tables and descriptions show.
+/// Builds a scenario from what a text, or several files, show: rules of one or several nodes, Kubernetes objects, and settings.
+///
+/// Nodes whose rules are shown have these; of an excerpt, what is not shown is as kube-proxy writes it. Everything else is assumed and said. `given`
+/// names the nodes of files.
 ///
 /// # Errors
 ///
-/// A text with neither, and what the rules or objects make impossible.
-pub fn from_evidence(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
-    let evidence = read(text);
-    let nodes = node_rules(&evidence);
-    if let Some(node) = nodes.iter().find(|node| node.extent == Extent::Whole) {
-        let mut assumed = from_rules(&node.rules.print(), path)?;
-        let words = format!("the rules are those from line {}, {}", node.first, node.format.words());
-        assumed.assumptions.insert(0, words);
-        return Ok(assumed);
+/// A text that shows no Service at all.
+pub fn from_evidence(evidence: &Evidence, path: &Path, given: &[NodeFile]) -> Result<Assumed, Diagnostics> {
+    let objects = Objects::of(objects(evidence));
+    let mut notes = Vec::new();
+    let dumps = dumps(evidence, given, &objects, &mut notes);
+    if dumps.is_empty() && objects.services.is_empty() {
+        return Err(nothing(evidence, path));
     }
-    if let Some(objects) = manifest(&evidence) {
-        let mut assumed = from_objects(&objects, path)?;
-        assumed
-            .assumptions
-            .insert(0, "the objects are those that the text shows; what tables leave out is not known".to_owned());
-        return Ok(assumed);
-    }
-    let (message, help) = match nodes.first() {
-        Some(_) => (
-            "the text shows only parts of a node's rules, and no objects",
-            "Use the whole output of `iptables-save` or `nft list ruleset`; `svclab cascade` and `svclab dump lint` judge parts.",
-        ),
-        None => {
-            ("the text shows neither rules nor Kubernetes objects", "See what is recognised with `svclab dump show`.")
+    notes.extend(unread(evidence));
+    let mut assumed = around(&dumps, &objects, path)?;
+    notes.extend(settings(evidence, &dumps, &mut assumed));
+    notes.extend(connections(evidence, &assumed.scenario));
+    assumed.assumptions.splice(0..0, notes);
+    Ok(assumed)
+}
+
+/// The scenario of dumps and objects. Machines among the objects that no lab can be built of are left out.
+fn around(dumps: &[Dump], objects: &Objects, path: &Path) -> Result<Assumed, Diagnostics> {
+    let of = |objects: &Objects| match dumps {
+        [] => {
+            let mut all = objects.clone();
+            all.repair();
+            let assumed = from_objects(&all.list().to_string(), path);
+            assumed.map(|mut assumed| {
+                let words = "the objects are those that the text shows; what tables leave out is not known";
+                assumed.assumptions.insert(0, words.to_owned());
+                assumed
+            })
         }
+        dumps => from_dumps(dumps, objects, path),
     };
-    Err(Diagnostics::of_text(vec![Diagnostic::new(Span::start_of(path), message, help)], path, text))
+    let first = match of(objects) {
+        Ok(assumed) => return Ok(assumed),
+        Err(errors) => errors,
+    };
+    let pods = Objects { pods: Vec::new(), ..objects.clone() };
+    let machines = Objects { nodes: Vec::new(), ..pods.clone() };
+    let why = first.errors.first().map(|error| error.message.clone()).unwrap_or_default();
+    let has_more = !objects.nodes.is_empty();
+    let fewer = [(pods, "pods"), (machines, "nodes and pods"), (Objects::default(), "Kubernetes objects")];
+    for (fewer, what) in fewer {
+        let is_same = what == "pods" && objects.pods.is_empty() || what == "nodes and pods" && !has_more;
+        if is_same || dumps.is_empty() && fewer.services.is_empty() {
+            continue;
+        }
+        if let Ok(mut assumed) = of(&fewer) {
+            assumed.assumptions.insert(0, format!("{what} left out, because no lab can have all of them: {why}"));
+            return Ok(assumed);
+        }
+    }
+    Err(first)
+}
+
+/// The error of a text that shows no Service.
+fn nothing(evidence: &Evidence, path: &Path) -> Diagnostics {
+    let sets = node_rules(evidence);
+    let place = |line: usize, file: Option<&str>| {
+        let file = file.map_or_else(|| path.to_owned(), |file| path.join(file));
+        Span { file, line, column: 1 }
+    };
+    let mut errors = Vec::new();
+    match sets.first() {
+        Some(set) => {
+            let help = "Save the rules as root, on a node on which kube-proxy runs in this mode: rules for Services are in table \
+                `nat`, in KUBE-SERVICES and KUBE-SVC-..., or in nft's table `kube-proxy`.";
+            let message = format!("no rules for a Service found in {}", set.format.words());
+            errors.push(Diagnostic::new(place(set.first, set.file.as_deref()), message, help));
+        }
+        None if evidence.pieces.is_empty() => {
+            let help =
+                "Pass the output of iptables-save, iptables -L, nft list ruleset or kubectl, or a text that quotes it.";
+            let message = "the text shows neither rules nor Kubernetes objects";
+            errors.push(Diagnostic::new(Span::start_of(path), message, help));
+        }
+        None => {
+            let piece = &evidence.pieces[0];
+            let message = format!("no Service is shown, only {}", formats(evidence));
+            let help = "Add the output of `iptables-save` or `nft list ruleset`, or of `kubectl get services,endpoints -A -o yaml`.";
+            errors.push(Diagnostic::new(place(piece.first, piece.file.as_deref()), message, help));
+        }
+    }
+    errors.extend(evidence.unread.iter().take(MOST_UNREAD).map(|unread| {
+        let help = "Paste it as the program printed it; `svclab dump show` lists what was read.";
+        Diagnostic::new(place(unread.line, unread.file.as_deref()), unread.reason.clone(), help)
+    }));
+    Diagnostics { errors, sources: BTreeMap::new() }
+}
+
+/// The most unread lines that are errors.
+const MOST_UNREAD: usize = 5;
+
+fn formats(evidence: &Evidence) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    for piece in &evidence.pieces {
+        if !words.contains(&piece.format.words()) {
+            words.push(piece.format.words());
+        }
+    }
+    words.join(", ")
+}
+
+/// What could not be read, in words.
+fn unread(evidence: &Evidence) -> Option<String> {
+    let first = evidence.unread.first()?;
+    let lines = counted(evidence.unread.len(), "line");
+    let file = first.file.as_ref().map(|file| format!("{file}:")).unwrap_or_default();
+    Some(format!("{lines} not read, first {file}{} ({}): `svclab dump show` lists them", first.line, first.reason))
+}
+
+/// The kernel settings that decide on Service traffic, with the largest value that they have.
+const SETTINGS: [(&str, u32); 9] = [
+    ("net.ipv4.ip_forward", 1),
+    ("net.ipv6.conf.all.forwarding", 1),
+    ("net.ipv4.conf.all.rp_filter", 2),
+    ("net.ipv4.conf.default.rp_filter", 2),
+    ("net.ipv4.conf.all.route_localnet", 1),
+    ("net.netfilter.nf_conntrack_tcp_be_liberal", 1),
+    ("net.netfilter.nf_conntrack_tcp_loose", 1),
+    ("net.netfilter.nf_conntrack_udp_timeout", 86400),
+    ("net.netfilter.nf_conntrack_udp_timeout_stream", 86400),
+];
+
+/// Takes over kernel settings of the node whose file, or whose only rules, they stand with.
+fn settings(evidence: &Evidence, dumps: &[Dump], assumed: &mut Assumed) -> Option<String> {
+    let mut left_out = 0_usize;
+    for piece in &evidence.pieces {
+        let Contents::Settings(all) = &piece.contents else { continue };
+        let folder = |file: Option<&str>| file.and_then(|file| Some(file.rsplit_once('/')?.0.to_owned()));
+        let own = folder(piece.file.as_deref());
+        let is_own = |dump: &&Dump| {
+            let mut files = dump.parts.iter().map(|part| part.file.as_deref());
+            files.any(|file| file == piece.file.as_deref() || own.is_some() && folder(file) == own)
+        };
+        let node = match dumps {
+            [only] => Some(only.node.clone()),
+            dumps => dumps.iter().find(is_own).map(|dump| dump.node.clone()),
+        };
+        let node = node.or_else(|| Some(assumed.scenario.cluster.nodes.first()?.name.clone()));
+        let Some(node) = node.filter(|node| assumed.scenario.cluster.node(node).is_some()) else { continue };
+        let span = Span { file: assumed.scenario.file.clone(), line: piece.first, column: 1 };
+        for (name, value) in all {
+            let known = SETTINGS.iter().find(|(known, _)| known == name);
+            match known.filter(|(_, most)| value.parse::<u32>().is_ok_and(|value| value <= *most)) {
+                Some(_) => {
+                    let own = assumed.scenario.sysctls.entry(node.clone()).or_default();
+                    own.insert(name.clone(), Setting { value: value.clone(), span: span.clone() });
+                }
+                None => left_out += 1,
+            }
+        }
+    }
+    (left_out > 0)
+        .then(|| format!("{} without effect on Service traffic left out", counted(left_out, "kernel setting")))
+}
+
+/// Entries of the connection table: a scenario has none, so those that lead elsewhere than to an endpoint are named.
+fn connections(evidence: &Evidence, scenario: &Scenario) -> Vec<String> {
+    let entries: Vec<&Connection> = evidence
+        .pieces
+        .iter()
+        .filter_map(|piece| match &piece.contents {
+            Contents::Connections(entries) => Some(entries),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    if entries.is_empty() {
+        return Vec::new();
+    }
+    let cluster = &scenario.cluster;
+    let is_service = |entry: &&&Connection| {
+        cluster.services.iter().any(|service| service.cluster_ips.contains(&entry.original.destination))
+    };
+    let endpoints: Vec<_> = cluster
+        .slices
+        .iter()
+        .flat_map(|slice| &slice.endpoints)
+        .flat_map(|one| one.addresses.iter().copied())
+        .collect();
+    let is_stale = |entry: &&&Connection| !endpoints.contains(&entry.reply.source);
+    let of_services = entries.iter().filter(is_service).count();
+    let mut notes = vec![format!(
+        "the node remembers no connection: {} of the dump, {of_services} of them to a Service, are left out",
+        counted(entries.len(), "entry").replace("entrys", "entries")
+    )];
+    let stale = entries.iter().filter(is_service).filter(is_stale).take(3).map(|entry| {
+        let (from, to) = (&entry.original, &entry.reply);
+        let port = from.destination_port.map(|port| format!(" port {port}")).unwrap_or_default();
+        format!(
+            "the {} connection from {} to {}{port} (line {}) is answered by {}, which is no endpoint; send it in steps, \
+             with the endpoints of then first",
+            entry.protocol, from.source, from.destination, entry.line, to.source
+        )
+    });
+    notes.extend(stale);
+    notes
 }

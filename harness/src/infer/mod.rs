@@ -1,15 +1,26 @@
-//! Scenarios for inputs that are none: Kubernetes objects, saved rules, and a probe given on the command line.
+//! Scenarios for inputs that are none: Kubernetes objects, what people send, and a probe given on the command line.
+//!
+//! 1. `dumps`: the rules in evidence → those of each node; `merge`: its objects, completed by what rules show, with `ranges` for pods
+//!    and `names` that the API accepts;
+//! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
+//! 3. `evidence`: the whole way, with settings and connections; `probes`: a scenario → tests of every service port.
 //!
 //! Whatever an input does not say is assumed and listed in [`Assumed::assumptions`]. The result is written as a scenario and
 //! read as any other, so that the same defaults and checks apply.
 
 mod ad_hoc;
+mod dumps;
 mod evidence;
+mod merge;
+mod names;
 mod objects;
+mod probes;
+mod ranges;
 mod rules;
 
 pub use ad_hoc::with_ad_hoc_probe;
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
+pub use dumps::NodeFile;
 pub use evidence::from_evidence;
 pub use objects::{Assumed, from_objects};
-pub use rules::from_rules;
+pub use probes::tests;

@@ -23,6 +23,8 @@ pub struct Assumed {
     pub scenario: Scenario,
     /// What was assumed, a fragment in lower case each.
     pub assumptions: Vec<String>,
+    /// The nodes whose own rules are known; all nodes where there are none.
+    pub nodes: Vec<String>,
 }
 
 /// Builds a scenario around the objects of a text; `path` is its file's name.
@@ -42,7 +44,8 @@ pub fn from_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let itself = own_name(path);
     let read = |named: &Path| if named == itself { Ok(text.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) };
     let scenario = parse_with(&written, path, &read, Tests::Optional)?;
-    Ok(Assumed { scenario, assumptions })
+    let nodes = scenario.cluster.nodes.iter().map(|node| node.name.clone()).collect();
+    Ok(Assumed { scenario, assumptions, nodes })
 }
 
 /// The name of a file within the scenario that is made of it. One that is not UTF-8 cannot be written there.

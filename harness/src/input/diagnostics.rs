@@ -82,11 +82,6 @@ impl Diagnostic {
 }
 
 impl Diagnostics {
-    /// Errors in a single file with this text.
-    pub(crate) fn of_text(errors: Vec<Diagnostic>, file: &Path, text: &str) -> Self {
-        Self { errors, sources: BTreeMap::from([(file.to_owned(), Arc::from(text))]) }
-    }
-
     /// The text of a file that a diagnostic points into; `None` where it could not be read.
     pub fn source(&self, file: &Path) -> Option<&str> {
         self.sources.get(file).map(AsRef::as_ref)

@@ -153,7 +153,10 @@ pub(crate) fn is_outside(error: &io::Error) -> bool {
 pub fn read_limited(file: impl Read) -> io::Result<String> {
     let mut text = String::new();
     let limit = FILE_BYTES as u64 + 1;
-    file.take(limit).read_to_string(&mut text)?;
+    file.take(limit).read_to_string(&mut text).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"),
+        _ => error,
+    })?;
     if text.len() as u64 == limit {
         return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {} MiB", FILE_BYTES >> 20)));
     }

@@ -1,8 +1,6 @@
 //! Recognising inputs by their content.
 
-use std::net::IpAddr;
-
-use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::cluster::ProxyMode;
 use svclab_rules::iptables;
 
 use super::find::is_manifest;
@@ -65,6 +63,13 @@ pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
     }
 }
 
+/// Whether a text looks like a scenario: YAML with one of its fields at the start of a line, and no code fence.
+pub fn is_scenario(text: &str) -> bool {
+    const FIELDS: [&str; 6] = ["name:", "cluster:", "nodes:", "services:", "tests:", "manifests:"];
+    let has_field = text.lines().any(|line| FIELDS.iter().any(|field| line.starts_with(field)));
+    has_field && !is_manifest(text) && is_yaml(text) && !text.lines().any(|line| line.starts_with("```"))
+}
+
 /// Whether a text is svclab input: rules in a known format, or YAML with fields or a list. Other texts are never quoted.
 pub fn is_input(text: &str) -> bool {
     is_yaml(text) || form(text).is_ok()
@@ -98,36 +103,6 @@ pub(crate) fn language(text: &str) -> ProxyMode {
 
 /// The headings of tables in `iptables-save`.
 const TABLES: [&str; 5] = ["*nat", "*filter", "*mangle", "*raw", "*security"];
-
-/// The line at which rules of the other family start in a concatenation of `iptables-save` outputs, and that family.
-pub fn other_family(text: &str) -> Option<(usize, Family)> {
-    let mut known: Option<Family> = None;
-    let mut heading = 1;
-    for (line, number) in text.lines().zip(1..) {
-        if TABLES.contains(&line.trim()) {
-            heading = number;
-        }
-        match (known, family(line)) {
-            (Some(known), Some(family)) if known != family => return Some((heading, family)),
-            (_, family) => known = known.or(family),
-        }
-    }
-    None
-}
-
-/// The family of the addresses that a rule matches.
-pub fn family(line: &str) -> Option<Family> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let asked = words.windows(2).find(|pair| is_rule(line) && matches!(pair[0], "-s" | "-d"))?;
-    let address = asked[1].split('/').next()?.parse::<IpAddr>().ok()?;
-    Some(Family::of(address))
-}
-
-/// Message and help for a text with rules of both families.
-pub fn both_families(family: Family) -> (String, &'static str) {
-    let help = "Put the output of `iptables-save` and `ip6tables-save` into separate files.";
-    (format!("{family} rules start here, after rules of the other family"), help)
-}
 
 /// Whether a line appends a rule, with counters before it or without.
 fn is_rule(line: &str) -> bool {

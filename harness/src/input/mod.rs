@@ -20,7 +20,7 @@ pub(crate) use files::{folder_of, is_outside};
 pub use files::{read_argument, read_limited};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};
 pub use form::{Form, form};
-pub use form::{both_families, family, is_input, other_family};
+pub use form::{is_input, is_scenario};
 pub(crate) use form::{is_rules, is_yaml, language};
 pub use groups::Group;
 pub use limits::{FILE_BYTES, MOST_FLOWS};

@@ -1,13 +1,70 @@
 //! Chains: jumps to chains that are not there, and chains that nothing leads to.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use super::finding::Finding;
-use super::view::{Tables, View};
+use svclab_rules::cascade::Extent;
+use svclab_rules::cluster::Family;
+use svclab_rules::iptables::{Match, UNREAD};
+use svclab_rules::ruleset::compile;
+
+use super::finding::{Finding, Place};
+use super::view::{Placed, Tables, View};
+use crate::evidence::NodeRules;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    view.tables().filter(Tables::is_whole).flat_map(of_tables).collect()
+    let of_iptables = view.tables().filter(Tables::is_whole).flat_map(of_tables);
+    of_iptables.chain(view.nodes.iter().flat_map(of_nftables)).chain(view.tables().flat_map(unknown)).collect()
 }
+
+/// What the kernel rejects in kube-proxy's tables of nftables: jumps to chains that are not there, first of all.
+fn of_nftables(node: &NodeRules) -> Vec<Finding> {
+    let Some(parsed) = node.rules.nftables().filter(|_| node.extent == Extent::Whole) else { return Vec::new() };
+    let of_family =
+        |family: Family| compile(&[&node.rules.clone().of_family(family)], family).err().unwrap_or_default();
+    let errors = parsed.rules.tables.iter().flat_map(|table| of_family(table.family));
+    let mut told = HashSet::new();
+    let errors = errors.map(|error| error.to_string()).filter(|words| words.contains("does not exist"));
+    let finding = |words: String| {
+        let place = Place { file: node.file.clone(), line: node.first };
+        Finding::new(
+            "undefined-chain",
+            place,
+            words,
+            "nft rejects the whole transaction: no Service can be updated on this node",
+        )
+    };
+    errors.filter(|words| told.insert(words.clone())).take(MOST).map(finding).collect()
+}
+
+/// The most findings of a kind of one rule set.
+const MOST: usize = 20;
+
+/// Matches that svclab does not know, in kube-proxy's chains: each once.
+fn unknown(tables: Tables<'_>) -> Vec<Finding> {
+    let mut found: BTreeMap<&str, (usize, Placed<'_>)> = BTreeMap::new();
+    for placed in tables.rules().filter(|placed| placed.chain.name.starts_with("KUBE-")) {
+        for one in &placed.rule.matches {
+            if let Match::Other(other) = one
+                && !KNOWN.contains(&&*other.name)
+            {
+                found.entry(&other.name).or_insert((0, placed)).0 += 1;
+            }
+        }
+    }
+    let finding = |(name, (count, first)): (&str, (usize, Placed<'_>))| {
+        let rules = crate::text::counted(count, "rule");
+        let message = format!(
+            "{rules} of kube-proxy's chains have the match `{name}`, which kube-proxy does not write, first in {}",
+            first.chain.name
+        );
+        let effect = "unknown: what these rules match is not modelled; the text was edited, or another program writes to these chains";
+        Finding::new("unknown-match", tables.place(first.line), message, effect)
+    };
+    found.into_iter().take(MOST).map(finding).collect()
+}
+
+/// Matches that are not modelled but that kube-proxy or svclab's own readers have in rules.
+const KNOWN: [&str; 3] = [UNREAD, "recent", "physdev"];
 
 fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -19,7 +76,7 @@ fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
             let Some(next) = placed.rule.next_chain() else { continue };
             used.insert(next);
             let is_listing = tables.node.format == crate::evidence::Format::IptablesList;
-            if !chains.contains(&**next) && next.starts_with("KUBE-") && !is_listing && told.insert(next) {
+            if !chains.contains(&**next) && !is_listing && told.insert(next) {
                 let message = format!(
                     "a rule of {} jumps to {next}, which table {} does not have",
                     placed.chain.name, table.name

@@ -5,20 +5,7 @@ use svclab_rules::iptables::{ChainHash, Rule, Target};
 
 use super::finding::Finding;
 use super::view::{Tables, View};
-
-/// Names that people give to what is often one of these.
-const DICTIONARY: [&str; 10] = [
-    "kube-system/coredns:metrics",
-    "kube-system/kube-dns:dns",
-    "kube-system/kube-dns:dns-tcp",
-    "kube-system/kube-dns:metrics",
-    "kube-system/coredns:dns",
-    "kube-system/coredns:dns-tcp",
-    "default/kubernetes:https",
-    "kube-system/metrics-server:https",
-    "kube-system/metrics-server",
-    "kubernetes-dashboard/kubernetes-dashboard",
-];
+use crate::evidence::service_of_hash;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     view.tables().flat_map(of_tables).collect()
@@ -40,7 +27,7 @@ fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
             continue;
         }
         known.push((chain.to_owned(), service.to_owned()));
-        let real = DICTIONARY.iter().find(|name| is_verified(name, hash));
+        let real = service_of_hash(hash).map(|(name, _)| name);
         let is = real.map(|name| format!("; it is that of {name}")).unwrap_or_default();
         let message = format!("the hash in {chain} is not that of {service}, which the comment names{is}");
         let effect = "none on packets; kube-proxy did not write both: the text was edited, or a rule is left over from another Service";
@@ -79,8 +66,7 @@ fn endpoints(tables: Tables<'_>) -> Vec<Finding> {
         let named =
             service_of(placed.rule).or_else(|| owner.and_then(|owner| service_names.get(owner).copied().flatten()));
         // Only a name that is the service's for sure can judge an endpoint's hash.
-        let by_dictionary =
-            || owner_hash.and_then(|hash| DICTIONARY.iter().copied().find(|name| is_verified(name, hash)));
+        let by_dictionary = || owner_hash.and_then(|hash| Some(service_of_hash(hash)?.0));
         let verified =
             named.filter(|name| owner_hash.is_some_and(|hash| is_verified(name, hash))).or_else(by_dictionary);
         let Some(service) = verified else { continue };

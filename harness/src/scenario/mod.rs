@@ -4,10 +4,11 @@
 //! 2. `schema`: the types that a tree is decoded into;
 //! 3. `resolve`: references looked up, defaults filled in, steps made whole → the [`Scenario`] of `model`.
 //!
-//! `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario. Errors are [`Diagnostics`].
+//! `print` writes one as text again. `plain` reads Kubernetes objects and a configuration of kube-proxy without a scenario. Errors are [`Diagnostics`].
 
 mod model;
 mod plain;
+mod print;
 mod read;
 mod resolve;
 mod schema;
@@ -24,9 +25,10 @@ pub use model::{
 };
 pub(crate) use model::{pod_label, short_name};
 pub use plain::{PlainCluster, cluster, proxy_config};
+pub use print::{PlannedTest, PromisedOutcome, print};
 pub(crate) use read::parse_into;
 pub use read::{load, load_within, parse, parse_with};
-pub(crate) use resolve::{Extra, Findings, LEFT_OUT, NODE_RANGES, ResolvedProbe};
+pub(crate) use resolve::{Extra, Findings, LEFT_OUT, NODE_RANGES, OF_THE_MACHINE, ResolvedProbe};
 pub(crate) use schema::RawProbe;
 pub use schema::schema;
 pub(crate) use served::served_on;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Protocol};
+use svclab_rules::nftables::{self, OtherTable};
 use svclab_rules::ruleset::Rules;
 
 use super::tag::Tag;
@@ -29,9 +30,17 @@ pub struct Note {
 }
 
 /// The start of the note of tables that are not installed; which these are comes behind it, with commas between them.
-pub(crate) const TABLES_LEFT_OUT: &str = "other tables are not installed, `install: before` adds them: ";
+const TABLES_LEFT_OUT: &str = "other tables are not installed, `install: before` adds them: ";
 
 impl Note {
+    /// That tables of nftables alongside kube-proxy's are not installed; `None` where there are none.
+    pub(crate) fn of_left_out_tables(parsed: &nftables::Parsed, span: Span) -> Option<Self> {
+        let table = |one: &OtherTable| format!("{} {} (rules: {})", one.family, one.name, one.rules);
+        let others: Vec<String> = parsed.others.iter().map(table).collect();
+        let message = format!("{TABLES_LEFT_OUT}{}", others.join(", "));
+        (!others.is_empty()).then_some(Self { span, message, is_doubtful: true })
+    }
+
     /// The tables that are not installed, where it is about that.
     pub(crate) fn left_out_tables(&self) -> Option<Vec<&str>> {
         Some(self.message.strip_prefix(TABLES_LEFT_OUT)?.split(", ").collect())

@@ -18,6 +18,7 @@ mod diagnosis;
 mod diff;
 mod doctor;
 mod dump;
+mod dump_import;
 mod explain;
 mod few_threads;
 mod help;

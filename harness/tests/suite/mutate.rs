@@ -51,7 +51,9 @@ fn of_saved_rules_verify_detects_every_mutant(#[case] file: &str) {
     testing::privileged(|| {
         let file = Path::new("../rules/tests/golden").join(file);
         let text = input::read_file(&file).unwrap_or_else(|error| panic!("{error}"));
-        let scenario = infer::from_rules(&text, &file).unwrap_or_else(|mistakes| panic!("{mistakes}")).scenario;
+        let scenario = infer::from_evidence(&svclab::evidence::read(&text), &file, &[])
+            .unwrap_or_else(|mistakes| panic!("{mistakes}"))
+            .scenario;
         let scenarios = std::slice::from_ref(&scenario);
         let options = svclab::verify::Options::default();
         let verified = verify(scenarios, &options, &|_| {});

@@ -1,26 +1,75 @@
 //! The endpoints of service ports.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::model::InferredPort;
-use crate::chains::{Kind, Policy, Reading, To};
+use crate::chains::{Kind, Lead, Policy, Reading, To};
+use crate::cluster::Protocol;
+use crate::iptables::ChainHash;
 
 /// What a group of endpoints shows of its service port.
 pub(super) struct Endpoints<'a> {
     /// The service port's part of the chain's name.
     pub(super) base: &'a str,
     policy: Policy,
-    endpoints: Vec<SocketAddr>,
+    endpoints: Vec<Shown>,
+    /// Endpoints whose chain does not translate, with the hash in its name.
+    lost: Vec<(IpAddr, Option<ChainHash>)>,
     affinity: Option<u32>,
 }
 
 impl Endpoints<'_> {
     pub(super) fn add_to(self, port: &mut InferredPort) {
+        let lost: Vec<SocketAddr> = self.lost.iter().take(MOST_LOST).map(|lost| self.recovered(*lost, port)).collect();
+        let (names, protocol, mut also) = (port.hashed_names(), port.protocol, Vec::new());
         let all = if self.policy == Policy::Cluster { &mut port.endpoints } else { &mut port.local };
-        all.extend(self.endpoints);
+        for endpoint in &self.endpoints {
+            let meant = endpoint.meant(&names, protocol);
+            all.insert(meant);
+            also.extend(endpoint.others.iter().filter(|other| **other != meant).map(|other| (meant, *other)));
+        }
+        all.extend(lost);
+        port.also.extend(also);
         port.affinity = port.affinity.or(self.affinity);
     }
+
+    /// The endpoint that a chain was made for, by the address that it marks and the hash in its name, else with the port of the others.
+    fn recovered(&self, (ip, hash): (IpAddr, Option<ChainHash>), port: &InferredPort) -> SocketAddr {
+        let likely: Vec<u16> = self.endpoints.iter().map(|endpoint| endpoint.to.port()).chain(port.port).collect();
+        let names = port.hashed_names();
+        let is_it =
+            |number: &u16| hash.is_some_and(|hash| is_of(hash, &names, port.protocol, SocketAddr::new(ip, *number)));
+        let by_hash = hash.and_then(|_| likely.iter().copied().chain(1..=u16::MAX).find(is_it));
+        SocketAddr::new(ip, by_hash.or(likely.first().copied()).unwrap_or(80))
+    }
 }
+
+/// An endpoint that a rule or its chain shows.
+struct Shown {
+    /// Where its chain translates to.
+    to: SocketAddr,
+    /// What the comment and the masquerading of it say.
+    others: Vec<SocketAddr>,
+    /// The hash in its chain's name.
+    hash: Option<ChainHash>,
+}
+
+impl Shown {
+    /// The endpoint that the chain was made for: a hash decides between readings.
+    fn meant(&self, names: &[String], protocol: Protocol) -> SocketAddr {
+        let is_own = |to: &SocketAddr| self.hash.is_some_and(|hash| is_of(hash, names, protocol, *to));
+        let meant = std::iter::once(&self.to).chain(&self.others).find(|to| is_own(to));
+        *meant.unwrap_or(&self.to)
+    }
+}
+
+fn is_of(hash: ChainHash, names: &[String], protocol: Protocol, to: SocketAddr) -> bool {
+    let to = to.to_string();
+    names.iter().any(|name| ChainHash::of_endpoint(name, protocol, &to) == hash)
+}
+
+/// The most endpoints whose port is looked for by its hash.
+const MOST_LOST: usize = 64;
 
 /// The endpoints of all groups, and for how long clients come back to theirs.
 pub(super) fn endpoints<'a>(reading: &impl Reading<'a>) -> Vec<Endpoints<'a>> {
@@ -28,13 +77,27 @@ pub(super) fn endpoints<'a>(reading: &impl Reading<'a>) -> Vec<Endpoints<'a>> {
         let (kind, base) = reading.naming().of(chain)?;
         let Kind::Group(policy) = kind else { return None };
         let leads = reading.group(chain)?.leads;
-        let endpoint = |to| match to {
-            To::Chain(chain) => reading.endpoint(chain)?.destination,
-            To::Address(address) => Some(address),
+        let mut lost = Vec::new();
+        // A rule that is lost is a defect of the rules, not of the Service.
+        let mut endpoint = |lead: &Lead<'a>| match lead.to {
+            To::Chain(chain) => {
+                let known = reading.endpoint(chain);
+                let hash = reading.naming().of_endpoint(chain).and_then(ChainHash::parse);
+                let to = known.as_ref().and_then(|known| known.destination).or(lead.named);
+                let masqueraded = known.and_then(|known| known.masqueraded);
+                if let (None, Some(ip)) = (to, masqueraded) {
+                    lost.push((ip, hash));
+                }
+                let to = to?;
+                let by_source = masqueraded.map(|ip| SocketAddr::new(ip, to.port()));
+                let others = lead.named.into_iter().chain(by_source).filter(|other| *other != to).collect();
+                Some(Shown { to, others, hash })
+            }
+            To::Address(to) => Some(Shown { to, others: Vec::new(), hash: None }),
         };
         let affinity = leads.iter().find_map(|lead| lead.recall.as_ref()?.seconds);
-        let endpoints = leads.iter().filter_map(|lead| endpoint(lead.to)).collect();
-        Some(Endpoints { base, policy, endpoints, affinity })
+        let endpoints = leads.iter().filter_map(&mut endpoint).collect();
+        Some(Endpoints { base, policy, endpoints, lost, affinity })
     };
     reading.groups().into_iter().filter_map(of_group).collect()
 }

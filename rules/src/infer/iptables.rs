@@ -88,6 +88,7 @@ impl<'a> Reader<'a> {
             .entry(hash)
             .or_insert_with(|| InferredPort::named(&names.get(&hash).cloned().unwrap_or_else(unnamed), Protocol::Tcp));
         port.protocol = protocol.unwrap_or(port.protocol);
+        port.hash = Some(hash);
         port
     }
 

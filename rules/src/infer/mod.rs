@@ -39,20 +39,6 @@ impl Show for crate::ruleset::Rules {
 
 impl Show for crate::nftables::Ruleset {
     fn show(&self) -> Inferred {
-        let mut shown = Inferred::default();
-        for of_table in self.tables.iter().map(nftables::read) {
-            shown.proxy.join(of_table.proxy);
-            for port in of_table.ports {
-                let same = |known: &&mut InferredPort| {
-                    (&known.service, &known.name, known.protocol) == (&port.service, &port.name, port.protocol)
-                };
-                match shown.ports.iter_mut().find(same) {
-                    Some(known) => known.join(port),
-                    None => shown.ports.push(port),
-                }
-            }
-        }
-        shown.ports.sort();
-        shown
+        Inferred::joined(self.tables.iter().map(nftables::read))
     }
 }

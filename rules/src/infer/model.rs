@@ -1,11 +1,12 @@
 //! What rules show, as values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 
 use crate::cluster::{Family, ObjectName, Protocol};
+use crate::iptables::ChainHash;
 
 /// What rules show.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -14,6 +15,28 @@ pub struct Inferred {
     pub ports: Vec<InferredPort>,
     /// How kube-proxy was set up.
     pub proxy: InferredProxy,
+}
+
+impl Inferred {
+    /// What several rule sets of one cluster show together.
+    pub fn joined(all: impl IntoIterator<Item = Self>) -> Self {
+        let mut joined = Self::default();
+        let mut places: BTreeMap<(ObjectName, String, Protocol), usize> = BTreeMap::new();
+        for one in all {
+            joined.proxy.join(one.proxy);
+            for port in one.ports {
+                let key = (port.service.clone(), port.name.clone(), port.protocol);
+                let place = *places.entry(key).or_insert(joined.ports.len());
+                match joined.ports.get_mut(place) {
+                    Some(known) => known.join(port),
+                    None => joined.ports.push(port),
+                }
+            }
+        }
+        joined.ports.iter_mut().for_each(InferredPort::tidy);
+        joined.ports.sort();
+        joined
+    }
 }
 
 /// What rules show of a service port.
@@ -51,6 +74,10 @@ pub struct InferredPort {
     pub has_endpoints_elsewhere: bool,
     /// For how many seconds a client comes back to its endpoint.
     pub affinity: Option<u32>,
+    /// The hash in the names of its chains, in iptables mode.
+    pub hash: Option<ChainHash>,
+    /// Endpoints of which comment or masquerading say another address, each with that.
+    pub also: Vec<(SocketAddr, SocketAddr)>,
 }
 
 impl InferredPort {
@@ -75,7 +102,21 @@ impl InferredPort {
             is_external_local: false,
             has_endpoints_elsewhere: false,
             affinity: None,
+            hash: None,
+            also: Vec::new(),
         }
+    }
+
+    /// What is hashed for the names of its chains: up to 1.18 the name of an unnamed port ended in a colon.
+    pub fn hashed_names(&self) -> Vec<String> {
+        let full = self.full_name();
+        let older = self.name.is_empty().then(|| format!("{full}:"));
+        std::iter::once(full).chain(older).collect()
+    }
+
+    /// What kube-proxy calls it: `namespace/name:port`, or `namespace/name` where the port has no name.
+    pub fn full_name(&self) -> String {
+        if self.name.is_empty() { self.service.to_string() } else { format!("{}:{}", self.service, self.name) }
     }
 
     /// Leaves out what the rules say twice, or only because other things are as they are.
@@ -105,6 +146,8 @@ impl InferredPort {
         self.is_external_local |= other.is_external_local;
         self.has_endpoints_elsewhere |= other.has_endpoints_elsewhere;
         self.affinity = self.affinity.or(other.affinity);
+        self.hash = self.hash.or(other.hash);
+        self.also.extend(other.also);
     }
 }
 

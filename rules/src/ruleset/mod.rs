@@ -121,6 +121,19 @@ impl Rules {
         }
     }
 
+    /// Whether there is any rule.
+    pub fn has_rules(&self) -> bool {
+        let of_nftables = |parsed: &nftables::Parsed| {
+            let tables = &parsed.rules.tables;
+            tables
+                .iter()
+                .any(|table| !table.sets.is_empty() || table.chains.iter().any(|chain| !chain.rules.is_empty()))
+        };
+        let of_iptables =
+            |rules: &RuleSet| rules.tables.iter().flat_map(|table| &table.chains).any(|chain| !chain.rules.is_empty());
+        self.iptables().is_some_and(of_iptables) || self.nftables().is_some_and(of_nftables)
+    }
+
     /// Whether a kernel accepts those of a family.
     pub fn is_sound(&self, family: Family) -> bool {
         compile(&[self], family).is_ok()

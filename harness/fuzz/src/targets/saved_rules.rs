@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use svclab::infer::from_rules;
+use svclab::evidence::read;
+use svclab::infer::from_evidence;
 use svclab_rules_fuzz::{Target, corpus};
 
 use super::{are_shown, of_repository};
@@ -25,7 +26,7 @@ fn corpus() -> Vec<Vec<u8>> {
 /// Where that is not so.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Err(errors) = from_rules(text, Path::new("fuzzed.txt")) {
+    if let Err(errors) = from_evidence(&read(text), Path::new("fuzzed.txt"), &[]) {
         are_shown(&errors);
     }
 }

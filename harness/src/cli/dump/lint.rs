@@ -63,7 +63,7 @@ impl FailOn {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    let (path, evidence) = evidence(&args.input)?;
+    let (path, evidence) = evidence(std::slice::from_ref(&args.input))?;
     if evidence.pieces.is_empty() {
         return Err(super::unrecognised());
     }

@@ -32,7 +32,7 @@ enum Format {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    let (path, evidence) = evidence(&args.input)?;
+    let (path, evidence) = evidence(std::slice::from_ref(&args.input))?;
     match args.format {
         Format::Text => console.text(render(&path, &evidence, console.settings())),
         Format::Json => super::print(&json::Document::of(&path, &evidence), console)?,

@@ -1,22 +1,17 @@
 //! `svclab rules --diff`: saved rules compared with those that svclab writes.
 
-use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use svclab_rules::cascade::Extent;
 use svclab_rules::cluster::{Family, ProxyMode};
-use svclab_rules::compare::{Comparison, Others, Subject, compare_machines};
-use svclab_rules::nftables;
+use svclab_rules::compare::{Comparison, Difference, Others, Subject, compare_machines};
 use svclab_rules::profile::{Profile, releases};
-use svclab_rules::ruleset::{ParseError, Rules};
+use svclab_rules::ruleset::Rules;
 
 use super::Written;
 use crate::cli::failure::Failure;
-use crate::cli::text_of;
-use svclab::evidence::{self, Format, NodeRules, node_rules};
-use svclab::input;
+use crate::cli::inputs::evidence_of;
+use svclab::evidence::{Evidence, Format, NodeRules, node_rules};
 use svclab::input::{Diagnostic, Diagnostics, Span};
 use svclab::text::{counted, printable};
 
@@ -25,6 +20,8 @@ pub(super) struct Found {
     /// The file's name in messages.
     file: PathBuf,
     rules: Rules,
+    /// Whether it is an excerpt.
+    is_part: bool,
 }
 
 /// The differences between the rules of a file and those that svclab writes.
@@ -33,6 +30,8 @@ pub(super) struct Diff {
     /// The node and release whose rules it was compared with.
     written: String,
     mode: ProxyMode,
+    /// Whether only an excerpt was compared.
+    is_part: bool,
     pub(super) comparison: Comparison,
 }
 
@@ -42,6 +41,11 @@ impl Diff {
         let (file, written) = (printable(&self.file), &self.written);
         let whose = if self.has_others() { " in kube-proxy's own rules" } else { "" };
         match self.comparison.own.len() {
+            0 if self.is_part => {
+                format!(
+                    "no difference{whose}: what {file} shows is as svclab writes it for {written}; it is an excerpt"
+                )
+            }
             0 => format!("no difference{whose}: {file} has the rules that svclab writes for {written}"),
             count => {
                 let differences = counted(count, "difference");
@@ -91,8 +95,18 @@ impl Diff {
 impl Found {
     /// Compares these rules with those written; `missing` means missing here.
     pub(super) fn diff(&self, written: &Written) -> Diff {
-        let comparison = compare_machines(&written.rules, &self.rules);
-        Diff { file: self.file.clone(), written: written.whose.clone(), mode: written.rules.mode(), comparison }
+        let mut comparison = compare_machines(&written.rules, &self.rules);
+        if self.is_part {
+            comparison.own.retain(|finding| !matches!(finding.difference, Difference::Missing(_)));
+            comparison.foreign.retain(|finding| !matches!(finding.difference, Difference::Missing(_)));
+        }
+        Diff {
+            is_part: self.is_part,
+            file: self.file.clone(),
+            written: written.whose.clone(),
+            mode: written.rules.mode(),
+            comparison,
+        }
     }
 }
 
@@ -125,133 +139,119 @@ pub(super) fn likelier(diff: &Diff, found: &Found, write: impl Fn(Profile) -> Op
     Some(format!("With `--version {newest}`{others} there is {count}."))
 }
 
-/// Saved rules, not yet parsed.
+/// The rules of an input.
 pub(super) struct Saved {
-    /// The file's name in messages.
+    /// The input's name in messages.
     file: PathBuf,
-    text: String,
-    /// The tables of nftables in the text, parsed once for both families.
-    tables: OnceCell<Result<nftables::Parsed, Vec<nftables::ParseError>>>,
+    evidence: Evidence,
+    sets: Vec<NodeRules>,
 }
 
 impl Saved {
-    /// Reads a file, or standard input where it is `-`.
+    /// Reads an input of any kind, or standard input where it is `-`.
     pub(super) fn read(file: &Path) -> Result<Self, Failure> {
-        let (file, text) = text_of(file);
-        let text = text.map_err(|error| input::unreadable(&file, &error))?;
-        Ok(Self { file, text, tables: OnceCell::new() })
-    }
-
-    fn tables(&self) -> &Result<nftables::Parsed, Vec<nftables::ParseError>> {
-        self.tables.get_or_init(|| nftables::parse(&self.text))
+        let (file, evidence) = evidence_of(file)?;
+        let mut sets = node_rules(&evidence);
+        // An excerpt without a rule shows nothing.
+        sets.retain(|set| !is_part(set) || set.rules.has_rules());
+        Ok(Self { file, evidence, sets })
     }
 
     /// Returns the families of its rules, where they are known: tables of nft have a family, rules of iptables have addresses.
     pub(super) fn families(&self) -> Vec<Family> {
-        match self.tables() {
-            Ok(parsed) if !parsed.rules.tables.is_empty() => {
-                Family::ALL.into_iter().filter(|family| parsed.rules.table(*family).is_some()).collect()
-            }
-            _ => self.text.lines().find_map(input::family).into_iter().collect(),
-        }
+        let has = |family: &Family| self.sets.iter().any(|set| families(set).contains(family));
+        Family::ALL.into_iter().filter(has).collect()
     }
 
-    /// Parses the rules, in the language of those that are written.
+    /// The rules in the language and family of those that are written: whole ones before an excerpt.
     pub(super) fn parse(&self, written: &Written) -> Result<Found, Failure> {
-        let Self { file, text, .. } = self;
-        let mode = written.rules.mode();
-        if let Some(rules) = self.quoted(written) {
-            return Ok(Found { file: file.clone(), rules });
-        }
-        let refused =
-            |errors| Diagnostics { errors, sources: BTreeMap::from([(file.clone(), Arc::from(text.as_str()))]) };
-        if let Some((line, message, help)) = foreign_form(text, mode) {
-            return Err(refused(vec![mistake(file, (line, 1), 1, message, help)]).into());
-        }
-        if let (ProxyMode::Iptables, Some((line, family))) = (mode, input::other_family(text)) {
-            let (message, help) = input::both_families(family);
-            return Err(refused(vec![mistake(file, (line, 1), 1, &message, help)]).into());
-        }
-        let rules = match mode {
-            ProxyMode::Nftables => self
-                .tables()
-                .clone()
-                .map(Rules::Nftables)
-                .map_err(|errors| errors.into_iter().map(ParseError::from).collect()),
-            ProxyMode::Iptables => Rules::parse(mode, written.family, text),
-        };
-        let rules =
-            rules.map_err(|errors| refused(errors.iter().map(|one| in_file(one, file, written.family)).collect()))?;
-        Ok(Found { file: file.clone(), rules })
-    }
-}
-
-impl Saved {
-    /// The rules in a text that cannot be parsed as it stands: quoted, indented, with prefixes or prompts. `None` where they can, and where
-    /// only parts are shown: what is missing there would be reported as a difference.
-    fn quoted(&self, written: &Written) -> Option<Rules> {
         let (mode, family) = (written.rules.mode(), written.family);
-        if Rules::parse(mode, family, &self.text).is_ok() {
-            return None;
-        }
-        let is_own = |node: &NodeRules| {
-            let fits = node.rules.iptables().is_none_or(|rules| rules.family == family);
-            node.extent == Extent::Whole && node.rules.mode() == mode && fits && node.format != Format::IptablesList
+        let fits = |set: &&NodeRules| {
+            let own = families(set);
+            set.rules.mode() == mode && (own.is_empty() || own.contains(&family))
         };
-        node_rules(&evidence::read(&self.text)).into_iter().find(is_own).map(|node| node.rules)
+        let Some(set) = self.sets.iter().filter(fits).min_by_key(|set| is_part(set)) else {
+            return Err(self.lacking(mode, family).into());
+        };
+        let mut rules = set.rules.clone();
+        // Rules without an address are of the family that is asked for.
+        if let Rules::Iptables(parsed) = &mut rules {
+            parsed.rules.family = family;
+        }
+        Ok(Found { file: self.file.clone(), rules, is_part: is_part(set) })
+    }
+
+    /// The errors of an input without rules of a mode and family.
+    fn lacking(&self, mode: ProxyMode, family: Family) -> Diagnostics {
+        let place = |own: Option<&str>| own.map_or_else(|| self.file.clone(), |own| self.file.join(own));
+        let mut errors = Vec::new();
+        let other = self.sets.iter().min_by_key(|set| set.rules.mode() != mode);
+        if let Some(set) = other {
+            let (message, help) = match (set.rules.mode(), mode) {
+                (ProxyMode::Nftables, ProxyMode::Iptables) => (
+                    "these are nftables rules".to_owned(),
+                    "Choose `--mode nftables` if kube-proxy runs in that mode, or save the rules with iptables-save.",
+                ),
+                (ProxyMode::Iptables, ProxyMode::Nftables) => (
+                    "these are iptables rules".to_owned(),
+                    "Choose `--mode iptables` if kube-proxy runs in that mode, or save the rules with `nft list ruleset`.",
+                ),
+                _ => {
+                    let help = match family {
+                        Family::Ipv4 => "Choose `--family ipv6`, or save the rules with iptables-save.",
+                        Family::Ipv6 => "Choose `--family ipv4`, or save the rules with ip6tables-save.",
+                    };
+                    (format!("there are no {family} rules, only those of the other family"), help)
+                }
+            };
+            errors.push(mistake(&place(set.file.as_deref()), (set.first, 1), &message, help));
+        } else if mode == ProxyMode::Iptables && self.evidence.pieces.iter().any(|piece| is_nft(piece.format)) {
+            let help =
+                "Choose `--mode nftables` if kube-proxy runs in that mode, or save the rules with iptables-save.";
+            errors.push(mistake(&self.file, (1, 1), "these are nftables rules", help));
+        } else if self.evidence.unread.is_empty() {
+            let help = match mode {
+                ProxyMode::Iptables => {
+                    "Save the rules with iptables-save, as root; `iptables-legacy-save` and `iptables-nft-save` each print \
+                     the rules of their own backend."
+                }
+                ProxyMode::Nftables => "Save the rules with `nft list ruleset`, as root.",
+            };
+            errors.push(mistake(&self.file, (1, 1), "the file contains no rules", help));
+        }
+        let unread = self.evidence.unread.iter().filter(|_| other.is_none()).take(MOST_UNREAD);
+        errors.extend(unread.map(|unread| {
+            let help = "Paste it as iptables-save or nft prints it; `svclab dump show` lists what was read.";
+            mistake(&place(unread.file.as_deref()), (unread.line, 1), &unread.reason, help)
+        }));
+        Diagnostics { errors, ..Diagnostics::default() }
     }
 }
 
-/// Returns the line, message and help for a text that has no rules of a mode.
-fn foreign_form(text: &str, mode: ProxyMode) -> Option<(usize, &'static str, &'static str)> {
-    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    let Some((index, first)) = lines.next() else {
-        let help = match mode {
-            ProxyMode::Iptables => {
-                "Save the rules with iptables-save, as root; `iptables-legacy-save` and `iptables-nft-save` each print \
-                 the rules of their own backend."
-            }
-            ProxyMode::Nftables => "Save the rules with `nft list ruleset`, as root.",
-        };
-        return Some((1, "the file contains no rules", help));
-    };
-    let first = first.trim_start();
-    let is_nft = first.starts_with("table ") || first.starts_with('{');
-    let is_save = first.starts_with(['*', ':', '-', '[']);
-    let (message, help) = match mode {
-        _ if first.starts_with("Chain ") => (
-            "this is the output of `iptables -L`",
-            "Save the rules with iptables-save: a listing omits parts of each rule.",
-        ),
-        ProxyMode::Iptables if is_nft => (
-            "these are nftables rules",
-            "Choose `--mode nftables` if kube-proxy runs in that mode, or save the rules with iptables-save.",
-        ),
-        ProxyMode::Nftables if is_save => (
-            "these are iptables rules",
-            "Choose `--mode iptables` if kube-proxy runs in that mode, or save the rules with `nft list ruleset`.",
-        ),
-        _ => return None,
-    };
-    Some((index + 1, message, help))
+/// The most unread lines that are errors.
+const MOST_UNREAD: usize = 5;
+
+fn is_nft(format: Format) -> bool {
+    matches!(format, Format::Nft | Format::NftJson)
 }
 
-/// Locates a parse error in the file.
-fn in_file(error: &ParseError, file: &Path, family: Family) -> Diagnostic {
-    let help = match (error, family) {
-        (ParseError::Nftables(_), _) => "Use the output of `nft list ruleset` or `nft -j list ruleset`.",
-        (_, Family::Ipv4) => {
-            "Use the format of iptables-save. For the output of `ip6tables-save`, choose `--family ipv6`."
-        }
-        (_, Family::Ipv6) => {
-            "Use the format of ip6tables-save. For the output of `iptables-save`, choose `--family ipv4`."
-        }
-    };
-    let (place, message) = error.in_text();
-    mistake(file, place, error.width(), &message, help)
+/// Whether rules are an excerpt or a listing: what is missing in them may be on the node.
+fn is_part(set: &NodeRules) -> bool {
+    set.extent == Extent::Part || set.format == Format::IptablesList
 }
 
-fn mistake(file: &Path, (line, column): (usize, usize), length: usize, message: &str, help: &str) -> Diagnostic {
+/// The families of rules; none where no rule has an address.
+fn families(set: &NodeRules) -> Vec<Family> {
+    if let Some(rules) = set.rules.iptables() {
+        let mut all = rules.tables.iter().flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);
+        let has_address = all.any(|rule| rule.source.is_some() || rule.destination.is_some());
+        return if has_address { vec![rules.family] } else { Vec::new() };
+    }
+    let tables = set.rules.nftables().into_iter().flat_map(|parsed| &parsed.rules.tables);
+    tables.map(|table| table.family).collect()
+}
+
+fn mistake(file: &Path, (line, column): (usize, usize), message: &str, help: &str) -> Diagnostic {
     let span = Span { file: file.to_owned(), line, column };
-    Diagnostic { span, length, message: message.to_owned(), help: Some(help.to_owned()), also: None }
+    Diagnostic::new(span, message, help)
 }

@@ -1,115 +1,100 @@
-//! Reading saved rules.
+//! The rules of one node, out of evidence.
 
-use std::path::Path;
-
-use svclab_rules::cluster::{Cluster, Family, Node, ProxyMode};
+use svclab_rules::cascade::Extent;
+use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::compare::{Finding, compare_machines};
 use svclab_rules::infer::{Inferred, Show};
-use svclab_rules::iptables::{self, TableName};
-use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
-use crate::input::{Diagnostic, Diagnostics, Form, both_families, form, other_family};
-use crate::scenario::Span;
+use super::excerpt::completed;
+use crate::evidence::{Format, NodeRules};
+use crate::infer::names::{Renamed, as_named};
 
-/// The rules of a node, with at least one service port.
-pub(super) struct Dump {
-    rules: Rules,
-    /// The families that have services.
-    pub(super) families: Vec<Family>,
+/// The rules of a node, as far as they are shown.
+#[derive(Debug, Clone)]
+pub(in crate::infer) struct Dump {
+    /// The node.
+    pub(in crate::infer) node: String,
+    /// Rules in the language of its kube-proxy, of a family each where it is iptables.
+    pub(in crate::infer) parts: Vec<NodeRules>,
+    /// What they show.
+    pub(in crate::infer) inferred: Inferred,
+    /// The service ports of which they have another name or hash.
+    pub(in crate::infer) renamed: Vec<Renamed>,
 }
 
-/// An error: line and column, message, help.
-type Error = ((usize, usize), String, &'static str);
-
-const WHOLE: &str = "Use the whole output of `iptables-save`, from the first `*TABLE` to the last `COMMIT`, or of `nft list ruleset`; \
-    `svclab cascade` computes shares from parts and listings.";
-
 impl Dump {
-    /// Reads rules with at least one service port.
-    pub(super) fn read(text: &str, path: &Path) -> Result<Self, Diagnostics> {
-        Self::of(text).map_err(|errors| {
-            let diagnostic = |((line, column), message, help): Error| {
-                Diagnostic::new(Span { file: path.to_owned(), line, column }, message, help)
-            };
-            Diagnostics::of_text(errors.into_iter().map(diagnostic).collect(), path, text)
-        })
-    }
-
-    fn of(text: &str) -> Result<Self, Vec<Error>> {
-        let whole = |message: &str| vec![((1, 1), message.to_owned(), WHOLE)];
-        let rules = match form(text) {
-            Ok(Form::Saved) if !text.lines().any(|line| line.trim_start().starts_with('*')) => {
-                return Err(whole("the rules name no table"));
-            }
-            Ok(Form::Saved) => saved(text)?,
-            Ok(Form::Nft) => nft(text)?,
-            Ok(Form::Listed) => {
-                return Err(whole("this is the output of `iptables -L`, which omits parts of each rule"));
-            }
-            Ok(Form::Scenario) => return Err(whole("this is a scenario")),
-            Err((message, help)) => return Err(vec![((1, 1), message.to_owned(), help)]),
+    /// The dump of a node. Rules in the language that shows no Service are left out; `None` where none shows any, unless whole tables
+    /// without one count as well.
+    pub(in crate::infer) fn of(node: String, parts: Vec<NodeRules>, counts_empty: bool) -> Option<Self> {
+        let ports = |mode: ProxyMode| {
+            let own = parts.iter().filter(|part| part.rules.mode() == mode);
+            own.map(|part| part.rules.show().ports.len()).sum::<usize>()
         };
-        if rules.iptables().is_some_and(|rules| rules.table(TableName::Nat).is_none()) {
-            return Err(whole("table `nat`, where kube-proxy translates addresses, is missing"));
+        let [iptables, nftables] = [ports(ProxyMode::Iptables), ports(ProxyMode::Nftables)];
+        let mode = if nftables > iptables { ProxyMode::Nftables } else { ProxyMode::Iptables };
+        let shows_some = |part: &NodeRules| {
+            let is_empty = part.rules.show().ports.is_empty();
+            part.rules.mode() == mode && (!is_empty || counts_empty && iptables + nftables == 0 && is_whole(part))
+        };
+        let parts: Vec<NodeRules> = parts.into_iter().filter(shows_some).collect();
+        if parts.is_empty() {
+            return None;
         }
-        if rules.show().ports.is_empty() {
-            let help = "Save the rules as root, on a node on which kube-proxy runs in this mode: rules for Services are in table \
-                `nat`, in KUBE-SERVICES and KUBE-SVC-..., or in nft's table `kube-proxy`.";
-            return Err(vec![((1, 1), "no rules for a Service found".to_owned(), help)]);
-        }
-        Ok(Self { families: families(&rules), rules })
-    }
-
-    /// What is inferred from the rules.
-    pub(super) fn inferred(&self) -> Inferred {
-        self.rules.show()
+        let inferred = Inferred::joined(parts.iter().map(|part| part.rules.show()));
+        Some(Self { node, parts, inferred, renamed: Vec::new() })
     }
 
     /// The proxy mode.
-    pub(super) fn mode(&self) -> ProxyMode {
-        self.rules.mode()
+    pub(in crate::infer) fn mode(&self) -> ProxyMode {
+        self.parts.first().map_or(ProxyMode::Iptables, |part| part.rules.mode())
     }
 
-    /// The differences from the rules that kube-proxy writes for a node; `None` where it cannot write any.
-    pub(super) fn differences(&self, cluster: &Cluster, node: &Node) -> Option<Vec<Finding>> {
-        let of_families = self.families.iter().map(|family| Rules::generate(cluster, node, *family).ok());
-        let expected = of_families.collect::<Option<Vec<_>>>()?.into_iter().reduce(Rules::joined)?;
-        Some(compare_machines(&expected, &self.rules).own)
+    /// Whether these are all rules of the node, and not an excerpt or a listing, which leaves things out.
+    pub(in crate::infer) fn is_whole(&self) -> bool {
+        self.parts.iter().all(is_whole)
     }
-}
 
-/// The families that have services.
-fn families(rules: &Rules) -> Vec<Family> {
-    if let Some(rules) = rules.iptables() {
-        return vec![rules.family];
+    /// The families that have services, each with the part that it is in.
+    pub(in crate::infer) fn families(&self) -> impl Iterator<Item = (Family, &NodeRules)> {
+        self.parts.iter().flat_map(|part| {
+            let families: Vec<Family> = match part.rules.iptables() {
+                Some(rules) => vec![rules.family],
+                None => {
+                    let has_some = |family: &Family| {
+                        self.inferred.ports.is_empty() || !part.rules.clone().of_family(*family).show().ports.is_empty()
+                    };
+                    Family::ALL.into_iter().filter(has_some).collect()
+                }
+            };
+            families.into_iter().map(move |family| (family, part))
+        })
     }
-    let has_services = |family: &Family| !rules.clone().of_family(*family).show().ports.is_empty();
-    Family::ALL.into_iter().filter(has_services).collect()
-}
 
-/// Rules of the family in which more of them parse.
-fn saved(text: &str) -> Result<Rules, Vec<Error>> {
-    const HELP: &str = "Use the format of iptables-save.";
-    iptables::parse_either_family(text).map(Rules::Iptables).map_err(|errors| {
-        if let Some((line, family)) = other_family(text) {
-            let (message, help) = both_families(family);
-            return vec![((line, 1), message, help)];
+    /// The differences from the rules that kube-proxy writes for the node; `None` where it cannot write any. What an excerpt does not show
+    /// is no difference.
+    pub(in crate::infer) fn differences(&self, cluster: &Cluster) -> Option<Vec<Finding>> {
+        let node = cluster.node(&self.node)?;
+        let mut all = Vec::new();
+        for part in &self.parts {
+            let families = self.families().filter(|(_, of)| std::ptr::eq(*of, part)).map(|(family, _)| family);
+            let written: Option<Vec<Rules>> =
+                families.map(|family| Rules::generate(cluster, node, family).ok()).collect();
+            let Some(expected) = written?.into_iter().reduce(Rules::joined) else { continue };
+            let expected = as_named(expected, &self.renamed);
+            let found = match is_whole(part) {
+                true => compare_machines(&expected, &part.rules),
+                false => compare_machines(&expected, &completed(&part.rules, expected.clone())),
+            };
+            all.extend(found.own);
         }
-        errors.into_iter().map(|error| ((error.line, error.column), error.message, HELP)).collect()
-    })
+        Some(all)
+    }
 }
 
-fn nft(text: &str) -> Result<Rules, Vec<Error>> {
-    const HELP: &str = "Use the unmodified output of `nft list ruleset`, with or without `-j`.";
-    let parsed = nftables::parse(text).map_err(|errors| {
-        let in_text = errors.iter().map(nftables::ParseError::in_text);
-        in_text.map(|(place, message)| (place, message, HELP)).collect::<Vec<_>>()
-    })?;
-    if parsed.rules.tables.is_empty() && parsed.others.iter().any(|other| other.name == "nat") {
-        let help = "nft does not print all rules of iptables-nft. Save them with iptables-save.";
-        let message = "the only table is one of iptables-nft, not kube-proxy's".to_owned();
-        return Err(vec![((1, 1), message, help)]);
-    }
-    Ok(Rules::Nftables(parsed))
+/// Whether these are all rules in their language and family.
+pub(in crate::infer) fn is_whole(part: &NodeRules) -> bool {
+    let has_nat =
+        part.rules.iptables().is_none_or(|rules| rules.table(svclab_rules::iptables::TableName::Nat).is_some());
+    part.extent == Extent::Whole && part.format != Format::IptablesList && has_nat
 }

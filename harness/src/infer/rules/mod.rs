@@ -1,44 +1,52 @@
-//! Saved rules → a scenario, with assumptions for everything they do not specify.
+//! Rules of one or several nodes → a scenario, with assumptions for everything they do not specify.
 //!
-//! 1. `dump`: text → rules, and what is inferred from them ([`svclab_rules::infer`]);
-//! 2. `surroundings`: nodes and pods; `objects`: all of it as Kubernetes objects;
-//! 3. `settings`: kube-proxy's configuration and the release with the closest rules.
+//! 1. `dump`: the rules of a node, and what is inferred from them ([`svclab_rules::infer`]);
+//! 2. `surroundings`: nodes and pods; `objects`: all of it as Kubernetes objects, joined with those that the text shows;
+//! 3. `settings`: kube-proxy's configuration and the release with the closest rules;
+//! 4. `install`: the rules as a lab takes them; `excerpt`: what an excerpt does not show.
 //!
-//! The objects are read as those of a file, and the rules are listed in `rules:` of a scenario, so that the same checks apply.
+//! The objects are read as those of a file, so that the same checks apply.
 
 mod dump;
+mod excerpt;
+mod install;
 mod objects;
 mod settings;
 mod surroundings;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use svclab_rules::cluster::ProxyConfig;
+use svclab_rules::infer::Inferred;
 
-use self::dump::Dump;
-use self::surroundings::{HERE, Surroundings};
+pub(super) use self::dump::{Dump, is_whole};
+pub(super) use self::surroundings::HERE;
+use self::surroundings::Surroundings;
+use super::merge::Objects;
 use super::objects::{Around, Assumed, file_name, own_name};
-use crate::input::Diagnostics;
-use crate::scenario::{Note, Tests, cluster, parse_with};
+use crate::input::{Diagnostics, Span};
+use crate::scenario::{Install, Note, OtherRules, Place, Tests, cluster, parse_with};
 use crate::text::{counted, one_line};
 
-/// Builds a scenario around rules that were saved on a node: what `iptables-save` writes, or `nft list ruleset` with `-j` or
-/// without. `path` is their file's name.
+/// Builds a scenario around the dumps of nodes, at least one; `path` is the name of what they were read from.
 ///
-/// The node has the rules as they are. Services, endpoints and settings are those that the rules show. Every range of endpoints
-/// becomes a node with a pod for each of them; other nodes have rules as kube-proxy of the closest release writes them.
+/// The nodes have the rules as they are. Services, endpoints and settings are those that the rules and the objects show. Without machines
+/// among the objects, every range of endpoints becomes a node with a pod for each of them; other nodes have rules as kube-proxy
+/// of the closest release writes them.
 ///
 /// # Errors
 ///
-/// What cannot be read, rules that show no Service, and services of which no lab can be built.
-pub fn from_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
-    let dump = Dump::read(text, path)?;
-    let inferred = dump.inferred();
-    let surroundings = Surroundings::of(&inferred);
-    let listed = objects::objects(&inferred, &surroundings, dump.mode()).to_string();
+/// Services of which no lab can be built.
+pub(super) fn from_dumps(dumps: &[Dump], objects: &Objects, path: &Path) -> Result<Assumed, Diagnostics> {
+    let inferred = Inferred::joined(dumps.iter().map(|dump| dump.inferred.clone()));
+    let surroundings = Surroundings::of(dumps, &inferred);
+    let mode = dumps.first().map(Dump::mode).unwrap_or_default();
+    let shown = objects::objects(&inferred, &surroundings, mode);
+    let mut notes = Vec::new();
+    let listed = joined(objects, shown, dumps, &inferred, &mut notes).to_string();
     let (name, itself) = (file_name(path), own_name(path));
     let objects_name = format!("the objects assumed of {name}");
     let objects_path = itself.with_file_name(&objects_name);
@@ -49,32 +57,79 @@ pub fn from_rules(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     if bridge.is_some() {
         written["cluster"]["cni"] = json!("bridge");
     }
-    let rules = dump.families.iter().map(|family| {
-        let family = family.to_string().to_lowercase();
-        json!({"file": name, "install": "instead", "family": family})
-    });
-    written["rules"] = json!({HERE: rules.collect::<Vec<Value>>()});
-    let read = |named: &Path| match named {
-        _ if named == itself => Ok(text.to_owned()),
-        _ if named == objects_path => Ok(listed.clone()),
-        _ => Err(io::ErrorKind::NotFound.into()),
-    };
+    let read =
+        |named: &Path| if named == objects_path { Ok(listed.clone()) } else { Err(io::ErrorKind::NotFound.into()) };
     let mut scenario = parse_with(&written.to_string(), path, &read, Tests::Optional)?;
     scenario.inputs.remove(&objects_path);
-    // Notes on entries of the file are reported once.
-    let is_doubt = |note: &mut Note| note.is_doubtful && note.span.file == itself;
-    let doubts = scenario.notes.extract_if(.., is_doubt).map(|note| (note.message.clone(), note));
-    let doubts: BTreeMap<String, Note> = doubts.collect();
-    let left_out = doubts.values().filter(|note| note.left_out_tables().is_some());
-    scenario.notes.extend(left_out.cloned());
-    let settings = settings::assume(&inferred, &surroundings, &dump, &mut scenario.cluster);
+    let settings = settings::assume(&inferred, &surroundings, dumps, &mut scenario.cluster);
+    let mut changes = Vec::new();
+    for dump in dumps {
+        let origin = Span::start_of(path);
+        for (family, rules) in install::rules(dump, &scenario.cluster, &mut changes) {
+            let left_out = rules.nftables().and_then(|parsed| Note::of_left_out_tables(parsed, origin.clone()));
+            let of_all =
+                dump.parts.iter().find_map(|part| Note::of_left_out_tables(part.rules.nftables()?, origin.clone()));
+            if let Some(note) = left_out.or(of_all).filter(|note| !scenario.notes.contains(note)) {
+                changes.push(note.message.clone());
+                scenario.notes.push(note);
+            }
+            scenario.rules.push(OtherRules {
+                place: Place::Node(dump.node.clone()),
+                family,
+                rules: Arc::new(rules),
+                origin: origin.clone(),
+                install: Install::Instead,
+            });
+        }
+    }
     let ports = counted(inferred.ports.len(), "service port");
-    let mut assumptions = vec![format!("the rules, with {ports}, are those of node {HERE}")];
-    assumptions.extend(surroundings.assumptions());
-    assumptions.extend(objects::assumptions(&inferred, dump.mode()));
+    let nodes: Vec<String> = dumps.iter().map(|dump| dump.node.clone()).collect();
+    let whose = if nodes.len() > 1 { "nodes" } else { "node" };
+    let mut assumptions = vec![format!("the rules, with {ports}, are those of {whose} {}", nodes.join(", "))];
+    if objects.has_machines() {
+        let all: Vec<&str> = scenario.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
+        assumptions.push(format!("nodes by the objects: {}; pod ranges are those of their pods", all.join(", ")));
+    } else {
+        assumptions.extend(surroundings.assumptions());
+    }
+    assumptions.extend(notes);
+    assumptions.extend(objects::assumptions(&inferred, mode));
     assumptions.extend(settings);
     assumptions.extend(bridge.map(|name| format!("pods are connected to a bridge {name}")));
-    assumptions.extend(doubts.into_keys());
+    assumptions.extend(changes);
     assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".to_owned());
-    Ok(Assumed { scenario, assumptions })
+    Ok(Assumed { scenario, assumptions, nodes })
+}
+
+/// The objects that rules show, joined with those of the text.
+fn joined(objects: &Objects, shown: Value, dumps: &[Dump], inferred: &Inferred, notes: &mut Vec<String>) -> Value {
+    if objects.is_empty() {
+        return shown;
+    }
+    let items = shown["items"].as_array().cloned().unwrap_or_default();
+    let mut shown = Objects::of(items);
+    let mut all = objects.clone();
+    if objects.has_machines() {
+        shown.forget_nodes();
+    }
+    if objects.has_machines() {
+        let is_known = |name: &str| objects.nodes.iter().any(|node| node["metadata"]["name"] == name);
+        let new = dumps.iter().filter(|dump| !is_known(&dump.node));
+        all.nodes.extend(new.map(|dump| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": dump.node}})));
+    } else {
+        all.nodes.clone_from(&shown.nodes);
+    }
+    // Of an excerpt, only what it shows is judged.
+    if dumps.iter().all(|dump| !dump.is_whole()) {
+        let left_out = all.retain_shown(inferred);
+        if left_out > 0 {
+            notes.push(format!(
+                "{} of the objects that the excerpt does not show left out",
+                counted(left_out, "service")
+            ));
+        }
+    }
+    all.complete(shown, inferred, notes);
+    all.repair();
+    all.list()
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::{Family, ObjectName, ProxyMode};
 use svclab_rules::infer::{Inferred, InferredPort};
 
-use super::surroundings::{HERE, Machine, Surroundings, families};
+use super::surroundings::{Machine, Surroundings, families};
 
 /// A list of the Nodes, Services and EndpointSlices.
 pub(super) fn objects(inferred: &Inferred, around: &Surroundings, mode: ProxyMode) -> Value {
@@ -150,7 +150,7 @@ fn slices(name: &ObjectName, ports: &[&InferredPort], around: &Surroundings) -> 
         for endpoint in port.endpoints.iter().chain(&port.local) {
             groups.entry((Family::of(endpoint.ip()), endpoint.port())).or_default().insert(endpoint.ip());
         }
-        let is_known = groups.values().flatten().any(|ip| around.node_of(*ip) != HERE);
+        let is_known = groups.values().flatten().any(|ip| around.is_elsewhere(*ip));
         if port.has_endpoints_elsewhere && !is_known {
             for family in families(port) {
                 let address = around.elsewhere.get(&family).copied();

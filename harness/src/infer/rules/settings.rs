@@ -4,26 +4,29 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, ProxyConfig, ProxyMode};
-use svclab_rules::compare::Finding;
+use svclab_rules::compare::{Difference, Fact, Finding, Subject};
 use svclab_rules::infer::{Inferred, InferredProxy};
 use svclab_rules::profile::{Profile, releases};
 
 use super::dump::Dump;
-use super::surroundings::{HERE, Surroundings};
+use super::surroundings::Surroundings;
 use crate::text::counted;
 
-/// Sets the configuration whose rules are the closest to the dump; returns the assumptions in words.
-pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dump: &Dump, cluster: &mut Cluster) -> Vec<String> {
-    cluster.proxy = read(&inferred.proxy, around, dump.mode());
+/// Sets the configuration whose rules are the closest to those of dumps; returns the assumptions in words.
+pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dumps: &[Dump], cluster: &mut Cluster) -> Vec<String> {
+    // An excerpt says less than whole rules.
+    let whole: Vec<&Dump> = dumps.iter().filter(|dump| dump.is_whole()).collect();
+    cluster.proxy = read(&inferred.proxy, around, dumps.first().map(Dump::mode).unwrap_or_default());
+    let dumps = &*if whole.is_empty() { dumps.iter().collect() } else { whole };
     cluster.service_cidrs = inferred.proxy.service_cidrs.iter().copied().collect();
-    let mut closest = differences(dump, cluster, &cluster.proxy);
+    let mut closest = differences(dumps, cluster, &cluster.proxy);
     // Of releases that write the same, the newest.
     for version in Profile::kinds().rev() {
-        choose(dump, cluster, &mut closest, &|proxy| proxy.version = version.to_string());
+        choose(dumps, cluster, &mut closest, &|proxy| proxy.version = version.to_string());
     }
-    choose(dump, cluster, &mut closest, &|proxy| proxy.localhost_node_ports = !proxy.localhost_node_ports);
-    choose(dump, cluster, &mut closest, &|proxy| proxy.tcp_be_liberal = !proxy.tcp_be_liberal);
-    let versions = as_close(dump, cluster, closest.as_ref());
+    choose(dumps, cluster, &mut closest, &|proxy| proxy.localhost_node_ports = !proxy.localhost_node_ports);
+    choose(dumps, cluster, &mut closest, &|proxy| proxy.tcp_be_liberal = !proxy.tcp_be_liberal);
+    let versions = as_close(dumps, cluster, closest.as_ref());
     let differs = match closest.as_deref() {
         None => "whose rules cannot be generated for this cluster".to_owned(),
         Some([]) => "which generates the same rules".to_owned(),
@@ -38,10 +41,10 @@ pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dump: &Dump, cl
 }
 
 /// The releases whose rules are as close to the dump as those of the cluster's release.
-fn as_close(dump: &Dump, cluster: &Cluster, closest: Option<&Vec<Finding>>) -> String {
+fn as_close(dumps: &[&Dump], cluster: &Cluster, closest: Option<&Vec<Finding>>) -> String {
     let is_as_close = |version: &Profile| {
         let proxy = ProxyConfig { version: version.to_string(), ..cluster.proxy.clone() };
-        differences(dump, cluster, &proxy).map(|found| found.len()) == closest.map(Vec::len)
+        differences(dumps, cluster, &proxy).as_ref().map(weight) == closest.map(weight)
     };
     let kinds: Vec<Profile> = Profile::kinds().filter(is_as_close).collect();
     releases::named(&kinds)
@@ -51,12 +54,17 @@ fn as_close(dump: &Dump, cluster: &Cluster, closest: Option<&Vec<Finding>>) -> S
 const SHOWN: usize = 3;
 
 /// Changes the configuration where rules are closer then.
-fn choose(dump: &Dump, cluster: &mut Cluster, closest: &mut Option<Vec<Finding>>, change: &dyn Fn(&mut ProxyConfig)) {
+fn choose(
+    dumps: &[&Dump],
+    cluster: &mut Cluster,
+    closest: &mut Option<Vec<Finding>>,
+    change: &dyn Fn(&mut ProxyConfig),
+) {
     let mut proxy = cluster.proxy.clone();
     change(&mut proxy);
-    let found = differences(dump, cluster, &proxy);
+    let found = differences(dumps, cluster, &proxy);
     let is_closer = match (&found, &*closest) {
-        (Some(found), Some(closest)) => found.len() < closest.len(),
+        (Some(found), Some(closest)) => weight(found) < weight(closest),
         (found, closest) => found.is_some() && closest.is_none(),
     };
     if is_closer {
@@ -65,9 +73,22 @@ fn choose(dump: &Dump, cluster: &mut Cluster, closest: &mut Option<Vec<Finding>>
     }
 }
 
-fn differences(dump: &Dump, cluster: &Cluster, proxy: &ProxyConfig) -> Option<Vec<Finding>> {
+/// How far rules are from others. A service port that is there under another name hides all its differences.
+fn weight(found: &Vec<Finding>) -> usize {
+    let is_hidden = |finding: &&Finding| {
+        matches!(finding.subject, Subject::Service(_))
+            && matches!(finding.difference, Difference::Unexpected(Fact::Whole) | Difference::Missing(Fact::Whole))
+    };
+    found.len() + HIDDEN * found.iter().filter(is_hidden).count()
+}
+
+/// How many differences a whole service port counts for.
+const HIDDEN: usize = 20;
+
+fn differences(dumps: &[&Dump], cluster: &Cluster, proxy: &ProxyConfig) -> Option<Vec<Finding>> {
     let cluster = Cluster { proxy: proxy.clone(), ..cluster.clone() };
-    dump.differences(&cluster, cluster.node(HERE)?)
+    let each: Option<Vec<Vec<Finding>>> = dumps.iter().map(|dump| dump.differences(&cluster)).collect();
+    Some(each?.into_iter().flatten().collect())
 }
 
 /// The configuration that the rules show, of the newest release.

@@ -8,11 +8,12 @@ use svclab_rules::cluster::Family;
 use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::super::objects::wide;
+use super::dump::Dump;
 use crate::scenario::NODE_RANGES;
 use crate::text::counted;
 
-/// The node that the rules come from.
-pub(super) const HERE: &str = "node-1";
+/// The node that rules come from, where nothing names it.
+pub(in crate::infer) const HERE: &str = "node-1";
 
 /// The most ranges of pods that become nodes of their own; where there are more, ranges are wider, unless they would not fit then.
 const MOST_RANGES: usize = 6;
@@ -30,7 +31,7 @@ pub(super) struct Machine {
 /// The nodes around rules.
 #[derive(Debug, Clone)]
 pub(super) struct Surroundings {
-    /// The rules' own comes first.
+    /// Those of the rules come first.
     pub(super) machines: Vec<Machine>,
     /// Made-up endpoints on other nodes, by family, of services of which no other is known.
     pub(super) elsewhere: BTreeMap<Family, IpAddr>,
@@ -41,17 +42,25 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// The surroundings of rules.
-    pub(super) fn of(inferred: &Inferred) -> Self {
+    /// The surroundings of the rules of one or several nodes, and what they show together.
+    pub(super) fn of(dumps: &[Dump], inferred: &Inferred) -> Self {
         let known = Known::of(inferred);
-        let own = inferred.proxy.node_port_addresses.iter().copied().filter(|ip| !ip.is_loopback());
-        let mut here = Machine { name: HERE.to_owned(), addresses: own.collect(), ranges: Vec::new() };
+        let each: Vec<Known> = dumps.iter().map(|dump| Known::of(&dump.inferred)).collect();
+        let here = |dump: &Dump| {
+            let own = dump.inferred.proxy.node_port_addresses.iter().copied().filter(|ip| !ip.is_loopback());
+            Machine { name: dump.node.clone(), addresses: own.collect(), ranges: Vec::new() }
+        };
+        let mut own: Vec<Machine> = dumps.iter().map(here).collect();
         let mut others: Vec<Machine> = Vec::new();
-        let node_range = known.node_range();
+        let node_ranges: Vec<Option<IpNet>> = each.iter().map(|one| one.node_range(&known.pods)).collect();
         for family in Family::ALL {
-            let mut ranges = known.ranges(family, node_range);
-            let own = known.own_range(&ranges, node_range.filter(|range| Family::of(range.addr()) == family));
-            here.ranges.extend(own.map(|own| ranges.remove(own)));
+            let of_family = |range: &IpNet| Family::of(range.addr()) == family;
+            let given: BTreeSet<IpNet> = node_ranges.iter().flatten().copied().filter(of_family).collect();
+            let mut ranges = known.ranges(family, &given);
+            for ((machine, one), node_range) in own.iter_mut().zip(&each).zip(&node_ranges) {
+                let own = one.own_range(&ranges, node_range.filter(of_family));
+                machine.ranges.extend(own.map(|own| ranges.remove(own)));
+            }
             for (number, range) in ranges.into_iter().enumerate() {
                 if others.len() <= number {
                     others.push(Machine::default());
@@ -60,26 +69,30 @@ impl Surroundings {
             }
         }
         for ip in &known.machines {
-            if here.addresses.contains(ip) {
+            if own.iter().any(|machine| machine.addresses.contains(ip)) {
                 continue;
             }
-            let is_here =
-                known.here.contains(ip) && here.addresses.iter().all(|own| Family::of(*own) != Family::of(*ip));
-            if is_here {
-                here.addresses.insert(*ip);
-            } else {
-                others.push(Machine { addresses: BTreeSet::from([*ip]), ..Machine::default() });
+            let lacks_family =
+                |machine: &Machine| machine.addresses.iter().all(|own| Family::of(*own) != Family::of(*ip));
+            let mut here =
+                own.iter_mut().zip(&each).filter(|(machine, one)| one.here.contains(ip) && lacks_family(machine));
+            match here.next() {
+                Some((machine, _)) => drop(machine.addresses.insert(*ip)),
+                None => others.push(Machine { addresses: BTreeSet::from([*ip]), ..Machine::default() }),
             }
         }
         let mut elsewhere = BTreeMap::new();
         for family in known.lacking(inferred) {
-            let taken = here.ranges.iter().chain(others.iter().flat_map(|other| &other.ranges));
+            let taken = own.iter().chain(&others).flat_map(|machine| &machine.ranges);
             let Some(range) = free(family, &taken.copied().collect::<Vec<_>>()) else { continue };
             elsewhere.extend(range.hosts().nth(9).map(|ip| (family, ip)));
             others.push(Machine { ranges: vec![range], ..Machine::default() });
         }
-        let mut machines = vec![here];
-        machines.extend((2..).zip(others).map(|(number, other)| Machine { name: format!("node-{number}"), ..other }));
+        let taken: BTreeSet<String> = own.iter().map(|machine| machine.name.clone()).collect();
+        let mut names = (2..).map(|number| format!("node-{number}")).filter(|name| !taken.contains(name));
+        let mut machines = own;
+        machines.extend(others.into_iter().map(|other| Machine { name: names.next().unwrap_or_default(), ..other }));
+        let node_range = node_ranges.into_iter().flatten().next();
         known.complete(&mut machines);
         Self { machines, elsewhere, node_range, pods: known.pods.len() }
     }
@@ -89,7 +102,12 @@ impl Surroundings {
         let has = |machine: &&Machine| {
             machine.addresses.contains(&endpoint) || machine.ranges.iter().any(|range| range.contains(&endpoint))
         };
-        self.machines.iter().find(has).map_or(HERE, |machine| &machine.name)
+        self.machines.iter().find(has).or(self.machines.first()).map_or(HERE, |machine| &machine.name)
+    }
+
+    /// Whether an endpoint is on another node than that of the rules; with those of several nodes, on any but the first.
+    pub(super) fn is_elsewhere(&self, endpoint: IpAddr) -> bool {
+        self.machines.first().is_some_and(|first| first.name != self.node_of(endpoint))
     }
 
     /// What was assumed, in words.
@@ -184,24 +202,23 @@ impl Known {
         }
     }
 
-    /// The range of local sources, if there are pods outside it: then it is the node's own.
-    fn node_range(&self) -> Option<IpNet> {
+    /// The range of local sources, if there are pods of the cluster outside it: then it is the node's own.
+    fn node_range(&self, pods: &BTreeSet<IpAddr>) -> Option<IpNet> {
         let is_nodes = |range: &&IpNet| {
             let family = Family::of(range.addr());
-            self.pods.iter().any(|ip| Family::of(*ip) == family && !range.contains(ip))
+            pods.iter().any(|ip| Family::of(*ip) == family && !range.contains(ip))
         };
         self.local_sources.iter().find(is_nodes).copied()
     }
 
-    /// The ranges of nodes that pods of a family are in.
-    fn ranges(&self, family: Family, node_range: Option<IpNet>) -> Vec<IpNet> {
-        let own = node_range.filter(|range| Family::of(range.addr()) == family);
-        let pods =
-            self.pods.iter().filter(|ip| Family::of(**ip) == family && !own.is_some_and(|own| own.contains(*ip)));
+    /// The ranges of nodes that pods of a family are in, those that are given first.
+    fn ranges(&self, family: Family, given: &BTreeSet<IpNet>) -> Vec<IpNet> {
+        let is_given = |ip: &IpAddr| given.iter().any(|own| own.contains(ip));
+        let pods = self.pods.iter().filter(|ip| Family::of(**ip) == family && !is_given(ip));
         let pods: Vec<IpAddr> = pods.copied().collect();
         let (usual, longest) = if family == Family::Ipv4 { (24, 29) } else { (64, 126) };
         // No two nodes have an address in common.
-        let is_apart = |range: &IpNet| own.is_none_or(|own| !range.contains(&own) && !own.contains(range));
+        let is_apart = |range: &IpNet| !given.iter().any(|own| range.contains(own) || own.contains(range));
         let is_free = |range: &IpNet| is_apart(range) && !self.services.iter().any(|ip| range.contains(ip));
         let of_length = |length| pods.iter().map(|ip| IpNet::new_assert(*ip, length).trunc()).collect::<BTreeSet<_>>();
         let fitting = (1..=usual).rev().chain(usual + 1..=longest).map(of_length);
@@ -209,7 +226,7 @@ impl Known {
         let mut fitting = fitting.filter(|ranges| ranges.iter().all(is_free)).peekable();
         let many = fitting.peek().cloned().or(apart);
         let ranges = fitting.find(|ranges| ranges.len() <= MOST_RANGES).or(many).unwrap_or_default();
-        ranges.into_iter().chain(own).collect()
+        ranges.into_iter().chain(given.iter().copied()).collect()
     }
 
     /// Which of several ranges is that of the rules' own node.

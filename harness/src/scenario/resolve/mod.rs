@@ -44,6 +44,7 @@ pub(crate) use manifests::{LEFT_OUT, Manifests, Object};
 pub(crate) use network::gates;
 pub(crate) use nodes::NODE_RANGES;
 use objects::{Objects, Source};
+pub(crate) use other_rules::OF_THE_MACHINE;
 pub(crate) use steps::{Extra, ResolvedProbe};
 pub(crate) use surroundings::RuleFiles;
 

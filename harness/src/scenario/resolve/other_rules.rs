@@ -109,7 +109,7 @@ fn refuse(written: &Written<'_>, errors: &[ParseError], help: &str, findings: &m
 }
 
 /// Targets that act on the whole machine rather than on a network namespace: timers and triggers in `/sys`, and keys.
-const OF_THE_MACHINE: [&str; 3] = ["IDLETIMER", "LED", "SYSRQ"];
+pub(crate) const OF_THE_MACHINE: [&str; 3] = ["IDLETIMER", "LED", "SYSRQ"];
 
 /// Rejects rules whose targets act on more than packets.
 fn targets(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {

@@ -2,13 +2,13 @@
 
 use svclab_rules::cluster::Family;
 use svclab_rules::nftables::evaluate::{CompileError, CompileErrorKind, Part, Program};
-use svclab_rules::nftables::{self, Condition, Name, OtherTable, Parsed, Statement};
+use svclab_rules::nftables::{self, Condition, Name, Parsed, Statement};
 use svclab_rules::ruleset::ParseError;
 
 use super::super::findings::Findings;
 use super::{Written, refuse};
 use crate::input::{Diagnostic, limits};
-use crate::scenario::model::{Install, Place, TABLES_LEFT_OUT};
+use crate::scenario::model::{Install, Note, Place};
 
 /// What kube-proxy calls its tables.
 const PROXY: &str = "kube-proxy";
@@ -75,12 +75,8 @@ fn untranslatable(written: &Written<'_>, parsed: &Parsed, findings: &mut Finding
 
 /// Notes tables that are not installed.
 fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
-    let table = |one: &OtherTable| format!("{} {} (rules: {})", one.family, one.name, one.rules);
-    let others: Vec<String> = parsed.others.iter().map(table).collect();
-    if !others.is_empty() {
-        let others = others.join(", ");
-        let message = format!("{TABLES_LEFT_OUT}{others}");
-        findings.doubt(written.at, message);
+    if let Some(note) = Note::of_left_out_tables(parsed, written.origin.clone()) {
+        findings.doubt(written.at, note.message);
     }
 }
 

@@ -1,0 +1,248 @@
+//! Pieces with rules → dumps of nodes: which piece is whose.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+use serde_json::Value;
+use svclab_rules::infer::Inferred;
+
+use super::merge::{Objects, ips, node_ips};
+use super::names::{settle, valid};
+use super::rules::{Dump, HERE, is_whole};
+use crate::evidence::{Evidence, NodeRules, node_rules};
+use crate::text::one_line;
+
+/// The node that a file's rules come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeFile {
+    /// The node.
+    pub node: String,
+    /// The file, or a folder of files.
+    pub file: String,
+}
+
+impl FromStr for NodeFile {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((node, file)) if !file.is_empty() && sanitized(node) == node => {
+                Ok(Self { node: node.to_owned(), file: file.trim_end_matches('/').to_owned() })
+            }
+            _ => Err("write the node's name, `=` and the file, for example worker-1=worker-1/iptables-save.txt"),
+        }
+    }
+}
+
+impl NodeFile {
+    fn has(&self, file: &str) -> bool {
+        let file = file.trim_start_matches("./");
+        let own = self.file.trim_start_matches("./");
+        file == own
+            || file.strip_prefix(own).is_some_and(|rest| rest.starts_with('/'))
+            || file.ends_with(&format!("/{own}"))
+    }
+}
+
+/// Rule sets of one machine.
+struct Group {
+    /// The folder or file that they are from; empty for a text by itself.
+    place: String,
+    node: Option<String>,
+    sets: Vec<NodeRules>,
+}
+
+/// The dumps in evidence, each with its node: the one that is given for its file, that its file or folder is named after, that has the
+/// addresses that the rules treat as their own; or else one is assumed, and said.
+pub(super) fn dumps(evidence: &Evidence, given: &[NodeFile], objects: &Objects, notes: &mut Vec<String>) -> Vec<Dump> {
+    let counts_empty = !objects.services.is_empty();
+    let mut dumps: Vec<Dump> = Vec::new();
+    let mut places = Vec::new();
+    for group in groups(evidence, given) {
+        if let Some(dump) = Dump::of(group.node.clone().unwrap_or_default(), group.sets, counts_empty) {
+            dumps.push(dump);
+            places.push(group.place);
+        }
+    }
+    let services = objects.services();
+    let mut renamed = BTreeSet::new();
+    let pods: BTreeSet<IpAddr> = objects.pods.iter().flat_map(ips).collect();
+    for dump in &mut dumps {
+        let (words, changed) = settle(&mut dump.inferred, &services);
+        renamed.extend(words);
+        renamed.extend(meant(&mut dump.inferred, &pods));
+        dump.renamed = changed;
+    }
+    notes.extend(renamed);
+    let known: Vec<String> = node_names(objects);
+    let is_alone = dumps.len() == 1;
+    for at in 0..dumps.len() {
+        if dumps[at].node.is_empty() {
+            let taken: BTreeSet<&str> = dumps.iter().map(|dump| dump.node.as_str()).collect();
+            let free: Vec<&String> = known.iter().filter(|name| !taken.contains(name.as_str())).collect();
+            let (node, is_sure) = named(&dumps[at], &places[at], &free, objects, is_alone, &taken);
+            if !is_sure {
+                let place = if places[at].is_empty() {
+                    "the rules".to_owned()
+                } else {
+                    format!("the rules in {}", one_line(&places[at]))
+                };
+                notes.push(format!(
+                    "{place} are those of node {node}; `svclab dump import --node NAME=FILE` names another"
+                ));
+            }
+            dumps[at].node = node;
+        }
+        let parts = dumps[at].parts.iter().map(|part| {
+            let file = part.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
+            format!("{file}line {}, {}", part.first, part.format.words())
+        });
+        let parts: Vec<String> = parts.collect();
+        notes.push(format!("the rules of node {} are those from {}", dumps[at].node, parts.join("; ")));
+    }
+    dumps
+}
+
+/// Takes an endpoint's other address where that is a pod's and the one that its chain translates to is not. Returns what was changed.
+fn meant(inferred: &mut Inferred, pods: &BTreeSet<IpAddr>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for port in &mut inferred.ports {
+        for (to, other) in std::mem::take(&mut port.also) {
+            if pods.contains(&to.ip()) || !pods.contains(&other.ip()) || port.endpoints.contains(&other) {
+                continue;
+            }
+            for all in [&mut port.endpoints, &mut port.local] {
+                if all.remove(&to) {
+                    all.insert(other);
+                }
+            }
+            notes.push(format!(
+                "endpoint {other} of {}: the rules translate to {to}, which is no pod's address",
+                port.full_name()
+            ));
+        }
+    }
+    notes
+}
+
+/// The rule sets by machine: by what is given, else by folder, or by file where a folder has several of a kind.
+fn groups(evidence: &Evidence, given: &[NodeFile]) -> Vec<Group> {
+    let mut folders: Vec<Group> = Vec::new();
+    for set in node_rules(evidence) {
+        let file = set.file.as_deref().unwrap_or_default();
+        let node = given.iter().find(|one| one.has(file)).map(|one| one.node.clone());
+        let place = match &node {
+            Some(node) => format!("={node}"),
+            None => file.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned(),
+        };
+        match folders.iter_mut().find(|group| group.place == place) {
+            Some(group) => group.sets.push(set),
+            None => folders.push(Group { place, node, sets: vec![set] }),
+        }
+    }
+    let mut groups = Vec::new();
+    for Group { place, node, sets } in folders {
+        if node.is_some() {
+            groups.push(Group { place, node, sets: without_parts(sets) });
+            continue;
+        }
+        let sets = without_parts(sets);
+        let clashes = sets.iter().enumerate().any(|(at, one)| sets[..at].iter().any(|other| clash(one, other)));
+        if !clashes {
+            groups.push(Group { place, node, sets });
+            continue;
+        }
+        let mut by_file: Vec<Group> = Vec::new();
+        for set in sets {
+            let file = set.file.as_deref().unwrap_or_default().to_owned();
+            let fits = |group: &&mut Group| group.place == file && !group.sets.iter().any(|other| clash(other, &set));
+            match by_file.iter_mut().find(fits) {
+                Some(group) => group.sets.push(set),
+                None => by_file.push(Group { place: file, node: None, sets: vec![set] }),
+            }
+        }
+        groups.extend(by_file);
+    }
+    groups
+}
+
+/// Whether two sets are of the same kind.
+fn clash(one: &NodeRules, other: &NodeRules) -> bool {
+    let family = |set: &NodeRules| set.rules.iptables().map(|rules| rules.family);
+    one.rules.mode() == other.rules.mode() && family(one) == family(other)
+}
+
+/// The sets without parts of those that are there as a whole.
+fn without_parts(sets: Vec<NodeRules>) -> Vec<NodeRules> {
+    let whole: Vec<NodeRules> = sets.iter().filter(|set| is_whole(set)).cloned().collect();
+    sets.into_iter().filter(|set| is_whole(set) || !whole.iter().any(|other| clash(set, other))).collect()
+}
+
+/// The name of a dump's node, and whether it is sure.
+fn named(
+    dump: &Dump,
+    place: &str,
+    known: &[&String],
+    objects: &Objects,
+    is_alone: bool,
+    taken: &BTreeSet<&str>,
+) -> (String, bool) {
+    let in_place = |name: &&&String| {
+        let stands_apart = |at: usize| {
+            let around = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_ascii_alphanumeric());
+            around(place[..at].chars().next_back()) && around(place[at + name.len()..].chars().next())
+        };
+        place.match_indices(name.as_str()).any(|(at, _)| stands_apart(at))
+    };
+    if let Some(name) = known.iter().filter(in_place).max_by_key(|name| name.len()) {
+        return ((*name).clone(), true);
+    }
+    if let Some(name) = known.iter().find(|name| has_addresses(dump, name, objects)) {
+        return ((*name).clone(), true);
+    }
+    if let [only] = known {
+        return ((*only).clone(), true);
+    }
+    if let Some(first) = known.first() {
+        return ((*first).clone(), false);
+    }
+    let own = place.rsplit('/').find(|part| !sanitized(part).is_empty()).map(sanitized).unwrap_or_default();
+    if !is_alone && !own.is_empty() && !taken.contains(own.as_str()) {
+        return (own, true);
+    }
+    let mut numbered = (1..).map(|number| format!("node-{number}"));
+    (numbered.find(|name| !taken.contains(name.as_str())).unwrap_or_else(|| HERE.to_owned()), is_alone)
+}
+
+/// Whether a node has addresses that rules treat as those of their own node.
+fn has_addresses(dump: &Dump, name: &str, objects: &Objects) -> bool {
+    let proxy = &dump.inferred.proxy;
+    let local = dump.inferred.ports.iter().flat_map(|port| &port.local).map(std::net::SocketAddr::ip);
+    let here: BTreeSet<IpAddr> = local.chain(proxy.here.iter().copied()).collect();
+    let node = objects.nodes.iter().find(|node| node["metadata"]["name"] == name);
+    let own = node.map(node_ips).unwrap_or_default();
+    let ranges = node.into_iter().flat_map(|node| node["spec"]["podCIDRs"].as_array().into_iter().flatten());
+    let ranges: Vec<IpNet> = ranges.filter_map(|range| range.as_str()?.parse().ok()).collect();
+    let mut pods = objects.pods.iter().filter(|pod| pod["spec"]["nodeName"] == name).flat_map(|pod: &Value| ips(pod));
+    own.iter().any(|ip| proxy.node_port_addresses.contains(ip) || here.contains(ip))
+        || ranges.iter().any(|range| here.iter().any(|ip| range.contains(ip)) || proxy.local_sources.contains(range))
+        || pods.any(|ip| here.contains(&ip))
+}
+
+/// The names of nodes, with and without an object.
+fn node_names(objects: &Objects) -> Vec<String> {
+    let nodes = objects.nodes.iter().filter_map(|node| node["metadata"]["name"].as_str());
+    let pods = objects.pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str());
+    let mut known = BTreeSet::new();
+    nodes.chain(pods).filter(|name| known.insert(*name)).map(str::to_owned).collect()
+}
+
+/// A file's name as that of a node.
+fn sanitized(text: &str) -> String {
+    let text = text.to_lowercase();
+    let endings = [".txt", ".log", ".out", ".md", ".rules", ".save", ".yaml", ".json", ".gz", ".tar"];
+    let stem = endings.iter().fold(text.as_str(), |text, ending| text.strip_suffix(ending).unwrap_or(text));
+    if stem.chars().any(|letter| letter.is_ascii_alphanumeric()) { valid(stem) } else { String::new() }
+}

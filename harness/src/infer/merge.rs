@@ -1,0 +1,526 @@
+//! Kubernetes objects that a text shows, and those that rules show → one list.
+//!
+//! Tables and descriptions leave fields out, and so do rules; each completes the other. Where they contradict each other, the objects count,
+//! and the contradiction is said: rules are what is judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+use serde_json::{Value, json};
+use svclab_rules::cluster::{Family, ObjectName};
+use svclab_rules::infer::Inferred;
+
+use super::names::{valid, valid_service};
+use super::objects::wide;
+use super::ranges::assigned;
+use crate::text::counted;
+
+/// The most contradictions that are listed.
+const SHOWN: usize = 5;
+
+/// Objects by kind.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Objects {
+    pub(super) nodes: Vec<Value>,
+    pub(super) pods: Vec<Value>,
+    pub(super) services: Vec<Value>,
+    /// EndpointSlices and Endpoints.
+    pub(super) endpoints: Vec<Value>,
+}
+
+impl Objects {
+    /// Sorts objects of all kinds.
+    pub(super) fn of(items: impl IntoIterator<Item = Value>) -> Self {
+        let mut all = Self::default();
+        for mut item in items {
+            make_valid(&mut item);
+            match item["kind"].as_str() {
+                Some("Node") => all.nodes.push(item),
+                Some("Pod") if !ips(&item).is_empty() && item["spec"]["nodeName"].is_string() && !has_ended(&item) => {
+                    all.pods.push(item);
+                }
+                Some("Service") => all.services.push(item),
+                Some("EndpointSlice" | "Endpoints") => all.endpoints.push(item),
+                _ => {}
+            }
+        }
+        all
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty() && self.pods.is_empty() && self.services.is_empty() && self.endpoints.is_empty()
+    }
+
+    /// Whether machines are among them.
+    pub(super) fn has_machines(&self) -> bool {
+        !self.nodes.is_empty() || !self.pods.is_empty()
+    }
+
+    /// The Services with their cluster IPs.
+    pub(super) fn services(&self) -> Vec<(ObjectName, Vec<IpAddr>)> {
+        let of = |service: &Value| {
+            let namespace = service["metadata"]["namespace"].as_str().unwrap_or("default");
+            let listed =
+                service["spec"]["clusterIPs"].as_array().into_iter().flatten().chain([&service["spec"]["clusterIP"]]);
+            let ips = listed.filter_map(|ip| ip.as_str()?.parse().ok()).collect();
+            (ObjectName::new(namespace, own_name(service)), ips)
+        };
+        self.services.iter().map(of).collect()
+    }
+
+    /// Leaves out Services that rules do not show, with their endpoints. Returns how many these are.
+    pub(super) fn retain_shown(&mut self, inferred: &Inferred) -> usize {
+        let shown: BTreeSet<String> = inferred.ports.iter().map(|port| port.service.to_string()).collect();
+        let before = self.services.len();
+        self.services.retain(|service| shown.contains(&name(service)));
+        self.endpoints.retain(|one| shown.contains(&service_of(one)));
+        before - self.services.len()
+    }
+
+    /// Leaves out on which nodes endpoints are: of rules alone, that is a guess.
+    pub(super) fn forget_nodes(&mut self) {
+        for slice in &mut self.endpoints {
+            for_each_endpoint(slice, &mut |_, _, endpoint| drop(endpoint.remove("nodeName")));
+        }
+    }
+
+    /// A list as `kubectl` prints it.
+    pub(super) fn list(self) -> Value {
+        let mut items = Vec::new();
+        for mut item in [self.nodes, self.pods, self.services, self.endpoints].into_iter().flatten() {
+            // What only the readers of evidence know.
+            if let Some(fields) = item.as_object_mut() {
+                fields.remove("more");
+                if fields["kind"] == "Service" {
+                    fields.remove("endpoints");
+                }
+            }
+            items.push(item);
+        }
+        json!({"apiVersion": "v1", "kind": "List", "items": items})
+    }
+
+    /// Adds what rules show: Services and endpoints that are not there, and fields that are not.
+    pub(super) fn complete(&mut self, shown: Self, inferred: &Inferred, notes: &mut Vec<String>) {
+        let mut contradictions = Vec::new();
+        let of_rules: BTreeMap<String, &Value> = shown.services.iter().map(|one| (name(one), one)).collect();
+        for service in &mut self.services {
+            if let Some(shown) = of_rules.get(&name(service)) {
+                fill_service(service, shown);
+            }
+        }
+        let known: BTreeSet<String> = self.services.iter().map(name).collect();
+        let new: Vec<Value> = shown.services.iter().filter(|one| !known.contains(&name(one))).cloned().collect();
+        if !new.is_empty() && !known.is_empty() {
+            notes.push(format!("{} from the rules alone", counted(new.len(), "service")));
+        }
+        self.services.extend(new);
+        let mut served: BTreeMap<String, bool> = BTreeMap::new();
+        for one in &self.endpoints {
+            let is_cut = one["more"].as_u64().is_some_and(|more| more > 0);
+            *served.entry(service_of(one)).or_default() |= is_cut;
+        }
+        for one in shown.endpoints {
+            match served.get(&service_of(&one)) {
+                None => self.endpoints.push(one),
+                // A table shows the first of many; the rules have all.
+                Some(true) => {
+                    let service = service_of(&one);
+                    self.endpoints.retain(|known| service_of(known) != service || known["kind"] == one["kind"]);
+                    self.endpoints.push(one);
+                }
+                Some(false) => {}
+            }
+        }
+        for (service, is_cut) in &served {
+            let objects = self.endpoints.iter().filter(|one| service_of(one) == *service).flat_map(endpoint_ips);
+            let objects: BTreeSet<IpAddr> = objects.collect();
+            let ports = inferred.ports.iter().filter(|port| port.service.to_string() == *service);
+            let rules: BTreeSet<IpAddr> =
+                ports.flat_map(|port| port.endpoints.iter().chain(&port.local)).map(SocketAddr::ip).collect();
+            if !is_cut && of_rules.contains_key(service) && objects != rules {
+                let words = |ips: &BTreeSet<IpAddr>| {
+                    let all: Vec<String> = ips.iter().map(ToString::to_string).collect();
+                    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+                };
+                contradictions.push(format!(
+                    "contradiction: endpoints of {service} are {} by the objects, {} by the rules; the objects count",
+                    words(&objects),
+                    words(&rules)
+                ));
+            }
+        }
+        let more = contradictions.len().saturating_sub(SHOWN);
+        notes.extend(contradictions.into_iter().take(SHOWN));
+        if more > 0 {
+            notes.push(format!("{more} more contradictions of objects and rules"));
+        }
+    }
+
+    /// Makes up what objects need that tables leave out: names of ports, nodes of pods, ranges of nodes.
+    pub(super) fn repair(&mut self) {
+        self.services.iter_mut().for_each(name_ports);
+        self.align_endpoints();
+        if !self.has_machines() {
+            return;
+        }
+        let known: BTreeSet<String> = self.nodes.iter().map(own_name).collect();
+        let named: BTreeSet<String> =
+            self.pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str().map(str::to_owned)).collect();
+        let new = named.difference(&known);
+        self.nodes.extend(new.map(|name| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})));
+        self.mark_host_network();
+        self.assign_ranges();
+        self.add_pods();
+    }
+
+    /// Pods with their node's address are in its network.
+    fn mark_host_network(&mut self) {
+        let mut addresses: BTreeMap<IpAddr, String> =
+            self.nodes.iter().flat_map(|node| node_ips(node).into_iter().map(|ip| (ip, own_name(node)))).collect();
+        let mut users: BTreeMap<(IpAddr, String), usize> = BTreeMap::new();
+        for pod in &self.pods {
+            let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+            ips(pod).into_iter().for_each(|ip| *users.entry((ip, node.to_owned())).or_default() += 1);
+        }
+        // An address that several pods of a node have is the node's.
+        for ((ip, node), _) in users.into_iter().filter(|(_, count)| *count > 1) {
+            let lacks_family = |one: &&mut Value| {
+                own_name(one) == node && !node_ips(one).iter().any(|own| Family::of(*own) == Family::of(ip))
+            };
+            if let Some(owner) = self.nodes.iter_mut().find(lacks_family) {
+                let own = json!({"type": "InternalIP", "address": ip});
+                match owner["status"]["addresses"].as_array_mut() {
+                    Some(list) => list.push(own),
+                    None => owner["status"] = json!({"addresses": [own]}),
+                }
+                addresses.insert(ip, node);
+            }
+        }
+        let mut known: BTreeSet<IpAddr> = addresses.keys().copied().collect();
+        self.pods.retain_mut(|pod| {
+            let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+            let own = ips(pod);
+            if own.iter().any(|ip| addresses.get(ip).is_some_and(|owner| owner == node)) {
+                pod["spec"]["hostNetwork"] = json!(true);
+                return true;
+            }
+            // One of two machines with the same address is gone by now.
+            own.iter().all(|ip| known.insert(*ip))
+        });
+    }
+
+    fn assign_ranges(&mut self) {
+        let mut given: BTreeMap<String, Vec<IpNet>> = BTreeMap::new();
+        for node in &self.nodes {
+            let listed = node["spec"]["podCIDRs"].as_array().into_iter().flatten().chain([&node["spec"]["podCIDR"]]);
+            let ranges: BTreeSet<IpNet> = listed.filter_map(|range| range.as_str()?.parse().ok()).collect();
+            given.insert(own_name(node), ranges.into_iter().collect());
+        }
+        let pods = self.pods.iter().filter(|pod| pod["spec"]["hostNetwork"] != true);
+        let pods = pods.flat_map(|pod| {
+            let node = pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+            ips(pod).into_iter().map(move |ip| (node.clone(), ip))
+        });
+        let pods: Vec<(String, IpAddr)> = pods.collect();
+        let services = self.services.iter().flat_map(service_ips);
+        let taken: Vec<IpAddr> = services.chain(self.nodes.iter().flat_map(node_ips)).collect();
+        let ranges = assigned(&given, &pods, &taken);
+        for node in &mut self.nodes {
+            let own = ranges.get(&own_name(node)).cloned().unwrap_or_default();
+            if !own.is_empty() {
+                let own: Vec<String> = own.iter().map(ToString::to_string).collect();
+                node["spec"]["podCIDR"] = json!(own[0]);
+                node["spec"]["podCIDRs"] = json!(own);
+            }
+        }
+    }
+
+    /// Endpoints among the addresses of pods that no pod has get one.
+    fn add_pods(&mut self) {
+        let ranges: Vec<(String, IpNet)> = self
+            .nodes
+            .iter()
+            .flat_map(|node| {
+                let listed = node["spec"]["podCIDRs"].as_array().into_iter().flatten();
+                let ranges: Vec<IpNet> = listed.filter_map(|range| range.as_str()?.parse().ok()).collect();
+                ranges.into_iter().map(|range| (own_name(node), range))
+            })
+            .collect();
+        let mut known: BTreeSet<IpAddr> =
+            self.nodes.iter().flat_map(node_ips).chain(self.pods.iter().flat_map(ips)).collect();
+        let nodes: BTreeSet<String> = self.nodes.iter().map(own_name).collect();
+        let mut made = Vec::new();
+        for slice in &mut self.endpoints {
+            for_each_endpoint(slice, &mut |address, node, endpoint| {
+                // Rules alone do not say which node an endpoint is on.
+                if node.is_some_and(|node| !nodes.contains(node)) {
+                    endpoint.remove("nodeName");
+                }
+                let near = |(_, range): &&(String, IpNet)| wide(*range, Family::of(address)).contains(&address);
+                let Some(first) = ranges.iter().find(near) else { return };
+                if !known.insert(address) {
+                    return;
+                }
+                let by_range = ranges.iter().find(|(_, range)| range.contains(&address)).map(|(node, _)| node);
+                let other = || ranges.iter().rev().find(near).unwrap_or(first);
+                let node = by_range.unwrap_or_else(|| &other().0);
+                let name = format!("at-{}", address.to_string().replace(['.', ':'], "-"));
+                made.push(json!({
+                    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+                    "spec": {"nodeName": node, "containers": []}, "status": {"podIP": address, "podIPs": [{"ip": address}]},
+                }));
+            });
+        }
+        self.pods.extend(made);
+    }
+
+    /// Ports of endpoints have the names of the Service's; tables show none.
+    fn align_endpoints(&mut self) {
+        let ports: BTreeMap<String, Vec<Value>> = self
+            .services
+            .iter()
+            .map(|one| (name(one), one["spec"]["ports"].as_array().cloned().unwrap_or_default()))
+            .collect();
+        for one in &mut self.endpoints {
+            let Some(of_service) = ports.get(&service_of(one)) else { continue };
+            let lists: Vec<&mut Value> = match one["kind"].as_str() {
+                Some("Endpoints") => match one["subsets"].as_array_mut() {
+                    Some(subsets) => subsets.iter_mut().map(|subset| &mut subset["ports"]).collect(),
+                    None => Vec::new(),
+                },
+                _ => vec![&mut one["ports"]],
+            };
+            for list in lists {
+                for port in list.as_array_mut().into_iter().flatten() {
+                    let is_named = port["name"].as_str().is_some_and(|name| !name.is_empty());
+                    let knows = |own: &&Value| {
+                        own["name"].as_str().unwrap_or_default() == port["name"].as_str().unwrap_or_default()
+                    };
+                    if of_service.iter().any(|own| knows(&own)) && (is_named || of_service.len() == 1) {
+                        continue;
+                    }
+                    let protocol = |one: &Value| one["protocol"].as_str().unwrap_or("TCP").to_owned();
+                    let number = port["port"].as_u64();
+                    let leads_here = |own: &&Value| {
+                        let target = own["targetPort"].as_u64().or(own["port"].as_u64());
+                        protocol(own) == protocol(port) && target == number
+                    };
+                    let own =
+                        of_service.iter().find(leads_here).or(of_service.first().filter(|_| of_service.len() == 1));
+                    if let Some(own) = own {
+                        port["name"] = own["name"].as_str().unwrap_or_default().into();
+                        port["protocol"] = protocol(own).into();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Calls a function for each endpoint with its address and node.
+fn for_each_endpoint(
+    slice: &mut Value,
+    call: &mut dyn FnMut(IpAddr, Option<&str>, &mut serde_json::Map<String, Value>),
+) {
+    let lists: Vec<&mut Vec<Value>> = match slice["kind"].as_str() {
+        Some("Endpoints") => match slice["subsets"].as_array_mut() {
+            Some(subsets) => subsets.iter_mut().filter_map(|subset| subset["addresses"].as_array_mut()).collect(),
+            None => Vec::new(),
+        },
+        _ => slice["endpoints"].as_array_mut().into_iter().collect(),
+    };
+    for endpoint in lists.into_iter().flatten() {
+        let address = endpoint["ip"].as_str().or(endpoint["addresses"][0].as_str());
+        let Some(address) = address.and_then(|text| text.parse().ok()) else { continue };
+        let node = endpoint["nodeName"].as_str().map(str::to_owned);
+        if let Some(fields) = endpoint.as_object_mut() {
+            call(address, node.as_deref(), fields);
+        }
+    }
+}
+
+fn endpoint_ips(slice: &Value) -> Vec<IpAddr> {
+    let mut all = Vec::new();
+    for_each_endpoint(&mut slice.clone(), &mut |ip, _, endpoint| {
+        let is_unready = endpoint.get("conditions").is_some_and(|conditions| conditions["ready"] == false);
+        if !is_unready {
+            all.push(ip);
+        }
+    });
+    all
+}
+
+/// Adds the fields that only the rules show to a Service.
+fn fill_service(service: &mut Value, shown: &Value) {
+    let ports = shown["spec"]["ports"].as_array().cloned().unwrap_or_default();
+    let protocol = |one: &Value| one["protocol"].as_str().unwrap_or("TCP").to_owned();
+    let count = service["spec"]["ports"].as_array().map_or(0, Vec::len);
+    for port in service["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        let is_same = |other: &&Value| other["port"] == port["port"] && protocol(other) == protocol(port);
+        let Some(known) = ports.iter().find(is_same).or(ports.first().filter(|_| count == 1 && ports.len() == 1))
+        else {
+            continue;
+        };
+        let is_made_up = is_made_up(port);
+        if is_made_up && known["name"].is_null() {
+            port.as_object_mut().map(|fields| fields.remove("name"));
+        }
+        for field in ["name", "targetPort", "nodePort"] {
+            let is_missing = port[field].is_null() || field == "name" && (port[field] == "" || is_made_up);
+            if is_missing && !known[field].is_null() {
+                port[field] = known[field].clone();
+            }
+        }
+    }
+    for field in [
+        "clusterIP",
+        "clusterIPs",
+        "ipFamilies",
+        "ipFamilyPolicy",
+        "internalTrafficPolicy",
+        "externalTrafficPolicy",
+        "healthCheckNodePort",
+        "sessionAffinity",
+        "sessionAffinityConfig",
+        "loadBalancerSourceRanges",
+    ] {
+        let clashes = match field {
+            // A policy for outside traffic needs a type that has some.
+            "externalTrafficPolicy" => {
+                matches!(service["spec"]["type"].as_str(), None | Some("ClusterIP"))
+                    && service["spec"]["externalIPs"].is_null()
+            }
+            "healthCheckNodePort" | "loadBalancerSourceRanges" => service["spec"]["type"] != "LoadBalancer",
+            "clusterIPs" | "ipFamilies" | "ipFamilyPolicy" => {
+                service["spec"]["clusterIP"] != shown["spec"]["clusterIP"]
+            }
+            _ => false,
+        };
+        if service["spec"][field].is_null() && !shown["spec"][field].is_null() && !clashes {
+            service["spec"][field] = shown["spec"][field].clone();
+        }
+    }
+}
+
+/// Names as the API accepts them, and no endpoints that it refuses.
+fn make_valid(object: &mut Value) {
+    let is_service = object["kind"] == "Service";
+    let is_endpoints = object["kind"] == "Endpoints";
+    // `kubectl get services,nodes` prints kinds before names.
+    if let Some(Value::String(text)) = object.pointer_mut("/metadata/name")
+        && let Some((_, own)) = text.split_once('/')
+    {
+        *text = own.to_owned();
+    }
+    let mut fix = |place: &str, make: fn(&str) -> String| {
+        if let Some(Value::String(text)) = object.pointer_mut(place) {
+            *text = make(text);
+        }
+    };
+    fix("/metadata/name", if is_service || is_endpoints { valid_service } else { valid });
+    fix("/metadata/namespace", valid);
+    fix("/metadata/labels/kubernetes.io~1service-name", valid_service);
+    fix("/spec/nodeName", valid);
+    let is_usable = |ip: &Value| {
+        let ip: Option<IpAddr> = ip.as_str().and_then(|text| text.parse().ok());
+        ip.is_some_and(|ip| match ip {
+            IpAddr::V4(ip) => !(ip.is_loopback() || ip.is_link_local() || ip.is_multicast() || ip.is_unspecified()),
+            IpAddr::V6(ip) => {
+                !(ip.is_loopback() || ip.is_unicast_link_local() || ip.is_multicast() || ip.is_unspecified())
+            }
+        })
+    };
+    for subset in object["subsets"].as_array_mut().into_iter().flatten() {
+        for field in ["addresses", "notReadyAddresses"] {
+            if let Some(list) = subset[field].as_array_mut() {
+                list.retain(|one| is_usable(&one["ip"]));
+            }
+        }
+    }
+    if let Some(list) = object["endpoints"].as_array_mut().filter(|_| !is_service) {
+        list.retain(|one| is_usable(&one["addresses"][0]));
+    }
+    let targets =
+        object["subsets"].as_array_mut().into_iter().flatten().filter_map(|subset| subset["addresses"].as_array_mut());
+    let mut fix_all = |list: &mut Vec<Value>| {
+        for one in list {
+            for place in ["/targetRef/name", "/targetRef/namespace", "/nodeName"] {
+                if let Some(Value::String(text)) = one.pointer_mut(place) {
+                    *text = valid(text);
+                }
+            }
+        }
+    };
+    targets.for_each(&mut fix_all);
+    if let Some(list) = object["endpoints"].as_array_mut().filter(|_| !is_service) {
+        fix_all(list);
+    }
+}
+
+/// Whether a port's name is the one that the reader of tables made up: `p80-tcp`.
+fn is_made_up(port: &Value) -> bool {
+    let protocol = port["protocol"].as_str().unwrap_or("TCP").to_lowercase();
+    port["name"].as_str().is_some_and(|name| name == format!("p{}-{protocol}", port["port"]))
+}
+
+/// Several ports need names; one has none unless it is known.
+fn name_ports(service: &mut Value) {
+    if let Some([only]) = service["spec"]["ports"].as_array_mut().map(Vec::as_mut_slice)
+        && is_made_up(only)
+    {
+        only.as_object_mut().map(|fields| fields.remove("name"));
+    }
+    let Some(ports) = service["spec"]["ports"].as_array_mut().filter(|ports| ports.len() > 1) else { return };
+    for port in ports {
+        if port["name"].as_str().is_none_or(str::is_empty) {
+            let protocol = port["protocol"].as_str().unwrap_or("TCP").to_lowercase();
+            port["name"] = format!("{protocol}-{}", port["port"]).into();
+        }
+    }
+}
+
+fn has_ended(pod: &Value) -> bool {
+    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
+}
+
+fn own_name(object: &Value) -> String {
+    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+/// `namespace/name`
+pub(super) fn name(object: &Value) -> String {
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+    format!("{namespace}/{}", own_name(object))
+}
+
+/// The Service that endpoints belong to.
+fn service_of(object: &Value) -> String {
+    match object["metadata"]["labels"]["kubernetes.io/service-name"].as_str() {
+        Some(service) => format!("{}/{service}", object["metadata"]["namespace"].as_str().unwrap_or("default")),
+        None => name(object),
+    }
+}
+
+/// The addresses of a pod.
+pub(super) fn ips(pod: &Value) -> Vec<IpAddr> {
+    let listed = pod["status"]["podIPs"].as_array().into_iter().flatten().map(|one| &one["ip"]);
+    let all = listed.chain([&pod["status"]["podIP"]]).filter_map(|ip| ip.as_str()?.parse().ok());
+    let all: BTreeSet<IpAddr> = all.collect();
+    all.into_iter().collect()
+}
+
+/// The addresses of a node.
+pub(super) fn node_ips(node: &Value) -> Vec<IpAddr> {
+    let listed = node["status"]["addresses"].as_array().into_iter().flatten();
+    listed.filter_map(|one| one["address"].as_str()?.parse().ok()).collect()
+}
+
+fn service_ips(service: &Value) -> Vec<IpAddr> {
+    let spec = &service["spec"];
+    let lists =
+        ["clusterIPs", "externalIPs"].into_iter().flat_map(|field| spec[field].as_array().into_iter().flatten());
+    let balanced = service["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten().map(|one| &one["ip"]);
+    lists.chain([&spec["clusterIP"]]).chain(balanced).filter_map(|ip| ip.as_str()?.parse().ok()).collect()
+}

@@ -1,0 +1,194 @@
+//! Tests of every service port, for a scenario that is made of a dump.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+
+use svclab_rules::cluster::{Family, ObjectName, Pod, Service, ServicePort};
+use svclab_rules::promise::{Outcome, Promise, Promises, Question, Reply, Source, VantagePoint};
+
+use crate::scenario::{Host, PlannedTest, PromisedOutcome, Scenario, pod_label, short_name};
+use crate::stats::flows_to_meet_all;
+
+/// The most tests that are written.
+const MOST: usize = 500;
+
+/// The most endpoints that are all expected to get connections, and the most that are listed.
+const MOST_SEEN: usize = 32;
+const MOST_LISTED: usize = 200;
+
+/// Tests of every service port from a pod and from the node itself, for each of some nodes, and of node ports and other addresses
+/// from outside; then how many were left out. They expect what the Service API promises; what it leaves open is not tested.
+pub fn tests(scenario: &Scenario, nodes: &[String]) -> (Vec<PlannedTest>, usize) {
+    let Ok(promises) = Promises::of(&scenario.cluster) else { return (Vec::new(), 0) };
+    let planner = Planner::new(scenario, promises);
+    let mut all = Vec::new();
+    let mut left_out = 0;
+    for service in scenario.cluster.services.iter().filter(|service| service.skipped().is_none()) {
+        for port in &service.ports {
+            let of_port: Vec<PlannedTest> =
+                nodes.iter().flat_map(|node| planner.of_port(service, port, node)).collect();
+            if all.len() + of_port.len() > MOST {
+                left_out += of_port.len();
+            } else {
+                all.extend(of_port);
+            }
+        }
+    }
+    (all, left_out)
+}
+
+struct Planner<'a> {
+    scenario: &'a Scenario,
+    promises: Promises<'a>,
+    /// A pod of each node that sends.
+    clients: BTreeMap<&'a str, &'a Pod>,
+    outside: Option<&'a Host>,
+    owners: HashMap<IpAddr, &'a ObjectName>,
+}
+
+/// A destination in words, with its address and the node that packets are handed to.
+struct Aim {
+    to: String,
+    address: IpAddr,
+    port: u16,
+    via: Option<String>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(scenario: &'a Scenario, promises: Promises<'a>) -> Self {
+        let mut clients: BTreeMap<&str, &Pod> = BTreeMap::new();
+        let mut owners = HashMap::new();
+        for pod in scenario.cluster.pods.iter().filter(|pod| !pod.host_network) {
+            owners.extend(pod.ips.iter().map(|ip| (*ip, &pod.name)));
+            // One that serves nothing is the better client: no endpoint is itself.
+            if pod.name.name.starts_with("client-of-") || !clients.contains_key(pod.node.as_str()) {
+                clients.insert(&pod.node, pod);
+            }
+        }
+        let outside = scenario.hosts.iter().find(|host| host.name == "outside").or(scenario.hosts.first());
+        Self { scenario, promises, clients, outside, owners }
+    }
+
+    fn of_port(&self, service: &Service, port: &ServicePort, node: &str) -> Vec<PlannedTest> {
+        let name = format!("{}:{}", short_name(&service.name), port.port);
+        let aim = |kind: &str, address: IpAddr, via: Option<&str>| {
+            let via_words = via.map(|node| format!("@{node}")).unwrap_or_default();
+            let to = format!("{kind}/{name}{via_words}");
+            Aim { to, address, port: port.port, via: via.map(str::to_owned) }
+        };
+        let Some(own) = self.scenario.cluster.node(node) else { return Vec::new() };
+        let mut tests = Vec::new();
+        for ip in &service.cluster_ips {
+            if let Some(client) = self.clients.get(node) {
+                let from = VantagePoint::Pod(client.name.clone());
+                tests.extend(self.test(
+                    service,
+                    port,
+                    (pod_label(&client.name), &client.ips, from),
+                    aim("service", *ip, None),
+                ));
+            }
+            let from = VantagePoint::Node(node.to_owned());
+            let ips = &own.internal_ips;
+            tests.extend(self.test(service, port, (format!("node/{node}"), ips, from), aim("service", *ip, None)));
+        }
+        let host = self.outside;
+        let mut add = |aim: Aim| {
+            let Some(host) = host else { return };
+            let Some(ip) = host.ips.iter().copied().find(|ip| Family::of(*ip) == Family::of(aim.address)) else {
+                return;
+            };
+            let from = (format!("host/{}", host.name), &host.ips, VantagePoint::Outside(ip));
+            tests.extend(self.test(service, port, from, aim));
+        };
+        if let Some(number) = port.node_port {
+            let firsts = Family::ALL.into_iter().filter_map(|family| own.internal_ip(family));
+            firsts.for_each(|ip| add(Aim { port: number, via: None, ..aim("nodeport", ip, Some(node)) }));
+        }
+        service.load_balancer.iter().for_each(|ingress| add(aim("loadbalancer", ingress.ip, Some(node))));
+        service.external_ips.iter().for_each(|ip| add(aim("externalip", *ip, Some(node))));
+        // Several addresses of a kind and family have one name, which means the first.
+        let mut names = HashSet::new();
+        tests.retain(|test| names.insert(test.name.clone()));
+        tests
+    }
+
+    /// The test of a destination; `None` where nothing is promised, or is known not to be kept.
+    fn test(
+        &self,
+        service: &Service,
+        port: &ServicePort,
+        (from, ips, vantage): (String, &Vec<IpAddr>, VantagePoint),
+        aim: Aim,
+    ) -> Option<PlannedTest> {
+        let family = Family::of(aim.address);
+        if !ips.iter().any(|ip| Family::of(*ip) == family) {
+            return None;
+        }
+        let to = SocketAddr::new(aim.address, aim.port);
+        let question = Question { from: vantage, to, protocol: port.protocol, via: aim.via };
+        let promise = self.promises.about(&question);
+        let is_node = matches!(question.from, VantagePoint::Node(_));
+        let (outcome, flows) = self.outcome(&promise, is_node)?;
+        let twice = service.ports.iter().filter(|other| other.port == port.port).count() > 1;
+        let families = [&service.cluster_ips, ips].map(|ips| ips.iter().any(|ip| Family::of(*ip) != family));
+        let protocol = twice.then_some(port.protocol);
+        let only = (families == [true, true]).then_some(family);
+        let words = [protocol.map(|one| one.to_string().to_lowercase()), only.map(|one| one.to_string())];
+        let words: String = words.into_iter().flatten().map(|word| format!(", {word}")).collect();
+        Some(PlannedTest {
+            name: format!("{from} to {}{words}", aim.to),
+            from,
+            to: aim.to,
+            protocol,
+            family: only,
+            flows,
+            outcome,
+        })
+    }
+
+    /// What is promised, as a test expects it, and with how many flows.
+    fn outcome(&self, promise: &Promise, is_node: bool) -> Option<(PromisedOutcome, u64)> {
+        if promise.known_bug.is_some() {
+            return None;
+        }
+        let outcome = match &promise.outcome {
+            Outcome::Delivered { endpoints, affinity_seconds } => {
+                let targets = endpoints.iter().map(|endpoint| self.target(endpoint.address)).collect::<Vec<_>>();
+                let count = targets.len();
+                let is_spread = affinity_seconds.is_none() && (2..=MOST_SEEN).contains(&count);
+                let is_source = |wanted: fn(&Source) -> bool| endpoints.iter().all(|endpoint| wanted(&endpoint.source));
+                let source = match () {
+                    () if is_node => None,
+                    () if is_source(|source| *source == Source::Preserved) => Some("preserved"),
+                    () if is_source(|source| matches!(source, Source::Node(_))) => Some("masqueraded"),
+                    () => None,
+                };
+                let is_from_vip = endpoints.iter().all(|endpoint| endpoint.reply == Reply::FromDestination);
+                let delivered = PromisedOutcome::Delivered {
+                    targets: if count > MOST_LISTED { Vec::new() } else { targets },
+                    source: source.filter(|_| !is_spread),
+                    is_from_vip: is_from_vip && !is_spread,
+                    is_spread,
+                };
+                // What is neither listed nor answered cannot be expected.
+                if count > MOST_LISTED && source.is_none() && !is_from_vip {
+                    return None;
+                }
+                return Some((delivered, if is_spread { flows_to_meet_all(count) } else { 1 }));
+            }
+            Outcome::Rejected(_) => PromisedOutcome::Rejected,
+            Outcome::Dropped => PromisedOutcome::Dropped,
+            Outcome::Refused => PromisedOutcome::Fails,
+            _ => return None,
+        };
+        Some((outcome, 1))
+    }
+
+    fn target(&self, address: SocketAddr) -> String {
+        match self.owners.get(&address.ip()) {
+            Some(name) => format!("{}:{}", pod_label(name), address.port()),
+            None => address.to_string(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The rules of a dump → rules that a lab can install.
+//!
+//! A kernel had them, or iptables printed them; still some cannot be loaded again: rules that could not be read, chains that an excerpt
+//! does not show, targets that act on the whole machine. These are changed as little as possible, and each change is said.
+
+use std::collections::BTreeSet;
+
+use svclab_rules::cluster::{Cluster, Family};
+use svclab_rules::iptables::evaluate::{CompileErrorKind, Program};
+use svclab_rules::iptables::{Chain, Match, RuleSet, Target, UNREAD};
+use svclab_rules::nftables::{self, Condition, Statement};
+use svclab_rules::ruleset::Rules;
+
+use super::dump::{Dump, is_whole};
+use super::excerpt::completed;
+use crate::evidence::{Format, NodeRules};
+use crate::infer::names::as_named;
+use crate::scenario::OF_THE_MACHINE;
+use crate::text::counted;
+
+/// The rules of a node's dump as they are installed, of each family, and what was changed.
+pub(super) fn rules(dump: &Dump, cluster: &Cluster, changes: &mut Vec<String>) -> Vec<(Family, Rules)> {
+    let mut all = Vec::new();
+    for (family, part) in dump.families() {
+        let shown = part.rules.clone().of_family(family);
+        let shown = if is_whole(part) { shown } else { around(dump, cluster, part, shown, family, changes) };
+        let fitted = match shown {
+            Rules::Iptables(mut parsed) => {
+                let before = changes.len();
+                fit(&mut parsed.rules, &dump.node, changes);
+                // The lines of rules are known only where none was left out.
+                if changes.len() > before { parsed.rules.into() } else { Rules::Iptables(parsed) }
+            }
+            Rules::Nftables(mut parsed) if part.format == Format::NftJson => {
+                translatable(&mut parsed.rules, &dump.node, changes);
+                parsed.rules.into()
+            }
+            other => other,
+        };
+        all.push((family, fitted));
+    }
+    all
+}
+
+/// The rules of an excerpt with those that kube-proxy writes around them.
+fn around(
+    dump: &Dump,
+    cluster: &Cluster,
+    part: &NodeRules,
+    shown: Rules,
+    family: Family,
+    changes: &mut Vec<String>,
+) -> Rules {
+    let node = cluster.node(&dump.node);
+    let Some(written) = node.and_then(|node| Rules::generate(cluster, node, family).ok()) else { return shown };
+    let release = &cluster.proxy.version;
+    changes.push(format!(
+        "the {family} rules of node {} from line {} on are an excerpt: what it does not show is as kube-proxy {release} writes it",
+        dump.node, part.first
+    ));
+    completed(&shown, as_named(written, &dump.renamed))
+}
+
+/// Makes rules of iptables such that a kernel takes them.
+fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
+    let is_unread = |one: &Match| matches!(one, Match::Other(other) if &*other.name == UNREAD);
+    let mut unread = 0;
+    let mut machine: BTreeSet<String> = BTreeSet::new();
+    for chain in rules.tables.iter_mut().flat_map(|table| &mut table.chains) {
+        chain.rules.retain(|rule| {
+            let of_machine = match &rule.target {
+                Some(Target::Other(other)) if OF_THE_MACHINE.contains(&&*other.name) => Some(other.name.to_string()),
+                _ => None,
+            };
+            let is_left_out = rule.matches.iter().any(is_unread);
+            unread += usize::from(is_left_out);
+            let is_kept = !is_left_out && of_machine.is_none();
+            machine.extend(of_machine);
+            is_kept
+        });
+    }
+    if unread > 0 {
+        changes.push(format!("{} of node {node} that could not be read left out", counted(unread, "rule")));
+    }
+    if !machine.is_empty() {
+        let names: Vec<String> = machine.into_iter().collect();
+        changes
+            .push(format!("rules of node {node} with target {} left out: they act on the machine", names.join(", ")));
+    }
+    // Each round mends at least one error.
+    for _ in 0..ROUNDS {
+        let Err(errors) = Program::compile(rules) else { return };
+        let mut missing: BTreeSet<(&str, String)> = BTreeSet::new();
+        let mut wrong: BTreeSet<(String, String, usize, String)> = BTreeSet::new();
+        for error in errors {
+            match (error.kind, error.chain, error.rule) {
+                (CompileErrorKind::MissingChain(name), ..) => {
+                    missing.insert((error.table.as_str(), name.to_string()));
+                }
+                (CompileErrorKind::TooDeep | CompileErrorKind::NoHook, ..) => {}
+                (kind, Some(chain), Some(rule)) => {
+                    wrong.insert((error.table.as_str().to_owned(), chain.to_string(), rule, kind.to_string()));
+                }
+                _ => {}
+            }
+        }
+        if missing.is_empty() && wrong.is_empty() {
+            return;
+        }
+        if !missing.is_empty() {
+            let first: Vec<&str> = missing.iter().take(3).map(|(_, name)| name.as_str()).collect();
+            let (count, more) =
+                (counted(missing.len(), "chain"), if missing.len() > first.len() { ", ..." } else { "" });
+            changes.push(format!(
+                "{count} of node {node} that rules jump to and that are not shown are empty: {}{more}",
+                first.join(", ")
+            ));
+        }
+        for (table, name) in missing {
+            if let Some(table) = rules.tables.iter_mut().find(|one| one.name.as_str() == table) {
+                table.chains.push(Chain::user(name.as_str()));
+            }
+        }
+        // From the last one on, so that the others keep their numbers.
+        for (table, chain, rule, why) in wrong.into_iter().rev() {
+            changes.push(format!("rule {rule} of chain {chain} of node {node} left out: it {why}"));
+            let chains =
+                rules.tables.iter_mut().filter(|one| one.name.as_str() == table).flat_map(|one| &mut one.chains);
+            for own in chains.filter(|own| *own.name == *chain) {
+                if (1..=own.rules.len()).contains(&rule) {
+                    own.rules.remove(rule - 1);
+                }
+            }
+        }
+    }
+}
+
+/// How often rules are compiled again after a change.
+const ROUNDS: usize = 4;
+
+/// Leaves out expressions in nft's JSON that have no known text: rules are installed as text.
+fn translatable(rules: &mut nftables::Ruleset, node: &str, changes: &mut Vec<String>) {
+    let mut left_out = 0;
+    for chain in rules.tables.iter_mut().flat_map(|table| &mut table.chains) {
+        let before = chain.rules.len();
+        chain.rules.retain(|rule| {
+            !rule.conditions.iter().any(|one| matches!(one, Condition::Other(_)))
+                && !rule.statements.iter().any(|one| matches!(one, Statement::Other(_)))
+        });
+        left_out += before - chain.rules.len();
+    }
+    if left_out > 0 {
+        changes.push(format!(
+            "{} of node {node} left out: nft's JSON has them in no known form",
+            counted(left_out, "rule")
+        ));
+    }
+}

@@ -1,0 +1,174 @@
+//! Scenarios out of what people send.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rstest::rstest;
+use svclab::evidence::{self, Evidence};
+use svclab::infer::{self, Assumed, NodeFile};
+use svclab::scenario::{self, Scenario, Tests};
+use svclab::verify::{Options, verify};
+
+fn imported(text: &str) -> Assumed {
+    infer::from_evidence(&evidence::read(text), Path::new("dump"), &[]).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// The text of a scenario with tests of all service ports, and the scenario that it is read as.
+fn read_again(assumed: &Assumed) -> (String, Scenario) {
+    let (tests, _) = infer::tests(&assumed.scenario, &assumed.nodes);
+    let text = scenario::print(&assumed.scenario, &assumed.assumptions, &tests);
+    let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+    let read = scenario::parse_with(&text, Path::new("bug.yaml"), &nothing, Tests::Optional);
+    (text.clone(), read.unwrap_or_else(|errors| panic!("{errors}\n{text}")))
+}
+
+fn golden(path: &str) -> String {
+    std::fs::read_to_string(format!("../rules/tests/golden/{path}")).expect("a recording")
+}
+
+/// The lines of a listing, of an issue and of folders are in `tests/texts`.
+fn text_of(name: &str) -> String {
+    std::fs::read_to_string(format!("tests/texts/{name}")).expect("a text")
+}
+
+fn svclab(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts")
+}
+
+/// What is imported of any recording is a sound scenario with the same objects, rules and settings.
+#[rstest]
+fn a_recording_is_read_again_as_it_was_written(
+    #[files("../rules/tests/golden/*/v1.18-iptables/iptables-save.txt")]
+    #[files("../rules/tests/golden/*/v1.30-iptables/iptables-save.txt")]
+    #[files("../rules/tests/golden/*/v1.36-nftables/nft-ruleset.txt")]
+    file: PathBuf,
+) {
+    let text = std::fs::read_to_string(&file).expect("a recording");
+    let Ok(assumed) = infer::from_evidence(&evidence::read(&text), &file, &[]) else { return };
+    let (text, again) = read_again(&assumed);
+    let (mut before, mut after) = (assumed.scenario.cluster.clone(), again.cluster.clone());
+    for cluster in [&mut before, &mut after] {
+        // These are not written, and change nothing.
+        cluster.service_cidrs.clear();
+        cluster.slices.iter_mut().for_each(|slice| slice.name.name.clear());
+        cluster.slices.sort_by_key(|slice| format!("{slice:?}"));
+        for endpoint in cluster.slices.iter_mut().flat_map(|slice| &mut slice.endpoints) {
+            endpoint.serving = None;
+        }
+    }
+    assert_eq!(before.nodes, after.nodes, "{text}");
+    assert_eq!((before.pods, before.services), (after.pods, after.services), "{text}");
+    assert_eq!(before.proxy, after.proxy, "{text}");
+    let rules = |scenario: &Scenario| {
+        scenario.rules.iter().map(|own| (own.place.clone(), own.family, own.rules.print())).collect::<Vec<_>>()
+    };
+    assert_eq!(rules(&assumed.scenario), rules(&again), "{text}");
+    assert!(!again.tests.is_empty() || again.cluster.services.iter().all(|one| one.skipped().is_some()), "{text}");
+}
+
+/// The scenario is judged as the recording is.
+#[rstest]
+#[case::sound("nodeport-local/v1.25-iptables/iptables-save.txt", "")]
+#[case::of_nftables("clusterip-three-endpoints/v1.36-nftables/nft-ruleset.txt", "")]
+#[case::lost_translation("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt", "10.244.2.10:8080")]
+fn verify_finds_the_same_in_the_scenario(#[case] recording: &str, #[case] lost: &str) {
+    let saved = golden(recording);
+    let is_kept = |line: &&str| lost.is_empty() || !line.ends_with(lost);
+    let text: String = saved.lines().filter(is_kept).map(|line| format!("{line}\n")).collect();
+    assert_eq!(text == saved, lost.is_empty());
+    let assumed = imported(&text);
+    let (_, again) = read_again(&assumed);
+    let options = Options { no_lab: true, ..Options::default() };
+    let verified = verify(&[assumed.scenario, again], &options, &|_| {});
+    let failures = |at: usize| {
+        let verification = verified[at].result.as_ref().unwrap_or_else(|trouble| panic!("{trouble:?}"));
+        verification
+            .failures(&options)
+            .map(|failure| format!("{}: {}", failure.what, failure.example.flow))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(failures(0), failures(1));
+    assert_eq!(failures(0).is_empty(), lost.is_empty());
+}
+
+/// An endpoint whose DNAT is lost is still one, and its port is found by the hash of its chain.
+#[test]
+fn a_lost_translation_is_no_lost_endpoint() {
+    let saved = golden("clusterip-three-endpoints/v1.18-iptables/iptables-save.txt");
+    let whole = imported(&saved);
+    let lines = saved.lines().filter(|line| !line.contains("--to-destination"));
+    let lost = imported(&lines.map(|line| format!("{line}\n")).collect::<String>());
+    assert_eq!(lost.scenario.cluster.slices, whole.scenario.cluster.slices);
+}
+
+/// Each node of a folder has its own rules, by the names of files and by those of the objects.
+#[test]
+fn several_dumps_make_one_cluster() {
+    let save = golden("nodeport-local/v1.25-iptables/iptables-save.txt");
+    let other = save.replace("10.244.1.10", "10.244.9.9");
+    let mut all = Evidence::default();
+    all.add("dump/worker-a.txt", evidence::read(&save));
+    all.add("dump/worker-b.txt", evidence::read(&other));
+    let assumed = infer::from_evidence(&all, Path::new("dump"), &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(assumed.nodes, ["worker-a", "worker-b"]);
+    let (_, again) = read_again(&assumed);
+    assert_eq!(again.rules.len(), 2);
+    let given: Vec<NodeFile> = vec!["node-x=worker-b.txt".parse().expect("a node")];
+    let assumed = infer::from_evidence(&all, Path::new("dump"), &given).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(assumed.nodes.iter().filter(|node| *node == "node-x").count(), 1, "{:?}", assumed.nodes);
+}
+
+/// A whole issue: a grepped excerpt, tables, settings and connections.
+#[test]
+fn an_issue_becomes_a_scenario() {
+    let (text, _) = read_again(&imported(&text_of("issue-with-excerpt.md")));
+    let wanted = [
+        "- {name: worker, ips: [172.18.0.3], podCIDRs: [10.244.1.0/24], sysctls: {net.ipv4.conf.all.rp_filter: \"2\"}}",
+        "- {name: web-2, node: worker2, ips: [10.244.2.7]}",
+        "- {name: web, clusterIPs: [10.96.34.82], ipFamilies: [IPv4], ports: [{port: 80, targetPort: 8080}]}",
+        // The hash of its chain says so, though its DNAT leads elsewhere.
+        "endpoints: [{addresses: [10.244.1.5]}, {addresses: [10.244.2.7]}]",
+        "probe: {from: pod/client-of-worker, to: \"service/web:80\", flows: 31}",
+    ];
+    for line in wanted {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+/// Names that the API refuses, addresses that it refuses, targets that act on the host, chains that are not shown: all are changed, and
+/// said.
+#[test]
+fn an_assumption_never_makes_an_input_refused() {
+    let saved = golden("clusterip-one-endpoint/v1.30-iptables/iptables-save.txt").replace("default/web", "Prod/WEB_1");
+    let saved =
+        saved.replace("COMMIT\n", "-A FORWARD -j IDLETIMER --timeout 5 --label x\n-A FORWARD -j CNI-FORWARD\nCOMMIT\n");
+    let table = "NAME   TYPE        CLUSTER-IP     EXTERNAL-IP   PORT(S)   AGE\nWEB_1  ClusterIP   10.96.0.99   <none>        80/TCP    1d\n\n\
+        NAME    ENDPOINTS           AGE\nWEB_1   169.254.1.1:8080    1d\n";
+    let assumed = imported(&format!("```\n{saved}```\n\n```\n{table}```\n"));
+    read_again(&assumed);
+    let said = assumed.assumptions.join("\n");
+    assert!(said.contains("IDLETIMER") && said.contains("CNI-FORWARD"), "{said}");
+}
+
+/// Of an excerpt, only what it shows is compared.
+#[test]
+fn an_excerpt_differs_only_by_what_it_shows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("issue.md").to_string_lossy().into_owned();
+    std::fs::write(&path, text_of("issue-with-excerpt.md")).expect("a file");
+    let out = folder.path().join("bug.yaml").to_string_lossy().into_owned();
+    assert_eq!(svclab(&["dump", "import", &path, "-o", &out]).status.code(), Some(0));
+    assert_eq!(svclab(&["check", &out]).status.code(), Some(0));
+    let compared = svclab(&["rules", &out, "--node", "worker", "--diff", &path]);
+    let printed = String::from_utf8_lossy(&compared.stdout);
+    assert!(printed.contains("it is an excerpt"), "{printed}{}", String::from_utf8_lossy(&compared.stderr));
+    let verified = svclab(&["verify", "--no-lab", &path]);
+    assert_eq!(verified.status.code(), Some(1), "{}", String::from_utf8_lossy(&verified.stderr));
+}
+
+#[test]
+fn what_is_not_text_is_said_to_be_none() {
+    let output = svclab(&["dump", "show", "/bin/ls"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("it is not text"));
+}

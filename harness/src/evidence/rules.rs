@@ -27,6 +27,18 @@ pub struct NodeRules {
     pub(crate) cut: Option<usize>,
 }
 
+impl NodeRules {
+    /// The file among several.
+    pub fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+
+    /// The line at which they start.
+    pub fn line(&self) -> usize {
+        self.first
+    }
+}
+
 /// The rules that evidence has. Whole dumps stand for themselves, each of another node or time; excerpts of a file are parts of one rule set.
 pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
     let mut all: Vec<NodeRules> = Vec::new();

@@ -204,7 +204,7 @@ impl Saved {
                     (format!("there are no {family} rules, only those of the other family"), help)
                 }
             };
-            errors.push(mistake(&place(set.file.as_deref()), (set.first, 1), &message, help));
+            errors.push(mistake(&place(set.file()), (set.line(), 1), &message, help));
         } else if mode == ProxyMode::Iptables && self.evidence.pieces.iter().any(|piece| is_nft(piece.format)) {
             let help =
                 "Choose `--mode nftables` if kube-proxy runs in that mode, or save the rules with iptables-save.";

@@ -152,19 +152,19 @@ fn in_a_lab_with(
     let documents = documents::generate(scenario, &scenario.cluster).unwrap_or_else(|error| panic!("{error}"));
     thread::scope(|scope| {
         let (ask, asked) = mpsc::channel::<()>();
-        let (tell, told) = mpsc::channel::<()>();
+        let (stop, stopped) = mpsc::channel::<()>();
         scope.spawn(move || {
             let used = testing::in_lab(scenario, &documents, backend, |lab| {
                 for () in asked {
                     work(lab, probe(scenario));
-                    tell.send(()).unwrap_or_else(|error| panic!("{error}"));
+                    stop.send(()).unwrap_or_else(|error| panic!("{error}"));
                 }
             });
             used.unwrap_or_else(|error| panic!("{error}"));
         });
         bencher.counter(ItemsCount::new(items)).bench_local(|| {
             ask.send(()).unwrap_or_else(|error| panic!("{error}"));
-            told.recv().unwrap_or_else(|error| panic!("the lab ended: {error}"));
+            stopped.recv().unwrap_or_else(|error| panic!("the lab ended: {error}"));
         });
         drop(ask);
     });

@@ -187,8 +187,8 @@ fn command_line() -> Result<Cli, Exit> {
         let _ = writeln!(io::stderr(), "{}", harmless(&failure.to_string(), false));
         Exit::Input
     })?;
-    let matches = command.try_get_matches_from_mut(std::env::args_os()).map_err(|error| tell(&error))?;
-    Cli::from_arg_matches(&matches).map_err(|error| tell(&error.format(&mut command)))
+    let matches = command.try_get_matches_from_mut(std::env::args_os()).map_err(|error| show_usage(&error))?;
+    Cli::from_arg_matches(&matches).map_err(|error| show_usage(&error.format(&mut command)))
 }
 
 fn carry_out(command: &Command, console: &Console) -> Exit {
@@ -211,7 +211,7 @@ fn carry_out(command: &Command, console: &Console) -> Exit {
 }
 
 /// Shows help, the version, or what is wrong with the command line.
-fn tell(error: &clap::Error) -> Exit {
+fn show_usage(error: &clap::Error) -> Exit {
     let rendered = error.render();
     // Arguments may be file names of others.
     let of = |is_terminal: bool| {

@@ -22,7 +22,7 @@ fn of_nftables(node: &NodeRules) -> Vec<Finding> {
     let of_family =
         |family: Family| compile(&[&node.rules.clone().of_family(family)], family).err().unwrap_or_default();
     let errors = parsed.rules.tables.iter().flat_map(|table| of_family(table.family));
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     let errors = errors.map(|error| error.to_string()).filter(|words| words.contains("does not exist"));
     let finding = |words: String| {
         let place = Place { file: node.file.clone(), line: node.first };
@@ -33,7 +33,7 @@ fn of_nftables(node: &NodeRules) -> Vec<Finding> {
             "nft rejects the whole transaction: no Service can be updated on this node",
         )
     };
-    errors.filter(|words| told.insert(words.clone())).take(MOST).map(finding).collect()
+    errors.filter(|words| reported.insert(words.clone())).take(MOST).map(finding).collect()
 }
 
 /// The most findings of a kind of one rule set.
@@ -71,12 +71,12 @@ fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
     for table in &tables.parsed.rules.tables {
         let chains: HashSet<&str> = table.chains.iter().map(|chain| &*chain.name).collect();
         let mut used: HashSet<&str> = HashSet::new();
-        let mut told: HashSet<&str> = HashSet::new();
+        let mut reported: HashSet<&str> = HashSet::new();
         for placed in tables.rules().filter(|placed| placed.table == table.name) {
             let Some(next) = placed.rule.next_chain() else { continue };
             used.insert(next);
             let is_listing = tables.node.format == crate::evidence::Format::IptablesList;
-            if !chains.contains(&**next) && !is_listing && told.insert(next) {
+            if !chains.contains(&**next) && !is_listing && reported.insert(next) {
                 let message = format!(
                     "a rule of {} jumps to {next}, which table {} does not have",
                     placed.chain.name, table.name

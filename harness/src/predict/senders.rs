@@ -1,4 +1,4 @@
-//! Senders of which nothing but their packets' sources tells one from the other, as one.
+//! Senders that differ only in the source address of their packets, taken as one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -13,7 +13,7 @@ pub(super) fn syn_options(value: u32, echo: u32) -> TcpOptions {
     TcpOptions { maximum_segment_size: Some(1460), selective_acknowledgments: true, timestamps: Some((value, echo)) }
 }
 
-/// What is added to the sequence number of a segment with ACK: half of what can be told apart, so that it lies outside the window
+/// What is added to the sequence number of a segment with ACK: half of the numbers that compare as later, so that it lies outside the window
 /// of every connection that svclab opens.
 const FAR: u32 = 1 << 30;
 

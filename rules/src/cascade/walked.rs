@@ -39,7 +39,7 @@ pub(super) fn walk<'b, C: Inspect, R: Reading<'b>>(walk: &Walk<'_, 'b, C, R>) ->
     let cases = walking.cases(&ledger, &tried.main, &parts, others);
     ledger.conditional(&cases);
     if tried.is_cut || others.len() < tried.others.len() {
-        let why = "the rules tell more kinds of packets apart than are tried".to_owned();
+        let why = "the rules distinguish more kinds of packets than are tried".to_owned();
         ledger.unknown.push(Unknown { rule: 0, share: None, why });
     }
     ledger.history(&history);

@@ -30,16 +30,16 @@ pub(super) fn differences<K: Ord + Display + 'static, S: Said<K>>(expected: &S, 
     findings.sort_by(|a, b| a.subject.cmp(&b.subject));
     let none = Part::default();
     for subject in expected.subjects().chain(found.subjects()).collect::<BTreeSet<&Subject>>() {
-        let mut tell = |(difference, line)| findings.push(Finding { subject: subject.clone(), difference, line });
+        let mut record = |(difference, line)| findings.push(Finding { subject: subject.clone(), difference, line });
         let (should, is) = (expected.part(subject), found.part(subject));
         let (should, is) = (should.as_deref(), is.as_deref());
         let empty = |part: Option<&Part>| part.is_none_or(|part| part.order.places.is_empty() && part.rules.is_empty());
         match (should, is) {
-            (Some(_), None) if empty(should) => tell((Difference::Missing(Fact::Whole), None)),
-            (None, Some(_)) if empty(is) => tell((Difference::Unexpected(Fact::Whole), None)),
+            (Some(_), None) if empty(should) => record((Difference::Missing(Fact::Whole), None)),
+            (None, Some(_)) if empty(is) => record((Difference::Unexpected(Fact::Whole), None)),
             _ => {}
         }
-        part(subject, should.unwrap_or(&none), is.unwrap_or(&none)).into_iter().for_each(tell);
+        part(subject, should.unwrap_or(&none), is.unwrap_or(&none)).into_iter().for_each(record);
     }
     findings
 }

@@ -67,8 +67,8 @@ impl<K: Ord + 'static> Said<K> for Model<K> {
 
 impl<K: Ord> Model<K> {
     /// Notes a fact that a rule or element says of a service.
-    pub(super) fn tell(&mut self, service: K, fact: Fact, text: String, line: Line) {
-        self.services.entry(service).or_default().tell(fact, text, line);
+    pub(super) fn record(&mut self, service: K, fact: Fact, text: String, line: Line) {
+        self.services.entry(service).or_default().record(fact, text, line);
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Service {
 
 impl Service {
     /// Notes a fact that a rule or element says.
-    pub(super) fn tell(&mut self, fact: Fact, text: String, line: Line) {
+    pub(super) fn record(&mut self, fact: Fact, text: String, line: Line) {
         let stated = self.facts.entry(fact).or_default();
         stated.line = stated.line.or(line);
         stated.texts.push(text);

@@ -1,7 +1,7 @@
 //! The keys of a set in order, part by part, for lookups of sets of packets.
 //!
 //! Protocols and ports come before addresses, whatever their order in the set: few ports are asked for, so packets to other ports are
-//! not told apart by addresses.
+//! not distinguished by addresses.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

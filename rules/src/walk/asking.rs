@@ -78,7 +78,7 @@ impl<T: Trace> Walker<T> {
         table.is_local(address)
     }
 
-    /// Tells the trace which addresses get the same answer as one of the packet's own. `edges` has the lowest address of each part
+    /// Records in the trace which addresses get the same answer as one of the packet's own. `edges` has the lowest address of each part
     /// of which all get the same.
     pub(crate) fn is_alike<A: PartialEq>(
         &self,

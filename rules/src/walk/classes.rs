@@ -8,8 +8,8 @@ use super::region::Region;
 ///
 /// A class is found by walking one of its packets, the *witness*, with a [`Narrowing`] that every condition reports its question to.
 /// What answers differently is left for later. So classes are disjoint and cover the regions, whatever is walked; and conditions
-/// have one definition for packets and for sets. Several walks with one narrowing, as of two rule sets, give the classes that none
-/// of them tells apart.
+/// have one definition for packets and for sets. Several walks with one narrowing, as of two rule sets, give the classes whose
+/// packets each of them handles alike.
 ///
 /// ```
 /// use svclab_rules::cluster::{Family, Protocol};

@@ -196,7 +196,7 @@ impl<'a> Reading<'a> {
     fn listed(&self, service: &mut Service, of: ChainOf<'a>, number: usize) {
         let (rule, text, line) = self.rule(of, number);
         let fact = listed(rule).unwrap_or_else(|| Fact::Rule(text.clone()));
-        tell(service, of.chain, fact, (text, line));
+        record(service, of.chain, fact, (text, line));
     }
 
     /// `KUBE-SVC`, `KUBE-SVL`, `KUBE-XLB`, `KUBE-EXT` or `KUBE-FW`.
@@ -214,12 +214,12 @@ impl<'a> Reading<'a> {
                     service.order.entry(of.chain.name.to_string()).or_default().push(Place::Balance, line);
                 }
                 (Kind::Group(policy), Some(endpoint), None) if recall(rule, self.source.rules.family).is_some() => {
-                    service.tell(Fact::Affinity(policy, endpoint), text, line);
+                    service.record(Fact::Affinity(policy, endpoint), text, line);
                     service.order.entry(of.chain.name.to_string()).or_default().push(Place::Affinity, line);
                 }
                 _ => {
                     let fact = in_chain(kind, rule).unwrap_or_else(|| Fact::Rule(text.clone()));
-                    tell(service, of.chain, fact, (text, line));
+                    record(service, of.chain, fact, (text, line));
                 }
             }
         }
@@ -234,12 +234,12 @@ impl<'a> Reading<'a> {
                 Some(Target::Jump(next)) if **next == *MASQUERADE => Fact::Hairpin(endpoint.clone()),
                 _ => Fact::Rule(text.clone()),
             };
-            tell(service, of.chain, fact, (text, line));
+            record(service, of.chain, fact, (text, line));
         }
     }
 }
 
-fn tell(service: &mut Service, chain: &iptables::Chain, fact: Fact, (text, line): (String, Line)) {
+fn record(service: &mut Service, chain: &iptables::Chain, fact: Fact, (text, line): (String, Line)) {
     service.order.entry(chain.name.to_string()).or_default().push(Place::Fact(fact.clone()), line);
-    service.tell(fact, text, line);
+    service.record(fact, text, line);
 }

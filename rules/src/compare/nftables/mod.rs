@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
             if let Some(service) = self.names.owner_of_endpoint(&chain) {
                 let line = lines.and_then(|lines| lines.set(self.of.position, position));
                 let fact = Fact::Clients(self.names.endpoint(&chain));
-                return self.model.tell(service, fact, kind_of_set(set), line);
+                return self.model.record(service, fact, kind_of_set(set), line);
             }
         }
         let mut part = Part::default();
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         };
         let text = element.verdict.as_ref().map(print_verdict).unwrap_or_default();
         for service in &services {
-            self.model.tell(service.clone(), fact.clone(), text.clone(), line);
+            self.model.record(service.clone(), fact.clone(), text.clone(), line);
         }
         !services.is_empty()
     }
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
     fn of_service(&mut self, kind: Kind, service: &str, position: usize, chain: &Chain) {
         let line = self.of.lines.and_then(|lines| lines.chain(self.of.position, position));
         let base = chain.base.map(|_| kind_of_chain(chain)).unwrap_or_default();
-        self.model.tell(service.to_owned(), Fact::Chain(chain.name.to_string()), base, line);
+        self.model.record(service.to_owned(), Fact::Chain(chain.name.to_string()), base, line);
         for (rule, text, line) in self.rules(position, chain) {
             match (kind, balance(rule, protocol_of(service)), affinity(rule)) {
                 (Kind::Group(policy), Some(balance), _) => {
@@ -174,19 +174,19 @@ impl<'a> Reader<'a> {
                 (Kind::Group(policy), None, Some(endpoint)) => {
                     let fact = Fact::Affinity(policy, self.names.endpoint(endpoint));
                     let model = self.model.services.entry(service.to_owned()).or_default();
-                    model.tell(fact, text, line);
+                    model.record(fact, text, line);
                     model.order.entry(chain.name.to_string()).or_default().push(Place::Affinity, line);
                 }
                 _ => {
                     let fact = in_chain(kind, rule).unwrap_or_else(|| Fact::Rule(text.clone()));
                     if fact == Fact::RejectResponse(None) {
                         for range in source_ranges(rule) {
-                            self.model.tell(service.to_owned(), Fact::SourceRange(range), String::new(), line);
+                            self.model.record(service.to_owned(), Fact::SourceRange(range), String::new(), line);
                         }
                         // Its ranges have its text.
-                        self.tell(service, chain, fact, (refusal_without_ranges(rule, &text), line));
+                        self.record(service, chain, fact, (refusal_without_ranges(rule, &text), line));
                     } else {
-                        self.tell(service, chain, fact, (text, line));
+                        self.record(service, chain, fact, (text, line));
                     }
                 }
             }
@@ -198,14 +198,14 @@ impl<'a> Reader<'a> {
         let endpoint = self.names.endpoint(&chain.name);
         for (rule, text, line) in self.rules(position, chain) {
             let fact = in_endpoint(rule, &endpoint).unwrap_or_else(|| Fact::Rule(text.clone()));
-            self.tell(service, chain, fact, (text, line));
+            self.record(service, chain, fact, (text, line));
         }
     }
 
-    fn tell(&mut self, service: &str, chain: &Chain, fact: Fact, (text, line): (String, Line)) {
+    fn record(&mut self, service: &str, chain: &Chain, fact: Fact, (text, line): (String, Line)) {
         let model = self.model.services.entry(service.to_owned()).or_default();
         model.order.entry(chain.name.to_string()).or_default().push(Place::Fact(fact.clone()), line);
-        model.tell(fact, text, line);
+        model.record(fact, text, line);
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Index {
     /// The addresses again, in order.
     addresses: Ranges,
     /// The ports again by protocol, each of those that rules for an address ask for with the addresses. Few rules ask for a port that no
-    /// service has, so sets of packets are asked for ports first: those to other ports are not told apart by addresses.
+    /// service has, so sets of packets are asked for ports first: packets to other ports are not asked for addresses.
     ports: BTreeMap<u8, Ports>,
 }
 

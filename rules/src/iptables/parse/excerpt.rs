@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Puts a rule that matches nobody knows what in the place of one that cannot be read.
+    /// Replaces a rule that cannot be read by one whose match is unknown.
     fn stand_in(&mut self, number: usize, chain: &str, text: &str) -> Result<(), Fault> {
         self.declared(chain)?;
         let (table, index) = self.document.chain_of_rule(chain, 0)?;

@@ -33,3 +33,4 @@ pub use page::render;
 pub use read::read;
 pub use rules::{NodeRules, node_rules};
 pub use source::{SourceError, from_path, is_archive};
+pub(crate) use source::visit;

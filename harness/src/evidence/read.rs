@@ -93,9 +93,11 @@ impl Reader {
         }
         let mut all: Vec<(usize, Mends)> = lines.iter().map(|line| (line.number, line.mends)).collect();
         for (number, mends) in mends {
-            match all.iter_mut().find(|(line, _)| *line == number) {
+            // Lines come in their order.
+            let at = all.partition_point(|(line, _)| *line < number);
+            match all.get_mut(at).filter(|(line, _)| *line == number) {
                 Some((_, known)) => *known = known.and(mends),
-                None => all.push((number, mends)),
+                None => all.insert(at, (number, mends)),
             }
         }
         all.dedup_by_key(|(number, mends)| (*number, *mends));

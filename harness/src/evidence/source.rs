@@ -9,6 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use tar::EntryType;
+use zip::ZipArchive;
+use zip::result::ZipError;
 
 use super::model::{Evidence, Unread};
 use super::read::read;
@@ -36,37 +38,57 @@ pub struct SourceError {
     pub help: &'static str,
 }
 
-/// Reads a file, a folder, or an archive (`.tar`, `.tar.gz`, `.gz`).
+/// Reads a file, a folder, or an archive (`.tar`, `.tar.gz`, `.gz`, `.zip`).
 ///
 /// # Errors
 ///
 /// What cannot be opened; archives that are larger than 256 MiB unpacked, or contain links, devices or paths that lead out of them.
 pub fn from_path(path: &Path) -> Result<Evidence, SourceError> {
+    let mut evidence = Evidence::default();
+    visit(path, &mut |name, text| match (name, text) {
+        (None, Ok(text)) => evidence = read(&text),
+        (Some(name), Ok(text)) => evidence.add(name, read(&text)),
+        (name, Err(reason)) => {
+            let file = name.map(Into::into);
+            evidence.unread.push(Unread { file, line: 1, text: String::new(), reason });
+        }
+    })?;
+    Ok(evidence)
+}
+
+/// The name of a file among several, and its text or why it is left out.
+pub(crate) type Visit<'v> = dyn FnMut(Option<&str>, Result<String, String>) + 'v;
+
+/// Hands on the text of a file, or of all files of a folder or archive, one after the other.
+///
+/// # Errors
+///
+/// Those of [`from_path`].
+pub(crate) fn visit(path: &Path, visit: &mut Visit<'_>) -> Result<(), SourceError> {
     let failed = |message: String, help| SourceError { path: path.to_owned(), message, help };
     let unreadable = |error: io::Error| {
         failed(format!("cannot read the input: {}", reason(error)), "Check the path and its permissions.")
     };
+    let mut all = Collected { visit, bytes: 0, files: 0 };
     if fs::metadata(path).map_err(unreadable)?.is_dir() {
-        return folder(path).map_err(|message| failed(message, "Pass a folder that a log collector wrote."));
+        let folder = walk(path, path, 0, &mut all);
+        return folder.map_err(|message| failed(message, "Pass a folder that a log collector wrote."));
     }
-    let archive = |message| failed(message, "Unpack the archive yourself, check it, and pass the folder.");
-    match Kind::of(path).map_err(unreadable)? {
-        Kind::Gzip => {
-            let file = File::open(path).map_err(unreadable)?;
-            gzip(file).map_err(archive)
-        }
-        Kind::Tar => {
-            let file = File::open(path).map_err(unreadable)?;
-            unpacked(file).map_err(archive)
-        }
-        Kind::Zip => Err(failed("ZIP archives are not supported".to_owned(), "Unpack it and pass the folder.")),
-        Kind::Text => {
-            let text = read_argument(path).map_err(|error| {
-                failed(format!("cannot read the file: {}", reason(error)), "Save it as UTF-8 text of at most 64 MiB.")
-            })?;
-            Ok(read(&text))
-        }
+    let kind = Kind::of(path).map_err(unreadable)?;
+    if let Kind::Text = kind {
+        let text = read_argument(path).map_err(|error| {
+            failed(format!("cannot read the file: {}", reason(error)), "Save it as UTF-8 text of at most 64 MiB.")
+        })?;
+        (all.visit)(None, Ok(text));
+        return Ok(());
     }
+    let file = File::open(path).map_err(unreadable)?;
+    let read = match kind {
+        Kind::Gzip => gzip(file, &mut all),
+        Kind::Zip => zip(file, &mut all),
+        Kind::Tar | Kind::Text => tar(file, &mut all),
+    };
+    read.map_err(|message| failed(message, "Unpack the archive yourself, check it, and pass the folder."))
 }
 
 /// Whether a path is an archive or a compressed file, by its first bytes.
@@ -91,7 +113,8 @@ impl Kind {
         File::open(path)?.take(512).read_to_end(&mut start)?;
         Ok(match start.as_slice() {
             [0x1f, 0x8b, ..] => Self::Gzip,
-            [b'P', b'K', 3, 4, ..] => Self::Zip,
+            // The second is that of an archive without files.
+            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Self::Zip,
             _ if is_tar(&start) => Self::Tar,
             _ => Self::Text,
         })
@@ -103,37 +126,36 @@ fn is_tar(start: &[u8]) -> bool {
 }
 
 /// A compressed archive, or a compressed text.
-fn gzip(file: File) -> Result<Evidence, String> {
+fn gzip(file: File, all: &mut Collected<'_, '_>) -> Result<(), String> {
+    let broken = |error: io::Error| format!("it cannot be decompressed: {}", reason(error));
     let mut unzipped = io::BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file).take(ALL_BYTES + 1));
-    let start = io::BufRead::fill_buf(&mut unzipped)
-        .map_err(|error| format!("it cannot be decompressed: {}", reason(error)))?;
+    let start = io::BufRead::fill_buf(&mut unzipped).map_err(broken)?;
     if is_tar(start) {
-        return unpacked(unzipped);
+        return tar(unzipped, all);
     }
     let mut bytes = Vec::new();
     let limit = FILE_BYTES as u64 + 1;
-    unzipped
-        .take(limit)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("it cannot be decompressed: {}", reason(error)))?;
+    unzipped.take(limit).read_to_end(&mut bytes).map_err(broken)?;
     if bytes.len() as u64 == limit {
         return Err(format!("it is larger than {} MiB when decompressed", FILE_BYTES >> 20));
     }
-    Ok(read(&String::from_utf8_lossy(&bytes)))
+    (all.visit)(None, Ok(String::from_utf8_lossy(&bytes).into_owned()));
+    Ok(())
 }
 
-fn unpacked(file: impl Read) -> Result<Evidence, String> {
+/// Checks that a name in an archive stays inside of it.
+fn inside(name: &Path) -> Result<String, String> {
+    let shown = printable(name).to_string();
+    let is_inside = name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if is_inside { Ok(shown) } else { Err(format!("it names a path outside of itself: {shown}")) }
+}
+
+fn tar(file: impl Read, all: &mut Collected<'_, '_>) -> Result<(), String> {
     let mut archive = tar::Archive::new(file);
-    let mut all = Collected::default();
     let broken = |error: io::Error| format!("the archive is damaged: {}", reason(error));
     for entry in archive.entries().map_err(broken)? {
         let mut entry = entry.map_err(broken)?;
-        let name = entry.path().map_err(broken)?.into_owned();
-        let shown = printable(&name).to_string();
-        let is_inside = name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !is_inside {
-            return Err(format!("it names a path outside of itself: {shown}"));
-        }
+        let shown = inside(&entry.path().map_err(broken)?)?;
         match entry.header().entry_type() {
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {}
             EntryType::Directory
@@ -148,16 +170,52 @@ fn unpacked(file: impl Read) -> Result<Evidence, String> {
         entry.by_ref().take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(broken)?;
         all.add(&shown, &bytes)?;
     }
-    Ok(all.evidence)
+    Ok(())
 }
 
-fn folder(path: &Path) -> Result<Evidence, String> {
-    let mut all = Collected::default();
-    walk(path, path, 0, &mut all)?;
-    Ok(all.evidence)
+/// The bits of a Unix mode that are the kind of a file, and those of links, files and folders.
+const KIND_BITS: u32 = 0o170_000;
+const LINK: u32 = 0o120_000;
+const REGULAR: u32 = 0o100_000;
+const FOLDER: u32 = 0o040_000;
+
+fn zip(file: File, all: &mut Collected<'_, '_>) -> Result<(), String> {
+    // The list of files at the end is read as a whole: an entry takes 46 bytes there, and some hundreds in memory.
+    if file.metadata().map_err(|error| reason(error).to_string())?.len() > FILE_BYTES as u64 {
+        return Err(format!("the archive is larger than {} MiB", FILE_BYTES >> 20));
+    }
+    let broken = |error: ZipError| format!("the archive is damaged: {}", reason(error));
+    let mut archive = ZipArchive::new(io::BufReader::new(file)).map_err(broken)?;
+    if archive.len() > FILES {
+        return Err(format!("it has more than {FILES} files"));
+    }
+    for at in 0..archive.len() {
+        let entry = match archive.by_index(at) {
+            Ok(entry) => entry,
+            Err(ZipError::UnsupportedArchive(what)) => {
+                all.leave_out(&format!("entry {}", at + 1), format!("it cannot be decompressed: {what}"));
+                continue;
+            }
+            Err(error) => return Err(broken(error)),
+        };
+        let shown = inside(Path::new(&*entry.name().map_err(broken)?))?;
+        match entry.unix_mode().unwrap_or_default() & KIND_BITS {
+            LINK => return Err(format!("it contains a link: {shown}")),
+            _ if entry.is_dir() => continue,
+            0 | REGULAR => {}
+            FOLDER => continue,
+            _ => return Err(format!("it contains a device or pipe: {shown}")),
+        }
+        let mut bytes = Vec::new();
+        match entry.take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes) {
+            Ok(_) => all.add(&shown, &bytes)?,
+            Err(error) => all.leave_out(&shown, format!("it cannot be decompressed: {}", reason(error))),
+        }
+    }
+    Ok(())
 }
 
-fn walk(root: &Path, folder: &Path, depth: usize, all: &mut Collected) -> Result<(), String> {
+fn walk(root: &Path, folder: &Path, depth: usize, all: &mut Collected<'_, '_>) -> Result<(), String> {
     if depth > DEPTH {
         return Err(format!("folders are nested more than {DEPTH} deep at {}", printable(folder)));
     }
@@ -187,15 +245,14 @@ fn walk(root: &Path, folder: &Path, depth: usize, all: &mut Collected) -> Result
     Ok(())
 }
 
-/// What several files show.
-#[derive(Default)]
-struct Collected {
-    evidence: Evidence,
+/// The files of a folder or archive, with their bounds.
+struct Collected<'c, 'v> {
+    visit: &'c mut Visit<'v>,
     bytes: u64,
     files: usize,
 }
 
-impl Collected {
+impl Collected<'_, '_> {
     fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), String> {
         self.bytes += bytes.len() as u64;
         self.files += 1;
@@ -210,12 +267,12 @@ impl Collected {
         } else if bytes.contains(&0) {
             self.leave_out(name, "it is not text".to_owned());
         } else {
-            self.evidence.add(name, read(&String::from_utf8_lossy(bytes)));
+            (self.visit)(Some(name), Ok(String::from_utf8_lossy(bytes).into_owned()));
         }
         Ok(())
     }
 
     fn leave_out(&mut self, name: &str, reason: String) {
-        self.evidence.unread.push(Unread { file: Some(name.into()), line: 1, text: String::new(), reason });
+        (self.visit)(Some(name), Err(reason));
     }
 }

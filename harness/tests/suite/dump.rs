@@ -1,5 +1,6 @@
 //! What people send, as files, folders and archives.
 
+use std::io::{Cursor, Write};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -8,6 +9,8 @@ use flate2::write::GzEncoder;
 use rstest::rstest;
 use serde_json::Value;
 use tar::{Builder, EntryType, Header};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 const ISSUE: &str = "\
 Services do not work.
@@ -117,10 +120,64 @@ fn bombs_are_rejected() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let zeros = vec![b'a'; 1 << 20];
     for _ in 0..70 {
-        std::io::Write::write_all(&mut encoder, &zeros).expect("bytes");
+        encoder.write_all(&zeros).expect("bytes");
     }
     let file = written(folder.path(), "bomb.gz", &encoder.finish().expect("an archive"));
     let output = svclab(&["dump", "show", &file]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("larger than 64 MiB"));
+}
+
+/// A ZIP archive whose entries have these names, Unix modes and contents.
+fn zip(entries: &[(&str, u32, &[u8])]) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, _, bytes) in entries {
+        writer.start_file(*name, SimpleFileOptions::default().unix_permissions(0o644)).expect("an entry");
+        writer.write_all(bytes).expect("bytes");
+    }
+    let mut bytes = writer.finish().expect("an archive").into_inner();
+    // The writer makes files only: the mode stands in each entry of the list, in the upper half of 4 bytes, 38 behind its mark.
+    let mut at = 0;
+    for (_, mode, _) in entries {
+        at += bytes[at..].windows(4).position(|four| four == b"PK\x01\x02").expect("an entry") + 4;
+        bytes[at + 36..at + 38].copy_from_slice(&u16::try_from(*mode).expect("a mode").to_le_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn zip_archives_are_read_file_by_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = zip(&[("node/iptables.txt", 0o100_644, ISSUE.as_bytes()), ("binary", 0, &[0, 1, 2])]);
+    let output = svclab(&["dump", "show", &written(folder.path(), "logs.zip", &bytes), "--format", "json"]);
+    let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((shown["pieces"][0]["file"].as_str(), shown["rules"].as_u64()), (Some("node/iptables.txt"), Some(3)));
+    assert!(shown["unread"].as_array().expect("a list").iter().any(|unread| unread["file"] == "binary"));
+}
+
+#[rstest]
+#[case::above("../outside", 0o100_644, "outside of itself")]
+#[case::absolute("/etc/x", 0o100_644, "outside of itself")]
+#[case::link("link", 0o120_777, "contains a link")]
+#[case::device("device", 0o060_644, "device or pipe")]
+#[case::pipe("pipe", 0o010_644, "device or pipe")]
+fn hostile_zip_archives_are_rejected(#[case] name: &str, #[case] mode: u32, #[case] message: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = svclab(&["dump", "show", &written(folder.path(), "logs.zip", &zip(&[(name, mode, b"x")]))]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains(message) && text.contains("help:"), "{text}");
+}
+
+#[test]
+fn zip_bombs_are_rejected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let zeros = vec![0; 60 << 20];
+    let entries: Vec<String> = (0..5).map(|number| format!("file-{number}")).collect();
+    let entries: Vec<(&str, u32, &[u8])> = entries.iter().map(|name| (name.as_str(), 0, zeros.as_slice())).collect();
+    let output = svclab(&["dump", "show", &written(folder.path(), "bomb.zip", &zip(&entries))]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("more than 256 MiB of files"));
+    let cut = written(folder.path(), "cut.zip", &zip(&[("a", 0, ISSUE.as_bytes())])[..200]);
+    assert_eq!(svclab(&["dump", "show", &cut]).status.code(), Some(2));
 }

@@ -72,7 +72,10 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let table = if is_listed && !has_table { table.or_else(|| table_of(&logical)) } else { table };
     let excerpt = of_family(&logical, table);
     let mut block_unread = unread;
-    let position = |number: usize| lines[..taken].iter().position(|line| line.number == number).unwrap_or_default();
+    let position = |number: usize| {
+        let at = lines[..taken].partition_point(|line| line.number < number);
+        if lines[..taken].get(at).is_some_and(|line| line.number == number) { at } else { 0 }
+    };
     let last = logical.last().map(|(number, _)| *number);
     let mut cut = None;
     for error in &excerpt.unread {

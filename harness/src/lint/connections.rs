@@ -1,26 +1,27 @@
 //! The connection table against rules.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
-use svclab_rules::infer::Show;
+use svclab_rules::infer::{InferredPort, Show};
 
 use super::finding::Finding;
 use super::view::View;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let ports: Vec<_> = view.nodes.iter().flat_map(|node| node.rules.show().ports).collect();
+    let mut by_address: HashMap<(IpAddr, &str), Vec<&InferredPort>> = HashMap::new();
+    for port in &ports {
+        for address in port.cluster_ips.iter().chain(&port.external_ips).chain(&port.load_balancer) {
+            by_address.entry((*address, port.protocol.as_str())).or_default().push(port);
+        }
+    }
     let mut found = Vec::new();
     for (place, entry) in &view.connections {
         let to = entry.original.destination;
-        let is_own = |port: &&svclab_rules::infer::InferredPort| {
-            let addresses: BTreeSet<IpAddr> =
-                port.cluster_ips.iter().chain(&port.external_ips).chain(&port.load_balancer).copied().collect();
-            port.protocol.as_str() == entry.protocol
-                && addresses.contains(&to)
-                && port.port.is_none_or(|port| Some(port) == entry.original.destination_port)
-        };
-        let Some(port) = ports.iter().find(is_own) else { continue };
+        let own = by_address.get(&(to, entry.protocol.as_str())).into_iter().flatten();
+        let mut own = own.filter(|port| port.port.is_none_or(|port| Some(port) == entry.original.destination_port));
+        let Some(port) = own.next() else { continue };
         let answers = entry.reply.source;
         let endpoints: BTreeSet<SocketAddr> = port.endpoints.iter().chain(&port.local).copied().collect();
         let service = &port.service;

@@ -1,5 +1,7 @@
 //! Names of chains, which are hashes of what they are for.
 
+use std::collections::HashSet;
+
 use svclab_rules::cluster::Protocol;
 use svclab_rules::iptables::{ChainHash, Rule, Target};
 
@@ -13,7 +15,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 
 fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut known: Vec<(String, String)> = Vec::new();
+    let mut known: HashSet<(&str, &str)> = HashSet::new();
     for placed in tables.rules() {
         // The rule that leads to a service's chain, or is in it, names the service.
         let next = placed.rule.next_chain().map(|next| &**next).unwrap_or_default();
@@ -23,10 +25,9 @@ fn of_tables(tables: Tables<'_>) -> Vec<Finding> {
             (None, None) => continue,
         };
         let Some(service) = service_of(placed.rule) else { continue };
-        if is_verified(service, hash) || known.iter().any(|(own, of)| own == chain && of == service) {
+        if is_verified(service, hash) || !known.insert((chain, service)) {
             continue;
         }
-        known.push((chain.to_owned(), service.to_owned()));
         let real = service_of_hash(hash).map(|(name, _)| name);
         let is = real.map(|name| format!("; it is that of {name}")).unwrap_or_default();
         let message = format!("the hash in {chain} is not that of {service}, which the comment names{is}");

@@ -1,6 +1,6 @@
 //! Rules against Kubernetes objects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
@@ -13,12 +13,13 @@ use super::view::View;
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut found = external_ips(view);
     let ready = ready(view);
+    let services = services(view);
     for node in view.nodes {
         let Inferred { ports, .. } = node.rules.show();
         let place = Place { file: node.file.clone(), line: node.first };
         for port in &ports {
             found.extend(compared(port, &ready, &place, node.extent));
-            found.extend(ranges(port, view, &place, node.extent));
+            found.extend(ranges(port, &services, &place, node.extent));
         }
     }
     found
@@ -125,13 +126,23 @@ fn compared(
     found
 }
 
+/// The Services by namespace and name.
+fn services<'v>(view: &'v View<'_>) -> HashMap<(&'v str, &'v str), &'v Value> {
+    let named = view.of_kind("Service").filter_map(|(_, object)| {
+        let metadata = &object["metadata"];
+        Some(((metadata["namespace"].as_str().unwrap_or("default"), metadata["name"].as_str()?), object))
+    });
+    named.collect()
+}
+
 /// Source ranges of a Service that no rule checks.
-fn ranges(port: &InferredPort, view: &View<'_>, place: &Place, extent: Extent) -> Option<Finding> {
-    let mut services = view.of_kind("Service");
-    let (_, object) = services.find(|(_, object)| {
-        object["metadata"]["name"] == port.service.name.as_str()
-            && object["metadata"]["namespace"].as_str().unwrap_or("default") == port.service.namespace
-    })?;
+fn ranges(
+    port: &InferredPort,
+    services: &HashMap<(&str, &str), &Value>,
+    place: &Place,
+    extent: Extent,
+) -> Option<Finding> {
+    let object = services.get(&(port.service.namespace.as_str(), port.service.name.as_str()))?;
     let ranges = object["spec"]["loadBalancerSourceRanges"].as_array()?;
     let is_open = ranges.iter().any(|range| range.as_str().is_some_and(|range| range.ends_with("/0")));
     let is_unchecked =

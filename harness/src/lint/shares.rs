@@ -1,7 +1,9 @@
 //! How connections are shared out: probabilities, missing and repeated rules, endpoints' chains, session affinity.
 
+use std::collections::HashMap;
+
 use svclab_rules::cascade::{Cascade, Extent, FrameDefect, Kind, shares};
-use svclab_rules::iptables::TableName;
+use svclab_rules::iptables::{Rule, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
 use super::finding::{Finding, Place};
@@ -24,6 +26,7 @@ fn of_node(node: &NodeRules) -> Vec<Finding> {
         let line = lines.get(&(table, chain)).and_then(|lines| lines.get(rule.max(1) - 1).or(lines.first())).copied();
         Place { file: node.file.clone(), line: line.filter(|line| *line > 0).unwrap_or(node.first) }
     };
+    let translating = translating(node);
     let mut all = Vec::new();
     for cascade in &found.cascades {
         for defect in &cascade.defects {
@@ -36,7 +39,7 @@ fn of_node(node: &NodeRules) -> Vec<Finding> {
                 continue;
             }
             let at = match chain {
-                Some(chain) => place(TableName::Nat, chain, translating(node, chain)),
+                Some(chain) => place(TableName::Nat, chain, translating.get(chain).copied().unwrap_or(1)),
                 None => place(TableName::Nat, &cascade.chain, defect.rule),
             };
             let message = format!("{}: {defect}", name(cascade));
@@ -64,11 +67,12 @@ fn of_node(node: &NodeRules) -> Vec<Finding> {
     all
 }
 
-/// The number of the rule that translates, from 1.
-fn translating(node: &NodeRules, chain: &str) -> usize {
-    use svclab_rules::iptables::Target;
-    let rules = node.rules.iptables().map(|rules| rules.rules(TableName::Nat, chain)).unwrap_or_default();
-    rules.iter().position(|rule| matches!(rule.target, Some(Target::Dnat(_)))).map_or(1, |at| at + 1)
+/// The number of the rule that translates, from 1, of each chain that has one.
+fn translating(node: &NodeRules) -> HashMap<&str, usize> {
+    let tables = node.rules.iptables().and_then(|rules| rules.table(TableName::Nat));
+    let chains = tables.into_iter().flat_map(|table| &table.chains);
+    let number = |rules: &[Rule]| rules.iter().position(|rule| matches!(rule.target, Some(Target::Dnat(_))));
+    chains.filter_map(|chain| Some((&*chain.name, number(&chain.rules)? + 1))).collect()
 }
 
 /// The kind of finding that a defect is, and the chain that it is in where that is an endpoint's.

@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![warn(unnameable_types)]
 
+pub mod anonymize;
 pub mod cascade;
+pub mod collect;
 pub mod diff;
 pub mod doctor;
 pub mod documents;
@@ -16,6 +18,7 @@ mod internal;
 mod judge;
 mod lab;
 pub mod lint;
+pub mod minimize;
 pub mod mutate;
 pub mod observation;
 // For the command only.

@@ -45,6 +45,25 @@ impl Destination {
     }
 }
 
+impl Destination {
+    /// Writes a whole document there.
+    ///
+    /// # Errors
+    ///
+    /// That of the system.
+    pub fn write(self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(bytes)?;
+                stdout.flush()
+            }
+            Self::File(path) => replace(&path, bytes),
+            Self::Open(mut file) => file.write_all(bytes),
+        }
+    }
+}
+
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {

@@ -7,5 +7,11 @@ pub mod targets;
 pub use svclab_rules_fuzz::{Campaign, Target, campaign};
 
 /// All targets of this crate.
-pub const TARGETS: [Target; 4] =
-    [targets::evidence::TARGET, targets::scenario::TARGET, targets::manifests::TARGET, targets::saved_rules::TARGET];
+pub const TARGETS: [Target; 6] = [
+    targets::evidence::TARGET,
+    targets::archive::TARGET,
+    targets::anonymize::TARGET,
+    targets::scenario::TARGET,
+    targets::manifests::TARGET,
+    targets::saved_rules::TARGET,
+];

@@ -1,10 +1,13 @@
-//! `svclab dump`: what people send, read and judged; needs no privileges.
+//! `svclab dump`: what people send, read, judged, and made fit to be sent.
 
+mod anonymize;
+mod collect;
 mod import;
 mod lint;
+mod minimize;
 mod show;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -14,7 +17,8 @@ use super::console::Console;
 use super::failure::Failure;
 use super::inputs::evidence_of;
 use svclab::evidence::Evidence;
-use svclab::text::{json, printable};
+use svclab::output::{Destination, Place};
+use svclab::text::{json, printable, reason};
 
 /// Read what was sent: a file, a folder, an archive or a whole issue in Markdown.
 #[derive(Debug, clap::Args)]
@@ -28,6 +32,9 @@ enum Command {
     Show(show::Args),
     Lint(lint::Args),
     Import(import::Args),
+    Minimize(minimize::Args),
+    Anonymize(anonymize::Args),
+    Collect(collect::Args),
 }
 
 /// Runs the command.
@@ -36,6 +43,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
         Command::Show(args) => show::run(args, console),
         Command::Lint(args) => lint::run(args, console),
         Command::Import(args) => import::run(args, console),
+        Command::Minimize(args) => minimize::run(args, console),
+        Command::Anonymize(args) => anonymize::run(args, console),
+        Command::Collect(args) => collect::run(args, console),
     };
     done.unwrap_or_else(|failure| failure.report(console))
 }
@@ -58,6 +68,24 @@ fn evidence(paths: &[PathBuf]) -> Result<(PathBuf, Evidence), Failure> {
 fn unrecognised() -> Failure {
     let help = "Pass the output of iptables-save, iptables -L, nft list ruleset or kubectl, or a text that quotes it.";
     Failure::new("nothing in the input is recognised", help)
+}
+
+/// Writes a text to a file, or to standard output for `-`.
+fn write(path: &Path, text: &str, console: &Console) -> Result<(), Failure> {
+    if path.as_os_str() == "-" {
+        console.text(text);
+        return Ok(());
+    }
+    write_bytes(path, text.as_bytes(), console)
+}
+
+/// Writes a file.
+fn write_bytes(path: &Path, bytes: &[u8], console: &Console) -> Result<(), Failure> {
+    let written = Place::of(path).and_then(Destination::open).and_then(|to| to.write(bytes));
+    written.map_err(|error| {
+        console.complain(format!("cannot write {}: {}", printable(path), reason(&error)));
+        Exit::Environment.into()
+    })
 }
 
 /// Prints a document as JSON.

@@ -6,12 +6,13 @@
 //! - `side`: a cluster with its rules; `compare`: all classes, and those that differ;
 //! - `target`: what a packet is sent to; `outcome`: what becomes of it, in words that can be compared;
 //! - `merge`: classes to a few changes; `release`: the release or mode that brings a change; `known`: documented differences;
-//! - `beyond`: differences that no first packet shows;
+//! - `beyond`: differences that no first packet shows; `image`: a cluster against itself with other addresses;
 //! - `accepted`: changes that are expected; `render`, `markdown`, `json`: the result.
 
 mod accepted;
 mod beyond;
 mod compare;
+mod image;
 pub mod json;
 mod known;
 mod markdown;
@@ -26,6 +27,7 @@ use svclab_rules::ruleset::{CompileError, Unsupported};
 
 pub use crate::predict::PredictError;
 pub use accepted::{Accepted, read as read_accepted};
+pub(crate) use image::image;
 pub use json::json;
 pub use known::Known;
 pub use markdown::markdown;

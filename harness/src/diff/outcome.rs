@@ -1,7 +1,7 @@
 //! What becomes of packets, in words that can be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::walk::{Packet, Share};
 
@@ -13,10 +13,17 @@ const TOLERANCE: f64 = 1e-6;
 
 /// Whether the same becomes of a packet on both sides, with the same shares. Rules that decide may differ.
 pub(super) fn is_alike(found: &[Option<Prediction>; 2], packet: &Packet) -> bool {
-    let [Some(before), Some(after)] = found.each_ref().map(|found| found.as_ref().map(|one| shares(one, packet)))
-    else {
-        return found[0].is_none() && found[1].is_none();
-    };
+    is_alike_under(found, packet, &|address| address)
+}
+
+/// The same where other addresses stand on the second side for those of the first.
+pub(super) fn is_alike_under(
+    found: &[Option<Prediction>; 2],
+    packet: &Packet,
+    image: &dyn Fn(IpAddr) -> IpAddr,
+) -> bool {
+    let [Some(before), Some(after)] = found else { return found[0].is_none() && found[1].is_none() };
+    let (before, after) = (shares(before, packet, image), shares(after, packet, &|address| address));
     before.len() == after.len()
         && before
             .iter()
@@ -34,17 +41,18 @@ pub(super) fn unknown_rule(prediction: &Prediction) -> Option<String> {
 }
 
 /// Every outcome with its share. Why a packet is lost is left out, for rules of both modes differ.
-fn shares(prediction: &Prediction, packet: &Packet) -> BTreeMap<String, f64> {
+fn shares(prediction: &Prediction, packet: &Packet, image: &dyn Fn(IpAddr) -> IpAddr) -> BTreeMap<String, f64> {
+    let of = |address: &SocketAddr| SocketAddr::new(image(address.ip()), address.port());
     let mut shares = BTreeMap::new();
     for PredictedBranch { share, outcome, .. } in &prediction.branches {
         let words = match outcome {
             PredictedOutcome::Delivered { at, source, destination, reply } => {
                 let keeps_port = packet.transport.ports().is_some_and(|(port, _)| port == source.port());
                 let reply = match reply {
-                    PredictedReply::From(address) => address.to_string(),
+                    PredictedReply::From(address) => of(address).to_string(),
                     PredictedReply::Lost { .. } | PredictedReply::Unknown(_) => "none".to_owned(),
                 };
-                format!("{at} {destination} {} {keeps_port} {reply}", source.ip())
+                format!("{at} {} {} {keeps_port} {reply}", of(destination), image(source.ip()))
             }
             PredictedOutcome::Rejected { kind, at, .. } => format!("rejected {kind:?} {at}"),
             PredictedOutcome::Dropped { at, .. } => format!("dropped {at}"),

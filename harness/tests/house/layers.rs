@@ -25,7 +25,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
         "svclab",
         &[
             &["text"],
-            &["wire", "stats", "output", "page", "svg", "input"],
+            &["wire", "stats", "output", "page", "svg", "input", "collect"],
             &["observation", "yaml"],
             &["scenario", "evidence"],
             &["infer", "lint", "documents", "topology"],
@@ -34,8 +34,8 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["trace", "environment"],
             &["run"],
             &["verify", "sampling", "explain", "results"],
-            &["mutate", "diff"],
-            &["testing", "doctor"],
+            &["mutate", "diff", "minimize"],
+            &["testing", "doctor", "anonymize"],
         ],
     ),
 ];

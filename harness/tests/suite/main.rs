@@ -8,10 +8,12 @@
 )]
 
 mod affinity;
+mod anonymize;
 mod as_a_library;
 mod bounds;
 mod bugs;
 mod check;
+mod collect;
 mod command_line;
 mod counting;
 mod diagnosis;
@@ -26,6 +28,7 @@ mod in_ci;
 mod invalid;
 mod kernel_log;
 mod kill;
+mod minimize;
 mod mutate;
 mod mutations;
 mod nft_loads;

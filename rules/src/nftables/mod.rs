@@ -28,7 +28,7 @@ pub use ast::{BaseChain, Chain, Dynamic, Element, Rule, Ruleset, Set, SetKind, T
 pub use conditions::{Addresses, Condition, ConnectionState, Interfaces, Mark, Ports, Protocols, States};
 pub use generate::{Unsupported, generate};
 pub use key::{Datatype, Key, LookupKey, Side};
-pub use name::Name;
+pub use name::{Name, name_hash};
 pub(crate) use name::{base_of_comment, base_of_endpoint, comment_of_base};
 pub use numgen::{Numgen, NumgenMode};
 pub use parse::{ErrorPlace, OtherTable, ParseError, Parsed, SourceLines, TableName, parse, parse_all};

@@ -73,9 +73,7 @@ impl NameBase {
 
     /// The base for what is hashed: `ns1/svc1/tcp/p80`.
     pub(super) fn of(text: &str) -> Self {
-        let digest = Sha256::digest(text);
-        let hash = BASE32.encode(&digest[..5]);
-        let mut base = format!("{hash}-{text}");
+        let mut base = format!("{}-{text}", name_hash(text));
         if base.len() > Self::LONGEST {
             base.truncate(Self::LONGEST - 3);
             base.push_str("...");
@@ -87,6 +85,11 @@ impl NameBase {
     pub(super) fn with(&self, prefix: &str) -> Name {
         Name::from(format!("{prefix}{}", self.0))
     }
+}
+
+/// The eight characters in a name before what is hashed: `ULMVA6XW` of `ns1/svc1/tcp/p80`.
+pub fn name_hash(text: &str) -> String {
+    BASE32.encode(&Sha256::digest(text)[..5])
 }
 
 /// The part behind the prefix in the names of a service port's chains, of the port's name as in comments

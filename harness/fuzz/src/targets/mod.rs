@@ -1,5 +1,7 @@
 //! The readers that are fuzzed, and what must hold of whatever they read.
 
+pub mod anonymize;
+pub mod archive;
 pub mod evidence;
 pub mod manifests;
 pub mod saved_rules;

@@ -1,0 +1,4 @@
+//! libFuzzer's entrance to [`svclab_fuzz::targets::anonymize`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| svclab_fuzz::targets::anonymize::check(data));

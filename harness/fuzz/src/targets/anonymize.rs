@@ -1,0 +1,26 @@
+//! What people send, with other names and addresses.
+
+use svclab::anonymize::{Text, anonymize_texts};
+use svclab_rules_fuzz::Target;
+
+/// The target. Its corpus is that of [`super::evidence`].
+pub const TARGET: Target = Target { name: "anonymize", corpus: super::evidence::TARGET.corpus, check };
+
+/// Whatever a text is, nothing of it that identifies somebody is left, its lines stay lines, and a seed decides.
+///
+/// # Panics
+///
+/// Where that is not so.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    // What becomes of packets is compared as well, which takes its time.
+    if text.len() > 20_000 {
+        return;
+    }
+    let texts = [Text { name: None, text: text.to_owned() }];
+    let new = anonymize_texts(&texts, Some("seed"));
+    assert!(new.proof.left.is_empty(), "{:?}", new.proof.left);
+    let [one] = new.texts.as_slice() else { panic!("{} texts", new.texts.len()) };
+    assert_eq!(one.text.matches('\n').count(), text.matches('\n').count());
+    assert_eq!(anonymize_texts(&texts, Some("seed")).texts, new.texts);
+}

@@ -1,0 +1,148 @@
+//! Names of chains and sets that have hashes in them: `KUBE-SVC-` and 16 letters, `service-`, 8 letters and what was hashed.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+
+use data_encoding::BASE32;
+use svclab_rules::cluster::Protocol;
+use svclab_rules::iptables::{ChainHash, RuleSet, TableName, Target};
+use svclab_rules::nftables::name_hash;
+use svclab_rules::ruleset::Rules;
+
+use super::Text;
+use super::scan::{Scan, Token, tokens};
+use crate::evidence::{Contents, Evidence, node_rules};
+
+/// The new hashes of chains of iptables.
+#[derive(Default)]
+pub(super) struct Chains(HashMap<String, String>);
+
+/// What a chain of a service is named after.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct ServicePort {
+    /// `namespace/name:port`
+    name: String,
+    protocol: Protocol,
+}
+
+impl Chains {
+    /// Those whose origin the texts show.
+    pub(super) fn of(texts: &[Text], evidence: &[Evidence], scan: &mut Scan) -> Self {
+        let mut wanted: HashSet<&str> = HashSet::new();
+        for text in texts.iter().map(|text| text.text.as_str()) {
+            let chains = tokens(text).into_iter().filter(|found| found.token == Token::Chain);
+            wanted.extend(chains.filter_map(|found| text[found.at].get(9..25)));
+        }
+        let mut chains = Self::default();
+        if wanted.is_empty() {
+            return chains;
+        }
+        let mut origins: HashMap<String, ServicePort> = HashMap::new();
+        for name in service_ports(texts, evidence) {
+            for protocol in Protocol::ALL {
+                let hash = ChainHash::of_service_port(&name, protocol).to_string();
+                if wanted.contains(hash.as_str()) {
+                    origins.insert(hash, ServicePort { name: name.clone(), protocol });
+                }
+            }
+        }
+        for (hash, ServicePort { name, protocol }) in &origins {
+            let new = ChainHash::of_service_port(&scan.replace(name), *protocol);
+            chains.0.insert(hash.clone(), new.to_string());
+        }
+        for rules in evidence.iter().flat_map(node_rules) {
+            if let Rules::Iptables(parsed) = &rules.rules {
+                chains.add_endpoints(&parsed.rules, &origins, scan);
+            }
+        }
+        chains
+    }
+
+    /// The chains of endpoints: each is named after the service whose chain leads to it, or that its comment names, and its target.
+    fn add_endpoints(&mut self, rules: &RuleSet, origins: &HashMap<String, ServicePort>, scan: &mut Scan) {
+        let Some(table) = rules.table(TableName::Nat) else { return };
+        let mut leading: HashMap<&str, BTreeSet<&ServicePort>> = HashMap::new();
+        for chain in &table.chains {
+            let Some(origin) = chain.name.get(9..).and_then(|hash| origins.get(hash)) else { continue };
+            for next in chain.rules.iter().filter_map(|rule| rule.next_chain()) {
+                leading.entry(next).or_default().insert(origin);
+            }
+        }
+        for chain in table.chains.iter().filter(|chain| chain.name.starts_with("KUBE-SEP-")) {
+            let hash = chain.name[9..].to_owned();
+            let of_leading = leading.get(&*chain.name).into_iter().flatten().map(|origin| (**origin).clone());
+            let comments = chain.rules.iter().filter_map(|rule| rule.comment()?.split_whitespace().next());
+            let of_comments =
+                comments.flat_map(|name| Protocol::ALL.map(|protocol| ServicePort { name: name.to_owned(), protocol }));
+            let candidates: BTreeSet<ServicePort> = of_leading.chain(of_comments).collect();
+            let targets = chain.rules.iter().filter_map(|rule| match &rule.target {
+                Some(Target::Dnat(nat)) => Some(SocketAddr::new(nat.addresses?.0, nat.ports.as_ref()?.first)),
+                _ => None,
+            });
+            for target in targets.collect::<BTreeSet<_>>() {
+                for ServicePort { name, protocol } in &candidates {
+                    if ChainHash::of_endpoint(name, *protocol, &target.to_string()).to_string() == hash {
+                        let new = SocketAddr::new(scan.addresses.replace(target.ip()), target.port());
+                        let new = ChainHash::of_endpoint(&scan.replace(name), *protocol, &new.to_string());
+                        self.0.insert(hash.clone(), new.to_string());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Another name for a chain or set. A hash of which the origin is not known, or that is wrong, becomes another one.
+    pub(super) fn replace(&self, name: &str, scan: &mut Scan) -> String {
+        if let Some((prefix, hash)) = name.strip_prefix("KUBE-").and(name.split_at_checked(9)) {
+            let new = self.0.get(hash).cloned().unwrap_or_else(|| made_up(hash, scan));
+            return format!("{prefix}{new}");
+        }
+        let Some((hash, hashed)) = name.split_once('-') else { return name.to_owned() };
+        let (of_service, endpoint) = hashed.split_once("__").map_or((hashed, None), |(one, other)| (one, Some(other)));
+        let mut new = scan.replace(of_service);
+        if let Some(endpoint) = endpoint {
+            let (address, rest) = endpoint.split_once('/').unwrap_or((endpoint, ""));
+            let parsed = address.parse().ok().or_else(|| address.replace('.', ":").parse().ok());
+            let address = match parsed {
+                Some(ip @ IpAddr::V4(_)) => scan.addresses.replace(ip).to_string(),
+                Some(ip) => scan.addresses.replace(ip).to_string().replace(':', "."),
+                None => scan.replace(address),
+            };
+            new += &format!("__{address}/{rest}");
+        }
+        let new_hash = if name_hash(hashed) == hash { name_hash(&new) } else { made_up(hash, scan) };
+        format!("{new_hash}-{new}")
+    }
+}
+
+/// A hash that stands for one of unknown origin.
+fn made_up(hash: &str, scan: &Scan) -> String {
+    BASE32.encode(&scan.key.bytes("chain", hash.as_bytes())[..20])[..hash.len()].to_owned()
+}
+
+/// What looks like the name of a service port in the texts, and those of the objects in them. Up to 1.18 a name without a port ends in a colon.
+fn service_ports(texts: &[Text], evidence: &[Evidence]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for text in texts {
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-._/:".contains(letter);
+        let words = text.text.split(|letter| !is_part(letter)).map(|word| word.trim_end_matches(['.', ':']));
+        names.extend(words.filter(|word| word.len() < 200 && word.matches('/').count() == 1).map(str::to_owned));
+    }
+    let objects = evidence.iter().flat_map(|evidence| &evidence.pieces).filter_map(|piece| match &piece.contents {
+        Contents::Objects(objects) => Some(objects),
+        _ => None,
+    });
+    for object in objects.flatten().filter(|object| object["kind"] == "Service") {
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let (namespace, name) = (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
+        let namespace = if namespace.is_empty() { "default".to_owned() } else { namespace };
+        names.insert(format!("{namespace}/{name}"));
+        for port in object["spec"]["ports"].as_array().into_iter().flatten() {
+            names.insert(format!("{namespace}/{name}:{}", text(&port["name"])));
+        }
+    }
+    let with_colon: Vec<String> =
+        names.iter().filter(|name| !name.contains(':')).map(|name| format!("{name}:")).collect();
+    names.extend(with_colon);
+    names
+}

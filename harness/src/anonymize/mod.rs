@@ -1,0 +1,84 @@
+//! What people send, with other names and addresses.
+//!
+//! A text stays a text of the same formats, line by line:
+//!
+//! - `vocabulary`: words that identify nobody; every other word is replaced, wherever it stands, by one of the same length (`words`);
+//! - `addresses`: addresses keep their prefixes in common, their families, and what is special about them;
+//! - `chains`: the hashes in names of chains become those of the new names and endpoints;
+//! - `scan`: the text, token by token;
+//! - `proof`: the result is read again: the same pieces, no token of the original, and rules that do the same with every packet.
+//!
+//! Equal things stay equal, in all files of an input. What is replaced by what follows from a key alone: the seed's, or a random one.
+
+mod addresses;
+mod chains;
+mod key;
+mod proof;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod vocabulary;
+mod words;
+
+use std::path::Path;
+
+pub use proof::{Behaviour, Proof};
+
+use self::chains::Chains;
+use self::key::Key;
+use self::scan::Scan;
+use crate::evidence::{Evidence, SourceError, read, visit};
+
+/// A text of an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// The name of its file among several, with `/` between folders.
+    pub name: Option<String>,
+    /// What is in it.
+    pub text: String,
+}
+
+/// An input with other names and addresses.
+#[derive(Debug, Clone)]
+pub struct Anonymized {
+    /// Its texts, in their order.
+    pub texts: Vec<Text>,
+    /// How many names, and how many addresses, were replaced.
+    pub replaced: [usize; 2],
+    /// Files that are left out, and why.
+    pub left_out: Vec<(String, String)>,
+    /// What was found when the result was read again.
+    pub proof: Proof,
+}
+
+/// Replaces what identifies somebody in a file, a folder or an archive; with the same seed, in the same way again.
+///
+/// # Errors
+///
+/// What cannot be read.
+pub fn anonymize(path: &Path, seed: Option<&str>) -> Result<Anonymized, SourceError> {
+    let (mut texts, mut left_out) = (Vec::new(), Vec::new());
+    visit(path, &mut |name, text| match text {
+        Ok(text) => texts.push(Text { name: name.map(str::to_owned), text }),
+        Err(reason) => left_out.push((name.unwrap_or_default().to_owned(), reason)),
+    })?;
+    Ok(Anonymized { left_out, ..anonymize_texts(&texts, seed) })
+}
+
+/// The same of texts.
+pub fn anonymize_texts(texts: &[Text], seed: Option<&str>) -> Anonymized {
+    let key = seed.map_or_else(Key::random, Key::of_seed);
+    let mut scan = Scan::new(key, texts);
+    let before: Vec<Evidence> = texts.iter().map(|text| read(&text.text)).collect();
+    let chains = Chains::of(texts, &before, &mut scan);
+    scan.set_chains(chains);
+    let renamed = |scan: &mut Scan, text: &Text| Text {
+        name: text.name.as_ref().map(|name| scan.replace(name)),
+        text: scan.replace(&text.text),
+    };
+    let new: Vec<Text> = texts.iter().map(|text| renamed(&mut scan, text)).collect();
+    let replaced = scan.replaced();
+    let after: Vec<Evidence> = new.iter().map(|text| read(&text.text)).collect();
+    let proof = proof::prove(&before, &after, &new, &mut scan);
+    Anonymized { texts: new, replaced, left_out: Vec::new(), proof }
+}

@@ -1,0 +1,154 @@
+//! What is found when the result is read again.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use svclab_rules::cascade::Extent;
+use svclab_rules::ruleset::Rules;
+
+use super::Text;
+use super::addresses::Addresses;
+use super::scan::{Scan, plain_words};
+use crate::diff::image;
+use crate::evidence::{Evidence, NodeRules, Piece, node_rules};
+use crate::infer::from_rules;
+use crate::scenario::{Cni, CniKind, Scenario};
+
+/// How the result was checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// How many pieces are read as before: the same format, lines, rules and objects.
+    pub pieces: usize,
+    /// Where other pieces start, which are not: `rules.txt:12`, `line 12`.
+    pub unlike: Vec<String>,
+    /// Words and addresses of the original that are in the result. None, unless svclab has a defect.
+    pub left: Vec<String>,
+    /// Whether the rules do what they did.
+    pub behaviour: Behaviour,
+}
+
+/// Whether rules do what they did, with every class of packets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Behaviour {
+    /// They do, as far as this many classes of packets were compared; `is_cut` where there are more.
+    Same {
+        /// How many classes were compared, those of both texts.
+        classes: usize,
+        /// Whether there are more.
+        is_cut: bool,
+    },
+    /// Of this packet something else becomes.
+    Differs(String),
+    /// Nothing was compared, for this reason.
+    NotCompared(String),
+}
+
+/// The most classes of a sender that are compared.
+const MOST_CLASSES: usize = 20_000;
+
+pub(super) fn prove(before: &[Evidence], after: &[Evidence], texts: &[Text], scan: &mut Scan) -> Proof {
+    let (mut pieces, mut unlike) = (0, Vec::new());
+    for ((one, other), text) in before.iter().zip(after).zip(texts) {
+        for (at, piece) in one.pieces.iter().enumerate() {
+            if other.pieces.get(at).is_some_and(|other| is_alike(piece, other)) {
+                pieces += 1;
+            } else {
+                let file = text.name.as_ref().map_or_else(|| "line ".to_owned(), |name| format!("{name}:"));
+                unlike.push(format!("{file}{}", piece.first));
+            }
+        }
+    }
+    Proof { pieces, unlike, left: left(texts, scan), behaviour: behaviour(before, after, &mut scan.addresses) }
+}
+
+fn is_alike(one: &Piece, other: &Piece) -> bool {
+    let shape = |piece: &Piece| {
+        let contents = &piece.contents;
+        (piece.format, piece.first, piece.last, contents.rules(), contents.objects(), contents.entries())
+    };
+    shape(one) == shape(other)
+}
+
+/// What was replaced and is there all the same, as a search finds it that does not depend on how tokens are recognised.
+fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
+    let words: HashSet<&str> = scan.words.replaced().collect();
+    let addresses: HashSet<&IpAddr> = scan.addresses.replaced().map(|(old, _)| old).collect();
+    let mut left = Vec::new();
+    for text in texts.iter().flat_map(|text| text.name.iter().chain([&text.text])) {
+        let is_part = |letter: char| letter.is_ascii_hexdigit() || ":.".contains(letter);
+        let runs = text.split(|letter| !is_part(letter));
+        let is_old = |ip: IpAddr| addresses.contains(&ip) && !scan.addresses.means_something(ip);
+        // A port may follow, as in `10.0.0.1:80`, or tcpdump's `10.0.0.1.80`.
+        let old_address = |run: &&str| {
+            let run = run.trim_end_matches(['.', ':']);
+            let shorter = [':', '.'].map(|mark| run.rsplit_once(mark).map_or(run, |(address, _)| address));
+            [run, shorter[0], shorter[1]].iter().any(|part| part.parse().is_ok_and(is_old))
+        };
+        left.extend(runs.filter(old_address).take(MOST_LEFT).map(str::to_owned));
+        let old_word = |word: &&str| words.contains(word.to_lowercase().as_str());
+        left.extend(plain_words(text).filter(old_word).take(MOST_LEFT).map(str::to_owned));
+    }
+    left
+}
+
+/// The most tokens of a text that are reported.
+const MOST_LEFT: usize = 20;
+
+/// Compares what the first whole rule set does, before and after.
+fn behaviour(before: &[Evidence], after: &[Evidence], addresses: &mut Addresses) -> Behaviour {
+    let whole = |evidence: &[Evidence]| -> Option<NodeRules> {
+        let all: Vec<NodeRules> = evidence.iter().flat_map(node_rules).collect();
+        all.into_iter().find(|rules| rules.extent == Extent::Whole && !rules.rules.print().is_empty())
+    };
+    let (Some(old), Some(new)) = (whole(before), whole(after)) else {
+        return Behaviour::NotCompared("the input has no whole rule set".to_owned());
+    };
+    let Ok(assumed) = from_rules(&old.rules.print(), Path::new("rules")) else {
+        return Behaviour::NotCompared("no cluster can be inferred from the rules".to_owned());
+    };
+    // The address of a bridge would be the first free one, which is another one among other addresses.
+    let cni = Cni { kind: CniKind::Ptp, ..assumed.scenario.cni };
+    let scenario = Scenario { cni, ..assumed.scenario };
+    let after = renumbered(&scenario, addresses, &new.rules);
+    let (there, back) = addresses.both_ways();
+    match image([&scenario, &after], [&*there, &*back], MOST_CLASSES) {
+        Ok(found) => match found.differing {
+            Some(packet) => Behaviour::Differs(packet),
+            None => Behaviour::Same { classes: found.classes, is_cut: found.is_cut },
+        },
+        Err(error) => Behaviour::NotCompared(error.to_string()),
+    }
+}
+
+/// The scenario with other addresses, and with these rules in place of its own.
+fn renumbered(scenario: &Scenario, addresses: &mut Addresses, rules: &Rules) -> Scenario {
+    let mut new = scenario.clone();
+    let mut all: Vec<&mut IpAddr> = Vec::new();
+    let mut networks: Vec<&mut IpNet> = Vec::new();
+    let cluster = &mut new.cluster;
+    for node in &mut cluster.nodes {
+        all.extend(node.internal_ips.iter_mut().chain(&mut node.external_ips));
+        networks.extend(&mut node.pod_cidrs);
+    }
+    all.extend(cluster.pods.iter_mut().flat_map(|pod| &mut pod.ips));
+    for service in &mut cluster.services {
+        all.extend(service.cluster_ips.iter_mut().chain(&mut service.external_ips));
+        all.extend(service.load_balancer.iter_mut().map(|ingress| &mut ingress.ip));
+        networks.extend(&mut service.source_ranges);
+    }
+    let endpoints = cluster.slices.iter_mut().flat_map(|slice| &mut slice.endpoints);
+    all.extend(endpoints.flat_map(|endpoint| &mut endpoint.addresses));
+    networks.extend(cluster.service_cidrs.iter_mut().chain(&mut cluster.proxy.cluster_cidrs));
+    networks.extend(&mut cluster.proxy.node_port_addresses);
+    all.extend(new.hosts.iter_mut().flat_map(|host| &mut host.ips));
+    all.into_iter().for_each(|ip| *ip = addresses.replace(*ip));
+    networks.into_iter().for_each(|network| *network = addresses.replace_network(*network));
+    for own in &mut new.rules {
+        own.rules = Arc::new(rules.clone().of_family(own.family));
+    }
+    new
+}

@@ -1,0 +1,154 @@
+//! Whole texts.
+
+use std::path::{Path, PathBuf};
+
+use rstest::rstest;
+
+use super::*;
+use crate::evidence::{Contents, Format};
+
+fn anonymized(text: &str) -> Anonymized {
+    anonymize_texts(&[Text { name: None, text: text.to_owned() }], Some("test"))
+}
+
+fn golden(name: &str) -> String {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rules/tests/golden").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Several formats, in which the same names and addresses appear.
+const ISSUE: &str = r#"Hello, my name is Waldorf and the shop of Acme fails, see acme.example-corp.io.
+
+```
+$ kubectl get pods -n payments -o wide
+NAME                          READY   STATUS    RESTARTS   AGE     IP           NODE                 NOMINATED NODE   READINESS GATES
+checkout-7d9f8b6c5-x2x1z      1/1     Running   0          25h     10.244.2.2   ip-10-20-30-40.acme  <none>           <none>
+$ kubectl get svc -n payments
+NAME         TYPE        CLUSTER-IP      EXTERNAL-IP   PORT(S)   AGE
+checkout     ClusterIP   10.96.34.82     <none>        80/TCP    26h
+$ iptables-save | grep payments
+-A KUBE-SERVICES -d 10.96.34.82/32 -p tcp -m comment --comment "payments/checkout cluster IP" -m tcp --dport 80 -j KUBE-SVC-FQMXOBOWVBW2D3DC
+$ conntrack -L
+udp 17 29 src=10.244.2.2 dst=10.96.34.82 sport=5353 dport=53 [UNREPLIED] src=10.96.34.82 dst=10.244.2.2 sport=53 dport=5353
+$ tcpdump -ni eth0
+12:00:00.000001 IP 10.244.2.2.33000 > 10.96.34.82.80: Flags [S], seq 1, win 64240, length 0
+```
+
+```yaml
+apiVersion: v1
+kind: Service
+metadata:
+  name: checkout
+  namespace: payments
+  uid: 550e8400-e29b-41d4-a716-446655440000
+  annotations: {acme.io/owner: statler@acme.example-corp.io}
+spec:
+  clusterIP: 10.96.34.82
+  ports: [{port: 80, targetPort: 8080}]
+  selector: {app: checkout}
+```
+I0714 12:00:00.000000       1 proxier.go:1500] "Opened local port" port="payments/checkout" image="registry.acme.io/shop/checkout:1.2.3" mac=52:54:00:ab:cd:ef
+"#;
+
+#[test]
+fn nothing_that_identifies_somebody_is_left() {
+    let new = anonymized(ISSUE);
+    let text = new.texts[0].text.to_lowercase();
+    let tokens = [
+        "waldorf",
+        "statler",
+        "acme",
+        "example-corp",
+        "payments",
+        "checkout",
+        "shop",
+        "7d9f8b6c5",
+        "x2x1z",
+        "10.244.2.2",
+        "10.96.34.82",
+        "10-20-30-40",
+        "550e8400",
+        "446655440000",
+        "52:54:00:ab:cd:ef",
+        "fqmxobowvbw2d3dc",
+        "registry",
+    ];
+    let left: Vec<&str> = tokens.into_iter().filter(|token| text.contains(token)).collect();
+    assert!(left.is_empty(), "{left:?} in {text}");
+    assert!(new.proof.left.is_empty() && new.proof.unlike.is_empty(), "{:?}\n{text}", new.proof);
+}
+
+#[test]
+fn equal_things_stay_equal() {
+    let new = anonymized(ISSUE);
+    let evidence = read(&new.texts[0].text);
+    let objects: Vec<&serde_json::Value> = evidence
+        .pieces
+        .iter()
+        .filter_map(|piece| match &piece.contents {
+            Contents::Objects(objects) => Some(objects),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let services: Vec<_> = objects.iter().filter(|object| object["kind"] == "Service").collect();
+    let [table, manifest] = services.as_slice() else { panic!("{services:?}") };
+    assert_eq!(table["metadata"]["name"], manifest["metadata"]["name"]);
+    assert_eq!(table["spec"]["clusterIP"], manifest["spec"]["clusterIP"]);
+    let ip = table["spec"]["clusterIP"].as_str().expect("an address");
+    let name = format!(
+        "{}/{}",
+        manifest["metadata"]["namespace"].as_str().expect("a name"),
+        manifest["metadata"]["name"].as_str().expect("a name")
+    );
+    let hash = svclab_rules::iptables::ChainHash::of_service_port(&name, svclab_rules::cluster::Protocol::Tcp);
+    let text = &new.texts[0].text;
+    assert!(text.contains(&format!("-d {ip}/32 -p tcp -m comment --comment \"{name} cluster IP\"")), "{text}");
+    assert!(text.contains(&format!("-j KUBE-SVC-{hash}")), "{text}");
+    assert!(text.contains(&format!("> {ip}.80: Flags")) && text.contains(&format!("dst={ip} sport=5353")), "{text}");
+    assert!(evidence.pieces.iter().any(|piece| piece.format == Format::Tcpdump));
+}
+
+#[test]
+fn a_seed_decides_and_chance_does_without() {
+    let of = |seed| anonymize_texts(&[Text { name: None, text: ISSUE.to_owned() }], seed).texts;
+    assert_eq!(of(Some("a")), of(Some("a")));
+    assert_ne!(of(Some("a")), of(Some("b")));
+    assert_ne!(of(None), of(None));
+}
+
+#[rstest]
+#[case::iptables("two-namespaces/v1.30-iptables/iptables-save.txt")]
+#[case::older("nodeport-local/v1.18-iptables/iptables-save.txt")]
+#[case::ipv6("dual-stack/v1.30-iptables/ip6tables-save.txt")]
+#[case::nftables("nodeport-local/v1.30-nftables/nft-ruleset.txt")]
+#[case::ranges("loadbalancer-source-ranges/v1.30-nftables/nft-ruleset.txt")]
+#[case::affinity("affinity-clientip/v1.36-nftables/nft-ruleset.txt")]
+fn rules_do_what_they_did_and_their_hashes_verify(#[case] name: &str) {
+    let new = anonymized(&golden(name));
+    let text = &new.texts[0].text;
+    assert!(new.proof.left.is_empty() && new.proof.unlike.is_empty(), "{:?}\n{text}", new.proof);
+    assert!(matches!(new.proof.behaviour, Behaviour::Same { classes: 10.., .. }), "{:?}\n{text}", new.proof.behaviour);
+    let wrong: Vec<_> = crate::lint::lint(&read(text))
+        .into_iter()
+        .filter(|finding| finding.severity != crate::lint::Severity::Info)
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+#[test]
+fn another_outcome_is_noticed() {
+    let texts = [Text { name: None, text: golden("two-namespaces/v1.30-iptables/iptables-save.txt") }];
+    let before = [read(&texts[0].text)];
+    let mut scan = Scan::new(Key::of_seed("test"), &texts);
+    let mut new = texts.clone();
+    new[0].text = scan.replace(&texts[0].text);
+    let proof = proof::prove(&before, &[read(&new[0].text)], &new, &mut scan);
+    assert!(matches!(proof.behaviour, Behaviour::Same { .. }), "{proof:?}");
+    let cut: String =
+        new[0].text.lines().filter(|line| !line.contains("-j DNAT")).map(|line| format!("{line}\n")).collect();
+    let proof = proof::prove(&before, &[read(&cut)], &new, &mut scan);
+    assert!(matches!(proof.behaviour, Behaviour::Differs(_)) && proof.unlike == ["line 1"], "{proof:?}");
+    new[0].text.push_str(&texts[0].text);
+    assert!(!proof::prove(&before, &before, &new, &mut scan).left.is_empty());
+}

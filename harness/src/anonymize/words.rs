@@ -1,0 +1,69 @@
+//! Other words for words, one for one.
+
+use std::collections::{HashMap, HashSet};
+
+use super::key::Key;
+use super::vocabulary::{is_known, is_plain};
+
+/// Words in small letters with those that replace them.
+pub(super) struct Words {
+    key: Key,
+    new: HashMap<String, String>,
+    /// Words that must not be made up: those of the input, and those that are made up already.
+    taken: HashSet<String>,
+}
+
+/// How many candidates of a length are tried.
+const ATTEMPTS: u32 = 64;
+
+impl Words {
+    /// With the words of an input, which none is replaced by.
+    pub(super) fn new(key: Key, taken: HashSet<String>) -> Self {
+        Self { key, new: HashMap::new(), taken }
+    }
+
+    /// The word in place of another: as long, with letters where that has letters, small and capital ones as there.
+    pub(super) fn replace(&mut self, word: &str) -> String {
+        let lower = word.to_lowercase();
+        if !self.new.contains_key(&lower) {
+            let made = self.make(&lower);
+            self.taken.insert(made.clone());
+            self.new.insert(lower.clone(), made);
+        }
+        let made = self.new[&lower].as_str();
+        let mut original = word.chars();
+        let cased = made.chars().map(|letter| match original.next() {
+            Some(own) if own.is_uppercase() => letter.to_ascii_uppercase(),
+            _ => letter,
+        });
+        cased.collect()
+    }
+
+    fn make(&self, lower: &str) -> String {
+        let is_letter: Vec<bool> = lower.chars().map(|letter| !letter.is_ascii_digit()).collect();
+        for attempt in 0.. {
+            // Where all short words are taken, longer ones are made.
+            let length = is_letter.len() + (attempt / ATTEMPTS) as usize;
+            let mut made = String::with_capacity(length);
+            for at in 0..length {
+                let question = format!("{lower}/{attempt}/{at}");
+                let byte = self.key.bytes("word", question.as_bytes())[0];
+                let (first, count) = if is_letter.get(at).copied().unwrap_or(true) { (b'a', 26) } else { (b'0', 10) };
+                made.push(char::from(first + byte % count));
+            }
+            if !self.taken.contains(&made) && !is_known(&made) && !is_plain(&made) {
+                return made;
+            }
+        }
+        lower.to_owned()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.new.len()
+    }
+
+    /// The words that are replaced.
+    pub(super) fn replaced(&self) -> impl Iterator<Item = &str> {
+        self.new.keys().map(String::as_str)
+    }
+}

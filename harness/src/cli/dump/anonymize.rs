@@ -1,0 +1,108 @@
+//! `svclab dump anonymize`: what was sent, with other names and addresses.
+
+use std::io;
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tar::{Builder, Header};
+
+use crate::cli::Exit;
+use crate::cli::console::Console;
+use crate::cli::failure::Failure;
+use svclab::anonymize::{Anonymized, Behaviour, Proof, Text, anonymize};
+use svclab::text::{counted, grouped, one_line};
+
+/// Replace names and addresses, so that an input can be published.
+///
+/// Every word that svclab does not know as one of Kubernetes, netfilter or plain English becomes another one of the same length, the same
+/// wherever it stands; addresses keep their common prefixes, private ranges and families; hashes in names of chains are computed
+/// anew. Ports, numbers, times and the lengths of names stay. A text stays a text; a folder or archive becomes one archive (tar.gz).
+/// The result is read again: exits with status 1 if a piece is not read as before, or if the rules do something else with a packet.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A file, folder or archive (tar, tar.gz, zip).
+    input: PathBuf,
+    /// The file to write; `-` for standard output.
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Choose what replaces what by this text, for the same result again. Who knows it can find out names [default: random]
+    #[arg(long, value_name = "TEXT")]
+    seed: Option<String>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let anonymized =
+        anonymize(&args.input, args.seed.as_deref()).map_err(|error| Failure::new(error.to_string(), error.help))?;
+    let Anonymized { texts, replaced, left_out, proof } = anonymized;
+    if !proof.left.is_empty() {
+        console.complain("parts of the input are left in the result, which is not written: this is a defect of svclab");
+        return Ok(Exit::Internal);
+    }
+    match texts.as_slice() {
+        [] => return Err(Failure::new("the input has no text", "Pass what `svclab dump show` reads.")),
+        [Text { name: None, text }] => super::write(&args.output, text, console)?,
+        _ if args.output.as_os_str() == "-" => {
+            let help = "Name an archive to write with `--output FILE.tar.gz`.";
+            return Err(Failure::new("the input has several files", help));
+        }
+        texts => {
+            let bytes = archive(texts).map_err(|error| Failure::new(error.to_string(), "Free some memory."))?;
+            super::write_bytes(&args.output, &bytes, console)?;
+        }
+    }
+    left_out.iter().for_each(|(name, reason)| console.complain(format!("left out: {}: {reason}", one_line(name))));
+    if !console.quiet {
+        let [words, addresses] = replaced;
+        console.complain(format!("{} and {} replaced", counted(words, "word"), counted_addresses(addresses)));
+    }
+    Ok(if told(&proof, console) { Exit::Held } else { Exit::Failed })
+}
+
+fn counted_addresses(number: usize) -> String {
+    if number == 1 { "1 address".to_owned() } else { format!("{} addresses", grouped(number as u64)) }
+}
+
+/// Says how the result was checked; whether all is as it was.
+fn told(proof: &Proof, console: &Console) -> bool {
+    let inform = |text: String| {
+        if !console.quiet {
+            console.complain(text)
+        }
+    };
+    if proof.unlike.is_empty() {
+        inform(format!("{} read as before", counted(proof.pieces, "piece")));
+    } else {
+        let places: Vec<_> = proof.unlike.iter().take(10).map(|place| one_line(place)).collect();
+        console.complain(format!("not read as before, for names that are cut or wrapped: {}", places.join(", ")));
+    }
+    let is_same = match &proof.behaviour {
+        Behaviour::Same { classes, is_cut } => {
+            let more = if *is_cut { ", and there are more" } else { "" };
+            inform(format!("the same becomes of every packet: {} classes compared{more}", grouped(*classes as u64)));
+            true
+        }
+        Behaviour::Differs(packet) => {
+            console.complain(format!("the rules do something else with a packet: {}", one_line(packet)));
+            false
+        }
+        Behaviour::NotCompared(reason) => {
+            inform(format!("what becomes of packets was not compared: {}", one_line(reason)));
+            true
+        }
+        _ => true,
+    };
+    proof.unlike.is_empty() && is_same
+}
+
+fn archive(texts: &[Text]) -> io::Result<Vec<u8>> {
+    let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    for Text { name, text } in texts {
+        let mut header = Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, name.as_deref().unwrap_or("input.txt"), text.as_bytes())?;
+    }
+    builder.into_inner()?.finish()
+}

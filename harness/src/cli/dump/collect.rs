@@ -1,0 +1,45 @@
+//! `svclab dump collect`: what a node shows, in one archive.
+
+use std::path::PathBuf;
+
+use crate::cli::Exit;
+use crate::cli::console::Console;
+use crate::cli::failure::Failure;
+use svclab::collect::{SCRIPT, collect};
+use svclab::text::reason;
+
+/// Collect what this node shows of Services in one archive, which every command of svclab reads.
+///
+/// Rules of all backends with counters, addresses, routes, connections, kernel settings, kube-proxy's configuration and log, and
+/// Kubernetes objects where kubectl works. Nothing on the node is changed. Secrets are not read, and tokens, passwords and keys are
+/// left out; names and addresses stay: `svclab dump anonymize` replaces them. Run it as root. Exits with status 3 if no archive can
+/// be written; commands that are missing, fail or take too long are recorded in the archive.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The archive to write [default: svclab-NODE-TIME.tar.gz]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print the shell script that does this, for nodes without svclab: `sudo sh collect.sh [FILE]`.
+    #[arg(long, conflicts_with = "output")]
+    script: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    if args.script {
+        console.text(SCRIPT.to_owned());
+        return Ok(Exit::Held);
+    }
+    let collected = collect(args.output.as_deref()).map_err(|error| {
+        console.complain(format!("the shell `sh` cannot be run: {}", reason(error)));
+        Exit::Environment
+    })?;
+    collected.messages.lines().for_each(|line| console.complain(line));
+    if !collected.is_written {
+        console
+            .complain("no archive was written\nhelp: Choose a file in a folder that you may write to with `--output`.");
+        return Ok(Exit::Environment);
+    }
+    console.text(format!("{}\n", collected.archive));
+    Ok(Exit::Held)
+}

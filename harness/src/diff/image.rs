@@ -1,0 +1,85 @@
+//! A cluster against one that is the same with other addresses.
+
+use std::net::IpAddr;
+
+use svclab_rules::walk::{Classes, Packet};
+
+use super::DiffError;
+use super::outcome::is_alike_under;
+use super::side::Side;
+use crate::predict::{Network, Senders};
+use crate::scenario::{Scenario, Vantage};
+use crate::verify::vantages;
+
+/// What came of the comparison.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Image {
+    /// How many classes of packets were compared, of both sides.
+    pub(crate) classes: usize,
+    /// Whether there are more than were compared.
+    pub(crate) is_cut: bool,
+    /// A packet of the first side, and its sender, of which something else becomes on the second.
+    pub(crate) differing: Option<String>,
+}
+
+/// Compares what becomes of a packet of each class of either side, at most `most` of each, with what becomes of the packet that it is on
+/// the other side. `images` say which address an address is there: the first from `before` to `after`, the other back. Machines have
+/// the same names on both sides.
+///
+/// # Errors
+///
+/// Sides that cannot be predicted.
+pub(crate) fn image(
+    [before, after]: [&Scenario; 2],
+    images: [&dyn Fn(IpAddr) -> IpAddr; 2],
+    most: usize,
+) -> Result<Image, DiffError> {
+    let sides = [Side::of(before)?, Side::of(after)?];
+    let networks = [sides[0].network()?, sides[1].network()?];
+    let all: Vec<Vantage> = vantages(before).into_iter().map(|(_, vantage)| vantage).collect();
+    let [own, others] = networks.each_ref().map(|network| Senders::of(network, &all));
+    let mut found = Image::default();
+    for (at, back) in [(0, 1), (1, 0)] {
+        let senders = [&own, &others];
+        for from in senders[at] {
+            let key = from.key(&networks[at]);
+            let Some(to) = senders[back].iter().find(|to| to.key(&networks[back]) == key) else {
+                found.differing.get_or_insert(format!("{key}: no such sender on the other side"));
+                continue;
+            };
+            found.add(([from, to], [&networks[at], &networks[back]]), images[at], most);
+        }
+    }
+    Ok(found)
+}
+
+impl Image {
+    fn add(&mut self, sides: ([&Senders; 2], [&Network<'_>; 2]), image: &dyn Fn(IpAddr) -> IpAddr, most: usize) {
+        let ([from, to], networks) = sides;
+        let mut classes = Classes::of([from.packets(networks[0])], from.like());
+        let mut count = 0;
+        while let Some(class) =
+            classes.next_by(|witness, narrowing| networks[0].predict_set(from, witness, Some(narrowing), None))
+        {
+            let Some((packet, prediction)) = class.found else { continue };
+            count += 1;
+            if count > most {
+                self.is_cut = true;
+                break;
+            }
+            let other = Packet { source: image(packet.source), destination: image(packet.destination), ..packet };
+            let there = networks[1].predict_set(to, &other, None, None).map(|(_, prediction)| prediction);
+            if self.differing.is_none() && !is_alike_under(&[Some(prediction), there], &packet, image) {
+                let sender = from.vantage(&packet).map(ToString::to_string).unwrap_or_default();
+                self.differing = Some(format!("{sender} > {}", described(&packet)));
+            }
+        }
+        self.classes += count;
+    }
+}
+
+/// `10.96.0.10:80, protocol 6`
+fn described(packet: &Packet) -> String {
+    let port = packet.transport.ports().map(|(_, port)| format!(" port {port}")).unwrap_or_default();
+    format!("{}{port}, protocol {}", packet.destination, packet.transport.protocol())
+}

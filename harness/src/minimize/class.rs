@@ -1,0 +1,121 @@
+//! A failing class: flows that fail in the same way.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+
+use super::MinimizeError;
+use crate::scenario::Scenario;
+use crate::sources::Disagreement;
+use crate::verify::{Finding, Options, Verification, verify};
+
+/// Flows on which the sources disagree in the same way, and one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailingClass {
+    /// Which sources disagree.
+    pub disagreement: Disagreement,
+    /// What differs: `delivered with another source`.
+    pub what: String,
+    /// One of the flows: `pod/client > 10.96.0.10:80 tcp`.
+    pub flow: String,
+    /// What is promised of it, in a word: `delivered`.
+    pub promised: String,
+    /// Its service and port, where the address is one's.
+    pub service: Option<String>,
+    /// The command that explains it.
+    pub explain: String,
+}
+
+impl fmt::Display for FailingClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.flow, self.what)
+    }
+}
+
+impl FailingClass {
+    /// The classes that fail, by promise and prediction, the gravest first.
+    pub(super) fn all(scenario: &Scenario, options: &Options) -> Result<Vec<Self>, MinimizeError> {
+        let options = Options { no_lab: true, ..options.clone() };
+        let verification = verified(scenario, &options)?;
+        Ok(verification.failures(&options).map(Self::of).collect())
+    }
+
+    fn of(finding: &Finding) -> Self {
+        Self {
+            disagreement: finding.disagreement,
+            what: finding.what.clone(),
+            flow: finding.example.flow.clone(),
+            promised: first_word(&finding.example.promise),
+            service: finding.example.service.clone(),
+            explain: finding.example.explain.clone(),
+        }
+    }
+
+    /// The sender of its flow, as a scenario names it.
+    fn sender(&self) -> &str {
+        self.flow.split(" > ").next().unwrap_or_default()
+    }
+
+    fn is(&self, finding: &Finding) -> bool {
+        (finding.disagreement, &finding.what) == (self.disagreement, &self.what)
+            && first_word(&finding.example.promise) == self.promised
+    }
+
+    /// The service, without its port: `namespace/name`.
+    pub(super) fn service_name(&self) -> Option<&str> {
+        let port = self.service.as_deref()?;
+        Some(port.rsplit_once(':').map_or(port, |(service, _)| service))
+    }
+}
+
+/// Says of smaller scenarios whether they still show the class.
+pub(super) struct Judge<'c> {
+    class: &'c FailingClass,
+    options: Options,
+    /// How many it was asked about.
+    pub(super) tried: usize,
+}
+
+impl<'c> Judge<'c> {
+    pub(super) fn new(class: &'c FailingClass, options: &Options) -> Self {
+        let own = Options {
+            jobs: NonZeroUsize::new(1),
+            no_lab: true,
+            service: class.service.clone(),
+            from: Some(class.sender().to_owned()),
+            node: None,
+            ..options.clone()
+        };
+        Self { class, options: own, tried: 0 }
+    }
+
+    /// Whether the class's sender still fails in this way, for the same service.
+    pub(super) fn shows(&mut self, scenario: &Scenario) -> bool {
+        self.tried += 1;
+        let found = verified(scenario, &self.options);
+        found.is_ok_and(|verification| verification.failures(&self.options).any(|finding| self.class.is(finding)))
+    }
+
+    /// Whether packets in a lab fail in this way.
+    pub(super) fn is_seen_in(&self, scenario: &Scenario) -> Result<bool, MinimizeError> {
+        let options = Options { no_lab: false, ..self.options.clone() };
+        let verification = verified(scenario, &options)?;
+        Ok(verification.failures(&options).any(|finding| self.class.is(finding) && finding.example.is_observed))
+    }
+
+    pub(super) fn class(&self) -> &FailingClass {
+        self.class
+    }
+}
+
+fn verified(scenario: &Scenario, options: &Options) -> Result<Verification, MinimizeError> {
+    let mut all = verify(std::slice::from_ref(scenario), options, &|_| {});
+    match all.pop().map(|verified| verified.result) {
+        Some(Ok(verification)) => Ok(verification),
+        Some(Err(trouble)) => Err(MinimizeError::Trouble(Box::new(trouble))),
+        None => Err(MinimizeError::NothingFails),
+    }
+}
+
+fn first_word(text: &str) -> String {
+    text.split_whitespace().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,141 @@
+//! Rules without some of them.
+
+use std::collections::HashSet;
+
+use svclab_rules::iptables::{self, Chain};
+use svclab_rules::nftables::{self, Verdict};
+use svclab_rules::ruleset::Rules;
+
+/// How many parts can be taken away one by one: rules, and elements of sets and maps.
+pub(super) fn units(rules: &Rules) -> usize {
+    match rules {
+        Rules::Iptables(parsed) => {
+            parsed.rules.tables.iter().flat_map(|table| &table.chains).map(|chain| chain.rules.len()).sum()
+        }
+        Rules::Nftables(parsed) => {
+            let tables = parsed.rules.tables.iter();
+            tables
+                .map(|table| {
+                    let elements: usize = table.sets.iter().map(|set| set.elements.len()).sum();
+                    elements + table.chains.iter().map(|chain| chain.rules.len()).sum::<usize>()
+                })
+                .sum()
+        }
+        Rules::OtherTables(_) => 0,
+    }
+}
+
+/// The rules with only these units, given by their numbers, and without chains that nothing leads to any more.
+pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
+    let mut number = 0..;
+    let mut is_kept = || number.next().is_some_and(|number| kept.contains(&number));
+    match rules {
+        Rules::Iptables(parsed) => {
+            let mut rules = parsed.rules.clone();
+            for chain in rules.tables.iter_mut().flat_map(|table| &mut table.chains) {
+                chain.rules.retain(|_| is_kept());
+            }
+            without_lost_chains(&mut rules);
+            rules.into()
+        }
+        Rules::Nftables(parsed) => {
+            let mut rules = parsed.rules.clone();
+            for table in &mut rules.tables {
+                table.sets.iter_mut().for_each(|set| set.elements.retain(|_| is_kept()));
+                table.chains.iter_mut().for_each(|chain| chain.rules.retain(|_| is_kept()));
+                without_lost_parts(table);
+            }
+            rules.into()
+        }
+        Rules::OtherTables(_) => rules.clone(),
+    }
+}
+
+/// The units that say nothing of other services than one, `namespace/name`: those whose comments, or the chains that they lead to, name
+/// no other.
+pub(super) fn about(rules: &Rules, service: &str) -> HashSet<usize> {
+    let comment_is_own = |comment: Option<&str>| comment.is_none_or(|comment| is_own(comment, service));
+    let mut kept = Vec::new();
+    match rules {
+        Rules::Iptables(parsed) => {
+            let all = parsed.rules.tables.iter().flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);
+            kept.extend(all.map(|rule| comment_is_own(rule.comment())));
+        }
+        Rules::Nftables(parsed) => {
+            for table in &parsed.rules.tables {
+                let elements = table.sets.iter().flat_map(|set| &set.elements);
+                kept.extend(elements.map(|element| {
+                    let next = match &element.verdict {
+                        Some(Verdict::Jump(next) | Verdict::Goto(next)) => Some(next),
+                        _ => None,
+                    };
+                    comment_is_own(element.comment.as_deref()) && next.is_none_or(|name| chain_is_own(name, service))
+                }));
+                for chain in &table.chains {
+                    let is_own = chain_is_own(&chain.name, service);
+                    kept.extend(chain.rules.iter().map(|rule| is_own && comment_is_own(rule.comment.as_deref())));
+                }
+            }
+        }
+        Rules::OtherTables(_) => {}
+    }
+    (0..).zip(kept).filter(|(_, is_kept)| *is_kept).map(|(number, _)| number).collect()
+}
+
+/// Whether a comment, `namespace/name:port cluster IP`, is about a service, or about none.
+fn is_own(comment: &str, service: &str) -> bool {
+    let word = comment.split_whitespace().next().unwrap_or_default();
+    let named = word.split_once(':').map_or(word, |(named, _)| named);
+    named.split('/').count() != 2 || named == service
+}
+
+/// The same of the name of a chain: `service-ULMVA6XW-ns1/svc1/tcp/p80`.
+fn chain_is_own(name: &str, service: &str) -> bool {
+    let mut parts = name.splitn(3, '-');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(_), Some(_), Some(rest)) if rest.matches('/').count() >= 3 => {
+            rest.strip_prefix(service).is_some_and(|rest| rest.starts_with('/'))
+        }
+        _ => true,
+    }
+}
+
+fn without_lost_chains(rules: &mut iptables::RuleSet) {
+    for table in &mut rules.tables {
+        loop {
+            let used: HashSet<String> = table
+                .chains
+                .iter()
+                .flat_map(|chain| &chain.rules)
+                .filter_map(|rule| rule.next_chain().map(|name| name.to_string()))
+                .collect();
+            let before = table.chains.len();
+            // A chain without rules returns; so does one that is not there, where nothing jumps to it.
+            table.chains.retain(|chain| used.contains(&*chain.name) || (chain.policy.is_some() && !is_usual(chain)));
+            if table.chains.len() == before {
+                break;
+            }
+        }
+    }
+    rules.tables.retain(|table| table.name == iptables::TableName::Nat || !table.chains.is_empty());
+}
+
+/// Whether a chain of the kernel does nothing.
+fn is_usual(chain: &Chain) -> bool {
+    chain.rules.is_empty() && chain.policy == Some(iptables::Policy::Accept)
+}
+
+fn without_lost_parts(table: &mut nftables::Table) {
+    loop {
+        let text = nftables::print(&nftables::Ruleset { tables: vec![table.clone()] });
+        let words: Vec<&str> = text.split_whitespace().map(|word| word.trim_end_matches([',', ';'])).collect();
+        let led = words.windows(2).filter(|pair| matches!(pair[0], "goto" | "jump")).map(|pair| pair[1]);
+        let used: HashSet<&str> = led.chain(words.iter().filter_map(|word| word.strip_prefix('@'))).collect();
+        let before = (table.chains.len(), table.sets.len());
+        table.chains.retain(|chain| used.contains(&*chain.name) || (chain.base.is_some() && !chain.rules.is_empty()));
+        table.sets.retain(|set| used.contains(&*set.name));
+        if (table.chains.len(), table.sets.len()) == before {
+            return;
+        }
+    }
+}

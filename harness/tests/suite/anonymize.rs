@@ -1,0 +1,67 @@
+//! `svclab dump anonymize`: files in, files out.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn svclab(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts")
+}
+
+/// Names that are the same in every cluster.
+const USUAL: [&str; 2] = ["default", "http"];
+
+/// The values of fields that name something, in the YAML of a recording.
+fn names(text: &str) -> BTreeSet<String> {
+    let fields = ["name:", "namespace:", "nodeName:", "kubernetes.io/hostname:", "kubernetes.io/service-name:", "uid:"];
+    let words: Vec<&str> = text.split([' ', ',', '{', '}', '\n', '"']).filter(|word| !word.is_empty()).collect();
+    let named = words.windows(2).filter(|pair| fields.contains(&pair[0])).map(|pair| pair[1].to_owned());
+    named
+        .filter(|name| {
+            name.len() > 3 && !USUAL.contains(&name.as_str()) && name.bytes().any(|byte| byte.is_ascii_alphabetic())
+        })
+        .collect()
+}
+
+#[test]
+fn a_folder_becomes_an_archive_that_has_no_name_and_address_of_it() {
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rules/tests/golden/two-namespaces");
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = folder.path().join("dump");
+    fs::create_dir(&input).expect("a folder");
+    // Names of people's own in place of those of the recording.
+    let own = |text: String| text.replace("node-1", "ip-10-9-8-7.acme").replace("node-", "acme-");
+    let objects = own(fs::read_to_string(recording.join("cluster.yaml")).expect("it is there"));
+    let rules = fs::read_to_string(recording.join("v1.30-iptables/iptables-save.txt")).expect("it is there");
+    fs::write(input.join("cluster.yaml"), &objects).expect("a file");
+    fs::write(input.join("iptables-save.txt"), &rules).expect("a file");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let output = svclab(&["dump", "anonymize", &path("dump"), "-o", &path("new.tar.gz"), "--seed", "x"]);
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{messages}");
+    assert!(messages.contains("the same becomes of every packet"), "{messages}");
+    let text = Command::new("tar").args(["-xzOf", &path("new.tar.gz")]).output().expect("tar starts").stdout;
+    let text = String::from_utf8(text).expect("text");
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || "-.".contains(letter);
+    let words: BTreeSet<&str> = text.split(|letter| !is_word(letter)).collect();
+    let addresses = rules.split([' ', '/', ':']).filter(|word| word.parse::<std::net::Ipv4Addr>().is_ok());
+    let tokens: BTreeSet<String> = names(&objects).into_iter().chain(addresses.map(str::to_owned)).collect();
+    let kept = ["127.0.0.0", "0.0.0.0", "10.0.0.0"];
+    let left: Vec<&String> =
+        tokens.iter().filter(|token| words.contains(token.as_str()) && !kept.contains(&token.as_str())).collect();
+    assert!(tokens.len() > 8 && left.is_empty(), "{left:?} of {tokens:?}\n{text}");
+    assert!(!text.contains("10-9-8-7") && !text.contains("acme"), "{text}");
+    let shown = svclab(&["dump", "lint", &path("new.tar.gz"), "--fail-on", "warning"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", String::from_utf8_lossy(&shown.stdout));
+}
+
+#[test]
+fn several_files_do_not_go_to_standard_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("a"), "x").expect("a file");
+    fs::write(folder.path().join("b"), "y").expect("a file");
+    let output = svclab(&["dump", "anonymize", &folder.path().to_string_lossy()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("help: Name an archive"));
+}

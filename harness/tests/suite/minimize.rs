@@ -1,0 +1,82 @@
+//! `svclab dump minimize`: what is left shows the same failure.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rstest::rstest;
+
+fn svclab(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts")
+}
+
+fn of_repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+#[rstest]
+#[case::mark("scenarios/bugs/113659-mark-bits.yaml", "delivered with another source")]
+#[case::stale(
+    "scenarios/bugs/70493-stale-endpoints-on-one-node.yaml",
+    "delivered to an address that is not a ready endpoint"
+)]
+#[case::policy("scenarios/bugs/39823-forward-policy-drop.yaml", "by the policy of FORWARD in table filter")]
+#[case::nftables("scenarios/bugs/122614-source-ranges-after-dnat.yaml", "delivered")]
+fn bugs_stay_what_they_are(#[case] path: &str, #[case] what: &str) {
+    let output = svclab(&["dump", "minimize", &of_repository(path).to_string_lossy()]);
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{messages}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("# What is left of ") && text.contains(what), "{messages}\n{text}");
+    assert!(text.lines().count() <= 40, "{text}");
+}
+
+/// A cluster with many services on three nodes, whose own rules send one of them to a wrong endpoint.
+#[rstest]
+#[case::iptables("iptables")]
+#[case::nftables("nftables")]
+fn one_service_of_many_is_left(#[case] mode: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut scenario = String::from("name: many services\nnodes:\n");
+    (1..=3).for_each(|node| scenario += &format!("  - {{name: node-{node}}}\n"));
+    scenario += "pods:\n";
+    (0..40).for_each(|pod| {
+        scenario += &format!("  - {{name: web-{pod}, node: node-{}, labels: {{app: a{pod}}}}}\n", pod % 3 + 1)
+    });
+    scenario += "services:\n";
+    (0..40).for_each(|service| {
+        scenario += &format!(
+            "  - {{name: web-{service}, selector: {{app: a{service}}}, ports: [{{port: 80, targetPort: 8080}}]}}\n"
+        )
+    });
+    let plain = folder.path().join("plain.yaml");
+    fs::write(&plain, format!("{scenario}cluster: {{proxy: {{mode: {mode}}}}}\n")).expect("a file");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let rules = svclab(&["rules", &path("plain.yaml"), "--node", "node-2"]);
+    let text = String::from_utf8(rules.stdout).expect("text");
+    let wrong = text.replace(":8080", ":8081").replacen(":8081", ":8080", 39).replace("8080 . 39", "8081 . 39");
+    fs::write(folder.path().join("rules.txt"), wrong).expect("a file");
+    scenario +=
+        &format!("cluster: {{proxy: {{mode: {mode}}}}}\nrules: {{node-2: {{file: rules.txt, install: instead}}}}\n");
+    fs::write(folder.path().join("many.yaml"), scenario).expect("a file");
+    let output = svclab(&["dump", "minimize", &path("many.yaml"), "--no-lab", "-o", &path("small.yaml")]);
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{messages}");
+    let small = fs::read_to_string(path("small.yaml")).expect("it is written");
+    assert!(messages.contains("became 1 service, 1 endpoint"), "{messages}\n{small}");
+    assert!(small.lines().count() < 50, "{small}");
+    assert_eq!(svclab(&["verify", "--no-lab", &path("small.yaml")]).status.code(), Some(1), "{small}");
+}
+
+#[test]
+fn what_does_not_fail_is_reported() {
+    let output = svclab(&[
+        "dump",
+        "minimize",
+        "--no-lab",
+        &of_repository("scenarios/seeds/001-kind-clusterip.yaml").to_string_lossy(),
+    ]);
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), b"".as_slice()), "{messages}");
+    assert!(messages.contains("no flow fails") && messages.contains("help:"), "{messages}");
+}

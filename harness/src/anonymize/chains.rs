@@ -10,8 +10,19 @@ use svclab_rules::nftables::name_hash;
 use svclab_rules::ruleset::Rules;
 
 use super::Text;
-use super::scan::{Scan, Token, tokens};
+use super::key::Key;
+use super::token::{Token, tokens};
 use crate::evidence::{Contents, Evidence, node_rules};
+
+/// What names and addresses become.
+pub(super) trait Rename {
+    /// A text with other names and addresses.
+    fn text(&mut self, text: &str) -> String;
+    /// Another address.
+    fn address(&mut self, ip: IpAddr) -> IpAddr;
+    /// What the choices follow from.
+    fn key(&self) -> &Key;
+}
 
 /// The new hashes of chains of iptables.
 #[derive(Default)]
@@ -27,7 +38,7 @@ struct ServicePort {
 
 impl Chains {
     /// Those whose origin the texts show.
-    pub(super) fn of(texts: &[Text], evidence: &[Evidence], scan: &mut Scan) -> Self {
+    pub(super) fn of(texts: &[Text], evidence: &[Evidence], names: &mut dyn Rename) -> Self {
         let mut wanted: HashSet<&str> = HashSet::new();
         for text in texts.iter().map(|text| text.text.as_str()) {
             let chains = tokens(text).into_iter().filter(|found| found.token == Token::Chain);
@@ -47,19 +58,19 @@ impl Chains {
             }
         }
         for (hash, ServicePort { name, protocol }) in &origins {
-            let new = ChainHash::of_service_port(&scan.replace(name), *protocol);
+            let new = ChainHash::of_service_port(&names.text(name), *protocol);
             chains.0.insert(hash.clone(), new.to_string());
         }
         for rules in evidence.iter().flat_map(node_rules) {
             if let Rules::Iptables(parsed) = &rules.rules {
-                chains.add_endpoints(&parsed.rules, &origins, scan);
+                chains.add_endpoints(&parsed.rules, &origins, names);
             }
         }
         chains
     }
 
     /// The chains of endpoints: each is named after the service whose chain leads to it, or that its comment names, and its target.
-    fn add_endpoints(&mut self, rules: &RuleSet, origins: &HashMap<String, ServicePort>, scan: &mut Scan) {
+    fn add_endpoints(&mut self, rules: &RuleSet, origins: &HashMap<String, ServicePort>, names: &mut dyn Rename) {
         let Some(table) = rules.table(TableName::Nat) else { return };
         let mut leading: HashMap<&str, BTreeSet<&ServicePort>> = HashMap::new();
         for chain in &table.chains {
@@ -82,8 +93,8 @@ impl Chains {
             for target in targets.collect::<BTreeSet<_>>() {
                 for ServicePort { name, protocol } in &candidates {
                     if ChainHash::of_endpoint(name, *protocol, &target.to_string()).to_string() == hash {
-                        let new = SocketAddr::new(scan.addresses.replace(target.ip()), target.port());
-                        let new = ChainHash::of_endpoint(&scan.replace(name), *protocol, &new.to_string());
+                        let new = SocketAddr::new(names.address(target.ip()), target.port());
+                        let new = ChainHash::of_endpoint(&names.text(name), *protocol, &new.to_string());
                         self.0.insert(hash.clone(), new.to_string());
                     }
                 }
@@ -92,32 +103,32 @@ impl Chains {
     }
 
     /// Another name for a chain or set. A hash of which the origin is not known, or that is wrong, becomes another one.
-    pub(super) fn replace(&self, name: &str, scan: &mut Scan) -> String {
+    pub(super) fn replace(&self, name: &str, names: &mut dyn Rename) -> String {
         if let Some((prefix, hash)) = name.strip_prefix("KUBE-").and(name.split_at_checked(9)) {
-            let new = self.0.get(hash).cloned().unwrap_or_else(|| made_up(hash, scan));
+            let new = self.0.get(hash).cloned().unwrap_or_else(|| made_up(hash, names));
             return format!("{prefix}{new}");
         }
         let Some((hash, hashed)) = name.split_once('-') else { return name.to_owned() };
         let (of_service, endpoint) = hashed.split_once("__").map_or((hashed, None), |(one, other)| (one, Some(other)));
-        let mut new = scan.replace(of_service);
+        let mut new = names.text(of_service);
         if let Some(endpoint) = endpoint {
             let (address, rest) = endpoint.split_once('/').unwrap_or((endpoint, ""));
             let parsed = address.parse().ok().or_else(|| address.replace('.', ":").parse().ok());
             let address = match parsed {
-                Some(ip @ IpAddr::V4(_)) => scan.addresses.replace(ip).to_string(),
-                Some(ip) => scan.addresses.replace(ip).to_string().replace(':', "."),
-                None => scan.replace(address),
+                Some(ip @ IpAddr::V4(_)) => names.address(ip).to_string(),
+                Some(ip) => names.address(ip).to_string().replace(':', "."),
+                None => names.text(address),
             };
             new += &format!("__{address}/{rest}");
         }
-        let new_hash = if name_hash(hashed) == hash { name_hash(&new) } else { made_up(hash, scan) };
+        let new_hash = if name_hash(hashed) == hash { name_hash(&new) } else { made_up(hash, names) };
         format!("{new_hash}-{new}")
     }
 }
 
 /// A hash that stands for one of unknown origin.
-fn made_up(hash: &str, scan: &Scan) -> String {
-    BASE32.encode(&scan.key.bytes("chain", hash.as_bytes())[..20])[..hash.len()].to_owned()
+fn made_up(hash: &str, names: &dyn Rename) -> String {
+    BASE32.encode(&names.key().bytes("chain", hash.as_bytes())[..20])[..hash.len()].to_owned()
 }
 
 /// What looks like the name of a service port in the texts, and those of the objects in them. Up to 1.18 a name without a port ends in a colon.

@@ -5,7 +5,7 @@
 //! - `vocabulary`: words that identify nobody; every other word is replaced, wherever it stands, by one of the same length (`words`);
 //! - `addresses`: addresses keep their prefixes in common, their families, and what is special about them;
 //! - `chains`: the hashes in names of chains become those of the new names and endpoints;
-//! - `scan`: the text, token by token;
+//! - `token`: the parts of a text that may identify somebody; `scan`: the text with others in their place;
 //! - `proof`: the result is read again: the same pieces, no token of the original, and rules that do the same with every packet.
 //!
 //! Equal things stay equal, in all files of an input. What is replaced by what follows from a key alone: the seed's, or a random one.
@@ -17,6 +17,7 @@ mod proof;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod token;
 mod vocabulary;
 mod words;
 

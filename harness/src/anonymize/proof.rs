@@ -11,7 +11,8 @@ use svclab_rules::ruleset::Rules;
 
 use super::Text;
 use super::addresses::Addresses;
-use super::scan::{Scan, plain_words};
+use super::scan::Scan;
+use super::token::plain_words;
 use crate::diff::image;
 use crate::evidence::{Evidence, NodeRules, Piece, node_rules};
 use crate::infer::from_rules;

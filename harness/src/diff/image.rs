@@ -8,7 +8,7 @@ use super::DiffError;
 use super::outcome::is_alike_under;
 use super::side::Side;
 use crate::predict::{Network, Senders};
-use crate::scenario::{Scenario, Vantage};
+use crate::scenario::Scenario;
 use crate::verify::vantages;
 
 /// What came of the comparison.
@@ -36,7 +36,7 @@ pub(crate) fn image(
 ) -> Result<Image, DiffError> {
     let sides = [Side::of(before)?, Side::of(after)?];
     let networks = [sides[0].network()?, sides[1].network()?];
-    let all: Vec<Vantage> = vantages(before).into_iter().map(|(_, vantage)| vantage).collect();
+    let all = vantages(before);
     let [own, others] = networks.each_ref().map(|network| Senders::of(network, &all));
     let mut found = Image::default();
     for (at, back) in [(0, 1), (1, 0)] {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
-use super::MinimizeError;
+use super::{Kernel, MinimizeError};
 use crate::scenario::Scenario;
 use crate::sources::Disagreement;
 use crate::verify::{Finding, Options, Verification, verify};
@@ -95,11 +95,16 @@ impl<'c> Judge<'c> {
         found.is_ok_and(|verification| verification.failures(&self.options).any(|finding| self.class.is(finding)))
     }
 
-    /// Whether packets in a lab fail in this way.
-    pub(super) fn is_seen_in(&self, scenario: &Scenario) -> Result<bool, MinimizeError> {
+    /// What packets in a lab do.
+    pub(super) fn ask_kernel(&self, scenario: &Scenario) -> Result<Kernel, MinimizeError> {
         let options = Options { no_lab: false, ..self.options.clone() };
         let verification = verified(scenario, &options)?;
-        Ok(verification.failures(&options).any(|finding| self.class.is(finding) && finding.example.is_observed))
+        let mut own = verification.failures(&options).filter(|finding| self.class.is(finding)).peekable();
+        Ok(match (own.peek().is_some(), own.any(|finding| finding.example.is_observed)) {
+            (_, true) => Kernel::Confirms,
+            (true, false) => Kernel::CannotBeAsked,
+            (false, false) => Kernel::Denies,
+        })
     }
 
     pub(super) fn class(&self) -> &FailingClass {

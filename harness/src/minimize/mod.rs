@@ -41,8 +41,21 @@ pub struct Minimized {
     pub sizes: [Size; 2],
     /// How many smaller scenarios were tried.
     pub tried: usize,
-    /// Whether the kernel does what is predicted; `None` where it was not asked.
-    pub is_confirmed: Option<bool>,
+    /// What the kernel says.
+    pub kernel: Kernel,
+}
+
+/// What the kernel says of a class that is predicted to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// It was not asked.
+    NotAsked,
+    /// Packets fail in this way.
+    Confirms,
+    /// No machine of the lab can send such a packet, for example one with another machine's address.
+    CannotBeAsked,
+    /// Packets do not fail in this way.
+    Denies,
 }
 
 /// How large a scenario is.
@@ -104,7 +117,7 @@ pub fn minimize(scenario: &Scenario, choice: &Choice) -> Result<Minimized, Minim
     let mut first = None;
     for class in classes.into_iter().take(MOST_CLASSES) {
         let minimized = keep(class, &plain, choice)?;
-        if minimized.is_confirmed != Some(false) {
+        if matches!(minimized.kernel, Kernel::NotAsked | Kernel::Confirms) {
             return Ok(minimized);
         }
         first.get_or_insert(minimized);
@@ -122,9 +135,9 @@ fn keep(class: FailingClass, scenario: &Scenario, choice: &Choice) -> Result<Min
     if !judge.shows(&read) {
         return Err(MinimizeError::Lost);
     }
-    let is_confirmed = (!choice.verify.no_lab).then(|| judge.is_seen_in(&read)).transpose()?;
+    let kernel = if choice.verify.no_lab { Kernel::NotAsked } else { judge.ask_kernel(&read)? };
     let tried = judge.tried;
-    Ok(Minimized { text, sizes: [Size::of(scenario), Size::of(&read)], class, tried, is_confirmed })
+    Ok(Minimized { text, sizes: [Size::of(scenario), Size::of(&read)], class, tried, kernel })
 }
 
 /// Reads a scenario that names no other file.

@@ -7,7 +7,7 @@ use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::inputs::{InputArgs, load_all};
 use crate::cli::labs::{LabArgs, prepare};
-use svclab::minimize::{Choice, MinimizeError, Minimized, Size, minimize};
+use svclab::minimize::{Choice, Kernel, MinimizeError, Minimized, Size, minimize};
 use svclab::text::{counted, grouped};
 use svclab::verify::Options;
 
@@ -61,19 +61,23 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         Err(error) => return failed(error, console),
     };
     super::write(&args.output, &minimized.text, console)?;
-    let Minimized { class, sizes, tried, is_confirmed, .. } = minimized;
+    let Minimized { class, sizes, tried, kernel, .. } = minimized;
     let [before, after] = sizes.map(words);
     if !console.quiet {
         console.complain(format!("kept: {class}"));
         console.complain(format!("{before}\n  became {after}, by {} trials", grouped(tried as u64)));
     }
-    Ok(match is_confirmed {
-        Some(false) => {
+    Ok(match kernel {
+        Kernel::Denies => {
             console
                 .complain("the kernel does not fail in this way: see `svclab verify` of the scenario that was written");
             Exit::Failed
         }
-        _ => Exit::Held,
+        Kernel::CannotBeAsked => {
+            console.complain("only predicted: no machine of the lab can send such a packet");
+            Exit::Held
+        }
+        Kernel::NotAsked | Kernel::Confirms => Exit::Held,
     })
 }
 

@@ -1,0 +1,228 @@
+//! The parts of a text that may identify somebody.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+
+use super::vocabulary::{is_known, is_plain};
+
+/// How interfaces of pods start, whose names go on with a hash of the pod's.
+const INTERFACES: [&str; 8] = ["cali", "veth", "lxc", "azv", "gke", "eni", "tap", "ovs"];
+
+/// What a part of a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token {
+    /// An address, and the length of its network where one is given: then with the `/`.
+    Address(IpAddr, Option<u8>),
+    /// A hardware address, or what programs count objects by: digits and letters are replaced alike.
+    Digits,
+    /// The name of a chain or set that has a hash in it.
+    Chain,
+    /// Letters and digits.
+    Word,
+    /// An interface's name from the hash on.
+    Hash,
+}
+
+/// A part of a text that may identify somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) at: Range<usize>,
+    pub(super) token: Token,
+}
+
+/// All parts of a text that may identify somebody, in their order. Words that are known to identify nobody are left out.
+pub(super) fn tokens(text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(letter) = text[at..].chars().next() {
+        let is_colon = text[at..].starts_with("::");
+        if !letter.is_alphanumeric() && !is_colon {
+            at += letter.len_utf8();
+            continue;
+        }
+        let before = text[..at].chars().next_back();
+        if before.is_none_or(|letter| !letter.is_alphanumeric())
+            && let Some((length, token)) = special(&text[at..], before)
+        {
+            found.push(Found { at: at..at + length, token });
+            at += length;
+            continue;
+        }
+        if is_colon {
+            at += 2;
+            continue;
+        }
+        let end = text[at..].find(|letter: char| !letter.is_alphanumeric()).map_or(text.len(), |length| at + length);
+        found.extend(word(text, at..end));
+        at = end;
+    }
+    found
+}
+
+/// A run of letters and digits, where it may identify somebody.
+fn word(text: &str, at: Range<usize>) -> Option<Found> {
+    let part = &text[at.clone()];
+    let is_harmless = || is_plain(part) && stands_alone(text, at.start, part.len());
+    if is_known(part) || is_harmless() || is_option(text, at.start, part.len()) {
+        return None;
+    }
+    let is_interface = |prefix: &&&str| part.starts_with(**prefix) && part.len() >= prefix.len() + 4;
+    let interface = INTERFACES.iter().find(is_interface).filter(|_| part.bytes().any(|byte| byte.is_ascii_digit()));
+    Some(match interface {
+        Some(prefix) => Found { at: at.start + prefix.len()..at.end, token: Token::Hash },
+        None => Found { at, token: Token::Word },
+    })
+}
+
+/// Whether a text goes on with a letter or digit.
+fn goes_on(text: &str) -> bool {
+    text.chars().next().is_some_and(char::is_alphanumeric)
+}
+
+/// The words of a text, as a reader who knows nothing of formats would find them.
+pub(super) fn plain_words(text: &str) -> impl Iterator<Item = &str> {
+    let starts = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    starts.filter(|word| {
+        let at = word.as_ptr() as usize - text.as_ptr() as usize;
+        !is_known(word) && !is_plain(word) && !is_option(text, at, word.len())
+    })
+}
+
+/// Whether a word is none of a name's: blanks or the marks of a sentence are around it.
+fn stands_alone(text: &str, at: usize, length: usize) -> bool {
+    let before = text[..at].chars().next_back();
+    let mut behind = text[at + length..].chars();
+    let (next, after) = (behind.next(), behind.next());
+    let opens = before.is_none_or(|letter| letter.is_whitespace() || "(\"'*>#`".contains(letter));
+    let ends_sentence = || after.is_none_or(char::is_whitespace);
+    let closes = next.is_none_or(|letter| {
+        letter.is_whitespace() || ")\"'`*".contains(letter) || (".,:;!?".contains(letter) && ends_sentence())
+    });
+    opens && closes
+}
+
+/// Whether a part is the letters of an option: `-ni`.
+fn is_option(text: &str, at: usize, length: usize) -> bool {
+    let before = text[..at].strip_suffix('-');
+    length <= 4 && before.is_some_and(|before| before.is_empty() || before.ends_with(char::is_whitespace))
+}
+
+/// What is more than a word at the start of a text, and how long it is.
+fn special(text: &str, before: Option<char>) -> Option<(usize, Token)> {
+    uuid(text)
+        .or_else(|| hardware(text))
+        .or_else(|| chain(text, before))
+        .or_else(|| dashed(text))
+        .or_else(|| address(text))
+}
+
+/// `550e8400-e29b-41d4-a716-446655440000`
+fn uuid(text: &str) -> Option<(usize, Token)> {
+    grouped(text, b"-", &[8, 4, 4, 4, 12])
+}
+
+/// `02:42:ac:11:00:02`
+fn hardware(text: &str) -> Option<(usize, Token)> {
+    grouped(text, b":-", &[2, 2, 2, 2, 2, 2])
+}
+
+/// Groups of hexadecimal digits of these lengths, with a mark between them.
+fn grouped(text: &str, marks: &[u8], lengths: &[usize]) -> Option<(usize, Token)> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    for (number, length) in lengths.iter().enumerate() {
+        if number > 0 {
+            marks.contains(bytes.get(at)?).then_some(())?;
+            at += 1;
+        }
+        bytes.get(at..at + length)?.iter().all(u8::is_ascii_hexdigit).then_some(())?;
+        at += length;
+    }
+    let is_end = !goes_on(&text[at..]) && !text[at..].starts_with(':');
+    is_end.then_some((at, Token::Digits))
+}
+
+/// `KUBE-SVC-2CMXP7HKUVJN7L6M`; the part of `service-ULMVA6XW-ns1/svc1/tcp/p80` behind the first hyphen.
+fn chain(text: &str, before: Option<char>) -> Option<(usize, Token)> {
+    let is_base32 = |part: &str| part.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'2'..=b'7'));
+    if let Some(rest) = text.strip_prefix("KUBE-") {
+        let hash = rest.get(4..20).filter(|hash| is_base32(hash) && rest.as_bytes()[3] == b'-')?;
+        return (!goes_on(&rest[4 + hash.len()..])).then_some((25, Token::Chain));
+    }
+    if before != Some('-') {
+        return None;
+    }
+    text.get(..8).filter(|hash| is_base32(hash))?;
+    let name = text[8..].strip_prefix('-')?;
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._/".contains(byte);
+    let length = name.bytes().take_while(is_part).count();
+    (name[..length].matches('/').count() >= 3).then_some((9 + length, Token::Chain))
+}
+
+/// `10-0-1-5` in the names of machines.
+fn dashed(text: &str) -> Option<(usize, Token)> {
+    let length = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
+    let run = text[..length].trim_end_matches('-');
+    let ip: Ipv4Addr = run.replace('-', ".").parse().ok()?;
+    (run.matches('-').count() == 3 && !ip.is_unspecified()).then_some((run.len(), Token::Digits))
+}
+
+/// An address, with the length of its network where that follows.
+fn address(text: &str) -> Option<(usize, Token)> {
+    let (ip, length) = ipv4(text).or_else(|| ipv6(text))?;
+    let network = text[length..].strip_prefix('/').unwrap_or_default();
+    let digits: String = network.chars().take(4).take_while(char::is_ascii_digit).collect();
+    let most = if ip.is_ipv4() { 32 } else { 128 };
+    Some(match digits.parse::<u8>() {
+        Ok(prefix) if prefix <= most => (length + 1 + digits.len(), Token::Address(ip, Some(prefix))),
+        _ => (length, Token::Address(ip, None)),
+    })
+}
+
+fn ipv4(text: &str) -> Option<(IpAddr, usize)> {
+    let run = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    // A fifth number is a port, as tcpdump writes it.
+    let end = text[..run].match_indices('.').nth(3).map_or(run, |(at, _)| at);
+    let run = text[..end].trim_end_matches('.');
+    let ip: Ipv4Addr = run.parse().ok()?;
+    (!goes_on(&text[run.len()..])).then_some((ip.into(), run.len()))
+}
+
+fn ipv6(text: &str) -> Option<(IpAddr, usize)> {
+    let is_part = |byte: &u8| byte.is_ascii_hexdigit() || b":.".contains(byte);
+    let run = text.bytes().take_while(is_part).count();
+    if text[..run].matches(':').count() < 2 || goes_on(&text[run..]) {
+        return None;
+    }
+    let run = text[..run].trim_end_matches('.');
+    let shorter = [run, run.trim_end_matches(':'), run.rsplit_once('.').map_or(run, |(address, _)| address)];
+    shorter.iter().find_map(|part| Some((IpAddr::V6(part.parse::<Ipv6Addr>().ok()?), part.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("10.0.0.1:80", &["10.0.0.1"])]
+    #[case("10.244.0.0/16,", &["10.244.0.0/16"])]
+    #[case("IP 10.0.0.1.443 > fd00::2.53: tcp", &["10.0.0.1", "fd00::2"])]
+    #[case("[fd00::1]:80 ::1 12:30:45 std::vector", &["fd00::1", "::1", "std", "vector"])]
+    #[case("at 52:54:00:12:34:56, v1.30.2", &["52:54:00:12:34:56"])]
+    #[case("uid: 550e8400-e29b-41d4-a716-446655440000", &["550e8400-e29b-41d4-a716-446655440000"])]
+    #[case("-j KUBE-SVC-2CMXP7HKUVJN7L6M", &["KUBE-SVC-2CMXP7HKUVJN7L6M"])]
+    #[case("goto service-ULMVA6XW-ns1/svc1/tcp/p80,", &["ULMVA6XW-ns1/svc1/tcp/p80"])]
+    #[case("ip-10-0-1-5.ec2", &["10-0-1-5", "ec2"])]
+    #[case("cali12ab34 web-0 default/shop:http", &["12ab34", "web", "shop"])]
+    #[case("It is the bug.", &[])]
+    #[case("bug/please", &["bug", "please"])]
+    #[case("tcpdump -ni eth0 x -verbs", &["verbs"])]
+    #[case("Müller\u{a0}10.0.0.1\u{a0}sagt", &["Müller", "10.0.0.1", "sagt"])]
+    #[case("1.2.3.4.5.6 300.1.1.1", &["1.2.3.4"])]
+    fn tokens_are_found(#[case] text: &str, #[case] expected: &[&str]) {
+        let found: Vec<&str> = tokens(text).into_iter().map(|found| &text[found.at]).collect();
+        assert_eq!(found, expected);
+    }
+}

@@ -32,5 +32,5 @@ pub(crate) use objects::objects;
 pub use page::render;
 pub use read::read;
 pub use rules::{NodeRules, node_rules};
-pub use source::{SourceError, from_path, is_archive};
 pub(crate) use source::visit;
+pub use source::{SourceError, from_path, is_archive};

@@ -160,7 +160,11 @@ fn an_excerpt_differs_only_by_what_it_shows() {
     assert_eq!(svclab(&["check", &out]).status.code(), Some(0));
     let compared = svclab(&["rules", &out, "--node", "worker", "--diff", &path]);
     let printed = String::from_utf8_lossy(&compared.stdout);
-    assert!(printed.starts_with("no difference: what ") && printed.contains("excerpt"), "{printed}{}", String::from_utf8_lossy(&compared.stderr));
+    assert!(
+        printed.starts_with("no difference: what ") && printed.contains("excerpt"),
+        "{printed}{}",
+        String::from_utf8_lossy(&compared.stderr)
+    );
     let verified = svclab(&["verify", "--no-lab", &path]);
     assert_eq!(verified.status.code(), Some(1), "{}", String::from_utf8_lossy(&verified.stderr));
 }

@@ -1,4 +1,4 @@
-//! `svclab diff`: which traffic changes from one cluster or kube-proxy to another; needs no privileges.
+//! `svclab diff`: which traffic changes from one cluster or kube-proxy to another; needs privileges only with `--live`.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,19 @@ use svclab_rules::profile::Profile;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, load_all};
+use super::labs::{BackendName, prepare, trouble};
+use super::reports::{ReportArgs, Reports};
 use super::{Exit, text_of, warn};
-use svclab::Backend;
-use svclab::diff::{self, Accepted};
+use svclab::diff::{self, Accepted, Options};
+use svclab::environment::Environment;
 use svclab::input::unreadable;
 use svclab::scenario::{self, Install, Scenario};
 use svclab::text::printable;
 
 /// List all Service traffic that changes between two clusters, or between two kube-proxies for one cluster.
 ///
-/// Every first packet from every vantage point is compared, in classes of packets that neither side tells apart.
+/// Every first packet from every vantage point is compared, in classes of packets that neither side tells apart; behind it, later
+/// connections of its client, and its connection, should the rules be replaced while it is open.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The cluster before: a scenario, Kubernetes objects, or saved rules as for `svclab verify`.
@@ -42,9 +45,23 @@ pub(crate) struct Args {
     /// A file of changes that are accepted: YAML, `accepted:` with a list of `change: ID`, and if wanted `services:` and `reason:`.
     #[arg(long, value_name = "FILE")]
     accept: Option<PathBuf>,
+    /// Compare each release with the next, from the one before to the one after, for one cluster.
+    #[arg(long, conflicts_with_all = ["after_path", "live", "accept", "report"])]
+    each_release: bool,
+    /// Send one packet of each change in labs of both sides, and show what the kernel does with it: needs the privileges of `svclab run`.
+    #[arg(long)]
+    live: bool,
+    /// The iptables implementation that installs rules, with --live.
+    #[arg(long, value_enum, default_value = "system")]
+    backend: BackendName,
+    /// Compare at most N classes of packets.
+    #[arg(long, value_name = "N", default_value_t = diff::MOST_CLASSES, value_parser = clap::value_parser!(u32).range(1..))]
+    most_classes: u32,
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -90,19 +107,54 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
         let help = "Name a second input, or choose kube-proxies with `--before 1.27:iptables --after 1.33:nftables`.";
         return Err(Failure::new("there is nothing to compare with", help));
     }
+    let options = Options { accepted: accepted(args)?, most_classes: args.most_classes };
     let before = load(&args.before_path, args, console)?;
     let before = with_proxy(before, args.before, args.before_config.as_ref(), "--before", console)?;
     // Without a second input, what is not said of the kube-proxy after is as before.
     let after = args.after_path.as_ref().map_or_else(|| Ok(before.clone()), |path| load(path, args, console))?;
     let after = with_proxy(after, args.after, args.after_config.as_ref(), "--after", console)?;
-    let found =
-        diff::diff(&before, &after, &accepted(args)?).map_err(|error| Failure::new(error.to_string(), error.help()))?;
+    if args.each_release {
+        return each_release(&before, &after, &options, args.format, console);
+    }
+    let inputs = [&before, &after].into_iter().flat_map(|scenario| scenario.inputs.keys()).map(PathBuf::as_path);
+    let reports = Reports::open(&args.reports.report, inputs, console)?;
+    let mut found =
+        diff::diff(&before, &after, &options).map_err(|error| Failure::new(error.to_string(), error.help()))?;
+    let backend = args.backend.into();
+    if args.live {
+        prepare(console)?;
+        diff::live(&mut found, [&before, &after], backend).map_err(|failed| trouble(&failed, console))?;
+    }
     match args.format {
         Format::Text => console.text(diff::page(&found, console.settings())),
         Format::Markdown => console.text(diff::markdown(&found)),
-        Format::Json => console.json("diff", Backend::System, diff::json(&found))?,
+        Format::Json => console.json("diff", backend, diff::json(&found))?,
     }
-    Ok(if found.holds() { Exit::Held } else { Exit::Failed })
+    reports.write("diff", &Environment::of(backend), diff::json(&found), console)?;
+    Ok(if found.holds() && found.is_as_predicted() { Exit::Held } else { Exit::Failed })
+}
+
+/// Compares each release with the next.
+fn each_release(
+    before: &Scenario,
+    after: &Scenario,
+    options: &Options,
+    format: Format,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    if format == Format::Json {
+        let help = "Choose `--format text` or `--format markdown`, or compare two releases at a time.";
+        return Err(Failure::new("`--each-release` has no JSON output", help));
+    }
+    let steps = diff::steps(before, &after.cluster.proxy, options);
+    let steps = steps.map_err(|error| Failure::new(error.to_string(), error.help()))?;
+    match format {
+        Format::Markdown => console.text(diff::matrix(&steps)),
+        Format::Text | Format::Json => {
+            steps.iter().for_each(|step| console.text(diff::page(&step.diff, console.settings())));
+        }
+    }
+    Ok(if steps.iter().all(|step| step.diff.holds()) { Exit::Held } else { Exit::Failed })
 }
 
 /// The only scenario of a path.

@@ -2,42 +2,91 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use svclab_rules::cluster::{Family, Protocol, ProxyConfig};
+use svclab_rules::cluster::{Family, Protocol};
 use svclab_rules::iptables::{self, Policy, TableName};
 use svclab_rules::ruleset::{Rules, compile};
 use svclab_rules::walk::{Classes, Hook, Outcome, Packet, Region, Tracking, Transport};
 
 use super::DiffError;
-use super::known::known;
-use super::merge::Change;
+use super::classes;
+use super::known::{FIREWALL, INVALID};
+use super::merge::{Change, Outcomes};
+use super::notes::Note;
 use super::side::Side;
 use super::target::Target;
 use crate::predict::Network;
+use crate::text::counted;
 
-/// What a node does with packets that are forwarded, by their connection state.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Answer {
-    target: Target,
-    words: [&'static str; 2],
+/// What becomes of packets on both sides, with the nodes and the number of classes.
+type Found = BTreeMap<[&'static str; 2], (BTreeSet<String>, usize)>;
+
+/// Changes of packets in the state INVALID that are forwarded, and whether there are more classes than are compared at most.
+pub(super) fn invalid_packets(
+    sides: [&Side<'_>; 2],
+    networks: [&Network<'_>; 2],
+    most: usize,
+) -> Result<(Vec<Change>, bool), DiffError> {
+    let asked = [Asked { hook: Hook::Forward, is_closed: false, is_marked: false }];
+    let is_other_mode = sides[0].scenario.cluster.proxy.mode != sides[1].scenario.cluster.proxy.mode;
+    let (found, is_cut) = on_all_nodes(&asked, sides, networks, most)?;
+    let change = |([was, is], (nodes, classes)): ([&str; 2], (BTreeSet<String>, usize))| Change {
+        targets: vec![Target::Invalid],
+        outcomes: vec![Outcomes { was: was.to_owned(), is: is.to_owned(), classes }],
+        services: BTreeSet::new(),
+        origins: vec![("node".to_owned(), nodes.len())],
+        classes,
+        example: None,
+        since: None,
+        known: is_other_mode.then_some(INVALID),
+        accepted: None,
+        live: None,
+    };
+    Ok((found.into_iter().map(change).collect(), is_cut))
 }
 
-/// Changes on all nodes, merged.
-pub(super) fn changes(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2]) -> Result<Vec<Change>, DiffError> {
-    let mut found: BTreeMap<Answer, (BTreeSet<String>, usize)> = BTreeMap::new();
+/// What a firewall would do that drops by default, on nodes that have none.
+pub(super) fn firewall(
+    sides: [&Side<'_>; 2],
+    networks: [&Network<'_>; 2],
+    most: usize,
+) -> Result<Option<Note>, DiffError> {
+    let closed = |hook: Hook, is_marked: bool| Asked { hook, is_closed: true, is_marked };
+    let asked = [closed(Hook::Input, false), closed(Hook::Forward, false), closed(Hook::Forward, true)];
+    let (found, is_cut) = on_all_nodes(&asked, sides, networks, most)?;
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let details = found.into_iter().map(|([was, is], (nodes, number))| {
+        format!("{} on {}: was {was}, is {is}", classes(number), counted(nodes.len(), "node"))
+    });
+    let is_other_mode = sides[0].scenario.cluster.proxy.mode != sides[1].scenario.cluster.proxy.mode;
+    let what = "a firewall of a node that drops by default, should there be one, gets other packets".to_owned();
+    let rest = is_cut.then(|| "not all classes were compared".to_owned());
+    let details = details.chain(rest).collect();
+    Ok(Some(Note { code: "firewall", what, details, known: is_other_mode.then_some(FIREWALL) }))
+}
+
+/// The answers that differ, and whether there are more classes than are compared at most.
+fn on_all_nodes(
+    asked: &[Asked],
+    sides: [&Side<'_>; 2],
+    networks: [&Network<'_>; 2],
+    most: usize,
+) -> Result<(Found, bool), DiffError> {
+    let mut found = Found::new();
+    let mut room = most;
     for node in &sides[0].scenario.cluster.nodes {
         for family in Family::ALL {
-            for asked in ASKED {
-                let target = if asked.is_closed { Target::Firewall } else { Target::Invalid };
-                for (words, classes) in differences(&node.name, family, asked, sides, networks)? {
-                    let entry = found.entry(Answer { target, words }).or_default();
+            for asked in asked {
+                for (words, classes) in differences(&node.name, family, *asked, sides, networks, &mut room)? {
+                    let entry = found.entry(words).or_default();
                     entry.0.insert(node.name.clone());
                     entry.1 += classes;
                 }
             }
         }
     }
-    let proxies = sides.map(|side| &side.scenario.cluster.proxy);
-    Ok(found.into_iter().map(|(answer, (nodes, classes))| change(answer, nodes.len(), classes, proxies)).collect())
+    Ok((found, room == 0))
 }
 
 /// Packets that a node is asked about.
@@ -50,34 +99,6 @@ struct Asked {
     is_marked: bool,
 }
 
-const ASKED: [Asked; 4] = [
-    Asked { hook: Hook::Forward, is_closed: false, is_marked: false },
-    Asked { hook: Hook::Input, is_closed: true, is_marked: false },
-    Asked { hook: Hook::Forward, is_closed: true, is_marked: false },
-    Asked { hook: Hook::Forward, is_closed: true, is_marked: true },
-];
-
-fn change(
-    Answer { target, words: [was, is] }: Answer,
-    nodes: usize,
-    classes: usize,
-    proxies: [&ProxyConfig; 2],
-) -> Change {
-    Change {
-        target,
-        was: was.to_owned(),
-        is: is.to_owned(),
-        services: BTreeSet::new(),
-        origins: vec![("node".to_owned(), nodes)],
-        classes,
-        example: None,
-        rules: [None, None],
-        since: None,
-        known: known(target, [was, is], proxies),
-        accepted: None,
-    }
-}
-
 /// How a node's answers at a hook differ, with the number of classes.
 fn differences(
     node: &str,
@@ -85,8 +106,16 @@ fn differences(
     Asked { hook, is_closed: closed, is_marked }: Asked,
     sides: [&Side<'_>; 2],
     networks: [&Network<'_>; 2],
+    room: &mut usize,
 ) -> Result<BTreeMap<[&'static str; 2], usize>, DiffError> {
     let netns = format!("node/{node}");
+    let rules = sides.map(|side| -> Vec<_> {
+        let own = side.documents.iter().filter(|one| one.netns == netns && one.is_met_by(family));
+        own.map(|document| &document.rules).collect()
+    });
+    if rules[0] == rules[1] {
+        return Ok(BTreeMap::new());
+    }
     let mut programs = Vec::new();
     for (side, network) in sides.into_iter().zip(networks) {
         let own = side.documents.iter().filter(|one| one.netns == netns && one.is_met_by(family));
@@ -131,6 +160,12 @@ fn differences(
     }) {
         if class.found[0] != class.found[1] {
             *found.entry(class.found).or_default() += 1;
+        }
+        *room = room.saturating_sub(1);
+        // What is left is at least one class each.
+        if *room <= classes.left() {
+            *room = 0;
+            break;
         }
     }
     Ok(found)

@@ -1,57 +1,60 @@
 //! All classes of first packets, and those that differ.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::net::IpAddr;
 
-use svclab_rules::walk::{Classes, Field, Packet, Region};
+use svclab_rules::cluster::{Cluster, Family, Pod};
+use svclab_rules::walk::{Classes, Field, Intervals, address_bits};
 
 use super::DiffError;
-use super::outcome::{is_alike, unknown_rule};
+use super::group::{Differing, Groups};
+use super::later::{Ages, Lasting};
+use super::outcome::{is_alike, kind, unknown_rule};
 use super::side::Side;
-use crate::predict::{Network, Prediction, Senders};
+use super::target::Target;
+use crate::predict::{Network, Senders};
 use crate::scenario::Vantage;
 use crate::verify::vantages;
 
-/// How many classes are compared at most.
-const MOST_CLASSES: usize = 5_000_000;
-
 /// What was found.
-#[derive(Default)]
 pub(super) struct Compared {
-    pub(super) differing: Vec<Differing>,
+    pub(super) groups: Groups,
     pub(super) classes: usize,
     pub(super) unknown: BTreeMap<String, usize>,
     pub(super) not_compared: Vec<String>,
+    /// Whether there are more classes than are compared at most.
     pub(super) is_cut: bool,
+    /// The pods that others stand for as destinations.
+    pub(super) represented: usize,
+    most: usize,
 }
 
-/// A class of packets of which something else becomes.
-pub(super) struct Differing {
-    pub(super) from: Vantage,
-    /// The node that an outside host hands its packets to.
-    pub(super) via: Option<String>,
-    pub(super) region: Region,
-    pub(super) witness: Packet,
-    pub(super) found: [Option<Prediction>; 2],
-    /// The rule of each side that decides, where one does.
-    pub(super) rules: [Option<String>; 2],
-}
-
-/// Compares all classes of both sides.
-pub(super) fn compare(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2]) -> Result<Compared, DiffError> {
+/// Compares all classes of both sides, as long as there are not more than `most`.
+pub(super) fn compare(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2], most: usize) -> Result<Compared, DiffError> {
     let all = sides.map(|side| vantages(side.scenario));
     let names = all.each_ref().map(|all| all.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
     let common: Vec<Vantage> = all[0].iter().filter(|one| names[1].contains(&one.to_string())).cloned().collect();
     if common.is_empty() || !share_a_node(sides) {
-        let [before, after] = sides.map(|side| crate::text::path_text(&side.scenario.file));
-        return Err(DiffError::NothingInCommon(before, after));
+        return Err(DiffError::NothingInCommon(sides.map(Side::nodes)));
     }
-    let mut compared =
-        Compared { not_compared: names[0].symmetric_difference(&names[1]).cloned().collect(), ..Compared::default() };
+    let mut compared = Compared {
+        groups: Groups::of(sides),
+        classes: 0,
+        unknown: BTreeMap::new(),
+        not_compared: names[0].symmetric_difference(&names[1]).cloned().collect(),
+        is_cut: false,
+        represented: 0,
+        most,
+    };
+    let represented = represented(sides);
+    compared.represented = represented.len();
+    let ages = Ages::of(sides.map(|side| &side.scenario.cluster));
+    let lasting = Lasting::of(networks);
     let [own, others] = networks.map(|network| Senders::of(network, &common));
     for senders in &own {
         let key = senders.key(networks[0]);
         if let Some(other) = others.iter().find(|other| other.key(networks[1]) == key) {
-            compared.of_senders([senders, other], networks);
+            compared.of_senders([senders, other], networks, &represented, &ages, &lasting);
         }
     }
     Ok(compared)
@@ -66,41 +69,86 @@ fn share_a_node(sides: [&Side<'_>; 2]) -> bool {
     })
 }
 
+/// How many pods of a node stand for the others: one more than the sender itself.
+const REPRESENTATIVES: usize = 2;
+
+/// The addresses of pods that others of their node stand for as destinations. kube-proxy's own rules treat all packets alike that are sent
+/// straight to a pod; other rules may not.
+fn represented(sides: [&Side<'_>; 2]) -> Vec<IpAddr> {
+    if sides.iter().any(|side| !side.scenario.rules.is_empty()) {
+        return Vec::new();
+    }
+    let [own, others] = sides.map(|side| &side.scenario.cluster);
+    let of_services = |cluster: &Cluster| -> Vec<IpAddr> {
+        let external = cluster.services.iter().flat_map(|service| service.external_ips.iter().copied());
+        let balancers = cluster.services.iter().flat_map(|service| service.load_balancer.iter().map(|one| one.ip));
+        external.chain(balancers).collect()
+    };
+    let claimed: HashSet<IpAddr> = [own, others].into_iter().flat_map(of_services).collect();
+    let places = |pod: &Pod| pod.ips.iter().map(|address| (*address, pod.node.clone())).collect::<Vec<_>>();
+    let common: HashSet<(IpAddr, String)> =
+        others.pods.iter().filter(|pod| !pod.host_network).flat_map(places).collect();
+    let mut counts: BTreeMap<(&str, u8), usize> = BTreeMap::new();
+    let mut represented = Vec::new();
+    for pod in own.pods.iter().filter(|pod| !pod.host_network) {
+        for (address, node) in places(pod) {
+            if claimed.contains(&address) || !common.contains(&(address, node)) {
+                continue;
+            }
+            let count = counts.entry((&pod.node, Family::of(address) as u8)).or_default();
+            *count += 1;
+            if *count > REPRESENTATIVES {
+                represented.push(address);
+            }
+        }
+    }
+    represented
+}
+
 impl Compared {
-    fn of_senders(&mut self, senders: [&Senders; 2], networks: [&Network<'_>; 2]) {
+    fn of_senders(
+        &mut self,
+        senders: [&Senders; 2],
+        networks: [&Network<'_>; 2],
+        represented: &[IpAddr],
+        ages: &Ages,
+        lasting: &Lasting,
+    ) {
         let other = senders[1].packets(networks[1]);
         let own = senders[0].packets(networks[0]);
         let region = Field::ALL.into_iter().fold(own, |region, field| region.among(field, &other[field]));
+        let others = represented.iter().filter(|address| Family::of(**address) == senders[0].family);
+        let others: Intervals = others.map(|address| (address_bits(*address), address_bits(*address))).collect();
+        let region = region.with(Field::Destination, region[Field::Destination].without(&others));
         let mut classes = Classes::of([region], senders[0].like());
-        while let Some(class) = classes.next_by(|witness, narrowing| {
-            [0, 1].map(|at| networks[at].predict_set(senders[at], witness, Some(narrowing), None))
-        }) {
-            if self.classes == MOST_CLASSES {
-                self.is_cut = true;
-                return;
-            }
+        while !self.is_cut
+            && let Some(class) = classes.next_by(|witness, narrowing| {
+                [0, 1].map(|at| networks[at].predict_set(senders[at], witness, Some(narrowing), None))
+            })
+        {
             self.classes += 1;
+            // What is left is at least one class each.
+            self.is_cut = self.classes + classes.left() > self.most;
             let witness = class.found.iter().flatten().map(|(packet, _)| *packet).next().unwrap_or(class.witness);
             let found = class.found.map(|found| found.map(|(_, prediction)| prediction));
             if let Some(rule) = found.iter().flatten().find_map(unknown_rule) {
                 *self.unknown.entry(rule).or_default() += 1;
-            } else if !is_alike(&found, &witness) {
-                let Some(from) = senders[0].vantage(&witness).cloned() else { continue };
-                let rules = [0, 1].map(|at| deciding(networks[at], found[at].as_ref()?));
-                let via = senders[0].via.clone();
-                self.differing.push(Differing { from, via, region: class.region, witness, found, rules });
+                continue;
+            }
+            let Some(from) = senders[0].vantage(&witness) else { continue };
+            let mut add = |words: [String; 2], about: Option<Target>| {
+                let region = &class.region;
+                let differing = Differing { senders: senders[0], from, region, witness, found: &found, words, about };
+                self.groups.add(&differing, networks);
+            };
+            if !is_alike(&found, &witness) {
+                add(found.each_ref().map(|found| kind(found.as_ref(), &witness)), None);
+            } else if let Some(words) = ages.difference(networks, senders, &witness, &found) {
+                add(words, Some(Target::Returning));
+            }
+            if let Some(words) = lasting.broken(networks, senders, &witness, &found) {
+                add(words, Some(Target::Established));
             }
         }
     }
-}
-
-/// The rule that decides the first outcome: what drops, rejects or translates last before a packet is routed.
-fn deciding(network: &Network<'_>, prediction: &Prediction) -> Option<String> {
-    let branch = prediction.branches.first()?;
-    let met = network.rules_met(&branch.stages);
-    met.iter()
-        .rev()
-        .find(|rule| !rule.only_leads && rule.hook.translates_destination())
-        .or(met.last())
-        .map(|rule| rule.place.to_string())
 }

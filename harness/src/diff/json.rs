@@ -3,19 +3,21 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Diff;
-use super::merge;
+use super::{Diff, known, merge, notes};
 
 /// The changes as a serializable value.
 pub fn json(diff: &Diff) -> impl Serialize {
     Document {
         before: &diff.sides[0],
         after: &diff.sides[1],
+        files: &diff.files,
         holds: diff.holds(),
         changes: diff.changes.iter().map(Change::of).collect(),
+        notes: diff.notes.iter().map(Note::of).collect(),
         classes: diff.classes,
         complete: !diff.is_cut,
         unknown: diff.unknown.iter().map(|(rule, classes)| Unknown { rule, classes: *classes }).collect(),
+        represented: diff.represented,
         not_compared: &diff.not_compared,
         unused: &diff.unused,
     }
@@ -29,16 +31,22 @@ pub struct Document<'a> {
     before: &'a str,
     /// The kube-proxy after, in words.
     after: &'a str,
+    /// The file of each side.
+    files: &'a [String; 2],
     /// Whether nothing changes but what is accepted.
     holds: bool,
-    /// The changes, those of most classes first.
+    /// The changes, those first that make packets get lost.
     changes: Vec<Change<'a>>,
+    /// What changes besides packets.
+    notes: Vec<Note<'a>>,
     /// The number of classes of packets compared.
     classes: usize,
     /// Whether all classes were compared.
     complete: bool,
     /// The rules that svclab does not model and that packets meet.
     unknown: Vec<Unknown<'a>>,
+    /// The addresses of pods that others of their node stand for as destinations, because no rule tells them apart.
+    represented: usize,
     /// The vantage points that only one side has.
     not_compared: &'a [String],
     /// The accepted changes that do not occur.
@@ -60,12 +68,10 @@ struct Unknown<'a> {
 struct Change<'a> {
     /// The name of the change, for files of accepted changes.
     id: String,
-    /// What the packets are sent to: `cluster-ip`, `node-port-at-loopback`.
-    target: &'static str,
-    /// What became of them, in words.
-    was: &'a str,
-    /// What becomes of them, in words.
-    is: &'a str,
+    /// What the packets are sent to, the most frequent first: `cluster-ip`, `node-port-at-loopback`.
+    targets: Vec<&'static str>,
+    /// What became and becomes of them, the most frequent first.
+    outcomes: Vec<Outcomes<'a>>,
     /// The services that they are sent to.
     services: Vec<&'a str>,
     /// The vantage points that send them.
@@ -82,6 +88,44 @@ struct Change<'a> {
     reason: Option<&'a str>,
     /// One of the packets; `null` where no first packet shows the change.
     example: Option<Example<'a>>,
+    /// What the kernel did with the example; `null` where it was not sent.
+    live: Option<Live<'a>>,
+}
+
+/// What became of packets, and what becomes of them.
+#[derive(Serialize, JsonSchema)]
+struct Outcomes<'a> {
+    /// What became of them, in words.
+    was: &'a str,
+    /// What becomes of them, in words.
+    is: &'a str,
+    /// The number of classes of packets.
+    classes: usize,
+}
+
+/// What the kernel did with a packet, before and after.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Live<'a> {
+    /// What was observed before.
+    was: &'a str,
+    /// What was observed after.
+    is: &'a str,
+    /// Whether both were predicted.
+    is_predicted: bool,
+}
+
+/// Something that changes and is no packet.
+#[derive(Serialize, JsonSchema)]
+struct Note<'a> {
+    /// The name of the note: `rules`, `sysctls`, `firewall`, `held-ports`.
+    code: &'static str,
+    /// What changes.
+    what: &'a str,
+    /// More of it, a line each.
+    details: &'a [String],
+    /// The documented difference that it is.
+    known: Option<Known>,
 }
 
 /// Vantage points of one kind.
@@ -130,14 +174,17 @@ impl<'a> Change<'a> {
     fn of(change: &'a merge::Change) -> Self {
         Self {
             id: change.id(),
-            target: change.target.code(),
-            was: &change.was,
-            is: &change.is,
+            targets: change.targets.iter().map(|target| target.code()).collect(),
+            outcomes: change
+                .outcomes
+                .iter()
+                .map(|one| Outcomes { was: &one.was, is: &one.is, classes: one.classes })
+                .collect(),
             services: change.services.iter().map(String::as_str).collect(),
             from: change.origins.iter().map(|(kind, number)| Origin { kind, number: *number }).collect(),
             classes: change.classes,
             since: change.since.as_deref(),
-            known: change.known.map(|known| Known { code: known.code, what: known.what, document: known.document }),
+            known: change.known.map(Known::of),
             accepted: change.accepted.is_some(),
             reason: change.accepted.as_deref(),
             example: change.example.as_ref().map(|example| Example {
@@ -147,9 +194,26 @@ impl<'a> Change<'a> {
                 class: &example.class,
                 was: &example.was,
                 is: &example.is,
-                rule_before: change.rules[0].as_deref(),
-                rule_after: change.rules[1].as_deref(),
+                rule_before: example.rules[0].as_deref(),
+                rule_after: example.rules[1].as_deref(),
+            }),
+            live: change.live.as_ref().map(|live| Live {
+                was: &live.seen[0],
+                is: &live.seen[1],
+                is_predicted: live.is_predicted == [true; 2],
             }),
         }
+    }
+}
+
+impl<'a> Note<'a> {
+    fn of(note: &'a notes::Note) -> Self {
+        Self { code: note.code, what: &note.what, details: &note.details, known: note.known.map(Known::of) }
+    }
+}
+
+impl Known {
+    fn of(known: known::Known) -> Self {
+        Self { code: known.code, what: known.what, document: known.document }
     }
 }

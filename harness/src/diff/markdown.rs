@@ -1,11 +1,12 @@
-//! The comment of a pull request.
+//! The comment of a pull request, and the matrix of releases.
 
 use std::fmt::Write;
 
-use super::Diff;
-use super::render::who;
+use super::merge::{Change, Outcomes};
+use super::render::{outcome_lines, targets, who};
+use super::{Diff, Known, Step};
 
-/// The changes as a table of Markdown.
+/// The changes as a table of Markdown, with the examples folded.
 pub fn markdown(diff: &Diff) -> String {
     let [before, after] = &diff.sides;
     let mut out = format!("### Service traffic: {before} → {after}\n\n");
@@ -13,16 +14,100 @@ pub fn markdown(diff: &Diff) -> String {
         out += "| to | who | was | is | known |\n| --- | --- | --- | --- | --- |\n";
     }
     for change in &diff.changes {
-        let known = change.known.map(|known| format!("[{}]({})", known.what, known.document));
-        let since = change.since.as_ref().map(|since| format!("since {since}"));
-        let accepted = change.accepted.as_ref().map(|reason| format!("accepted {reason}").trim_end().to_owned());
-        let notes: Vec<String> = [accepted, known, since].into_iter().flatten().collect();
-        let cells = [change.target.to_string(), who(change), change.was.clone(), change.is.clone(), notes.join("; ")];
-        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        let [was, is] = each(&change.outcomes);
+        let cells = [targets(change), who(change), was, is, notes(change)].map(|cell| escaped(&cell));
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }
     if !diff.changes.is_empty() {
         out.push('\n');
+        out += &examples(diff);
     }
-    out + &diff.closing().join("  \n") + "\n"
+    for note in &diff.notes {
+        let _ = writeln!(out, "- {}", escaped(&note.what));
+    }
+    if !diff.notes.is_empty() {
+        out.push('\n');
+    }
+    out + &escaped(&diff.closing().join("  \n")) + "\n"
+}
+
+/// One example of each change, folded.
+fn examples(diff: &Diff) -> String {
+    let mut out = "<details><summary>one packet of each change</summary>\n\n```text\n".to_owned();
+    for change in &diff.changes {
+        let Some(example) = &change.example else { continue };
+        let _ = writeln!(out, "{}\n  {} > {} {}", change.id(), example.from, example.to(), example.protocol());
+        for (label, outcomes, rule) in
+            [("was", &example.was, &example.rules[0]), ("is ", &example.is, &example.rules[1])]
+        {
+            outcomes.iter().for_each(|outcome| _ = writeln!(out, "  {label}  {outcome}"));
+            rule.iter().for_each(|rule| _ = writeln!(out, "       by {rule}"));
+        }
+        if let Some(live) = &change.live {
+            let _ = writeln!(out, "  kernel: was {}; is {}", live.seen[0], live.seen[1]);
+        }
+    }
+    // A fence that the text cannot end.
+    out.replace("\n```\n", "\n'''\n") + "```\n\n</details>\n\n"
+}
+
+/// What every step changes, a row each.
+pub fn matrix(steps: &[Step]) -> String {
+    let mut out = "| | what changes |\n| --- | --- |\n".to_owned();
+    for Step { name, diff } in steps {
+        let mut entries: Vec<String> = diff.changes.iter().map(entry).collect();
+        entries.extend(diff.notes.iter().filter(|note| note.code == "held-ports").map(|note| escaped(&note.what)));
+        entries.extend(diff.notes.iter().filter_map(|note| note.known).map(|known| linked(&known)));
+        if diff.is_cut || !diff.unknown.is_empty() {
+            entries.push("not all classes could be compared".to_owned());
+        }
+        if entries.is_empty() {
+            entries.push("nothing".to_owned());
+        }
+        let _ = writeln!(out, "| **{name}** | {} |", entries.join("<br>"));
+    }
+    out
+}
+
+/// A change in a cell: what, to which services, from what to what.
+fn entry(change: &Change) -> String {
+    let what = notes(change);
+    let what = if change.known.is_some() { what } else { format!("`{}`", change.id()) };
+    let services: Vec<&str> =
+        change.services.iter().take(4).map(|name| name.strip_prefix("default/").unwrap_or(name)).collect();
+    let more = change.services.len().saturating_sub(services.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let services = if services.is_empty() { String::new() } else { format!(" ({}{more})", services.join(", ")) };
+    let first = change.outcomes.first().map(|Outcomes { was, is, .. }| format!("{was} → {is}")).unwrap_or_default();
+    format!("{what}: {}{services}: {}", escaped(&targets(change)), escaped(&first))
+}
+
+/// A documented difference with its document. A file of the repository is not below the page of a pull request.
+fn linked(known: &Known) -> String {
+    let Known { what, document, .. } = known;
+    if document.starts_with("https://") { format!("[{what}]({document})") } else { format!("{what} (`{document}`)") }
+}
+
+/// What is known of a change.
+fn notes(change: &Change) -> String {
+    let known = change.known.map(|known| linked(&known));
+    let since = change.since.as_ref().filter(|_| change.known.is_none()).map(|since| format!("since {since}"));
+    let accepted = change.accepted.as_ref().map(|reason| format!("accepted {reason}").trim_end().to_owned());
+    let notes: Vec<String> = [accepted, known, since].into_iter().flatten().collect();
+    notes.join("; ")
+}
+
+/// What became and becomes of packets, each in the same order.
+fn each(outcomes: &[Outcomes]) -> [String; 2] {
+    let (lines, more) = outcome_lines(outcomes);
+    let of = |side: fn(&Outcomes) -> &str| {
+        let words: Vec<&str> = lines.iter().map(|one| side(one)).collect();
+        format!("{}{}", words.join("<br>"), if more > 0 { "<br>..." } else { "" })
+    };
+    [of(|one| &one.was), of(|one| &one.is)]
+}
+
+/// A text in a cell of a table; line breaks stay.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;").replace("&lt;br>", "<br>")
 }

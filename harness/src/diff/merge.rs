@@ -1,25 +1,23 @@
-//! Classes of packets to a few changes.
+//! Groups of classes to a few changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use svclab_rules::walk::{Packet, Transport};
+use svclab_rules::cluster::{ProxyConfig, ProxyMode};
 
-use super::compare::Differing;
+use super::group::{Example, Group, Key};
 use super::known::{Known, known};
-use super::outcome::{kind, words};
-use super::side::Side;
-use super::target::{Target, Targets};
-use crate::scenario::Vantage;
+use super::live::Live;
+use super::release::Boundary;
+use super::target::Target;
 
-/// A change for packets that are sent to the same kind of destination and treated alike.
+/// A change: of packets that change by the same documented difference or release, or that are sent to the same kind of destination and change
+/// in the same way.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// What the packets are sent to.
-    pub(crate) target: Target,
-    /// What became of them.
-    pub was: String,
-    /// What becomes of them.
-    pub is: String,
+    /// What the packets are sent to, the most frequent first.
+    pub(crate) targets: Vec<Target>,
+    /// What became and becomes of them, the most frequent first.
+    pub outcomes: Vec<Outcomes>,
     /// The services that they are sent to.
     pub services: BTreeSet<String>,
     /// The kinds of vantage points that send them, with their number: `3 pods`.
@@ -28,39 +26,50 @@ pub struct Change {
     pub classes: usize,
     /// One of the packets; `None` where no first packet shows the change.
     pub example: Option<Example>,
-    /// The rule of each side that decides about the example.
-    pub rules: [Option<String>; 2],
     /// The release or mode that brings the change, where it can be told: `1.28`, `nftables mode`.
     pub since: Option<String>,
     /// The documented difference that it is.
     pub known: Option<Known>,
     /// Why it is accepted, if it is.
     pub accepted: Option<String>,
+    /// What the kernel did with the example, where it was sent.
+    pub live: Option<Live>,
 }
 
-/// One of the packets of a change.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Example {
-    /// Who sends it.
-    pub from: Vantage,
-    /// The node that an outside host hands it to.
-    pub via: Option<String>,
-    /// The packet.
-    pub packet: Packet,
-    /// All packets of its class, in words.
-    pub class: String,
-    /// What became of it, each outcome with its share.
-    pub was: Vec<String>,
-    /// What becomes of it.
-    pub is: Vec<String>,
+/// What became of packets, and what becomes of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcomes {
+    /// What became of them, in words.
+    pub was: String,
+    /// What becomes of them.
+    pub is: String,
+    /// How many classes of packets.
+    pub classes: usize,
+}
+
+/// What a change is to those whose packets change, the gravest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Gravity {
+    /// Packets are not delivered any more.
+    Lost,
+    /// They are delivered otherwise.
+    Otherwise,
+    /// They are delivered now.
+    Gained,
+    /// They are lost in another way.
+    LostOtherwise,
 }
 
 impl Change {
-    /// A name for programs and for files of accepted changes: that of the documented difference, or one made of what changes, as
-    /// `cluster-ip/delivered/rejected`.
+    /// A name for programs and for files of accepted changes: that of the documented difference; or the release or mode with what packets are
+    /// sent to; or one made of what changes, as `cluster-ip/delivered/rejected`.
     pub fn id(&self) -> String {
         if let Some(known) = self.known {
             return known.code.to_owned();
+        }
+        let target = self.targets.first().map_or("", |target| target.code());
+        if let Some(since) = &self.since {
+            return format!("{}/{target}", since.replace(' ', "-"));
         }
         let word = |outcome: &str| {
             let words = outcome.split(", or ").map(|one| {
@@ -69,139 +78,141 @@ impl Change {
             });
             words.collect::<Vec<_>>().join("+")
         };
-        format!("{}/{}/{}", self.target.code(), word(&self.was), word(&self.is))
+        let [was, is] = self.outcomes.first().map_or(["", ""], |first| [&first.was, &first.is]).map(word);
+        format!("{target}/{was}/{is}")
     }
-}
 
-impl Example {
-    /// Where the packet is sent, as `svclab explain --to` takes it.
-    pub(crate) fn to(&self) -> String {
-        let address = self.packet.destination;
-        let to = match self.packet.transport.ports() {
-            Some((_, port)) => std::net::SocketAddr::new(address, port).to_string(),
-            None => address.to_string(),
+    fn gravity(&self) -> Gravity {
+        let is_delivered =
+            |words: &str| words.starts_with("delivered") && !words.contains("replies lost") || words == "go on";
+        let of = |one: &Outcomes| match (is_delivered(&one.was), is_delivered(&one.is)) {
+            (true, false) => Gravity::Lost,
+            (true, true) => Gravity::Otherwise,
+            (false, true) => Gravity::Gained,
+            (false, false) => Gravity::LostOtherwise,
         };
-        self.via.as_ref().map_or(to.clone(), |node| format!("{to} by way of node/{node}"))
-    }
-
-    /// The protocol.
-    pub(crate) fn protocol(&self) -> String {
-        match self.packet.transport {
-            Transport::Tcp { .. } => "tcp".to_owned(),
-            Transport::Udp { .. } => "udp".to_owned(),
-            Transport::Sctp { .. } => "sctp".to_owned(),
-            Transport::Icmp { v6: false, .. } => "icmp".to_owned(),
-            Transport::Icmp { v6: true, .. } => "icmpv6".to_owned(),
-            Transport::Other(number) => format!("protocol {number}"),
-        }
+        self.outcomes.iter().map(of).min().unwrap_or(Gravity::LostOtherwise)
     }
 }
 
-/// Where the kind of outcome is the same, what differs.
-const OTHER: &str = "other endpoints, shares or addresses";
+/// What makes groups one change.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Cause {
+    Known(Known),
+    /// A release or mode, for packets of a kind.
+    Boundary(Boundary, Target),
+    /// The objects, for packets of a kind that change in the same way.
+    Objects(Target, [String; 2]),
+}
 
-/// Puts classes together that change by the same documented difference, or that are sent to the same kind of destination and change in the
-/// same way; the most frequent change comes first.
-pub(super) fn merge(differing: &[Differing], sides: [&Side<'_>; 2]) -> Vec<Change> {
-    let targets = Targets::of(sides.map(|side| &side.scenario.cluster));
-    let proxies = sides.map(|side| &side.scenario.cluster.proxy);
-    let mut groups: BTreeMap<(Target, Result<Known, [String; 2]>), Group<'_>> = BTreeMap::new();
-    for one in differing {
-        let (target, service) = targets.find(&one.witness);
-        let target = one.special().unwrap_or(target);
-        let [was, is] = one.found.each_ref().map(|found| kind(found.as_ref(), &one.witness));
-        let is = if was == is { format!("{is}, with {OTHER}") } else { is };
-        let cause = known(target, [&was, &is], proxies).ok_or_else(|| [was.clone(), is.clone()]);
-        let group = groups.entry((target, cause)).or_insert_with(|| Group::of(one));
-        *group.outcomes.entry([was, is]).or_default() += 1;
-        group.services.extend(service);
-        group.origins.insert(one.from.to_string());
-        group.classes += 1;
-        // What an address stands for is easier to follow where the packet is of TCP and its sender is a machine of its own.
-        if rank(one) < rank(group.example) {
-            group.example = one;
-        }
+/// Puts groups together by what causes them. Changes come first that make packets get lost, and of these those of most classes.
+pub(super) fn merge(
+    groups: BTreeMap<Key, Group>,
+    boundaries: Vec<Option<Boundary>>,
+    proxies: [&ProxyConfig; 2],
+) -> Vec<Change> {
+    let mut merged: BTreeMap<Cause, Merged> = BTreeMap::new();
+    for ((key, group), boundary) in groups.into_iter().zip(boundaries) {
+        let target = key.shown();
+        let cause = match (known(&key, boundary.as_ref(), proxies), boundary) {
+            (Some(known), boundary) => (Cause::Known(known), boundary),
+            (None, Some(boundary)) => (Cause::Boundary(boundary.clone(), target), Some(boundary)),
+            (None, None) => (Cause::Objects(target, [key.was.clone(), key.is.clone()]), None),
+        };
+        let entry = merged.entry(cause.0).or_insert_with(|| Merged::of(cause.1, group.example.clone()));
+        entry.add(&key, target, group);
     }
-    let changes = groups.into_iter().map(|((target, cause), group)| group.change(target, cause.ok()));
+    let to = proxies[1].mode;
+    let changes = merged.into_iter().map(|(cause, merged)| merged.change(matching_known(&cause), to));
     let mut changes: Vec<Change> = changes.collect();
-    changes.sort_by_key(|change| std::cmp::Reverse(change.classes));
+    changes.sort_by_key(|change| (change.gravity(), std::cmp::Reverse(change.classes)));
     changes
 }
 
-impl Differing {
-    /// The kind of packets that they are, whatever they are sent to: those that only a rule for invalid packets drops, and those from a
-    /// loopback address to another one.
-    fn special(&self) -> Option<Target> {
-        let is_invalid = |rule: &String| rule.contains("--ctstate INVALID");
-        if self.rules.iter().flatten().any(is_invalid) {
-            return Some(Target::Invalid);
-        }
-        let leaves = matches!(self.from, Vantage::Localhost(_)) && !self.witness.destination.is_loopback();
-        leaves.then_some(Target::FromLoopback)
+fn matching_known(cause: &Cause) -> Option<Known> {
+    match cause {
+        Cause::Known(known) => Some(*known),
+        Cause::Boundary(..) | Cause::Objects(..) => None,
     }
 }
 
-fn rank(one: &Differing) -> (bool, bool) {
-    (!matches!(one.witness.transport, Transport::Tcp { .. }), one.via.is_some())
+impl Key {
+    /// What a change says that packets are sent to: packets in the state INVALID are of a kind of their own, whatever they are sent to, and so
+    /// are those from a loopback address that no service claims.
+    fn shown(&self) -> Target {
+        match self.target {
+            _ if self.is_invalid => Target::Invalid,
+            Target::Elsewhere | Target::Node if self.leaves_loopback => Target::FromLoopback,
+            target => target,
+        }
+    }
 }
 
-struct Group<'d> {
+/// Groups of one cause.
+struct Merged {
+    boundary: Option<Boundary>,
+    targets: BTreeMap<Target, usize>,
+    outcomes: BTreeMap<[String; 2], usize>,
     services: BTreeSet<String>,
     origins: BTreeSet<String>,
     classes: usize,
-    /// What became and becomes of them, with the number of classes.
-    outcomes: BTreeMap<[String; 2], usize>,
-    example: &'d Differing,
+    example: Example,
 }
 
-/// How many kinds of outcomes are listed.
-const MOST_KINDS: usize = 3;
-
-/// The most frequent words.
-fn frequent(outcomes: &BTreeMap<[String; 2], usize>, side: usize) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (words, classes) in outcomes {
-        *counts.entry(&words[side]).or_default() += classes;
-    }
-    let mut words: Vec<(&str, usize)> = counts.into_iter().collect();
-    words.sort_by_key(|(_, classes)| std::cmp::Reverse(*classes));
-    let more = if words.len() > MOST_KINDS { "; or else" } else { "" };
-    let listed: Vec<&str> = words.into_iter().take(MOST_KINDS).map(|(words, _)| words).collect();
-    format!("{}{more}", listed.join("; or "))
-}
-
-impl<'d> Group<'d> {
-    fn of(example: &'d Differing) -> Self {
-        Self { services: BTreeSet::new(), origins: BTreeSet::new(), classes: 0, outcomes: BTreeMap::new(), example }
+impl Merged {
+    fn of(boundary: Option<Boundary>, example: Example) -> Self {
+        Self {
+            boundary,
+            targets: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            services: BTreeSet::new(),
+            origins: BTreeSet::new(),
+            classes: 0,
+            example,
+        }
     }
 
-    fn change(self, target: Target, known: Option<Known>) -> Change {
-        let Differing { from, via, region, witness, found, rules } = self.example;
+    fn add(&mut self, key: &Key, target: Target, group: Group) {
+        *self.targets.entry(target).or_default() += group.classes;
+        *self.outcomes.entry([key.was.clone(), key.is.clone()]).or_default() += group.classes;
+        self.services.extend(group.services.iter().map(ToString::to_string));
+        self.origins.extend(group.origins);
+        self.classes += group.classes;
+        if group.example.rank < self.example.rank {
+            self.example = group.example;
+        }
+    }
+
+    fn change(self, known: Option<Known>, to: ProxyMode) -> Change {
         let mut origins: BTreeMap<String, usize> = BTreeMap::new();
         for name in &self.origins {
             let kind = name.split(['/', '@']).next().unwrap_or_default();
             *origins.entry(kind.to_owned()).or_default() += 1;
         }
-        let example = Example {
-            from: from.clone(),
-            via: via.clone(),
-            packet: *witness,
-            class: region.to_string(),
-            was: words(found[0].as_ref()),
-            is: words(found[1].as_ref()),
-        };
+        let outcomes = frequent(self.outcomes).into_iter();
+        let since = self.boundary.map(|boundary| match (boundary, to) {
+            (Boundary::Release(release), _) => release,
+            (Boundary::Settings, _) => "other settings".to_owned(),
+            (Boundary::Mode, ProxyMode::Nftables) => "nftables mode".to_owned(),
+            (Boundary::Mode, ProxyMode::Iptables) => "iptables mode".to_owned(),
+        });
         Change {
-            target,
-            was: frequent(&self.outcomes, 0),
-            is: frequent(&self.outcomes, 1),
+            targets: frequent(self.targets).into_iter().map(|(target, _)| target).collect(),
+            outcomes: outcomes.map(|([was, is], classes)| Outcomes { was, is, classes }).collect(),
             services: self.services,
             origins: origins.into_iter().collect(),
             classes: self.classes,
-            example: Some(example),
-            rules: rules.clone(),
-            since: None,
+            example: Some(self.example),
+            since,
             known,
             accepted: None,
+            live: None,
         }
     }
+}
+
+fn frequent<T: Ord>(counts: BTreeMap<T, usize>) -> Vec<(T, usize)> {
+    let mut counts: Vec<(T, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, classes)| std::cmp::Reverse(*classes));
+    counts
 }

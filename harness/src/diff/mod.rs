@@ -3,55 +3,75 @@
 //! Both sides are predicted for the same packets: all first packets from every vantage point, in classes that neither side tells apart
 //! ([`svclab_rules::walk::Classes`]). So the result is complete, and no sample.
 //!
-//! - `side`: a cluster with its rules; `compare`: all classes, and those that differ;
-//! - `target`: what a packet is sent to; `outcome`: what becomes of it, in words that can be compared;
-//! - `merge`: classes to a few changes; `release`: the release or mode that brings a change; `known`: documented differences;
-//! - `beyond`: differences that no first packet shows; `image`: a cluster against itself with other addresses;
+//! - `side`: a cluster with its rules; `compare`: all classes, and those that differ; `later`: what comes behind a first packet;
+//! - `target`: what a packet is sent to, of a service with which `traits`; `outcome`: what becomes of it, in words that can be compared;
+//! - `group`: classes that change alike; `release`: the release or mode that brings a change; `known`: documented differences; `merge`:
+//!   groups to a few changes;
+//! - `beyond`: packets in the state INVALID and firewalls; `image`: a cluster against itself with other addresses; `notes`: what is no packet;
+//! - `live`: changes on the kernel; `steps`: each release compared with the next;
 //! - `accepted`: changes that are expected; `render`, `markdown`, `json`: the result.
 
 mod accepted;
 mod beyond;
 mod compare;
+mod group;
 mod image;
 pub mod json;
 mod known;
+mod later;
+mod live;
 mod markdown;
 mod merge;
+mod notes;
 mod outcome;
 mod release;
 mod render;
 mod side;
+mod steps;
 mod target;
+mod traits;
 
 use svclab_rules::ruleset::{CompileError, Unsupported};
 
-pub use crate::predict::PredictError;
 pub use accepted::{Accepted, read as read_accepted};
+pub use group::Example;
 pub(crate) use image::image;
 pub use json::json;
 pub use known::Known;
-pub use markdown::markdown;
-pub use merge::{Change, Example};
+pub use live::{Live, live};
+pub use markdown::{markdown, matrix};
+pub use merge::{Change, Outcomes};
+pub use notes::Note;
 pub use render::page;
+pub use steps::{Step, steps};
+use target::Target;
+
+pub use crate::predict::PredictError;
 
 use crate::scenario::Scenario;
-use crate::text::grouped;
+use crate::text::{grouped, path_text};
 
 /// What changes from one side to the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diff {
     /// The kube-proxy of each side, in words: `1.27, iptables mode`.
     pub sides: [String; 2],
-    /// The changes, those of most classes first.
+    /// The file of each side.
+    pub files: [String; 2],
+    /// The changes, those first that make packets get lost.
     pub changes: Vec<Change>,
+    /// What changes besides packets.
+    pub notes: Vec<Note>,
     /// How many classes of packets were compared.
     pub classes: usize,
     /// Rules that svclab does not model and that packets meet, with the number of classes that depend on them.
     pub unknown: Vec<(String, usize)>,
     /// Vantage points that only one side has.
     pub not_compared: Vec<String>,
-    /// Whether not all classes were compared, because there are too many.
+    /// Whether not all classes were compared, because there are more than [`Options::most_classes`].
     pub is_cut: bool,
+    /// How many addresses of pods were left out as destinations, because other pods of their node stand for them.
+    pub represented: usize,
     /// Entries of the accepted changes that did not occur.
     pub unused: Vec<String>,
 }
@@ -62,21 +82,34 @@ impl Diff {
         !self.is_cut && self.unknown.is_empty() && self.changes.iter().all(|change| change.accepted.is_some())
     }
 
+    /// Whether the kernel did with all examples what was predicted, as far as they were sent.
+    pub fn is_as_predicted(&self) -> bool {
+        self.changes.iter().filter_map(|change| change.live.as_ref()).all(|live| live.is_predicted == [true; 2])
+    }
+
     /// What was compared, and what is left out, as sentences.
     pub(crate) fn closing(&self) -> Vec<String> {
         let compared = classes(self.classes);
-        let mut lines = vec![match self.changes.is_empty() {
-            true => format!("nothing changes: {compared} compared"),
-            false => format!("nothing else changes: {compared} compared"),
+        let mut lines = vec![match (self.changes.is_empty(), self.unknown.is_empty()) {
+            (true, true) => format!("nothing changes: {compared} compared"),
+            (false, true) => format!("nothing else changes: {compared} compared"),
+            (true, false) => format!("nothing is known to change: {compared} compared"),
+            (false, false) => format!("nothing else is known to change: {compared} compared"),
         }];
         if self.is_cut {
-            lines = vec![format!("incomplete: there are more classes than the {compared} that were compared")];
+            lines = vec![format!("incomplete: only {compared} compared, for there are more than --most-classes")];
         }
         lines.extend(
             self.unknown
                 .iter()
                 .map(|(rule, classes)| format!("unknown for {} of packets: {rule}", self::classes(*classes))),
         );
+        if self.represented > 0 {
+            let others = grouped(self.represented as u64);
+            lines.push(format!(
+                "packets straight to pods: two of each node stand for {others} others, which no rule tells apart"
+            ));
+        }
         if !self.not_compared.is_empty() {
             lines.push(format!("not compared, for only one side has it: {}", self.not_compared.join(", ")));
         }
@@ -105,8 +138,8 @@ pub enum DiffError {
     #[error("{0}")]
     Rejected(#[from] CompileError),
     /// Clusters that have nothing to compare.
-    #[error("the two have nothing in common: no node of {0} is in {1}")]
-    NothingInCommon(String, String),
+    #[error("the two clusters have no node in common, by name and address: {}; {}", .0[0], .0[1])]
+    NothingInCommon([String; 2]),
 }
 
 impl DiffError {
@@ -115,38 +148,64 @@ impl DiffError {
         match self {
             Self::Unsupported(_) => "Choose another release or mode with `--before` or `--after`.",
             Self::Predict(_) | Self::Rejected(_) => "Correct the rules; the kernel would not load them.",
-            Self::NothingInCommon(..) => "Compare two states of one cluster: nodes with the same names and addresses.",
+            Self::NothingInCommon(_) => "Compare two states of one cluster: nodes with the same names and addresses.",
         }
     }
 }
+
+/// Options of [`diff`].
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Changes that are expected.
+    pub accepted: Accepted,
+    /// How many classes of packets are compared at most: each takes time, and those that are left take memory.
+    pub most_classes: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { accepted: Accepted::default(), most_classes: MOST_CLASSES }
+    }
+}
+
+/// How many classes are compared at most where nothing else is said.
+pub const MOST_CLASSES: u32 = 2_000_000;
 
 /// Compares what becomes of all first packets.
 ///
 /// # Errors
 ///
 /// Sides that cannot be predicted, or that have nothing in common.
-pub fn diff(before: &Scenario, after: &Scenario, accepted: &Accepted) -> Result<Diff, DiffError> {
-    let sides = [before, after].map(side::Side::of);
-    let [before, after] = sides;
-    let (before, after) = (before?, after?);
+pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Diff, DiffError> {
+    let (before, after) = (side::Side::of(before)?, side::Side::of(after)?);
+    let sides = [&before, &after];
     let networks = [before.network()?, after.network()?];
-    let compared = compare::compare([&before, &after], [&networks[0], &networks[1]])?;
-    let mut changes = merge::merge(&compared.differing, [&before, &after]);
-    release::attribute(&mut changes, [before.scenario, after.scenario])?;
-    for change in beyond::changes([&before, &after], [&networks[0], &networks[1]])? {
-        // First packets may show the same.
-        if !changes.iter().any(|one| one.target == change.target) {
-            changes.push(change);
-        }
+    let networks = [&networks[0], &networks[1]];
+    let most = options.most_classes as usize;
+    let mut compared = compare::compare(sides, networks, most)?;
+    let scenarios = sides.map(|side| side.scenario);
+    let boundaries = release::boundaries(&compared.groups, scenarios)?;
+    let groups = std::mem::take(&mut compared.groups.all);
+    let mut changes = merge::merge(groups, boundaries, scenarios.map(|scenario| &scenario.cluster.proxy));
+    // First packets may show the same.
+    if !changes.iter().any(|change| change.targets.contains(&Target::Invalid)) {
+        let (found, is_cut) = beyond::invalid_packets(sides, networks, most)?;
+        changes.extend(found);
+        compared.is_cut |= is_cut;
     }
-    let unused = accepted.apply(&mut changes);
+    let unused = options.accepted.apply(&mut changes);
+    let mut notes = notes::notes(sides, !changes.is_empty());
+    notes.extend(beyond::firewall(sides, networks, most)?);
     Ok(Diff {
         sides: [before.words(), after.words()],
+        files: scenarios.map(|scenario| path_text(&scenario.file)),
         changes,
+        notes,
         classes: compared.classes,
         unknown: compared.unknown.into_iter().collect(),
         not_compared: compared.not_compared,
         is_cut: compared.is_cut,
+        represented: compared.represented,
         unused,
     })
 }

@@ -1,53 +1,122 @@
 //! The release or mode that brings a change.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
+use std::net::IpAddr;
 
-use svclab_rules::cluster::{ProxyConfig, ProxyMode};
+use svclab_rules::cluster::{Cluster, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
 
 use super::DiffError;
-use super::merge::{Change, Example};
+use super::group::{Example, Groups, Key};
 use super::outcome::is_alike;
 use super::side::Side;
-use crate::predict::{Prediction, Senders};
-use crate::scenario::{Install, Scenario};
+use super::target::Target;
+use crate::predict::{Network, Senders};
+use crate::scenario::{Install, Scenario, Vantage};
 
-/// Clusters of more services are not predicted for the releases between.
-const MOST_SERVICES: usize = 1_000;
+/// Between which two configurations a change happens.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Boundary {
+    /// The release that brings it: `1.28`.
+    Release(String),
+    /// From one mode to the other.
+    Mode,
+    /// Other settings of kube-proxy.
+    Settings,
+}
 
-/// Finds the release or mode that brings each change, where both sides are the same but for these.
-pub(super) fn attribute(changes: &mut [Change], [before, after]: [&Scenario; 2]) -> Result<(), DiffError> {
-    let of_path = path(&before.cluster.proxy, &after.cluster.proxy);
+/// Clusters of more services are cut down to those of the examples before releases in between are tried.
+const MOST_SERVICES: usize = 200;
+
+/// Finds the release or mode that brings each group's change, in the order of the groups; nothing where the sides differ in more than
+/// that.
+pub(super) fn boundaries(groups: &Groups, [before, after]: [&Scenario; 2]) -> Result<Vec<Option<Boundary>>, DiffError> {
+    let path =
+        if is_one_cluster(before, after) { path(&before.cluster.proxy, &after.cluster.proxy) } else { Vec::new() };
+    if path.len() < 2 {
+        return Ok(vec![None; groups.all.len()]);
+    }
+    let between = |at: usize| boundary(&path[at], &path[at + 1]);
+    if path.len() == 2 {
+        return Ok(vec![Some(between(0)); groups.all.len()]);
+    }
+    let reduced = reduced(before, groups);
+    let of = |proxy: &ProxyConfig| {
+        let cluster = Cluster { proxy: proxy.clone(), ..reduced.cluster.clone() };
+        Scenario { cluster, ..reduced.clone() }
+    };
+    let scenarios: Vec<Scenario> = path.iter().map(of).collect();
+    let sides: Vec<Side<'_>> = scenarios.iter().map(Side::of).collect::<Result<_, _>>()?;
+    let networks: Vec<Network<'_>> = sides.iter().map(Side::network).collect::<Result<_, _>>()?;
+    let first_like_last = |key: &Key, example: &Example| match key.target {
+        // A first packet does not show these.
+        Target::Established | Target::Returning => None,
+        _ => Some(between(step(&networks, example))),
+    };
+    Ok(groups.all.iter().map(|(key, group)| first_like_last(key, &group.example)).collect())
+}
+
+fn is_one_cluster(before: &Scenario, after: &Scenario) -> bool {
     let is_given = before.rules.iter().any(|rules| rules.install == Install::Instead);
-    let is_same = before.rules == after.rules && before.cluster.services == after.cluster.services;
-    let is_same =
-        is_same && before.cluster.slices == after.cluster.slices && before.cluster.nodes == after.cluster.nodes;
-    if of_path.len() < 3 || is_given || !is_same || before.cluster.services.len() > MOST_SERVICES {
-        return Ok(());
+    let [own, other] = [before, after].map(|scenario| &scenario.cluster);
+    !is_given
+        && before.rules == after.rules
+        && (&own.services, &own.slices, &own.nodes) == (&other.services, &other.slices, &other.nodes)
+}
+
+/// The step behind which a packet is treated as at the end.
+fn step(networks: &[Network<'_>], example: &Example) -> usize {
+    let predict = |at: usize| {
+        let senders = Senders::of(&networks[at], std::slice::from_ref(&example.from));
+        let fits = |one: &&Senders| one.via == example.via && one.family == example.packet.family();
+        let found =
+            senders.iter().find(fits).and_then(|own| networks[at].predict_set(own, &example.packet, None, None));
+        found.map(|(_, prediction)| prediction)
+    };
+    let (mut low, mut high) = (0, networks.len() - 1);
+    let last = predict(high);
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if is_alike(&[predict(middle), last.clone()], &example.packet) { high = middle } else { low = middle }
     }
-    let mut steps = Steps { before, path: of_path, known: HashMap::new() };
-    for change in changes {
-        let Some(example) = &change.example else { continue };
-        // The first step behind which the packet is treated as at the end.
-        let (mut low, mut high) = (0, steps.path.len() - 1);
-        let last = steps.predict(high, example)?;
-        while high - low > 1 {
-            let middle = (low + high) / 2;
-            let found = [steps.predict(middle, example)?, last.clone()];
-            if is_alike(&found, &example.packet) { high = middle } else { low = middle }
-        }
-        let (one, next) = (&steps.path[low], &steps.path[high]);
-        change.since = Some(match (one.mode == next.mode, next.mode) {
-            (true, _) => next.version.clone(),
-            (false, ProxyMode::Nftables) => "nftables mode".to_owned(),
-            (false, ProxyMode::Iptables) => "iptables mode".to_owned(),
-        });
+    low
+}
+
+/// A cluster with what its examples need.
+fn reduced(scenario: &Scenario, groups: &Groups) -> Scenario {
+    let mut scenario = Scenario { tests: Vec::new(), ..scenario.clone() };
+    let cluster = &mut scenario.cluster;
+    if cluster.services.len() <= MOST_SERVICES {
+        return scenario;
     }
-    Ok(())
+    let examples = || groups.all.values().map(|group| &group.example);
+    let named: HashSet<&str> = examples().filter_map(|example| example.service.as_deref()).collect();
+    cluster.services.retain(|service| named.contains(service.name.to_string().as_str()));
+    cluster.slices.retain(|slice| named.contains(slice.service.to_string().as_str()));
+    let endpoints = cluster.slices.iter().flat_map(|slice| &slice.endpoints).flat_map(|one| &one.addresses);
+    let addresses: HashSet<IpAddr> =
+        endpoints.copied().chain(examples().map(|example| example.packet.destination)).collect();
+    let senders: HashSet<&Vantage> = examples().map(|example| &example.from).collect();
+    cluster.pods.retain(|pod| {
+        pod.ips.iter().any(|own| addresses.contains(own)) || senders.contains(&Vantage::Pod(pod.name.clone()))
+    });
+    scenario
+}
+
+/// What changes from one configuration to the next: the mode, the newer of two releases, or other settings.
+fn boundary(one: &ProxyConfig, next: &ProxyConfig) -> Boundary {
+    if one.mode != next.mode {
+        return Boundary::Mode;
+    }
+    if one.version == next.version {
+        return Boundary::Settings;
+    }
+    let newer = [one, next].into_iter().filter_map(|proxy| proxy.version.parse::<Profile>().ok()).max();
+    Boundary::Release(newer.map(Profile::first_of_kind).unwrap_or_default())
 }
 
 /// The configurations from one to another: release by release, and the mode where the release has both.
-fn path(before: &ProxyConfig, after: &ProxyConfig) -> Vec<ProxyConfig> {
+pub(super) fn path(before: &ProxyConfig, after: &ProxyConfig) -> Vec<ProxyConfig> {
     let [Ok(first), Ok(last)] = [before, after].map(|proxy| proxy.version.parse::<Profile>()) else {
         return Vec::new();
     };
@@ -70,28 +139,4 @@ fn path(before: &ProxyConfig, after: &ProxyConfig) -> Vec<ProxyConfig> {
     path.push(after.clone());
     path.dedup();
     path
-}
-
-/// The same cluster with each configuration of a path.
-struct Steps<'s> {
-    before: &'s Scenario,
-    path: Vec<ProxyConfig>,
-    known: HashMap<usize, Scenario>,
-}
-
-impl Steps<'_> {
-    /// What becomes of a packet at a step.
-    fn predict(&mut self, step: usize, example: &Example) -> Result<Option<Prediction>, DiffError> {
-        let scenario = self.known.entry(step).or_insert_with(|| {
-            let mut scenario = self.before.clone();
-            scenario.cluster.proxy = self.path[step].clone();
-            scenario
-        });
-        let side = Side::of(scenario)?;
-        let network = side.network()?;
-        let senders = Senders::of(&network, std::slice::from_ref(&example.from));
-        let fits = |one: &&Senders| one.via == example.via && one.family == example.packet.family();
-        let found = senders.iter().find(fits).and_then(|own| network.predict_set(own, &example.packet, None, None));
-        Ok(found.map(|(_, prediction)| prediction))
-    }
 }

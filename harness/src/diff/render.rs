@@ -1,7 +1,8 @@
 //! The page for a person.
 
-use super::merge::{Change, Example};
-use super::{Diff, classes};
+use super::merge::{Change, Outcomes};
+use super::notes::Note;
+use super::{Diff, Example, classes};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
 use crate::text::counted;
 
@@ -17,6 +18,9 @@ pub fn page(diff: &Diff, settings: Settings) -> String {
     }
     for change in diff.changes.iter().filter(|change| !settings.is_quiet() || change.accepted.is_none()) {
         show(&mut page, change);
+    }
+    if !settings.is_quiet() {
+        diff.notes.iter().for_each(|note| show_note(&mut page, note));
     }
     if !settings.is_quiet() || !diff.holds() {
         page.gap();
@@ -34,10 +38,9 @@ fn show(page: &mut Page, change: &Change) {
         Some(_) => page.paint(MARKED, "accepted"),
         None => page.paint(BAD, "CHANGE"),
     };
-    page.labelled(0, format!("{mark}  "), change.target);
+    page.labelled(0, format!("{mark}  "), targets(change));
     page.labelled(2, "who      ", who(change));
-    page.labelled(2, "was      ", &change.was);
-    page.labelled(2, "is       ", &change.is);
+    show_outcomes(page, &change.outcomes);
     if let Some(since) = &change.since {
         page.labelled(2, "since    ", since);
     }
@@ -48,14 +51,44 @@ fn show(page: &mut Page, change: &Change) {
         page.labelled(2, "because  ", reason);
     }
     if let Some(example) = &change.example {
-        show_example(page, example, &change.rules);
+        show_example(page, example);
+    }
+    if let Some(live) = &change.live {
+        for (label, seen, is_predicted) in [
+            ("kernel   was  ", &live.seen[0], live.is_predicted[0]),
+            ("         is   ", &live.seen[1], live.is_predicted[1]),
+        ] {
+            let doubt = if is_predicted { String::new() } else { page.paint(BAD, "  NOT AS PREDICTED") };
+            page.labelled(2, label, format!("{seen}{doubt}"));
+        }
     }
     page.labelled(2, "id       ", change.id());
 }
 
-fn show_example(page: &mut Page, example: &Example, rules: &[Option<String>; 2]) {
+fn show_outcomes(page: &mut Page, outcomes: &[Outcomes]) {
+    if let [one] = outcomes {
+        page.labelled(2, "was      ", &one.was);
+        page.labelled(2, "is       ", &one.is);
+        return;
+    }
+    let (lines, more) = outcome_lines(outcomes);
+    for (number, one) in lines.iter().enumerate() {
+        let label = if number == 0 { "was → is   " } else { "           " };
+        page.labelled(2, label, format!("{} → {} ({})", one.was, one.is, classes(one.classes)));
+    }
+    if more > 0 {
+        page.labelled(2, "           ", format!("and {} more ways in {}", outcomes.len() - lines.len(), classes(more)));
+    }
+}
+
+fn show_example(page: &mut Page, example: &Example) {
     page.labelled(2, "example  ", format!("{} > {} {}", example.from, example.to(), example.protocol()));
-    for (label, outcomes, rule) in [("was  ", &example.was, &rules[0]), ("is   ", &example.is, &rules[1])] {
+    if page.settings.is_verbose() {
+        page.labelled(11, "all  ", &example.class);
+    }
+    for (label, outcomes, rule) in
+        [("was  ", &example.was, &example.rules[0]), ("is   ", &example.is, &example.rules[1])]
+    {
         for (position, outcome) in outcomes.iter().enumerate() {
             page.labelled(11, if position == 0 { label } else { "     " }, outcome);
         }
@@ -65,10 +98,38 @@ fn show_example(page: &mut Page, example: &Example, rules: &[Option<String>; 2])
     }
 }
 
+fn show_note(page: &mut Page, note: &Note) {
+    page.gap();
+    page.labelled(0, format!("{}  ", page.paint(MARKED, "note")), &note.what);
+    // Rules are many.
+    if note.code != "rules" || page.settings.is_verbose() {
+        note.details.iter().for_each(|line| page.labelled(6, "", line));
+    } else {
+        page.labelled(6, "", "-v lists them");
+    }
+    if let Some(known) = note.known {
+        page.labelled(6, "known  ", format!("{}  [{}]", known.what, known.document));
+    }
+}
+
 /// Whether outcomes name the rule already.
 fn is_named(rule: &str, outcomes: &[String]) -> bool {
     let text = rule.split_once(": ").map_or(rule, |(_, text)| text);
     outcomes.iter().any(|outcome| outcome.contains(text))
+}
+
+/// How many ways in which packets change are listed.
+const MOST_OUTCOMES: usize = 4;
+
+/// The most frequent ways, and the number of classes of all others.
+pub(super) fn outcome_lines(outcomes: &[Outcomes]) -> (&[Outcomes], usize) {
+    let (lines, rest) = outcomes.split_at(outcomes.len().min(MOST_OUTCOMES));
+    (lines, rest.iter().map(|one| one.classes).sum())
+}
+
+/// What the packets of a change are sent to.
+pub(super) fn targets(change: &Change) -> String {
+    change.targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Who is affected: services, vantage points, and how many classes of their packets.

@@ -6,13 +6,17 @@ use svclab_rules::ruleset::Unsupported;
 use crate::documents::{self, Document};
 use crate::predict::{Network, PredictError};
 use crate::scenario::{Install, Scenario};
+use crate::text::{one_line, path_text};
 use crate::topology::{self, Topology};
+
+/// How many nodes are named of a cluster that has nothing in common with the other.
+const MOST_NODES: usize = 3;
 
 /// One side of a comparison.
 pub(super) struct Side<'s> {
     pub(super) scenario: &'s Scenario,
     pub(super) documents: Vec<Document>,
-    topology: Topology,
+    pub(super) topology: Topology,
 }
 
 impl<'s> Side<'s> {
@@ -24,6 +28,18 @@ impl<'s> Side<'s> {
 
     pub(super) fn network(&self) -> Result<Network<'_>, PredictError> {
         Network::of(&self.topology, &self.documents, &self.scenario.cluster)
+    }
+
+    /// The file, and its nodes with their addresses.
+    pub(super) fn nodes(&self) -> String {
+        let nodes = self.scenario.cluster.nodes.iter().take(MOST_NODES).map(|node| {
+            let addresses: Vec<String> = node.addresses().map(|address| address.to_string()).collect();
+            format!("{} ({})", one_line(&node.name), addresses.join(", "))
+        });
+        let nodes: Vec<String> = nodes.collect();
+        let more = self.scenario.cluster.nodes.len().saturating_sub(MOST_NODES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{} has {}{more}", path_text(&self.scenario.file), nodes.join(", "))
     }
 
     /// The mark of packets that are to be masqueraded.

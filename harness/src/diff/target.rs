@@ -1,11 +1,14 @@
 //! What a packet is sent to.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use svclab_rules::cluster::{Cluster, Family, Service};
+use svclab_rules::cluster::{Cluster, EndpointSlice, Family, ObjectName, Service};
 use svclab_rules::walk::Packet;
+
+use super::traits::{Trait, traits};
 
 /// The kind of a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,8 +35,10 @@ pub(crate) enum Target {
     FromLoopback,
     /// Packets in the connection state INVALID.
     Invalid,
-    /// Packets that a firewall of the node would drop.
-    Firewall,
+    /// Connections that are open when one side replaces the other.
+    Established,
+    /// Later connections of a client, to a service with session affinity.
+    Returning,
 }
 
 impl Target {
@@ -51,7 +56,8 @@ impl Target {
             Self::Elsewhere => "elsewhere",
             Self::FromLoopback => "from-loopback",
             Self::Invalid => "invalid-packets",
-            Self::Firewall => "firewall",
+            Self::Established => "open-connections",
+            Self::Returning => "session-affinity",
         }
     }
 }
@@ -70,57 +76,93 @@ impl fmt::Display for Target {
             Self::Elsewhere => "addresses of no service and no node",
             Self::FromLoopback => "packets from a loopback address to others",
             Self::Invalid => "packets in the connection state INVALID",
-            Self::Firewall => "a firewall of the node that drops by default",
+            Self::Established => "connections that are open when the rules are replaced",
+            Self::Returning => "later connections of a client, with session affinity",
         })
     }
 }
 
+/// A service that a packet is sent to.
+pub(super) struct Claim {
+    pub(super) service: Arc<str>,
+    pub(super) traits: Arc<BTreeSet<Trait>>,
+}
+
 /// The services and nodes of both sides by their addresses and ports.
-pub(super) struct Targets<'c> {
-    services: HashMap<IpAddr, (Target, &'c Service)>,
-    node_ports: HashMap<(u8, u16), &'c Service>,
+pub(super) struct Targets {
+    claims: Vec<Claim>,
+    services: HashMap<IpAddr, (Target, usize)>,
+    /// The ports that services have at their addresses.
+    ports: HashSet<(IpAddr, u8, u16)>,
+    node_ports: HashMap<(u8, u16), usize>,
     /// Whether the address is its node's first one.
     nodes: HashMap<IpAddr, bool>,
 }
 
-impl<'c> Targets<'c> {
-    pub(super) fn of(clusters: [&'c Cluster; 2]) -> Self {
-        let mut targets = Self { services: HashMap::new(), node_ports: HashMap::new(), nodes: HashMap::new() };
+impl Targets {
+    pub(super) fn of(clusters: [&Cluster; 2]) -> Self {
+        let mut targets = Self {
+            claims: Vec::new(),
+            services: HashMap::new(),
+            ports: HashSet::new(),
+            node_ports: HashMap::new(),
+            nodes: HashMap::new(),
+        };
         for cluster in clusters {
-            for node in &cluster.nodes {
-                for address in node.addresses() {
-                    let is_first = node.internal_ip(Family::of(address)) == Some(address);
-                    targets.nodes.insert(address, is_first);
-                }
+            targets.add_nodes(cluster);
+            let mut slices: HashMap<&ObjectName, Vec<&EndpointSlice>> = HashMap::new();
+            for slice in &cluster.slices {
+                slices.entry(&slice.service).or_default().push(slice);
             }
             for service in cluster.services.iter().filter(|service| service.skipped().is_none()) {
-                let balancers = service.load_balancer.iter().map(|ingress| (ingress.ip, Target::LoadBalancer));
-                let external = service.external_ips.iter().map(|ip| (*ip, Target::ExternalIp));
-                let own = service.cluster_ips.iter().map(|ip| (*ip, Target::ClusterIp));
-                targets.services.extend(own.chain(external).chain(balancers).map(|(ip, kind)| (ip, (kind, service))));
-                let ports = service.ports.iter().filter_map(|port| Some((port.protocol.number(), port.node_port?)));
-                targets.node_ports.extend(ports.map(|port| (port, service)));
+                targets.add_service(service, slices.get(&service.name).map(Vec::as_slice).unwrap_or_default());
             }
         }
         targets
     }
 
-    /// The kind of a packet's destination, and the service that has it.
-    pub(super) fn find(&self, packet: &Packet) -> (Target, Option<String>) {
-        let protocol = packet.transport.protocol();
-        let port = packet.transport.ports().map(|(_, port)| port);
-        if let Some((kind, service)) = self.services.get(&packet.destination) {
-            let has = |port: u16| service.ports.iter().any(|own| (own.protocol.number(), own.port) == (protocol, port));
-            let kind = if port.is_some_and(has) { *kind } else { Target::UnusedPort };
-            return (kind, Some(service.name.to_string()));
+    fn add_nodes(&mut self, cluster: &Cluster) {
+        for node in &cluster.nodes {
+            for address in node.addresses() {
+                let is_first = node.internal_ip(Family::of(address)) == Some(address);
+                self.nodes.insert(address, is_first);
+            }
         }
-        let node_port = || port.and_then(|port| self.node_ports.get(&(protocol, port)));
-        let kind = match self.nodes.get(&packet.destination) {
+    }
+
+    fn add_service(&mut self, service: &Service, slices: &[&EndpointSlice]) {
+        let at = self.claims.len();
+        self.claims.push(Claim { service: service.name.to_string().into(), traits: Arc::new(traits(service, slices)) });
+        let balancers = service.load_balancer.iter().map(|ingress| (ingress.ip, Target::LoadBalancer));
+        let external = service.external_ips.iter().map(|ip| (*ip, Target::ExternalIp));
+        let own = service.cluster_ips.iter().map(|ip| (*ip, Target::ClusterIp));
+        for (address, kind) in own.chain(external).chain(balancers) {
+            self.services.insert(address, (kind, at));
+            self.ports.extend(service.ports.iter().map(|port| (address, port.protocol.number(), port.port)));
+        }
+        let ports = service.ports.iter().filter_map(|port| Some((port.protocol.number(), port.node_port?)));
+        self.node_ports.extend(ports.map(|port| (port, at)));
+    }
+
+    /// The kind of a packet's destination, and the service that has it.
+    pub(super) fn find(&self, packet: &Packet) -> (Target, Option<&Claim>) {
+        let (address, protocol) = (packet.destination, packet.transport.protocol());
+        let port = packet.transport.ports().map(|(_, port)| port);
+        let of_node = self.nodes.get(&address);
+        if let Some((kind, at)) = self.services.get(&address) {
+            let is_used = port.is_some_and(|port| self.ports.contains(&(address, protocol, port)));
+            // An address of a node may be an external IP as well.
+            if is_used || of_node.is_none() {
+                return (if is_used { *kind } else { Target::UnusedPort }, Some(&self.claims[*at]));
+            }
+        }
+        let kind = match of_node {
             Some(true) => Target::NodePort,
             Some(false) => Target::SecondaryNodePort,
-            None if packet.destination.is_loopback() => Target::LoopbackNodePort,
+            None if address.is_loopback() => Target::LoopbackNodePort,
             None => return (Target::Elsewhere, None),
         };
-        node_port().map_or((Target::Node, None), |service| (kind, Some(service.name.to_string())))
+        let node_port = port.and_then(|port| self.node_ports.get(&(protocol, port)));
+        node_port.map_or((Target::Node, None), |at| (kind, Some(&self.claims[*at])))
     }
 }

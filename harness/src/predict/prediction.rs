@@ -196,7 +196,7 @@ impl fmt::Display for Cause {
             Self::Blackhole => "no host has the address",
             Self::NoNeighbour => "no host on the link has the address",
             Self::NotItsAddress => "its receiver has another address",
-            Self::Martian => "the kernel takes no such address from the wire (martian)",
+            Self::Martian => "the kernel accepts no such address there (martian)",
             Self::ReversePath => "rp_filter: answers would leave another way",
             Self::NotForwarding => "the machine does not forward",
             Self::NoHairpin => "the bridge's port has no hairpin mode",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::{Family, ObjectName, Protocol};
 use svclab_rules::walk::{
-    Environment, Field, Interface, Intervals, Narrowing, Packet, Region, Transport, address_bits,
+    Effect, Environment, Field, Interface, Intervals, Narrowing, Packet, Region, Transport, address_bits,
 };
 
 use super::narrow::keys;
@@ -216,6 +216,25 @@ impl Network<'_> {
         }
         let given = Circumstances { memory, narrowing, ..Circumstances::default() };
         Some((packet, self.follow(member.sender, senders.via_netns, packet, given)))
+    }
+
+    /// What becomes of another first packet, so many seconds after the one that a branch of a prediction stands for.
+    pub(crate) fn predict_again(
+        &self,
+        senders: &Senders,
+        packet: &Packet,
+        first: &PredictedBranch,
+        age: u32,
+    ) -> Option<Prediction> {
+        let mut memory = Memory::new();
+        for (netns, effect) in &first.remembered {
+            let environment = memory.entry(*netns).or_insert_with(|| self.environment(*netns).clone());
+            match effect {
+                Effect::Note { list, address } => environment.recent.note(list, *address, age),
+                Effect::Forget { list, address } => environment.recent.forget(list, *address),
+            }
+        }
+        self.predict_set(senders, packet, None, Some(&memory)).map(|(_, prediction)| prediction)
     }
 
     /// What becomes of a later packet of the connection that a branch of a prediction stands for: it has other flags than the first.

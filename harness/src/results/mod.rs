@@ -1,4 +1,4 @@
-//! Results of `run`, `verify` and `mutate` in one shape, and the reports made of it.
+//! Results of `run`, `verify`, `mutate` and `diff` in one shape, and the reports made of it.
 //!
 //! ```text
 //! JSON document (of this process, or a file) ─read→ Results ─┬─ junit    XML that CI systems show as a table
@@ -11,6 +11,7 @@
 //! Every report starts from the JSON document, so one that is made later, of a file or of several, is the one that the run would have
 //! written. Renderers are pure.
 
+mod diffed;
 pub mod github;
 pub mod html;
 pub mod junit;

@@ -10,7 +10,7 @@ use crate::report::{Machines, NOT_RUN, ShardOf, Status};
 /// The results of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
-    /// The command: `run`, `verify` or `mutate`.
+    /// The command: `run`, `verify`, `mutate` or `diff`.
     pub(crate) command: String,
     /// The machine and the programs.
     pub(crate) environment: Environment,
@@ -49,7 +49,7 @@ pub struct Suite {
     /// The machines and services.
     #[serde(default)]
     pub(crate) machines: Option<Machines>,
-    /// The tests; of `verify` the findings, of `mutate` the kinds of mutations.
+    /// The tests; of `verify` the findings, of `mutate` the kinds of mutations, of `diff` the changes.
     #[serde(rename = "tests")]
     pub cases: Vec<Case>,
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::model::{Results, Suite};
-use super::{mutants, verified};
+use super::{diffed, mutants, verified};
 use crate::environment::{Environment, SCHEMA_VERSION};
 use crate::report::ShardOf;
 
@@ -19,7 +19,7 @@ pub enum ReadError {
     #[error("written by another version of svclab: schemaVersion {0}, while this one reads {SCHEMA_VERSION}")]
     Version(u64),
     /// It is the output of a command without tests.
-    #[error("the output of `svclab {0}`, not of run, verify or mutate")]
+    #[error("the output of `svclab {0}`, not of run, verify, mutate or diff")]
     Command(String),
 }
 
@@ -44,6 +44,8 @@ struct Whole {
     shard: Option<ShardOf>,
     #[serde(default)]
     counts: Left,
+    /// Of all commands but `diff`, whose result is one comparison.
+    #[serde(default)]
     scenarios: Value,
 }
 
@@ -66,7 +68,7 @@ impl Document {
 }
 
 impl Results {
-    /// Reads the JSON report of `run`, `verify` or `mutate`.
+    /// Reads the JSON report of `run`, `verify`, `mutate` or `diff`.
     ///
     /// # Errors
     ///
@@ -77,8 +79,9 @@ impl Results {
 
     pub(super) fn of(document: Document) -> Result<Self, ReadError> {
         let Document { command, environment, result, .. } = document;
-        let whole: Whole = serde_json::from_value(result)?;
+        let whole: Whole = serde_json::from_value(result.clone())?;
         let suites = match command.as_str() {
+            "diff" => diffed::suites(result)?,
             "run" => serde_json::from_value::<Vec<Suite>>(whole.scenarios)?,
             "verify" => verified::suites(whole.scenarios)?,
             "mutate" => mutants::suites(whole.scenarios)?,

@@ -46,7 +46,8 @@ fn diff(objects: &str, arguments: &[&str]) -> Output {
     command.args(["diff", "-"]).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("svclab starts");
-    child.stdin.take().expect("a pipe").write_all(objects.as_bytes()).expect("svclab reads");
+    // Invalid arguments end it before it reads.
+    let _ = child.stdin.take().expect("a pipe").write_all(objects.as_bytes());
     child.wait_with_output().expect("svclab ends")
 }
 
@@ -65,9 +66,8 @@ fn ids(found: &Value) -> Vec<&str> {
     ids
 }
 
-const DOCUMENTED: [&str; 7] = [
+const DOCUMENTED: [&str; 6] = [
     "nftables-invalid-packets",
-    "nftables-no-firewall-holes",
     "nftables-no-node-ports-at-loopback",
     "nftables-no-route-localnet",
     "nftables-node-ports-at-primary-address",
@@ -83,6 +83,18 @@ fn the_documented_differences_of_nftables_mode_are_found(#[case] before: &str, #
     assert_eq!(ids(&found), DOCUMENTED);
     assert!(found["changes"].as_array().unwrap().iter().all(|change| change["known"]["document"].is_string()));
     assert!(found["classes"].as_u64().unwrap() > 100);
+    let notes: Vec<&Value> = found["notes"].as_array().unwrap().iter().collect();
+    let codes: Vec<&str> = notes.iter().map(|note| note["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["rules", "sysctls", "firewall"]);
+    // A firewall that no node has is no change of this cluster.
+    assert_eq!(notes[2]["known"]["code"], "nftables-no-firewall-holes");
+    assert!(notes[1]["details"][0].as_str().unwrap().starts_with("net.ipv4.conf.all.route_localnet: was "));
+}
+
+#[test]
+fn ports_that_kube_proxy_holds_are_a_note() {
+    let found = found(OBJECTS, &["--before", "1.23", "--after", "1.24"]);
+    assert!(found["notes"].as_array().unwrap().iter().any(|note| note["code"] == "held-ports"), "{found}");
 }
 
 #[test]
@@ -100,8 +112,13 @@ fn a_change_is_attributed_to_its_release() {
         OBJECTS.replace("conditions: {ready: true}", "conditions: {ready: false, serving: true, terminating: true}");
     let found = found(&objects, &["--before", "1.20", "--after", "1.30"]);
     let changes = found["changes"].as_array().unwrap();
-    let change = changes.iter().find(|change| change["target"] == "cluster-ip").expect("a change");
-    assert_eq!(change["was"], "rejected with ICMP port unreachable");
+    let change = changes.iter().find(|change| change["id"] == "1.26-terminating-endpoints").expect("a change");
+    assert!(change["targets"].as_array().unwrap().iter().any(|target| target == "cluster-ip"));
+    let all = change["outcomes"].as_array().unwrap();
+    assert!(
+        all.iter()
+            .all(|one| one["was"] == "rejected with ICMP port unreachable" || one["was"] == "lost on the underlay")
+    );
     assert_eq!(change["since"], "1.26");
     assert_eq!(change["services"], serde_json::json!(["default/web"]));
 }
@@ -144,7 +161,11 @@ fn accepted_changes_do_not_fail() {
 #[case::release(&["--after", "1.99"], "unknown kube-proxy version `1.99`")]
 #[case::mode(&["--after", "1.33:ipvs"], "`ipvs` is not a valid mode")]
 #[case::no_such_mode(&["--after", "1.20:nftables"], "1.20")]
-#[case::other_cluster(&["../scenarios/seeds/000-foo-three-replicas.yaml"], "nothing in common")]
+#[case::other_cluster(
+    &["../scenarios/seeds/000-foo-three-replicas.yaml"],
+    "no node in common, by name and address: standard input has worker1 (172.18.0.2, 192.0.2.7), worker2 (172.18.0.3)"
+)]
+#[case::json_of_steps(&["--after", "1.36", "--each-release", "--format", "json"], "has no JSON output")]
 fn bad_input_is_refused(#[case] arguments: &[&str], #[case] message: &str) {
     let output = diff(OBJECTS, arguments);
     let text = String::from_utf8_lossy(&output.stderr);
@@ -153,10 +174,176 @@ fn bad_input_is_refused(#[case] arguments: &[&str], #[case] message: &str) {
 }
 
 #[test]
-fn markdown_is_a_table() {
+fn markdown_is_a_table_with_examples() {
     let output = diff(OBJECTS, &["--before", "1.27", "--after", "1.33:nftables", "--format", "markdown"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1));
     assert!(text.starts_with("### Service traffic: 1.27, iptables mode → 1.33, nftables mode\n"), "{text}");
     assert_eq!(text.lines().filter(|line| line.starts_with("| ")).count(), 2 + DOCUMENTED.len(), "{text}");
+    assert!(text.contains("<details><summary>one packet of each change</summary>"), "{text}");
+}
+
+/// A field of the service is changed or taken away.
+#[rstest]
+#[case::shorter("timeoutSeconds: 10800", "timeoutSeconds: 600", "go to the endpoint of the first for 600 s")]
+#[case::none(
+    "  sessionAffinity: ClientIP\n  sessionAffinityConfig: {clientIP: {timeoutSeconds: 10800}}\n",
+    "",
+    "each goes to any endpoint"
+)]
+fn later_connections_of_a_client_are_compared(#[case] from: &str, #[case] to: &str, #[case] expected: &str) {
+    let sticky = "  sessionAffinity: ClientIP\n  sessionAffinityConfig: {clientIP: {timeoutSeconds: 10800}}\n  ports: [{name: http";
+    let objects = OBJECTS.replace("  ports: [{name: http, port: 80,", &format!("{sticky}, port: 80,"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let after = folder.path().join("after.yaml");
+    std::fs::write(&after, objects.replace(from, to)).expect("a file");
+    let found = found(&objects, &[after.to_str().expect("UTF-8")]);
+    let changes = found["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 1, "{found}");
+    assert_eq!(changes[0]["targets"], serde_json::json!(["session-affinity"]));
+    assert_eq!(changes[0]["outcomes"][0]["was"], "go to the endpoint of the first for 10800 s");
+    assert_eq!(changes[0]["outcomes"][0]["is"], expected);
+}
+
+/// A scenario with rules of its own on the node of its endpoint.
+fn with_rules(rules: &str) -> String {
+    let rules: String = rules.lines().map(|line| format!("      {line}\n")).collect();
+    let rules = format!(
+        "rules:\n  worker2:\n    install: before\n    text: |\n      *filter\n      :INPUT ACCEPT [0:0]\n      :FORWARD ACCEPT [0:0]\n      :OUTPUT ACCEPT [0:0]\n{rules}      COMMIT\n"
+    );
+    format!("{SCENARIO}{rules}")
+}
+
+const SCENARIO: &str = "name: one service
+cluster: {podCIDR: 10.244.0.0/16}
+nodes:
+  - {name: worker, ip: 172.18.0.2}
+  - {name: worker2, ip: 172.18.0.3}
+pods:
+  - {name: client, node: worker}
+  - {name: web, node: worker2}
+services:
+  - {name: web, ports: [{port: 80, targetPort: 8080}]}
+endpoints:
+  - {service: web, pods: [web]}
+";
+
+/// Compares the scenario without rules with the one that has some.
+fn against_rules(rules: &str, arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().expect("a folder");
+    let after = folder.path().join("after.yaml");
+    std::fs::write(&after, with_rules(rules)).expect("a file");
+    diff(SCENARIO, &[&[after.to_str().expect("UTF-8")], arguments].concat())
+}
+
+#[rstest]
+#[case::all_segments("-A FORWARD -p tcp -m tcp --dport 8080 -j DROP", true)]
+#[case::first_segments("-A FORWARD -p tcp -m tcp --dport 8080 -m conntrack --ctstate NEW -j DROP", false)]
+fn connections_that_new_rules_break_are_a_change(#[case] rule: &str, #[case] breaks: bool) {
+    let output = against_rules(rule, &["--format", "json"]);
+    let written: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let broken = |change: &&Value| change["targets"][0] == "open-connections";
+    let broken = written["result"]["changes"].as_array().unwrap().iter().find(broken);
+    assert_eq!(broken.is_some(), breaks, "{written}");
+    if let Some(broken) = broken {
+        assert_eq!(
+            broken["outcomes"][0],
+            serde_json::json!({"was": "go on", "is": "dropped on the node", "classes": broken["classes"]})
+        );
+    }
+}
+
+/// Rules of which every packet passes all, with more than a million combinations.
+fn many_classes() -> String {
+    let mut rules = Vec::new();
+    for number in 0..120 {
+        let mark = format!("-j MARK --set-xmark 0x{:x}/0x{:x}", 1 << (number % 30), 1 << (number % 30));
+        rules.push(format!("-A FORWARD -s 10.{number}.0.0/16 {mark}"));
+        rules.push(format!("-A FORWARD -p tcp -m tcp --dport {} {mark}", 100 + number * 100));
+        rules.push(format!("-A FORWARD -p tcp -m tcp --sport {} {mark}", 100 + number * 100));
+    }
+    rules.join("\n")
+}
+
+#[test]
+fn the_limit_of_classes_is_reported_within_bounded_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [before, after] = ["before.yaml", "after.yaml"].map(|name| folder.path().join(name));
+    std::fs::write(&before, SCENARIO).expect("a file");
+    std::fs::write(&after, with_rules(&many_classes())).expect("a file");
+    // 1 GB of address space, of which threads' stacks and arenas reserve most.
+    let call = r#"ulimit -v 1000000; exec "$0" --quiet diff "$1" "$2" --most-classes 500"#;
+    let mut command = Command::new("sh");
+    command.args(["-c", call, env!("CARGO_BIN_EXE_svclab")]).args([&before, &after]);
+    let output = command.output().expect("sh starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("incomplete: only ") && text.contains("there are more than --most-classes"), "{text}");
+}
+
+#[test]
+fn rules_that_are_not_modelled_are_named() {
+    let output = against_rules("-A FORWARD -m u32 --u32 \"6&0xFF=6\" -j DROP", &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("unknown for ") && text.contains("u32"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn changes_are_shown_on_the_kernel() {
+    let found = found(OBJECTS, &["--before", "1.27", "--after", "1.33:nftables", "--live"]);
+    let changes = found["changes"].as_array().unwrap();
+    let live: Vec<&Value> = changes.iter().map(|change| &change["live"]).filter(|live| !live.is_null()).collect();
+    // All but packets in the state INVALID.
+    assert_eq!(live.len(), DOCUMENTED.len() - 1, "{found}");
+    assert!(live.iter().all(|live| live["isPredicted"] == true && live["was"] != live["is"]), "{found}");
+}
+
+#[rstest]
+#[case::junit("junit", "<testcase name=\"nftables-node-ports-at-primary-address (")]
+#[case::tap("tap", "not ok 1 - ")]
+#[case::html("html", "nftables-node-ports-at-primary-address")]
+fn reports_have_a_test_for_each_change(#[case] kind: &str, #[case] expected: &str) {
+    let report = format!("{kind}=-");
+    let output = diff(OBJECTS, &["--before", "1.27", "--after", "1.33:nftables", "--report", &report]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+/// Rows of scenarios/RELEASES.md; `ci/releases --check` compares all of them.
+#[rstest]
+#[case::policies(&["--before", "1.24:iptables", "--after", "1.25:iptables"])]
+#[case::node_hints(&["--before", "1.33:nftables", "--after", "1.34.1:nftables"])]
+#[case::modes(&["--before", "1.36:iptables", "--after", "1.36:nftables"])]
+fn the_page_of_releases_is_up_to_date(#[case] arguments: &[&str]) {
+    let showcase = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/showcase.yaml");
+    let page = include_str!("../../../scenarios/RELEASES.md");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    command.args(["--quiet", "diff", showcase, "--each-release", "--format", "markdown"]).args(arguments);
+    let output = command.output().expect("svclab starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let row = text.lines().last().expect("a row");
+    assert!(
+        row.starts_with("| **") && page.contains(row),
+        "scenarios/RELEASES.md is not what ci/releases prints: {row}"
+    );
+}
+
+/// What README shows of `svclab diff` is what it prints, line by line but for those left out.
+#[test]
+fn the_example_of_the_readme_works() {
+    let readme = include_str!("../../../README.md");
+    let (_, example) = readme.split_once("$ svclab diff scenarios/showcase.yaml").expect("an example");
+    let (arguments, shown) = example.split_once('\n').expect("its output");
+    let (shown, _) = shown.split_once("```").expect("its end");
+    let showcase = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/showcase.yaml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+    command.args(["diff", showcase]).args(arguments.split_whitespace());
+    let output = command.output().expect("svclab starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut printed = text.lines();
+    for line in shown.lines().filter(|line| line.trim() != "...") {
+        assert!(printed.any(|own| own == line), "{line:?} is not printed, or not there:\n{text}");
+    }
 }

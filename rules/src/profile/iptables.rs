@@ -192,6 +192,11 @@ impl Profile {
 
 /// Node ports.
 impl Profile {
+    /// kube-proxy listens on node ports itself, so that no other process can take them (up to 1.23).
+    pub fn holds_node_ports(self) -> bool {
+        self.minor <= 23
+    }
+
     /// A family of which neither `nodePortAddresses` nor the word `primary` names an address has node ports on all (from
     /// 1.31, where the server makes ranges of the word for all families together). Before, nftables mode falls back to the
     /// family's primary address, which is the loopback one where the node has no other.

@@ -16,6 +16,14 @@ impl Profile {
         KNOWN.flat_map(of_minor)
     }
 
+    /// The first release of this release's kind: `1.18.4` for 1.18.5, `1.27` for 1.27.3.
+    pub fn first_of_kind(self) -> String {
+        match self.first_patch() {
+            Some(patch) if patch > 0 => format!("1.{}.{patch}", self.minor),
+            _ => format!("1.{}", self.minor),
+        }
+    }
+
     /// Whether it is the newest kind of its minor release.
     fn is_newest(self) -> bool {
         self.patch.is_none()
@@ -92,6 +100,15 @@ mod tests {
     fn releases_are_named_as_ranges(#[case] versions: &[&str], #[case] expected: &str) {
         let kinds: Vec<Profile> = versions.iter().map(|version| version.parse().unwrap()).collect();
         assert_eq!(named(&kinds), expected);
+    }
+
+    #[rstest]
+    #[case::only_kind("1.27", "1.27")]
+    #[case::before_a_backport("1.33.5", "1.33")]
+    #[case::between_backports("1.18.5", "1.18.4")]
+    #[case::newest("1.33", "1.33.6")]
+    fn a_kind_starts_with_a_release(#[case] version: &str, #[case] expected: &str) {
+        assert_eq!(version.parse::<Profile>().unwrap().first_of_kind(), expected);
     }
 
     #[test]

@@ -1,0 +1,207 @@
+//! Classes that change alike, each group with one example.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use svclab_rules::cluster::{Family, Protocol};
+use svclab_rules::walk::{Packet, Region, Transport};
+
+use super::outcome::words;
+use super::side::Side;
+use super::target::{Target, Targets};
+use super::traits::Trait;
+use crate::predict::{Network, Prediction, Senders};
+use crate::probe::FIRST_PORT;
+use crate::scenario::Vantage;
+
+/// A class of packets of which something else becomes.
+pub(super) struct Differing<'x> {
+    pub(super) senders: &'x Senders,
+    pub(super) from: &'x Vantage,
+    pub(super) region: &'x Region,
+    pub(super) witness: Packet,
+    pub(super) found: &'x [Option<Prediction>; 2],
+    /// What becomes of it on each side, in words.
+    pub(super) words: [String; 2],
+    /// What differs, where it is not what becomes of the first packet.
+    pub(super) about: Option<Target>,
+}
+
+/// What the classes of a group have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) target: Target,
+    pub(super) family: Family,
+    /// The kind of vantage point that sends: `pod`, `node`, `localhost` or `host`.
+    pub(super) from: &'static str,
+    /// Only rules for packets in the state INVALID tell the sides apart.
+    pub(super) is_invalid: bool,
+    /// A packet with a loopback address leaves its node.
+    pub(super) leaves_loopback: bool,
+    pub(super) traits: Arc<BTreeSet<Trait>>,
+    pub(super) was: String,
+    pub(super) is: String,
+}
+
+/// Classes that change alike.
+pub(super) struct Group {
+    pub(super) services: BTreeSet<Arc<str>>,
+    pub(super) origins: BTreeSet<String>,
+    pub(super) classes: usize,
+    pub(super) example: Example,
+}
+
+/// All groups of a comparison.
+pub(super) struct Groups {
+    targets: Targets,
+    pub(super) all: BTreeMap<Key, Group>,
+}
+
+/// One of the packets of a change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Example {
+    /// Who sends it.
+    pub from: Vantage,
+    /// The node that an outside host hands it to.
+    pub via: Option<String>,
+    /// The service that it is sent to.
+    pub service: Option<Arc<str>>,
+    /// The packet.
+    pub packet: Packet,
+    /// All packets of its class, in words.
+    pub class: String,
+    /// What became of it, each outcome with its share.
+    pub was: Vec<String>,
+    /// What becomes of it.
+    pub is: Vec<String>,
+    /// The rule of each side that decides about it.
+    pub rules: [Option<String>; 2],
+    /// How easy it is to follow, and to send in a lab: the least is the best.
+    pub(super) rank: Rank,
+}
+
+/// Whether a packet is of a protocol without ports, whether no machine has its source, whether a lab would not choose its source port, and
+/// whether it is not of TCP, or is handed to a node.
+pub(super) type Rank = (bool, bool, bool, bool, bool);
+
+/// Where the kind of outcome is the same, what differs.
+const OTHER: &str = ", with other endpoints, shares or addresses";
+
+impl Groups {
+    pub(super) fn of(sides: [&Side<'_>; 2]) -> Self {
+        Self { targets: Targets::of(sides.map(|side| &side.scenario.cluster)), all: BTreeMap::new() }
+    }
+
+    /// Adds a class to its group.
+    pub(super) fn add(&mut self, one: &Differing<'_>, networks: [&Network<'_>; 2]) {
+        let (target, claim) = self.targets.find(&one.witness);
+        let rules = [0, 1].map(|at| deciding(networks[at], one.found[at].as_ref()?));
+        let [was, is] = one.words.clone();
+        let is = if was == is { is + OTHER } else { is };
+        let key = Key {
+            target: one.about.unwrap_or(target),
+            family: one.witness.family(),
+            from: sender_kind(one.from),
+            is_invalid: one.about.is_none() && one.depends_on_invalid(&rules),
+            leaves_loopback: matches!(one.from, Vantage::Localhost(_)) && !one.witness.destination.is_loopback(),
+            traits: claim.map(|claim| Arc::clone(&claim.traits)).unwrap_or_default(),
+            was,
+            is,
+        };
+        let rank = one.rank();
+        let example = || Example {
+            from: one.from.clone(),
+            via: one.senders.via.clone(),
+            service: claim.map(|claim| Arc::clone(&claim.service)),
+            packet: one.witness,
+            class: one.region.to_string(),
+            was: words(one.found[0].as_ref()),
+            is: words(one.found[1].as_ref()),
+            rules: rules.clone(),
+            rank,
+        };
+        let group = self.all.entry(key).or_insert_with(|| Group {
+            services: BTreeSet::new(),
+            origins: BTreeSet::new(),
+            classes: 0,
+            example: example(),
+        });
+        group.services.extend(claim.map(|claim| Arc::clone(&claim.service)));
+        group.origins.insert(one.from.to_string());
+        group.classes += 1;
+        if rank < group.example.rank {
+            group.example = example();
+        }
+    }
+}
+
+fn sender_kind(from: &Vantage) -> &'static str {
+    match from {
+        Vantage::Pod(_) => "pod",
+        Vantage::Node(_) => "node",
+        Vantage::Localhost(_) => "localhost",
+        Vantage::Host(_) => "host",
+    }
+}
+
+impl Differing<'_> {
+    /// Whether a rule for packets in the state INVALID decides on one side.
+    fn depends_on_invalid(&self, rules: &[Option<String>; 2]) -> bool {
+        let names_it = |text: &str| text.contains("--ctstate INVALID") || text.contains("ct state invalid");
+        rules.iter().flatten().any(|rule| names_it(rule))
+            || self.found.iter().any(|found| words(found.as_ref()).iter().any(|words| names_it(words)))
+    }
+
+    fn rank(&self) -> Rank {
+        let ports = self.witness.transport.ports();
+        let opens =
+            matches!(self.witness.transport, Transport::Tcp { flags: Transport::SYN, .. } | Transport::Udp { .. });
+        let is_odd = ports.is_none_or(|(_, to)| to == 0) || !opens;
+        let is_tcp = matches!(self.witness.transport, Transport::Tcp { .. });
+        let port = ports.map_or(0, |(from, _)| from);
+        (is_odd, !self.senders.has(&self.witness), port < FIRST_PORT, !is_tcp, self.senders.via.is_some())
+    }
+}
+
+impl Example {
+    /// Where the packet is sent, as `svclab explain --to` takes it.
+    pub(crate) fn to(&self) -> String {
+        let address = self.packet.destination;
+        let to = match self.packet.transport.ports() {
+            Some((_, port)) => SocketAddr::new(address, port).to_string(),
+            None => address.to_string(),
+        };
+        self.via.as_ref().map_or(to.clone(), |node| format!("{to}@{node}"))
+    }
+
+    /// The protocol.
+    pub(crate) fn protocol(&self) -> String {
+        match self.packet.transport {
+            Transport::Tcp { .. } => "tcp".to_owned(),
+            Transport::Udp { .. } => "udp".to_owned(),
+            Transport::Sctp { .. } => "sctp".to_owned(),
+            Transport::Icmp { v6: false, .. } => "icmp".to_owned(),
+            Transport::Icmp { v6: true, .. } => "icmpv6".to_owned(),
+            Transport::Other(number) => format!("protocol {number}"),
+        }
+    }
+
+    /// Whether a lab can send it: a machine has its source, and it opens a connection of a protocol that labs send.
+    pub(super) fn can_be_sent(&self) -> Option<Protocol> {
+        let (is_odd, is_foreign, has_other_port, ..) = self.rank;
+        let protocol = Protocol::of_number(self.packet.transport.protocol());
+        protocol.filter(|_| !is_odd && !is_foreign && !has_other_port)
+    }
+}
+
+/// The rule that decides the first outcome: what drops, rejects or translates last before a packet is routed.
+fn deciding(network: &Network<'_>, prediction: &Prediction) -> Option<String> {
+    let branch = prediction.branches.first()?;
+    let met = network.rules_met(&branch.stages);
+    met.iter()
+        .rev()
+        .find(|rule| !rule.only_leads && rule.hook.translates_destination())
+        .or(met.last())
+        .map(|rule| rule.place.to_string())
+}

@@ -1,0 +1,124 @@
+//! What changes besides packets: kernel settings, rules without effect, ports that kube-proxy holds.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use svclab_rules::cluster::{ProxyConfig, ProxyMode};
+use svclab_rules::profile::Profile;
+use svclab_rules::ruleset::Rules;
+
+use super::known::Known;
+use super::side::Side;
+use crate::text::{counted, grouped};
+use crate::topology::Topology;
+
+/// Something that changes and is no packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// A name for programs, which stays the same: `rules`, `sysctls`, `firewall`, `held-ports`.
+    pub code: &'static str,
+    /// What changes, as a lower-case fragment.
+    pub what: String,
+    /// More of it, a line each.
+    pub details: Vec<String>,
+    /// The documented difference that it is.
+    pub known: Option<Known>,
+}
+
+/// The notes about two sides.
+pub(super) fn notes(sides: [&Side<'_>; 2], has_changes: bool) -> Vec<Note> {
+    let proxies = sides.map(|side| &side.scenario.cluster.proxy);
+    let all = [rules(sides, has_changes), sysctls(sides.map(|side| &side.topology)), held_ports(proxies)];
+    all.into_iter().flatten().collect()
+}
+
+/// How many rules are listed.
+const MOST_RULES: usize = 1_000;
+
+/// Rules of which only one side has as many.
+fn rules(sides: [&Side<'_>; 2], has_changes: bool) -> Option<Note> {
+    let mut nodes = BTreeSet::new();
+    let mut only: [usize; 2] = [0, 0];
+    let mut details = Vec::new();
+    let mut counts: BTreeMap<(&str, u8), [HashMap<String, usize>; 2]> = BTreeMap::new();
+    for (at, side) in sides.into_iter().enumerate() {
+        for document in &side.documents {
+            let own = &mut counts.entry((&document.netns, document.family as u8)).or_default()[at];
+            lines(&document.rules).for_each(|line| *own.entry(line).or_default() += 1);
+        }
+    }
+    for ((netns, _), [before, after]) in &counts {
+        for (at, (own, other, sign)) in [(before, after, '-'), (after, before, '+')].into_iter().enumerate() {
+            let more =
+                own.iter().map(|(line, count)| (line, count.saturating_sub(other.get(line).copied().unwrap_or(0))));
+            let mut more: Vec<(&String, usize)> = more.filter(|(_, count)| *count > 0).collect();
+            more.sort_unstable();
+            only[at] += more.iter().map(|(_, count)| count).sum::<usize>();
+            if !more.is_empty() {
+                nodes.insert(*netns);
+            }
+            let room = MOST_RULES.saturating_sub(details.len());
+            details.extend(more.into_iter().take(room).map(|(line, _)| format!("{netns}  {sign} {line}")));
+        }
+    }
+    let [before, after] = only.map(|number| grouped(number as u64));
+    let effect = if has_changes {
+        "those that cause no change above have no effect on packets"
+    } else {
+        "without effect on packets"
+    };
+    let rules =
+        format!("rules differ on {}: {before} only before, {after} only after; {effect}", counted(nodes.len(), "node"));
+    (only != [0, 0]).then(|| Note { code: "rules", what: rules, details, known: None })
+}
+
+/// The rules of a document, a line each: those of iptables, or lines within chains, maps and sets of nftables.
+fn lines(rules: &Rules) -> impl Iterator<Item = String> {
+    let is_iptables = rules.iptables().is_some();
+    let text = rules.print();
+    let lines: Vec<String> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| {
+            if is_iptables { line.starts_with("-A ") } else { !line.is_empty() && !line.ends_with('{') && *line != "}" }
+        })
+        .map(str::to_owned)
+        .collect();
+    lines.into_iter()
+}
+
+/// Kernel settings of nodes that differ.
+fn sysctls([before, after]: [&Topology; 2]) -> Option<Note> {
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    for own in &before.namespaces {
+        let Some(other) = after.namespaces.iter().find(|other| other.name == own.name) else { continue };
+        let values = [own, other].map(|netns| -> BTreeMap<&str, &str> {
+            netns.sysctls.iter().map(|sysctl| (sysctl.name.as_str(), sysctl.value.as_str())).collect()
+        });
+        let names: BTreeSet<&str> = values.iter().flat_map(|values| values.keys().copied()).collect();
+        for name in names {
+            let [was, is] = values.each_ref().map(|values| values.get(name).copied().unwrap_or("not set"));
+            if was != is {
+                *found.entry(format!("net.{name}: was {was}, is {is}")).or_default() += 1;
+            }
+        }
+    }
+    let details: Vec<String> =
+        found.iter().map(|(what, nodes)| format!("{what}, on {}", counted(*nodes, "node"))).collect();
+    let what = "kernel settings differ; what is no longer set keeps its value until the node is restarted".to_owned();
+    (!details.is_empty()).then_some(Note { code: "sysctls", what, details, known: None })
+}
+
+/// Up to 1.23, iptables mode opens a socket for each node port, so that no process can take it.
+fn held_ports([before, after]: [&ProxyConfig; 2]) -> Option<Note> {
+    let holds = |proxy: &ProxyConfig| {
+        proxy.mode == ProxyMode::Iptables && proxy.version.parse().is_ok_and(Profile::holds_node_ports)
+    };
+    let what = match (holds(before), holds(after)) {
+        (true, false) => {
+            "kube-proxy does not hold node ports open any more: other processes of a node can listen on them"
+        }
+        (false, true) => "kube-proxy holds node ports open: no other process of a node can listen on them",
+        _ => return None,
+    };
+    Some(Note { code: "held-ports", what: what.to_owned(), details: Vec::new(), known: None })
+}

@@ -1,0 +1,47 @@
+//! Each release compared with the next.
+
+use svclab_rules::cluster::ProxyConfig;
+use svclab_rules::profile::Profile;
+
+use super::{Diff, DiffError, Options, diff, release};
+use crate::run::in_parallel;
+use crate::scenario::Scenario;
+
+/// The changes of one release or mode.
+#[derive(Debug)]
+pub struct Step {
+    /// The release or mode, in words: `1.28`, `1.33, nftables mode`.
+    pub name: String,
+    /// What it changes.
+    pub diff: Diff,
+}
+
+/// What changes with each release from one kube-proxy to another, for one cluster.
+///
+/// # Errors
+///
+/// As [`diff()`]; the first that is found.
+pub fn steps(scenario: &Scenario, after: &ProxyConfig, options: &Options) -> Result<Vec<Step>, DiffError> {
+    let path = release::path(&scenario.cluster.proxy, after);
+    let pairs: Vec<[ProxyConfig; 2]> = path.windows(2).map(|pair| [pair[0].clone(), pair[1].clone()]).collect();
+    let of = |proxy: &ProxyConfig| {
+        let mut scenario = scenario.clone();
+        scenario.cluster.proxy = proxy.clone();
+        scenario
+    };
+    let compare = |[one, next]: &[ProxyConfig; 2]| diff(&of(one), &of(next), options);
+    let found = in_parallel(&pairs, None, compare, &|_| ());
+    let named = |([one, next], found): (&[ProxyConfig; 2], Result<Diff, DiffError>)| {
+        let release = next.version.parse().map_or_else(|_| next.version.clone(), Profile::first_of_kind);
+        let name = if one.mode == next.mode { release } else { format!("{release}, {} mode", mode_word(next)) };
+        Ok(Step { name, diff: found? })
+    };
+    pairs.iter().zip(found).map(named).collect()
+}
+
+fn mode_word(proxy: &ProxyConfig) -> &'static str {
+    match proxy.mode {
+        svclab_rules::cluster::ProxyMode::Iptables => "iptables",
+        svclab_rules::cluster::ProxyMode::Nftables => "nftables",
+    }
+}

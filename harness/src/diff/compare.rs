@@ -1,10 +1,8 @@
 //! All classes of first packets, and those that differ.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
 
-use svclab_rules::cluster::{Cluster, Family, Pod};
-use svclab_rules::walk::{Classes, Field, Intervals, address_bits};
+use svclab_rules::walk::{Classes, Field};
 
 use super::DiffError;
 use super::group::{Differing, Groups};
@@ -24,8 +22,6 @@ pub(super) struct Compared {
     pub(super) not_compared: Vec<String>,
     /// Whether there are more classes than are compared at most.
     pub(super) is_cut: bool,
-    /// The pods that others stand for as destinations.
-    pub(super) represented: usize,
     most: usize,
 }
 
@@ -43,18 +39,15 @@ pub(super) fn compare(sides: [&Side<'_>; 2], networks: [&Network<'_>; 2], most: 
         unknown: BTreeMap::new(),
         not_compared: names[0].symmetric_difference(&names[1]).cloned().collect(),
         is_cut: false,
-        represented: 0,
         most,
     };
-    let represented = represented(sides);
-    compared.represented = represented.len();
     let ages = Ages::of(sides.map(|side| &side.scenario.cluster));
     let lasting = Lasting::of(networks);
     let [own, others] = networks.map(|network| Senders::of(network, &common));
     for senders in &own {
         let key = senders.key(networks[0]);
         if let Some(other) = others.iter().find(|other| other.key(networks[1]) == key) {
-            compared.of_senders([senders, other], networks, &represented, &ages, &lasting);
+            compared.of_senders([senders, other], networks, &ages, &lasting);
         }
     }
     Ok(compared)
@@ -69,57 +62,17 @@ fn share_a_node(sides: [&Side<'_>; 2]) -> bool {
     })
 }
 
-/// How many pods of a node stand for the others: one more than the sender itself.
-const REPRESENTATIVES: usize = 2;
-
-/// The addresses of pods that others of their node stand for as destinations. kube-proxy's own rules treat all packets alike that are sent
-/// straight to a pod; other rules may not.
-fn represented(sides: [&Side<'_>; 2]) -> Vec<IpAddr> {
-    if sides.iter().any(|side| !side.scenario.rules.is_empty()) {
-        return Vec::new();
-    }
-    let [own, others] = sides.map(|side| &side.scenario.cluster);
-    let of_services = |cluster: &Cluster| -> Vec<IpAddr> {
-        let external = cluster.services.iter().flat_map(|service| service.external_ips.iter().copied());
-        let balancers = cluster.services.iter().flat_map(|service| service.load_balancer.iter().map(|one| one.ip));
-        external.chain(balancers).collect()
-    };
-    let claimed: HashSet<IpAddr> = [own, others].into_iter().flat_map(of_services).collect();
-    let places = |pod: &Pod| pod.ips.iter().map(|address| (*address, pod.node.clone())).collect::<Vec<_>>();
-    let common: HashSet<(IpAddr, String)> =
-        others.pods.iter().filter(|pod| !pod.host_network).flat_map(places).collect();
-    let mut counts: BTreeMap<(&str, u8), usize> = BTreeMap::new();
-    let mut represented = Vec::new();
-    for pod in own.pods.iter().filter(|pod| !pod.host_network) {
-        for (address, node) in places(pod) {
-            if claimed.contains(&address) || !common.contains(&(address, node)) {
-                continue;
-            }
-            let count = counts.entry((&pod.node, Family::of(address) as u8)).or_default();
-            *count += 1;
-            if *count > REPRESENTATIVES {
-                represented.push(address);
-            }
-        }
-    }
-    represented
-}
-
 impl Compared {
     fn of_senders(
         &mut self,
         senders: [&Senders; 2],
         networks: [&Network<'_>; 2],
-        represented: &[IpAddr],
         ages: &Ages,
         lasting: &Lasting,
     ) {
         let other = senders[1].packets(networks[1]);
         let own = senders[0].packets(networks[0]);
         let region = Field::ALL.into_iter().fold(own, |region, field| region.among(field, &other[field]));
-        let others = represented.iter().filter(|address| Family::of(**address) == senders[0].family);
-        let others: Intervals = others.map(|address| (address_bits(*address), address_bits(*address))).collect();
-        let region = region.with(Field::Destination, region[Field::Destination].without(&others));
         let mut classes = Classes::of([region], senders[0].like());
         while !self.is_cut
             && let Some(class) = classes.next_by(|witness, narrowing| {

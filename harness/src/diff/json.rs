@@ -17,7 +17,6 @@ pub fn json(diff: &Diff) -> impl Serialize {
         classes: diff.classes,
         complete: !diff.is_cut,
         unknown: diff.unknown.iter().map(|(rule, classes)| Unknown { rule, classes: *classes }).collect(),
-        represented: diff.represented,
         not_compared: &diff.not_compared,
         unused: &diff.unused,
     }
@@ -45,8 +44,6 @@ pub struct Document<'a> {
     complete: bool,
     /// The rules that svclab does not model and that packets meet.
     unknown: Vec<Unknown<'a>>,
-    /// The addresses of pods that others of their node stand for as destinations, because no rule tells them apart.
-    represented: usize,
     /// The vantage points that only one side has.
     not_compared: &'a [String],
     /// The accepted changes that do not occur.

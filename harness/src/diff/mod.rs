@@ -70,8 +70,6 @@ pub struct Diff {
     pub not_compared: Vec<String>,
     /// Whether not all classes were compared, because there are more than [`Options::most_classes`].
     pub is_cut: bool,
-    /// How many addresses of pods were left out as destinations, because other pods of their node stand for them.
-    pub represented: usize,
     /// Entries of the accepted changes that did not occur.
     pub unused: Vec<String>,
 }
@@ -104,12 +102,6 @@ impl Diff {
                 .iter()
                 .map(|(rule, classes)| format!("unknown for {} of packets: {rule}", self::classes(*classes))),
         );
-        if self.represented > 0 {
-            let others = grouped(self.represented as u64);
-            lines.push(format!(
-                "packets straight to pods: two of each node stand for {others} others, which no rule tells apart"
-            ));
-        }
         if !self.not_compared.is_empty() {
             lines.push(format!("not compared, for only one side has it: {}", self.not_compared.join(", ")));
         }
@@ -205,7 +197,6 @@ pub fn diff(before: &Scenario, after: &Scenario, options: &Options) -> Result<Di
         unknown: compared.unknown.into_iter().collect(),
         not_compared: compared.not_compared,
         is_cut: compared.is_cut,
-        represented: compared.represented,
         unused,
     })
 }

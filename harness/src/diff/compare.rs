@@ -63,13 +63,7 @@ fn share_a_node(sides: [&Side<'_>; 2]) -> bool {
 }
 
 impl Compared {
-    fn of_senders(
-        &mut self,
-        senders: [&Senders; 2],
-        networks: [&Network<'_>; 2],
-        ages: &Ages,
-        lasting: &Lasting,
-    ) {
+    fn of_senders(&mut self, senders: [&Senders; 2], networks: [&Network<'_>; 2], ages: &Ages, lasting: &Lasting) {
         let other = senders[1].packets(networks[1]);
         let own = senders[0].packets(networks[0]);
         let region = Field::ALL.into_iter().fold(own, |region, field| region.among(field, &other[field]));

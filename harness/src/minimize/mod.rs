@@ -3,15 +3,13 @@
 //! 1. `class`: a scenario → the failing class that is to be kept, found as `svclab verify --no-lab` finds it;
 //! 2. `reduce`: objects, nodes, hosts, settings and rules (`rules`) are taken away by delta debugging (`delta`), as long as the class
 //!    is still there;
-//! 3. `write`: what is left → the text of a scenario that needs no other file;
+//! 3. what is left is written as a scenario that needs no other file (`scenario::print`);
 //! 4. the text is read again, and fails in the same way; in a lab, too, where one is wanted.
 
 mod class;
 mod delta;
-mod emit;
 mod reduce;
 mod rules;
-mod write;
 
 use std::path::Path;
 
@@ -20,7 +18,8 @@ pub use class::FailingClass;
 use self::class::Judge;
 use crate::input::Diagnostics;
 use crate::report::Trouble;
-use crate::scenario::{Scenario, Tests, parse_with};
+use crate::scenario::{self, Scenario, Tests, parse_with};
+use crate::text::printable;
 use crate::verify::Options;
 
 /// How a scenario is minimized.
@@ -126,18 +125,20 @@ pub fn minimize(scenario: &Scenario, choice: &Choice) -> Result<Minimized, Minim
 }
 
 /// Takes away what one class does not need.
-fn keep(class: FailingClass, scenario: &Scenario, choice: &Choice) -> Result<Minimized, MinimizeError> {
+fn keep(class: FailingClass, whole: &Scenario, choice: &Choice) -> Result<Minimized, MinimizeError> {
     let mut judge = Judge::new(&class, &choice.verify);
-    let small = reduce::reduce(scenario.clone(), &mut judge);
+    let small = reduce::reduce(whole.clone(), &mut judge);
     let named = Scenario { name: class.to_string(), ..small };
-    let text = write::write(&named, &class, &scenario.file);
-    let read = parse_alone(&text, &scenario.file)?;
+    let origin = printable(&whole.file);
+    let comment = format!("What is left of {origin} of a failing class: {}, {}.", class.flow, class.what);
+    let text = scenario::print(&named, &[comment], &[]);
+    let read = parse_alone(&text, &whole.file)?;
     if !judge.shows(&read) {
         return Err(MinimizeError::Lost);
     }
     let kernel = if choice.verify.no_lab { Kernel::NotAsked } else { judge.ask_kernel(&read)? };
     let tried = judge.tried;
-    Ok(Minimized { text, sizes: [Size::of(scenario), Size::of(&read)], class, tried, kernel })
+    Ok(Minimized { text, sizes: [Size::of(whole), Size::of(&read)], class, tried, kernel })
 }
 
 /// Reads a scenario that names no other file.

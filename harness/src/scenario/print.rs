@@ -109,6 +109,12 @@ fn network(scenario: &Scenario) -> Fields {
     for range in cluster.service_cidrs.iter().filter(|range| !overlaps(range)) {
         services.entry(Family::of(range.addr())).or_insert(range.trunc());
     }
+    // Without a range nothing drops unallocated addresses, but a scenario has a default range. One allocated address has no others to drop.
+    if cluster.proxy.mode == ProxyMode::Nftables {
+        for ip in cluster.services.iter().flat_map(|service| &service.cluster_ips) {
+            services.entry(Family::of(*ip)).or_insert(IpNet::from(*ip));
+        }
+    }
     let ports = cluster.services.iter().flat_map(|service| {
         service.ports.iter().filter_map(|port| port.node_port).chain(service.health_check_node_port)
     });

@@ -69,6 +69,7 @@ fn a_recording_is_read_again_as_it_was_written(
 /// The scenario is judged as the recording is.
 #[rstest]
 #[case::sound("nodeport-local/v1.25-iptables/iptables-save.txt", "")]
+#[case::of_nftables("clusterip-three-endpoints/v1.36-nftables/nft-ruleset.txt", "")]
 #[case::lost_translation("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt", "10.244.2.10:8080")]
 fn verify_finds_the_same_in_the_scenario(#[case] recording: &str, #[case] lost: &str) {
     let saved = golden(recording);

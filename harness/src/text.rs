@@ -22,10 +22,19 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// A number of things: `1 test`, `1,200 tests`.
+/// A number of things: `1 test`, `1,200 tests`, `2 entries`, `3 addresses`.
 pub fn counted<N: Number>(number: N, thing: &str) -> String {
     let number = number.wide();
-    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
+    if number == 1 {
+        return format!("1 {thing}");
+    }
+    let before_y = thing.strip_suffix('y').filter(|rest| !rest.ends_with(['a', 'e', 'o', 'u']));
+    let plural = match before_y {
+        Some(rest) => format!("{rest}ies"),
+        None if ["s", "x", "ch", "sh"].iter().any(|end| thing.ends_with(end)) => format!("{thing}es"),
+        None => format!("{thing}s"),
+    };
+    format!("{} {plural}", grouped(number))
 }
 
 /// A number of things, of either width.
@@ -76,6 +85,7 @@ pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
 pub fn reason(error: impl Display) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
+    let text = one_line(text);
     let mut letters = text.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
@@ -280,6 +290,16 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case(1, "entry", "1 entry")]
+    #[case(2, "entry", "2 entries")]
+    #[case(2, "day", "2 days")]
+    #[case(0, "address", "0 addresses")]
+    #[case(1_200, "test", "1,200 tests")]
+    fn plurals_are_regular(#[case] number: u64, #[case] thing: &str, #[case] text: &str) {
+        assert_eq!(counted(number, thing), text);
+    }
 
     #[rstest]
     #[case(7, "7")]

@@ -36,13 +36,18 @@ struct ServicePort {
     protocol: Protocol,
 }
 
+/// The hash in the name of a chain of iptables: `2CMXP7HKUVJN7L6M` in `KUBE-SVC-2CMXP7HKUVJN7L6M`.
+fn hash_of(chain: &str) -> Option<&str> {
+    Some(chain.strip_prefix("KUBE-")?.split_once('-')?.1)
+}
+
 impl Chains {
     /// Those whose origin the texts show.
     pub(super) fn of(texts: &[Text], evidence: &[Evidence], names: &mut dyn Rename) -> Self {
         let mut wanted: HashSet<&str> = HashSet::new();
         for text in texts.iter().map(|text| text.text.as_str()) {
             let chains = tokens(text).into_iter().filter(|found| found.token == Token::Chain);
-            wanted.extend(chains.filter_map(|found| text[found.at].get(9..25)));
+            wanted.extend(chains.filter_map(|found| hash_of(&text[found.at])));
         }
         let mut chains = Self::default();
         if wanted.is_empty() {
@@ -74,7 +79,7 @@ impl Chains {
         let Some(table) = rules.table(TableName::Nat) else { return };
         let mut leading: HashMap<&str, BTreeSet<&ServicePort>> = HashMap::new();
         for chain in &table.chains {
-            let Some(origin) = chain.name.get(9..).and_then(|hash| origins.get(hash)) else { continue };
+            let Some(origin) = hash_of(&chain.name).and_then(|hash| origins.get(hash)) else { continue };
             for next in chain.rules.iter().filter_map(|rule| rule.next_chain()) {
                 leading.entry(next).or_default().insert(origin);
             }
@@ -104,7 +109,8 @@ impl Chains {
 
     /// Another name for a chain or set. A hash of which the origin is not known, or that is wrong, becomes another one.
     pub(super) fn replace(&self, name: &str, names: &mut dyn Rename) -> String {
-        if let Some((prefix, hash)) = name.strip_prefix("KUBE-").and(name.split_at_checked(9)) {
+        if let Some(hash) = hash_of(name) {
+            let prefix = &name[..name.len() - hash.len()];
             let new = self.0.get(hash).cloned().unwrap_or_else(|| made_up(hash, names));
             return format!("{prefix}{new}");
         }

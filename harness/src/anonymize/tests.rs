@@ -13,7 +13,7 @@ fn anonymized(text: &str) -> Anonymized {
 
 fn golden(name: &str) -> String {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rules/tests/golden").join(name);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.to_string_lossy()))
 }
 
 /// Several formats, in which the same names and addresses appear.
@@ -123,6 +123,7 @@ fn a_seed_decides_and_chance_does_without() {
 #[case::ipv6("dual-stack/v1.30-iptables/ip6tables-save.txt")]
 #[case::nftables("nodeport-local/v1.30-nftables/nft-ruleset.txt")]
 #[case::ranges("loadbalancer-source-ranges/v1.30-nftables/nft-ruleset.txt")]
+#[case::firewall("loadbalancer-local-none-here/v1.30-iptables/iptables-save.txt")]
 #[case::affinity("affinity-clientip/v1.36-nftables/nft-ruleset.txt")]
 fn rules_do_what_they_did_and_their_hashes_verify(#[case] name: &str) {
     let new = anonymized(&golden(name));

@@ -41,9 +41,12 @@ pub(super) fn tokens(text: &str) -> Vec<Found> {
             continue;
         }
         let before = text[..at].chars().next_back();
-        if before.is_none_or(|letter| !letter.is_alphanumeric())
-            && let Some((length, token)) = special(&text[at..], before)
-        {
+        let found_here = if before.is_none_or(|letter| !letter.is_alphanumeric()) {
+            special(&text[at..], before)
+        } else {
+            ipv4(&text[at..]).map(|(ip, length)| (length, Token::Address(ip, None)))
+        };
+        if let Some((length, token)) = found_here {
             found.push(Found { at: at..at + length, token });
             at += length;
             continue;
@@ -52,11 +55,24 @@ pub(super) fn tokens(text: &str) -> Vec<Found> {
             at += 2;
             continue;
         }
-        let end = text[at..].find(|letter: char| !letter.is_alphanumeric()).map_or(text.len(), |length| at + length);
+        let end = at + run_length(&text[at..]);
         found.extend(word(text, at..end));
         at = end;
     }
     found
+}
+
+/// How long a run of letters and digits is. It ends before an address too: `address10.0.0.1`.
+fn run_length(text: &str) -> usize {
+    let mut before = None;
+    for (at, letter) in text.char_indices() {
+        let starts_number = letter.is_ascii_digit() && before.is_some_and(|before: char| !before.is_ascii_digit());
+        if !letter.is_alphanumeric() || starts_number && ipv4(&text[at..]).is_some() {
+            return at;
+        }
+        before = Some(letter);
+    }
+    text.len()
 }
 
 /// A run of letters and digits, where it may identify somebody.
@@ -101,10 +117,18 @@ fn stands_alone(text: &str, at: usize, length: usize) -> bool {
     opens && closes
 }
 
+/// The letters of options that people give to iptables, tcpdump, ss, netstat, ps and ls.
+const OPTIONS: [&str; 27] = [
+    "nv", "vn", "nl", "vl", "nvl", "vnl", "nvx", "vx", "ni", "in", "nn", "nni", "nnvv", "vv", "vvv", "vvvv", "it",
+    "ti", "tnlp", "tlnp", "tlpn", "ulpn", "anp", "eo", "ef", "la", "al",
+];
+
 /// Whether a part is the letters of an option: `-ni`.
 fn is_option(text: &str, at: usize, length: usize) -> bool {
     let before = text[..at].strip_suffix('-');
-    length <= 4 && before.is_some_and(|before| before.is_empty() || before.ends_with(char::is_whitespace))
+    let letters = text[at..at + length].to_ascii_lowercase();
+    OPTIONS.contains(&letters.as_str())
+        && before.is_some_and(|before| before.is_empty() || before.ends_with(char::is_whitespace))
 }
 
 /// What is more than a word at the start of a text, and how long it is.
@@ -146,8 +170,10 @@ fn grouped(text: &str, marks: &[u8], lengths: &[usize]) -> Option<(usize, Token)
 fn chain(text: &str, before: Option<char>) -> Option<(usize, Token)> {
     let is_base32 = |part: &str| part.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'2'..=b'7'));
     if let Some(rest) = text.strip_prefix("KUBE-") {
-        let hash = rest.get(4..20).filter(|hash| is_base32(hash) && rest.as_bytes()[3] == b'-')?;
-        return (!goes_on(&rest[4 + hash.len()..])).then_some((25, Token::Chain));
+        let kind = rest.split_once('-')?.0.len();
+        let hash = rest.get(kind + 1..kind + 17).filter(|hash| is_base32(hash))?;
+        let length = "KUBE-".len() + kind + 1 + hash.len();
+        return (!goes_on(&text[length..])).then_some((length, Token::Chain));
     }
     if before != Some('-') {
         return None;
@@ -185,7 +211,7 @@ fn ipv4(text: &str) -> Option<(IpAddr, usize)> {
     let end = text[..run].match_indices('.').nth(3).map_or(run, |(at, _)| at);
     let run = text[..end].trim_end_matches('.');
     let ip: Ipv4Addr = run.parse().ok()?;
-    (!goes_on(&text[run.len()..])).then_some((ip.into(), run.len()))
+    Some((ip.into(), run.len()))
 }
 
 fn ipv6(text: &str) -> Option<(IpAddr, usize)> {
@@ -221,6 +247,8 @@ mod tests {
     #[case("tcpdump -ni eth0 x -verbs", &["verbs"])]
     #[case("Müller\u{a0}10.0.0.1\u{a0}sagt", &["Müller", "10.0.0.1", "sagt"])]
     #[case("1.2.3.4.5.6 300.1.1.1", &["1.2.3.4"])]
+    #[case("地址是10.0.0.1谢谢 address10.0.0.2port", &["地址是", "10.0.0.1", "谢谢", "10.0.0.2"])]
+    #[case("foo -acme -j KUBE-FW-2CMXP7HKUVJN7L6M tcp dpt:80", &["foo", "acme", "KUBE-FW-2CMXP7HKUVJN7L6M"])]
     fn tokens_are_found(#[case] text: &str, #[case] expected: &[&str]) {
         let found: Vec<&str> = tokens(text).into_iter().map(|found| &text[found.at]).collect();
         assert_eq!(found, expected);

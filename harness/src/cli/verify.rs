@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use super::Exit;
 use super::console::Console;
+use super::failure::Failure;
 use super::inputs::{InputArgs, load_all};
 use super::labs::{Format, LabArgs, end, prepare};
 use super::progress::Bars;
 use super::reports::{ReportArgs, Reports};
 use svclab::environment::Environment;
+use svclab::text::one_line;
 use svclab::verify::{self, Options, Verified};
 
 /// Compare what the API promises, what the rules do and what the kernel does, for every Service address.
@@ -71,6 +73,11 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         node: args.node.clone(),
         ..Options::default()
     };
+    if let Some((option, value)) = options.selects_nothing(&scenarios) {
+        let message = format!("`{option} {}` selects no packet of the input", one_line(value));
+        let help = "Name it as `svclab verify` without this option does in its output.";
+        return Err(Failure::new(message, help).report(console));
+    }
     let settings = console.settings();
     let is_text = args.format == Format::Text;
     let bars = Bars::new((scenarios.len() > 1).then_some(scenarios.len()), &options.progress, console);

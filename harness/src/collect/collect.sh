@@ -2,7 +2,7 @@
 # Collects what shows a problem with Kubernetes Services on this node: rules with counters, addresses, routes, connections, kernel
 # settings, kube-proxy's configuration and log, and Kubernetes objects where kubectl works.
 #
-#   sudo sh collect.sh [FILE.tar.gz]
+#   sudo sh collect.sh [FILE.tar.gz]      (`-` is standard output)
 #
 # It changes nothing on the node, apart from FILE and a temporary folder, which it removes. It reads no Secret, and no ConfigMap but
 # kube-proxy's; tokens, passwords and keys in logs, configurations and objects become REDACTED. Names and addresses stay as they are:
@@ -179,7 +179,7 @@ if ! tar -C "$folder" -czf "$folder/archive" "$node" && ! tar -C "$folder" -cf "
   echo "tar failed: the files are in $out" >&2
   exit 3
 fi
-mv -f "$folder/archive" "$archive" || exit 3
+if [ "$archive" = - ]; then cat "$folder/archive"; else mv -f "$folder/archive" "$archive"; fi || exit 3
 [ "$(id -u)" = 0 ] || echo "not run as root: rules and connections may be missing" >&2
 [ -z "$failed" ] || echo "failed, with exit codes:$failed" >&2
-echo "$archive"
+[ "$archive" = - ] || echo "$archive"

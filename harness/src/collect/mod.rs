@@ -4,7 +4,6 @@
 //! reads the archive.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The script, for a POSIX shell.
@@ -13,23 +12,35 @@ pub const SCRIPT: &str = include_str!("collect.sh");
 /// What came of a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collected {
-    /// Whether the archive was written.
-    pub is_written: bool,
-    /// The archive's path, as the script prints it.
-    pub archive: String,
+    /// Whether there is an archive.
+    pub is_complete: bool,
+    /// The archive (tar.gz), or the path that the script wrote it to.
+    pub output: Vec<u8>,
     /// What the script reports: commands that failed, and why there is no archive.
     pub messages: String,
 }
 
-/// Collects what this node shows into an archive (tar.gz), or into one in this folder that is named after node and time.
+/// Where the archive goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// To the caller.
+    Memory,
+    /// Into a new file in this folder that is named after node and time.
+    NewFile,
+}
+
+/// Collects what this node shows. The script is ended with the thread that calls this, and removes its temporary files then.
 ///
 /// # Errors
 ///
 /// Without a shell.
-pub fn collect(archive: Option<&Path>) -> io::Result<Collected> {
-    let mut command = Command::new("sh");
-    command.args(["-s", "--"]).args(archive);
-    let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+pub fn collect(target: Target) -> io::Result<Collected> {
+    let start = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).args(["-s", "--"]).args((target == Target::Memory).then_some("-"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    };
+    let mut shell = start("setpriv", &["--pdeathsig", "TERM", "sh"]).or_else(|_| start("sh", &[]))?;
     // A shell that ends early does not read all of it.
     let written = shell.stdin.take().map(|mut stdin| stdin.write_all(SCRIPT.as_bytes()));
     let output = shell.wait_with_output()?;
@@ -38,6 +49,6 @@ pub fn collect(archive: Option<&Path>) -> io::Result<Collected> {
     {
         return Err(error);
     }
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
-    Ok(Collected { is_written: output.status.success(), archive: text(&output.stdout), messages: text(&output.stderr) })
+    let messages = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+    Ok(Collected { is_complete: output.status.success(), output: output.stdout, messages })
 }

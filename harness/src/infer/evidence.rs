@@ -202,7 +202,7 @@ fn connections(evidence: &Evidence, scenario: &Scenario) -> Vec<String> {
     let of_services = entries.iter().filter(is_service).count();
     let mut notes = vec![format!(
         "the node remembers no connection: {} of the dump, {of_services} of them to a Service, are left out",
-        counted(entries.len(), "entry").replace("entrys", "entries")
+        counted(entries.len(), "entry")
     )];
     let stale = entries.iter().filter(is_service).filter(is_stale).take(3).map(|entry| {
         let (from, to) = (&entry.original, &entry.reply);

@@ -50,11 +50,11 @@ pub enum PromisedOutcome {
         /// Whether every target gets some of the flows.
         is_spread: bool,
     },
-    /// The sender is told that there is nothing.
+    /// The packet is rejected: the sender gets a TCP reset or an ICMP error.
     Rejected,
-    /// The sender hears nothing.
+    /// The packet is dropped: the sender gets no reply.
     Dropped,
-    /// One of both.
+    /// Rejected or dropped.
     Fails,
 }
 

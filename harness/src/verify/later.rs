@@ -68,7 +68,13 @@ impl Behind<'_, '_> {
             let afterwards = self.destinations(&self.packet, first, affinity.unwrap_or(0).saturating_add(1));
             let own = other.map(|other| self.destinations(&other, None, 0));
             let behind = other.map(|other| self.destinations(&other, Some(first), 0));
-            later.words.push(format!("{to}: {at_once:?} {afterwards:?} {own:?} {behind:?}"));
+            let [own_words, behind_words] = [&own, &behind].map(|all| all.as_deref().map_or("none".to_owned(), listed));
+            later.words.push(format!(
+                "after a connection to {to}, the client's next one goes to {}, later ones to {}; another client's goes to \
+                 {behind_words}, without it to {own_words}",
+                listed(&at_once),
+                listed(&afterwards)
+            ));
             let fault = match affinity {
                 None if at_once != fresh => {
                     Some(format!("a connection depends on an earlier one to {to}, without session affinity"))
@@ -102,10 +108,12 @@ impl Behind<'_, '_> {
                 let lost = on.iter().flat_map(|on| &on.branches).find(|branch| endpoint(branch) != Some(to));
                 let back = self.reply(self.network, first, LaterReply { flags, is_invalid: false });
                 let lost_reply = back.iter().find(|back| from(back) != from(reply));
+                let replies = back.iter().map(|reply| from(reply).map_or("nowhere".to_owned(), |ip| ip.to_string()));
                 later.words.push(format!(
-                    "{to} {flags}: {} {:?}",
-                    lost.is_none(),
-                    back.iter().map(from).collect::<Vec<_>>()
+                    "later segments ({}) to {to} are {}, answered from {}",
+                    names(flags),
+                    if lost.is_none() { "delivered" } else { "lost" },
+                    replies.collect::<Vec<_>>().join(", ")
                 ));
                 let fault = lost.map(|lost| lost.outcome.to_string()).or(lost_reply.map(ToString::to_string));
                 let fault =
@@ -194,6 +202,12 @@ fn from(reply: &PredictedReply) -> Option<SocketAddr> {
 fn names(flags: u8) -> String {
     let names = [(16, "ACK"), (8, "PSH"), (32, "URG"), (1, "FIN")];
     names.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect::<Vec<_>>().join(",")
+}
+
+/// Destinations as words; see [`destinations`].
+fn listed(all: &[SocketAddr]) -> String {
+    let word = |to: &SocketAddr| if to.port() == 0 { "nowhere".to_owned() } else { to.to_string() };
+    all.iter().map(word).collect::<Vec<_>>().join(" or ")
 }
 
 /// Where packets are delivered; what is lost counts as an address of none.

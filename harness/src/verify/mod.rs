@@ -80,6 +80,26 @@ impl Options {
             && self.node.as_ref().is_none_or(|wanted| node() == Some(wanted))
     }
 
+    /// The option that selects no packet of any of these scenarios, with its value.
+    pub fn selects_nothing(&self, scenarios: &[Scenario]) -> Option<(&'static str, &str)> {
+        let any = |is_selected: &dyn Fn(&Scenario) -> bool| scenarios.iter().any(is_selected);
+        let has_service = |scenario: &Scenario| {
+            scenario.cluster.services.iter().any(|service| {
+                service.ports.iter().any(|port| {
+                    [port.name.clone(), port.port.to_string()]
+                        .iter()
+                        .any(|port| self.selects_service(Some(&format!("{}:{port}", service.name))))
+                })
+            })
+        };
+        let has_sender =
+            |scenario: &Scenario| vantages(scenario).iter().any(|vantage| self.selects_sender(vantage, scenario));
+        let service = self.service.as_deref().filter(|_| !any(&has_service)).map(|name| ("--service", name));
+        let from = self.from.as_deref().filter(|_| !any(&has_sender)).map(|name| ("--from", name));
+        let node = self.node.as_deref().filter(|_| !any(&has_sender)).map(|name| ("--node", name));
+        service.or(from).or(node)
+    }
+
     /// Whether packets are asked about that are for a service port, `namespace/name:port`, or for none.
     fn selects_service(&self, port: Option<&str>) -> bool {
         let Some(wanted) = &self.service else { return true };

@@ -113,7 +113,8 @@ impl Item {
 
 /// Writes a value behind `used` characters of a line: on this line where it fits, else below.
 fn value(item: &Item, indent: usize, used: usize, out: &mut String) {
-    let is_short = |text: &String| indent + used + text.len() < WIDTH || matches!(item, Item::Bare(_) | Item::Text(_));
+    let is_scalar = matches!(item, Item::Bare(_) | Item::Text(_) | Item::Lines(_));
+    let is_short = |text: &String| is_scalar || indent + used + text.len() < WIDTH;
     match (item.flow().filter(|text| is_short(text) || item.is_empty()), item) {
         (Some(text), _) => *out += &format!(" {text}\n"),
         (None, Item::Lines(text)) => lines(text, indent + 2, out),
@@ -207,7 +208,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Whether a character must be escaped: YAML's own rule is narrower, but nobody sees the others.
+/// Whether a character must be escaped: YAML's own rule is narrower, but the others are invisible.
 fn is_escaped(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
@@ -227,6 +228,15 @@ mod tests {
         let (trees, errors) = parse(text, path);
         assert!(errors.is_empty(), "{errors:?}\n{text}");
         decode(path, &trees[0]).value.expect("a value")
+    }
+
+    /// However long they are.
+    #[test]
+    fn lines_with_control_characters_are_escaped() {
+        let text = "a\u{1b}[31m\u{feff}\n".repeat(100);
+        let printed = document(&vec![("a".to_owned(), Item::Lines(text.clone()))]);
+        assert!(!printed.contains(['\u{1b}', '\u{feff}']), "{printed}");
+        assert_eq!(read(&printed)["a"], text.as_str());
     }
 
     #[test]

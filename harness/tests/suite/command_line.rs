@@ -306,7 +306,7 @@ fn what_is_no_file_is_refused_without_opening_it() {
 #[case::too_late(&["cascade", SEED, "--step", "9"], 2, "the scenario has no step 9")]
 #[case::no_service(&["cascade", SEED, "--service", "missing"], 2, "no load-balanced service `missing`")]
 #[case::no_node(&["cascade", SEED, "--node", "missing"], 2, "there is no node `missing`")]
-#[case::no_rules(&["cascade", "Cargo.toml"], 2, "unrecognised rule format")]
+#[case::no_rules(&["cascade", "Cargo.toml"], 2, "this is neither a scenario nor rules")]
 #[case::sampled(
     &["cascade", "../scenarios/seeds/000-foo-three-replicas.yaml", "--sample", "20000"],
     0,
@@ -365,17 +365,12 @@ fn a_scenario_without_tests_describes_a_cluster(#[case] arguments: &[&str], #[ca
 /// Plain objects and saved rules come on standard input too; the commands that take neither say what they are.
 #[rstest]
 #[case::objects(&["verify", "-v", "-"], OBJECTS, 0, "standard input: assumed: a client pod `client-of-NODE` on every node")]
-#[case::rules(&["verify", "-"], SAVED, 0, "standard input: assumed: the rules, with")]
+#[case::rules(&["verify", "-v", "-"], SAVED, 0, "standard input: assumed: nodes: node-1")]
 #[case::shares(&["cascade", "-"], "../scenarios/seeds/000-foo-three-replicas.yaml", 0, "kube-system/coredns:metrics tcp  100.96.128.2:9153")]
 #[case::edited_shares(&["cascade", "-"], "tests/texts/returned.txt", 1, "DEFECT  rule 1: 1/2 of new connections leave the chain untranslated")]
 #[case::unknown_shares(&["cascade", "-"], "tests/texts/part.txt", 1, "shares of 1 cascade unknown: incomplete rules")]
 #[case::no_objects(&["check", "-"], OBJECTS, 2, "this is a Kubernetes object (Node), not a scenario")]
-#[case::no_rules(
-    &["explain", "-", "--from=pod/client", "--to=service/web:80"],
-    SAVED,
-    2,
-    "these are rules in the format of iptables-save, not a scenario"
-)]
+#[case::explained_rules(&["explain", "-", "--from=pod/client", "--to=service/web:80"], SAVED, 2, "there is no pod `client`")]
 #[case::no_rules_to_run(&["run", "-"], SAVED, 2, "these are rules in the format of iptables-save, not a scenario")]
 fn what_comes_on_standard_input_is_known(
     #[case] arguments: &[&str],

@@ -317,7 +317,7 @@ fn reports_have_a_test_for_each_change(#[case] kind: &str, #[case] expected: &st
 #[case::node_hints(&["--before", "1.33:nftables", "--after", "1.34.1:nftables"])]
 #[case::modes(&["--before", "1.36:iptables", "--after", "1.36:nftables"])]
 fn the_page_of_releases_is_up_to_date(#[case] arguments: &[&str]) {
-    let showcase = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/showcase.yaml");
+    let showcase = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/manifests/showcase.yaml");
     let page = include_str!("../../../scenarios/RELEASES.md");
     let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
     command.args(["--quiet", "diff", showcase, "--each-release", "--format", "markdown"]).args(arguments);
@@ -334,10 +334,10 @@ fn the_page_of_releases_is_up_to_date(#[case] arguments: &[&str]) {
 #[test]
 fn the_example_of_the_readme_works() {
     let readme = include_str!("../../../README.md");
-    let (_, example) = readme.split_once("$ svclab diff scenarios/showcase.yaml").expect("an example");
+    let (_, example) = readme.split_once("$ svclab diff scenarios/manifests/showcase.yaml").expect("an example");
     let (arguments, shown) = example.split_once('\n').expect("its output");
     let (shown, _) = shown.split_once("```").expect("its end");
-    let showcase = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/showcase.yaml");
+    let showcase = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/manifests/showcase.yaml");
     let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
     command.args(["diff", showcase]).args(arguments.split_whitespace());
     let output = command.output().expect("svclab starts");

@@ -125,7 +125,8 @@ fn what_shows_no_service_is_refused(#[case] text: &str, #[case] message: &str, #
 #[test]
 fn a_file_of_rules_is_verified_by_itself() {
     let file = "../rules/tests/golden/nodeport-local/v1.25-iptables/iptables-save.txt";
-    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(["verify", file]).output().expect("svclab starts");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_svclab")).args(["verify", "-v", file]).output().expect("svclab starts");
     let (text, printed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(printed.contains("assumed: kube-proxy 1.25 or 1.26, which generates the same rules"), "{printed}");
     assert!(printed.contains("assumed: nodes: node-1 (pods in 10.244.1.0/24)"), "{printed}");

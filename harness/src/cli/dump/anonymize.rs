@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// The file to write; `-` for standard output.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Choose what replaces what by this text, for the same result again. Who knows it can find out names [default: random]
+    /// Choose what replaces what by this text, for the same result again. Anyone who has it can recover names [default: random]
     #[arg(long, value_name = "TEXT")]
     seed: Option<String>,
 }
@@ -55,13 +55,9 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     left_out.iter().for_each(|(name, reason)| console.complain(format!("left out: {}: {reason}", one_line(name))));
     if !console.quiet {
         let [words, addresses] = replaced;
-        console.complain(format!("{} and {} replaced", counted(words, "word"), counted_addresses(addresses)));
+        console.complain(format!("{} and {} replaced", counted(words, "word"), counted(addresses, "address")));
     }
     Ok(if told(&proof, console) { Exit::Held } else { Exit::Failed })
-}
-
-fn counted_addresses(number: usize) -> String {
-    if number == 1 { "1 address".to_owned() } else { format!("{} addresses", grouped(number as u64)) }
 }
 
 /// Says how the result was checked; whether all is as it was.
@@ -75,7 +71,10 @@ fn told(proof: &Proof, console: &Console) -> bool {
         inform(format!("{} read as before", counted(proof.pieces, "piece")));
     } else {
         let places: Vec<_> = proof.unlike.iter().take(10).map(|place| one_line(place)).collect();
-        console.complain(format!("not read as before, for names that are cut or wrapped: {}", places.join(", ")));
+        console.complain(format!(
+            "parsed differently from the original, for names that are cut or wrapped: {}",
+            places.join(", ")
+        ));
     }
     let is_same = match &proof.behaviour {
         Behaviour::Same { classes, is_cut } => {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use svclab::collect::{SCRIPT, collect};
-use svclab::text::reason;
+use svclab::collect::{SCRIPT, Target, collect};
+use svclab::text::{printable, reason};
 
 /// Collect what this node shows of Services in one archive, which every command of svclab reads.
 ///
@@ -30,16 +30,23 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         console.text(SCRIPT.to_owned());
         return Ok(Exit::Held);
     }
-    let collected = collect(args.output.as_deref()).map_err(|error| {
+    let target = if args.output.is_some() { Target::Memory } else { Target::NewFile };
+    let collected = collect(target).map_err(|error| {
         console.complain(format!("the shell `sh` cannot be run: {}", reason(error)));
         Exit::Environment
     })?;
     collected.messages.lines().for_each(|line| console.complain(line));
-    if !collected.is_written {
+    if !collected.is_complete {
         console
             .complain("no archive was written\nhelp: Choose a file in a folder that you may write to with `--output`.");
         return Ok(Exit::Environment);
     }
-    console.text(format!("{}\n", collected.archive));
+    match &args.output {
+        Some(path) => {
+            super::write_bytes(path, &collected.output, console)?;
+            console.text(format!("{}\n", printable(path)));
+        }
+        None => console.text(String::from_utf8_lossy(&collected.output)),
+    }
     Ok(Exit::Held)
 }

@@ -18,7 +18,7 @@ use svclab::text::{one_line, printable, reason};
 /// broken, and `svclab explain` by which rule.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files, folders or archives (tar, tar.gz); `-` for standard input.
+    /// Files, folders or archives (tar, tar.gz, zip); `-` for standard input.
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// The scenario that is written; `-` for standard output.

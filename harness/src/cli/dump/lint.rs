@@ -17,7 +17,7 @@ use svclab::lint::{CATALOG, Finding, Severity, json, lint, render};
 /// for. Exits with status 1 if there is a finding of the severity of `--fail-on`, or a graver one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A file, folder or archive (tar, tar.gz); `-` for standard input.
+    /// A file, folder or archive (tar, tar.gz, zip); `-` for standard input.
     input: PathBuf,
     /// The least severity that makes the exit status 1.
     #[arg(long, value_enum, default_value = "warning", value_name = "SEVERITY")]

@@ -15,7 +15,7 @@ use svclab::evidence::{json, render};
 /// Exits with status 2 if nothing is recognised.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A file, folder or archive (tar, tar.gz); `-` for standard input.
+    /// A file, folder or archive (tar, tar.gz, zip); `-` for standard input.
     input: PathBuf,
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]

@@ -135,8 +135,8 @@ impl Addresses {
     }
 
     /// Which address stands for an address, and back.
-    pub(super) fn both_ways(&self) -> (Box<dyn Fn(IpAddr) -> IpAddr + '_>, Box<dyn Fn(IpAddr) -> IpAddr + '_>) {
-        (Box::new(|ip| self.image(ip)), Box::new(|ip| self.restored(ip)))
+    pub(super) fn both_ways(&self) -> (impl Fn(IpAddr) -> IpAddr, impl Fn(IpAddr) -> IpAddr) {
+        (|ip| self.image(ip), |ip| self.restored(ip))
     }
 
     pub(super) fn count(&self) -> usize {

@@ -116,7 +116,7 @@ fn behaviour(before: &[Evidence], after: &[Evidence], addresses: &mut Addresses)
     let scenario = Scenario { cni, ..assumed.scenario };
     let after = renumbered(&scenario, addresses, &new.rules);
     let (there, back) = addresses.both_ways();
-    match image([&scenario, &after], [&*there, &*back], MOST_CLASSES) {
+    match image([&scenario, &after], [&there, &back], MOST_CLASSES) {
         Ok(found) => match found.differing {
             Some(packet) => Behaviour::Differs(packet),
             None => Behaviour::Same { classes: found.classes, is_cut: found.is_cut },

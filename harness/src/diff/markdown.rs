@@ -101,7 +101,7 @@ fn notes(change: &Change) -> String {
 fn each(outcomes: &[Outcomes]) -> [String; 2] {
     let (lines, more) = outcome_lines(outcomes);
     let of = |side: fn(&Outcomes) -> &str| {
-        let words: Vec<&str> = lines.iter().map(|one| side(one)).collect();
+        let words: Vec<&str> = lines.iter().map(side).collect();
         format!("{}{}", words.join("<br>"), if more > 0 { "<br>..." } else { "" })
     };
     [of(|one| &one.was), of(|one| &one.is)]

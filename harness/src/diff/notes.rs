@@ -68,7 +68,7 @@ fn rules(sides: [&Side<'_>; 2], has_changes: bool) -> Option<Note> {
     };
     let rules =
         format!("rules differ on {}: {before} only before, {after} only after; {effect}", counted(nodes.len(), "node"));
-    (only != [0, 0]).then(|| Note { code: "rules", what: rules, details, known: None })
+    (only != [0, 0]).then_some(Note { code: "rules", what: rules, details, known: None })
 }
 
 /// The rules of a document, a line each: those of iptables, or lines within chains, maps and sets of nftables.

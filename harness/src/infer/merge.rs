@@ -81,7 +81,7 @@ impl Objects {
     /// Leaves out on which nodes endpoints are: of rules alone, that is a guess.
     pub(super) fn forget_nodes(&mut self) {
         for slice in &mut self.endpoints {
-            for_each_endpoint(slice, &mut |_, _, endpoint| drop(endpoint.remove("nodeName")));
+            for_each_endpoint(slice, |_, _, endpoint| drop(endpoint.remove("nodeName")));
         }
     }
 
@@ -253,7 +253,7 @@ impl Objects {
         let nodes: BTreeSet<String> = self.nodes.iter().map(own_name).collect();
         let mut made = Vec::new();
         for slice in &mut self.endpoints {
-            for_each_endpoint(slice, &mut |address, node, endpoint| {
+            for_each_endpoint(slice, |address, node, endpoint| {
                 // Rules alone do not say which node an endpoint is on.
                 if node.is_some_and(|node| !nodes.contains(node)) {
                     endpoint.remove("nodeName");
@@ -322,7 +322,7 @@ impl Objects {
 /// Calls a function for each endpoint with its address and node.
 fn for_each_endpoint(
     slice: &mut Value,
-    call: &mut dyn FnMut(IpAddr, Option<&str>, &mut serde_json::Map<String, Value>),
+    mut call: impl FnMut(IpAddr, Option<&str>, &mut serde_json::Map<String, Value>),
 ) {
     let lists: Vec<&mut Vec<Value>> = match slice["kind"].as_str() {
         Some("Endpoints") => match slice["subsets"].as_array_mut() {
@@ -343,7 +343,7 @@ fn for_each_endpoint(
 
 fn endpoint_ips(slice: &Value) -> Vec<IpAddr> {
     let mut all = Vec::new();
-    for_each_endpoint(&mut slice.clone(), &mut |ip, _, endpoint| {
+    for_each_endpoint(&mut slice.clone(), |ip, _, endpoint| {
         let is_unready = endpoint.get("conditions").is_some_and(|conditions| conditions["ready"] == false);
         if !is_unready {
             all.push(ip);

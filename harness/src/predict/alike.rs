@@ -29,7 +29,7 @@ impl Alike {
             let Some((address, interface, pod)) = to_pod(route, netns, topology, &neighbours) else { continue };
             let pod = &topology.namespaces[pod];
             let own = settings.get(interface as usize).unwrap_or(&settings[LOOPBACK as usize]);
-            let kind = (own.clone(), pod.on_link.clone(), pod.gateway.is_some());
+            let kind = (*own, pod.on_link.clone(), pod.gateway.is_some());
             let position = kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
                 kinds.push(kind);
                 kinds.len() - 1

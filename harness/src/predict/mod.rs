@@ -138,8 +138,11 @@ pub(crate) struct Network<'a> {
     machines: Vec<Machine>,
     by_mac: HashMap<Mac, (NetnsId, u32)>,
     /// The addresses of pods and outside hosts, sorted, that are on the link of a namespace, by the networks of that link.
-    near: Arc<HashMap<Vec<IpNet>, Vec<(u128, u128)>>>,
+    near: Arc<Near>,
 }
+
+/// Ranges of addresses by the networks of a link.
+type Near = HashMap<Vec<IpNet>, Vec<(u128, u128)>>;
 
 impl<'a> Network<'a> {
     /// Reads a plan, and the documents of its namespaces.
@@ -289,7 +292,7 @@ impl<'a> Network<'a> {
 }
 
 /// The addresses of pods and outside hosts on each kind of link.
-fn near(topology: &Topology) -> HashMap<Vec<IpNet>, Vec<(u128, u128)>> {
+fn near(topology: &Topology) -> Near {
     let mut all = HashMap::new();
     for netns in topology.namespaces.iter().filter(|netns| !netns.on_link.is_empty()) {
         all.entry(netns.on_link.clone()).or_insert_with(|| {

@@ -213,7 +213,7 @@ fn is_escaped(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
         || matches!(letter, '\u{2066}'..='\u{2069}' | '\u{fff0}'..='\u{ffff}')
-        || letter > '\u{ffff}' && letter >= '\u{e0000}'
+        || letter >= '\u{e0000}'
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! `svclab dump import`: a scenario out of what was sent.
 
-use std::fs;
 use std::path::PathBuf;
 
 use super::evidence;
@@ -9,7 +8,7 @@ use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use svclab::infer::{NodeFile, from_evidence, tests};
 use svclab::scenario::print;
-use svclab::text::{one_line, printable, reason};
+use svclab::text::{one_line, printable};
 
 /// Make a self-contained scenario of what was sent: nodes with their own rules, Services, endpoints, pods, and a test of each
 /// service port.
@@ -47,13 +46,6 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         console.complain(format!("{}: assumed: {}", printable(&path), one_line(words)));
     }
     let text = print(&assumed.scenario, &comments, &tests);
-    if args.output.as_os_str() == "-" {
-        console.text(text);
-    } else {
-        fs::write(&args.output, text).map_err(|error| {
-            let message = format!("cannot write {}: {}", printable(&args.output), reason(error));
-            Failure::new(message, "Name a file in a folder that exists and that you may write to.")
-        })?;
-    }
+    super::write(&args.output, &text, console)?;
     Ok(Exit::Held)
 }

@@ -44,7 +44,7 @@ pub(super) fn assume(inferred: &Inferred, around: &Surroundings, dumps: &[Dump],
 fn as_close(dumps: &[&Dump], cluster: &Cluster, closest: Option<&Vec<Finding>>) -> String {
     let is_as_close = |version: &Profile| {
         let proxy = ProxyConfig { version: version.to_string(), ..cluster.proxy.clone() };
-        differences(dumps, cluster, &proxy).as_ref().map(weight) == closest.map(weight)
+        differences(dumps, cluster, &proxy).as_deref().map(weight) == closest.map(|found| weight(found))
     };
     let kinds: Vec<Profile> = Profile::kinds().filter(is_as_close).collect();
     releases::named(&kinds)
@@ -74,7 +74,7 @@ fn choose(
 }
 
 /// How far rules are from others. A service port that is there under another name hides all its differences.
-fn weight(found: &Vec<Finding>) -> usize {
+fn weight(found: &[Finding]) -> usize {
     let is_hidden = |finding: &&Finding| {
         matches!(finding.subject, Subject::Service(_))
             && matches!(finding.difference, Difference::Unexpected(Fact::Whole) | Difference::Missing(Fact::Whole))

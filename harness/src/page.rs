@@ -87,6 +87,21 @@ pub(crate) struct Page {
     pub(crate) settings: Settings,
 }
 
+/// Stands for a blank at which no line ends.
+const BOUND: char = '\u{e000}';
+
+/// A shell command whose quoted words are not wrapped: a backslash in quotes would be a part of the word.
+fn bound(command: &str) -> String {
+    let (mut is_quoted, mut before) = (false, ' ');
+    let bind = |letter| {
+        // Between quotes a backslash is one, outside it makes a quote a letter.
+        is_quoted ^= letter == '\'' && (is_quoted || before != '\\');
+        before = letter;
+        if is_quoted && letter == ' ' { BOUND } else { letter }
+    };
+    command.chars().map(bind).collect()
+}
+
 impl Page {
     /// An empty page.
     pub(crate) fn new(settings: Settings) -> Self {
@@ -143,8 +158,8 @@ impl Page {
     pub(crate) fn command(&mut self, indent: usize, label: &str, command: &str) {
         let hang = indent + display_width(label);
         let label = format!("{:indent$}{}", "", self.paint(FAINT, label));
-        let lines = self.wrapped(&label, hang, command, 2);
-        self.push(&lines.join(" \\\n"));
+        let lines = self.wrapped(&label, hang, &bound(command), 2);
+        self.push(&lines.join(" \\\n").replace(BOUND, " "));
     }
 
     /// One empty line, never two, and none at the start.
@@ -248,6 +263,14 @@ a row of a table that has more than forty columns
   next  svclab explain scenario.yaml \\
         --from pod/client --live
 ";
+        assert_eq!(page.finish(), expected);
+    }
+
+    #[test]
+    fn quoted_words_of_commands_stay_whole() {
+        let mut page = page(30, false);
+        page.command(0, "", "svclab explain --live -- 'my own issues/it'\\''s an issue.txt'");
+        let expected = "svclab explain --live -- \\\n'my own issues/it'\\''s an issue.txt'\n";
         assert_eq!(page.finish(), expected);
     }
 

@@ -31,7 +31,7 @@ pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let path = Path::new("fuzzed.yaml");
     match cluster(text, path, Default::default()) {
-        Err(errors) => are_shown(&errors),
+        Err(errors) => are_shown(&errors, text),
         Ok(plain) => {
             let documents = serde_yaml::Deserializer::from_str(text).map(Value::deserialize);
             let Ok(items) = documents.collect::<Result<Vec<Value>, _>>() else { return };

@@ -16,11 +16,12 @@ fn of_repository(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)
 }
 
-/// Checks that errors can be shown: there is at least one, each says something in one line, and stands somewhere in its file.
-fn are_shown(errors: &Diagnostics) {
+/// Checks that errors can be shown: there is at least one, each says something in one line, and stands somewhere in its file, or in
+/// the input where the errors have no text of it.
+fn are_shown(errors: &Diagnostics, input: &str) {
     assert!(!errors.is_empty(), "an error without errors");
     for error in &errors.errors {
-        let lines = errors.source(&error.span.file).map_or(0, |text| text.lines().count()).max(1);
+        let lines = errors.source(&error.span.file).unwrap_or(input).lines().count().max(1);
         assert!((1..=lines + 1).contains(&error.span.line), "line of {lines}: {error:?}");
         assert!(error.span.column > 0 && error.length > 0, "{error:?}");
         assert!(!error.message.is_empty() && !error.message.contains('\n'), "{error:?}");

@@ -27,6 +27,6 @@ fn corpus() -> Vec<Vec<u8>> {
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Err(errors) = from_evidence(&read(text), Path::new("fuzzed.txt"), &[]) {
-        are_shown(&errors);
+        are_shown(&errors, text);
     }
 }

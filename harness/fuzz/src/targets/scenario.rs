@@ -36,7 +36,7 @@ fn read(path: &Path) -> io::Result<String> {
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match parse(text, Path::new("fuzzed.yaml"), &read) {
-        Err(errors) => are_shown(&errors),
+        Err(errors) => are_shown(&errors, text),
         // What has so many objects is in order, but no quick input.
         Ok(scenario) if scenario.cluster.pods.len() + scenario.cluster.nodes.len() > 100 => {}
         Ok(scenario) => {

@@ -13,7 +13,7 @@ impl Key {
         Self(Sha256::digest(seed).into())
     }
 
-    /// One that nobody knows: the standard library seeds each of these hashers with the system's random numbers.
+    /// A random one: the standard library seeds each of these hashers with the system's random numbers.
     pub(super) fn random() -> Self {
         let numbers: Vec<u8> = (0..8u64).flat_map(|number| RandomState::new().hash_one(number).to_le_bytes()).collect();
         Self(Sha256::digest(numbers).into())

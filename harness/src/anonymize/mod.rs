@@ -2,10 +2,10 @@
 //!
 //! A text stays a text of the same formats, line by line:
 //!
-//! - `vocabulary`: words that identify nobody; every other word is replaced, wherever it stands, by one of the same length (`words`);
+//! - `vocabulary`: words that cannot identify anyone; every other word is replaced, wherever it stands, by one of the same length (`words`);
 //! - `addresses`: addresses keep their prefixes in common, their families, and what is special about them;
 //! - `chains`: the hashes in names of chains become those of the new names and endpoints;
-//! - `token`: the parts of a text that may identify somebody; `scan`: the text with others in their place;
+//! - `token`: the parts of a text that may be identifying; `scan`: the text with others in their place;
 //! - `proof`: the result is read again: the same pieces, no token of the original, and rules that do the same with every packet.
 //!
 //! Equal things stay equal, in all files of an input. What is replaced by what follows from a key alone: the seed's, or a random one.
@@ -52,7 +52,7 @@ pub struct Anonymized {
     pub proof: Proof,
 }
 
-/// Replaces what identifies somebody in a file, a folder or an archive; with the same seed, in the same way again.
+/// Replaces identifying names and addresses in a file, a folder or an archive. The same seed gives the same result.
 ///
 /// # Errors
 ///

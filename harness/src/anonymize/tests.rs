@@ -51,7 +51,7 @@ I0714 12:00:00.000000       1 proxier.go:1500] "Opened local port" port="payment
 "#;
 
 #[test]
-fn nothing_that_identifies_somebody_is_left() {
+fn nothing_identifying_is_left() {
     let new = anonymized(ISSUE);
     let text = new.texts[0].text.to_lowercase();
     let tokens = [

@@ -1,4 +1,4 @@
-//! The parts of a text that may identify somebody.
+//! The parts of a text that may be identifying.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -23,14 +23,14 @@ pub(super) enum Token {
     Hash,
 }
 
-/// A part of a text that may identify somebody.
+/// A part of a text that may be identifying.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) at: Range<usize>,
     pub(super) token: Token,
 }
 
-/// All parts of a text that may identify somebody, in their order. Words that are known to identify nobody are left out.
+/// All parts of a text that may be identifying, in their order. Words of the vocabulary are left out.
 pub(super) fn tokens(text: &str) -> Vec<Found> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -75,7 +75,7 @@ fn run_length(text: &str) -> usize {
     text.len()
 }
 
-/// A run of letters and digits, where it may identify somebody.
+/// A run of letters and digits, where it may be identifying.
 fn word(text: &str, at: Range<usize>) -> Option<Found> {
     let part = &text[at.clone()];
     let is_harmless = || is_plain(part) && stands_alone(text, at.start, part.len());

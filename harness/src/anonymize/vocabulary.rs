@@ -1,4 +1,4 @@
-//! Words that identify nobody.
+//! Words that cannot identify anyone.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -21,7 +21,7 @@ const UNITS: [&str; 20] =
 /// The most digits behind a word, as in `eth0`, `v1`, `node12`.
 const MOST_DIGITS: usize = 5;
 
-/// Whether a run of letters and digits identifies nobody, also as a part of a name: each of its words is technical.
+/// Whether a run of letters and digits cannot identify anyone, not even as a part of a name: each of its words is technical.
 pub(super) fn is_known(part: &str) -> bool {
     let mut length = part.chars().count();
     if length <= 1 || part.bytes().all(|byte| byte.is_ascii_digit()) || is_hexadecimal(part) {
@@ -58,7 +58,7 @@ pub(super) fn is_known(part: &str) -> bool {
     })
 }
 
-/// Whether a word identifies nobody where it stands alone in a sentence.
+/// Whether a word cannot identify anyone where it stands alone in a sentence.
 pub(super) fn is_plain(word: &str) -> bool {
     WORDS[1].contains(word.to_ascii_lowercase().as_str())
 }

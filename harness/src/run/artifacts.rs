@@ -40,7 +40,7 @@ pub(super) struct Folder<'a> {
     pub(super) suffix: &'a str,
 }
 
-/// Removes what earlier runs left of a scenario, so that nobody takes it for this run's. What else is there stays.
+/// Removes what earlier runs left of a scenario, so that it is not mistaken for this run's. Other files stay.
 pub(super) fn clear(folder: &Path, scenario: &Path) {
     for all in capture::left(folder, scenario, "") {
         let tests = fs::read_dir(&all).into_iter().flatten().flatten().map(|entry| entry.path());

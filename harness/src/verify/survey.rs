@@ -190,7 +190,7 @@ fn is_of_tunnel(packet: &Packet, narrowing: &Narrowing) -> bool {
 fn regions(all: &Region) -> Vec<Region> {
     let of = |protocol: Protocol| all.with(Field::Protocol, Intervals::one(protocol.number().into()));
     let syn = Intervals::one(Transport::SYN.into());
-    // Nobody opens a connection to port 0, or from it.
+    // Port 0 is reserved.
     let ports = Intervals::between(1, u16::MAX.into());
     let opening =
         |region: Region| region.with(Field::SourcePort, ports.clone()).with(Field::DestinationPort, ports.clone());

@@ -6,7 +6,7 @@ use svclab_rules_fuzz::Target;
 /// The target. Its corpus is that of [`super::evidence`].
 pub const TARGET: Target = Target { name: "anonymize", corpus: super::evidence::TARGET.corpus, check };
 
-/// Whatever a text is, nothing of it that identifies somebody is left, its lines stay lines, and a seed decides.
+/// Of any text, nothing identifying is left, lines stay lines, and a seed gives the same result.
 ///
 /// # Panics
 ///

@@ -40,7 +40,7 @@ fn iptables(shown: &RuleSet, mut written: RuleSet) -> RuleSet {
             let text = |rule| print_rule(family, &chain.name, rule);
             let known_texts: HashSet<String> = known.rules.iter().map(text).collect();
             let new: Vec<_> = chain.rules.iter().filter(|rule| !known_texts.contains(&text(rule))).cloned().collect();
-            // What differs from kube-proxy's is of somebody else, or instead of one of its own: in the order in which it is shown.
+            // What differs from kube-proxy's comes from other programs, or replaces one of its own: in the order in which it is shown.
             let before = chain.rules.first().is_some_and(|first| !known_texts.contains(&text(first)));
             if before {
                 known.rules.splice(0..0, new);

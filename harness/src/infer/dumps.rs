@@ -8,7 +8,8 @@ use ipnet::IpNet;
 use serde_json::Value;
 use svclab_rules::infer::Inferred;
 
-use super::merge::{Objects, ips, node_ips};
+use super::accessors::{ips, node_ips};
+use super::merge::Objects;
 use super::names::{settle, valid};
 use super::rules::{Dump, HERE, is_whole};
 use crate::evidence::{Evidence, NodeRules, node_rules};

@@ -1,7 +1,7 @@
 //! Kubernetes objects that a text shows, and those that rules show → one list.
 //!
 //! Tables and descriptions leave fields out, and so do rules; each completes the other. Where they contradict each other, the objects count,
-//! and the contradiction is said: rules are what is judged.
+//! and the contradiction is reported: rules are what is judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -11,9 +11,12 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::{Family, ObjectName};
 use svclab_rules::infer::Inferred;
 
-use super::names::{valid, valid_service};
+use super::accessors::{
+    endpoint_ips, for_each_endpoint, has_ended, ips, name, node_ips, own_name, service_ips, service_of,
+};
 use super::objects::wide;
 use super::ranges::assigned;
+use super::validity::make_valid;
 use crate::text::counted;
 
 /// The most contradictions that are listed.
@@ -319,39 +322,6 @@ impl Objects {
     }
 }
 
-/// Calls a function for each endpoint with its address and node.
-fn for_each_endpoint(
-    slice: &mut Value,
-    mut call: impl FnMut(IpAddr, Option<&str>, &mut serde_json::Map<String, Value>),
-) {
-    let lists: Vec<&mut Vec<Value>> = match slice["kind"].as_str() {
-        Some("Endpoints") => match slice["subsets"].as_array_mut() {
-            Some(subsets) => subsets.iter_mut().filter_map(|subset| subset["addresses"].as_array_mut()).collect(),
-            None => Vec::new(),
-        },
-        _ => slice["endpoints"].as_array_mut().into_iter().collect(),
-    };
-    for endpoint in lists.into_iter().flatten() {
-        let address = endpoint["ip"].as_str().or(endpoint["addresses"][0].as_str());
-        let Some(address) = address.and_then(|text| text.parse().ok()) else { continue };
-        let node = endpoint["nodeName"].as_str().map(str::to_owned);
-        if let Some(fields) = endpoint.as_object_mut() {
-            call(address, node.as_deref(), fields);
-        }
-    }
-}
-
-fn endpoint_ips(slice: &Value) -> Vec<IpAddr> {
-    let mut all = Vec::new();
-    for_each_endpoint(&mut slice.clone(), |ip, _, endpoint| {
-        let is_unready = endpoint.get("conditions").is_some_and(|conditions| conditions["ready"] == false);
-        if !is_unready {
-            all.push(ip);
-        }
-    });
-    all
-}
-
 /// Adds the fields that only the rules show to a Service.
 fn fill_service(service: &mut Value, shown: &Value) {
     let ports = shown["spec"]["ports"].as_array().cloned().unwrap_or_default();
@@ -404,61 +374,6 @@ fn fill_service(service: &mut Value, shown: &Value) {
     }
 }
 
-/// Names as the API accepts them, and no endpoints that it refuses.
-fn make_valid(object: &mut Value) {
-    let is_service = object["kind"] == "Service";
-    let is_endpoints = object["kind"] == "Endpoints";
-    // `kubectl get services,nodes` prints kinds before names.
-    if let Some(Value::String(text)) = object.pointer_mut("/metadata/name")
-        && let Some((_, own)) = text.split_once('/')
-    {
-        *text = own.to_owned();
-    }
-    let mut fix = |place: &str, make: fn(&str) -> String| {
-        if let Some(Value::String(text)) = object.pointer_mut(place) {
-            *text = make(text);
-        }
-    };
-    fix("/metadata/name", if is_service || is_endpoints { valid_service } else { valid });
-    fix("/metadata/namespace", valid);
-    fix("/metadata/labels/kubernetes.io~1service-name", valid_service);
-    fix("/spec/nodeName", valid);
-    let is_usable = |ip: &Value| {
-        let ip: Option<IpAddr> = ip.as_str().and_then(|text| text.parse().ok());
-        ip.is_some_and(|ip| match ip {
-            IpAddr::V4(ip) => !(ip.is_loopback() || ip.is_link_local() || ip.is_multicast() || ip.is_unspecified()),
-            IpAddr::V6(ip) => {
-                !(ip.is_loopback() || ip.is_unicast_link_local() || ip.is_multicast() || ip.is_unspecified())
-            }
-        })
-    };
-    for subset in object["subsets"].as_array_mut().into_iter().flatten() {
-        for field in ["addresses", "notReadyAddresses"] {
-            if let Some(list) = subset[field].as_array_mut() {
-                list.retain(|one| is_usable(&one["ip"]));
-            }
-        }
-    }
-    if let Some(list) = object["endpoints"].as_array_mut().filter(|_| !is_service) {
-        list.retain(|one| is_usable(&one["addresses"][0]));
-    }
-    let targets =
-        object["subsets"].as_array_mut().into_iter().flatten().filter_map(|subset| subset["addresses"].as_array_mut());
-    let mut fix_all = |list: &mut Vec<Value>| {
-        for one in list {
-            for place in ["/targetRef/name", "/targetRef/namespace", "/nodeName"] {
-                if let Some(Value::String(text)) = one.pointer_mut(place) {
-                    *text = valid(text);
-                }
-            }
-        }
-    };
-    targets.for_each(&mut fix_all);
-    if let Some(list) = object["endpoints"].as_array_mut().filter(|_| !is_service) {
-        fix_all(list);
-    }
-}
-
 /// Whether a port's name is the one that the reader of tables made up: `p80-tcp`.
 fn is_made_up(port: &Value) -> bool {
     let protocol = port["protocol"].as_str().unwrap_or("TCP").to_lowercase();
@@ -479,48 +394,4 @@ fn name_ports(service: &mut Value) {
             port["name"] = format!("{protocol}-{}", port["port"]).into();
         }
     }
-}
-
-fn has_ended(pod: &Value) -> bool {
-    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
-}
-
-fn own_name(object: &Value) -> String {
-    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
-}
-
-/// `namespace/name`
-pub(super) fn name(object: &Value) -> String {
-    let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
-    format!("{namespace}/{}", own_name(object))
-}
-
-/// The Service that endpoints belong to.
-fn service_of(object: &Value) -> String {
-    match object["metadata"]["labels"]["kubernetes.io/service-name"].as_str() {
-        Some(service) => format!("{}/{service}", object["metadata"]["namespace"].as_str().unwrap_or("default")),
-        None => name(object),
-    }
-}
-
-/// The addresses of a pod.
-pub(super) fn ips(pod: &Value) -> Vec<IpAddr> {
-    let listed = pod["status"]["podIPs"].as_array().into_iter().flatten().map(|one| &one["ip"]);
-    let all = listed.chain([&pod["status"]["podIP"]]).filter_map(|ip| ip.as_str()?.parse().ok());
-    let all: BTreeSet<IpAddr> = all.collect();
-    all.into_iter().collect()
-}
-
-/// The addresses of a node.
-pub(super) fn node_ips(node: &Value) -> Vec<IpAddr> {
-    let listed = node["status"]["addresses"].as_array().into_iter().flatten();
-    listed.filter_map(|one| one["address"].as_str()?.parse().ok()).collect()
-}
-
-fn service_ips(service: &Value) -> Vec<IpAddr> {
-    let spec = &service["spec"];
-    let lists =
-        ["clusterIPs", "externalIPs"].into_iter().flat_map(|field| spec[field].as_array().into_iter().flatten());
-    let balanced = service["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten().map(|one| &one["ip"]);
-    lists.chain([&spec["clusterIP"]]).chain(balanced).filter_map(|ip| ip.as_str()?.parse().ok()).collect()
 }

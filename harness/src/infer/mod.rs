@@ -1,13 +1,14 @@
-//! Scenarios for inputs that are none: Kubernetes objects, what people send, and a probe given on the command line.
+//! Scenarios for other inputs: Kubernetes objects, evidence from issues and dumps, and a probe given on the command line.
 //!
-//! 1. `dumps`: the rules in evidence → those of each node; `merge`: its objects, completed by what rules show, with `ranges` for pods
-//!    and `names` that the API accepts;
+//! 1. `dumps`: the rules in evidence → those of each node; `merge`: its objects, completed by what rules show, with `ranges` for pods,
+//!    `names` and `validity` as the API demands; `accessors` read single objects;
 //! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
 //! 3. `evidence`: the whole way, with settings and connections; `probes`: a scenario → tests of every service port.
 //!
 //! Whatever an input does not say is assumed and listed in [`Assumed::assumptions`]. The result is written as a scenario and
 //! read as any other, so that the same defaults and checks apply.
 
+mod accessors;
 mod ad_hoc;
 mod dumps;
 mod evidence;
@@ -17,6 +18,7 @@ mod objects;
 mod probes;
 mod ranges;
 mod rules;
+mod validity;
 
 pub use ad_hoc::with_ad_hoc_probe;
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
